@@ -1,0 +1,36 @@
+"""warpkit: cv2.warpAffine for tensors, with gradients."""
+
+from warpkit.geometry import affine_from_points as affine_from_points
+from warpkit.geometry import affine_matrix as affine_matrix
+from warpkit.geometry import box_to_matrix as box_to_matrix
+from warpkit.geometry import compose as compose
+from warpkit.geometry import from_theta as from_theta
+from warpkit.geometry import image_center as image_center
+from warpkit.geometry import invert as invert
+from warpkit.geometry import perspective_from_points as perspective_from_points
+from warpkit.geometry import rotation_matrix as rotation_matrix
+from warpkit.geometry import to_theta as to_theta
+from warpkit.geometry import transform_points as transform_points
+from warpkit.warp import remap as remap
+from warpkit.warp import sample_pixels as sample_pixels
+from warpkit.warp import warp_affine as warp_affine
+from warpkit.warp import warp_perspective as warp_perspective
+
+__version__ = "0.1.0"
+__all__ = [
+    "affine_from_points",
+    "affine_matrix",
+    "box_to_matrix",
+    "compose",
+    "from_theta",
+    "image_center",
+    "invert",
+    "perspective_from_points",
+    "remap",
+    "rotation_matrix",
+    "sample_pixels",
+    "to_theta",
+    "transform_points",
+    "warp_affine",
+    "warp_perspective",
+]

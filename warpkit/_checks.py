@@ -1,0 +1,187 @@
+"""One form for every error: which function, which argument, what was wanted, what came.
+
+A check raises before any work is done and reads shapes, types and names only. Values are looked at
+by `check_values` alone, and only where that costs nothing: see there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from numbers import Integral, Real
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+INTEGERS = (torch.uint8, torch.int16, torch.uint16)
+"""The image types OpenCV rounds and saturates to; they carry no gradient."""
+
+
+def fail(
+    function: str,
+    argument: str,
+    wanted: str,
+    got: object,
+    error: type[Exception] = ValueError,
+) -> NoReturn:
+    """Raise the one form of error: ``function: `argument` must be wanted, got got``."""
+    raise error(f"{function}: `{argument}` must be {wanted}, got {got}")
+
+
+def shape_of(tensor: Tensor) -> tuple[int, ...]:
+    """The shape as a plain tuple, for messages."""
+    return tuple(tensor.shape)
+
+
+def check_name(function: str, argument: str, value: object, names: Collection[str]) -> str:
+    """`value` must be one of `names`, which the message lists."""
+    if not isinstance(value, str) or value not in names:
+        fail(function, argument, "one of " + ", ".join(map(repr, names)), repr(value))
+    return value
+
+
+def check_bool(function: str, argument: str, value: object) -> bool:
+    """`value` must be True or False, not something that happens to be truthy."""
+    if not isinstance(value, bool):
+        fail(function, argument, "True or False", repr(value), TypeError)
+    return value
+
+
+def check_size(function: str, argument: str, value: object) -> tuple[int, int]:
+    """A size is (H, W): two integers of at least 1."""
+    wanted = "(H, W), two integers of at least 1"
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        fail(function, argument, wanted, repr(value), TypeError)
+    if not all(isinstance(n, Integral | torch.SymInt) and not isinstance(n, bool) for n in value):
+        fail(function, argument, wanted, repr(value), TypeError)
+    height, width = value
+    if height < 1 or width < 1:
+        fail(function, argument, wanted, repr(value))
+    return height, width
+
+
+def check_image(function: str, argument: str, image: object) -> Tensor:
+    """An image is a tensor (..., C, H, W) of a supported type with at least one pixel a side."""
+    if not isinstance(image, Tensor):
+        fail(
+            function, argument, "a tensor of shape (..., C, H, W)", type(image).__name__, TypeError
+        )
+    if image.dtype not in FLOATS + INTEGERS:
+        names = ", ".join(str(t).removeprefix("torch.") for t in FLOATS + INTEGERS)
+        fail(function, argument, f"of one of the types {names}", image.dtype, TypeError)
+    if image.ndim < 3:
+        fail(function, argument, "of shape (..., C, H, W)", shape_of(image))
+    if min(image.shape[-3:]) < 1:
+        fail(function, argument, "at least one channel and one pixel a side", shape_of(image))
+    return image
+
+
+def check_matrix_shape(function: str, argument: str, matrix: Tensor, rows: tuple[int, ...]) -> None:
+    """A matrix is (..., 2, 3) or (..., 3, 3), as far as `rows` allows."""
+    if matrix.ndim < 2 or matrix.shape[-1] != 3 or matrix.shape[-2] not in rows:
+        wanted = " or ".join(f"(..., {r}, 3)" for r in rows)
+        fail(function, argument, f"of shape {wanted}", shape_of(matrix))
+
+
+def check_last(function: str, argument: str, tensor: Tensor, *last: int) -> None:
+    """The shape of `tensor` must end in `last`."""
+    if tuple(tensor.shape[tensor.ndim - len(last) :]) != last:
+        wanted = "(..., " + ", ".join(map(str, last)) + ")"
+        fail(function, argument, f"of shape {wanted}", shape_of(tensor))
+
+
+def as_float(function: str, argument: str, value: Any, device: torch.device | None) -> Tensor:
+    """Numbers, nested sequences and arrays as a real floating tensor.
+
+    Tensors and arrays keep their type, so that a gradient and float64 pass through; Python numbers
+    and integers of any kind take torch's default type.
+    """
+    default = torch.get_default_dtype()
+    if isinstance(value, Tensor):
+        tensor = value
+    elif isinstance(value, np.ndarray | np.generic):
+        tensor = torch.as_tensor(np.ascontiguousarray(value), device=device).reshape(value.shape)
+    elif isinstance(value, Real):
+        tensor = torch.as_tensor(value, dtype=default, device=device)
+    elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0:
+        tensor = stack(function, argument, value, device, dim=0)
+    else:
+        wanted = "a number, a sequence of numbers, an array or a tensor"
+        fail(function, argument, wanted, f"{value!r:.60}", TypeError)
+    if tensor.dtype == torch.bool or tensor.is_complex():
+        fail(function, argument, "real numbers", tensor.dtype, TypeError)
+    return tensor if tensor.is_floating_point() else tensor.to(default)
+
+
+def as_pair(function: str, argument: str, value: Any, device: torch.device | None) -> Tensor:
+    """An (x, y) pair as a tensor (..., 2); x and y of a tuple may be batches of their own."""
+    if (
+        isinstance(value, tuple | list)
+        and len(value) == 2
+        and not any(isinstance(item, tuple | list) for item in value)
+    ):
+        return stack(function, argument, value, device, dim=-1)
+    tensor = as_float(function, argument, value, device)
+    if tensor.ndim == 0 or tensor.shape[-1] != 2:
+        fail(function, argument, "(x, y) or of shape (..., 2)", shape_of(tensor))
+    return tensor
+
+
+def stack(
+    function: str, argument: str, items: Sequence[Any], device: torch.device | None, dim: int
+) -> Tensor:
+    """The items as float tensors of one type and shape, stacked along `dim`."""
+    tensors = [as_float(function, argument, item, device) for item in items]
+    dtype = common_dtype(*tensors)
+    try:
+        return torch.stack(torch.broadcast_tensors(*(t.to(dtype) for t in tensors)), dim)
+    except RuntimeError:
+        got = "items of the shapes " + ", ".join(str(shape_of(t)) for t in tensors)
+        fail(function, argument, "a regular array", got)
+
+
+def common_dtype(*tensors: Tensor) -> torch.dtype:
+    """The type that torch's promotion gives to all of them."""
+    dtype = tensors[0].dtype
+    for tensor in tensors[1:]:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return dtype
+
+
+def check_device(function: str, argument: str, tensor: Tensor, device: torch.device) -> None:
+    """Every tensor of a call lives on one device; nothing is moved silently."""
+    if tensor.device != device:
+        fail(function, argument, f"on {device}, where the image is", tensor.device)
+
+
+def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:
+    """The common batch shape of the named arguments, or an error that names all of them."""
+    try:
+        return tuple(torch.broadcast_shapes(*[tuple(shape) for shape in shapes.values()]))
+    except RuntimeError:
+        wanted = " and ".join(f"`{name}`" for name in shapes)
+        got = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
+        raise ValueError(
+            f"{function}: the batch dimensions of {wanted} must broadcast, got {got}"
+        ) from None
+
+
+def check_values(function: str, argument: str, bad: Tensor, wanted: str) -> None:
+    """Raise where `bad` holds, naming the first item; on the CPU and outside transforms only.
+
+    Reading a value back from an accelerator would stop its queue, and a traced or vmapped tensor
+    has no value to read: there the result of the bad item is NaN instead.
+    """
+    if bad.device.type != "cpu" or torch.compiler.is_compiling() or is_transformed(bad):
+        return
+    if bool(bad.any()):
+        where = tuple(bad.nonzero()[0].tolist())
+        got = f"a degenerate one at {where} of the batch" if where else "a degenerate one"
+        fail(function, argument, wanted, got)
+
+
+def is_transformed(tensor: Tensor) -> bool:
+    """Whether `tensor` is inside torch.func's transforms, where its values cannot be read."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore

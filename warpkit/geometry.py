@@ -1,0 +1,400 @@
+"""Matrices and points: every function batched, and differentiable in every tensor argument.
+
+Conventions, here and everywhere in warpkit
+    Pixel coordinates are (x, y), x right, y down; the centre of the top-left pixel is (0, 0).
+    A matrix (..., 2, 3) or (..., 3, 3) maps source pixels to destination pixels.
+    Angles are degrees, counter-clockwise positive on the screen.
+    Boxes are (x1, y1, x2, y2) in edge coordinates: pixel i covers [i, i + 1).
+    Sizes are (H, W).
+
+Numbers, sequences and arrays are accepted beside tensors. Results are computed in float64 and
+returned in the arguments' common type (torch's default type for Python numbers). All functions are
+differentiable any number of times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import _checks as checks
+from warpkit.kernels.maps import (
+    adjugate,
+    inverse_map,
+    map_points,
+    matrix_of,
+    pixels_from_theta,
+    theta_of_inverse,
+    to_3x3,
+)
+
+
+def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
+    """Turn by `angle` and scale by `scale` about `center`: cv2.getRotationMatrix2D, batched.
+
+    center (..., 2), (x, y) in pixels; angle (...), degrees, counter-clockwise; scale (...); all
+    broadcast. Returns (..., 2, 3), source -> destination. Gradients: all orders, to all three.
+
+    >>> rotation_matrix((2.0, 1.0), 90.0).round(decimals=4) + 0.0
+    tensor([[ 0.,  1.,  1.],
+            [-1.,  0.,  3.]])
+    """
+    name = "rotation_matrix"
+    device = _device(center, angle, scale)
+    center = checks.as_pair(name, "center", center, device)
+    angle = checks.as_float(name, "angle", angle, device)
+    scale = checks.as_float(name, "scale", scale, device)
+    dtype = checks.common_dtype(center, angle, scale)
+    checks.broadcast_batch(name, center=center.shape[:-1], angle=angle.shape, scale=scale.shape)
+    x, y = center.double().unbind(-1)
+    radians = angle.double() * (math.pi / 180)
+    cos, sin = radians.cos() * scale.double(), radians.sin() * scale.double()
+    # cv2's own order of operations, so that its float64 matrix comes out to the last bit
+    rows = ((cos, sin, (1 - cos) * x - sin * y), (-sin, cos, sin * x + (1 - cos) * y))
+    return _result(matrix_of(rows), dtype)
+
+
+def affine_matrix(
+    *,
+    angle: Any = 0.0,
+    scale: Any = 1.0,
+    shear: Any = 0.0,
+    translation: Any = (0.0, 0.0),
+    center: Any = (0.0, 0.0),
+) -> Tensor:
+    """Scale, shear and turn about `center`, then translate.
+
+    angle (...) and shear in degrees; scale (...); translation and center (..., 2), pixels. shear is
+    x alone, (...), or a pair (x, y), (..., 2): x' = x + tan(x shear) y, y' = y + tan(y shear) x.
+    All broadcast. Returns (..., 2, 3), source -> destination. Gradients: all orders, to all.
+
+    >>> affine_matrix(scale=2.0, translation=(2.0, 0.0), center=(1.0, 1.0))
+    tensor([[ 2.,  0.,  1.],
+            [ 0.,  2., -1.]])
+    """
+    name = "affine_matrix"
+    device = _device(angle, scale, shear, translation, center)
+    angle = checks.as_float(name, "angle", angle, device)
+    scale = checks.as_float(name, "scale", scale, device)
+    translation = checks.as_pair(name, "translation", translation, device)
+    center = checks.as_pair(name, "center", center, device)
+    others = checks.broadcast_batch(
+        name,
+        angle=angle.shape,
+        scale=scale.shape,
+        translation=translation.shape[:-1],
+        center=center.shape[:-1],
+    )
+    shear = _shear_pair(name, shear, others, device)
+    checks.broadcast_batch(name, shear=shear.shape[:-1], others=others)
+    dtype = checks.common_dtype(angle, scale, shear, translation, center)
+    radians, s = angle.double() * (math.pi / 180), scale.double()
+    tx, ty = (shear.double() * (math.pi / 180)).tan().unbind(-1)
+    cos, sin = radians.cos() * s, radians.sin() * s
+    # turn [[cos, sin], [-sin, cos]] after shear [[1, tx], [ty, 1]]
+    a, b = cos + sin * ty, cos * tx + sin
+    d, e = cos * ty - sin, cos - sin * tx
+    (x, y), (right, down) = center.double().unbind(-1), translation.double().unbind(-1)
+    rows = ((a, b, x - a * x - b * y + right), (d, e, y - d * x - e * y + down))
+    return _result(matrix_of(rows), dtype)
+
+
+def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Tensor:
+    if isinstance(shear, tuple | list):
+        return checks.as_pair(name, "shear", shear, device)
+    shear = checks.as_float(name, "shear", shear, device)
+    if shear.ndim == 0 or shear.shape[-1] != 2:
+        return torch.stack((shear, torch.zeros_like(shear)), dim=-1)
+    if shear.ndim == len(batch) and batch[-1] == 2:
+        wanted = "a tuple (x, y) here: two shears could also be one for each of the batch of 2"
+        checks.fail(name, "shear", wanted, f"a tensor of shape {checks.shape_of(shear)}")
+    return shear
+
+
+def image_center(size: Sequence[int]) -> tuple[float, float]:
+    """The centre (x, y) of an image of `size` (H, W) in pixel coordinates.
+
+    >>> image_center((480, 640))
+    (319.5, 239.5)
+    """
+    height, width = checks.check_size("image_center", "size", size)
+    return (width - 1) / 2, (height - 1) / 2
+
+
+def affine_from_points(src: Any, dst: Any) -> Tensor:
+    """The affine matrix that carries three points to three: cv2.getAffineTransform, batched.
+
+    src and dst (..., 3, 2), (x, y) in pixels, broadcast. Returns (..., 2, 3). Gradients: all
+    orders, to both. Raises ValueError where the three points of `src` lie on a line.
+
+    >>> affine_from_points([[0, 0], [1, 0], [0, 1]], [[5, 7], [6, 7], [5, 9]])
+    tensor([[1., 0., 5.],
+            [0., 2., 7.]])
+    """
+    name = "affine_from_points"
+    src, dst, dtype = _point_pairs(name, src, dst, 3)
+    checks.check_values(name, "src", _collinear(src, dtype), "three points that span a triangle")
+    (ax, ay), (bx, by) = ((src[..., i, :] - src[..., 0, :]).unbind(-1) for i in (1, 2))
+    u, v = (dst[..., i, :] - dst[..., 0, :] for i in (1, 2))
+    area = (ax * by - ay * bx)[..., None]
+    column_x = (u * by[..., None] - v * ay[..., None]) / area
+    column_y = (v * ax[..., None] - u * bx[..., None]) / area
+    x0, y0 = src[..., 0, :].unbind(-1)
+    shift = dst[..., 0, :] - column_x * x0[..., None] - column_y * y0[..., None]
+    return _result(torch.stack((column_x, column_y, shift), dim=-1), dtype)
+
+
+def perspective_from_points(src: Any, dst: Any) -> Tensor:
+    """The perspective matrix that carries four points to four: cv2.getPerspectiveTransform.
+
+    src and dst (..., 4, 2), (x, y) in pixels, broadcast. Returns (..., 3, 3) whose last entry is 1.
+    Gradients: all orders, to both. Raises ValueError where three of four points lie on a line.
+
+    >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
+    >>> perspective_from_points(square, [[0, 0], [2, 0], [2, 2], [0, 2]])
+    tensor([[2., 0., 0.],
+            [0., 2., 0.],
+            [0., 0., 1.]])
+    """
+    name = "perspective_from_points"
+    src, dst, dtype = _point_pairs(name, src, dst, 4)
+    for argument, points in (("src", src), ("dst", dst)):
+        bad = torch.zeros_like(points[..., 0, 0], dtype=torch.bool)
+        for skip in range(4):
+            bad = bad | _collinear(points[..., [i for i in range(4) if i != skip], :], dtype)
+        checks.check_values(name, argument, bad, "four points of which no three are on a line")
+    # both quadrilaterals are images of one projective frame: source -> frame -> destination.
+    # The origin moves to each first point, so that a far-away quadrilateral loses no digits.
+    frame_to_src, frame_to_dst = (_frame_matrix(p - p[..., :1, :]) for p in (src, dst))
+    local = frame_to_dst @ adjugate(frame_to_src)
+    whole = _shift(dst[..., 0, :]) @ local @ _shift(-src[..., 0, :])
+    return _result(whole / whole[..., 2:, 2:], dtype)
+
+
+def _frame_matrix(points: Tensor) -> Tensor:
+    """The matrix that carries (1,0,0), (0,1,0), (0,0,1) and (1,1,1) to four points (..., 4, 2)."""
+    columns = torch.cat((points, torch.ones_like(points[..., :1])), dim=-1).mT
+    first = columns[..., :3]
+    return first * (adjugate(first) @ columns[..., 3:]).mT
+
+
+def _shift(by: Tensor) -> Tensor:
+    one, zero = torch.ones_like(by[..., 0]), torch.zeros_like(by[..., 0])
+    return matrix_of(((one, zero, by[..., 0]), (zero, one, by[..., 1]), (zero, zero, one)))
+
+
+def _point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, torch.dtype]:
+    device = _device(src, dst)
+    src, dst = (checks.as_float(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
+    for argument, points in (("src", src), ("dst", dst)):
+        checks.check_last(name, argument, points, n, 2)
+    checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])
+    dtype = checks.common_dtype(src, dst)
+    return src.double(), dst.double(), dtype
+
+
+def _collinear(points: Tensor, dtype: torch.dtype) -> Tensor:
+    """Whether three points (..., 3, 2) lie on a line, up to the rounding of `dtype`.
+
+    A coordinate c known to eps c moves the doubled area by eps c times an edge; 4 for safety.
+    """
+    points = points.detach()
+    (ax, ay), (bx, by) = ((points[..., i, :] - points[..., 0, :]).unbind(-1) for i in (1, 2))
+    edge = torch.stack((ax, ay, bx, by), dim=-1).abs().amax(-1)
+    reach = points.abs().amax((-1, -2))
+    area = (ax * by - ay * bx).abs()
+    return ~(area > 4 * torch.finfo(dtype).eps * edge * reach)  # NaN counts as degenerate
+
+
+def box_to_matrix(
+    boxes: Any,
+    size: Sequence[int],
+    *,
+    angle: Any = 0.0,
+    scale: Any = 1.0,
+    translation: Any = (0.0, 0.0),
+) -> Tensor:
+    """The matrix that lays a patch of `size` pixels on its box in an image.
+
+    boxes (..., 4), (x1, y1, x2, y2) in edge coordinates; size (H, W) of the patch; the patch is
+    turned by angle (...) degrees and scaled by scale (...) about the box's centre, then moved by
+    translation (..., 2) pixels. Returns (..., 2, 3), patch pixel -> image pixel; boxes are in edge
+    coordinates and matrices in centre coordinates, and the half pixel between them is dealt with
+    here. Gradients: all orders, to all tensors.
+
+    >>> box_to_matrix((4.0, 2.0, 8.0, 4.0), (2, 4))
+    tensor([[1., 0., 4.],
+            [0., 1., 2.]])
+    """
+    name = "box_to_matrix"
+    height, width = checks.check_size(name, "size", size)
+    device = _device(boxes, angle, scale, translation)
+    boxes = checks.as_float(name, "boxes", boxes, device)
+    checks.check_last(name, "boxes", boxes, 4)
+    angle = checks.as_float(name, "angle", angle, device)
+    scale = checks.as_float(name, "scale", scale, device)
+    translation = checks.as_pair(name, "translation", translation, device)
+    checks.broadcast_batch(
+        name,
+        boxes=boxes.shape[:-1],
+        angle=angle.shape,
+        scale=scale.shape,
+        translation=translation.shape[:-1],
+    )
+    dtype = checks.common_dtype(boxes, angle, scale, translation)
+    x1, y1, x2, y2 = boxes.double().unbind(-1)
+    radians = angle.double() * (math.pi / 180)
+    cos, sin = radians.cos() * scale.double(), radians.sin() * scale.double()
+    per_x, per_y = (x2 - x1) / width, (y2 - y1) / height  # image pixels per patch pixel
+    a, b, d, e = cos * per_x, sin * per_y, -sin * per_x, cos * per_y
+    # the patch's centre, ((W - 1) / 2, (H - 1) / 2), goes to the box's, half a pixel off its edges
+    u, v = (width - 1) / 2, (height - 1) / 2
+    right, down = translation.double().unbind(-1)
+    c = (x1 + x2) / 2 - 0.5 + right - a * u - b * v
+    f = (y1 + y2) / 2 - 0.5 + down - d * u - e * v
+    return _result(matrix_of(((a, b, c), (d, e, f))), dtype)
+
+
+def invert(matrix: Any) -> Tensor:
+    """The inverse map, destination -> source: cv2.invertAffineTransform, batched.
+
+    matrix (..., 2, 3) or (..., 3, 3). Returns the same shape. Closed form, exact for shifts by
+    whole pixels. Gradients: all orders. Raises ValueError where a matrix is singular.
+
+    >>> invert([[2, 0, 4], [0, 1, -3]])
+    tensor([[ 0.5000,  0.0000, -2.0000],
+            [ 0.0000,  1.0000,  3.0000]])
+    """
+    matrix = _as_matrix("invert", matrix)
+    inverse = inverse_map(matrix.double())
+    checks.check_values("invert", "matrix", inverse.isnan().any(-1).any(-1), "invertible")
+    return _result(inverse, matrix.dtype)
+
+
+def compose(*matrices: Any) -> Tensor:
+    """One matrix for several in a row: ``compose(a, b)`` applies `a` first.
+
+    matrices (..., 2, 3) or (..., 3, 3), batches broadcast. Returns (..., 2, 3) if all are affine,
+    else (..., 3, 3). Gradients: all orders, to all.
+
+    >>> move, double = [[1, 0, 3], [0, 1, 0]], [[2, 0, 0], [0, 2, 0]]
+    >>> compose(move, double)
+    tensor([[2., 0., 6.],
+            [0., 2., 0.]])
+    """
+    if not matrices:
+        checks.fail("compose", "matrices", "at least one matrix", "none")
+    device = _device(*matrices)
+    tensors = [_as_matrix("compose", m, f"matrices[{i}]", device) for i, m in enumerate(matrices)]
+    batches = {f"matrices[{i}]": t.shape[:-2] for i, t in enumerate(tensors)}
+    checks.broadcast_batch("compose", **batches)
+    dtype = checks.common_dtype(*tensors)
+    result = to_3x3(tensors[0].double())
+    for tensor in tensors[1:]:
+        result = to_3x3(tensor.double()) @ result
+    rows = 2 if all(tensor.shape[-2] == 2 for tensor in tensors) else 3
+    return result[..., :rows, :].to(dtype)
+
+
+def transform_points(matrix: Any, points: Any) -> Tensor:
+    """Where a matrix carries points: cv2.transform and cv2.perspectiveTransform, batched.
+
+    matrix (..., 2, 3) or (..., 3, 3); points (..., N, 2) or (2,), (x, y) in pixels; the batches
+    broadcast. Returns (..., N, 2). Gradients: all orders, to both.
+
+    >>> transform_points([[1, 0, 5], [0, 1, 7]], [[0, 0], [1, 2]])
+    tensor([[5., 7.],
+            [6., 9.]])
+    """
+    name = "transform_points"
+    device = _device(matrix, points)
+    matrix = _as_matrix(name, matrix, "matrix", device)
+    points = checks.as_float(name, "points", points, device)
+    checks.check_last(name, "points", points, 2)
+    single = points.ndim == 1
+    rows = points[None] if single else points
+    checks.broadcast_batch(name, matrix=matrix.shape[:-2], points=rows.shape[:-2])
+    x, y = rows.double().unbind(-1)
+    moved = map_points(matrix.double(), x, y).to(checks.common_dtype(matrix, points))
+    return moved[..., 0, :] if single else moved
+
+
+def to_theta(
+    matrix: Any, size_in: Sequence[int], size_out: Sequence[int], *, align_corners: bool = False
+) -> Tensor:
+    """The theta of torch.nn.functional.affine_grid that does what a pixel matrix does.
+
+    matrix (..., 2, 3) or (..., 3, 3), source -> destination pixels; size_in and size_out (H, W) of
+    the source and the destination. Returns the same shape, destination -> source in [-1, 1].
+    align_corners as it will be given to affine_grid and grid_sample. Gradients: all orders.
+
+    >>> to_theta([[1, 0, 1], [0, 1, 0]], (4, 4), (4, 4))
+    tensor([[ 1.0000,  0.0000, -0.5000],
+            [ 0.0000,  1.0000,  0.0000]])
+    """
+    name = "to_theta"
+    matrix = _as_matrix(name, matrix)
+    _check_sides(name, size_in, size_out, align_corners)
+    inverse = inverse_map(matrix.double())
+    checks.check_values(name, "matrix", inverse.isnan().any(-1).any(-1), "invertible")
+    theta = theta_of_inverse(inverse, size_in, size_out, align_corners)
+    return _result(theta, matrix.dtype)
+
+
+def from_theta(
+    theta: Any, size_in: Sequence[int], size_out: Sequence[int], *, align_corners: bool = False
+) -> Tensor:
+    """The pixel matrix, source -> destination, that does what a theta of affine_grid does.
+
+    theta (..., 2, 3) or (..., 3, 3), destination -> source in [-1, 1]; size_in and size_out (H, W)
+    of the source and the destination. Returns the same shape. The inverse of `to_theta`, with
+    the same errors. Gradients: all orders.
+
+    >>> from_theta([[1, 0, -0.5], [0, 1, 0]], (4, 4), (4, 4))
+    tensor([[1., 0., 1.],
+            [0., 1., 0.]])
+    """
+    name = "from_theta"
+    theta = _as_matrix(name, theta, "theta")
+    _check_sides(name, size_in, size_out, align_corners)
+    full = to_3x3(theta.double())
+    to_norm = inverse_map(pixels_from_theta(size_out, align_corners, full))
+    inverse = pixels_from_theta(size_in, align_corners, full) @ full @ to_norm
+    matrix = inverse_map(inverse[..., : theta.shape[-2], :])
+    checks.check_values(name, "theta", matrix.isnan().any(-1).any(-1), "invertible")
+    return _result(matrix, theta.dtype)
+
+
+def _check_sides(name: str, size_in: Any, size_out: Any, align_corners: bool) -> None:
+    checks.check_bool(name, "align_corners", align_corners)
+    for argument, size in (("size_in", size_in), ("size_out", size_out)):
+        checks.check_size(name, argument, size)
+        if align_corners and min(size) < 2:
+            checks.fail(name, argument, "at least 2 pixels a side with align_corners=True", size)
+
+
+def _as_matrix(
+    name: str, matrix: Any, argument: str = "matrix", device: torch.device | None = None
+) -> Tensor:
+    tensor = checks.as_float(name, argument, matrix, device)
+    checks.check_matrix_shape(name, argument, tensor, (2, 3))
+    return tensor
+
+
+def _result(matrix: Tensor, dtype: torch.dtype) -> Tensor:
+    """In the caller's type, and without negative zeros, which only puzzle a reader."""
+    return (matrix + 0.0).to(dtype)
+
+
+def _device(*values: Any) -> torch.device | None:
+    """Where the numbers beside the tensors go: the first tensor's device, in pairs too."""
+    for value in values:
+        if isinstance(value, Tensor):
+            return value.device
+        if isinstance(value, tuple | list) and (found := _device(*value)) is not None:
+            return found
+    return None

@@ -1,0 +1,32 @@
+"""Which backend serves which call.
+
+A backend is a module with `warp`, `sample` and `why_not`, the same in each. It is imported on first
+use. One that is asked for by name is used or refused with its reasons, never replaced.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from torch import Tensor
+
+from warpkit.kernels.rules import Rule
+
+BACKENDS = ("reference", "grid_sample")
+"""All of them give the same answer, within the tolerance table; speed and reach differ."""
+
+PREFERENCE = ("reference",)
+"""The order in which "auto" asks. grid_sample is not asked: its grid loses digits in float32."""
+
+
+def choose(function: str, backend: str, image: Tensor, rule: Rule) -> ModuleType:
+    """The backend's module, or an error with the reasons of every refusal."""
+    refused = {}
+    for name in PREFERENCE if backend == "auto" else (backend,):
+        module = import_module(f"{__name__}.{name}")
+        refused[name] = module.why_not(image, rule)
+        if not refused[name]:
+            return module
+    reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])
+    raise ValueError(f"{function}: `backend` {backend!r} cannot do this:\n{reasons}")

@@ -1,0 +1,98 @@
+"""torch's own sampler: F.affine_grid and F.grid_sample. Any device; exports to ONNX.
+
+Its grid is normalised to [-1, 1] in the image's type: in float32 it is several times less exact
+than the reference (see the tolerance table), and `backend="auto"` does not choose it for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit.kernels.maps import output_points, pixels_from_theta, theta_of_inverse
+from warpkit.kernels.reference import compute_dtype
+from warpkit.kernels.rules import LIMIT, MISSING, Rule
+
+PADDING = {
+    "constant": "zeros",
+    "transparent": "zeros",
+    "replicate": "border",
+    "reflect": "reflection",  # align_corners=False reflects at the outer edge
+    "reflect_101": "reflection",  # align_corners=True reflects at the pixel's centre
+}
+
+
+def why_not(image: Tensor, rule: Rule) -> list[str]:
+    """The reasons why grid_sample cannot do this."""
+    reasons = []
+    if not image.is_floating_point():
+        reasons.append(f"needs a floating image, got {image.dtype}")
+    if rule.interpolation == "lanczos4":
+        reasons.append("has no lanczos4")
+    if rule.border not in PADDING:
+        reasons.append(f"has no border {rule.border!r}")
+    if rule.border == "reflect_101" and min(image.shape[-2:]) < 2:
+        reasons.append("needs at least 2 pixels a side for reflect_101")
+    return reasons
+
+
+def warp(
+    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    """As `reference.warp`."""
+    corners = rule.border == "reflect_101"
+    # affine_grid puts the only pixel of a side at 0 under align_corners, whatever theta says
+    if inverse.shape[-2] == 3 or (corners and min(size) < 2):
+        return sample(image, output_points(inverse, size), outside, rule)
+    theta = theta_of_inverse(inverse, image.shape[-2:], size, corners)
+    flat = theta.reshape(-1, 2, 3)
+    grid = F.affine_grid(flat, [flat.shape[0], 1, *size], align_corners=corners)
+    return _sample_grid(image, grid.reshape(*theta.shape[:-2], *size, 2), outside, rule)
+
+
+def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+    """As `reference.sample`."""
+    points = points.double()
+    to_pixels = pixels_from_theta(image.shape[-2:], rule.border == "reflect_101", points)
+    grid = (points - to_pixels[:2, 2]) / to_pixels[:2, :2].diagonal()
+    return _sample_grid(image, grid, outside, rule)
+
+
+def _sample_grid(image: Tensor, grid: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+    corners = rule.border == "reflect_101"
+    to_pixels = pixels_from_theta(image.shape[-2:], corners, grid)
+    per_unit = to_pixels[:2, :2].diagonal()
+    near = ((grid.detach() * per_unit + to_pixels[:2, 2]).abs() < LIMIT).all(-1)  # false for NaN
+    grid = torch.where(near[..., None], grid, 0.0)
+    if "reflect" in rule.border:
+        # both reflections have the period 4 here; far away torch's own loses all digits
+        grid = (grid + 1).remainder(4) - 1
+    else:
+        # 9 pixels outside is as good as farther for every rule, and no index can overflow
+        far = 1 + 9 / per_unit
+        grid = torch.minimum(torch.maximum(grid, -far), far)
+    pixels = image.to(compute_dtype(image.dtype))
+    grid = grid.to(pixels.dtype)
+    result = _call(pixels, grid, rule.interpolation, PADDING[rule.border], corners)
+    if rule.border in MISSING:
+        ones = torch.ones_like(pixels[..., :1, :, :])
+        cover = _call(ones, grid, rule.interpolation, "zeros", corners)
+        result = result + (1 - cover) * outside
+    return torch.where(near[..., None, :, :], result, outside).to(image.dtype)
+
+
+def _call(image: Tensor, grid: Tensor, interpolation: str, padding: str, corners: bool) -> Tensor:
+    """F.grid_sample over any broadcasting batch; a single image takes all grids as one tall one."""
+    batch = torch.broadcast_shapes(image.shape[:-3], grid.shape[:-3])
+    channels, (h, w) = image.shape[-3], grid.shape[-3:-1]
+    options = {"mode": interpolation, "padding_mode": padding, "align_corners": corners}
+    if image.shape[:-3].numel() == 1:
+        tall = grid.reshape(1, -1, w, 2)
+        values = F.grid_sample(image.reshape(1, *image.shape[-3:]), tall, **options)
+        return values[0].unflatten(-2, (-1, h)).movedim(0, -3).reshape(*batch, channels, h, w)
+    images = image.expand(*batch, *image.shape[-3:]).reshape(-1, *image.shape[-3:])
+    grids = grid.expand(*batch, h, w, 2).reshape(-1, h, w, 2)
+    return F.grid_sample(images, grids, **options).reshape(*batch, channels, h, w)

@@ -1,0 +1,101 @@
+"""The definition of every result, in plain torch operations.
+
+Slow where slow is obvious: coordinates in float64, one gather a tap, a sum as the formula has it.
+Differentiable any number of times, in both modes, by torch's own rules; every other backend and
+every arithmetic is tested against this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from warpkit.kernels.maps import output_points
+from warpkit.kernels.rules import LIMIT, MISSING, Rule, taps
+
+
+def why_not(image: Tensor, rule: Rule) -> list[str]:
+    """The reasons why the reference cannot do this."""
+    if image.device.type == "mps":
+        return ["needs float64, which this device lacks"]
+    return []
+
+
+def warp(
+    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    """Sample `image` where `inverse` sends each pixel of an output of `size` (h, w).
+
+    image (*I, C, H, W); inverse (*M, 2 or 3, 3), float64, destination -> source; outside broadcasts
+    to the result and stands where the rule finds nothing: the border's value or the background.
+    Returns (*batch, C, h, w) of the image's type.
+    """
+    return sample(image, output_points(inverse, size), outside, rule)
+
+
+def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+    """Sample `image` (*I, C, H, W) at `points` (*P, h, w, 2), (x, y) in pixels."""
+    height, width = image.shape[-2:]
+    points = points.double()
+    near = (points.abs() < LIMIT).all(-1)  # false for NaN
+    points = torch.where(near[..., None], points, 0.0)
+    near = near[..., None, :, :]
+    read = reader(image, points.shape[:-1])
+    columns = taps(points[..., 0], width, rule)
+    total, reached = outside.new_zeros(()), near & (rule.border not in MISSING)
+    for y in taps(points[..., 1], height, rule):
+        for x in columns:
+            value = read(y.index * width + x.index)
+            if x.inside is not None and y.inside is not None:
+                inside = (x.inside & y.inside)[..., None, :, :]
+                value = torch.where(inside, value, outside)
+                reached = reached | (near & inside)
+            if x.weight is not None and y.weight is not None:
+                value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
+            total = total + value
+    # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
+    return convert(torch.where(reached, total, outside), image.dtype)
+
+
+def reader(image: Tensor, points_shape: Sequence[int]) -> Callable[[Tensor], Tensor]:
+    """A function that reads pixels of `image` (*I, C, H, W) by index y W + x, shape (*P, h, w).
+
+    Where the image's batch is 1 and the points' is not, the points become more samples of the one
+    image: it is never copied, and its gradient accumulates in one place.
+    """
+    channels, height, width = image.shape[-3:]
+    *batch_points, h, w = points_shape
+    batch = torch.broadcast_shapes(image.shape[:-3], tuple(batch_points))
+    n = len(batch)
+    own = (1,) * (n - len(image.shape[:-3])) + tuple(image.shape[:-3])  # the image's batch, padded
+    kept = [d for d in range(n) if own[d] == batch[d]]
+    shared = [d for d in range(n) if own[d] != batch[d]]
+    pixels = image.to(compute_dtype(image.dtype)).reshape(-1, channels, height * width)
+
+    def read(index: Tensor) -> Tensor:
+        index = index.expand(*batch, h, w).permute(*kept, *shared, n, n + 1)
+        index = index.reshape(pixels.shape[0], 1, -1).expand(-1, channels, -1)
+        values = pixels.gather(2, index)
+        order = [*kept, n, *shared, n + 1, n + 2]  # the dimensions of the result, as gathered
+        sizes = (*batch, channels, h, w)
+        values = values.reshape([sizes[d] for d in order])
+        return values.permute([order.index(d) for d in range(n + 3)])
+
+    return read
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Half types are computed in float32; integers in float64, so that they round only once."""
+    if dtype in (torch.float32, torch.float64):
+        return dtype
+    return torch.float32 if dtype.is_floating_point else torch.float64
+
+
+def convert(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """To the image's type; integers by rounding half to even and saturating, as OpenCV does."""
+    if dtype.is_floating_point:
+        return values.to(dtype)
+    limits = torch.iinfo(dtype)
+    return values.round().clamp(limits.min, limits.max).to(dtype)

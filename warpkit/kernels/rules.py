@@ -1,0 +1,119 @@
+"""Sampling rules: which neighbours of a point count, with which weight, and what lies outside.
+
+Stated once, for all backends. A rule is an interpolation and a border. Along one axis of n pixels,
+a position p becomes taps: an index in range, a weight, and whether the tap is inside the image.
+The 2-D rule is the product of two axes.
+
+    border       what continues the row  a b c d        index i, taken modulo
+    constant     v v v | a b c d | v v v                missing: `border_value`
+    replicate    a a a | a b c d | d d d                clamped
+    reflect      c b a | a b c d | d c b                2n
+    reflect_101  d c b | a b c d | c b a                2n - 2
+    wrap         b c d | a b c d | a b c                n
+    transparent  missing: the background's pixel at the output position
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
+"""Interpolations, and the neighbours each reads along an axis."""
+
+INTERPOLATIONS = tuple(TAPS)
+BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap", "transparent")
+MISSING = ("constant", "transparent")
+"""The borders that leave a tap outside the image missing; the others point it at a pixel."""
+
+LIMIT = 2.0**31
+"""Coordinates of this magnitude and beyond are sampled nowhere: the border's value stands there."""
+
+CUBIC_A = -0.75
+"""Keys' parameter: OpenCV's and torch's choice (-0.5 in Pillow and scipy)."""
+
+
+class Rule(NamedTuple):
+    """How a point becomes a value."""
+
+    interpolation: str
+    border: str
+
+
+@dataclass(frozen=True)
+class Tap:
+    """One neighbour along one axis, for every point."""
+
+    index: Tensor
+    """int64, always within the axis."""
+    weight: Tensor | None
+    """None for nearest: the pixel itself."""
+    inside: Tensor | None
+    """False where the tap is missing; None under a border that has no missing taps."""
+
+
+def taps(position: Tensor, length: int, rule: Rule) -> list[Tap]:
+    """The taps of finite positions below LIMIT along an axis of `length` pixels."""
+    interpolation, border = rule
+    if interpolation == "nearest":
+        index, inside = resolve(position.detach().round().long(), length, border)  # ties to even
+        return [Tap(index, None, inside)]
+    base = position.detach().floor()
+    weights = axis_weights(position - base, interpolation)
+    first = base.long() - (len(weights) // 2 - 1)
+    return [
+        Tap(index, weight, inside)
+        for k, weight in enumerate(weights)
+        for index, inside in [resolve(first + k, length, border)]
+    ]
+
+
+def axis_weights(t: Tensor, interpolation: str) -> list[Tensor]:
+    """The weights of the 2, 4 or 8 taps around a position with fraction 0 <= t <= 1."""
+    if interpolation == "bilinear":
+        return [1 - t, t]
+    if interpolation == "bicubic":
+        near, far = _cubic_near, _cubic_far
+        return [far(1 + t), near(t), near(1 - t), far(2 - t)]
+    raw = [_lanczos(t + 3 - k) for k in range(8)]
+    total = sum(raw)
+    return [weight / total for weight in raw]
+
+
+def _cubic_near(d: Tensor) -> Tensor:
+    return ((CUBIC_A + 2) * d - (CUBIC_A + 3)) * d * d + 1
+
+
+def _cubic_far(d: Tensor) -> Tensor:
+    return ((CUBIC_A * d - 5 * CUBIC_A) * d + 8 * CUBIC_A) * d - 4 * CUBIC_A
+
+
+def _lanczos(d: Tensor) -> Tensor:
+    """sinc(d) sinc(d / 4), with derivatives of every order also at d = 0."""
+    small = d.abs() < 1e-2  # the first term left out of the series, of order d^6, is below 1e-12
+    p = (math.pi * d) ** 2
+    series = 1 - p * (17 / 96) + p * p * (1 / 120 + 1 / 576 + 1 / 30720)
+    safe = torch.where(small, 1.0, d)
+    exact = (
+        torch.sin(math.pi * safe) * torch.sin(math.pi / 4 * safe) / (math.pi**2 / 4 * safe * safe)
+    )
+    return torch.where(small, series, exact)
+
+
+def resolve(index: Tensor, length: int, border: str) -> tuple[Tensor, Tensor | None]:
+    """An int64 index under a border: an index in range, and whether it was inside (or None)."""
+    if border in MISSING:
+        inside = (index >= 0) & (index < length)
+        return index.clamp(0, length - 1), inside
+    if border == "replicate":
+        return index.clamp(0, length - 1), None
+    if border == "wrap":
+        return index.remainder(length), None
+    period = 2 * length if border == "reflect" else max(2 * length - 2, 1)
+    last = period - 1 if border == "reflect" else period
+    index = index.remainder(period)
+    return torch.minimum(index, last - index), None

@@ -1,0 +1,275 @@
+"""The warps: check, choose a backend, call. The conventions stand at the head of `geometry`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import _checks as checks
+from warpkit import kernels
+from warpkit.kernels.maps import inverse_map
+from warpkit.kernels.reference import compute_dtype, convert
+from warpkit.kernels.rules import BORDERS, INTERPOLATIONS, Rule
+
+ALIASES = {"zeros": "constant", "border": "replicate"}
+"""torch's names for two borders."""
+
+
+def warp_affine(
+    image: Tensor,
+    matrix: Any,
+    *,
+    size: Sequence[int] | None = None,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+    inverse: bool = False,
+    background: Tensor | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Warp images by affine matrices: cv2.warpAffine on tensors, with gradients.
+
+    Args:
+        image: (..., C, H, W); float16, bfloat16, float32 or float64, or uint8, int16 or uint16,
+            which are rounded and saturated as OpenCV does and carry no gradient.
+        matrix: (..., 2, 3), or (..., 3, 3) with the last row (0, 0, 1); source pixel ->
+            destination pixel. Its batch and the image's broadcast; a broadcast image is not copied.
+        size: (H, W) of the output; None keeps the image's.
+        interpolation: "nearest" (ties to even), "bilinear", "bicubic" (a = -0.75) or "lanczos4".
+        border: "constant", "replicate", "reflect", "reflect_101", "wrap" or "transparent", as in
+            OpenCV; "zeros" and "border" are torch's names for constant 0 and replicate.
+        border_value: a number, a sequence of C, or a tensor (C,) or (B, C).
+        inverse: the matrix maps destination -> source already (cv2.WARP_INVERSE_MAP).
+        background: (..., C, h, w), what border="transparent" shows where the source does not reach.
+        backend: "auto", or a name of `warpkit.kernels.BACKENDS`, which is used or refused.
+
+    Returns:
+        (..., C, h, w) of the image's type, channels-last if the image is.
+
+    A pixel whose source point is NaN or 2^31 or farther away, as under a singular matrix, is
+    `border_value` (the background where transparent), with gradient zero to image and matrix.
+
+    Gradients: all orders, forward and reverse, to image, matrix, border value and background;
+    nearest has none to the matrix.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came.
+
+    >>> image = torch.arange(6.0).reshape(1, 2, 3)
+    >>> warp_affine(image, [[1, 0, 1], [0, 1, 0]])
+    tensor([[[0., 0., 1.],
+             [0., 3., 4.]]])
+    """
+    name = "warp_affine"
+    image = checks.check_image(name, "image", image)
+    matrix = checks.as_float(name, "matrix", matrix, image.device)
+    checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
+    if matrix.shape[-2] == 3:
+        projective = (matrix[..., 2, :] != matrix.new_tensor([0, 0, 1])).any(-1)
+        wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
+        checks.check_values(name, "matrix", projective, wanted)
+        matrix = matrix[..., :2, :]
+    rule = _rule(name, interpolation, border)
+    return _warp(name, image, matrix, size, inverse, rule, border_value, background, backend)
+
+
+def warp_perspective(
+    image: Tensor,
+    matrix: Any,
+    *,
+    size: Sequence[int] | None = None,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+    inverse: bool = False,
+    background: Tensor | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Warp images by perspective matrices: cv2.warpPerspective on tensors, with gradients.
+
+    matrix (..., 3, 3), source pixel -> destination pixel; everything else, errors and gradients
+    too, as in `warp_affine`. Pixels that look at the horizon (w = 0) show the border's value.
+
+    >>> image = torch.arange(6.0).reshape(1, 2, 3)
+    >>> warp_perspective(image, [[2, 0, 0], [0, 2, 0], [0, 0, 2]])
+    tensor([[[0., 1., 2.],
+             [3., 4., 5.]]])
+    """
+    name = "warp_perspective"
+    image = checks.check_image(name, "image", image)
+    matrix = checks.as_float(name, "matrix", matrix, image.device)
+    checks.check_matrix_shape(name, "matrix", matrix, (3,))
+    rule = _rule(name, interpolation, border)
+    return _warp(name, image, matrix, size, inverse, rule, border_value, background, backend)
+
+
+def _warp(
+    name: str,
+    image: Tensor,
+    matrix: Tensor,
+    size: Sequence[int] | None,
+    inverse: bool,
+    rule: Rule,
+    border_value: Any,
+    background: Tensor | None,
+    backend: str,
+) -> Tensor:
+    checks.check_bool(name, "inverse", inverse)
+    checks.check_device(name, "matrix", matrix, image.device)
+    out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
+    batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
+    shape = (*batch, image.shape[-3], *out)
+    outside = _outside(name, image, shape, rule, border_value, background)
+    module = _backend(name, backend, image, rule)
+    to_source = matrix.double() if inverse else inverse_map(matrix.double())
+    return _like(image, module.warp(image, to_source, out, outside, rule))
+
+
+def remap(
+    image: Tensor,
+    points: Any,
+    *,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+    background: Tensor | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Sample images at a field of points: cv2.remap on tensors, with gradients.
+
+    points (..., h, w, 2), the source pixel (x, y) of every output pixel; image and points broadcast
+    over their batches. Returns (..., C, h, w). Everything else as in `warp_affine`; gradients also
+    to the points, except nearest's.
+
+    >>> image = torch.arange(6.0).reshape(1, 2, 3)
+    >>> remap(image, [[[0.5, 0.0], [2.0, 1.0]]])
+    tensor([[[0.5000, 5.0000]]])
+    """
+    name = "remap"
+    image = checks.check_image(name, "image", image)
+    points = checks.as_float(name, "points", points, image.device)
+    checks.check_device(name, "points", points, image.device)
+    if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
+        checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
+    batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
+    rule = _rule(name, interpolation, border)
+    shape = (*batch, image.shape[-3], *points.shape[-3:-1])
+    outside = _outside(name, image, shape, rule, border_value, background)
+    module = _backend(name, backend, image, rule)
+    return _like(image, module.sample(image, points, outside, rule))
+
+
+def sample_pixels(
+    image: Tensor,
+    points: Any,
+    *,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+) -> Tensor:
+    """The values of images at lists of points, with gradients to both.
+
+    points (..., N, 2), (x, y) in pixels; image (..., C, H, W). Returns (..., C, N). Rules, errors
+    and gradients as in `remap`; border="transparent" has no meaning here and is refused.
+
+    >>> image = torch.arange(6.0).reshape(1, 2, 3)
+    >>> sample_pixels(image, [[0.0, 0.5], [1.25, 0.0]])
+    tensor([[1.5000, 1.2500]])
+    """
+    name = "sample_pixels"
+    image = checks.check_image(name, "image", image)
+    points = checks.as_float(name, "points", points, image.device)
+    if points.ndim < 2 or points.shape[-1] != 2:
+        checks.fail(name, "points", "of shape (..., N, 2)", checks.shape_of(points))
+    checks.check_device(name, "points", points, image.device)
+    if border == "transparent":
+        wanted = "a border other than 'transparent': a list of points has no background"
+        checks.fail(name, "border", wanted, repr(border))
+    batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
+    rule = _rule(name, interpolation, border)
+    shape = (*batch, image.shape[-3], 1, points.shape[-2])
+    outside = _outside(name, image, shape, rule, border_value, None)
+    if points.shape[-2] == 0:
+        return image.new_zeros((*batch, image.shape[-3], 0))
+    module = _backend(name, "auto", image, rule)
+    return module.sample(image, points[..., None, :, :], outside, rule)[..., 0, :]
+
+
+def _rule(name: str, interpolation: object, border: object) -> Rule:
+    """Both names checked; the border by OpenCV's name."""
+    interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
+    if border == "reflection":
+        wanted = "'reflect' (edge repeated: torch's reflection with align_corners=False) or "
+        wanted += "'reflect_101' (edge once: with align_corners=True)"
+        checks.fail(name, "border", wanted, "'reflection'")
+    border = checks.check_name(name, "border", border, (*BORDERS, *ALIASES))
+    return Rule(interpolation, ALIASES.get(border, border))
+
+
+def _backend(name: str, backend: object, image: Tensor, rule: Rule) -> ModuleType:
+    backend = checks.check_name(name, "backend", backend, ("auto", *kernels.BACKENDS))
+    return kernels.choose(name, backend, image, rule)
+
+
+def _outside(
+    name: str,
+    image: Tensor,
+    shape: Sequence[int],
+    rule: Rule,
+    border_value: Any,
+    background: Tensor | None,
+) -> Tensor:
+    """What stands where the rule finds nothing, in the type of the computation."""
+    value = _border_value(name, image, shape, border_value)
+    if rule.border != "transparent":
+        if background is not None:
+            checks.fail(name, "background", f"None with border={rule.border!r}", "a tensor")
+        return value
+    wanted = f"a tensor of shape {tuple(shape)} (or broadcasting to it) with border='transparent'"
+    if not isinstance(background, Tensor):
+        error = ValueError if background is None else TypeError
+        checks.fail(name, "background", wanted, f"{background!r:.60}", error)
+    checks.check_device(name, "background", background, image.device)
+    same = background.ndim >= 3 and tuple(background.shape[-3:]) == tuple(shape[-3:])
+    if not same or not _broadcasts(background.shape[:-3], shape[:-3]):
+        checks.fail(name, "background", wanted, checks.shape_of(background))
+    if background.dtype not in checks.FLOATS + checks.INTEGERS:
+        checks.fail(name, "background", "of a type that images have", background.dtype, TypeError)
+    return background.to(compute_dtype(image.dtype))
+
+
+def _border_value(name: str, image: Tensor, shape: Sequence[int], border_value: Any) -> Tensor:
+    value = checks.as_float(name, "border_value", border_value, image.device)
+    checks.check_device(name, "border_value", value, image.device)
+    channels, batch = shape[-3], tuple(shape[:-3])
+    fits = value.ndim == 0 or (
+        value.shape[-1] in (1, channels) and _broadcasts(value.shape[:-1], batch)
+    )
+    if not fits:
+        wanted = f"a number, of shape ({channels},) or (*batch, {channels}) for the batch {batch}"
+        checks.fail(name, "border_value", wanted, f"shape {checks.shape_of(value)}")
+    value = value.to(compute_dtype(image.dtype))
+    if not image.is_floating_point():
+        value = convert(value, image.dtype).to(value.dtype)
+    return value[..., None, None] if value.ndim else value
+
+
+def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Whether `shape` broadcasts to `target` without making it larger."""
+    try:
+        return tuple(torch.broadcast_shapes(tuple(shape), tuple(target))) == tuple(target)
+    except RuntimeError:
+        return False
+
+
+def _like(image: Tensor, result: Tensor) -> Tensor:
+    """Keep channels-last: what a convolution before and after it expects."""
+    layout = torch.contiguous_format
+    if image.ndim == 4 and result.ndim == 4 and not image.is_contiguous():
+        last = image.is_contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if last else layout
+    return result.contiguous(memory_format=layout)
