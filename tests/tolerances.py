@@ -1,0 +1,21 @@
+"""Every tolerance of the tests, with its reason. Absolute, for images in [0, 1], unless it says so.
+
+eps is 2.2e-16 in float64 and 1.2e-7 in float32.
+"""
+
+TOLERANCE = {
+    # the reference against float64 numpy: coordinates up to 100 pixels carry 1.4e-14 of rounding,
+    # and an image of noise changes by 1 a pixel
+    "reference float64": 1e-12,
+    # the same in float32: coordinates are still float64; a sum of up to 64 products of weights
+    # (lanczos4, sum of magnitudes 1.9) each rounded to 6e-8
+    "reference float32": 1e-6,
+    # a float16 has 11 bits, a bfloat16 8: half a unit in the last place of values below 2, and
+    # the float32 computation on top
+    "float16": 6e-4,
+    "bfloat16": 4.5e-3,
+    # grid_sample rounds the normalised coordinate to float32: 6e-8 of half the width, 40 pixels
+    # here, times the bicubic's slope of up to 4 a pixel on noise
+    "grid_sample float32": 4e-5,
+    "grid_sample float64": 1e-12,
+}
