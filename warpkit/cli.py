@@ -168,6 +168,24 @@ def warp(
     write_image(out, replace(picture, pixels=pixels))
 
 
+@app.command()
+def demo(
+    image: Annotated[
+        Path | None, typer.Argument(help="A photograph of your own. [default: warpkit's]")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
+        "demo.png"
+    ),
+) -> None:
+    """Warp a photograph, compare with OpenCV, and find a hidden warp by its gradients.
+
+    Writes one figure, and takes a few seconds.
+    """
+    from warpkit.demo_run import run
+
+    run(image, out)
+
+
 def matrix_of(
     matrix: Numbers | None, parts: dict[str, Numbers | None], middle: tuple[float, float]
 ) -> Tensor:

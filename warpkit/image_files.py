@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -97,12 +99,19 @@ def write_image(path: Path, picture: Picture) -> None:
     options = dict(SAVE_OPTIONS.get(kind, {}))
     if picture.profile:
         options["icc_profile"] = picture.profile
+    with replacing(path) as file:
+        image.save(file, format=kind, **options)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file beside `path` to write to, which takes its name when it is complete."""
     target = path.resolve()  # a link stays a link
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         try:
             with partial.open("xb") as file:
-                image.save(file, format=kind, **options)
+                yield file
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)

@@ -1,0 +1,142 @@
+"""The demonstration's work: one photograph warped, compared with OpenCV, and warped back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import warpkit as wk
+
+HIDDEN = (24.0, -16.0, 18.0, -11.0)
+"""The warp to find: degrees, hundredths of log scale (a scale of 0.85), pixels right and down. One
+unit of each moves a pixel at the edge by about as much, so that one step size fits all."""
+
+STAGES = ((8, 60, 1.0), (4, 40, 0.5), (2, 30, 0.15), (1, 12, 0.02))
+"""Coarse to fine: how much smaller the images are, Adam's steps, its step size in degrees. In images
+8 times smaller the two pictures still overlap after a turn of 24 degrees; in full ones they do not,
+and descent stops in a wrong place."""
+
+STEPS = sum(steps for _, steps, _ in STAGES)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One warp by both libraries."""
+
+    warped: Tensor
+    theirs: Tensor | None
+    version: str
+    """OpenCV's, or why there is none."""
+    worst: float
+    """The largest absolute difference, of 1.0 for white; NaN where there is none."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Where the gradient of a loss arrives."""
+
+    seen: Tensor
+    """(H, W): whether a pixel of the photograph has a gradient."""
+    to_matrix: Tensor
+    """(2, 3)."""
+
+    @property
+    def fraction(self) -> float:
+        """The part of the photograph's pixels that has a gradient."""
+        return self.seen.double().mean().item()
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """A hidden warp found by gradient descent."""
+
+    target: Tensor
+    found: Tensor
+    angles: list[float]
+    """The estimate after every step."""
+
+    @property
+    def error(self) -> float:
+        """Degrees between the hidden angle and the last estimate."""
+        return abs(self.angles[-1] - HIDDEN[0])
+
+
+def default_photograph() -> Path:
+    """The picture of a demonstration: the installed package's, or a checkout's."""
+    package = Path(__file__).parent
+    installed = package / "coffee.png"
+    return installed if installed.exists() else package.parent / "data" / "images" / "coffee.png"
+
+
+def small(photograph: Tensor, side: int = 384) -> Tensor:
+    """A photograph (C, H, W) of any kind as RGB in [0, 1], its longest side at most `side`."""
+    channels = photograph.shape[0]
+    limit = 1.0 if photograph.is_floating_point() else torch.iinfo(photograph.dtype).max
+    image = photograph.to(torch.float32) / limit
+    image = image[:3] if channels >= 3 else image[:1].expand(3, -1, -1)
+    factor = side / max(image.shape[-2:])
+    if factor < 1:
+        image = F.interpolate(image[None], scale_factor=factor, mode="area")[0]
+    return image.contiguous()
+
+
+def compare(image: Tensor, matrix: Tensor) -> Comparison:
+    """Warp by `matrix` with warpkit and, where it is installed, with OpenCV."""
+    warped = wk.warp_affine(image, matrix)
+    try:
+        import cv2
+    except ImportError:
+        return Comparison(warped, None, "not installed", float("nan"))
+    height, width = image.shape[-2:]
+    pixels = image.permute(1, 2, 0).contiguous().numpy()
+    theirs = torch.from_numpy(cv2.warpAffine(pixels, matrix.numpy(), (width, height)))
+    theirs = theirs.permute(2, 0, 1)
+    return Comparison(warped, theirs, cv2.__version__, (warped - theirs).abs().max().item())
+
+
+def reach(image: Tensor, matrix: Tensor) -> Reach:
+    """Back-propagate the mean of the warped image to the photograph and to the matrix."""
+    image, matrix = image.clone().requires_grad_(), matrix.clone().requires_grad_()
+    loss = wk.warp_affine(image, matrix).mean()
+    to_image, to_matrix = torch.autograd.grad(loss, (image, matrix))
+    return Reach((to_image != 0).any(0), to_matrix)
+
+
+def recover(image: Tensor, advance: Callable[[float], None] = lambda angle: None) -> Recovery:
+    """Hide a warp, then find it from the pixels alone by gradient descent on its four numbers.
+
+    `advance` is called after every step with the angle reached.
+    """
+    center = wk.image_center(tuple(image.shape[-2:]))
+    target = wk.warp_affine(image, similarity(torch.tensor(HIDDEN), center))
+    guess = torch.tensor((0.0, 0.0, 0.0, 0.0), requires_grad=True)
+    angles = [0.0]
+    for shrink, steps, step_size in STAGES:
+        low, low_target = (F.avg_pool2d(pixels, shrink) for pixels in (image, target))
+        to_low = wk.affine_matrix(scale=1 / shrink, center=(-0.5, -0.5))  # edges stay on edges
+        optimizer = torch.optim.Adam([guess], lr=step_size)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            matrix = wk.compose(wk.invert(to_low), similarity(guess, center), to_low)
+            (wk.warp_affine(low, matrix) - low_target).square().mean().backward()
+            optimizer.step()
+            schedule.step()
+            angles.append(guess[0].item())
+            advance(angles[-1])
+    with torch.no_grad():
+        found = wk.warp_affine(image, similarity(guess, center))
+    return Recovery(target, found, angles)
+
+
+def similarity(numbers: Tensor, center: tuple[float, float]) -> Tensor:
+    """The matrix of (degrees, hundredths of log scale, pixels right, pixels down)."""
+    angle, scale, *_ = numbers
+    return wk.affine_matrix(
+        angle=angle, scale=(scale / 100).exp(), translation=numbers[2:], center=center
+    )

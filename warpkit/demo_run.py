@@ -1,0 +1,60 @@
+"""`warpkit demo`: the demonstration with its progress bar, its figure and its closing words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import warpkit as wk
+from warpkit import demo
+from warpkit.image_files import ImageFileError, format_of, read_image, replacing
+
+TURN = 30.0
+"""Degrees by which the first row of the figure turns the photograph."""
+
+
+def run(source: Path | None, out: Path) -> None:
+    """Do the work, show how it goes, write the figure, say what came out."""
+    if format_of(out) != "PNG":
+        raise ImageFileError(f"{out}: the figure is a PNG: its name must end in .png")
+    image = demo.small(read_image(source or demo.default_photograph()).pixels)
+    center = wk.image_center((image.shape[-2], image.shape[-1]))
+    matrix = wk.rotation_matrix(torch.tensor(center, dtype=torch.float64), TURN, 1.1)
+    console = Console(highlight=False)
+    comparison = demo.compare(image, matrix)
+    reach = demo.reach(image, matrix)
+    columns = (
+        TextColumn("looking for the hidden warp"),
+        BarColumn(),
+        TextColumn("{task.fields[angle]:7.3f}°"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=demo.STEPS, angle=0.0)
+        recovery = demo.recover(image, lambda angle: progress.update(task, advance=1, angle=angle))
+
+    from warpkit.demo_figure import draw  # matplotlib takes a second to load
+
+    with replacing(out) as file:
+        draw(file, image, TURN, comparison, reach, recovery)
+    console.print(summary(comparison, reach, recovery))
+    console.print(f"\nwrote [bold]{out}[/]")
+
+
+def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recovery) -> Table:
+    """The figures in words."""
+    table = Table.grid(padding=(0, 2))
+    opencv = f"largest difference {comparison.worst:.1e}, where white is 1"
+    if comparison.theirs is None:
+        opencv = "not installed, so nothing to compare with: pip install opencv-python-headless"
+    table.add_row(f"OpenCV {comparison.version}", opencv)
+    table.add_row("gradient to image", f"arrives at {reach.fraction:.1%} of the pixels")
+    rows = "   ".join(" ".join(f"{v:+.4f}" for v in row) for row in reach.to_matrix.tolist())
+    table.add_row("gradient to matrix", rows)
+    hidden, found = demo.HIDDEN[0], recovery.angles[-1]
+    table.add_row("hidden turn", f"{hidden:.3f}°, found {found:.3f}°: off by {recovery.error:.3f}°")
+    return table
