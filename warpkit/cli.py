@@ -13,12 +13,23 @@ import typer
 from torch import Tensor
 
 import warpkit as wk
-from warpkit.cli_options import Numbers, gather, numbers, one_of
+from warpkit.cli_options import (
+    Angle,
+    Border,
+    BorderValue,
+    Center,
+    Interpolation,
+    Matrix,
+    Numbers,
+    Out,
+    Scale,
+    Shear,
+    Size,
+    Source,
+    Translate,
+    gather,
+)
 from warpkit.image_files import ImageFileError, format_of, read_image, write_image
-from warpkit.kernels.rules import BORDERS, INTERPOLATIONS
-
-SHOWN = tuple(border for border in BORDERS if border != "transparent")
-"""The command line's borders: it has no background for "transparent" to show."""
 
 app = typer.Typer(
     name="warpkit",
@@ -78,62 +89,18 @@ def common(
 
 @app.command(short_help="Warp an image file.")
 def warp(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The image to warp.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write the result.")],
-    angle: Annotated[
-        Numbers | None,
-        typer.Option(parser=numbers(1), metavar="A", help="Degrees, counter-clockwise."),
-    ] = None,
-    scale: Annotated[
-        Numbers | None,
-        typer.Option(parser=numbers(1, positive=True), metavar="S", help="2 is twice as large."),
-    ] = None,
-    shear: Annotated[
-        Numbers | None,
-        typer.Option(parser=numbers(1, 2), metavar="X [Y]", help="Degrees along x (and y)."),
-    ] = None,
-    translate: Annotated[
-        Numbers | None,
-        typer.Option(parser=numbers(2), metavar="X Y", help="Pixels to the right and down."),
-    ] = None,
-    center: Annotated[
-        Numbers | None,
-        typer.Option(
-            parser=numbers(2), metavar="X Y", help="The pixel to turn about. [default: the middle]"
-        ),
-    ] = None,
-    matrix: Annotated[
-        Numbers | None,
-        typer.Option(
-            parser=numbers(6, 9),
-            metavar="M ...",
-            help="In place of the above: 6 numbers (affine) or 9 (perspective), row by row, "
-            "source pixel to destination pixel, as for cv2.warpAffine.",
-        ),
-    ] = None,
-    size: Annotated[
-        Numbers | None,
-        typer.Option(
-            parser=numbers(2, positive=True, whole=True),
-            metavar="H W",
-            help="The result's height and width. [default: those of IN]",
-        ),
-    ] = None,
-    interpolation: Annotated[
-        str,
-        typer.Option(parser=one_of(INTERPOLATIONS), metavar="NAME", help=", ".join(INTERPOLATIONS)),
-    ] = "bilinear",
-    border: Annotated[
-        str, typer.Option(parser=one_of(SHOWN), metavar="NAME", help=", ".join(SHOWN))
-    ] = "constant",
-    border_value: Annotated[
-        Numbers | None,
-        typer.Option(
-            parser=numbers(1, 2, 3, 4),
-            metavar="V ...",
-            help="For border constant: one number, or one for each channel. [default: 0]",
-        ),
-    ] = None,
+    source: Source,
+    out: Out,
+    angle: Angle = None,
+    scale: Scale = None,
+    shear: Shear = None,
+    translate: Translate = None,
+    center: Center = None,
+    matrix: Matrix = None,
+    size: Size = None,
+    interpolation: Interpolation = "bilinear",
+    border: Border = "constant",
+    border_value: BorderValue = None,
 ) -> None:
     """Warp an image file by an angle, scale, shear and translation, or by a matrix.
 
@@ -143,13 +110,9 @@ def warp(
     format_of(out)  # refused before any work
     picture = read_image(source)
     channels, height, width = picture.pixels.shape
-    parts = {
-        "angle": angle,
-        "scale": scale,
-        "shear": shear,
-        "translate": translate,
-        "center": center,
-    }
+    names = ("angle", "scale", "shear", "translate", "center")
+    values = (angle, scale, shear, translate, center)
+    parts = {name: value for name, value in zip(names, values, strict=True) if value is not None}
     to_out = matrix_of(matrix, parts, wk.image_center((height, width)))
     value = border_value or Numbers((0.0,))
     if len(value) not in (1, channels):
@@ -171,7 +134,7 @@ def warp(
 @app.command()
 def demo(
     image: Annotated[
-        Path | None, typer.Argument(help="A photograph of your own. [default: warpkit's]")
+        Path | None, typer.Argument(metavar="IMAGE", help="A photograph of your own. [default: warpkit's]")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
         "demo.png"
@@ -187,14 +150,13 @@ def demo(
 
 
 def matrix_of(
-    matrix: Numbers | None, parts: dict[str, Numbers | None], middle: tuple[float, float]
+    matrix: Numbers | None, parts: dict[str, Numbers], middle: tuple[float, float]
 ) -> Tensor:
     """The matrix that the options stand for, float64: (2, 3), or (3, 3) where given so."""
-    given = {name: value for name, value in parts.items() if value is not None}
     if matrix is None:
-        return affine_of(given, middle)
-    if given:
-        raise CommandError(f"--matrix takes the place of --{next(iter(given))}: give one of them")
+        return affine_of(parts, middle)
+    if parts:
+        raise CommandError(f"--matrix takes the place of --{next(iter(parts))}: give one of them")
     result = torch.tensor(matrix, dtype=torch.float64).reshape(-1, 3)
     try:
         wk.invert(result)
@@ -203,10 +165,10 @@ def matrix_of(
     return result
 
 
-def affine_of(given: dict[str, Numbers], middle: tuple[float, float]) -> Tensor:
+def affine_of(parts: dict[str, Numbers], middle: tuple[float, float]) -> Tensor:
     """The affine matrix (2, 3) of the options that were given, about `middle` unless told."""
     angle, scale, shear, translation, center = (
-        torch.tensor(given.get(name, default), dtype=torch.float64)
+        torch.tensor(parts.get(name, default), dtype=torch.float64)
         for name, default in (
             ("angle", (0.0,)),
             ("scale", (1.0,)),

@@ -1,11 +1,15 @@
-"""Values of the command line's options: lists of numbers, and names to choose from."""
+"""The command line's options: what each is called, takes and means."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+from warpkit.kernels.rules import BORDERS, INTERPOLATIONS
 
 GATHERED = {
     "--angle",
@@ -88,3 +92,52 @@ def one_of(names: Collection[str]) -> Callable[..., str]:
         return text
 
     return parse
+
+
+def option(parser: Callable[..., Any], metavar: str, help: str) -> Any:
+    """An option whose words `parser` reads."""
+    return typer.Option(parser=parser, metavar=metavar, help=help)
+
+
+SHOWN = tuple(border for border in BORDERS if border != "transparent")
+"""The command line's borders: it has no background for "transparent" to show."""
+
+Source = Annotated[Path, typer.Argument(metavar="IN", help="The image to warp.")]
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write the result.")]
+Angle = Annotated[Numbers | None, option(numbers(1), "A", "Degrees, counter-clockwise.")]
+Scale = Annotated[
+    Numbers | None, option(numbers(1, positive=True), "S", "2 makes it twice as large.")
+]
+Shear = Annotated[Numbers | None, option(numbers(1, 2), "X [Y]", "Degrees along x (and y).")]
+Translate = Annotated[Numbers | None, option(numbers(2), "X Y", "Pixels to the right and down.")]
+Center = Annotated[
+    Numbers | None,
+    option(numbers(2), "X Y", "The pixel to turn about. [default: the middle]"),
+]
+Matrix = Annotated[
+    Numbers | None,
+    option(
+        numbers(6, 9),
+        "M ...",
+        "In place of the above: 6 numbers (affine) or 9 (perspective), row by row, source pixel "
+        "to destination pixel, as for cv2.warpAffine.",
+    ),
+]
+Size = Annotated[
+    Numbers | None,
+    option(
+        numbers(2, positive=True, whole=True),
+        "H W",
+        "The result's height and width. [default: those of IN]",
+    ),
+]
+Interpolation = Annotated[str, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))]
+Border = Annotated[str, option(one_of(SHOWN), "NAME", ", ".join(SHOWN))]
+BorderValue = Annotated[
+    Numbers | None,
+    option(
+        numbers(1, 2, 3, 4),
+        "V ...",
+        "For border constant: one number, or one for each channel. [default: 0]",
+    ),
+]

@@ -17,9 +17,9 @@ HIDDEN = (24.0, -16.0, 18.0, -11.0)
 unit of each moves a pixel at the edge by about as much, so that one step size fits all."""
 
 STAGES = ((8, 60, 1.0), (4, 40, 0.5), (2, 30, 0.15), (1, 12, 0.02))
-"""Coarse to fine: how much smaller the images are, Adam's steps, its step size in degrees. In images
-8 times smaller the two pictures still overlap after a turn of 24 degrees; in full ones they do not,
-and descent stops in a wrong place."""
+"""Coarse to fine: how much smaller the images are, Adam's steps, its step size in degrees. What is
+left of a shape in images 8 times smaller overlaps itself after a turn of 24 degrees; the details of
+the full images do not, and descent stops in a wrong place."""
 
 STEPS = sum(steps for _, steps, _ in STAGES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import BinaryIO
 
 import numpy as np
@@ -43,11 +44,11 @@ def draw(
 
 def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
     """Two rows of four panels that fit the photograph, each row under its heading, in inches."""
-    margin, gap, heading, captions, below = 0.3, 0.22, 0.52, 0.5, 0.42
+    margin, gap, heading, captions, below = 0.3, 0.22, 0.5, 0.5, 0.12
     wide = (WIDTH - 2 * margin - 3 * gap) / 4
     tall = min(max(wide / aspect, 1.4), 4.0)
-    row = heading + captions + tall + below
-    height = 2 * row
+    row, labels = heading + captions + tall + below, 0.35
+    height = 2 * row + labels
     figure = Figure(figsize=(WIDTH, height))
     FigureCanvasAgg(figure)
     rows = []
@@ -60,11 +61,11 @@ def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
     return rows, figure
 
 
-def caption(axes: Axes, title: str, note: str) -> None:
-    """A title and a line of figures above a panel."""
-    place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
-    axes.annotate(title, (0, 1), (0, 19), size=10.5, color=INK, **place)
-    axes.annotate(note, (0, 1), (0, 6), size=9, color=GREY, **place)
+def caption(axes: Axes, title: str, note: str, left: float = 0.0) -> None:
+    """A title and a line of figures above a panel, starting `left` points to its left."""
+    at = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
+    axes.annotate(title, (0, 1), (-left, 19), size=10.5, color=INK, **at)
+    axes.annotate(note, (0, 1), (-left, 6), size=9, color=GREY, **at)
 
 
 def picture(axes: Axes, image: Tensor, title: str, note: str) -> None:
@@ -83,11 +84,14 @@ def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
             caption(axes, title, f"OpenCV is {comparison.version}")
         return
     picture(theirs, comparison.theirs, "cv2.warpAffine", f"OpenCV {comparison.version}")
-    worst = comparison.worst
-    times = 10.0 ** math.floor(-math.log10(worst)) if worst > 0 else 1.0
-    image = (comparison.warped - comparison.theirs).abs() * times
-    title = f"Difference x {times:,.0f}" if worst > 0 else "Difference"
-    picture(apart, image, title, f"max |diff| {worst:.1e}, where white is 1")
+    apart_by = (comparison.warped - comparison.theirs).abs()
+    if comparison.worst == 0:
+        picture(apart, apart_by, "Difference", "none: every value is the same")
+        return
+    most = apart_by.amax(0).quantile(0.99).item()  # a few large ones would leave the rest black
+    times = 10.0 ** round(-math.log10(most or comparison.worst))
+    note = f"max |diff| {comparison.worst:.1e}, image range 0 to 1"
+    picture(apart, apart_by * times, f"Difference x {times:,.0f}", note)
 
 
 def dimmed(image: Tensor, seen: Tensor) -> Tensor:
@@ -98,22 +102,26 @@ def dimmed(image: Tensor, seen: Tensor) -> Tensor:
 
 def descent(axes: Axes, recovery: Recovery) -> None:
     """The error of the angle after every step, with the sizes of image it was found in."""
+    box, labels = axes.get_position(), 0.34  # inches that the numbers at its left take
+    part = labels / WIDTH
+    axes.set_position((box.x0 + part, box.y0, box.width - part, box.height))
+    caption(axes, "Error of the angle", "degrees, after every step", left=72 * labels)
     errors = np.abs(np.array(recovery.angles) - HIDDEN[0])
     axes.semilogy(errors, color=ACCENT, linewidth=1.6)
     axes.set_xlim(0, len(errors) - 1)
-    begin = 0
+    begin, middle = 0, axes.get_xaxis_transform()
     for i, (shrink, steps, _) in enumerate(STAGES):
         if i % 2 == 0:
             axes.axvspan(begin, begin + steps, color=FAINT, linewidth=0)
-        place = (begin + steps / 2, 0.96)
-        label = f"1/{shrink}" if shrink > 1 else "1"
-        axes.text(
-            *place, label, size=8, color=GREY, ha="center", va="top",
-            transform=axes.get_xaxis_transform(),
-        )
+        size = f"1/{shrink}" if shrink > 1 else "full"
+        style = {"size": 8, "color": GREY, "ha": "center", "va": "top", "transform": middle}
+        axes.text(begin + steps / 2, 0.96, size, **style)
         begin += steps
-    axes.tick_params(labelsize=8, colors=GREY, length=2, which="both")
+    ends = list(accumulate(steps for _, steps, _ in STAGES))
+    axes.set_xticks([0, *ends[:-2], ends[-1]])  # the last stage is too short for both its ends
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
+    axes.tick_params(labelsize=8, colors=GREY, length=2)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
-    axes.set_xlabel("steps, at this part of the full size", size=8, color=GREY, labelpad=2)
-    caption(axes, "Error of the angle", "degrees")
+    axes.set_xlabel("steps (top: size of the images)", size=8, color=GREY, labelpad=2)

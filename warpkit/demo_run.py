@@ -8,6 +8,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from torch import Tensor
 
 import warpkit as wk
 from warpkit import demo
@@ -16,12 +17,15 @@ from warpkit.image_files import ImageFileError, format_of, read_image, replacing
 TURN = 30.0
 """Degrees by which the first row of the figure turns the photograph."""
 
+SMALLEST = 64
+"""Pixels a side: the coarsest images are 8 times smaller."""
+
 
 def run(source: Path | None, out: Path) -> None:
     """Do the work, show how it goes, write the figure, say what came out."""
     if format_of(out) != "PNG":
         raise ImageFileError(f"{out}: the figure is a PNG: its name must end in .png")
-    image = demo.small(read_image(source or demo.default_photograph()).pixels)
+    image = photograph(source or demo.default_photograph())
     center = wk.image_center((image.shape[-2], image.shape[-1]))
     matrix = wk.rotation_matrix(torch.tensor(center, dtype=torch.float64), TURN, 1.1)
     console = Console(highlight=False)
@@ -42,7 +46,20 @@ def run(source: Path | None, out: Path) -> None:
     with replacing(out) as file:
         draw(file, image, TURN, comparison, reach, recovery)
     console.print(summary(comparison, reach, recovery))
-    console.print(f"\nwrote [bold]{out}[/]")
+    console.print(f"\nwrote {out}", markup=False, soft_wrap=True)
+
+
+def photograph(path: Path) -> Tensor:
+    """An image file as a small RGB image in [0, 1]."""
+    picture = read_image(path)
+    if picture.mode in ("CMYK", "F"):
+        raise ImageFileError(f"{path}: the demonstration takes a grey or RGB photograph")
+    image = demo.small(picture.pixels)
+    if min(image.shape[-2:]) < SMALLEST:
+        height, width = picture.pixels.shape[-2:]
+        size = f"{SMALLEST} pixels a side and no long strip"
+        raise ImageFileError(f"{path}: the photograph must have {size}, got {width} x {height}")
+    return image
 
 
 def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recovery) -> Table:
