@@ -134,7 +134,8 @@ def warp(
 @app.command()
 def demo(
     image: Annotated[
-        Path | None, typer.Argument(metavar="IMAGE", help="A photograph of your own. [default: warpkit's]")
+        Path | None,
+        typer.Argument(metavar="IMAGE", help="A photograph of your own. [default: warpkit's]"),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
         "demo.png"

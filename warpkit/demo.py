@@ -12,14 +12,15 @@ from torch import Tensor
 
 import warpkit as wk
 
-HIDDEN = (24.0, -16.0, 18.0, -11.0)
-"""The warp to find: degrees, hundredths of log scale (a scale of 0.85), pixels right and down. One
-unit of each moves a pixel at the edge by about as much, so that one step size fits all."""
+HIDDEN = (24.0, -16.0, 5.0, -3.0)
+"""The warp to find: degrees, hundredths of log scale (a scale of 0.85), hundredths of the longest
+side to the right and down. One unit of each moves the edge of an image by about as much, so that
+one step size fits all."""
 
-STAGES = ((8, 60, 1.0), (4, 40, 0.5), (2, 30, 0.15), (1, 12, 0.02))
-"""Coarse to fine: how much smaller the images are, Adam's steps, its step size in degrees. What is
-left of a shape in images 8 times smaller overlaps itself after a turn of 24 degrees; the details of
-the full images do not, and descent stops in a wrong place."""
+STAGES = ((48, 60, 1.0), (96, 40, 0.5), (192, 30, 0.15), (384, 12, 0.02))
+"""Coarse to fine: pixels a side of the images compared, Adam's steps, its step size in degrees.
+What is left of a shape in the coarse images overlaps itself after a turn of 24 degrees; the details
+of the full images do not, and descent stops in a wrong place."""
 
 STEPS = sum(steps for _, steps, _ in STAGES)
 
@@ -58,7 +59,9 @@ class Recovery:
     target: Tensor
     found: Tensor
     angles: list[float]
-    """The estimate after every step."""
+    """The estimate, at first and after every step."""
+    shrinks: list[int]
+    """How much smaller the images of every stage were."""
 
     @property
     def error(self) -> float:
@@ -112,31 +115,33 @@ def recover(image: Tensor, advance: Callable[[float], None] = lambda angle: None
 
     `advance` is called after every step with the angle reached.
     """
-    center = wk.image_center(tuple(image.shape[-2:]))
-    target = wk.warp_affine(image, similarity(torch.tensor(HIDDEN), center))
-    guess = torch.tensor((0.0, 0.0, 0.0, 0.0), requires_grad=True)
-    angles = [0.0]
-    for shrink, steps, step_size in STAGES:
+    size = (image.shape[-2], image.shape[-1])
+    target = wk.warp_affine(image, similarity(torch.tensor(HIDDEN), size))
+    guess = torch.zeros(4, requires_grad=True)
+    angles, shrinks = [0.0], [max(max(size) // side, 1) for side, _, _ in STAGES]
+    for shrink, (_, steps, step_size) in zip(shrinks, STAGES, strict=True):
         low, low_target = (F.avg_pool2d(pixels, shrink) for pixels in (image, target))
         to_low = wk.affine_matrix(scale=1 / shrink, center=(-0.5, -0.5))  # edges stay on edges
         optimizer = torch.optim.Adam([guess], lr=step_size)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(steps):
             optimizer.zero_grad()
-            matrix = wk.compose(wk.invert(to_low), similarity(guess, center), to_low)
+            matrix = wk.compose(wk.invert(to_low), similarity(guess, size), to_low)
             (wk.warp_affine(low, matrix) - low_target).square().mean().backward()
             optimizer.step()
             schedule.step()
             angles.append(guess[0].item())
             advance(angles[-1])
     with torch.no_grad():
-        found = wk.warp_affine(image, similarity(guess, center))
-    return Recovery(target, found, angles)
+        found = wk.warp_affine(image, similarity(guess, size))
+    return Recovery(target, found, angles, shrinks)
 
 
-def similarity(numbers: Tensor, center: tuple[float, float]) -> Tensor:
-    """The matrix of (degrees, hundredths of log scale, pixels right, pixels down)."""
-    angle, scale, *_ = numbers
+def similarity(numbers: Tensor, size: tuple[int, int]) -> Tensor:
+    """The matrix of four numbers in the units of HIDDEN, for images of `size` (H, W)."""
     return wk.affine_matrix(
-        angle=angle, scale=(scale / 100).exp(), translation=numbers[2:], center=center
+        angle=numbers[0],
+        scale=(numbers[1] / 100).exp(),
+        translation=numbers[2:] / 100 * max(size),
+        center=wk.image_center(size),
     )

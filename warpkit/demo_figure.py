@@ -88,10 +88,15 @@ def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
     if comparison.worst == 0:
         picture(apart, apart_by, "Difference", "none: every value is the same")
         return
-    most = apart_by.amax(0).quantile(0.99).item()  # a few large ones would leave the rest black
-    times = 10.0 ** round(-math.log10(most or comparison.worst))
+    times = brightness(apart_by)
     note = f"max |diff| {comparison.worst:.1e}, image range 0 to 1"
     picture(apart, apart_by * times, f"Difference x {times:,.0f}", note)
+
+
+def brightness(difference: Tensor) -> float:
+    """The power of ten that shows a difference (C, H, W); a few large values may saturate."""
+    most = difference.amax(0).quantile(0.99).item() or difference.max().item()
+    return 10.0 ** math.floor(0.5 - math.log10(most))
 
 
 def dimmed(image: Tensor, seen: Tensor) -> Tensor:
@@ -110,7 +115,7 @@ def descent(axes: Axes, recovery: Recovery) -> None:
     axes.semilogy(errors, color=ACCENT, linewidth=1.6)
     axes.set_xlim(0, len(errors) - 1)
     begin, middle = 0, axes.get_xaxis_transform()
-    for i, (shrink, steps, _) in enumerate(STAGES):
+    for i, (shrink, (_, steps, _)) in enumerate(zip(recovery.shrinks, STAGES, strict=True)):
         if i % 2 == 0:
             axes.axvspan(begin, begin + steps, color=FAINT, linewidth=0)
         size = f"1/{shrink}" if shrink > 1 else "full"

@@ -18,7 +18,7 @@ TURN = 30.0
 """Degrees by which the first row of the figure turns the photograph."""
 
 SMALLEST = 64
-"""Pixels a side: the coarsest images are 8 times smaller."""
+"""Pixels a side: less leaves nothing to see."""
 
 
 def run(source: Path | None, out: Path) -> None:
