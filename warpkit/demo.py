@@ -12,6 +12,9 @@ from torch import Tensor
 
 import warpkit as wk
 
+TURN, ZOOM = 30.0, 1.1
+"""The warp to compare by: degrees, factor."""
+
 HIDDEN = (24.0, -16.0, 5.0, -3.0)
 """The warp to find: degrees, hundredths of log scale (a scale of 0.85), hundredths of the longest
 side to the right and down. One unit of each moves the edge of an image by about as much, so that

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from warpkit.demo import HIDDEN, STAGES, Comparison, Reach, Recovery
+from warpkit.demo import HIDDEN, STAGES, TURN, ZOOM, Comparison, Reach, Recovery
 
 INK, GREY, FAINT, ACCENT = "#1b1f24", "#6b7280", "#eef0f3", "#d1495b"
 WIDTH = 12.0
@@ -22,7 +22,6 @@ WIDTH = 12.0
 def draw(
     out: BinaryIO,
     image: Tensor,
-    turn: float,
     comparison: Comparison,
     reach: Reach,
     recovery: Recovery,
@@ -31,7 +30,12 @@ def draw(
     (top, bottom), figure = panels(image.shape[-1] / image.shape[-2])
     height, width = image.shape[-2:]
     picture(top[0], image, "Photograph", f"{width} x {height} pixels")
-    picture(top[1], comparison.warped, "warpkit.warp_affine", f"turned by {turn:g}°")
+    picture(
+        top[1],
+        comparison.warped,
+        "warpkit.warp_affine",
+        f"turned by {TURN:g}°, {ZOOM:g} times as large",
+    )
     difference(top[2], top[3], comparison)
     seen = f"{reach.fraction:.1%} of the photograph's pixels"
     picture(bottom[0], dimmed(image, reach.seen), "Where the gradient arrives", seen)
@@ -72,6 +76,7 @@ def picture(axes: Axes, image: Tensor, title: str, note: str) -> None:
     """A panel with an image (3, H, W) in [0, 1]."""
     axes.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="antialiased")
     axes.set_axis_off()
+    axes.set_anchor("N")  # under its caption, also where the panel is taller
     caption(axes, title, note)
 
 
@@ -96,7 +101,7 @@ def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
 def brightness(difference: Tensor) -> float:
     """The power of ten that shows a difference (C, H, W); a few large values may saturate."""
     most = difference.amax(0).quantile(0.99).item() or difference.max().item()
-    return 10.0 ** math.floor(0.5 - math.log10(most))
+    return 10.0 ** math.ceil(-math.log10(most))
 
 
 def dimmed(image: Tensor, seen: Tensor) -> Tensor:

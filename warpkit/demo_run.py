@@ -14,9 +14,6 @@ import warpkit as wk
 from warpkit import demo
 from warpkit.image_files import ImageFileError, format_of, read_image, replacing
 
-TURN = 30.0
-"""Degrees by which the first row of the figure turns the photograph."""
-
 SMALLEST = 64
 """Pixels a side: less leaves nothing to see."""
 
@@ -27,7 +24,7 @@ def run(source: Path | None, out: Path) -> None:
         raise ImageFileError(f"{out}: the figure is a PNG: its name must end in .png")
     image = photograph(source or demo.default_photograph())
     center = wk.image_center((image.shape[-2], image.shape[-1]))
-    matrix = wk.rotation_matrix(torch.tensor(center, dtype=torch.float64), TURN, 1.1)
+    matrix = wk.rotation_matrix(torch.tensor(center, dtype=torch.float64), demo.TURN, demo.ZOOM)
     console = Console(highlight=False)
     comparison = demo.compare(image, matrix)
     reach = demo.reach(image, matrix)
@@ -44,7 +41,7 @@ def run(source: Path | None, out: Path) -> None:
     from warpkit.demo_figure import draw  # matplotlib takes a second to load
 
     with replacing(out) as file:
-        draw(file, image, TURN, comparison, reach, recovery)
+        draw(file, image, comparison, reach, recovery)
     console.print(summary(comparison, reach, recovery))
     console.print(f"\nwrote {out}", markup=False, soft_wrap=True)
 
@@ -65,10 +62,11 @@ def photograph(path: Path) -> Tensor:
 def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recovery) -> Table:
     """The figures in words."""
     table = Table.grid(padding=(0, 2))
-    opencv = f"largest difference {comparison.worst:.1e}, where white is 1"
     if comparison.theirs is None:
-        opencv = "not installed, so nothing to compare with: pip install opencv-python-headless"
-    table.add_row(f"OpenCV {comparison.version}", opencv)
+        table.add_row("OpenCV", f"{comparison.version}: nothing to compare with")
+    else:
+        worst = f"largest difference {comparison.worst:.1e}, where white is 1"
+        table.add_row(f"OpenCV {comparison.version}", worst)
     table.add_row("gradient to image", f"arrives at {reach.fraction:.1%} of the pixels")
     rows = "   ".join(" ".join(f"{v:+.4f}" for v in row) for row in reach.to_matrix.tolist())
     table.add_row("gradient to matrix", rows)
