@@ -1,0 +1,23 @@
+"""`python -m warpkit` and the `warpkit` command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; say in one line what to install where its packages are missing."""
+    try:
+        from warpkit import cli
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("warpkit"):
+            raise
+        missing = f"the command line needs {error.name}: pip install 'warpkit[cli]'"
+        print(f"warpkit: {missing}", file=sys.stderr)
+        return 1
+    return cli.main(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

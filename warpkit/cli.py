@@ -1,0 +1,184 @@
+"""The command line. An error that a user can cause is one line on stderr, exit status 1 or 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from torch import Tensor
+
+import warpkit as wk
+from warpkit.cli_options import (
+    Angle,
+    Border,
+    BorderValue,
+    Center,
+    Interpolation,
+    Matrix,
+    Numbers,
+    Out,
+    Scale,
+    Shear,
+    Size,
+    Source,
+    Translate,
+    gather,
+)
+from warpkit.image_files import ImageFileError, format_of, read_image, write_image
+
+app = typer.Typer(
+    name="warpkit",
+    help="cv2.warpAffine for tensors, with gradients: the command line.",
+    epilog="warpkit COMMAND --help explains a command.",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class CommandError(Exception):
+    """Options that do not go together, or values that a command cannot use."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    words = gather(sys.argv[1:] if argv is None else argv) or ["--help"]
+    try:
+        return app(words, prog_name="warpkit", standalone_mode=False) or 0
+    except (typer.Abort, KeyboardInterrupt):
+        return fail("interrupted", 130)
+    except typer.TyperException as error:
+        return fail(error.format_message(), error.exit_code)
+    except CommandError as error:
+        return fail(str(error), 2)
+    except ImageFileError as error:
+        return fail(str(error), 1)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        return fail("not enough memory for images of this size", 1)
+
+
+def fail(message: str, status: int) -> int:
+    """Say in one line on stderr what was wrong."""
+    print("warpkit:", " ".join(message.split()), file=sys.stderr)
+    return status
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        print("warpkit", wk.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+@app.command(short_help="Warp an image file.")
+def warp(
+    source: Source,
+    out: Out,
+    angle: Angle = None,
+    scale: Scale = None,
+    shear: Shear = None,
+    translate: Translate = None,
+    center: Center = None,
+    matrix: Matrix = None,
+    size: Size = None,
+    interpolation: Interpolation = "bilinear",
+    border: Border = "constant",
+    border_value: BorderValue = None,
+) -> None:
+    """Warp an image file by an angle, scale, shear and translation, or by a matrix.
+
+    Sizes are height and width; pixels are (x, y), and the centre of the top-left pixel is (0, 0).
+    The result keeps the image's kind (grey, colour, alpha, palette, 16-bit grey).
+    """
+    format_of(out)  # refused before any work
+    picture = read_image(source)
+    channels, height, width = picture.pixels.shape
+    names = ("angle", "scale", "shear", "translate", "center")
+    values = (angle, scale, shear, translate, center)
+    parts = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    to_out = matrix_of(matrix, parts, wk.image_center((height, width)))
+    value = border_value or Numbers((0.0,))
+    if len(value) not in (1, channels):
+        raise CommandError(
+            f"--border-value takes 1 or {channels} numbers for this image, got {len(value)}"
+        )
+    warp_by = wk.warp_affine if to_out.shape == (2, 3) else wk.warp_perspective
+    pixels = warp_by(
+        picture.pixels,
+        to_out,
+        size=(int(size[0]), int(size[1])) if size else None,
+        interpolation=interpolation,
+        border=border,
+        border_value=torch.tensor(value, dtype=torch.float64),
+    )
+    write_image(out, replace(picture, pixels=pixels))
+
+
+@app.command()
+def demo(
+    image: Annotated[
+        Path | None,
+        typer.Argument(metavar="IMAGE", help="A photograph of your own. [default: warpkit's]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
+        "demo.png"
+    ),
+) -> None:
+    """Warp a photograph, compare with OpenCV, and find a hidden warp by its gradients.
+
+    Writes one figure, and takes a few seconds.
+    """
+    from warpkit.demo_run import run
+
+    run(image, out)
+
+
+def matrix_of(
+    matrix: Numbers | None, parts: dict[str, Numbers], middle: tuple[float, float]
+) -> Tensor:
+    """The matrix that the options stand for, float64: (2, 3), or (3, 3) where given so."""
+    if matrix is None:
+        return affine_of(parts, middle)
+    if parts:
+        raise CommandError(f"--matrix takes the place of --{next(iter(parts))}: give one of them")
+    result = torch.tensor(matrix, dtype=torch.float64).reshape(-1, 3)
+    try:
+        wk.invert(result)
+    except ValueError:
+        raise CommandError("--matrix must be invertible") from None
+    return result
+
+
+def affine_of(parts: dict[str, Numbers], middle: tuple[float, float]) -> Tensor:
+    """The affine matrix (2, 3) of the options that were given, about `middle` unless told."""
+    angle, scale, shear, translation, center = (
+        torch.tensor(parts.get(name, default), dtype=torch.float64)
+        for name, default in (
+            ("angle", (0.0,)),
+            ("scale", (1.0,)),
+            ("shear", (0.0,)),
+            ("translate", (0.0, 0.0)),
+            ("center", middle),
+        )
+    )
+    shear = torch.nn.functional.pad(shear, (0, 2 - len(shear)))
+    return wk.affine_matrix(
+        angle=angle[0], scale=scale[0], shear=shear, translation=translation, center=center
+    )

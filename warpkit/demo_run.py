@@ -1,0 +1,75 @@
+"""`warpkit demo`: the demonstration with its progress bar, its figure and its closing words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from torch import Tensor
+
+import warpkit as wk
+from warpkit import demo
+from warpkit.image_files import ImageFileError, format_of, read_image, replacing
+
+SMALLEST = 64
+"""Pixels a side: less leaves nothing to see."""
+
+
+def run(source: Path | None, out: Path) -> None:
+    """Do the work, show how it goes, write the figure, say what came out."""
+    if format_of(out) != "PNG":
+        raise ImageFileError(f"{out}: the figure is a PNG: its name must end in .png")
+    image = photograph(source or demo.default_photograph())
+    center = wk.image_center((image.shape[-2], image.shape[-1]))
+    matrix = wk.rotation_matrix(torch.tensor(center, dtype=torch.float64), demo.TURN, demo.ZOOM)
+    console = Console(highlight=False)
+    comparison = demo.compare(image, matrix)
+    reach = demo.reach(image, matrix)
+    columns = (
+        TextColumn("looking for the hidden warp"),
+        BarColumn(),
+        TextColumn("{task.fields[angle]:7.3f}°"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=demo.STEPS, angle=0.0)
+        recovery = demo.recover(image, lambda angle: progress.update(task, advance=1, angle=angle))
+
+    from warpkit.demo_figure import draw  # matplotlib takes a second to load
+
+    with replacing(out) as file:
+        draw(file, image, comparison, reach, recovery)
+    console.print(summary(comparison, reach, recovery))
+    console.print(f"\nwrote {out}", markup=False, soft_wrap=True)
+
+
+def photograph(path: Path) -> Tensor:
+    """An image file as a small RGB image in [0, 1]."""
+    picture = read_image(path)
+    if picture.mode in ("CMYK", "F"):
+        raise ImageFileError(f"{path}: the demonstration takes a grey or RGB photograph")
+    image = demo.small(picture.pixels)
+    if min(image.shape[-2:]) < SMALLEST:
+        height, width = picture.pixels.shape[-2:]
+        size = f"{SMALLEST} pixels a side and no long strip"
+        raise ImageFileError(f"{path}: the photograph must have {size}, got {width} x {height}")
+    return image
+
+
+def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recovery) -> Table:
+    """The figures in words."""
+    table = Table.grid(padding=(0, 2))
+    if comparison.theirs is None:
+        table.add_row("OpenCV", f"{comparison.version}: nothing to compare with")
+    else:
+        worst = f"largest difference {comparison.worst:.1e}, where white is 1"
+        table.add_row(f"OpenCV {comparison.version}", worst)
+    table.add_row("gradient to image", f"arrives at {reach.fraction:.1%} of the pixels")
+    rows = "   ".join(" ".join(f"{v:+.4f}" for v in row) for row in reach.to_matrix.tolist())
+    table.add_row("gradient to matrix", rows)
+    hidden, found = demo.HIDDEN[0], recovery.angles[-1]
+    table.add_row("hidden turn", f"{hidden:.3f}°, found {found:.3f}°: off by {recovery.error:.3f}°")
+    return table
