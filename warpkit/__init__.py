@@ -11,6 +11,14 @@ from warpkit.geometry import perspective_from_points as perspective_from_points
 from warpkit.geometry import rotation_matrix as rotation_matrix
 from warpkit.geometry import to_theta as to_theta
 from warpkit.geometry import transform_points as transform_points
+from warpkit.indexing import assign as assign
+from warpkit.indexing import assign_2d as assign_2d
+from warpkit.indexing import linear_lookup as linear_lookup
+from warpkit.indexing import lookup_2d as lookup_2d
+from warpkit.indexing import residual_lookup as residual_lookup
+from warpkit.indexing import soft_one_hot as soft_one_hot
+from warpkit.indexing import superposition_assign as superposition_assign
+from warpkit.indexing import superposition_lookup as superposition_lookup
 from warpkit.warp import remap as remap
 from warpkit.warp import sample_pixels as sample_pixels
 from warpkit.warp import warp_affine as warp_affine
@@ -20,15 +28,23 @@ __version__ = "0.1.0"
 __all__ = [
     "affine_from_points",
     "affine_matrix",
+    "assign",
+    "assign_2d",
     "box_to_matrix",
     "compose",
     "from_theta",
     "image_center",
     "invert",
+    "linear_lookup",
+    "lookup_2d",
     "perspective_from_points",
     "remap",
+    "residual_lookup",
     "rotation_matrix",
     "sample_pixels",
+    "soft_one_hot",
+    "superposition_assign",
+    "superposition_lookup",
     "to_theta",
     "transform_points",
     "warp_affine",

@@ -17,6 +17,9 @@ from torch import Tensor
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int16, torch.uint16)
 """The image types OpenCV rounds and saturates to; they carry no gradient."""
+ARRAYS = (np.ndarray, np.generic)
+WHOLE = (Integral, torch.SymInt)
+"""Tuples, since Dynamo cannot trace the `|` of such types."""
 
 
 def fail(
@@ -54,7 +57,7 @@ def check_size(function: str, argument: str, value: object) -> tuple[int, int]:
     wanted = "(H, W), two integers of at least 1"
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
         fail(function, argument, wanted, repr(value), TypeError)
-    if not all(isinstance(n, Integral | torch.SymInt) and not isinstance(n, bool) for n in value):
+    if not all(isinstance(n, WHOLE) and not isinstance(n, bool) for n in value):
         fail(function, argument, wanted, repr(value), TypeError)
     height, width = value
     if height < 1 or width < 1:
@@ -101,7 +104,7 @@ def as_float(function: str, argument: str, value: Any, device: torch.device | No
     default = torch.get_default_dtype()
     if isinstance(value, Tensor):
         tensor = value
-    elif isinstance(value, np.ndarray | np.generic):
+    elif isinstance(value, ARRAYS):
         tensor = torch.as_tensor(np.ascontiguousarray(value), device=device).reshape(value.shape)
     elif isinstance(value, Real):
         tensor = torch.as_tensor(value, dtype=default, device=device)
