@@ -325,9 +325,9 @@ def _finish(src: Any, dst: Any, result: Tensor) -> Any:
     if isinstance(src, Tensor):
         return image
     array = np.ascontiguousarray(image.numpy())
+    if dst is not None and dst.shape == array.shape and dst.dtype == array.dtype:
+        dst[...] = array
+        return dst
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[..., 0]  # cv2 returns (H, W) for (H, W, 1)
-    if dst is None or dst.shape != array.shape or dst.dtype != array.dtype:
-        return array
-    dst[...] = array
-    return dst
+    return array

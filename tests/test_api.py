@@ -1,0 +1,79 @@
+"""Rules for the public interface, held by tests instead of advice."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import warpkit as wk
+
+PACKAGE = Path(wk.__file__).parent
+POSITIONAL = {("rotation_matrix", "scale")}
+"""Defaults that are positional because OpenCV has them so."""
+
+
+@pytest.mark.parametrize("name", wk.__all__)
+def test_options_are_keyword_only(name):
+    if inspect.isclass(getattr(wk, name)):
+        return
+    for p in inspect.signature(getattr(wk, name)).parameters.values():
+        free = p.default is p.empty or p.kind is p.KEYWORD_ONLY or (name, p.name) in POSITIONAL
+        assert free, f"{name}: make `{p.name}` keyword-only"
+
+
+@pytest.mark.parametrize("name", wk.__all__)
+def test_public_names_are_documented_with_an_example(name):
+    thing = getattr(wk, name)
+    doc = inspect.getdoc(thing) or ""
+    assert len(doc) > 60
+    assert inspect.isclass(thing) or ">>>" in doc, f"{name}: add an example that runs"
+
+
+def test_the_public_list_is_sorted_and_complete():
+    assert list(wk.__all__) == sorted(wk.__all__)
+    public = {n for n, v in vars(wk).items() if not n.startswith("_") and not inspect.ismodule(v)}
+    assert public == set(wk.__all__)
+
+
+def test_siblings_have_the_same_defaults():
+    seen: dict[str, object] = {}
+    for name in ("warp_affine", "warp_perspective", "remap", "sample_pixels"):
+        for p in inspect.signature(getattr(wk, name)).parameters.values():
+            if p.default is not p.empty:
+                assert seen.setdefault(p.name, p.default) == p.default, (name, p.name)
+
+
+def test_importing_warpkit_imports_torch_alone():
+    code = (
+        "import torch, sys; before = set(sys.modules); import warpkit; "
+        "heavy = {'numba', 'triton', 'cv2', 'torchvision', 'kornia', 'matplotlib', 'PIL', 'rich'}; "
+        "print(sorted(heavy & (set(sys.modules) - before)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+LAYERS = ["_checks", "kernels", "geometry", "warp"]
+"""A module imports only from its own layer and those before it."""
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
+def test_imports_point_one_way(path):
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if own not in LAYERS:
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("warpkit"):
+            assert node.module is not None
+            inner = node.module.split(".")[1:] or [alias.name for alias in node.names]
+            assert LAYERS.index(inner[0]) <= LAYERS.index(own), f"{path.name} imports {inner[0]}"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
+def test_files_stay_small(path):
+    assert len(path.read_text().splitlines()) <= 400

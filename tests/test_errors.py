@@ -1,0 +1,239 @@
+"""Every error by its text: which function, which argument, what was wanted, what came."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import warpkit as wk
+from warpkit.kernels import BACKENDS
+
+IMAGE = torch.zeros(2, 3, 4, 5)
+EYE = torch.eye(2, 3)
+TYPES = "float16, bfloat16, float32, float64, uint8, int16, uint16"
+META = torch.zeros(2, 3, device="meta")
+
+WARP = [
+    (
+        {"image": np.zeros((3, 4, 5))},
+        TypeError,
+        "`image` must be a tensor of shape (..., C, H, W), got ndarray",
+    ),
+    (
+        {"image": IMAGE.bool()},
+        TypeError,
+        f"`image` must be of one of the types {TYPES}, got torch.b",
+    ),
+    (
+        {"image": IMAGE.cfloat()},
+        TypeError,
+        f"`image` must be of one of the types {TYPES}, got torch.c",
+    ),
+    (
+        {"image": IMAGE.int()},
+        TypeError,
+        f"`image` must be of one of the types {TYPES}, got torch.int3",
+    ),
+    ({"image": IMAGE[0, 0]}, ValueError, "`image` must be of shape (..., C, H, W), got (4, 5)"),
+    (
+        {"image": IMAGE[..., :0]},
+        ValueError,
+        "`image` must be at least one channel and one pixel a side, got (2, 3, 4, 0)",
+    ),
+    (
+        {"matrix": torch.eye(2)},
+        ValueError,
+        "`matrix` must be of shape (..., 2, 3) or (..., 3, 3), got (2, 2)",
+    ),
+    (
+        {"matrix": "turn"},
+        TypeError,
+        "`matrix` must be a number, a sequence of numbers, an array or a",
+    ),
+    ({"matrix": [[1, 0], [0, 1, 2]]}, ValueError, "`matrix` must be a regular array, got items of"),
+    ({"matrix": EYE.cfloat()}, TypeError, "`matrix` must be real numbers, got torch.complex64"),
+    ({"matrix": META}, ValueError, "`matrix` must be on cpu, where the image is, got meta"),
+    (
+        {"matrix": EYE.expand(3, 2, 3)},
+        ValueError,
+        "the batch dimensions of `image` and `matrix` must broadcast, got image (2,), matrix (3,)",
+    ),
+    (
+        {"matrix": [[1, 0, 0], [0, 1, 0], [0, 0.1, 1]]},
+        ValueError,
+        "`matrix` must be affine, with the last row (0, 0, 1); warp_perspective takes any, got a",
+    ),
+    ({"size": 7}, TypeError, "`size` must be (H, W), two integers of at least 1, got 7"),
+    (
+        {"size": (4, 5, 6)},
+        TypeError,
+        "`size` must be (H, W), two integers of at least 1, got (4, 5, 6)",
+    ),
+    (
+        {"size": (4.0, 5)},
+        TypeError,
+        "`size` must be (H, W), two integers of at least 1, got (4.0, 5)",
+    ),
+    ({"size": (0, 5)}, ValueError, "`size` must be (H, W), two integers of at least 1, got (0, 5)"),
+    (
+        {"size": (4, -5)},
+        ValueError,
+        "`size` must be (H, W), two integers of at least 1, got (4, -5)",
+    ),
+    (
+        {"interpolation": "cubic"},
+        ValueError,
+        "`interpolation` must be one of 'nearest', 'bilinear', 'bicubic', 'lanczos4', got 'cubic'",
+    ),
+    (
+        {"border": "mirror"},
+        ValueError,
+        "`border` must be one of 'constant', 'replicate', 'reflect', 'reflect_101', 'wrap', "
+        "'transparent', 'zeros', 'border', got 'mirror'",
+    ),
+    (
+        {"border": "reflection"},
+        ValueError,
+        "`border` must be 'reflect' (edge repeated: torch's reflection with align_corners=False) or "
+        "'reflect_101' (edge once: with align_corners=True), got 'reflection'",
+    ),
+    (
+        {"border_value": [1.0, 2.0]},
+        ValueError,
+        "`border_value` must be a number, of shape (3,) or (*batch, 3) for the batch (2,), got shape",
+    ),
+    (
+        {"border_value": torch.zeros(3, 3)},
+        ValueError,
+        "`border_value` must be a number, of shape (3,)",
+    ),
+    (
+        {"border_value": "black"},
+        TypeError,
+        "`border_value` must be a number, a sequence of numbers",
+    ),
+    (
+        {"border_value": META[0]},
+        ValueError,
+        "`border_value` must be on cpu, where the image is, got",
+    ),
+    (
+        {"border": "transparent"},
+        ValueError,
+        "`background` must be a tensor of shape (2, 3, 4, 5) (or broadcasting to it) with "
+        "border='transparent', got None",
+    ),
+    (
+        {"border": "transparent", "background": torch.zeros(2, 3, 5, 4)},
+        ValueError,
+        "`background` must be a tensor of shape (2, 3, 4, 5) (or broadcasting to it) with "
+        "border='transparent', got (2, 3, 5, 4)",
+    ),
+    (
+        {"border": "transparent", "background": IMAGE.bool()},
+        TypeError,
+        "`background` must be of a type that images have, got torch.bool",
+    ),
+    (
+        {"background": IMAGE},
+        ValueError,
+        "`background` must be None with border='constant', got a tensor",
+    ),
+    ({"inverse": 1}, TypeError, "`inverse` must be True or False, got 1"),
+    (
+        {"backend": "opencl"},
+        ValueError,
+        "`backend` must be one of 'auto', " + ", ".join(map(repr, BACKENDS)) + ", got 'opencl'",
+    ),
+    (
+        {"backend": "grid_sample", "interpolation": "lanczos4", "border": "wrap"},
+        ValueError,
+        "`backend` 'grid_sample' cannot do this:\n  grid_sample: has no lanczos4\n"
+        "  grid_sample: has no border 'wrap'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "text"), WARP)
+def test_warp_affine_names_what_is_wrong(change, error, text):
+    arguments = {"image": IMAGE, "matrix": EYE, **change}
+    with pytest.raises(error, match=re.escape(f"warp_affine: {text}")):
+        wk.warp_affine(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: wk.warp_perspective(IMAGE, EYE),
+            "warp_perspective: `matrix` must be of shape (..., 3, 3), got (2, 3)",
+        ),
+        (
+            lambda: wk.remap(IMAGE, torch.zeros(4, 2)),
+            "remap: `points` must be of shape (..., h, w, 2), got (4, 2)",
+        ),
+        (
+            lambda: wk.remap(IMAGE, torch.zeros(0, 4, 2)),
+            "remap: `points` must be of shape (..., h, w, 2), got (0, 4, 2)",
+        ),
+        (
+            lambda: wk.remap(IMAGE, torch.zeros(3, 4, 4, 2)),
+            "remap: the batch dimensions of `image` and `points` must broadcast, got image (2,), ",
+        ),
+        (
+            lambda: wk.sample_pixels(IMAGE, torch.zeros(4, 3)),
+            "sample_pixels: `points` must be of shape (..., N, 2), got (4, 3)",
+        ),
+        (
+            lambda: wk.sample_pixels(IMAGE, torch.zeros(4, 2), border="transparent"),
+            "sample_pixels: `border` must be a border other than 'transparent': a list of points has",
+        ),
+        (
+            lambda: wk.rotation_matrix((1, 2, 3), 30),
+            "rotation_matrix: `center` must be (x, y) or of shape (..., 2), got (3,)",
+        ),
+        (
+            lambda: wk.rotation_matrix(torch.zeros(3, 2), torch.zeros(4)),
+            "rotation_matrix: the batch dimensions of `center` and `angle` and `scale` must broadcast,",
+        ),
+        (
+            lambda: wk.image_center((0, 5)),
+            "image_center: `size` must be (H, W), two integers of at",
+        ),
+        (
+            lambda: wk.affine_from_points(torch.zeros(4, 2), torch.zeros(3, 2)),
+            "affine_from_points: `src` must be of shape (..., 3, 2), got (4, 2)",
+        ),
+        (
+            lambda: wk.box_to_matrix(torch.zeros(3), (4, 4)),
+            "box_to_matrix: `boxes` must be of shape (..., 4), got (3,)",
+        ),
+        (lambda: wk.compose(), "compose: `matrices` must be at least one matrix, got none"),
+        (
+            lambda: wk.compose(EYE, torch.eye(2)),
+            "compose: `matrices[1]` must be of shape (..., 2, 3) or (..., 3, 3), got (2, 2)",
+        ),
+        (
+            lambda: wk.invert([[1, 2, 3], [2, 4, 1]]),
+            "invert: `matrix` must be invertible, got a degenerate one",
+        ),
+        (
+            lambda: wk.to_theta([[1, 2, 3], [2, 4, 1]], (4, 4), (4, 4)),
+            "to_theta: `matrix` must be invertible, got a degenerate one",
+        ),
+        (
+            lambda: wk.from_theta([[0, 0, 1], [0, 0, 1]], (4, 4), (4, 4)),
+            "from_theta: `theta` must be invertible, got a degenerate one",
+        ),
+        (
+            lambda: wk.transform_points(EYE, torch.zeros(4, 3)),
+            "transform_points: `points` must be of shape (..., 2), got (4, 3)",
+        ),
+    ],
+)
+def test_the_others_name_what_is_wrong(call, text):
+    with pytest.raises(ValueError, match=re.escape(text)):
+        call()

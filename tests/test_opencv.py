@@ -1,0 +1,209 @@
+"""The drop-in face: names, layouts and defaults are cv2's."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import warpkit as wk
+import warpkit.opencv as ours
+from tests.cases import noise
+from tests.tolerances import TOLERANCE
+
+TURN = np.array([[0.9, 0.3, -2.0], [-0.25, 1.1, 3.0]])
+CONSTANTS = [n for n in vars(ours) if n.startswith(("INTER_", "BORDER_", "WARP_"))]
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_are_cv2s(name):
+    cv2 = pytest.importorskip("cv2")
+    assert getattr(ours, name) == getattr(cv2, name)
+
+
+@pytest.mark.parametrize("name", ["warpAffine", "warpPerspective", "remap"])
+def test_arguments_stand_in_cv2s_order(name):
+    cv2 = pytest.importorskip("cv2")
+    theirs = re.findall(r"\w+", getattr(cv2, name).__doc__.split(")")[0])[1:]
+    names = list(inspect.signature(getattr(ours, name)).parameters)
+    assert names[: len(theirs) - 1] == theirs[: len(names)][: len(theirs) - 1]
+
+
+def pictures(dtype=np.float32):
+    image = (np.random.default_rng(0).random((17, 23, 3)) * 255).astype(dtype)
+    return {
+        "HW": image[..., 0],
+        "HWC": image,
+        "flipped": image[::-1, :, ::-1],
+        "C1": image[..., :1],
+    }
+
+
+@pytest.mark.parametrize("flags", [ours.INTER_LINEAR, ours.INTER_CUBIC, ours.INTER_AREA])
+@pytest.mark.parametrize("inverse", [0, ours.WARP_INVERSE_MAP])
+@pytest.mark.parametrize("layout", pictures())
+@pytest.mark.parametrize("border", range(6))
+def test_arrays_come_out_as_from_cv2(flags, inverse, layout, border):
+    cv2 = pytest.importorskip("cv2")
+    if border == ours.BORDER_TRANSPARENT and flags == ours.INTER_CUBIC:
+        pytest.skip("OpenCV 5 reads the wrong pixels of dst here")
+    image = pictures()[layout]
+    size = (19, 13)  # (W, H)
+    perspective = np.vstack([TURN, [0.002, -0.001, 1.0]])
+    for name, matrix in (("warpAffine", TURN), ("warpPerspective", perspective)):
+        dst = np.full((13, 19, *image.shape[2:]), 7, image.dtype)
+        options = {"flags": flags | inverse, "borderMode": border, "borderValue": (9, 8, 7)}
+        truth = getattr(cv2, name)(image, matrix, size, dst.copy(), **options)
+        out = getattr(ours, name)(image, matrix, size, dst.copy(), **options)
+        assert (out.shape, out.dtype) == (truth.shape, truth.dtype)
+        assert np.abs(out - truth).max() < 255 * TOLERANCE["cv2 5 float32"]
+
+
+def test_remap_takes_every_kind_of_map():
+    cv2 = pytest.importorskip("cv2")
+    image = pictures()["HWC"]
+    random = np.random.default_rng(1)
+    x = (random.random((9, 11)) * 25 - 2).astype(np.float32)
+    y = (random.random((9, 11)) * 19 - 2).astype(np.float32)
+    truth = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderValue=(1, 2, 3))
+    for maps in ((x, y), (np.dstack([x, y]), None)):
+        out = ours.remap(image, *maps, ours.INTER_LINEAR, borderValue=(1, 2, 3))
+        assert np.abs(out - truth).max() < 255 * TOLERANCE["cv2 5 float32"]
+    fixed = cv2.convertMaps(x, y, cv2.CV_16SC2)
+    truth = cv2.remap(image, *fixed, cv2.INTER_LINEAR)
+    out = ours.remap(image, *fixed, ours.INTER_LINEAR)
+    assert np.abs(out - truth).max() < 255 * TOLERANCE["cv2 5 float32"]
+    offsets = (x - np.arange(11, dtype=np.float32), y - np.arange(9, dtype=np.float32)[:, None])
+    out = ours.remap(image, *offsets, ours.INTER_LINEAR | ours.WARP_RELATIVE_MAP)
+    truth = ours.remap(image, x, y, ours.INTER_LINEAR)
+    assert np.abs(out - truth).max() < 255 * TOLERANCE["cv2 5 float32"]
+
+
+def test_tensors_stay_tensors_with_gradients():
+    image = noise(7, 9, 3).requires_grad_()
+    matrix = torch.from_numpy(TURN).requires_grad_()
+    out = ours.warpAffine(image, matrix, (6, 5), borderValue=torch.tensor([1.0, 2, 3]))
+    assert out.shape == (5, 6, 3)
+    assert out.dtype == torch.float64
+    core = wk.warp_affine(image.permute(2, 0, 1), matrix, size=(5, 6), border_value=[1.0, 2.0, 3.0])
+    assert torch.equal(out, core.permute(1, 2, 0))
+    out.sum().backward()
+    assert image.grad is not None
+    assert matrix.grad is not None
+    assert ours.warpAffine(image[..., 0], matrix, None).shape == (7, 9)
+    assert ours.warpAffine(image[..., :1], matrix, (0, 0)).shape == (7, 9, 1)
+
+
+def test_a_number_fills_the_first_channel_as_in_cv2():
+    image = np.zeros((2, 2, 6), np.float32)
+    away = np.array([[1.0, 0, 50], [0, 1, 0]])
+    assert ours.warpAffine(image, away, (2, 2), borderValue=5)[0, 0].tolist() == [5, 0, 0, 0, 5, 0]
+    four = ours.warpAffine(image, away, (2, 2), borderValue=(1, 2, 3, 4))
+    assert four[0, 0].tolist() == [1, 2, 3, 4, 1, 2]
+
+
+def test_transparent_writes_into_an_array_and_reads_a_tensor():
+    image, away = np.ones((4, 4), np.float32), np.array([[1.0, 0, 2], [0, 1, 0]])
+    dst = np.full((4, 4), 7, np.float32)
+    out = ours.warpAffine(image, away, (4, 4), dst, borderMode=ours.BORDER_TRANSPARENT)
+    assert out is dst
+    assert dst[0].tolist() == [7, 7, 1, 1]
+    kept = torch.full((4, 4), 7.0)
+    out = ours.warpAffine(torch.ones(4, 4), away, (4, 4), kept, borderMode=ours.BORDER_TRANSPARENT)
+    assert out[0].tolist() == [7, 7, 1, 1]
+    assert kept.eq(7).all()
+
+
+def test_matrix_functions_are_cv2s():
+    cv2 = pytest.importorskip("cv2")
+    for center, angle, scale in (((3, 4), 30, 1.5), ((0.1, -7.3), -200.25, 0.4)):
+        truth = cv2.getRotationMatrix2D(center, angle, scale)
+        assert np.array_equal(ours.getRotationMatrix2D(center, angle, scale), truth)
+    src = np.float32([[0, 0], [9, 1], [8, 7], [1, 6]])
+    dst = np.float32([[1, 2], [7, 0], [9, 9], [0, 5]])
+    for name, n, tolerance in (
+        ("getAffineTransform", 3, "cv2 matrices"),
+        ("getPerspectiveTransform", 4, "cv2 perspective"),
+    ):
+        truth = getattr(cv2, name)(src[:n], dst[:n])
+        out = getattr(ours, name)(src[:n], dst[:n])
+        assert out.dtype == np.float64
+        assert np.abs(out - truth).max() < TOLERANCE[tolerance] * np.abs(truth).max()
+        nested = getattr(ours, name)(src[:n, None], dst[None, :n])
+        assert np.array_equal(nested, out)
+        tensor = getattr(ours, name)(torch.from_numpy(src[:n]), torch.from_numpy(dst[:n]))
+        assert isinstance(tensor, torch.Tensor)
+    inverse = ours.invertAffineTransform(TURN)
+    assert np.abs(inverse - cv2.invertAffineTransform(TURN)).max() < TOLERANCE["cv2 matrices"]
+    assert ours.invertAffineTransform(TURN.astype(np.float32)).dtype == np.float32
+    turn = ours.getRotationMatrix2D(torch.zeros(2), torch.tensor(30.0, requires_grad=True), 1.0)
+    assert turn.requires_grad
+
+
+GREY = np.zeros((4, 5), np.float32)
+EYE = np.eye(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: ours.warpAffine([1], EYE, (2, 2)),
+            "warpAffine: `src` must be a tensor or an array",
+        ),
+        (
+            lambda: ours.warpAffine(GREY[None, None], EYE, (2, 2)),
+            "warpAffine: `src` must be of shape (H, W) or (H, W, C), got (1, 1, 4, 5)",
+        ),
+        (
+            lambda: ours.warpAffine(GREY.astype(np.int32), EYE, (2, 2)),
+            "warpAffine: `src` must be of one of the types float16, bfloat16, float32, float64, uint8,",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, np.eye(3), (2, 2)),
+            "warpAffine: `M` must be of shape (2, 3), got (3, 3)",
+        ),
+        (
+            lambda: ours.warpPerspective(GREY, EYE, (2, 2)),
+            "warpPerspective: `M` must be of shape (3, 3), got (2, 3)",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (2, -2)),
+            "warpAffine: `dsize` must be (W, H), two integers of at least 1, or None, got (2, -2)",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (2, 2), flags=5),
+            "warpAffine: `flags` must be one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS4, and",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (2, 2), borderMode=16),
+            "warpAffine: `borderMode` must be one of BORDER_CONSTANT, _REPLICATE, _REFLECT, _WRAP, ",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (2, 2), borderMode=5),
+            "warpAffine: `dst` must be of shape (2, 2) and the type of src with BORDER_TRANSPARENT, ",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (2, 2), torch.zeros(2, 2)),  # pyright: ignore
+            "warpAffine: `dst` must be a ndarray, got Tensor",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (2, 2), borderValue=(1, 2, 3, 4, 5)),
+            "warpAffine: `borderValue` must be a number or up to four, got shape (5,)",
+        ),
+        (
+            lambda: ours.remap(GREY, GREY, None, 1),
+            "remap: `map1, map2` must be two (h, w) of floats, (h, w, 2) of floats and None, or ",
+        ),
+        (
+            lambda: ours.remap(GREY, GREY, GREY, 17),
+            "remap: `interpolation` must be without WARP_INVERSE_MAP, got 17",
+        ),
+    ],
+)
+def test_errors_use_cv2s_names(call, text):
+    with pytest.raises((ValueError, TypeError), match=re.escape(text)):
+        call()
