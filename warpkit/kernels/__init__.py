@@ -1,7 +1,8 @@
 """Which backend serves which call.
 
 A backend is a module with `warp`, `sample` and `why_not`, the same in each. It is imported on first
-use. One that is asked for by name is used or refused with its reasons, never replaced.
+use. One that is asked for by name is used or refused with its reasons, never replaced. OpenCV's
+arithmetics are the reference's in a module of their own.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ def choose(function: str, backend: str, image: Tensor, rule: Rule) -> ModuleType
     """The backend's module, or an error with the reasons of every refusal."""
     refused = {}
     for name in PREFERENCE if backend == "auto" else (backend,):
-        module = import_module(f"{__name__}.{name}")
+        module = import_module(f"{__name__}.{_module(name, rule)}")
         refused[name] = module.why_not(image, rule)
         if not refused[name]:
             return module
     reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])
     raise ValueError(f"{function}: `backend` {backend!r} cannot do this:\n{reasons}")
+
+
+def _module(backend: str, rule: Rule) -> str:
+    return "opencv" if backend == "reference" and rule.arithmetic != "exact" else backend
