@@ -1,6 +1,6 @@
 """OpenCV's pixels, bit for bit: arithmetic "opencv4" and "opencv5" of the reference backend.
 
-The value comes from `fixed_point` or `opencv5`, as OpenCV would choose. The gradient is that of
+The value comes from `table_sums` or `opencv5`, as OpenCV would choose. The gradient is that of
 the interpolation at OpenCV's rounded position, passed straight through to the unrounded one.
 """
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from warpkit.kernels import fixed_point, opencv5, reference
+from warpkit.kernels import fixed_point, opencv5, reference, table_sums
 from warpkit.kernels.maps import output_points
 from warpkit.kernels.rules import Rule
 
@@ -95,8 +95,8 @@ def _values(image: Tensor, grid: Grid, outside: Tensor, start: Tensor, rule: Rul
     if isinstance(grid, opencv5.Grid):
         value = opencv5.values(image, grid, outside, rule)
     else:
-        lanes = fixed_point.float_lanes()
-        value = fixed_point.values(image, grid, outside, start, rule, lanes)
+        lanes = table_sums.float_lanes()
+        value = table_sums.values(image, grid, outside, start, rule, lanes)
     return torch.where(grid.valid[..., None, :, :], value, outside)
 
 
@@ -167,5 +167,5 @@ class StraightThrough(torch.autograd.Function):
         return None, grads[0]
 
     @staticmethod
-    def jvp(ctx: Any, value: Tensor | None, surrogate: Tensor) -> Tensor:
-        return surrogate.clone()
+    def jvp(ctx: Any, *tangents: Any) -> Tensor:
+        return tangents[1].clone()

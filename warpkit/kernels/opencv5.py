@@ -1,12 +1,12 @@
 """OpenCV 5's float path: positions and weights in float32, fused multiply-adds as with AVX2.
 
 It serves bicubic of every type, and nearest and bilinear of uint8, uint16 and float32 images with
-1, 3 or 4 channels; the rest goes through `fixed_point`, as in OpenCV 4.
+1, 3 or 4 channels; the rest goes through `fixed_point` and `table_sums`, as in OpenCV 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -101,6 +101,10 @@ def _grid(x: Tensor, y: Tensor, finite: Tensor, image: Tensor, rule: Rule) -> Gr
     return Grid(x, y, valid)
 
 
+Tap = Callable[[int, int], tuple[Tensor, Tensor | bool]]
+"""A neighbour by (dy, dx): its value, or what stands outside; and whether it is on the image."""
+
+
 def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
     """Sample `image` (*I, C, H, W) at the grid, without gradient.
 
@@ -138,7 +142,7 @@ def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
     return convert(total, image.dtype)
 
 
-def _bilinear(tap, tx: Tensor, ty: Tensor, outside: Tensor) -> Tensor:
+def _bilinear(tap: Tap, tx: Tensor, ty: Tensor, outside: Tensor) -> Tensor:
     (p00, in00), (p01, in01), (p10, in10), (p11, in11) = (tap(r, c) for r in (0, 1) for c in (0, 1))
     upper = fma32(tx, p01 - p00, p00)
     lower = fma32(tx, p11 - p10, p10)
@@ -147,8 +151,8 @@ def _bilinear(tap, tx: Tensor, ty: Tensor, outside: Tensor) -> Tensor:
     return total if reached is True else torch.where(reached, total, outside)
 
 
-def _bicubic(tap, tx: Tensor, ty: Tensor, vector: bool) -> Tensor:
-    """Rows, then the column of rows; the two kernels of OpenCV differ in the order of operations."""
+def _bicubic(tap: Tap, tx: Tensor, ty: Tensor, vector: bool) -> Tensor:
+    """Rows, then the column of rows; OpenCV's two kernels differ in the order of operations."""
     across, down = _cubic_weights(tx, vector), _cubic_weights(ty, vector)
     total = None
     for r in range(4):

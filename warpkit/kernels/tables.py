@@ -34,9 +34,9 @@ def integer_table(interpolation: str, device: torch.device) -> Tensor:
 
 @lru_cache
 def _axis_table(interpolation: str) -> NDArray[np.float32]:
-    steps = np.arange(STEPS, dtype=np.float32) / np.float32(STEPS)
+    steps: NDArray[np.float32] = (np.arange(STEPS) / STEPS).astype(np.float32)
     if interpolation == "bilinear":
-        return np.stack([1 - steps, steps], axis=1)
+        return np.stack([np.float32(1) - steps, steps], axis=1)
     if interpolation == "bicubic":
         return _cubic(steps)
     return np.stack([_lanczos(step) for step in steps])
