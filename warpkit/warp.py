@@ -13,6 +13,7 @@ from warpkit import _checks as checks
 from warpkit import kernels
 from warpkit.kernels.maps import inverse_map
 from warpkit.kernels.reference import compute_dtype, convert
+from warpkit.kernels.rounding import to_int32
 from warpkit.kernels.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, Rule
 
 ALIASES = {"zeros": "constant", "border": "replicate"}
@@ -157,18 +158,32 @@ def remap(
     tensor([[[0.5000, 5.0000]]])
     """
     name = "remap"
+    rule = _rule(name, interpolation, border, arithmetic)
+    return remap_by(name, image, points, rule, border_value, background, backend)
+
+
+def remap_by(
+    name: str,
+    image: Tensor,
+    points: Any,
+    rule: Rule,
+    border_value: Any,
+    background: Tensor | None,
+    backend: str,
+    **options: bool,
+) -> Tensor:
+    """`remap` under a rule; options go to the backend (see `kernels.opencv.sample`)."""
     image = checks.check_image(name, "image", image)
     points = checks.as_float(name, "points", points, image.device)
     checks.check_device(name, "points", points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
-    rule = _rule(name, interpolation, border, arithmetic)
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     outside = _outside(name, image, shape, rule, border_value, background)
     module = _backend(name, backend, image, rule)
     start = _start(name, image, shape, rule, border_value)
-    return _like(image, module.sample(image, points, outside, rule, **start))
+    return _like(image, module.sample(image, points, outside, rule, **start, **options))
 
 
 def sample_pixels(
@@ -233,7 +248,7 @@ def _outside(
     background: Tensor | None,
 ) -> Tensor:
     """What stands where the rule finds nothing, in the type of the computation."""
-    value = _border_value(name, image, shape, border_value)
+    value = _border_value(name, image, shape, rule, border_value)
     if rule.border != "transparent":
         if background is not None:
             checks.fail(name, "background", f"None with border={rule.border!r}", "a tensor")
@@ -257,11 +272,14 @@ def _start(
     """What OpenCV's arithmetics need besides `outside`: the value, also under a background."""
     if rule.arithmetic == "exact" or rule.border != "transparent":
         return {}
-    return {"border_value": _border_value(name, image, shape, border_value)}
+    return {"border_value": _border_value(name, image, shape, rule, border_value)}
 
 
-def _border_value(name: str, image: Tensor, shape: Sequence[int], border_value: Any) -> Tensor:
-    value = checks.as_float(name, "border_value", border_value, image.device)
+def _border_value(
+    name: str, image: Tensor, shape: Sequence[int], rule: Rule, border_value: Any
+) -> Tensor:
+    # numbers come as float64, so that a float64 image shows 0.1 itself and not its float32
+    value = checks.as_float(name, "border_value", border_value, image.device, torch.float64)
     checks.check_device(name, "border_value", value, image.device)
     channels, batch = shape[-3], tuple(shape[:-3])
     fits = value.ndim == 0 or (
@@ -272,6 +290,8 @@ def _border_value(name: str, image: Tensor, shape: Sequence[int], border_value: 
         checks.fail(name, "border_value", wanted, f"shape {checks.shape_of(value)}")
     value = value.to(compute_dtype(image.dtype))
     if not image.is_floating_point():
+        if rule.arithmetic != "exact":
+            value = to_int32(value).to(value.dtype)  # beyond int32 OpenCV's is the type's lowest
         value = convert(value, image.dtype).to(value.dtype)
     return value[..., None, None] if value.ndim else value
 

@@ -101,8 +101,9 @@ def _grid(x: Tensor, y: Tensor, finite: Tensor, image: Tensor, rule: Rule) -> Gr
     return Grid(x, y, valid)
 
 
-Tap = Callable[[int, int], tuple[Tensor, Tensor | bool]]
-"""A neighbour by (dy, dx): its value, or what stands outside; and whether it is on the image."""
+Tap = Callable[[int, int], tuple[Tensor, Tensor | None]]
+"""A neighbour by (dy, dx): its value, or what stands outside; and whether it is on the image (None:
+it always is)."""
 
 
 def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
@@ -118,12 +119,12 @@ def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
     else:
         x, y = (p.floor().long() for p in (grid.x, grid.y))
 
-    def tap(dy: int, dx: int) -> tuple[Tensor, Tensor | bool]:
+    def tap(dy: int, dx: int) -> tuple[Tensor, Tensor | None]:
         row, row_inside = resolve(y + dy, height, rule.border)
         column, column_inside = resolve(x + dx, width, rule.border)
         value = read(row * width + column)
         if row_inside is None or column_inside is None:
-            return value, True
+            return value, None
         inside = (row_inside & column_inside)[..., None, :, :]
         return torch.where(inside, value, outside), inside
 
@@ -147,8 +148,9 @@ def _bilinear(tap: Tap, tx: Tensor, ty: Tensor, outside: Tensor) -> Tensor:
     upper = fma32(tx, p01 - p00, p00)
     lower = fma32(tx, p11 - p10, p10)
     total = fma32(ty, lower - upper, upper)
-    reached = in00 | in01 | in10 | in11
-    return total if reached is True else torch.where(reached, total, outside)
+    if in00 is None or in01 is None or in10 is None or in11 is None:
+        return total
+    return torch.where(in00 | in01 | in10 | in11, total, outside)
 
 
 def _bicubic(tap: Tap, tx: Tensor, ty: Tensor, vector: bool) -> Tensor:
