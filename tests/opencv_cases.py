@@ -198,17 +198,18 @@ def cases() -> tuple[Case, ...]:
         size = ((1, 1), (1, 7), (5, 1))[n // 9 % 3] if n % 9 == 0 else (7, 18)
         size = (11, 37) if channels == 1 and n % 9 else size
         names = list(matrices(*size))[: -1 if border in ("reflect", "reflect_101") else None]
+        k = n + n // 6 + n // 24  # in step with no option
         add(
             function="affine",
             dtype=dtype,
             channels=channels,
             size=size,
-            out=size if n % 4 else (size[0] + 1, size[1] + 8),
+            out=size if k % 4 else (size[0] + 1, size[1] + 8),
             interpolation=interpolation,
             border=border,
-            value=_value(n, dtype, interpolation),
-            matrix=matrices(*size)[names[n % len(names)]],
-            inverse=n % 3 == 0,
+            value=_value(k, dtype, interpolation),
+            matrix=matrices(*size)[names[k % len(names)]],
+            inverse=k % 3 == 0,
         )
     for n, (dtype, channels, interpolation, border) in enumerate(
         (d, c, i, b)
@@ -217,33 +218,40 @@ def cases() -> tuple[Case, ...]:
         for i in INTERPOLATIONS
         for b in ("constant", "replicate", "reflect_101", "transparent")
     ):
+        k = n + n // 4 + n // 16
         common = {
             "dtype": dtype,
             "channels": channels,
             "size": (11, 29) if channels == 1 else (9, 14),
             "interpolation": interpolation,
             "border": border,
-            "value": _value(n, dtype, interpolation),
+            "value": _value(k // 2, dtype, interpolation),
         }
-        if n % 2:
-            maps = ("planes", "pairs", "fixed")[n // 2 % 3]
-            add(function="remap", out=(8, 19 if n % 4 == 1 else 24), maps=maps, **common)
+        if k % 2:
+            maps = ("planes", "pairs", "fixed")[k // 2 % 3]
+            add(function="remap", out=(8, 19 if k % 4 == 1 else 24), maps=maps, **common)
         else:
-            matrix = PERSPECTIVES[n // 2 % 2]
-            out = (9, 22)
-            add(function="perspective", out=out, matrix=matrix, inverse=n % 3 == 0, **common)
-    for function in ("affine", "perspective"):
-        for dtype in ("uint16", "int16", "float32"):  # rows of several blocks of columns
-            add(
-                function=function,
-                dtype=dtype,
-                channels=1,
-                size=(20, 150),
-                out=(33, 140),
-                interpolation="bilinear",
-                border="replicate",
-                matrix=PERSPECTIVES[0][: 2 if function == "affine" else 3],
-            )
+            matrix = PERSPECTIVES[k // 2 % 2]
+            add(function="perspective", out=(9, 22), matrix=matrix, inverse=k % 3 == 0, **common)
+    rows = ((1.02, 0.05, 5.3), (-0.03, 1.01, -2.2), (0.0004, -0.0003, 1.0))
+    for dtype in ("uint16", "int16", "float32"):  # rows of several blocks of columns
+        wide = {"dtype": dtype, "channels": 1, "interpolation": "bilinear", "border": "replicate"}
+        add(function="affine", size=(20, 150), out=(33, 140), matrix=rows[:2], **wide)
+        add(function="perspective", size=(20, 150), out=(33, 140), matrix=rows, **wide)
+    wide["dtype"] = "uint16"
+    add(function="remap", size=(110, 160), out=(129, 150), **wide)
+    for channels in (1, 4):  # blocks of columns that lie outside partly
+        add(
+            function="affine",
+            dtype="float32",
+            channels=channels,
+            size=(9, 11),
+            out=(12, 61),
+            interpolation="bicubic",
+            border="constant",
+            value=VALUES[1],
+            matrix=((1.051, 0.327, 16.17), (-0.327, 1.051, 8.36)),
+        )
     return (*made, *_two_channels(len(made)))
 
 
