@@ -51,7 +51,7 @@ def differing(got: np.ndarray, expected: np.ndarray) -> int:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_recorded_results(version, dtype, monkeypatch):
-    monkeypatch.setattr(table_sums, "float_lanes", lambda: 16)  # they come from AVX-512
+    monkeypatch.setattr(table_sums, "LANES", 16)  # they come from AVX-512
     checked, wrong = 0, {}
     for n, case in enumerate(cases()):
         if case.dtype != dtype or corner(case, version):
@@ -65,7 +65,7 @@ def test_recorded_results(version, dtype, monkeypatch):
 
 
 def test_recorded_results_without_avx512(monkeypatch):
-    monkeypatch.setattr(table_sums, "float_lanes", lambda: 8)
+    monkeypatch.setattr(table_sums, "LANES", 8)
     numbers = [n for n, case in enumerate(cases()) if vector_case(case)]
     recorded = golden("4.14.0")
     wide = [str(n) for n in numbers]
@@ -74,6 +74,17 @@ def test_recorded_results_without_avx512(monkeypatch):
         assert differing(call_warpkit(cases()[n], "opencv4"), recorded[name]) == 0, cases()[n]
     pairs = zip(wide, narrow, strict=True)
     assert sum(differing(recorded[a], recorded[b]) for a, b in pairs) > 50
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_recorded_results_on_cuda(version, monkeypatch):
+    monkeypatch.setattr(table_sums, "LANES", 16)
+    for n, case in enumerate(cases()):
+        if not corner(case, version):
+            got = call_warpkit(case, VERSIONS[version], device="cuda")
+            assert differing(got, golden(version)[str(n)]) == 0, case
 
 
 def test_fixed_maps_round_nearest_as_opencv_4_in_both():

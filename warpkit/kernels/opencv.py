@@ -95,8 +95,7 @@ def _values(image: Tensor, grid: Grid, outside: Tensor, start: Tensor, rule: Rul
     if isinstance(grid, opencv5.Grid):
         value = opencv5.values(image, grid, outside, rule)
     else:
-        lanes = table_sums.float_lanes()
-        value = table_sums.values(image, grid, outside, start, rule, lanes)
+        value = table_sums.values(image, grid, outside, start, rule, table_sums.LANES)
     return torch.where(grid.valid[..., None, :, :], value, outside)
 
 

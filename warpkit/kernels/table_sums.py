@@ -24,13 +24,12 @@ VECTOR_TYPES = (torch.uint16, torch.int16, torch.float32)
 """Types whose images of one channel OpenCV 4.14 sums in vector registers, in another order."""
 
 
-def float_lanes() -> int:
-    """float32 numbers in a vector register of this machine: 16 with AVX-512, else AVX2's 8.
+LANES = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
+"""float32 numbers in a vector register of this machine: 16 with AVX-512, else AVX2's 8.
 
-    OpenCV 4.14's last bits depend on it for bilinear images of one channel: the head of a row is
-    summed in registers, in another order than the rest that does not fill one.
-    """
-    return 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
+OpenCV 4.14's last bits depend on it for bilinear images of one channel: the head of a row is summed
+in registers, in another order than the rest that does not fill one.
+"""
 
 
 def values(
@@ -40,7 +39,7 @@ def values(
 
     outside: the border's value or the background. start: the border's value also where transparent;
     the sums of bicubic and lanczos4 near the border begin with it, whatever the border.
-    lanes: float32 numbers in a vector register (see `float_lanes`).
+    lanes: float32 numbers in a vector register (see `LANES`).
     """
     work = WORKING.get(image.dtype, torch.float32)
     outside, start = outside.to(work), start.to(work)

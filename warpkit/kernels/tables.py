@@ -22,11 +22,13 @@ ONE = 1 << 15
 """Weights of 8-bit images are integers in units of 1 / ONE."""
 
 
+@torch.compiler.assume_constant_result
 def axis_table(interpolation: str, device: torch.device) -> Tensor:
     """(32, K) float32: the weights along one axis at every step."""
     return torch.from_numpy(_axis_table(interpolation).copy()).to(device)
 
 
+@torch.compiler.assume_constant_result
 def integer_table(interpolation: str, device: torch.device) -> Tensor:
     """(32 * 32, K * K) int32: the weights of a neighbourhood, at y step * 32 + x step."""
     return torch.from_numpy(_integer_table(interpolation).copy()).to(device)
