@@ -30,8 +30,6 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
     reasons = []
     if not image.is_floating_point():
         reasons.append(f"needs a floating image, got {image.dtype}")
-    if rule.arithmetic != "exact":
-        reasons.append(f"has no arithmetic {rule.arithmetic!r}")
     if rule.interpolation == "lanczos4":
         reasons.append("has no lanczos4")
     if rule.border not in PADDING:
