@@ -34,4 +34,7 @@ TOLERANCE = {
     "demo degrees": 0.1,
     # relative: a float32 gradient, summed over 10,000 pixels, beside a float64 slope
     "demo slope": 1e-3,
+    # OpenCV's weights are float32: 6e-8 of each, and of a sum of up to 64 products with a sum of
+    # magnitudes of 3.6
+    "opencv weights": 2e-6,
 }

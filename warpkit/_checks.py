@@ -95,13 +95,19 @@ def check_last(function: str, argument: str, tensor: Tensor, *last: int) -> None
         fail(function, argument, f"of shape {wanted}", shape_of(tensor))
 
 
-def as_float(function: str, argument: str, value: Any, device: torch.device | None) -> Tensor:
+def as_float(
+    function: str,
+    argument: str,
+    value: Any,
+    device: torch.device | None,
+    default: torch.dtype | None = None,
+) -> Tensor:
     """Numbers, nested sequences and arrays as a real floating tensor.
 
     Tensors and arrays keep their type, so that a gradient and float64 pass through; Python numbers
-    and integers of any kind take torch's default type.
+    and integers of any kind take `default`, or torch's default type.
     """
-    default = torch.get_default_dtype()
+    default = default or torch.get_default_dtype()
     if isinstance(value, Tensor):
         tensor = value
     elif isinstance(value, ARRAYS):
@@ -109,7 +115,7 @@ def as_float(function: str, argument: str, value: Any, device: torch.device | No
     elif isinstance(value, Real):
         tensor = torch.as_tensor(value, dtype=default, device=device)
     elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0:
-        tensor = stack(function, argument, value, device, dim=0)
+        tensor = stack(function, argument, value, device, dim=0, default=default)
     else:
         wanted = "a number, a sequence of numbers, an array or a tensor"
         fail(function, argument, wanted, f"{value!r:.60}", TypeError)
@@ -133,10 +139,15 @@ def as_pair(function: str, argument: str, value: Any, device: torch.device | Non
 
 
 def stack(
-    function: str, argument: str, items: Sequence[Any], device: torch.device | None, dim: int
+    function: str,
+    argument: str,
+    items: Sequence[Any],
+    device: torch.device | None,
+    dim: int,
+    default: torch.dtype | None = None,
 ) -> Tensor:
     """The items as float tensors of one type and shape, stacked along `dim`."""
-    tensors = [as_float(function, argument, item, device) for item in items]
+    tensors = [as_float(function, argument, item, device, default) for item in items]
     dtype = common_dtype(*tensors)
     try:
         return torch.stack(torch.broadcast_tensors(*(t.to(dtype) for t in tensors)), dim)

@@ -13,7 +13,8 @@ from warpkit import _checks as checks
 from warpkit import kernels
 from warpkit.kernels.maps import inverse_map
 from warpkit.kernels.reference import compute_dtype, convert
-from warpkit.kernels.rules import BORDERS, INTERPOLATIONS, Rule
+from warpkit.kernels.rounding import to_int32
+from warpkit.kernels.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, Rule
 
 ALIASES = {"zeros": "constant", "border": "replicate"}
 """torch's names for two borders."""
@@ -29,6 +30,7 @@ def warp_affine(
     border_value: Any = 0.0,
     inverse: bool = False,
     background: Tensor | None = None,
+    arithmetic: str = "exact",
     backend: str = "auto",
 ) -> Tensor:
     """Warp images by affine matrices: cv2.warpAffine on tensors, with gradients.
@@ -45,6 +47,8 @@ def warp_affine(
         border_value: a number, a sequence of C, or a tensor (C,) or (B, C).
         inverse: the matrix maps destination -> source already (cv2.WARP_INVERSE_MAP).
         background: (..., C, h, w), what border="transparent" shows where the source does not reach.
+        arithmetic: "exact", or OpenCV's pixels bit for bit: "opencv4" (4.14) or "opencv5" (5.0);
+            see docs/opencv-versions.md. A singular matrix then looks at pixel (0, 0), as there.
         backend: "auto", or a name of `warpkit.kernels.BACKENDS`, which is used or refused.
 
     Returns:
@@ -73,7 +77,7 @@ def warp_affine(
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted)
         matrix = matrix[..., :2, :]
-    rule = _rule(name, interpolation, border)
+    rule = _rule(name, interpolation, border, arithmetic)
     return _warp(name, image, matrix, size, inverse, rule, border_value, background, backend)
 
 
@@ -87,6 +91,7 @@ def warp_perspective(
     border_value: Any = 0.0,
     inverse: bool = False,
     background: Tensor | None = None,
+    arithmetic: str = "exact",
     backend: str = "auto",
 ) -> Tensor:
     """Warp images by perspective matrices: cv2.warpPerspective on tensors, with gradients.
@@ -103,7 +108,7 @@ def warp_perspective(
     image = checks.check_image(name, "image", image)
     matrix = checks.as_float(name, "matrix", matrix, image.device)
     checks.check_matrix_shape(name, "matrix", matrix, (3,))
-    rule = _rule(name, interpolation, border)
+    rule = _rule(name, interpolation, border, arithmetic)
     return _warp(name, image, matrix, size, inverse, rule, border_value, background, backend)
 
 
@@ -125,8 +130,10 @@ def _warp(
     shape = (*batch, image.shape[-3], *out)
     outside = _outside(name, image, shape, rule, border_value, background)
     module = _backend(name, backend, image, rule)
-    to_source = matrix.double() if inverse else inverse_map(matrix.double())
-    return _like(image, module.warp(image, to_source, out, outside, rule))
+    singular = torch.nan if rule.arithmetic == "exact" else 0.0
+    to_source = matrix.double() if inverse else inverse_map(matrix.double(), singular=singular)
+    start = _start(name, image, shape, rule, border_value)
+    return _like(image, module.warp(image, to_source, out, outside, rule, **start))
 
 
 def remap(
@@ -137,6 +144,7 @@ def remap(
     border: str = "constant",
     border_value: Any = 0.0,
     background: Tensor | None = None,
+    arithmetic: str = "exact",
     backend: str = "auto",
 ) -> Tensor:
     """Sample images at a field of points: cv2.remap on tensors, with gradients.
@@ -150,17 +158,32 @@ def remap(
     tensor([[[0.5000, 5.0000]]])
     """
     name = "remap"
+    rule = _rule(name, interpolation, border, arithmetic)
+    return remap_by(name, image, points, rule, border_value, background, backend)
+
+
+def remap_by(
+    name: str,
+    image: Tensor,
+    points: Any,
+    rule: Rule,
+    border_value: Any,
+    background: Tensor | None,
+    backend: str,
+    **options: bool,
+) -> Tensor:
+    """`remap` under a rule; options go to the backend (see `kernels.opencv.sample`)."""
     image = checks.check_image(name, "image", image)
     points = checks.as_float(name, "points", points, image.device)
     checks.check_device(name, "points", points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
-    rule = _rule(name, interpolation, border)
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     outside = _outside(name, image, shape, rule, border_value, background)
     module = _backend(name, backend, image, rule)
-    return _like(image, module.sample(image, points, outside, rule))
+    start = _start(name, image, shape, rule, border_value)
+    return _like(image, module.sample(image, points, outside, rule, **start, **options))
 
 
 def sample_pixels(
@@ -190,7 +213,7 @@ def sample_pixels(
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
-    rule = _rule(name, interpolation, border)
+    rule = _rule(name, interpolation, border, "exact")
     shape = (*batch, image.shape[-3], 1, points.shape[-2])
     outside = _outside(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
@@ -199,15 +222,16 @@ def sample_pixels(
     return module.sample(image, points[..., None, :, :], outside, rule)[..., 0, :]
 
 
-def _rule(name: str, interpolation: object, border: object) -> Rule:
-    """Both names checked; the border by OpenCV's name."""
+def _rule(name: str, interpolation: object, border: object, arithmetic: object) -> Rule:
+    """All names checked; the border by OpenCV's name."""
     interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
     if border == "reflection":
         wanted = "'reflect' (edge repeated: torch's reflection with align_corners=False) or "
         wanted += "'reflect_101' (edge once: with align_corners=True)"
         checks.fail(name, "border", wanted, "'reflection'")
     border = checks.check_name(name, "border", border, (*BORDERS, *ALIASES))
-    return Rule(interpolation, ALIASES.get(border, border))
+    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
+    return Rule(interpolation, ALIASES.get(border, border), arithmetic)
 
 
 def _backend(name: str, backend: object, image: Tensor, rule: Rule) -> ModuleType:
@@ -224,7 +248,7 @@ def _outside(
     background: Tensor | None,
 ) -> Tensor:
     """What stands where the rule finds nothing, in the type of the computation."""
-    value = _border_value(name, image, shape, border_value)
+    value = _border_value(name, image, shape, rule, border_value)
     if rule.border != "transparent":
         if background is not None:
             checks.fail(name, "background", f"None with border={rule.border!r}", "a tensor")
@@ -242,8 +266,20 @@ def _outside(
     return background.to(compute_dtype(image.dtype))
 
 
-def _border_value(name: str, image: Tensor, shape: Sequence[int], border_value: Any) -> Tensor:
-    value = checks.as_float(name, "border_value", border_value, image.device)
+def _start(
+    name: str, image: Tensor, shape: Sequence[int], rule: Rule, border_value: Any
+) -> dict[str, Tensor]:
+    """What OpenCV's arithmetics need besides `outside`: the value, also under a background."""
+    if rule.arithmetic == "exact" or rule.border != "transparent":
+        return {}
+    return {"border_value": _border_value(name, image, shape, rule, border_value)}
+
+
+def _border_value(
+    name: str, image: Tensor, shape: Sequence[int], rule: Rule, border_value: Any
+) -> Tensor:
+    # numbers come as float64, so that a float64 image shows 0.1 itself and not its float32
+    value = checks.as_float(name, "border_value", border_value, image.device, torch.float64)
     checks.check_device(name, "border_value", value, image.device)
     channels, batch = shape[-3], tuple(shape[:-3])
     fits = value.ndim == 0 or (
@@ -254,6 +290,8 @@ def _border_value(name: str, image: Tensor, shape: Sequence[int], border_value: 
         checks.fail(name, "border_value", wanted, f"shape {checks.shape_of(value)}")
     value = value.to(compute_dtype(image.dtype))
     if not image.is_floating_point():
+        if rule.arithmetic != "exact":
+            value = to_int32(value).to(value.dtype)  # beyond int32 OpenCV's is the type's lowest
         value = convert(value, image.dtype).to(value.dtype)
     return value[..., None, None] if value.ndim else value
 

@@ -1,7 +1,8 @@
 """Which backend serves which call.
 
 A backend is a module with `warp`, `sample` and `why_not`, the same in each. It is imported on first
-use. One that is asked for by name is used or refused with its reasons, never replaced.
+use. One that is asked for by name is used or refused with its reasons, never replaced. OpenCV's
+arithmetics are the reference's in a module of their own.
 """
 
 from __future__ import annotations
@@ -19,13 +20,19 @@ BACKENDS = ("reference", "grid_sample")
 PREFERENCE = ("reference",)
 """The order in which "auto" asks. grid_sample is not asked: its grid loses digits in float32."""
 
+OPENCV = {"reference": "opencv"}
+"""The backends that also compute OpenCV's pixels, and the module of each that does."""
+
 
 def choose(function: str, backend: str, image: Tensor, rule: Rule) -> ModuleType:
     """The backend's module, or an error with the reasons of every refusal."""
     refused = {}
     for name in PREFERENCE if backend == "auto" else (backend,):
-        module = import_module(f"{__name__}.{name}")
+        exact = rule.arithmetic == "exact"
+        module = import_module(f"{__name__}.{name if exact else OPENCV.get(name, name)}")
         refused[name] = module.why_not(image, rule)
+        if not exact and name not in OPENCV:
+            refused[name].append(f"has no arithmetic {rule.arithmetic!r}")
         if not refused[name]:
             return module
     reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])

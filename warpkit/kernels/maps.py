@@ -13,25 +13,28 @@ from torch import Tensor
 from warpkit.kernels.rules import LIMIT
 
 
-def inverse_map(matrix: Tensor) -> Tensor:
+def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
     """The inverse without a look at the values; NaN where there is none, with gradient zero.
+
+    singular: what stands in the inverse of a finite matrix of determinant 0; OpenCV has 0 there.
 
     A NaN map sends every pixel to the border, so that a degenerate item of a batch on any device
     costs neither an exception nor a NaN in anyone's gradient. The order of operations is OpenCV's:
     its float64 inverse comes out to the last bit.
     """
     det = determinant(matrix)
-    good = matrix.isfinite().all(-1).all(-1) & det.isfinite() & (1 / det).isfinite()
-    good = good[..., None, None]
+    finite = matrix.isfinite().all(-1).all(-1)
+    good = (finite & det.isfinite() & (1 / det).isfinite())[..., None, None]
+    none = torch.where(finite & (det == 0), singular, torch.nan).to(matrix.dtype)[..., None, None]
     identity = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[: matrix.shape[-2]]
     safe = torch.where(good, matrix, identity)
     per = 1 / determinant(safe)
     if matrix.shape[-2] == 3:
-        return torch.where(good, adjugate(safe) * per[..., None, None], torch.nan)
+        return torch.where(good, adjugate(safe) * per[..., None, None], none)
     (m0, m1, m2), (m3, m4, m5) = (row.unbind(-1) for row in safe.unbind(-2))
     a, b, d, e = m4 * per, m1 * -per, m3 * -per, m0 * per
     inverse = matrix_of(((a, b, -a * m2 - b * m5), (d, e, -d * m2 - e * m5)))
-    return torch.where(good, inverse, torch.nan)
+    return torch.where(good, inverse, none)
 
 
 def determinant(matrix: Tensor) -> Tensor:

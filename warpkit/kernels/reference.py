@@ -59,8 +59,12 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
     return convert(torch.where(reached, total, outside), image.dtype)
 
 
-def reader(image: Tensor, points_shape: Sequence[int]) -> Callable[[Tensor], Tensor]:
+def reader(
+    image: Tensor, points_shape: Sequence[int], dtype: torch.dtype | None = None
+) -> Callable[[Tensor], Tensor]:
     """A function that reads pixels of `image` (*I, C, H, W) by index y W + x, shape (*P, h, w).
+
+    Values come in `dtype`, or in the type of the computation.
 
     Where the image's batch is 1 and the points' is not, the points become more samples of the one
     image: it is never copied, and its gradient accumulates in one place.
@@ -72,7 +76,7 @@ def reader(image: Tensor, points_shape: Sequence[int]) -> Callable[[Tensor], Ten
     own = (1,) * (n - len(image.shape[:-3])) + tuple(image.shape[:-3])  # the image's batch, padded
     kept = [d for d in range(n) if own[d] == batch[d]]
     shared = [d for d in range(n) if own[d] != batch[d]]
-    pixels = image.to(compute_dtype(image.dtype)).reshape(-1, channels, height * width)
+    pixels = image.to(dtype or compute_dtype(image.dtype)).reshape(-1, channels, height * width)
 
     def read(index: Tensor) -> Tensor:
         index = index.expand(*batch, h, w).permute(*kept, *shared, n, n + 1)

@@ -27,6 +27,7 @@ TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
 
 INTERPOLATIONS = tuple(TAPS)
 BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap", "transparent")
+ARITHMETICS = ("exact", "opencv4", "opencv5")
 MISSING = ("constant", "transparent")
 """The borders that leave a tap outside the image missing; the others point it at a pixel."""
 
@@ -42,6 +43,7 @@ class Rule(NamedTuple):
 
     interpolation: str
     border: str
+    arithmetic: str = "exact"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Tap:
 
 def taps(position: Tensor, length: int, rule: Rule) -> list[Tap]:
     """The taps of finite positions below LIMIT along an axis of `length` pixels."""
-    interpolation, border = rule
+    interpolation, border = rule.interpolation, rule.border
     if interpolation == "nearest":
         index, inside = resolve(position.detach().round().long(), length, border)  # ties to even
         return [Tap(index, None, inside)]

@@ -1,0 +1,45 @@
+"""The number arithmetic that OpenCV's kernels are made of, in tensor operations.
+
+Every function gives the same bits on every device that has float64.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+
+
+def to_int32(values: Tensor) -> Tensor:
+    """Rounded half to even; INT_MIN for NaN and out of range, as x86 converts. int64."""
+    rounded = values.double().round()
+    fits = (rounded >= INT_MIN) & (rounded <= INT_MAX)
+    return torch.where(fits, rounded, INT_MIN).long()
+
+
+def wrap32(values: Tensor) -> Tensor:
+    """int64 values as an int32 that overflowed would hold them."""
+    return (values - INT_MIN).remainder(2**32) + INT_MIN
+
+
+def saturate16(values: Tensor) -> Tensor:
+    """Clamped to what an int16 holds."""
+    return values.clamp(-(2**15), 2**15 - 1)
+
+
+def fma32(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """a b + c in float32 with one rounding, as a fused multiply-add gives it.
+
+    The product is exact in float64. The sum is rounded to odd there: a second rounding to float32
+    then falls as one from the exact sum would. Rounding it to nearest instead would fail only on
+    ties that the first rounding makes, about once in 2^29 values.
+    """
+    product, addend = a.double() * b.double(), c.double()
+    total = product + addend
+    back = total - product
+    lost = (product - (total - back)) + (addend - back)  # exactly what the sum rounded away
+    bits = total.view(torch.int64)
+    away = torch.where((lost > 0) == (total > 0), 1, -1)  # one step up or down in magnitude
+    inexact = (lost != 0) & lost.isfinite() & (bits & 1 == 0)
+    return torch.where(inexact, bits + away, bits).view(torch.float64).float()
