@@ -1,8 +1,12 @@
 """The drop-in face: ``import warpkit.opencv as cv2``, for tensors and arrays alike.
 
 OpenCV's names, argument order and defaults; images (H, W) or (H, W, C), sizes (W, H). Tensor in,
-tensor out, with gradients; array in, array out. This file translates names and layouts, nothing
-else. Where it differs from cv2:
+tensor out, with gradients; array in, array out. One keyword more: ``arithmetic``, by default
+"auto", the pixels of the OpenCV that is installed (of OpenCV 5 where there is none); "opencv4",
+"opencv5" and "exact" as in `warpkit.warp_affine`.
+
+This file translates names and layouts, nothing else. Where it differs from cv2, beside
+docs/opencv-versions.md:
 
     a `dst` array of the result's shape and type is written to and returned, as in cv2, but a
     tensor given as `dst` is only read;
@@ -14,6 +18,8 @@ else. Where it differs from cv2:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +28,8 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import geometry, warp
+from warpkit.kernels.opencv import TYPES as OPENCV_TYPES
+from warpkit.kernels.rules import ARITHMETICS, Rule
 
 INTER_NEAREST, INTER_LINEAR, INTER_CUBIC, INTER_AREA, INTER_LANCZOS4 = range(5)
 INTER_LINEAR_EXACT, INTER_NEAREST_EXACT, INTER_MAX = 5, 6, 7
@@ -46,6 +54,13 @@ BORDERS = {
     BORDER_TRANSPARENT: "transparent",
 }
 
+PACKAGES = (
+    "opencv-python",
+    "opencv-python-headless",
+    "opencv-contrib-python",
+    "opencv-contrib-python-headless",
+)
+
 Image = TypeVar("Image", Tensor, np.ndarray)
 
 
@@ -57,6 +72,8 @@ def warpAffine(
     flags: int = INTER_LINEAR,
     borderMode: int = BORDER_CONSTANT,
     borderValue: Any = 0,
+    *,
+    arithmetic: str = "auto",
 ) -> Image:
     """cv2.warpAffine: M (2, 3); dsize (W, H), None or (0, 0) for the source's.
 
@@ -70,7 +87,7 @@ def warpAffine(
            [0, 3, 4]], dtype=uint8)
     """
     name = "warpAffine"
-    options = _options(name, src, dst, flags, borderMode, borderValue)
+    options = _options(name, src, dst, flags, borderMode, borderValue, arithmetic)
     M = _matrix(name, M, src, 2)
     return _warp(name, warp.warp_affine, src, M, dsize, dst, flags, options)
 
@@ -83,6 +100,8 @@ def warpPerspective(
     flags: int = INTER_LINEAR,
     borderMode: int = BORDER_CONSTANT,
     borderValue: Any = 0,
+    *,
+    arithmetic: str = "auto",
 ) -> Image:
     """cv2.warpPerspective: M (3, 3); everything else as in `warpAffine`.
 
@@ -92,7 +111,7 @@ def warpPerspective(
            [3, 4, 5]], dtype=uint8)
     """
     name = "warpPerspective"
-    options = _options(name, src, dst, flags, borderMode, borderValue)
+    options = _options(name, src, dst, flags, borderMode, borderValue, arithmetic)
     M = _matrix(name, M, src, 3)
     return _warp(name, warp.warp_perspective, src, M, dsize, dst, flags, options)
 
@@ -105,6 +124,8 @@ def remap(
     dst: Image | None = None,
     borderMode: int = BORDER_CONSTANT,
     borderValue: Any = 0,
+    *,
+    arithmetic: str = "auto",
 ) -> Image:
     """cv2.remap: two float maps (h, w), or one (h, w, 2) and None, or cv2.convertMaps's integers.
 
@@ -116,7 +137,7 @@ def remap(
     array([[0.5, 5. ]], dtype=float32)
     """
     name = "remap"
-    options = _options(name, src, dst, interpolation, borderMode, borderValue)
+    options = _options(name, src, dst, interpolation, borderMode, borderValue, arithmetic)
     if interpolation & WARP_INVERSE_MAP:
         checks.fail(name, "interpolation", "without WARP_INVERSE_MAP", interpolation)
     points = _points(name, map1, map2, src)
@@ -129,7 +150,12 @@ def remap(
         )
         points = points + torch.stack((columns, rows), dim=-1)
     background = _background(name, src, dst, (height, width), options["border"])
-    result = warp.remap(_planes(src), points, background=background, **options)
+    rule = Rule(options["interpolation"], options["border"], options["arithmetic"])
+    # convertMaps's integers keep OpenCV 5 on OpenCV 4's path
+    fixed = getattr(map1, "dtype", None) in (np.dtype(np.int16), torch.int16)
+    extra = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
+    value = options["border_value"]
+    result = warp.remap_by(name, _planes(src), points, rule, value, background, "auto", **extra)
     return _finish(src, dst, result)
 
 
@@ -211,15 +237,25 @@ def _warp(
 
 
 def _options(
-    name: str, src: object, dst: object, flags: int, border_mode: int, border_value: Any
+    name: str,
+    src: object,
+    dst: object,
+    flags: int,
+    border_mode: int,
+    border_value: Any,
+    arithmetic: str,
 ) -> dict[str, Any]:
-    """The options of the core that flags, borderMode and borderValue ask for."""
+    """The options of the core that flags, borderMode, borderValue and arithmetic ask for."""
+    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
+    arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
     if not isinstance(src, Tensor | np.ndarray):
         checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
-    kinds = ", ".join(str(t).removeprefix("torch.") for t in checks.FLOATS + checks.INTEGERS)
+    types = checks.FLOATS + checks.INTEGERS if arithmetic == "exact" else OPENCV_TYPES
+    kinds = ", ".join(str(t).removeprefix("torch.") for t in types)
     dtype = src.dtype if isinstance(src, Tensor) else getattr(torch, src.dtype.name, None)
-    if dtype not in checks.FLOATS + checks.INTEGERS:
-        checks.fail(name, "src", f"of one of the types {kinds}", src.dtype, TypeError)
+    if dtype not in types:
+        wanted = f"of one of the types {kinds} with arithmetic={arithmetic!r}"
+        checks.fail(name, "src", wanted, src.dtype, TypeError)
     if src.ndim not in (2, 3) or 0 in src.shape:
         checks.fail(name, "src", "of shape (H, W) or (H, W, C)", tuple(src.shape))
     if dst is not None and type(dst) is not type(src):
@@ -237,7 +273,19 @@ def _options(
         "interpolation": INTERPOLATIONS[flags & INTER_MAX],
         "border": BORDERS[border_mode],
         "border_value": _scalar(name, border_value, src),
+        "arithmetic": arithmetic,
     }
+
+
+@cache
+def installed_arithmetic() -> str:
+    """The arithmetic of the installed OpenCV by its package's version, without importing it."""
+    for package in PACKAGES:
+        try:
+            return "opencv4" if int(version(package).split(".")[0]) < 5 else "opencv5"
+        except PackageNotFoundError:
+            continue
+    return "opencv5"
 
 
 def _scalar(name: str, value: Any, src: Any) -> Tensor:
