@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import warpkit as wk
@@ -86,6 +87,16 @@ def test_a_border_value_for_every_channel():
     words = ["--translate", "2", "1", "--border-value", "1", "2", "3"]
     assert main(["warp", "in.png", "out.png", *words]) == 0
     assert (result()[0] == (1, 2, 3)).all()
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
+def test_the_arithmetic_is_passed_on(arithmetic: str):
+    words = ["--matrix", *["0.9", "0.2", "1.3", "-0.1", "1.1", "0.4"], "--arithmetic", arithmetic]
+    assert main(["warp", "in.png", "out.png", *words]) == 0
+    matrix = torch.tensor([[0.9, 0.2, 1.3], [-0.1, 1.1, 0.4]], dtype=torch.float64)
+    image = torch.from_numpy(PIXELS).permute(2, 0, 1)
+    expected = wk.warp_affine(image, matrix, arithmetic=arithmetic).permute(1, 2, 0)
+    np.testing.assert_array_equal(result(), expected.numpy())
 
 
 def test_the_middle_is_the_default_centre_of_an_oblong_image():

@@ -15,7 +15,7 @@ import warpkit as wk
 from tests.tolerances import TOLERANCE
 from warpkit import demo
 from warpkit.cli import main
-from warpkit.demo_figure import brightness
+from warpkit.demo_figure import draw
 from warpkit.image_files import read_image
 
 PHOTOGRAPH = demo.default_photograph()
@@ -49,13 +49,22 @@ def test_small_takes_every_kind_of_pixel():
 
 def test_the_comparison_is_with_opencv(small: torch.Tensor, matrix: torch.Tensor):
     done = demo.compare(small, matrix)
-    pixels = np.ascontiguousarray(small.permute(1, 2, 0).numpy())
+    pixels = np.ascontiguousarray((small * 255).round().byte().permute(1, 2, 0).numpy())
     theirs = cv2.warpAffine(pixels, matrix.numpy(), (small.shape[2], small.shape[1]))
     assert done.theirs is not None
     np.testing.assert_array_equal(done.theirs.permute(1, 2, 0).numpy(), theirs)
-    ours = wk.warp_affine(small, matrix).permute(1, 2, 0).numpy()
-    assert done.worst == np.abs(ours - theirs).max()
+    np.testing.assert_array_equal(done.warped.permute(1, 2, 0).numpy(), theirs)
+    assert done.differing == f"0 of {theirs.size:,} values differ"
     assert done.version == cv2.__version__
+
+
+def test_a_difference_is_counted(small: torch.Tensor, matrix: torch.Tensor):
+    done = demo.compare(small, matrix)
+    assert done.theirs is not None
+    done.theirs[0, 40, 60] ^= 1
+    done.theirs[2, 41, 60] ^= 2
+    assert done.differing == f"2 of {done.theirs.numel():,} values differ"
+    assert done.apart.max() == 2
 
 
 def test_without_opencv_it_says_so(
@@ -64,6 +73,9 @@ def test_without_opencv_it_says_so(
     monkeypatch.setitem(sys.modules, "cv2", None)
     done = demo.compare(small, matrix)
     assert done.theirs is None
+    torch.testing.assert_close(
+        done.warped, wk.warp_affine((small * 255).round().byte(), matrix), rtol=0, atol=0
+    )
     assert done.version == "not installed"
 
 
@@ -96,9 +108,26 @@ def test_the_hidden_warp_is_found(small: torch.Tensor):
     assert done.error < TOLERANCE["demo degrees"]
 
 
-def test_the_difference_is_made_visible():
-    assert brightness(torch.full((3, 4, 4), 3e-6)) == 1e6
-    assert brightness(torch.tensor([0.0] * 999 + [2e-3]).reshape(1, 10, 100)) == 1e3
+def test_the_figure_shows_the_results(small: torch.Tensor, matrix: torch.Tensor):
+    comparison, reach = demo.compare(small, matrix), demo.reach(small, matrix)
+    assert comparison.theirs is not None
+    comparison.theirs[:, 40, 60] ^= 1
+    zero = torch.zeros_like(small)
+    recovery = demo.Recovery(zero + 0.25, zero + 0.5, [0.0] * demo.STEPS, [1] * len(demo.STAGES))
+    figure = draw(small, comparison, reach, recovery)
+    shown = [
+        torch.from_numpy(np.array(axes.images[0].get_array())).permute(2, 0, 1)
+        for axes in figure.axes[:7]
+    ]
+    torch.testing.assert_close(shown[0], small)
+    torch.testing.assert_close(shown[1], comparison.warped / 255)
+    torch.testing.assert_close(shown[2], comparison.theirs / 255)
+    expected = torch.zeros_like(small).double()
+    expected[:, 40, 60] = 1
+    torch.testing.assert_close(shown[3], expected)
+    assert ((shown[4] == small).all(0) == reach.seen).float().mean() > 0.99  # white stays white
+    torch.testing.assert_close(shown[5], recovery.target)
+    torch.testing.assert_close(shown[6], recovery.found)
 
 
 @pytest.mark.parametrize("opencv", [True, False])

@@ -15,6 +15,7 @@ from torch import Tensor
 import warpkit as wk
 from warpkit.cli_options import (
     Angle,
+    Arithmetic,
     Border,
     BorderValue,
     Center,
@@ -101,6 +102,7 @@ def warp(
     interpolation: Interpolation = "bilinear",
     border: Border = "constant",
     border_value: BorderValue = None,
+    arithmetic: Arithmetic = "exact",
 ) -> None:
     """Warp an image file by an angle, scale, shear and translation, or by a matrix.
 
@@ -127,6 +129,7 @@ def warp(
         interpolation=interpolation,
         border=border,
         border_value=torch.tensor(value, dtype=torch.float64),
+        arithmetic=arithmetic,
     )
     write_image(out, replace(picture, pixels=pixels))
 

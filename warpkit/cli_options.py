@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from warpkit.kernels.rules import BORDERS, INTERPOLATIONS
+from warpkit.kernels.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 
 GATHERED = {
     "--angle",
@@ -133,6 +133,10 @@ Size = Annotated[
 ]
 Interpolation = Annotated[str, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))]
 Border = Annotated[str, option(one_of(SHOWN), "NAME", ", ".join(SHOWN))]
+Arithmetic = Annotated[
+    str,
+    option(one_of(ARITHMETICS), "NAME", "exact, or OpenCV's pixels bit for bit: opencv4, opencv5"),
+]
 BorderValue = Annotated[
     Numbers | None,
     option(

@@ -30,14 +30,25 @@ STEPS = sum(steps for _, steps, _ in STAGES)
 
 @dataclass(frozen=True)
 class Comparison:
-    """One warp by both libraries."""
+    """One warp of an 8-bit image by both libraries."""
 
     warped: Tensor
     theirs: Tensor | None
+    arithmetic: str
+    """The one of the OpenCV that is installed."""
     version: str
     """OpenCV's, or why there is none."""
-    worst: float
-    """The largest absolute difference, of 1.0 for white; NaN where there is none."""
+
+    @property
+    def apart(self) -> Tensor:
+        """The absolute difference of every value, in levels of 255."""
+        theirs = self.warped if self.theirs is None else self.theirs
+        return (self.warped.double() - theirs.double()).abs()
+
+    @property
+    def differing(self) -> str:
+        """How many values differ."""
+        return f"{int(self.apart.count_nonzero()):,} of {self.warped.numel():,} values differ"
 
 
 @dataclass(frozen=True)
@@ -92,17 +103,18 @@ def small(photograph: Tensor, side: int = 384) -> Tensor:
 
 
 def compare(image: Tensor, matrix: Tensor) -> Comparison:
-    """Warp by `matrix` with warpkit and, where it is installed, with OpenCV."""
-    warped = wk.warp_affine(image, matrix)
+    """Warp by `matrix` with warpkit and, where it is installed, with OpenCV, in 8 bits."""
+    pixels = (image * 255).round().to(torch.uint8)
     try:
         import cv2
     except ImportError:
-        return Comparison(warped, None, "not installed", float("nan"))
+        return Comparison(wk.warp_affine(pixels, matrix), None, "exact", "not installed")
     height, width = image.shape[-2:]
-    pixels = image.permute(1, 2, 0).contiguous().numpy()
-    theirs = torch.from_numpy(cv2.warpAffine(pixels, matrix.numpy(), (width, height)))
-    theirs = theirs.permute(2, 0, 1)
-    return Comparison(warped, theirs, cv2.__version__, (warped - theirs).abs().max().item())
+    array = pixels.permute(1, 2, 0).contiguous().numpy()
+    theirs = torch.from_numpy(cv2.warpAffine(array, matrix.numpy(), (width, height)))
+    arithmetic = "opencv4" if cv2.__version__.startswith("4.") else "opencv5"
+    warped = wk.warp_affine(pixels, matrix, arithmetic=arithmetic)
+    return Comparison(warped, theirs.permute(2, 0, 1), arithmetic, cv2.__version__)
 
 
 def reach(image: Tensor, matrix: Tensor) -> Reach:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from itertools import accumulate
-from typing import BinaryIO
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,23 +17,13 @@ WIDTH = 12.0
 """Inches; at 100 dots each, so that a front page shows the figure unscaled."""
 
 
-def draw(
-    out: BinaryIO,
-    image: Tensor,
-    comparison: Comparison,
-    reach: Reach,
-    recovery: Recovery,
-) -> None:
-    """Write the figure of two rows: the same pixels as OpenCV, and what gradients give."""
+def draw(image: Tensor, comparison: Comparison, reach: Reach, recovery: Recovery) -> Figure:
+    """The figure of two rows: the same pixels as OpenCV, and what gradients give."""
     (top, bottom), figure = panels(image.shape[-1] / image.shape[-2])
     height, width = image.shape[-2:]
     picture(top[0], image, "Photograph", f"{width} x {height} pixels")
-    picture(
-        top[1],
-        comparison.warped,
-        "warpkit.warp_affine",
-        f"turned by {TURN:g}°, {ZOOM:g} times as large",
-    )
+    turned = f"turned by {TURN:g}°, {ZOOM:g} times as large"
+    picture(top[1], comparison.warped / 255, "warpkit.warp_affine", turned)
     difference(top[2], top[3], comparison)
     seen = f"{reach.fraction:.1%} of the photograph's pixels"
     picture(bottom[0], dimmed(image, reach.seen), "Where the gradient arrives", seen)
@@ -43,7 +31,7 @@ def draw(
     found = f"angle {recovery.angles[-1]:.3f}°, off by {recovery.error:.3f}°"
     picture(bottom[2], recovery.found, "Found by gradient descent", found)
     descent(bottom[3], recovery)
-    figure.savefig(out, dpi=100, format="png", facecolor="white")
+    return figure
 
 
 def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
@@ -53,7 +41,7 @@ def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
     tall = min(max(wide / aspect, 1.4), 4.0)
     row, labels = heading + captions + tall + below, 0.35
     height = 2 * row + labels
-    figure = Figure(figsize=(WIDTH, height))
+    figure = Figure(figsize=(WIDTH, height), dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
     rows = []
     for r, text in enumerate(("The same pixels as OpenCV", "Gradients to image and matrix")):
@@ -81,27 +69,18 @@ def picture(axes: Axes, image: Tensor, title: str, note: str) -> None:
 
 
 def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
-    """OpenCV's result, and how far it is from ours, brightened by a power of ten."""
+    """OpenCV's result, and how far it is from ours, brightened."""
     if comparison.theirs is None:
         for axes, title in ((theirs, "cv2.warpAffine"), (apart, "Difference")):
             axes.set(xticks=[], yticks=[], facecolor=FAINT)
             axes.spines[:].set_visible(False)
             caption(axes, title, f"OpenCV is {comparison.version}")
         return
-    picture(theirs, comparison.theirs, "cv2.warpAffine", f"OpenCV {comparison.version}")
-    apart_by = (comparison.warped - comparison.theirs).abs()
-    if comparison.worst == 0:
-        picture(apart, apart_by, "Difference", "none: every value is the same")
-        return
-    times = brightness(apart_by)
-    note = f"max |diff| {comparison.worst:.1e}, image range 0 to 1"
-    picture(apart, apart_by * times, f"Difference x {times:,.0f}", note)
-
-
-def brightness(difference: Tensor) -> float:
-    """The power of ten that shows a difference (C, H, W); a few large values may saturate."""
-    most = difference.amax(0).quantile(0.99).item() or difference.max().item()
-    return 10.0 ** math.ceil(-math.log10(most))
+    picture(theirs, comparison.theirs / 255, "cv2.warpAffine", f"OpenCV {comparison.version}")
+    worst = int(comparison.apart.max())
+    times = 255 // worst if worst else 255
+    note = f"max |diff| {worst}: {comparison.differing}"
+    picture(apart, comparison.apart / 255 * times, f"Difference x {times}", note)
 
 
 def dimmed(image: Tensor, seen: Tensor) -> Tensor:

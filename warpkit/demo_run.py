@@ -40,8 +40,9 @@ def run(source: Path | None, out: Path) -> None:
 
     from warpkit.demo_figure import draw  # matplotlib takes a second to load
 
+    figure = draw(image, comparison, reach, recovery)
     with replacing(out) as file:
-        draw(file, image, comparison, reach, recovery)
+        figure.savefig(file, format="png")
     console.print(summary(comparison, reach, recovery))
     console.print(f"\nwrote {out}", markup=False, soft_wrap=True)
 
@@ -65,8 +66,7 @@ def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recov
     if comparison.theirs is None:
         table.add_row("OpenCV", f"{comparison.version}: nothing to compare with")
     else:
-        worst = f"largest difference {comparison.worst:.1e}, where white is 1"
-        table.add_row(f"OpenCV {comparison.version}", worst)
+        table.add_row(f"OpenCV {comparison.version}", comparison.differing)
     table.add_row("gradient to image", f"arrives at {reach.fraction:.1%} of the pixels")
     rows = "   ".join(" ".join(f"{v:+.4f}" for v in row) for row in reach.to_matrix.tolist())
     table.add_row("gradient to matrix", rows)
