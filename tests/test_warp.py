@@ -12,6 +12,7 @@ import warpkit as wk
 from tests import oracle
 from tests.cases import RULES, affine_matrices, images, noise, perspective_matrices
 from tests.tolerances import TOLERANCE
+from warpkit import kernels
 from warpkit.kernels import grid_sample
 from warpkit.kernels.rules import BORDERS, INTERPOLATIONS, Rule
 
@@ -303,6 +304,22 @@ def test_remap_and_sample_pixels_read_the_same_points():
         np.testing.assert_allclose(
             field[0].numpy(), truth, rtol=0, atol=TOLERANCE["reference float64"]
         )
+
+
+@pytest.mark.parametrize("backend", kernels.BACKENDS)
+@pytest.mark.parametrize(
+    ("images_", "matrices"),
+    [((0,), ()), ((1,), (0,)), ((0,), (0,)), ((2, 0), (2, 1)), ((0,), (1,))],
+)
+def test_an_empty_batch_gives_an_empty_batch_with_gradients(backend, images_, matrices):
+    image = torch.zeros(*images_, 3, 4, 5, requires_grad=True)
+    for rows, warp in ((2, wk.warp_affine), (3, wk.warp_perspective)):
+        matrix = torch.eye(3)[:rows].expand(*matrices, rows, 3).clone().requires_grad_()
+        out = warp(image, matrix, size=(6, 7), backend=backend)
+        assert out.shape == (*torch.broadcast_shapes(images_, matrices), 3, 6, 7)
+        out.sum().backward()
+        assert image.grad is not None
+        assert not image.grad.any()
 
 
 def test_no_points_give_no_values():

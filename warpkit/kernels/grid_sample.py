@@ -44,8 +44,9 @@ def warp(
 ) -> Tensor:
     """As `reference.warp`."""
     corners = rule.border == "reflect_101"
-    # affine_grid puts the only pixel of a side at 0 under align_corners, whatever theta says
-    if inverse.shape[-2] == 3 or (corners and min(size) < 2):
+    # affine_grid puts the only pixel of a side at 0 under align_corners, whatever theta says, and
+    # refuses an empty batch
+    if inverse.shape[-2] == 3 or (corners and min(size) < 2) or inverse.numel() == 0:
         return sample(image, output_points(inverse, size), outside, rule)
     theta = theta_of_inverse(inverse, image.shape[-2:], size, corners)
     flat = theta.reshape(-1, 2, 3)
@@ -89,10 +90,10 @@ def _call(image: Tensor, grid: Tensor, interpolation: str, padding: str, corners
     batch = torch.broadcast_shapes(image.shape[:-3], grid.shape[:-3])
     channels, (h, w) = image.shape[-3], grid.shape[-3:-1]
     options = {"mode": interpolation, "padding_mode": padding, "align_corners": corners}
-    if image.shape[:-3].numel() == 1:
+    if image.shape[:-3].numel() == 1 and grid.numel() > 0:
         tall = grid.reshape(1, -1, w, 2)
         values = F.grid_sample(image.reshape(1, *image.shape[-3:]), tall, **options)
         return values[0].unflatten(-2, (-1, h)).movedim(0, -3).reshape(*batch, channels, h, w)
-    images = image.expand(*batch, *image.shape[-3:]).reshape(-1, *image.shape[-3:])
-    grids = grid.expand(*batch, h, w, 2).reshape(-1, h, w, 2)
+    images = image.expand(*batch, *image.shape[-3:]).reshape(batch.numel(), *image.shape[-3:])
+    grids = grid.expand(*batch, h, w, 2).reshape(batch.numel(), h, w, 2)
     return F.grid_sample(images, grids, **options).reshape(*batch, channels, h, w)

@@ -7,6 +7,7 @@ every arithmetic is tested against this file.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -76,11 +77,14 @@ def reader(
     own = (1,) * (n - len(image.shape[:-3])) + tuple(image.shape[:-3])  # the image's batch, padded
     kept = [d for d in range(n) if own[d] == batch[d]]
     shared = [d for d in range(n) if own[d] != batch[d]]
-    pixels = image.to(dtype or compute_dtype(image.dtype)).reshape(-1, channels, height * width)
+    pixels = image.to(dtype or compute_dtype(image.dtype)).reshape(
+        math.prod(own), channels, height * width
+    )
 
     def read(index: Tensor) -> Tensor:
         index = index.expand(*batch, h, w).permute(*kept, *shared, n, n + 1)
-        index = index.reshape(pixels.shape[0], 1, -1).expand(-1, channels, -1)
+        samples = math.prod(batch[d] for d in shared) * h * w
+        index = index.reshape(pixels.shape[0], 1, samples).expand(-1, channels, -1)
         values = pixels.gather(2, index)
         order = [*kept, n, *shared, n + 1, n + 2]  # the dimensions of the result, as gathered
         sizes = (*batch, channels, h, w)
