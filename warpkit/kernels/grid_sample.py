@@ -1,4 +1,4 @@
-"""torch's own sampler: F.affine_grid and F.grid_sample. Any device; exports to ONNX.
+"""torch's own sampler, F.grid_sample. Any device; exports to ONNX.
 
 Its grid is normalised to [-1, 1] in the image's type: in float32 it is several times less exact
 than the reference (see the tolerance table), and `backend="auto"` does not choose it for that.
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.kernels.maps import output_points, pixels_from_theta, theta_of_inverse
+from warpkit.kernels.maps import output_points, pixels_from_theta
 from warpkit.kernels.reference import compute_dtype
 from warpkit.kernels.rules import LIMIT, MISSING, Rule
 
@@ -43,15 +43,9 @@ def warp(
     image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
 ) -> Tensor:
     """As `reference.warp`."""
-    corners = rule.border == "reflect_101"
-    # affine_grid puts the only pixel of a side at 0 under align_corners, whatever theta says, and
-    # refuses an empty batch
-    if inverse.shape[-2] == 3 or (corners and min(size) < 2) or inverse.numel() == 0:
-        return sample(image, output_points(inverse, size), outside, rule)
-    theta = theta_of_inverse(inverse, image.shape[-2:], size, corners)
-    flat = theta.reshape(-1, 2, 3)
-    grid = F.affine_grid(flat, [flat.shape[0], 1, *size], align_corners=corners)
-    return _sample_grid(image, grid.reshape(*theta.shape[:-2], *size, 2), outside, rule)
+    # not by F.affine_grid: as fast (0.19 s against 0.21 s for 8 grids of 512x512), but it warns
+    # under vmap, has no matrix (..., 3, 3), and no sides of one pixel under align_corners
+    return sample(image, output_points(inverse, size), outside, rule)
 
 
 def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
