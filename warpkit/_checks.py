@@ -199,3 +199,15 @@ def check_values(function: str, argument: str, bad: Tensor, wanted: str) -> None
 def is_transformed(tensor: Tensor) -> bool:
     """Whether `tensor` is inside torch.func's transforms, where its values cannot be read."""
     return torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
+
+
+def peel(tensor: Tensor) -> Tensor | None:
+    """The tensor under torch.func's gradient wrappers; None where no value is there to be read."""
+    if torch.compiler.is_compiling():
+        return None
+    functorch = torch._C._functorch  # pyright: ignore
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return None
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor

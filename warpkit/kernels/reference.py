@@ -38,6 +38,22 @@ def warp(
 
 def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
     """Sample `image` (*I, C, H, W) at `points` (*P, h, w, 2), (x, y) in pixels."""
+    return sum_of_taps(image, points, outside, rule, weighted=True)
+
+
+def minus_nothing(x: Tensor) -> Tensor:
+    """+0.0, whose gradient is -1 wherever x is finite: taking it away keeps even the sign of 0.
+
+    Plain operations instead of an autograd.Function, which Dynamo refuses once it has a jvp.
+    """
+    x = torch.where(x.isfinite(), x, 0.0)
+    return x.detach() - x
+
+
+def sum_of_taps(
+    image: Tensor, points: Tensor, outside: Tensor, rule: Rule, *, weighted: bool
+) -> Tensor:
+    """As `sample`; where not `weighted`, the plain sum of the pixels it reads, `outside` too."""
     height, width = image.shape[-2:]
     points = points.double()
     near = (points.abs() < LIMIT).all(-1)  # false for NaN
@@ -53,7 +69,7 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
                 inside = (x.inside & y.inside)[..., None, :, :]
                 value = torch.where(inside, value, outside)
                 reached = reached | (near & inside)
-            if x.weight is not None and y.weight is not None:
+            if weighted and x.weight is not None and y.weight is not None:
                 value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
             total = total + value
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
@@ -83,7 +99,7 @@ def reader(
 
     def read(index: Tensor) -> Tensor:
         index = index.expand(*batch, h, w).permute(*kept, *shared, n, n + 1)
-        samples = math.prod(batch[d] for d in shared) * h * w
+        samples = math.prod([batch[d] for d in shared]) * h * w
         index = index.reshape(pixels.shape[0], 1, samples).expand(-1, channels, -1)
         values = pixels.gather(2, index)
         order = [*kept, n, *shared, n + 1, n + 2]  # the dimensions of the result, as gathered
