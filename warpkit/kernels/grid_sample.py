@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.kernels.maps import output_points, pixels_from_theta
-from warpkit.kernels.reference import compute_dtype
+from warpkit.kernels.reference import by_rows, compute_dtype
 from warpkit.kernels.rules import LIMIT, MISSING, Rule
 
 PADDING = {
@@ -58,6 +58,7 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
 
 def _sample_grid(image: Tensor, grid: Tensor, outside: Tensor, rule: Rule) -> Tensor:
     corners = rule.border == "reflect_101"
+    outside = by_rows(outside, grid)
     to_pixels = pixels_from_theta(image.shape[-2:], corners, grid)
     per_unit = to_pixels[:2, :2].diagonal()
     near = ((grid.detach() * per_unit + to_pixels[:2, 2]).abs() < LIMIT).all(-1)  # false for NaN

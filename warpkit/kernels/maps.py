@@ -108,9 +108,12 @@ def output_points(inverse: Tensor, size: Sequence[int]) -> Tensor:
     """Where every pixel of an output of `size` looks: (..., h, w, 2) from (..., 2 or 3, 3)."""
     height, width = size
     options = {"dtype": inverse.dtype, "device": inverse.device}
-    y = torch.arange(height, **options)[:, None].expand(height, width).reshape(-1)
-    x = torch.arange(width, **options).expand(height, width).reshape(-1)
-    return map_points(inverse, x, y).unflatten(-2, (height, width))
+    y = torch.arange(height, **options)[:, None]
+    x = torch.arange(width, **options)
+    # a copy of the map for every row, so that its gradient is summed by rows first: one sum over
+    # all pixels is split among threads, and rounds otherwise for another number of them
+    rows = inverse[..., None, :, :].expand(*inverse.shape[:-2], height, -1, 3)
+    return map_points(rows, x, y)
 
 
 def matrix_of(rows: Sequence[Sequence[Tensor]]) -> Tensor:

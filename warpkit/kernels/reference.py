@@ -55,6 +55,7 @@ def sum_of_taps(
 ) -> Tensor:
     """As `sample`; where not `weighted`, the plain sum of the pixels it reads, `outside` too."""
     height, width = image.shape[-2:]
+    outside = by_rows(outside, points)
     points = points.double()
     near = (points.abs() < LIMIT).all(-1)  # false for NaN
     points = torch.where(near[..., None], points, 0.0)
@@ -74,6 +75,14 @@ def sum_of_taps(
             total = total + value
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
     return convert(torch.where(reached, total, outside), image.dtype)
+
+
+def by_rows(outside: Tensor, points: Tensor) -> Tensor:
+    """`outside` with a row for every row of points, so that its gradient is summed by rows first.
+
+    One sum over all pixels is split among threads and rounds otherwise for another number of them.
+    """
+    return outside.expand(torch.broadcast_shapes(outside.shape, (points.shape[-3], 1)))
 
 
 def reader(
