@@ -51,6 +51,8 @@ def warp(
 def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
     """As `reference.sample`."""
     points = points.double()
+    if rule.interpolation == "nearest":
+        points = points.detach()  # autograd then says that there is no gradient, as the reference
     to_pixels = pixels_from_theta(image.shape[-2:], rule.border == "reflect_101", points)
     grid = (points - to_pixels[:2, 2]) / to_pixels[:2, :2].diagonal()
     return _sample_grid(image, grid, outside, rule)
