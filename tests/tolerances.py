@@ -40,4 +40,10 @@ TOLERANCE = {
     # one derivative by two orders of the same float64 operations: a sum of up to 64 products of
     # values, weights and slopes below 10
     "two modes float64": 1e-12,
+    # a mean of up to 25 warps in another order, and shifted maps rounded otherwise: 1e-14 of a
+    # coordinate, times a slope of up to 4 a pixel on noise
+    "mean of warps float64": 1e-12,
+    # the same operations fused and ordered otherwise, in float32: some roundings of 6e-8, and
+    # gradients to matrices that are sums of some 100 terms of up to 6
+    "compiled float32": 1e-4,
 }

@@ -141,14 +141,10 @@ def _looks_at_image(
 ) -> Tensor:
     """Whether a pixel's square may touch the image: the others show the border, however far."""
     height, width = image_size
-    points = output_points(inverse.detach(), _size_of(foot))
+    points = output_points(inverse.detach(), foot.largest.shape[-2:])
     reach = (foot.x + foot.y) / 2 + TAPS[rule.interpolation]
     x, y = points.unbind(-1)
     return (x > -reach) & (x < width + reach) & (y > -reach) & (y < height + reach)
-
-
-def _size_of(foot: Footprint) -> Sequence[int]:
-    return foot.largest.shape[-2:]
 
 
 def _mean(
