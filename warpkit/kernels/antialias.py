@@ -159,9 +159,9 @@ def _mean(
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = torch.broadcast_shapes(image.shape[:-3], inverse.shape[:-2])
     maps = inverse[(None,) * (len(batch) - len(inverse.shape[:-2]))]
-    outputs = max(batch.numel() * image.shape[-3] * size[0] * size[1], 1)
+    outputs = max(math.prod(batch) * image.shape[-3] * size[0] * size[1], 1)
     # several samples a call where outputs are small; several images would be copied for it
-    at_once = max(AT_ONCE // outputs, 1) if image.shape[:-3].numel() == 1 else 1
+    at_once = max(AT_ONCE // outputs, 1) if math.prod(image.shape[:-3]) == 1 else 1
     across, down = ([(k + 0.5) / n - 0.5 for k in range(n)] for n in counts)
     offsets = list(product(across, down))
     total = torch.zeros((), dtype=pixels.dtype, device=image.device)
@@ -211,5 +211,4 @@ def _in_groups(
 
 def _items(own: Sequence[int], batch: Sequence[int]) -> list[int]:
     """For each item of the flattened `batch`, which of the flattened `own` it uses."""
-    own = torch.Size(own)
-    return torch.arange(own.numel()).reshape(own).expand(*batch).flatten().tolist()
+    return torch.arange(math.prod(own)).reshape(tuple(own)).expand(*batch).flatten().tolist()

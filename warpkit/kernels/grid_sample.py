@@ -6,6 +6,7 @@ than the reference (see the tolerance table), and `backend="auto"` does not choo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -87,10 +88,11 @@ def _call(image: Tensor, grid: Tensor, interpolation: str, padding: str, corners
     batch = torch.broadcast_shapes(image.shape[:-3], grid.shape[:-3])
     channels, (h, w) = image.shape[-3], grid.shape[-3:-1]
     options = {"mode": interpolation, "padding_mode": padding, "align_corners": corners}
-    if image.shape[:-3].numel() == 1 and grid.numel() > 0:
+    # math.prod, since Size.numel() would fix a dynamic batch
+    if math.prod(image.shape[:-3]) == 1 and math.prod(grid.shape) > 0:
         tall = grid.reshape(1, -1, w, 2)
         values = F.grid_sample(image.reshape(1, *image.shape[-3:]), tall, **options)
         return values[0].unflatten(-2, (-1, h)).movedim(0, -3).reshape(*batch, channels, h, w)
-    images = image.expand(*batch, *image.shape[-3:]).reshape(batch.numel(), *image.shape[-3:])
-    grids = grid.expand(*batch, h, w, 2).reshape(batch.numel(), h, w, 2)
+    images = image.expand(*batch, *image.shape[-3:]).reshape(math.prod(batch), *image.shape[-3:])
+    grids = grid.expand(*batch, h, w, 2).reshape(math.prod(batch), h, w, 2)
     return F.grid_sample(images, grids, **options).reshape(*batch, channels, h, w)
