@@ -159,7 +159,7 @@ class GradientEntry:
 
 @dataclass(frozen=True)
 class GradientReport:
-    """What `check_gradients` found; `str` of it says it in words."""
+    """What `check_gradients` found in all entries of all inputs; `str` of it says it in words."""
 
     passed: bool
     worst: GradientEntry | None
