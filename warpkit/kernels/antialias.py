@@ -160,8 +160,7 @@ def _mean(
     batch = torch.broadcast_shapes(image.shape[:-3], inverse.shape[:-2])
     maps = inverse[(None,) * (len(batch) - len(inverse.shape[:-2]))]
     outputs = max(math.prod(batch) * image.shape[-3] * size[0] * size[1], 1)
-    # several samples a call where outputs are small; several images would be copied for it
-    at_once = max(AT_ONCE // outputs, 1) if math.prod(image.shape[:-3]) == 1 else 1
+    at_once = max(AT_ONCE // outputs, 1)
     across, down = ([(k + 0.5) / n - 0.5 for k in range(n)] for n in counts)
     offsets = list(product(across, down))
     total = torch.zeros((), dtype=pixels.dtype, device=image.device)

@@ -6,7 +6,6 @@ than the reference (see the tolerance table), and `backend="auto"` does not choo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -14,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.kernels.maps import output_points, pixels_from_theta
-from warpkit.kernels.reference import by_rows, compute_dtype
+from warpkit.kernels.reference import Fold, by_rows, compute_dtype
 from warpkit.kernels.rules import LIMIT, MISSING, Rule
 
 PADDING = {
@@ -84,15 +83,13 @@ def _sample_grid(image: Tensor, grid: Tensor, outside: Tensor, rule: Rule) -> Te
 
 
 def _call(image: Tensor, grid: Tensor, interpolation: str, padding: str, corners: bool) -> Tensor:
-    """F.grid_sample over any broadcasting batch; a single image takes all grids as one tall one."""
-    batch = torch.broadcast_shapes(image.shape[:-3], grid.shape[:-3])
-    channels, (h, w) = image.shape[-3], grid.shape[-3:-1]
-    options = {"mode": interpolation, "padding_mode": padding, "align_corners": corners}
-    # math.prod, since Size.numel() would fix a dynamic batch
-    if math.prod(image.shape[:-3]) == 1 and math.prod(grid.shape) > 0:
-        tall = grid.reshape(1, -1, w, 2)
-        values = F.grid_sample(image.reshape(1, *image.shape[-3:]), tall, **options)
-        return values[0].unflatten(-2, (-1, h)).movedim(0, -3).reshape(*batch, channels, h, w)
-    images = image.expand(*batch, *image.shape[-3:]).reshape(math.prod(batch), *image.shape[-3:])
-    grids = grid.expand(*batch, h, w, 2).reshape(math.prod(batch), h, w, 2)
-    return F.grid_sample(images, grids, **options).reshape(*batch, channels, h, w)
+    """F.grid_sample over any broadcasting batch; an image takes its grids as one tall one."""
+    fold = Fold(image.shape[:-3], grid.shape[:-3])
+    tall = fold.points(grid, grid.shape[-3:])
+    images = image.reshape(fold.images, *image.shape[-3:])
+    if fold.shared == 0:  # which grid_sample refuses
+        values = images[..., :1, :1].expand(-1, -1, 0, grid.shape[-2])
+    else:
+        options = {"mode": interpolation, "padding_mode": padding, "align_corners": corners}
+        values = F.grid_sample(images, tall, **options)
+    return fold.values(values, grid.shape[-3])
