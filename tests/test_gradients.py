@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -361,3 +364,12 @@ def test_check_gradients_refuses():
     text = "`function` must be a function that returns floating tensors, got torch.int64"
     with pytest.raises(TypeError, match=re.escape(text)):
         wk.check_gradients(lambda x: x.long(), torch.ones(2))
+
+
+def test_the_example_of_the_documents():
+    text = (Path(__file__).parent.parent / "docs" / "gradients.md").read_text()
+    _, code, _, printed, _ = text.split("## Where is my gradient?")[1].split("```", 4)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(code.removeprefix("python"), {"torch": torch, "wk": wk})
+    assert output.getvalue().strip() == printed.strip()
