@@ -19,6 +19,9 @@ from warpkit.indexing import residual_lookup as residual_lookup
 from warpkit.indexing import soft_one_hot as soft_one_hot
 from warpkit.indexing import superposition_assign as superposition_assign
 from warpkit.indexing import superposition_lookup as superposition_lookup
+from warpkit.patches import crop_patches as crop_patches
+from warpkit.patches import paste_patches as paste_patches
+from warpkit.patches import transform_patches as transform_patches
 from warpkit.warp import remap as remap
 from warpkit.warp import sample_pixels as sample_pixels
 from warpkit.warp import warp_affine as warp_affine
@@ -32,11 +35,13 @@ __all__ = [
     "assign_2d",
     "box_to_matrix",
     "compose",
+    "crop_patches",
     "from_theta",
     "image_center",
     "invert",
     "linear_lookup",
     "lookup_2d",
+    "paste_patches",
     "perspective_from_points",
     "remap",
     "residual_lookup",
@@ -46,6 +51,7 @@ __all__ = [
     "superposition_assign",
     "superposition_lookup",
     "to_theta",
+    "transform_patches",
     "transform_points",
     "warp_affine",
     "warp_perspective",
