@@ -374,6 +374,39 @@ def test_gradients_to_masks_opacity_and_border_value(overlap, border):
     assert gradcheck(lambda *i: run(*inputs[:2], None, *i), [inputs[3], value])
 
 
+def test_the_compiled_kernel_does_what_the_plain_path_does(monkeypatch):
+    given = scene(30, seed=18, beyond=3)
+    theta = given.theta.clone()
+    theta[3] = torch.nan
+    theta[4, :, 2] = 9.0  # looks beyond the box
+    given = given._replace(theta=theta)
+    value = noise(30, 2, seed=19)
+
+    def run(s, value):
+        return transform(s, border_value=value)
+
+    def plain(s, value):
+        with monkeypatch.context() as patch:
+            patch.setattr("warpkit.kernels.windows_cpu.serves", lambda *_: False)
+            return transform(s, border_value=value)
+
+    assert_same_with_gradients(given, run, plain, value)
+
+
+@pytest.mark.parametrize(
+    "needed", [(True, False, False), (False, True, False), (False, False, True)]
+)
+def test_the_compiled_kernel_gives_each_gradient_alone(needed):
+    inputs = [noise(1, 1, 6, 6), TURNS, noise(2, 1, seed=3)]
+    inputs = [t.clone().requires_grad_(want) for t, want in zip(inputs, needed, strict=True)]
+
+    def run(images, matrices, value):
+        return wk.transform_patches(images, BOXES, matrices, None, border_value=value)
+
+    assert gradcheck(run, inputs)
+    assert gradgradcheck(run, inputs)
+
+
 def test_a_soft_edge_gives_the_box_a_gradient_of_its_own():
     """A flat box on another flat ground: only the edges tell where the box is."""
     image = torch.zeros(1, 8, 8, dtype=torch.float64)

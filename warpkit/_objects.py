@@ -11,6 +11,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit.kernels.reference import compute_dtype, convert
+from warpkit.kernels.rules import Rule
 from warpkit.warp import _border_value, _like
 
 
@@ -134,7 +135,7 @@ def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | Non
     """() or (N,) in the type of the computation; None for the number 1, which needs no blending."""
     if isinstance(value, int | float) and value == 1:
         return None
-    value = checks.as_float(function, "opacity", value, data.given.device)
+    value = checks.as_float(function, "opacity", value, data.given.device, torch.float64)
     if value.ndim and value.shape != (count,):
         wanted = f"a number or of shape ({count},)"
         checks.fail(function, "opacity", wanted, checks.shape_of(value))
@@ -144,5 +145,6 @@ def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | Non
 
 def border_value(function: str, value: Any, count: int, data: Images) -> Tensor:
     """(C or 1, N or 1) in the type of the computation."""
-    value = _border_value(function, data.given, (count, len(data.flat), 1, 1), value)
+    shape, rule = (count, len(data.flat), 1, 1), Rule("bilinear", "constant")
+    value = _border_value(function, data.given, shape, rule, value)
     return value[..., 0, 0].reshape(-1, value.shape[-3]).mT if value.ndim else value[None, None]

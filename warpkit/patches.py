@@ -10,10 +10,10 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import _objects as given
-from warpkit.kernels import frames
+from warpkit.kernels import frames, windows_cpu
 from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
 from warpkit.kernels.maps import inverse_map
-from warpkit.kernels.objects import pixels_of, rectangles
+from warpkit.kernels.objects import Rectangles, pixels_of, rectangles, topmost
 from warpkit.kernels.painters import Paint, patch_painter, stretched_mask, window_painter
 from warpkit.kernels.places import Points, sample_opaque
 from warpkit.kernels.reference import convert
@@ -63,7 +63,7 @@ def crop_patches(
     data = given.images(name, images)
     boxes, index = given.boxes(name, boxes, image_index, data)
     height, width = checks.check_size(name, "size", size)
-    rule = _rule(name, interpolation, border)
+    rule = _rule(name, interpolation, border, "exact")
     if rule.border == "transparent":
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
     checks.check_bool(name, "antialias", antialias)
@@ -151,7 +151,7 @@ def paste_patches(
     matrices = given.matrices(name, matrices, data, ((2, 3), (3, 3)))
     count = len(matrices)
     index = given.image_index(name, image_index, count, data)
-    rule = _rule(name, interpolation, "constant")
+    rule = _rule(name, interpolation, "constant", "exact")
     patches = given.per_object(name, "patches", patches, count, (len(data.flat), "h", "w"), data)
     height, width = patches.shape[-2:]
     if mask is not None:
@@ -242,14 +242,14 @@ def transform_patches(
         ("edge", edge, ("hard", "soft")),
     ):
         checks.check_name(name, argument, value, names)
-    rule = _rule(name, interpolation, border)
-    count = len(boxes)
+    rule = _rule(name, interpolation, border, "exact")
+    count, soft = len(boxes), edge == "soft"
     matrices = given.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
     alpha = given.opacity(name, opacity, count, data)
     outside = given.border_value(name, border_value, count, data)
     if mask is not None:
         mask = given.per_object(name, "mask", mask, count, (1, "h", "w"), data)
-    places = rectangles(boxes, index, data.shape, touched=edge == "soft")
+    places = rectangles(boxes, index, data.shape, touched=soft)
     edges = boxes.double() - torch.stack((places.left, places.top), dim=-1).repeat(1, 2)
     cover = None
     if mask is not None:
@@ -258,17 +258,27 @@ def transform_patches(
         cover = data.flat.new_ones(1, int((places.width * places.height).sum()))
     if rule.border == "transparent":
         rule = Rule(rule.interpolation, "constant")
-    paint = Paint(
-        frames.box_inverse(matrices.double(), edges, space),
-        rule,
-        outside if cover is None else data.flat.new_zeros(1, 1),
-        alpha,
-    )
-    painter = window_painter(paint, places, data.size, cover, edges if edge == "soft" else None)
+    paint = Paint(frames.box_inverse(matrices.double(), edges, space), rule, outside, alpha)
+    if overlap == "last" and cover is None and alpha is None and not soft:
+        return data.unflatten(_opaque(data, places, paint))
+    painter = window_painter(paint, places, data.size, cover, edges if soft else None)
     if overlap == "sequential":
         flat = paint_levels(data.flat, places, data.size, painter, data.rounded)
-    elif cover is None and alpha is None and edge == "hard":
-        flat = paint_topmost(data.flat, places, data.shape, painter)
     else:
         flat = paint_layers(data.flat, pixels_of(places, data.size), painter)
     return data.unflatten(flat)
+
+
+def _opaque(data: given.Images, places: Rectangles, paint: Paint) -> Tensor:
+    """Opaque objects, the last one on top: by a compiled kernel where there is one."""
+    top = topmost(places, data.shape)
+
+    def plain(flat: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
+        own = paint._replace(inverse=inverse, outside=outside)
+        painter = window_painter(own, places, data.size, None, None)
+        return paint_topmost(flat, top, places, painter)
+
+    if windows_cpu.serves(data.flat, paint.rule):
+        outside = paint.outside.expand(len(data.flat), -1)
+        return windows_cpu.paint(data.flat, paint.inverse, outside, top, places, plain)
+    return plain(data.flat, paint.inverse, paint.outside)

@@ -12,21 +12,19 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from warpkit.kernels.objects import Pixels, Rectangles, levels, pixels_of, topmost
+from warpkit.kernels.objects import Pixels, Rectangles, levels, pixels_of
 
 Painter = Callable[[Tensor, Pixels], tuple[Tensor, Tensor | None]]
 
 
-def paint_topmost(
-    images: Tensor, boxes: Rectangles, shape: tuple[int, int, int], painter: Painter
-) -> Tensor:
-    """Opaque objects that all read `images`: only the last one at each pixel is sampled."""
-    top = topmost(boxes, shape).flatten()
-    place = (top >= 0).nonzero()[:, 0]
-    objects = top[place].long()
-    line = place.div(shape[2], rounding_mode="floor")  # the row among all rows of all images
-    x = place - line * shape[2] - boxes.left[objects]
-    y = line - (boxes.image * shape[1] + boxes.top)[objects]
+def paint_topmost(images: Tensor, top: Tensor, boxes: Rectangles, painter: Painter) -> Tensor:
+    """Opaque objects that all read `images`: each pixel samples the one that `topmost` found."""
+    _, height, width = top.shape
+    place = (top >= 0).flatten().nonzero()[:, 0]
+    objects = top.flatten()[place].long()
+    line = place.div(width, rounding_mode="floor")  # the row among all rows of all images
+    x = place - line * width - boxes.left[objects]
+    y = line - (boxes.image * height + boxes.top)[objects]
     colour, _ = painter(images, Pixels(objects, x, y, place))
     return images.index_copy(1, place, colour)
 
