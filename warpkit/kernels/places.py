@@ -8,7 +8,7 @@ pixel. So a gradient flows back in one pass, in a fixed order: bit by bit the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -31,8 +31,16 @@ class Points(NamedTuple):
     size: Sequence[int | Tensor]
 
 
+class _Axis(NamedTuple):
+    """One neighbour along one axis, its tensors as in `rules.Tap`."""
+
+    at: Tensor
+    weight: Tensor
+    inside: Tensor
+
+
 class _Tap(NamedTuple):
-    """One neighbour of every point, its tensors as in `rules.Tap`, of shape S."""
+    """One neighbour of every point; all broadcast to S."""
 
     row: Tensor
     column: Tensor
@@ -50,12 +58,12 @@ def sample_opaque(
     """
     outside = outside.expand(len(flat), -1)
     store, missing = torch.cat((flat, outside), dim=1), flat.shape[1] + own
-    total, reached = flat.new_zeros(()), torch.zeros_like(own, dtype=torch.bool)
-    for group in _groups(points, rule, flat.dtype):
+    rows, columns_ = _axes(points, rule, flat.dtype)
+    total = flat.new_zeros(())
+    for group in _groups(rows, columns_):
         places = [torch.where(tap.inside, place(tap.row, tap.column), missing) for tap in group]
         total = total + (_read(store, places) * torch.stack([tap.weight for tap in group])).sum(1)
-        for tap in group:
-            reached = reached | tap.inside
+    reached = _any(rows) & _any(columns_)
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
     return torch.where(reached, total, columns(outside, own))
 
@@ -69,7 +77,7 @@ def sample_covered(
     """
     store, missing = torch.cat((flat, flat.new_zeros(len(flat), 1)), dim=1), flat.shape[1]
     colour = coverage = flat.new_zeros(())
-    for group in _groups(points, rule, flat.dtype):
+    for group in _groups(*_axes(points, rule, flat.dtype)):
         places = [torch.where(tap.inside, place(tap.row, tap.column), missing) for tap in group]
         weights = torch.stack(
             [
@@ -86,31 +94,42 @@ def sample_covered(
     return colour, coverage
 
 
-def _groups(points: Points, rule: Rule, dtype: torch.dtype) -> Iterator[list[_Tap]]:
-    """The taps of the points, a few at a time; those of a point that is nowhere are missing."""
-    near_x, near_y = points.x.abs() < LIMIT, points.y.abs() < LIMIT  # false for NaN
-    x, y = torch.where(near_x, points.x, 0.0), torch.where(near_y, points.y, 0.0)
-    near = near_x & near_y
-    group = []
-    for row, column in product(taps(y, points.size[0], rule), taps(x, points.size[1], rule)):
-        inside = near
-        if row.inside is not None and column.inside is not None:
-            inside = near & row.inside & column.inside
-        weight = x.new_ones(inside.shape, dtype=dtype)
-        if row.weight is not None and column.weight is not None:
-            weight = (row.weight * column.weight).to(dtype)
-        group.append(_Tap(row.index, column.index, inside, weight))
-        if len(group) == GROUP:
-            yield group
-            group = []
-    if group:
-        yield group
+def _axes(points: Points, rule: Rule, dtype: torch.dtype) -> tuple[list[_Axis], list[_Axis]]:
+    """The taps along y and x, with weights in `dtype`; those of a point that is nowhere missing."""
+    axes = []
+    for position, length in zip((points.y, points.x), points.size, strict=True):
+        near = position.abs() < LIMIT  # false for NaN
+        axes.append(
+            [
+                _Axis(
+                    tap.index,
+                    near.new_ones((), dtype=dtype) if tap.weight is None else tap.weight.to(dtype),
+                    near if tap.inside is None else near & tap.inside,
+                )
+                for tap in taps(torch.where(near, position, 0.0), length, rule)
+            ]
+        )
+    return axes[0], axes[1]
+
+
+def _groups(rows: list[_Axis], columns_: list[_Axis]) -> Iterator[list[_Tap]]:
+    """The taps of the points, a few at a time."""
+    pairs = [(row, column) for row in rows for column in columns_]
+    for start in range(0, len(pairs), GROUP):
+        yield [
+            _Tap(row.at, column.at, row.inside & column.inside, row.weight * column.weight)
+            for row, column in pairs[start : start + GROUP]
+        ]
+
+
+def _any(axis: list[_Axis]) -> Tensor:
+    """Whether a point has a tap that is inside along this axis."""
+    return reduce(torch.logical_or, [tap.inside for tap in axis])
 
 
 def _read(flat: Tensor, places: Sequence[Tensor]) -> Tensor:
     """`flat` (C, M) at T places of a shape S: (C, T, *S)."""
-    place = torch.stack(list(places))
-    return columns(flat, place)
+    return columns(flat, torch.stack(list(places)))
 
 
 def columns(table: Tensor, number: Tensor) -> Tensor:
