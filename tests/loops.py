@@ -10,6 +10,7 @@ from torch import Tensor
 
 import warpkit as wk
 from tests.cases import noise
+from tests.tolerances import TOLERANCE
 
 
 class Scene(NamedTuple):
@@ -95,3 +96,25 @@ def paste_loop(
             both = both * opacity[i]
         result[b] = both[:-1] + (1 - both[-1:]) * result[b]
     return torch.stack(result)
+
+
+def transform(given: Scene, **options) -> Tensor:
+    """`transform_patches` on a scene."""
+    return wk.transform_patches(
+        given.images, given.boxes, given.theta, given.index, space="theta", **options
+    )
+
+
+def assert_same_with_gradients(given: Scene, run, loop, *others: Tensor) -> None:
+    """Values and gradients, to images, thetas and `others`, of two functions of the scene."""
+    results, tolerance = [], TOLERANCE["objects against the loop"]
+    for function in (run, loop):
+        images = given.images.clone().requires_grad_()
+        theta = given.theta.clone().requires_grad_()
+        extra = [other.clone().requires_grad_() for other in others]
+        value = function(given._replace(images=images, theta=theta), *extra)
+        weight = noise(*value.shape, seed=99)
+        gradients = torch.autograd.grad((value * weight).sum(), [images, theta, *extra])
+        results.append([value.detach(), *gradients])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=0)
