@@ -25,6 +25,9 @@ from warpkit.indexing import residual_lookup as residual_lookup
 from warpkit.indexing import soft_one_hot as soft_one_hot
 from warpkit.indexing import superposition_assign as superposition_assign
 from warpkit.indexing import superposition_lookup as superposition_lookup
+from warpkit.patches import crop_patches as crop_patches
+from warpkit.patches import paste_patches as paste_patches
+from warpkit.patches import transform_patches as transform_patches
 from warpkit.warp import remap as remap
 from warpkit.warp import sample_pixels as sample_pixels
 from warpkit.warp import warp_affine as warp_affine
@@ -41,12 +44,14 @@ __all__ = [
     "box_to_matrix",
     "check_gradients",
     "compose",
+    "crop_patches",
     "from_theta",
     "gradient_support",
     "image_center",
     "invert",
     "linear_lookup",
     "lookup_2d",
+    "paste_patches",
     "perspective_from_points",
     "quantize",
     "remap",
@@ -58,6 +63,7 @@ __all__ = [
     "superposition_assign",
     "superposition_lookup",
     "to_theta",
+    "transform_patches",
     "transform_points",
     "warp_affine",
     "warp_perspective",

@@ -182,8 +182,12 @@ def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:
         ) from None
 
 
-def check_values(function: str, argument: str, bad: Tensor, wanted: str) -> None:
+def check_values(
+    function: str, argument: str, bad: Tensor, wanted: str, values: Tensor | None = None
+) -> None:
     """Raise where `bad` holds, naming the first item; on the CPU and outside transforms only.
+
+    The message shows the item of `values`, if they are given.
 
     Reading a value back from an accelerator would stop its queue, and a traced or vmapped tensor
     has no value to read: there the result of the bad item is NaN instead.
@@ -192,6 +196,8 @@ def check_values(function: str, argument: str, bad: Tensor, wanted: str) -> None
         return
     if bool(bad.any()):
         where = tuple(bad.nonzero()[0].tolist())
+        if values is not None:
+            fail(function, argument, wanted, f"{values[where].tolist()} at {where[0]}")
         got = f"a degenerate one at {where} of the batch" if where else "a degenerate one"
         fail(function, argument, wanted, got)
 
