@@ -37,4 +37,10 @@ TOLERANCE = {
     # OpenCV's weights are float32: 6e-8 of each, and of a sum of up to 64 products with a sum of
     # magnitudes of 3.6
     "opencv weights": 2e-6,
+    # the CPU's kernels choose the reference's neighbours to the last bit (same float64 operations
+    # in the same order); weights are polynomials evaluated in another order. Relative to the
+    # largest entry for gradients, which sum thousands of terms in another order
+    "cpu torch.float64": 1e-12,
+    # weights and sums in float32: lanczos4's 64 products, and sums over pixels of gradients
+    "cpu torch.float32": 5e-6,
 }
