@@ -7,7 +7,6 @@ arithmetics are the reference's in a module of their own.
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import ModuleType
 
 from torch import Tensor
@@ -29,7 +28,7 @@ def choose(function: str, backend: str, image: Tensor, rule: Rule) -> ModuleType
     refused = {}
     for name in PREFERENCE if backend == "auto" else (backend,):
         exact = rule.arithmetic == "exact"
-        module = import_module(f"{__name__}.{name if exact else OPENCV.get(name, name)}")
+        module = load(name if exact else OPENCV.get(name, name))
         refused[name] = module.why_not(image, rule)
         if not exact and name not in OPENCV:
             refused[name].append(f"has no arithmetic {rule.arithmetic!r}")
@@ -37,3 +36,19 @@ def choose(function: str, backend: str, image: Tensor, rule: Rule) -> ModuleType
             return module
     reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])
     raise ValueError(f"{function}: `backend` {backend!r} cannot do this:\n{reasons}")
+
+
+def load(name: str) -> ModuleType:
+    """The module of a backend or an arithmetic, by a plain import.
+
+    Not by importlib's function, which Dynamo cannot trace.
+    """
+    if name == "reference":
+        from warpkit.kernels import reference as module
+    elif name == "opencv":
+        from warpkit.kernels import opencv as module
+    elif name == "cpu":
+        from warpkit.kernels import cpu as module
+    else:
+        from warpkit.kernels import grid_sample as module
+    return module
