@@ -12,11 +12,6 @@ import warpkit as wk
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
 
-pytestmark = pytest.mark.filterwarnings(
-    # torch's own rules for forward mode are scripted on first use
-    "ignore:`torch.jit.script` is deprecated:FutureWarning"
-)
-
 LOOP = TOLERANCE["objects against the loop"]
 BOXES = torch.tensor(
     [[2.3, 1.1, 7.9, 8.4], [-3.0, 4.0, 5.5, 20.25], [0.0, 0.0, 3.0, 2.0], [30, 30, 40, 50]],
