@@ -60,8 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail(str(error), 2)
     except ImageFileError as error:
         return fail(str(error), 1)
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+    except (MemoryError, OverflowError, RuntimeError) as error:
+        known = ("allocate memory", "overflow")
+        if isinstance(error, RuntimeError) and not any(text in str(error) for text in known):
             raise
         return fail("not enough memory for images of this size", 1)
 
