@@ -173,6 +173,18 @@ def test_grid_sample_gives_the_references_answer_or_its_reasons(dtype, name, int
         torch.testing.assert_close(out, truth, rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 7, 11])
+def test_ties_go_to_even_in_every_backend(dtype, length):
+    image = noise(1, 1, length, dtype=dtype)
+    x = torch.arange(-3, length + 3) + 0.5
+    points = torch.stack((x, torch.zeros_like(x)), dim=-1)[None]
+    for border in ("constant", "replicate", "reflect"):
+        options = {"interpolation": "nearest", "border": border}
+        truth = wk.remap(image, points, backend="reference", **options)
+        assert torch.equal(wk.remap(image, points, backend="grid_sample", **options), truth)
+
+
 def test_grid_sample_refuses_only_what_torch_cannot_do():
     image = noise(1, 3, 4, 4)
     refused = {rule for rule in RULES if grid_sample.why_not(image, Rule(*rule))}
