@@ -49,4 +49,8 @@ TOLERANCE = {
     # thetas and pixel matrices reach a point by other sums: 1e-14 of 30 pixels, times up to 40
     # taps of noise in a gradient; a wrong tap or order is off by 1e-3 and more
     "objects against the loop": 1e-9,
+    # relative: the same float64 terms summed in pieces, some 1000 of them
+    "pieces": 1e-11,
+    # float32 holds k / 255 to 3e-8, and times 255 a level to 1.5e-5
+    "levels": 2e-5,
 }
