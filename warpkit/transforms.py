@@ -177,7 +177,7 @@ def warp(inpt: Any, matrix_of: Any, interpolation: str, border: str, fill: Any) 
     image = pixels[None] if pixels.ndim == 2 else pixels
     if is_mask:
         image = image.double()  # holds every label, also of the types that images do not have
-    matrix = matrix_of(image.shape[-2:])
+    matrix = matrix_of(image.shape[-2:]).to(image.device)
     options = {
         "interpolation": "nearest" if is_mask else interpolation,
         "border": border,

@@ -31,7 +31,7 @@ class Ball:
         low, high = (self.image - reach).clamp(min=0), (self.image + reach).clamp(max=1)
         if self.quantize and self.norm == "linf":
             # 1e-4 of a level: epsilon = 8 / 255 in float64 must reach 8 levels in float32
-            low = (low * 255 - 1e-4).ceil() / 255
+            low = (low * 255 - 1e-4).ceil().abs() / 255  # abs: no -0
             high = (high * 255 + 1e-4).floor() / 255
         object.__setattr__(self, "low", self._inward(low, reach))
         object.__setattr__(self, "high", self._inward(high, reach))
