@@ -49,4 +49,13 @@ TOLERANCE = {
     # thetas and pixel matrices reach a point by other sums: 1e-14 of 30 pixels, times up to 40
     # taps of noise in a gradient; a wrong tap or order is off by 1e-3 and more
     "objects against the loop": 1e-9,
+    # relative: the same float64 terms summed in pieces, some 1000 of them
+    "pieces": 1e-11,
+    # float32 holds k / 255 to 3e-8, and times 255 a level to 1.5e-5
+    "levels": 2e-5,
+    # the descent's promise, in parts of half the image: 1/8 pixel of 24; 0.001 measured
+    "learned theta": 0.01,
+    # torchvision solves for perspectives in float64 and keeps float32: 6e-8 of 24 pixels, and in
+    # the row below of 1/24 a pixel, times 24; slopes of 0.3 a pixel
+    "torchvision float64": 2e-6,
 }

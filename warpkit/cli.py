@@ -179,6 +179,32 @@ def parity(
         return fail(str(error), 1)
 
 
+@app.command(short_help="Fool a small net about a photograph.")
+def attack(
+    image: Annotated[
+        Path | None,
+        typer.Argument(metavar="IMAGE", help="A photograph of your own. [default: warpkit's]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
+        "attack.png"
+    ),
+    epsilon: Annotated[
+        int, typer.Option(min=1, max=255, metavar="N", help="Levels of 255 a value may change.")
+    ] = 16,
+    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of the descent.")] = 40,
+) -> None:
+    """Perturb a photograph so that a small net is misled about it, however it is turned.
+
+    The net learns to tell the photograph's quarters apart under turns, scales and shifts; the
+    perturbation makes it name the next quarter. It is found twice, as the photograph stands and as
+    a mean over transformations, and judged under transformations not seen before. Writes one
+    figure.
+    """
+    from warpkit.attack_run import run
+
+    run(image, out, epsilon, steps)
+
+
 def matrix_of(
     matrix: Numbers | None, parts: dict[str, Numbers], middle: tuple[float, float]
 ) -> Tensor:

@@ -25,9 +25,9 @@ from warpkit import _checks as checks
 from warpkit.kernels.maps import (
     adjugate,
     inverse_map,
+    inverse_of_theta,
     map_points,
     matrix_of,
-    pixels_from_theta,
     theta_of_inverse,
     to_3x3,
 )
@@ -358,10 +358,7 @@ def from_theta(
     _, dtype = checks.result_kind(theta)
     theta = _as_matrix(name, theta, "theta")
     _check_sides(name, size_in, size_out, align_corners)
-    full = to_3x3(theta.double())
-    to_norm = inverse_map(pixels_from_theta(size_out, align_corners, full))
-    inverse = pixels_from_theta(size_in, align_corners, full) @ full @ to_norm
-    matrix = inverse_map(inverse[..., : theta.shape[-2], :])
+    matrix = inverse_map(inverse_of_theta(theta.double(), size_in, size_out, align_corners))
     checks.check_values(name, "theta", matrix.isnan().any(-1).any(-1), "invertible")
     return _result(matrix, dtype)
 

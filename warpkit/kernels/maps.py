@@ -97,6 +97,15 @@ def theta_of_inverse(
     return (to_norm @ to_3x3(inverse) @ to_pixels)[..., : inverse.shape[-2], :]
 
 
+def inverse_of_theta(
+    theta: Tensor, size_in: Sequence[int], size_out: Sequence[int], align_corners: bool
+) -> Tensor:
+    """The float64 matrix, destination -> source pixels, of a float64 theta of F.affine_grid."""
+    to_norm = inverse_map(pixels_from_theta(size_out, align_corners, theta))
+    to_pixels = pixels_from_theta(size_in, align_corners, theta)
+    return (to_pixels @ to_3x3(theta) @ to_norm)[..., : theta.shape[-2], :]
+
+
 def pixels_from_theta(size: Sequence[int], align_corners: bool, like: Tensor) -> Tensor:
     """[-1, 1] -> pixels: the ends are outer edges, or pixel centres with align_corners."""
     height, width = size
