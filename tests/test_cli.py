@@ -269,6 +269,8 @@ BAD = {
         1,
         "not enough memory for images of this size",
     ),
+    "warp in.png o.png --size 1e15 1e15": (1, "not enough memory for images of this size"),
+    "warp in.png o.png --size 1e30 1": (1, "not enough memory for images of this size"),
     "demo in.png": (
         1,
         "in.png: the photograph must have 64 pixels a side and no long strip, got 9 x 9",

@@ -235,8 +235,12 @@ def documented() -> dict[tuple[str, str], str]:
     }
 
 
-def test_the_table_is_whole():
+def test_the_table_is_whole_and_the_front_page_shows_it():
     assert set(documented()) == {(check, name) for check in CHECKS for name in INPUTS}
+    root = Path(__file__).parent.parent
+    page, front = ((root / name).read_text() for name in ("docs/gradients.md", "README.md"))
+    start = page.index("| order and mode")
+    assert page[start : page.index("\n\n", start)] in front
 
 
 # torch warns of a missing batching rule before it raises for want of forward AD

@@ -173,6 +173,18 @@ def test_grid_sample_gives_the_references_answer_or_its_reasons(dtype, name, int
         torch.testing.assert_close(out, truth, rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 7, 11])
+def test_ties_go_to_even_in_every_backend(dtype, length):
+    image = noise(1, 1, length, dtype=dtype)
+    x = torch.arange(-3, length + 3) + 0.5
+    points = torch.stack((x, torch.zeros_like(x)), dim=-1)[None]
+    for border in ("constant", "replicate", "reflect"):
+        options = {"interpolation": "nearest", "border": border}
+        truth = wk.remap(image, points, backend="reference", **options)
+        assert torch.equal(wk.remap(image, points, backend="grid_sample", **options), truth)
+
+
 def test_grid_sample_refuses_only_what_torch_cannot_do():
     image = noise(1, 3, 4, 4)
     refused = {rule for rule in RULES if grid_sample.why_not(image, Rule(*rule))}
@@ -235,6 +247,15 @@ def test_batch_equals_loop(interpolation, border):
     for i in range(2):
         one = background[i] if background is not None else None
         assert torch.equal(whole[i], wk.warp_affine(image[i], matrix[i], background=one, **options))
+
+
+def test_python_numbers_keep_their_digits_whatever_the_default_type():
+    image, rows, point = noise(2, 5, 6), [[1.1, 0.2, 0.3], [0.1, 0.9, -0.7]], [[0.1, 0.7]]
+    exact = wk.warp_affine(image, torch.tensor(rows, dtype=torch.float64))
+    assert torch.equal(wk.warp_affine(image, rows), exact)
+    exact = wk.sample_pixels(image, torch.tensor(point, dtype=torch.float64))
+    assert torch.equal(wk.sample_pixels(image, point), exact)
+    assert torch.equal(wk.remap(image, [point])[:, 0], exact)
 
 
 def test_images_and_matrices_broadcast_over_several_dimensions():

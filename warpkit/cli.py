@@ -23,6 +23,7 @@ from warpkit.cli_options import (
     Matrix,
     Numbers,
     Out,
+    ParityArithmetic,
     Scale,
     Shear,
     Size,
@@ -59,8 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail(str(error), 2)
     except ImageFileError as error:
         return fail(str(error), 1)
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+    except (MemoryError, OverflowError, RuntimeError) as error:
+        known = ("allocate memory", "overflow")
+        if isinstance(error, RuntimeError) and not any(text in str(error) for text in known):
             raise
         return fail("not enough memory for images of this size", 1)
 
@@ -151,6 +153,56 @@ def demo(
     from warpkit.demo_run import run
 
     run(image, out)
+
+
+@app.command(short_help="Compare with the installed OpenCV, pixel by pixel.")
+def parity(
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE", help="Photographs, grey or RGB.")
+    ],
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one page.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every figure.")] = None,
+    arithmetic: ParityArithmetic = "auto",
+) -> int:
+    """Warp photographs and noise by warpkit and by the installed OpenCV, and count what differs.
+
+    Every map, interpolation, border, type and number of channels, which takes about a minute.
+    Exit status 1 where a pixel differs that is promised to be OpenCV's.
+    """
+    from warpkit.parity_run import run
+
+    try:
+        return run(images, html, json, arithmetic)
+    except ImportError as error:
+        return fail(str(error), 1)
+
+
+@app.command(short_help="Fool a small net about a photograph.")
+def attack(
+    image: Annotated[
+        Path | None,
+        typer.Argument(metavar="IMAGE", help="A photograph of your own. [default: warpkit's]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
+        "attack.png"
+    ),
+    epsilon: Annotated[
+        int, typer.Option(min=1, max=255, metavar="N", help="Levels of 255 a value may change.")
+    ] = 16,
+    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of the descent.")] = 40,
+) -> None:
+    """Perturb a photograph so that a small net is misled about it, however it is turned.
+
+    The net learns to tell the photograph's quarters apart under turns, scales and shifts; the
+    perturbation makes it name the next quarter. It is found twice, as the photograph stands and as
+    a mean over transformations, and judged under transformations not seen before. Writes one
+    figure.
+    """
+    from warpkit.attack_run import run
+
+    run(image, out, epsilon, steps)
 
 
 def matrix_of(

@@ -27,7 +27,9 @@ def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
     good = (finite & det.isfinite() & (1 / det).isfinite())[..., None, None]
     none = torch.where(finite & (det == 0), singular, torch.nan).to(matrix.dtype)[..., None, None]
     identity = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[: matrix.shape[-2]]
-    safe = torch.where(good, matrix, identity)
+    # the gradient has 1 / det^2, which overflows first (det < 1e-154) and then would be inf x 0
+    steady = (1 / det).square().isfinite()[..., None, None]
+    safe = torch.where(good, torch.where(steady, matrix, matrix.detach()), identity)
     per = 1 / determinant(safe)
     if matrix.shape[-2] == 3:
         return torch.where(good, adjugate(safe) * per[..., None, None], none)
@@ -93,6 +95,15 @@ def theta_of_inverse(
     to_pixels = pixels_from_theta(size_out, align_corners, inverse)
     to_norm = inverse_map(pixels_from_theta(size_in, align_corners, inverse))
     return (to_norm @ to_3x3(inverse) @ to_pixels)[..., : inverse.shape[-2], :]
+
+
+def inverse_of_theta(
+    theta: Tensor, size_in: Sequence[int], size_out: Sequence[int], align_corners: bool
+) -> Tensor:
+    """The float64 matrix, destination -> source pixels, of a float64 theta of F.affine_grid."""
+    to_norm = inverse_map(pixels_from_theta(size_out, align_corners, theta))
+    to_pixels = pixels_from_theta(size_in, align_corners, theta)
+    return (to_pixels @ to_3x3(theta) @ to_norm)[..., : theta.shape[-2], :]
 
 
 def pixels_from_theta(size: Sequence[int], align_corners: bool, like: Tensor) -> Tensor:

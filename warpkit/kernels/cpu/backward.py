@@ -187,9 +187,12 @@ def backward_tile(
                        dense, g_outside, to, plan.out_width)  # fmt: skip
     if slope:
         to = item * out_area * 2 if kind == POINTS else (item * parts + part) * 9
-        if kind != AFFINE or lost:
+        if kind == POINTS:
             carry(kind, shape, corner, where, start, plan.out_width, missing, view.whole, slopes,
-                  g_where if kind == POINTS else sums, to if kind == POINTS else 0)  # fmt: skip
+                  g_where, to)  # fmt: skip
+        elif kind != AFFINE or lost:
+            carry(kind, shape, corner, where, start, plan.out_width, missing, view.whole, slopes,
+                  sums, 0)  # fmt: skip
         if kind != POINTS:
             for k in range(9):
                 g_where[to + k] += sums[k]

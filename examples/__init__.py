@@ -1,0 +1,1 @@
+"""Experiments on real data, each with its table and its picture."""

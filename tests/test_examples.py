@@ -1,0 +1,80 @@
+"""The experiments in a small form: their tables' claims hold, and their pictures are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from examples import digits, parity_matters, robust_perturbation, spatial_transformer
+from examples.digits import Digits
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Digits, Digits]:
+    return digits.load()
+
+
+def check_picture(path: Path) -> None:
+    """A PNG of some size that is not of one colour."""
+    with Image.open(path) as picture:
+        assert picture.format == "PNG"
+        assert min(picture.size) > 200
+        assert len(set(picture.convert("L").resize((40, 40)).tobytes())) > 20
+
+
+def test_the_digits_are_split_once(data: tuple[Digits, Digits]):
+    training, test = data
+    assert (len(training), len(test)) == (1297, 500)
+    assert training.images.shape[1:] == (1, digits.SIZE, digits.SIZE)
+    assert 0 <= training.images.min() < training.images.max() <= 1
+    again = digits.load()[1]
+    assert torch.equal(again.images, test.images)
+    assert set(test.labels.tolist()) == set(range(10))
+
+
+def test_a_transformer_raises_accuracy(data: tuple[Digits, Digits], tmp_path: Path):
+    training, test = data
+    scores, models = spatial_transformer.run(1, 4, (training.take(slice(640)), test))
+    assert scores["similarity + the net"][0] > scores["the net"][0] + 0.1
+    assert spatial_transformer.table(scores, models).row_count == 4
+    out = tmp_path / "out.png"
+    spatial_transformer.draw(out, models, test)
+    check_picture(out)
+
+
+def test_transformations_in_the_loop_survive_new_ones(data: tuple[Digits, Digits], tmp_path: Path):
+    rates, images = robust_perturbation.run(data, count=10, epochs=6, steps=15, epsilons=(0.2,))
+    clean, plain, robust = rates[0.2].values()
+    assert clean < plain < robust
+    assert robust > plain + 0.05
+    assert robust_perturbation.table(rates, 10).row_count == 1
+    out = tmp_path / "out.png"
+    robust_perturbation.draw(out, rates, images)
+    check_picture(out)
+
+
+def test_parity_is_judged_by_cv2(data: tuple[Digits, Digits], tmp_path: Path):
+    rates = parity_matters.run(data, seeds=2, count=3, epochs=3, steps=3, levels=(32,))
+    assert set(rates) == {("nearest", 32), ("bilinear", 32)}
+    assert all(0 <= rate <= 1 for pairs in rates.values() for pair in pairs for rate in pair)
+    assert parity_matters.table(rates).row_count == 2
+    out = tmp_path / "out.png"
+    parity_matters.draw(out, rates)
+    check_picture(out)
+
+
+def test_the_loops_pixels_are_the_pipelines(data: tuple[Digits, Digits]):
+    """OpenCV's arithmetic in the loop shows the net what cv2 shows it, to the last bit."""
+    from warpkit.attacks.expectation import views
+
+    files = data[1].take(slice(3)).images
+    files = (files * 255).round() / 255
+    matrices = robust_perturbation.MOVES.sample(4, size=(digits.SIZE, digits.SIZE))
+    for how in parity_matters.INTERPOLATIONS:
+        options = {"interpolation": how, "arithmetic": parity_matters.ARITHMETIC}
+        assert torch.equal(
+            views(files, matrices, True, options), parity_matters.pipeline(files, matrices, how)
+        )

@@ -1,0 +1,145 @@
+"""The loop of both attacks: gradients in pieces, steps, projection, history, state."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import _checks as checks
+from warpkit.attacks.cuts import fail_without_gradient
+from warpkit.attacks.distribution import check_count
+from warpkit.attacks.expectation import Objective, evaluate
+from warpkit.progress import progress_bar
+
+MakeOptimizer = Callable[..., torch.optim.Optimizer]
+See = Callable[[Tensor, Tensor], Tensor]
+"""The views of a variable under matrices."""
+
+
+class Steepest(torch.optim.Optimizer):
+    """Steps of one length: along the sign of the gradient (linf), or along the gradient (l2)."""
+
+    def __init__(self, params: Any, lr: float, direction: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(params, {"lr": lr})
+        self.direction = direction
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # pyright: ignore
+        """One step against the gradient."""
+        for group in self.param_groups:
+            for x in group["params"]:
+                x.sub_(self.direction(x.grad), alpha=group["lr"])
+
+
+def sign(params: Any, lr: float) -> Steepest:
+    """Signed steps: every value moves by `lr`."""
+    return Steepest(params, lr, torch.sign)
+
+
+def normalized(params: Any, lr: float) -> Steepest:
+    """Steps of l2 norm `lr` for every image (B, C, H, W); none where the gradient is zero."""
+
+    def direction(gradient: Tensor) -> Tensor:
+        lengths = gradient.flatten(1).norm(dim=1)[:, None, None, None]
+        return gradient / lengths.clamp(min=torch.finfo(gradient.dtype).tiny)
+
+    return Steepest(params, lr, direction)
+
+
+STEPS: dict[str, MakeOptimizer] = {"sign": sign, "gradient": normalized}
+
+
+def choose_optimizer(name: str, optimizer: str | MakeOptimizer) -> MakeOptimizer:
+    """One of STEPS by name, or the caller's own."""
+    if callable(optimizer):
+        return optimizer
+    return STEPS[checks.check_name(name, "optimizer", optimizer, STEPS)]
+
+
+def mean_and_gradient(
+    name: str, objective: Objective, variable: Tensor, pieces: Sequence[Tensor], see: See
+) -> tuple[float, Tensor]:
+    """The objective's mean over all pieces and its gradient; one piece in memory at a time."""
+    count = sum(map(len, pieces))
+    total, gradient = 0.0, torch.zeros_like(variable)
+    for piece in pieces:
+        seen = see(variable, piece)
+        value = evaluate(name, objective, seen) * (len(piece) / count)
+        part = None
+        if value.requires_grad:
+            (part,) = torch.autograd.grad(value, variable, allow_unused=True)
+        if part is None:
+            fail_without_gradient(name, objective, seen)
+        total += value.item()
+        gradient += part
+    return total, gradient
+
+
+def descend(
+    name: str,
+    variable: Tensor,
+    gradient_of: Callable[[], tuple[float, Tensor]],
+    project: Callable[[Tensor], Tensor],
+    optimizer: torch.optim.Optimizer,
+    *,
+    steps: int,
+    resume: dict[str, Any] | None,
+    generator: torch.Generator | None,
+    progress: bool,
+) -> tuple[list[float], dict[str, Any]]:
+    """Move `variable` in place; the history, and the state to go on from."""
+    check_count(name, "steps", steps)
+    checks.check_bool(name, "progress", progress)
+    history: list[float] = []
+    if resume is not None:
+        history = restore(name, resume, variable, optimizer, generator)
+    with progress_bar(name, total=steps, done=len(history), shown=progress) as advance:
+        while len(history) < steps:
+            with torch.enable_grad():
+                value, variable.grad = gradient_of()
+            if not history and not bool(variable.grad.any()):
+                text = f"{name}: the gradient is zero at every pixel in the first step: "
+                text += "the objective is flat there, or no view shows the image"
+                warnings.warn(text, stacklevel=3)
+            optimizer.step()
+            with torch.no_grad():
+                variable.copy_(project(variable))
+            history.append(value)
+            advance(f"objective {value:.4g}")
+    variable.grad = None
+    return history, {
+        "variable": variable.detach().clone(),
+        "history": list(history),
+        "optimizer": deepcopy(optimizer.state_dict()),
+        "generator": None if generator is None else generator.get_state(),
+    }
+
+
+def restore(
+    name: str,
+    state: dict[str, Any],
+    variable: Tensor,
+    optimizer: torch.optim.Optimizer,
+    generator: torch.Generator | None,
+) -> list[float]:
+    """Put back what `descend` returned; the history so far."""
+    wanted = "the state of an earlier result of the same call"
+    if not isinstance(state, dict) or "variable" not in state:
+        checks.fail(name, "resume", wanted, type(state).__name__, TypeError)
+    if state["variable"].shape != variable.shape:
+        got = f"one of shape {checks.shape_of(state['variable'])}"
+        checks.fail(name, "resume", f"{wanted}, of shape {checks.shape_of(variable)}", got)
+    if (state["generator"] is None) != (generator is None):
+        got = "one with a generator" if generator is None else "one without a generator"
+        checks.fail(name, "resume", wanted, f"{got}, unlike this call")
+    if generator is not None:
+        generator.set_state(state["generator"])
+    with torch.no_grad():
+        variable.copy_(state["variable"])
+    optimizer.load_state_dict(state["optimizer"])
+    return list(state["history"])

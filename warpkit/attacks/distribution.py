@@ -1,0 +1,126 @@
+"""Random affine transformations, as an attacked pipeline may apply them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from warpkit import _checks as checks
+from warpkit.geometry import affine_matrix, image_center
+
+
+class Distribution(Protocol):
+    """Anything that draws matrices: `AffineDistribution`, or a class of your own."""
+
+    def sample(
+        self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
+    ) -> Tensor:
+        """n matrices (n, 2, 3) or (n, 3, 3), source -> destination, for images of `size` (H, W)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffineDistribution:
+    """Affine transformations whose parts are uniform and independent of each other.
+
+    Each part is a range (low, high): angle in degrees, counter-clockwise; scale, 2 makes twice as
+    large; shear in degrees, along x; translation in pixels, drawn for x and y alone. They combine
+    as in `affine_matrix`. Raises ValueError where low > high or a scale is not positive.
+
+    >>> AffineDistribution(scale=(2.0, 2.0)).sample(1, size=(3, 3))
+    tensor([[[ 2.,  0., -1.],
+             [ 0.,  2., -1.]]])
+    """
+
+    angle: tuple[float, float] = (0.0, 0.0)
+    scale: tuple[float, float] = (1.0, 1.0)
+    shear: tuple[float, float] = (0.0, 0.0)
+    translation: tuple[float, float] = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            check_range("AffineDistribution", field.name, getattr(self, field.name))
+        if self.scale[0] <= 0:
+            checks.fail("AffineDistribution", "scale", "positive", repr(self.scale))
+
+    def sample(
+        self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
+    ) -> Tensor:
+        """n matrices (n, 2, 3), source -> destination, about the centre of `size` (H, W).
+
+        The draw depends on `generator` alone (torch's global one where None), and comes in
+        torch's default type on the generator's device.
+        """
+        name = "AffineDistribution.sample"
+        check_count(name, "n", n)
+        center = image_center(checks.check_size(name, "size", size))
+        device = generator.device if generator is not None else torch.device("cpu")
+        draw = torch.rand(n, 5, generator=generator, dtype=torch.float64, device=device)
+        angle, scale, shear, *moves = (
+            low + (high - low) * part
+            for (low, high), part in zip(
+                (self.angle, self.scale, self.shear, self.translation, self.translation),
+                draw.unbind(-1),
+                strict=True,
+            )
+        )
+        matrices = affine_matrix(
+            angle=angle,
+            scale=scale,
+            shear=(shear, torch.zeros_like(shear)),
+            translation=torch.stack(moves, dim=-1),
+            center=center,
+        )
+        return matrices.to(torch.get_default_dtype())
+
+
+def draw(
+    name: str,
+    distribution: Distribution | Any,
+    samples: int | None,
+    size: Sequence[int],
+    generator: torch.Generator | None,
+    device: torch.device,
+) -> Tensor:
+    """`samples` matrices of a distribution, or all the matrices given in its place."""
+    if hasattr(distribution, "sample"):
+        count = check_count(name, "samples", samples)
+        drawn = distribution.sample(count, size=size, generator=generator)
+        return checks.as_float(name, "distribution", drawn, device).to(device)
+    matrices = checks.as_float(name, "distribution", distribution, device)
+    checks.check_device(name, "distribution", matrices, device)
+    if matrices.ndim != 3 or matrices.shape[1:] not in ((2, 3), (3, 3)) or len(matrices) == 0:
+        wanted = "a distribution, or matrices (samples, 2, 3) or (samples, 3, 3), at least one"
+        checks.fail(name, "distribution", wanted, f"shape {checks.shape_of(matrices)}")
+    if samples is not None and samples != len(matrices):
+        wanted = f"None or {len(matrices)}, the number of the given matrices"
+        checks.fail(name, "samples", wanted, repr(samples))
+    return matrices
+
+
+def check_count(name: str, argument: str, value: object) -> int:
+    """`value` must be an integer of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        checks.fail(name, argument, "an integer of at least 1", repr(value), TypeError)
+    if value < 1:
+        checks.fail(name, argument, "an integer of at least 1", repr(value))
+    return value
+
+
+def check_range(name: str, argument: str, value: object) -> tuple[float, float]:
+    """`value` must be (low, high), finite numbers in order."""
+    wanted = "(low, high), two finite numbers with low <= high"
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        checks.fail(name, argument, wanted, repr(value), TypeError)
+    if not all(isinstance(v, Real) and not isinstance(v, bool) for v in value):
+        checks.fail(name, argument, wanted, repr(value), TypeError)
+    low, high = value
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        checks.fail(name, argument, wanted, repr(value))
+    return low, high

@@ -1,0 +1,131 @@
+"""The mean of an objective over the views of images, and the views themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from warpkit import _checks as checks
+from warpkit.attacks.distribution import Distribution, check_count, draw
+from warpkit.gradients import straight_through
+from warpkit.warp import warp_affine, warp_perspective
+
+Objective = Callable[[Tensor], Tensor]
+
+
+def expectation(
+    objective: Objective,
+    image: Tensor,
+    distribution: Distribution | Any,
+    *,
+    samples: int | None = None,
+    chunk: int | None = None,
+    generator: torch.Generator | None = None,
+    quantize: bool = False,
+    **warp_options: Any,
+) -> Tensor:
+    """The mean of `objective` over random views of `image`, with its gradient.
+
+    Args:
+        objective: takes images (B * n, C, h, w), image by image, and returns a scalar, their mean.
+        image: (B, C, H, W), or (C, H, W) for one image; every image is seen under every matrix,
+            and none is copied.
+        distribution: an `AffineDistribution`, or anything with its `sample`; or the matrices
+            themselves, (samples, 2, 3) or (samples, 3, 3), so that labels and boxes can follow.
+        samples: how many matrices to draw; with given matrices None, or their number.
+        chunk: how many samples of each image to hold at once, in the backward pass too. Value and
+            gradient are those of one piece, since all matrices are drawn before the first; the
+            objective is called once more for each piece on the way back.
+        generator: what to draw with; None is torch's global generator.
+        quantize: show what comes of an 8-bit file of the image, see `optimize_perturbation`.
+        **warp_options: of `warp_affine`: size, interpolation, border, arithmetic, ...
+
+    Returns:
+        A scalar: the mean over the pieces, weighted by their sizes.
+
+    Gradients: those of the objective and the warp, to image, matrices and whatever the objective
+    holds; all orders.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came.
+
+    >>> image = torch.ones(1, 3, 3)
+    >>> shift = [[[1.0, 0, 1], [0, 1, 0]], [[1.0, 0, 2], [0, 1, 0]]]
+    >>> expectation(torch.mean, image, shift, chunk=1)
+    tensor(0.5000)
+    """
+    name = "expectation"
+    images = check_images(name, "image", image)
+    size = (images.shape[-2], images.shape[-1])
+    matrices = draw(name, distribution, samples, size, generator, images.device)
+    pieces = split(name, matrices, chunk)
+
+    def mean_of(images: Tensor, piece: Tensor) -> Tensor:
+        return evaluate(name, objective, views(images, piece, quantize, warp_options))
+
+    if len(pieces) == 1:
+        return mean_of(images, matrices)
+    total = images.new_zeros(())
+    for piece in pieces:
+        value = checkpoint(mean_of, images, piece, use_reentrant=False)
+        total = total + value * (len(piece) / len(matrices))
+    return total
+
+
+def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: dict[str, Any]) -> Tensor:
+    """Images (B, C, H, W) under every matrix, as the attacked pipeline sees them, image by image.
+
+    With `quantize` the forward value is what the pipeline makes of 8-bit images, to the last bit;
+    the gradient is that of the same warp in floating point.
+    """
+    warp = warp_affine if matrices.shape[-2] == 2 else warp_perspective
+    warped = warp(images[:, None], matrices, **warp_options).flatten(0, 1)
+    if not quantize:
+        return warped
+    options = {key: in_levels(key, value) for key, value in warp_options.items()}
+    options.pop("image_gradient", None)  # of the floating warp alone
+    with torch.no_grad():
+        levels = warp(to_levels(images)[:, None], matrices, **options).flatten(0, 1)
+    return straight_through(levels.to(warped.dtype) / 255, warped)
+
+
+def in_levels(name: str, value: Any) -> Any:
+    """A warp option for 8-bit images: what stands for a colour is in levels of 255."""
+    if name == "border_value":
+        return torch.as_tensor(value).detach() * 255
+    return to_levels(value) if name == "background" else value
+
+
+def to_levels(image: Tensor) -> Tensor:
+    """What an 8-bit file holds of an image in [0, 1]."""
+    return (image.detach().clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+def evaluate(name: str, objective: Objective, images: Tensor) -> Tensor:
+    """The objective's value, which must be a scalar tensor."""
+    value = objective(images)
+    if not isinstance(value, Tensor) or value.ndim != 0:
+        is_tensor = isinstance(value, Tensor)
+        got = f"shape {checks.shape_of(value)}" if is_tensor else type(value).__name__
+        checks.fail(name, "objective", "a function that returns a scalar tensor", got, TypeError)
+    return value
+
+
+def split(name: str, matrices: Tensor, chunk: int | None) -> Sequence[Tensor]:
+    """The matrices in pieces of at most `chunk`."""
+    if chunk is None:
+        return (matrices,)
+    return matrices.split(check_count(name, "chunk", chunk))
+
+
+def check_images(name: str, argument: str, image: object) -> Tensor:
+    """`image` as (B, C, H, W) with at least one image."""
+    checked = checks.check_image(name, argument, image)
+    if checked.ndim > 4 or checked.numel() == 0:
+        wanted = "of shape (B, C, H, W) or (C, H, W), with at least one image"
+        checks.fail(name, argument, wanted, checks.shape_of(checked))
+    return checked if checked.ndim == 4 else checked[None]

@@ -1,0 +1,125 @@
+"""A perturbation of images that keeps its effect under random transformations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.attacks.ball import check_positive, make_ball
+from warpkit.attacks.descent import MakeOptimizer, choose_optimizer, descend, mean_and_gradient
+from warpkit.attacks.distribution import Distribution, check_count, draw
+from warpkit.attacks.expectation import Objective, split, views
+
+PLAIN = {"linf": "sign", "l2": "gradient"}
+"""The steepest descent of each norm."""
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What `optimize_perturbation` found."""
+
+    image: Tensor
+    """The perturbed image, shaped like the input, in [0, 1] and within epsilon of it."""
+    delta: Tensor
+    """`image` minus the input."""
+    history: list[float]
+    """The objective at each step, before it."""
+    state: dict[str, Any]
+    """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
+
+
+def optimize_perturbation(
+    objective: Objective,
+    image: Tensor,
+    distribution: Distribution | Any = None,
+    *,
+    epsilon: float,
+    norm: str = "linf",
+    steps: int = 100,
+    samples: int = 16,
+    step_size: float | None = None,
+    chunk: int | None = None,
+    generator: torch.Generator | None = None,
+    progress: bool = False,
+    optimizer: str | MakeOptimizer | None = None,
+    quantize: bool = False,
+    resume: dict[str, Any] | None = None,
+    **warp_options: Any,
+) -> Perturbation:
+    """Change images by at most `epsilon` so that `objective` falls, as a mean over random views.
+
+    Args:
+        objective: takes images (B * n, C, h, w), image by image, and returns a scalar, their mean,
+            which is minimised.
+        image: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Each image
+            gets a perturbation of its own.
+        distribution: an `AffineDistribution`, or anything with its `sample`, drawn anew at each
+            step; or matrices (samples, 2, 3) or (samples, 3, 3), all of which are used at each
+            step. None: the images as they are, one view of each.
+        epsilon: the largest change: of a value ("linf"), or of an image's l2 norm ("l2").
+        norm: "linf" or "l2".
+        steps: how many, those before `resume` included.
+        samples: views of each image at each step.
+        step_size: of one step; None is 2.5 epsilon / steps.
+        chunk: how many samples of each image to hold at once; the result is the same.
+        generator: what to draw with; None is torch's global generator.
+        progress: show a progress bar (needs rich).
+        optimizer: "sign": every value moves by the step size; "gradient": every image moves by the
+            step size in l2 norm; or what makes a torch optimizer of ``([tensor], lr=step_size)``,
+            such as `torch.optim.Adam`. None is "sign" for linf and "gradient" for l2.
+        quantize: the objective sees what the pipeline makes of 8-bit images, rounded before the
+            warp and after it, to the last bit under `arithmetic`; the result is such an image.
+            The gradient passes straight through.
+        resume: the `state` of an earlier result of the same call, to go on from. With a generator
+            the result is that of one run, to the last bit.
+        **warp_options: of `warp_affine`: size, interpolation, border, arithmetic, ...
+
+    Returns:
+        Perturbation: .image and .delta, detached; .history, the objective at each step; .state.
+
+    Raises:
+        ValueError, TypeError: naming the argument; for an objective that carries no gradient, the
+            call that cut it off.
+        UserWarning: the gradient is zero everywhere at the first step.
+
+    >>> image = torch.full((1, 2, 2), 0.5)
+    >>> found = optimize_perturbation(torch.mean, image, epsilon=0.25, steps=3)
+    >>> found.image
+    tensor([[[0.2500, 0.2500],
+             [0.2500, 0.2500]]])
+    """
+    name = "optimize_perturbation"
+    ball = make_ball(name, image, epsilon, norm, quantize)
+    check_count(name, "steps", steps)
+    check_count(name, "samples", samples)
+    if step_size is None:
+        step_size = 2.5 * ball.epsilon / steps
+    step_size = check_positive(name, "step_size", step_size)
+    x = ball.image.clone().requires_grad_()
+    size = (x.shape[-2], x.shape[-1])
+    given = torch.eye(2, 3, device=x.device)[None] if distribution is None else distribution
+    drawn = samples if hasattr(given, "sample") else None
+
+    def gradient_of() -> tuple[float, Tensor]:
+        matrices = draw(name, given, drawn, size, generator, x.device)
+        return mean_and_gradient(name, objective, x, split(name, matrices, chunk), see)
+
+    def see(x: Tensor, piece: Tensor) -> Tensor:
+        return views(x, piece, quantize, warp_options)
+
+    history, state = descend(
+        name,
+        x,
+        gradient_of,
+        ball.project,
+        choose_optimizer(name, optimizer or PLAIN[norm])([x], lr=step_size),
+        steps=steps,
+        resume=resume,
+        generator=generator,
+        progress=progress,
+    )
+    result = ball.settle(x.detach()).reshape(image.shape)
+    return Perturbation(result, result - image.detach(), history, state)

@@ -1,0 +1,182 @@
+"""Warps as layers: `Warp`, and the spatial transformer (Jaderberg et al., 2015)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from warpkit import _checks as checks
+from warpkit.kernels.maps import inverse_of_theta, map_points
+from warpkit.warp import warp_affine, warp_perspective
+
+NUMBERS = {"affine": 6, "similarity": 4, "perspective": 8}
+"""What the head computes for each transform."""
+
+LOOK_EVERY = 100
+"""Forward passes between two looks at where the samples are, on an accelerator: a look waits for
+its queue."""
+
+
+class Warp(nn.Module):
+    """`warp_affine` or `warp_perspective` as a layer, by the matrix's shape.
+
+    Takes image (..., C, H, W) and matrix (..., 2, 3) or (..., 3, 3); the options are the warps'.
+
+    >>> Warp(size=(1, 2))(torch.ones(1, 2, 2), torch.eye(2, 3))
+    tensor([[[1., 1.]]])
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.options = options
+
+    def forward(self, image: Tensor, matrix: Tensor) -> Tensor:
+        """The warped image (..., C, h, w)."""
+        perspective = isinstance(matrix, Tensor) and matrix.shape[-2:] == (3, 3)
+        return (warp_perspective if perspective else warp_affine)(image, matrix, **self.options)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+
+
+def zero_linear(features: int | None, numbers: int) -> nn.Module:
+    """A linear layer that starts at zero."""
+    if features is None:
+        with warnings.catch_warnings():  # that lazy modules are new; they are of 2021
+            warnings.simplefilter("ignore", UserWarning)
+            return ZeroLinear(numbers)
+    layer = nn.Linear(features, numbers)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class ZeroLinear(nn.LazyLinear):
+    """A linear layer that learns its input's size at the first call, and starts at zero."""
+
+    def reset_parameters(self) -> None:
+        """Zeros, once there is something to fill."""
+        for parameter in (self.weight, self.bias):
+            if parameter is not None and not is_lazy(parameter):
+                nn.init.zeros_(parameter)
+
+
+class SpatialTransformer(nn.Module):
+    """Look at each image through a matrix that a network computes from it.
+
+    Args:
+        localization: any module from images (B, C, H, W) to features (B, F).
+        size: (h, w) of the result.
+        transform: "affine"; "similarity" (turn, scale and shift in the image's pixels); or
+            "perspective".
+        features: F, if known; None learns it at the first call, before which the parameters
+            cannot be given to an optimizer.
+        interpolation, border: as in `warp_affine`.
+
+    The head that makes the matrix of the features is added, and starts at zero: at the identity in
+    normalised coordinates, so that another `size` resizes the whole image. `theta(images)` is the
+    matrix as `F.affine_grid` takes it.
+
+    Warns where most of a batch is sampled mostly outside the image in training: its result is then
+    border, and its gradient vanishes. Gradients: all orders.
+
+    >>> look = SpatialTransformer(torch.nn.Flatten(), (2, 2), features=16)
+    >>> look(torch.arange(16.0).reshape(1, 1, 4, 4)).detach()
+    tensor([[[[ 2.5000,  4.5000],
+              [10.5000, 12.5000]]]])
+    """
+
+    def __init__(
+        self,
+        localization: nn.Module,
+        size: Sequence[int],
+        *,
+        transform: str = "affine",
+        features: int | None = None,
+        interpolation: str = "bilinear",
+        border: str = "constant",
+    ) -> None:
+        super().__init__()
+        name = "SpatialTransformer"
+        if not isinstance(localization, nn.Module):
+            got = type(localization).__name__
+            checks.fail(name, "localization", "a torch.nn.Module", got, TypeError)
+        self.size = checks.check_size(name, "size", size)
+        self.transform = checks.check_name(name, "transform", transform, NUMBERS)
+        self.localization = localization
+        self.head = zero_linear(features, NUMBERS[transform])
+        self.options: dict[str, Any] = {"interpolation": interpolation, "border": border}
+        self.calls = 0
+
+    def theta(self, images: Tensor) -> Tensor:
+        """The matrices of the images (B, C, H, W), destination -> source in [-1, 1].
+
+        (B, 2, 3), or (B, 3, 3) for a perspective.
+        """
+        features = self.localization(images)
+        if features.ndim != 2 or len(features) != len(images):
+            wanted = f"a module that returns ({len(images)}, F) for images {tuple(images.shape)}"
+            got = checks.shape_of(features)
+            checks.fail("SpatialTransformer", "localization", wanted, got)
+        numbers = self.head(features)
+        if self.transform == "affine":
+            return torch.eye(2, 3, device=numbers.device) + numbers.unflatten(1, (2, 3))
+        if self.transform == "perspective":
+            full = nn.functional.pad(numbers, (0, 1)).unflatten(1, (3, 3))
+            return torch.eye(3, device=numbers.device) + full
+        return similarity(numbers, images.shape[-2] / images.shape[-1])
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The images (B, C, H, W) as seen through their matrices, (B, C, h, w)."""
+        checks.check_image("SpatialTransformer", "images", images)
+        if images.ndim != 4:
+            got = checks.shape_of(images)
+            checks.fail("SpatialTransformer", "images", "of shape (B, C, H, W)", got)
+        theta = self.theta(images)
+        if self.training:
+            self._look(theta.detach())
+        to_source = inverse_of_theta(theta.double(), images.shape[-2:], self.size, False)
+        warp = warp_perspective if self.transform == "perspective" else warp_affine
+        return warp(images, to_source, size=self.size, inverse=True, **self.options)
+
+    def _look(self, theta: Tensor) -> None:
+        """Warn where most of a batch is sampled mostly outside; on a coarse grid of samples."""
+        self.calls += 1
+        if torch.compiler.is_compiling() or checks.is_transformed(theta):
+            return
+        if theta.device.type != "cpu" and self.calls % LOOK_EVERY:
+            return
+        line = torch.linspace(-0.875, 0.875, 8, dtype=torch.float64, device=theta.device)
+        points = map_points(theta.double(), line.repeat(8), line.repeat_interleave(8))
+        outside = ~(points.abs() <= 1).all(-1)  # NaN counts as outside
+        lost = int((outside.double().mean(-1) > 0.5).sum())
+        if lost > len(theta) / 2:
+            text = f"SpatialTransformer: {lost} of {len(theta)} images are sampled mostly outside "
+            text += (
+                "their borders: what it returns is border, and its gradient vanishes (a smaller "
+            )
+            text += "learning rate for the localization helps)"
+            warnings.warn(text, stacklevel=4)
+
+    def extra_repr(self) -> str:
+        """Size, transform and options."""
+        return f"size={self.size}, transform={self.transform!r}, " + ", ".join(
+            f"{name}={value!r}" for name, value in self.options.items()
+        )
+
+
+def similarity(numbers: Tensor, tall: float) -> Tensor:
+    """theta (B, 2, 3) of (a, b, right, down): [[1 + a, -b], [b, 1 + a]] in pixels, then the shift.
+
+    The frame [-1, 1] is `tall` times as high as wide, in pixels: what turns there is not a turn
+    of the square.
+    """
+    a, b, right, down = numbers.unbind(-1)
+    rows = ((1 + a, -b * tall, right), (b / tall, 1 + a, down))
+    return torch.stack([torch.stack(row, dim=-1) for row in rows], dim=-2)
