@@ -43,4 +43,16 @@ TOLERANCE = {
     "cpu torch.float64": 1e-12,
     # weights and sums in float32: lanczos4's 64 products, and sums over pixels of gradients
     "cpu torch.float32": 5e-6,
+    # one derivative by two orders of the same float64 operations: a sum of up to 64 products of
+    # values, weights and slopes below 10
+    "two modes float64": 1e-12,
+    # a mean of up to 25 warps in another order, and shifted maps rounded otherwise: 1e-14 of a
+    # coordinate, times a slope of up to 4 a pixel on noise
+    "mean of warps float64": 1e-12,
+    # the same operations fused and ordered otherwise, in float32: some roundings of 6e-8, and
+    # gradients to matrices that are sums of some 100 terms of up to 6
+    "compiled float32": 1e-4,
+    # thetas and pixel matrices reach a point by other sums: 1e-14 of 30 pixels, times up to 40
+    # taps of noise in a gradient; a wrong tap or order is off by 1e-3 and more
+    "objects against the loop": 1e-9,
 }

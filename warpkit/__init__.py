@@ -11,6 +11,12 @@ from warpkit.geometry import perspective_from_points as perspective_from_points
 from warpkit.geometry import rotation_matrix as rotation_matrix
 from warpkit.geometry import to_theta as to_theta
 from warpkit.geometry import transform_points as transform_points
+from warpkit.gradients import GradientReport as GradientReport
+from warpkit.gradients import GradientSupport as GradientSupport
+from warpkit.gradients import check_gradients as check_gradients
+from warpkit.gradients import gradient_support as gradient_support
+from warpkit.gradients import quantize as quantize
+from warpkit.gradients import straight_through as straight_through
 from warpkit.indexing import assign as assign
 from warpkit.indexing import assign_2d as assign_2d
 from warpkit.indexing import linear_lookup as linear_lookup
@@ -19,6 +25,9 @@ from warpkit.indexing import residual_lookup as residual_lookup
 from warpkit.indexing import soft_one_hot as soft_one_hot
 from warpkit.indexing import superposition_assign as superposition_assign
 from warpkit.indexing import superposition_lookup as superposition_lookup
+from warpkit.patches import crop_patches as crop_patches
+from warpkit.patches import paste_patches as paste_patches
+from warpkit.patches import transform_patches as transform_patches
 from warpkit.warp import remap as remap
 from warpkit.warp import sample_pixels as sample_pixels
 from warpkit.warp import warp_affine as warp_affine
@@ -26,26 +35,35 @@ from warpkit.warp import warp_perspective as warp_perspective
 
 __version__ = "0.1.0"
 __all__ = [
+    "GradientReport",
+    "GradientSupport",
     "affine_from_points",
     "affine_matrix",
     "assign",
     "assign_2d",
     "box_to_matrix",
+    "check_gradients",
     "compose",
+    "crop_patches",
     "from_theta",
+    "gradient_support",
     "image_center",
     "invert",
     "linear_lookup",
     "lookup_2d",
+    "paste_patches",
     "perspective_from_points",
+    "quantize",
     "remap",
     "residual_lookup",
     "rotation_matrix",
     "sample_pixels",
     "soft_one_hot",
+    "straight_through",
     "superposition_assign",
     "superposition_lookup",
     "to_theta",
+    "transform_patches",
     "transform_points",
     "warp_affine",
     "warp_perspective",

@@ -182,8 +182,12 @@ def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:
         ) from None
 
 
-def check_values(function: str, argument: str, bad: Tensor, wanted: str) -> None:
+def check_values(
+    function: str, argument: str, bad: Tensor, wanted: str, values: Tensor | None = None
+) -> None:
     """Raise where `bad` holds, naming the first item; on the CPU and outside transforms only.
+
+    The message shows the item of `values`, if they are given.
 
     Reading a value back from an accelerator would stop its queue, and a traced or vmapped tensor
     has no value to read: there the result of the bad item is NaN instead.
@@ -192,6 +196,8 @@ def check_values(function: str, argument: str, bad: Tensor, wanted: str) -> None
         return
     if bool(bad.any()):
         where = tuple(bad.nonzero()[0].tolist())
+        if values is not None:
+            fail(function, argument, wanted, f"{values[where].tolist()} at {where[0]}")
         got = f"a degenerate one at {where} of the batch" if where else "a degenerate one"
         fail(function, argument, wanted, got)
 
@@ -199,3 +205,15 @@ def check_values(function: str, argument: str, bad: Tensor, wanted: str) -> None
 def is_transformed(tensor: Tensor) -> bool:
     """Whether `tensor` is inside torch.func's transforms, where its values cannot be read."""
     return torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
+
+
+def peel(tensor: Tensor) -> Tensor | None:
+    """The tensor under torch.func's gradient wrappers; None where no value is there to be read."""
+    if torch.compiler.is_compiling():
+        return None
+    functorch = torch._C._functorch  # pyright: ignore
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return None
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor

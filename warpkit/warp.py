@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -11,13 +12,16 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import kernels
-from warpkit.kernels.maps import inverse_map
-from warpkit.kernels.reference import compute_dtype, convert
+from warpkit.kernels.antialias import check_antialias
+from warpkit.kernels.antialias import warp as antialiased_warp
+from warpkit.kernels.maps import inverse_map, output_points
+from warpkit.kernels.reference import compute_dtype, convert, minus_nothing, sum_of_taps
 from warpkit.kernels.rounding import to_int32
 from warpkit.kernels.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, Rule
 
 ALIASES = {"zeros": "constant", "border": "replicate"}
 """torch's names for two borders."""
+IMAGE_GRADIENTS = ("exact", "straight_through")
 
 
 def warp_affine(
@@ -30,6 +34,8 @@ def warp_affine(
     border_value: Any = 0.0,
     inverse: bool = False,
     background: Tensor | None = None,
+    antialias: bool | int = False,
+    image_gradient: str = "exact",
     arithmetic: str = "exact",
     backend: str = "auto",
 ) -> Tensor:
@@ -47,6 +53,14 @@ def warp_affine(
         border_value: a number, a sequence of C, or a tensor (C,) or (B, C).
         inverse: the matrix maps destination -> source already (cv2.WARP_INVERSE_MAP).
         background: (..., C, h, w), what border="transparent" shows where the source does not reach.
+        antialias: where the map minifies, take the mean of the image over the output pixel's unit
+            square carried to the source; elsewhere (largest singular value <= 1) nothing changes.
+            True reads the number of samples from the matrix: less than one source pixel apart, so
+            that every visible pixel gets a gradient, at most 256 an axis (16 for a perspective).
+            An integer fixes the number an axis, as vmap, torch.compile and export need.
+        image_gradient: "exact", or "straight_through": the same result, with every neighbour's
+            weight taken as 1 in the gradient to the image, also where it is 0 (missing taps get
+            none). Biased: it reaches pixels that no weight reaches; see `straight_through`.
         arithmetic: "exact", or OpenCV's pixels bit for bit: "opencv4" (4.14) or "opencv5" (5.0);
             see docs/opencv-versions.md. A singular matrix then looks at pixel (0, 0), as there.
         backend: "auto", or a name of `warpkit.kernels.BACKENDS`, which is used or refused.
@@ -77,8 +91,20 @@ def warp_affine(
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted)
         matrix = matrix[..., :2, :]
-    rule = _rule(name, interpolation, border, arithmetic)
-    return _warp(name, image, matrix, size, inverse, rule, border_value, background, backend)
+    rule = named_rule(name, interpolation, border, arithmetic)
+    return _warp(
+        name,
+        image,
+        matrix,
+        size,
+        inverse,
+        rule,
+        border_value,
+        background,
+        antialias,
+        image_gradient,
+        backend,
+    )
 
 
 def warp_perspective(
@@ -91,6 +117,8 @@ def warp_perspective(
     border_value: Any = 0.0,
     inverse: bool = False,
     background: Tensor | None = None,
+    antialias: bool | int = False,
+    image_gradient: str = "exact",
     arithmetic: str = "exact",
     backend: str = "auto",
 ) -> Tensor:
@@ -108,8 +136,20 @@ def warp_perspective(
     image = checks.check_image(name, "image", image)
     matrix = checks.as_float(name, "matrix", matrix, image.device)
     checks.check_matrix_shape(name, "matrix", matrix, (3,))
-    rule = _rule(name, interpolation, border, arithmetic)
-    return _warp(name, image, matrix, size, inverse, rule, border_value, background, backend)
+    rule = named_rule(name, interpolation, border, arithmetic)
+    return _warp(
+        name,
+        image,
+        matrix,
+        size,
+        inverse,
+        rule,
+        border_value,
+        background,
+        antialias,
+        image_gradient,
+        backend,
+    )
 
 
 def _warp(
@@ -121,9 +161,20 @@ def _warp(
     rule: Rule,
     border_value: Any,
     background: Tensor | None,
+    antialias: bool | int,
+    image_gradient: str,
     backend: str,
 ) -> Tensor:
     checks.check_bool(name, "inverse", inverse)
+    check_antialias(name, antialias)
+    if antialias is not False and rule.arithmetic != "exact":
+        checks.fail(
+            name, "antialias", f"False with arithmetic={rule.arithmetic!r}", repr(antialias)
+        )
+    checks.check_name(name, "image_gradient", image_gradient, IMAGE_GRADIENTS)
+    if image_gradient != "exact" and not image.is_floating_point():
+        wanted = f"'exact' for an image of {image.dtype}, which carries no gradient"
+        checks.fail(name, "image_gradient", wanted, repr(image_gradient))
     checks.check_device(name, "matrix", matrix, image.device)
     out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
@@ -133,7 +184,31 @@ def _warp(
     singular = torch.nan if rule.arithmetic == "exact" else 0.0
     to_source = matrix.double() if inverse else inverse_map(matrix.double(), singular=singular)
     start = _start(name, image, shape, rule, border_value)
-    return _like(image, module.warp(image, to_source, out, outside, rule, **start))
+    plain = partial(_plain, module, out, rule, image_gradient, start)
+    if antialias is False:
+        return _like(image, plain(image, to_source, outside))
+    return _like(
+        image, antialiased_warp(name, plain, image, to_source, out, outside, rule, antialias)
+    )
+
+
+def _plain(
+    module: ModuleType,
+    size: Sequence[int],
+    rule: Rule,
+    image_gradient: str,
+    start: dict[str, Tensor],
+    image: Tensor,
+    inverse: Tensor,
+    outside: Tensor,
+) -> Tensor:
+    """One warp by one backend, with the gradient to the image that was asked for."""
+    if image_gradient == "exact":
+        return module.warp(image, inverse, size, outside, rule, **start)
+    value = module.warp(image.detach(), inverse, size, outside, rule, **start)
+    points = output_points(inverse.detach(), size)
+    nothing = torch.zeros((), dtype=outside.dtype, device=image.device)
+    return value - sum_of_taps(minus_nothing(image), points, nothing, rule, weighted=False)
 
 
 def remap(
@@ -158,7 +233,7 @@ def remap(
     tensor([[[0.5000, 5.0000]]])
     """
     name = "remap"
-    rule = _rule(name, interpolation, border, arithmetic)
+    rule = named_rule(name, interpolation, border, arithmetic)
     return remap_by(name, image, points, rule, border_value, background, backend)
 
 
@@ -213,7 +288,7 @@ def sample_pixels(
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
-    rule = _rule(name, interpolation, border, "exact")
+    rule = named_rule(name, interpolation, border, "exact")
     shape = (*batch, image.shape[-3], 1, points.shape[-2])
     outside = _outside(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
@@ -222,7 +297,7 @@ def sample_pixels(
     return module.sample(image, points[..., None, :, :], outside, rule)[..., 0, :]
 
 
-def _rule(name: str, interpolation: object, border: object, arithmetic: object) -> Rule:
+def named_rule(name: str, interpolation: object, border: object, arithmetic: object) -> Rule:
     """All names checked; the border by OpenCV's name."""
     interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
     if border == "reflection":
@@ -306,8 +381,8 @@ def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
 
 def _like(image: Tensor, result: Tensor) -> Tensor:
     """Keep channels-last: what a convolution before and after it expects."""
-    layout = torch.contiguous_format
-    if image.ndim == 4 and result.ndim == 4 and not image.is_contiguous():
-        last = image.is_contiguous(memory_format=torch.channels_last)
-        layout = torch.channels_last if last else layout
-    return result.contiguous(memory_format=layout)
+    # asked and made by movedim: under vmap torch knows no memory_format
+    last = not image.is_contiguous() and image.movedim(-3, -1).is_contiguous()
+    if image.ndim == result.ndim == 4 and last:
+        return result.movedim(-3, -1).contiguous().movedim(-1, -3)
+    return result.contiguous()

@@ -59,23 +59,31 @@ def adjugate(matrix: Tensor) -> Tensor:
 
 
 def map_points(matrix: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """The points a float64 matrix carries (x, y) to, as (..., 2).
+    """The points a float64 matrix carries (x, y) to, as (..., 2); see `map_xy`.
 
-    x and y broadcast against the batch of `matrix` with one dimension more at the end. A point
-    that a perspective carries to 2^31 or beyond comes out as NaN, with gradient zero.
+    x and y broadcast against the batch of `matrix` with one dimension more at the end.
     """
-    m = matrix[..., None]
-    u = m[..., 0, 0, :] * x + m[..., 0, 1, :] * y + m[..., 0, 2, :]
-    v = m[..., 1, 0, :] * x + m[..., 1, 1, :] * y + m[..., 1, 2, :]
-    if matrix.shape[-2] == 3:
-        w = m[..., 2, 0, :] * x + m[..., 2, 1, :] * y + m[..., 2, 2, :]
+    rows = [row.unbind(-2) for row in matrix[..., None].unbind(-3)]
+    return torch.stack(torch.broadcast_tensors(*map_xy(rows, x, y)), dim=-1)
+
+
+def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the matrix with these entries, float64, two rows or three, carries (x, y).
+
+    Everything broadcasts. A point that a perspective carries to 2^31 or beyond comes out as NaN,
+    with gradient zero.
+    """
+    u, v = (a * x + b * y + c for a, b, c in rows[:2])
+    if len(rows) == 3:
+        g, h, i = rows[2]
+        w = g * x + h * y + i
         # false for NaN and for w = 0; beyond LIMIT nothing is sampled, and u / w / w could overflow
         near = (u.abs() < LIMIT * w.abs()) & (v.abs() < LIMIT * w.abs())
         good = near & w.isfinite()
         # both sides of a where get a gradient: the unwanted one must be finite to be zeroed
         u, v, w = (torch.where(good, value, 1.0) for value in (u, v, w))
         u, v = (torch.where(good, value / w, torch.nan) for value in (u, v))
-    return torch.stack(torch.broadcast_tensors(u, v), dim=-1)
+    return u, v
 
 
 def theta_of_inverse(
@@ -108,9 +116,12 @@ def output_points(inverse: Tensor, size: Sequence[int]) -> Tensor:
     """Where every pixel of an output of `size` looks: (..., h, w, 2) from (..., 2 or 3, 3)."""
     height, width = size
     options = {"dtype": inverse.dtype, "device": inverse.device}
-    y = torch.arange(height, **options)[:, None].expand(height, width).reshape(-1)
-    x = torch.arange(width, **options).expand(height, width).reshape(-1)
-    return map_points(inverse, x, y).unflatten(-2, (height, width))
+    y = torch.arange(height, **options)[:, None]
+    x = torch.arange(width, **options)
+    # a copy of the map for every row, so that its gradient is summed by rows first: one sum over
+    # all pixels is split among threads, and rounds otherwise for another number of them
+    rows = inverse[..., None, :, :].expand(*inverse.shape[:-2], height, -1, 3)
+    return map_points(rows, x, y)
 
 
 def matrix_of(rows: Sequence[Sequence[Tensor]]) -> Tensor:

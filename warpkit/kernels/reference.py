@@ -38,7 +38,24 @@ def warp(
 
 def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
     """Sample `image` (*I, C, H, W) at `points` (*P, h, w, 2), (x, y) in pixels."""
+    return sum_of_taps(image, points, outside, rule, weighted=True)
+
+
+def minus_nothing(x: Tensor) -> Tensor:
+    """+0.0, whose gradient is -1 wherever x is finite: taking it away keeps even the sign of 0.
+
+    Plain operations instead of an autograd.Function, which Dynamo refuses once it has a jvp.
+    """
+    x = torch.where(x.isfinite(), x, 0.0)
+    return x.detach() - x
+
+
+def sum_of_taps(
+    image: Tensor, points: Tensor, outside: Tensor, rule: Rule, *, weighted: bool
+) -> Tensor:
+    """As `sample`; where not `weighted`, the plain sum of the pixels it reads, `outside` too."""
     height, width = image.shape[-2:]
+    outside = by_rows(outside, points)
     points = points.double()
     near = (points.abs() < LIMIT).all(-1)  # false for NaN
     points = torch.where(near[..., None], points, 0.0)
@@ -53,11 +70,19 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
                 inside = (x.inside & y.inside)[..., None, :, :]
                 value = torch.where(inside, value, outside)
                 reached = reached | (near & inside)
-            if x.weight is not None and y.weight is not None:
+            if weighted and x.weight is not None and y.weight is not None:
                 value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
             total = total + value
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
     return convert(torch.where(reached, total, outside), image.dtype)
+
+
+def by_rows(outside: Tensor, points: Tensor) -> Tensor:
+    """`outside` with a row for every row of points, so that its gradient is summed by rows first.
+
+    One sum over all pixels is split among threads and rounds otherwise for another number of them.
+    """
+    return outside.expand(torch.broadcast_shapes(outside.shape, (points.shape[-3], 1)))
 
 
 def reader(
@@ -72,26 +97,49 @@ def reader(
     """
     channels, height, width = image.shape[-3:]
     *batch_points, h, w = points_shape
-    batch = torch.broadcast_shapes(image.shape[:-3], tuple(batch_points))
-    n = len(batch)
-    own = (1,) * (n - len(image.shape[:-3])) + tuple(image.shape[:-3])  # the image's batch, padded
-    kept = [d for d in range(n) if own[d] == batch[d]]
-    shared = [d for d in range(n) if own[d] != batch[d]]
-    pixels = image.to(dtype or compute_dtype(image.dtype)).reshape(
-        math.prod(own), channels, height * width
-    )
+    fold = Fold(image.shape[:-3], batch_points)
+    pixels = image.to(dtype or compute_dtype(image.dtype))
+    pixels = pixels.reshape(fold.images, channels, height * width)
 
     def read(index: Tensor) -> Tensor:
-        index = index.expand(*batch, h, w).permute(*kept, *shared, n, n + 1)
-        samples = math.prod(batch[d] for d in shared) * h * w
-        index = index.reshape(pixels.shape[0], 1, samples).expand(-1, channels, -1)
-        values = pixels.gather(2, index)
-        order = [*kept, n, *shared, n + 1, n + 2]  # the dimensions of the result, as gathered
-        sizes = (*batch, channels, h, w)
-        values = values.reshape([sizes[d] for d in order])
-        return values.permute([order.index(d) for d in range(n + 3)])
+        index = fold.points(index, (h, w)).flatten(1)[:, None]
+        values = pixels.gather(2, index.expand(-1, channels, -1))
+        return fold.values(values.unflatten(2, (fold.shared * h, w)), h)
 
     return read
+
+
+class Fold:
+    """One batch of images and a larger one of points: the points of an image side by side.
+
+    Dimensions of the batch in which the image has 1 and the points have more become more rows of
+    points of the same image.
+    """
+
+    def __init__(self, image_batch: Sequence[int], points_batch: Sequence[int]) -> None:
+        self.batch = torch.broadcast_shapes(tuple(image_batch), tuple(points_batch))
+        n = len(self.batch)
+        own = (1,) * (n - len(image_batch)) + tuple(image_batch)
+        self.own = [d for d in range(n) if own[d] == self.batch[d]]
+        self.more = [d for d in range(n) if own[d] != self.batch[d]]
+        # math.prod of a list: Size.numel() fixes a dynamic batch, and Dynamo wants no generator
+        self.images = math.prod(list(own))
+        self.shared = math.prod([self.batch[d] for d in self.more])
+
+    def points(self, points: Tensor, last: Sequence[int]) -> Tensor:
+        """(*P, h, w, ...) as (images, shared h, w, ...); `last` is what follows the batch."""
+        n, k = len(self.batch), len(last)
+        points = points.expand(*self.batch, *last)
+        points = points.permute(*self.own, *self.more, *range(n, n + k))
+        return points.reshape(self.images, self.shared * last[0], *last[1:])
+
+    def values(self, values: Tensor, rows: int) -> Tensor:
+        """(images, C, shared rows, w) as (*batch, C, rows, w)."""
+        n = len(self.batch)
+        order = [*self.own, n, *self.more, n + 1, n + 2]  # the dimensions of the result, as folded
+        sizes = (*self.batch, values.shape[1], rows, values.shape[3])
+        values = values.reshape([sizes[d] for d in order])
+        return values.permute([order.index(d) for d in range(n + 3)])
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:

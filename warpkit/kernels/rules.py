@@ -58,8 +58,11 @@ class Tap:
     """False where the tap is missing; None under a border that has no missing taps."""
 
 
-def taps(position: Tensor, length: int, rule: Rule) -> list[Tap]:
-    """The taps of finite positions below LIMIT along an axis of `length` pixels."""
+def taps(position: Tensor, length: int | Tensor, rule: Rule) -> list[Tap]:
+    """The taps of finite positions below LIMIT along an axis of `length` pixels.
+
+    `length` may be an int64 tensor that broadcasts with `position`: one axis for each.
+    """
     interpolation, border = rule.interpolation, rule.border
     if interpolation == "nearest":
         index, inside = resolve(position.detach().round().long(), length, border)  # ties to even
@@ -106,16 +109,25 @@ def _lanczos(d: Tensor) -> Tensor:
     return torch.where(small, series, exact)
 
 
-def resolve(index: Tensor, length: int, border: str) -> tuple[Tensor, Tensor | None]:
+def resolve(index: Tensor, length: int | Tensor, border: str) -> tuple[Tensor, Tensor | None]:
     """An int64 index under a border: an index in range, and whether it was inside (or None)."""
     if border in MISSING:
         inside = (index >= 0) & (index < length)
-        return index.clamp(0, length - 1), inside
+        return _clip(index, length), inside
     if border == "replicate":
-        return index.clamp(0, length - 1), None
+        return _clip(index, length), None
     if border == "wrap":
         return index.remainder(length), None
-    period = 2 * length if border == "reflect" else max(2 * length - 2, 1)
+    period = 2 * length
+    if border == "reflect_101":
+        period = 2 * length - 2
+        period = period.clamp(min=1) if isinstance(period, Tensor) else max(period, 1)
     last = period - 1 if border == "reflect" else period
     index = index.remainder(period)
     return torch.minimum(index, last - index), None
+
+
+def _clip(index: Tensor, length: int | Tensor) -> Tensor:
+    if isinstance(length, Tensor):
+        return torch.minimum(index.clamp(min=0), length - 1)
+    return index.clamp(0, length - 1)

@@ -1,0 +1,139 @@
+"""The same warps under torch.compile, torch.export and in onnxruntime."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import warpkit as wk
+from tests.cases import noise
+from tests.tolerances import TOLERANCE
+from warpkit.kernels import BACKENDS
+
+MATRIX = torch.tensor([[[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]], [[1.3, -0.3, 0.6], [0.2, 0.8, 0.1]]])
+HOMOGRAPHY = torch.cat((MATRIX, torch.tensor([[[0.02, -0.03, 1.0]]] * 2)), 1)
+GEOMETRY = {"warp_affine": MATRIX, "warp_perspective": HOMOGRAPHY}
+
+
+@pytest.fixture(autouse=True)
+def own_code_warns_alone():
+    """The compilers and exporters warn about their own insides; those are not ours to fix."""
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def loss_and_gradients(function, image: Tensor, matrix: Tensor) -> list[Tensor]:
+    inputs = [t.clone().requires_grad_() for t in (image, matrix)]
+    result = function(*inputs)
+    return [result.detach(), *torch.autograd.grad(result.square().sum(), inputs)]
+
+
+def assert_same(function, compiled, image: Tensor, matrix: Tensor) -> None:
+    expected = loss_and_gradients(function, image, matrix)
+    for got, want in zip(loss_and_gradients(compiled, image, matrix), expected, strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=TOLERANCE["compiled float32"])
+
+
+def test_inductor_compiles_a_warp_whole_for_any_size():
+    """One backend, since it takes half a minute; the next test traces all of them."""
+
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix)
+
+    compiled = torch.compile(warp, fullgraph=True, dynamic=True)
+    # no size that a matrix has: torch takes equal sizes for one, and a matrix's 2 and 3 are fixed
+    assert_same(warp, compiled, noise(4, 5, 8, 6).float(), MATRIX.repeat(2, 1, 1))
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        assert_same(warp, compiled, noise(6, 4, 9, 7).float(), MATRIX.repeat(3, 1, 1))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("warp_perspective", {"border": "reflect_101", "interpolation": "bicubic"}),
+        ("warp_affine", {"border_value": (0.2, 0.4, 0.6), "antialias": 2}),
+        ("warp_affine", {"image_gradient": "straight_through", "border": "replicate"}),
+    ],
+)
+def test_aot_eager_traces_every_option_whole(name, options, backend):
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return getattr(wk, name)(image, matrix, size=(3, 4), backend=backend, **options)
+
+    compiled = torch.compile(warp, fullgraph=True, backend="aot_eager")
+    assert_same(warp, compiled, noise(2, 3, 5, 6).float(), GEOMETRY[name])
+
+
+def test_the_other_operations_trace_whole():
+    points = noise(2, 3, 4, 2).float() * 5
+
+    def run(image: Tensor, points: Tensor) -> Tensor:
+        sampled = wk.sample_pixels(image, points.flatten(1, 2)).unflatten(-1, (3, 4))
+        return wk.quantize(wk.straight_through(sampled, wk.remap(image, points)))
+
+    compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
+    assert_same(run, compiled, noise(2, 3, 5, 6).float(), points)
+
+
+def test_antialias_true_is_refused_while_compiling():
+    compiled = torch.compile(lambda i, m: wk.warp_affine(i, m, antialias=True), backend="aot_eager")
+    text = "`antialias` must be a number of samples along an axis where the matrix cannot be read"
+    with pytest.raises(ValueError, match=re.escape(text)):
+        compiled(noise(1, 3, 4), MATRIX)
+
+
+class Warp(nn.Module):
+    """A warp as a module, which is what exporters take."""
+
+    def __init__(self, name: str, **options) -> None:
+        super().__init__()
+        self.name, self.options = name, options
+
+    def forward(self, image: Tensor, matrix: Tensor) -> Tensor:
+        return getattr(wk, self.name)(image, matrix, **self.options)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("strict", [True, False])
+def test_export_with_a_batch_of_any_size(backend, strict):
+    module = Warp("warp_affine", backend=backend, border="replicate")
+    batch = torch.export.Dim("batch", min=1, max=64)
+    image = noise(2, 3, 5, 6).float()
+    dynamic = ({0: batch}, {0: batch})
+    program = torch.export.export(module, (image, MATRIX), dynamic_shapes=dynamic, strict=strict)
+    many, matrices = noise(4, 3, 5, 6, seed=2).float(), MATRIX.repeat(2, 1, 1)
+    torch.testing.assert_close(
+        program.module()(many, matrices), module(many, matrices), rtol=0, atol=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "interpolation", "border"),
+    [
+        ("warp_affine", "bilinear", "constant"),
+        ("warp_affine", "nearest", "replicate"),
+        ("warp_perspective", "bicubic", "reflect_101"),
+    ],
+)
+def test_onnxruntime_gives_the_same(name, interpolation, border):
+    runtime = pytest.importorskip("onnxruntime")
+    module = Warp(name, backend="grid_sample", interpolation=interpolation, border=border)
+    arguments = (noise(2, 3, 5, 6).float(), GEOMETRY[name])
+    program = torch.onnx.export(module, arguments, dynamo=True, opset_version=20, verbose=False)
+    model = program.model_proto
+    assert model.opset_import[0].version >= 20
+    assert "GridSample" in {node.op_type for node in model.graph.node}
+    file = io.BytesIO()
+    program.save(file)
+    session = runtime.InferenceSession(file.getvalue())
+    feed = {i.name: a.numpy() for i, a in zip(session.get_inputs(), arguments, strict=True)}
+    got = session.run(None, feed)[0]
+    np.testing.assert_allclose(got, module(*arguments), rtol=0, atol=TOLERANCE["compiled float32"])

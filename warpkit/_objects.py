@@ -1,0 +1,150 @@
+"""What the functions on objects are handed, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit import _checks as checks
+from warpkit.kernels.reference import compute_dtype, convert
+from warpkit.kernels.rules import Rule
+from warpkit.warp import _border_value, _like
+
+
+class Images(NamedTuple):
+    """The images of a call."""
+
+    given: Tensor
+    flat: Tensor
+    """(C, B H W), in the type of the computation."""
+    shape: tuple[int, int, int]
+    """(B, H, W)."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.shape[1:]
+
+    def rounded(self, values: Tensor) -> Tensor:
+        """What is left of values that are written to the given images, and read again."""
+        return convert(values, self.given.dtype).to(values.dtype)
+
+    def unflatten(self, flat: Tensor) -> Tensor:
+        """Flat images in the given shape, type and memory format."""
+        images = convert(flat, self.given.dtype).unflatten(1, self.shape).movedim(0, 1)
+        return _like(self.given, images.reshape(self.given.shape))
+
+
+def images(function: str, value: Any) -> Images:
+    """Images (B, C, H, W), or one (C, H, W)."""
+    image = checks.check_image(function, "images", value)
+    if image.ndim > 4:
+        wanted = "of shape (B, C, H, W) or (C, H, W)"
+        checks.fail(function, "images", wanted, checks.shape_of(image))
+    batch = image if image.ndim == 4 else image[None]
+    count, _, height, width = batch.shape
+    flat = batch.to(compute_dtype(image.dtype)).movedim(1, 0).flatten(1)
+    return Images(image, flat, (count, height, width))
+
+
+def boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
+    """Boxes (N, 4), x1 < x2 and y1 < y2, and the index (N,) of each one's image."""
+    value = checks.as_float(function, "boxes", value, data.given.device)
+    if value.ndim != 2 or value.shape[1] != 4:
+        checks.fail(function, "boxes", "of shape (N, 4)", checks.shape_of(value))
+    checks.check_device(function, "boxes", value, data.given.device)
+    low, high = value.detach().split(2, dim=1)
+    bad = ~((low < high) & low.isfinite() & high.isfinite()).all(1)
+    wanted = "finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2"
+    checks.check_values(function, "boxes", bad, wanted, value.detach())
+    return value, image_index(function, index, len(value), data)
+
+
+def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
+    """The image of each object, (N,) int64; None where there is one image."""
+    batch, device = data.shape[0], data.given.device
+    if value is None:
+        if batch != 1:
+            wanted = f"given where there are {batch} images"
+            checks.fail(function, "image_index", wanted, None)
+        return torch.zeros(count, dtype=torch.int64, device=device)
+    if isinstance(value, np.ndarray | Sequence) and not isinstance(value, str):
+        value = torch.as_tensor(value, device=device) if len(value) else torch.zeros(0).long()
+    wanted = "a tensor of integers of shape (N,), or None where there is one image"
+    if not isinstance(value, Tensor):
+        checks.fail(function, "image_index", wanted, f"{value!r:.60}", TypeError)
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        checks.fail(function, "image_index", wanted, value.dtype, TypeError)
+    if value.shape != (count,):
+        wanted = f"of shape ({count},), one for each object"
+        checks.fail(function, "image_index", wanted, checks.shape_of(value))
+    checks.check_device(function, "image_index", value, device)
+    value = value.long()
+    wanted = f"in [0, {batch}), the number of images"
+    checks.check_values(function, "image_index", (value < 0) | (value >= batch), wanted, value)
+    return value
+
+
+def matrices(
+    function: str,
+    value: Any,
+    data: Images,
+    shapes: Sequence[tuple[int, int]],
+    count: int | None = None,
+    flat: bool = False,
+) -> Tensor:
+    """Matrices (N, rows, 3); with `flat` also (N, 6), made (N, 2, 3)."""
+    value = checks.as_float(function, "matrices", value, data.given.device)
+    checks.check_device(function, "matrices", value, data.given.device)
+    n = "N" if count is None else count
+    wanted = " or ".join([f"({n}, {a}, {b})" for a, b in shapes] + [f"({n}, 6)"] * flat)
+    result = value.unflatten(1, (2, 3)) if flat and value.shape[1:] == (6,) else value
+    if result.ndim != 3 or result.shape[1:] not in shapes or count not in (None, len(result)):
+        checks.fail(function, "matrices", f"of shape {wanted}", checks.shape_of(value))
+    return result
+
+
+def per_object(
+    function: str,
+    argument: str,
+    value: Any,
+    count: int,
+    item: tuple[int | str, ...],
+    data: Images,
+) -> Tensor:
+    """(N, *item), or `item` for all objects, as (N or 1, *item) in the type of the computation."""
+    one = "(" + ", ".join(map(str, item)) + ")"
+    wanted = f"of shape {one.replace('(', f'({count}, ')}, or {one} for all objects"
+    if not isinstance(value, Tensor):
+        checks.fail(function, argument, f"a tensor {wanted}", type(value).__name__, TypeError)
+    if value.is_complex():
+        checks.fail(function, argument, "real numbers", value.dtype, TypeError)
+    shape = tuple(value.shape[-3:])
+    fits = value.ndim in (3, 4) and min(shape) > 0
+    fits = fits and all(want in (got, "h", "w") for got, want in zip(shape, item, strict=True))
+    if not fits or (value.ndim == 4 and len(value) != count):
+        checks.fail(function, argument, wanted, checks.shape_of(value))
+    checks.check_device(function, argument, value, data.given.device)
+    return (value if value.ndim == 4 else value[None]).to(data.flat.dtype)
+
+
+def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | None:
+    """() or (N,) in the type of the computation; None for the number 1, which needs no blending."""
+    if isinstance(value, int | float) and value == 1:
+        return None
+    value = checks.as_float(function, "opacity", value, data.given.device, torch.float64)
+    if value.ndim and value.shape != (count,):
+        wanted = f"a number or of shape ({count},)"
+        checks.fail(function, "opacity", wanted, checks.shape_of(value))
+    checks.check_device(function, "opacity", value, data.given.device)
+    return value.to(data.flat.dtype)
+
+
+def border_value(function: str, value: Any, count: int, data: Images) -> Tensor:
+    """(C or 1, N or 1) in the type of the computation."""
+    shape, rule = (count, len(data.flat), 1, 1), Rule("bilinear", "constant")
+    value = _border_value(function, data.given, shape, rule, value)
+    return value[..., 0, 0].reshape(-1, value.shape[-3]).mT if value.ndim else value[None, None]

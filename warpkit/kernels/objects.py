@@ -1,0 +1,188 @@
+"""Which pixels belong to which object: integers only, no gradient.
+
+An object occupies a rectangle of pixels of one image. The rectangles become flat lists of pixels,
+so that the work grows with the covered pixels and no loop runs over objects. The lengths of the
+lists depend on the boxes: on an accelerator they are read back, a few times a call.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+PAIRS = 1 << 22
+"""Pairs of rectangles compared at once; each takes about 10 bytes."""
+
+
+class Rectangles(NamedTuple):
+    """Rectangles of pixels, right and bottom exclusive; each (N,), int64. May be empty."""
+
+    image: Tensor
+    left: Tensor
+    top: Tensor
+    right: Tensor
+    bottom: Tensor
+
+    @property
+    def width(self) -> Tensor:
+        return self.right - self.left
+
+    @property
+    def height(self) -> Tensor:
+        return self.bottom - self.top
+
+
+class Pixels(NamedTuple):
+    """A list of pixels of objects; each (P,), int64."""
+
+    object: Tensor
+    x: Tensor
+    """The column, counted from the object's left."""
+    y: Tensor
+    """The row, counted from the object's top."""
+    place: Tensor
+    """Where the pixel lies in all images, flat: (image H + row) W + column."""
+
+    def take(self, index: Tensor) -> Pixels:
+        """The entries `index` of the list."""
+        return Pixels(*(column[index] for column in self))
+
+
+def rectangles(
+    edges: Tensor, image: Tensor, shape: tuple[int, int, int], touched: bool
+) -> Rectangles:
+    """The pixels of boxes (N, 4) within images of `shape` (B, H, W).
+
+    Those whose centre lies in the box, or all that it touches. NaN and an image out of range make
+    an empty rectangle; no number leads outside the images.
+    """
+    count, height, width = shape
+    first, last = edges.detach().double().split(2, dim=-1)
+    if touched:
+        first, last = first.floor(), last.ceil()
+    else:  # the first pixel whose centre is not left of an edge
+        first, last = (first - 0.5).ceil(), (last - 0.5).ceil()
+    limit = first.new_tensor([width, height])
+    first, last = (
+        torch.minimum(e.nan_to_num(0.0).clamp(min=0), limit).long() for e in (first, last)
+    )
+    known = (image >= 0) & (image < count) & ~edges.detach().isnan().any(-1)
+    last = torch.where(known[:, None] & (last > first).all(-1, keepdim=True), last, first)
+    return Rectangles(image.clamp(0, max(count - 1, 0)), *first.unbind(-1), *last.unbind(-1))
+
+
+def pixels_of(boxes: Rectangles, size: tuple[int, int], objects: Tensor | None = None) -> Pixels:
+    """All pixels of all objects, or of `objects` in that order; each row by row."""
+    height, width = size
+    if objects is None:
+        objects = torch.arange(len(boxes.image), device=boxes.image.device)
+    # by rows first: two runs of repeats cost a fifth of a division for each pixel
+    tall = boxes.height[objects]
+    y = _counting(tall)
+    objects = objects.repeat_interleave(tall)
+    wide = boxes.width[objects]
+    start = (boxes.image[objects] * height + boxes.top[objects] + y) * width + boxes.left[objects]
+    x = _counting(wide)
+    row = torch.arange(len(y), device=y.device).repeat_interleave(wide)
+    return Pixels(objects[row], x, y[row], start[row] + x)
+
+
+def _counting(lengths: Tensor) -> Tensor:
+    """0, 1, ... up to each length, one after the other."""
+    starts = (lengths.cumsum(0) - lengths).repeat_interleave(lengths)
+    return torch.arange(len(starts), device=lengths.device) - starts
+
+
+def topmost(boxes: Rectangles, shape: tuple[int, int, int]) -> Tensor:
+    """The last object that covers each pixel, int32 of `shape` (B, H, W); -1 where there is none.
+
+    A rectangle is the union of four whose sides are powers of two; each of those is one entry in
+    the table of its size, and every table is spread to the next smaller one in a pass. So the time
+    does not depend on the objects' areas: 2.5 ms for 400 and for 4000 objects of 32 x 32 pixels in
+    four images of 256 x 256 on one core, where a list of all their pixels takes 16 and 180 ms.
+    """
+    objects = ((boxes.width > 0) & (boxes.height > 0)).nonzero()[:, 0]
+    boxes = Rectangles(*(side[objects] for side in boxes))
+    sides = boxes.width.double(), boxes.height.double()
+    step_x, step_y = (torch.frexp(side).exponent - 1 for side in sides)
+    steps = torch.stack((step_y, step_x), dim=-1).unique(dim=0).tolist()
+    result = None
+    for j in range(max((j for j, _ in steps), default=-1), -1, -1):
+        result = _spread(result, 1, 1 << j)
+        table = None
+        for i in range(max((i for k, i in steps if k == j), default=-1), -1, -1):
+            table = _spread(table, 2, 1 << i)
+            if [j, i] in steps:
+                chosen = ((step_y == j) & (step_x == i)).nonzero()[:, 0]
+                table = _enter(table, boxes, chosen, objects, (1 << j, 1 << i), shape)
+        if table is not None:
+            result = table if result is None else torch.maximum(result, table)
+    if result is None:
+        return torch.full(shape, -1, dtype=torch.int32, device=boxes.image.device)
+    return result
+
+
+def _spread(table: Tensor | None, dim: int, step: int) -> Tensor | None:
+    """From entries that stand for 2 `step` pixels along `dim` to entries that stand for `step`."""
+    if table is None:
+        return None
+    length = table.shape[dim]
+    if step >= length:
+        return table
+    rest = length - step
+    both = torch.maximum(table.narrow(dim, step, rest), table.narrow(dim, 0, rest))
+    return torch.cat((table.narrow(dim, 0, step), both), dim)
+
+
+def _enter(
+    table: Tensor | None,
+    boxes: Rectangles,
+    chosen: Tensor,
+    numbers: Tensor,
+    size: tuple[int, int],
+    shape: tuple[int, int, int],
+) -> Tensor:
+    """Enter the four sub-rectangles of `size` of the `chosen` boxes at their top-left pixels."""
+    image, left, top, right, bottom = (side[chosen] for side in boxes)
+    if table is None:
+        table = torch.full(shape, -1, dtype=torch.int32, device=image.device)
+    _, height, width = shape
+    rows = torch.stack((top, bottom - size[0]))[:, None]
+    columns = torch.stack((left, right - size[1]))
+    place = ((image * height + rows) * width + columns).flatten()
+    values = numbers[chosen].to(table.dtype).repeat(4)
+    return table.flatten().scatter_reduce(0, place, values, "amax").view(shape)
+
+
+def levels(boxes: Rectangles) -> Tensor:
+    """(N,): 0 for an object that overlaps no earlier one, else 1 + the highest level of those.
+
+    Objects of one level do not overlap. Takes N^2 comparisons, a few million at a time, and memory
+    for the pairs that overlap.
+    """
+    count, device = len(boxes.image), boxes.image.device
+    numbers = torch.arange(count, device=device)
+    pairs = [_overlaps(boxes, rows) for rows in numbers.split(max(PAIRS // max(count, 1), 1))]
+    later = torch.cat([pair[1] for pair in pairs]) if pairs else numbers
+    degree = torch.cat([pair[0] for pair in pairs]) if pairs else numbers
+    starts = degree.cumsum(0) - degree
+    waiting = torch.bincount(later, minlength=count)  # for how many earlier ones
+    level = torch.full_like(numbers, -1)
+    depth = 0
+    while len(free := ((waiting == 0) & (level < 0)).nonzero()[:, 0]):
+        level[free] = depth
+        depth += 1
+        edges = starts[free].repeat_interleave(degree[free]) + _counting(degree[free])
+        waiting = waiting - torch.bincount(later[edges], minlength=count)
+    return level
+
+
+def _overlaps(boxes: Rectangles, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """For the objects `rows`: how many later ones each overlaps, and which, one after the other."""
+    image, left, top, right, bottom = (side[rows, None] for side in boxes)
+    found = (boxes.image == image) & (boxes.left < right) & (boxes.right > left)
+    found &= (boxes.top < bottom) & (boxes.bottom > top)
+    found &= rows[:, None] < torch.arange(len(boxes.image), device=rows.device)
+    return found.sum(1), found.nonzero()[:, 1]

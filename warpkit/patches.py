@@ -1,0 +1,284 @@
+"""Objects inside images: cut out, paste, or transform in place, all at once and with gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import _checks as checks
+from warpkit import _objects as given
+from warpkit.kernels import frames, windows_cpu
+from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
+from warpkit.kernels.maps import inverse_map
+from warpkit.kernels.objects import Rectangles, pixels_of, rectangles, topmost
+from warpkit.kernels.painters import Paint, patch_painter, stretched_mask, window_painter
+from warpkit.kernels.places import Points, sample_opaque
+from warpkit.kernels.reference import convert
+from warpkit.kernels.rules import Rule
+from warpkit.warp import named_rule
+
+
+def crop_patches(
+    images: Tensor,
+    boxes: Any,
+    image_index: Any,
+    size: Sequence[int],
+    *,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+    antialias: bool = False,
+) -> Tensor:
+    """Cut boxes out of images and resize them: torchvision.ops.roi_align with one sample a bin.
+
+    Args:
+        images: (B, C, H, W), or (C, H, W) for one image.
+        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates; `torchvision.ops.box_convert` makes
+            them from other formats. They may reach beyond the image.
+        image_index: (N,), integers: the image of each box. None where there is one image.
+        size: (h, w) of the result; each pixel is the image at the middle of its share of the box.
+        interpolation, border: as in `warp_affine`; the border is the image's, not the box's, and
+            "transparent" has no meaning here.
+        border_value: a number, a sequence of C, or a tensor (C,) or (N, C).
+        antialias: average over each pixel's share of the box where the box is larger than `size`.
+
+    Returns:
+        (N, C, h, w) of the images' type.
+
+    Gradients: all orders, to images, boxes and border value.
+
+    Raises:
+        ValueError, TypeError: naming the argument; on the CPU also for x2 <= x1 and for an index
+            out of range, which on an accelerator give the border's value.
+
+    >>> image = torch.arange(16.0).reshape(1, 1, 4, 4)
+    >>> crop_patches(image, [[1, 0, 3, 4]], None, (2, 2))
+    tensor([[[[ 3.,  4.],
+              [11., 12.]]]])
+    """
+    name = "crop_patches"
+    data = given.images(name, images)
+    boxes, index = given.boxes(name, boxes, image_index, data)
+    height, width = checks.check_size(name, "size", size)
+    rule = named_rule(name, interpolation, border, "exact")
+    if rule.border == "transparent":
+        checks.fail(name, "border", "a border other than 'transparent'", repr(border))
+    checks.check_bool(name, "antialias", antialias)
+    outside = given.border_value(name, border_value, len(boxes), data)
+    x1, y1, x2, y2 = boxes.double().unbind(-1)
+    x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
+    x, keep_x = _positions(x1, x2, width, antialias)
+    y, keep_y = _positions(y1, y2, height, antialias)
+    start = (index.clamp(0, data.shape[0] - 1) * data.shape[1])[:, None, None]
+    own = torch.arange(len(boxes), device=index.device)[:, None, None]
+    values = sample_opaque(
+        data.flat,
+        outside,
+        own if outside.shape[1] > 1 else torch.zeros_like(own[:1]),
+        lambda row, column: (start + row) * data.shape[2] + column,
+        Points(x[:, None, :], y[:, :, None], data.size),
+        rule,
+    )
+    if antialias:
+        values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
+        weights = (keep.to(values.dtype) for keep in (keep_y, keep_x))
+        values = torch.einsum("cnhjwi,nj,ni->cnhw", values, *weights)
+    return convert(values.movedim(1, 0), images.dtype).contiguous()
+
+
+def _positions(low: Tensor, high: Tensor, length: int, antialias: bool) -> tuple[Tensor, Tensor]:
+    """Where `length` pixels spread over [low, high) look, and the weights of one pixel's samples.
+
+    (N, length k) and (N, k): k samples a pixel, as many as the widest pixel covers; the weight is 0
+    for those that a narrower one does not need.
+    """
+    share = ((high - low) / length)[:, None, None]
+    samples = share.detach().ceil().clamp(min=1) if antialias else torch.ones_like(share)
+    most = int(samples.max()) if antialias and len(low) else 1
+    number = torch.arange(most, dtype=low.dtype, device=low.device)
+    pixel = torch.arange(length, dtype=low.dtype, device=low.device)[:, None]
+    weights = (number < samples) / samples
+    within = (torch.minimum(number, samples - 1) + 0.5) / samples
+    return (low[:, None, None] + (pixel + within) * share - 0.5).flatten(1), weights[:, 0]
+
+
+def paste_patches(
+    images: Tensor,
+    patches: Tensor,
+    matrices: Any,
+    image_index: Any,
+    *,
+    mask: Tensor | None = None,
+    opacity: Any = 1.0,
+    interpolation: str = "bilinear",
+) -> Tensor:
+    """Paste patches on images, each under a matrix of its own, in order.
+
+    Args:
+        images: (B, C, H, W), or (C, H, W) for one image.
+        patches: (N, C, h, w), or one (C, h, w) for all, which is never copied.
+        matrices: (N, 2, 3) or (N, 3, 3), patch pixel -> image pixel; `box_to_matrix` makes them.
+        image_index: (N,), integers: the image of each object. None where there is one image.
+        mask: (N, 1, h, w), or one (1, h, w) for all: how much of each patch pixel there is.
+        opacity: a number, or (N,).
+        interpolation: as in `warp_affine`.
+
+    Returns:
+        Images like `images`. An object's alpha is mask x opacity x coverage; the coverage is what
+        the interpolation makes of 1 on the patch and 0 outside. Patch and mask are warped together,
+        the colour multiplied by the mask beforehand, so that edges do not darken. Objects are
+        composited "over" in order: a later one covers an earlier one.
+
+    Time and memory grow with the covered pixels and one pass over the images. Results and gradients
+    are the same at every run. A matrix without an inverse paints nothing.
+
+    Gradients: all orders, to images, patches, matrices, mask and opacity.
+
+    Raises:
+        ValueError, TypeError: naming the argument; on the CPU also for an index out of range, which
+            on an accelerator paints nothing.
+
+    >>> patch = torch.ones(1, 1, 2)
+    >>> paste_patches(torch.zeros(1, 2, 4), patch, [[[1, 0, 1.5], [0, 1, 0]]], None)
+    tensor([[[0.0000, 0.5000, 1.0000, 0.5000],
+             [0.0000, 0.0000, 0.0000, 0.0000]]])
+    """
+    name = "paste_patches"
+    data = given.images(name, images)
+    matrices = given.matrices(name, matrices, data, ((2, 3), (3, 3)))
+    count = len(matrices)
+    index = given.image_index(name, image_index, count, data)
+    rule = named_rule(name, interpolation, "constant", "exact")
+    patches = given.per_object(name, "patches", patches, count, (len(data.flat), "h", "w"), data)
+    height, width = patches.shape[-2:]
+    if mask is not None:
+        mask = given.per_object(name, "mask", mask, count, (1, height, width), data)
+    alpha = given.opacity(name, opacity, count, data)
+    places = frames.footprints(matrices.double(), (height, width), rule, index, data.shape)
+    inverse = frames.from_corner(inverse_map(matrices.double()), places)
+    pixels = frames.covered(pixels_of(places, data.size), inverse, (height, width), rule)
+    paint = Paint(inverse, rule, data.flat.new_zeros(1, 1), alpha)
+    return data.unflatten(paint_layers(data.flat, pixels, patch_painter(paint, patches, mask)))
+
+
+def transform_patches(
+    images: Tensor,
+    boxes: Any,
+    matrices: Any,
+    image_index: Any,
+    *,
+    space: str = "pixel",
+    mask: Tensor | None = None,
+    opacity: Any = 1.0,
+    overlap: str = "last",
+    edge: str = "hard",
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+) -> Tensor:
+    """Warp what the images show in boxes, each box by its own matrix, and put it back.
+
+    What this loop does, for all objects of all images at once, without its in-place writes::
+
+        for i, (x1, y1, x2, y2) in zip(image_index, boxes):
+            images[i, :, y1:y2, x1:x2] = warp_affine(images[i, :, y1:y2, x1:x2], matrix)
+
+    Args:
+        images: (B, C, H, W), or (C, H, W) for one image.
+        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates; `torchvision.ops.box_convert` makes
+            them from other formats. The part outside the image is neither read nor painted.
+        matrices: space="pixel": (N, 2, 3), source -> destination in the box's own pixels, whose
+            origin is the centre of a pixel at the box's top-left corner, (x1, y1) + 1/2.
+            space="theta": (N, 2, 3) or (N, 6) as F.affine_grid takes it with align_corners=False,
+            destination -> source in [-1, 1] over the box.
+        image_index: (N,), integers: the image of each object. None where there is one image.
+        mask: (N, 1, h, w), or one (1, h, w) for all: how much of each pixel of the box belongs to
+            the object. Stretched over the box if of another size, and warped with it.
+        opacity: a number, or (N,).
+        overlap: "last": every object reads the original images; "sequential": what the earlier
+            ones left, as the loop does. Both paint in order, a later object over an earlier one.
+        edge: what a fractional box does. "hard": it reads and paints the pixels whose centre lies
+            in it. "soft": all that it touches, each by the share that it covers, so that the
+            result is continuous in the box and its gradient knows of the edges.
+        interpolation, border: as in `warp_affine`, but the border is the box's: a tap outside it is
+            never a neighbouring pixel of the image. "transparent" shows what is below.
+        border_value: a number, a sequence of C, or a tensor (C,) or (N, C).
+
+    Returns:
+        Images like `images`. Without a mask the whole box is painted, border value included; with
+        one, what comes from outside the box has mask 0 under border="constant", and is what the
+        border makes of the mask otherwise. Colours are multiplied by the mask before the warp and
+        composited "over", so that edges do not darken. On integer boxes both edges are the slices
+        of the loop; under edge="soft" a tap outside that is not constant jumps where the box
+        reaches another pixel.
+
+    Time and memory grow with the pixels of the images where opaque objects paint "last": only the
+    topmost object of a pixel is sampled. With a mask or an opacity they grow with the covered
+    pixels; "sequential" takes a pass for each level of overlap. Results and gradients are the same
+    at every run.
+
+    Gradients: all orders, to images, boxes, matrices, mask, opacity and border value.
+
+    Raises:
+        ValueError, TypeError: naming the argument; on the CPU also for x2 <= x1 and for an index
+            out of range, which on an accelerator paint nothing.
+
+    >>> image = torch.arange(12.0).reshape(1, 3, 4)
+    >>> mirror = torch.tensor([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    >>> transform_patches(image, [[1, 0, 4, 2]], mirror, None, space="theta")
+    tensor([[[ 0.,  3.,  2.,  1.],
+             [ 4.,  7.,  6.,  5.],
+             [ 8.,  9., 10., 11.]]])
+    """
+    name = "transform_patches"
+    data = given.images(name, images)
+    boxes, index = given.boxes(name, boxes, image_index, data)
+    for argument, value, names in (
+        ("space", space, ("pixel", "theta")),
+        ("overlap", overlap, ("last", "sequential")),
+        ("edge", edge, ("hard", "soft")),
+    ):
+        checks.check_name(name, argument, value, names)
+    rule = named_rule(name, interpolation, border, "exact")
+    count, soft = len(boxes), edge == "soft"
+    matrices = given.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
+    alpha = given.opacity(name, opacity, count, data)
+    outside = given.border_value(name, border_value, count, data)
+    if mask is not None:
+        mask = given.per_object(name, "mask", mask, count, (1, "h", "w"), data)
+    places = rectangles(boxes, index, data.shape, touched=soft)
+    edges = boxes.double() - torch.stack((places.left, places.top), dim=-1).repeat(1, 2)
+    cover = None
+    if mask is not None:
+        cover = stretched_mask(mask, places, edges, data.size, rule)
+    elif rule.border == "transparent":  # what a mask of 1 within the box and 0 outside shows
+        cover = data.flat.new_ones(1, int((places.width * places.height).sum()))
+    if rule.border == "transparent":
+        rule = Rule(rule.interpolation, "constant")
+    paint = Paint(frames.box_inverse(matrices.double(), edges, space), rule, outside, alpha)
+    if overlap == "last" and cover is None and alpha is None and not soft:
+        return data.unflatten(_opaque(data, places, paint))
+    painter = window_painter(paint, places, data.size, cover, edges if soft else None)
+    if overlap == "sequential":
+        flat = paint_levels(data.flat, places, data.size, painter, data.rounded)
+    else:
+        flat = paint_layers(data.flat, pixels_of(places, data.size), painter)
+    return data.unflatten(flat)
+
+
+def _opaque(data: given.Images, places: Rectangles, paint: Paint) -> Tensor:
+    """Opaque objects, the last one on top: by a compiled kernel where there is one."""
+    top = topmost(places, data.shape)
+
+    def plain(flat: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
+        own = paint._replace(inverse=inverse, outside=outside)
+        painter = window_painter(own, places, data.size, None, None)
+        return paint_topmost(flat, top, places, painter)
+
+    if windows_cpu.serves(data.flat, paint.rule):
+        outside = paint.outside.expand(len(data.flat), -1)
+        return windows_cpu.paint(data.flat, paint.inverse, outside, top, places, plain)
+    return plain(data.flat, paint.inverse, paint.outside)
