@@ -13,10 +13,10 @@ from torch import Tensor
 
 from warpkit.kernels.rules import Rule
 
-BACKENDS = ("reference", "grid_sample", "cpu")
+BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
 """All of them give the same answer, within the tolerance table; speed and reach differ."""
 
-PREFERENCE = ("cpu", "reference")
+PREFERENCE = ("cpu", "cuda", "reference")
 """The order in which "auto" asks. grid_sample is not asked: its grid loses digits in float32."""
 
 OPENCV = {"reference": "opencv"}
@@ -49,6 +49,8 @@ def load(name: str) -> ModuleType:
         from warpkit.kernels import opencv as module
     elif name == "cpu":
         from warpkit.kernels import cpu as module
+    elif name == "cuda":
+        from warpkit.kernels import cuda as module
     else:
         from warpkit.kernels import grid_sample as module
     return module
