@@ -113,7 +113,8 @@ def as_float(
     elif isinstance(value, ARRAYS):
         tensor = torch.as_tensor(np.ascontiguousarray(value), device=device).reshape(value.shape)
     elif isinstance(value, Real):
-        tensor = torch.as_tensor(value, dtype=default, device=device)
+        # filled on the device: a copy from the host would wait for it, and end a graph's capture
+        tensor = torch.full((), float(value), dtype=default, device=device)
     elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0:
         tensor = stack(function, argument, value, device, dim=0, default=default)
     else:
