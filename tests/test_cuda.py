@@ -20,6 +20,7 @@ import warpkit as wk
 from tests.cases import RULES, affine_matrices, images, noise, perspective_matrices
 from tests.tolerances import TOLERANCE
 from warpkit.kernels import cuda
+from warpkit.kernels.maps import inverse_map
 from warpkit.kernels.rules import Rule
 
 DEVICE = "cuda" if torch.cuda.is_available() and not cuda.INTERPRETED else "cpu"
@@ -197,6 +198,21 @@ def test_a_missing_tap_leaks_nothing():
     ours = wk.warp_affine(image.to(DEVICE), matrix.to(DEVICE), backend="cuda", **options)
     truth = wk.warp_affine(image, matrix, backend="reference", **options)
     torch.testing.assert_close(ours.cpu(), truth, rtol=0, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_matrices_are_inverted_as_the_reference_does(rows):
+    matrix = noise(6, rows, 3, seed=46) * 4 - 2
+    matrix[1], matrix[2, 1, 1] = 0, torch.nan
+    matrix = matrix.to(DEVICE).requires_grad_()
+    ours, truth = cuda.inverse_map(matrix), inverse_map(matrix)
+    assert torch.equal(ours.nan_to_num(7.0), truth.nan_to_num(7.0))
+    weight = noise(*ours.shape, seed=47).to(DEVICE)
+    (mine,), (theirs,) = (torch.autograd.grad(x, matrix, weight) for x in (ours, truth))
+    scale = float(theirs.abs().max())
+    torch.testing.assert_close(mine, theirs, rtol=0, atol=TOLERANCE["cuda float64"] * scale)
+    good = matrix.detach()[3:].requires_grad_()
+    assert torch.autograd.gradgradcheck(cuda.inverse_map, good)
 
 
 @pytest.mark.parametrize("border", ["constant", "wrap"])

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from warpkit.kernels import reference
+from warpkit.kernels import maps, reference
 from warpkit.kernels.rules import Rule
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") not in ("", "0")
@@ -66,6 +66,16 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
         return reference.sample(image, points, outside, rule)
     points = points.to(reference.compute_dtype(points.dtype))
     return _sample(image, points, points.shape[-3:-1], outside, rule)
+
+
+def inverse_map(matrix: Tensor) -> Tensor:
+    """As `maps.inverse_map`; under torch's transforms it is that."""
+    transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore
+    if torch.compiler.is_compiling() or transformed or _forward_mode():
+        return maps.inverse_map(matrix)
+    from warpkit.kernels.cuda.invert import Invert
+
+    return Invert.apply(matrix)  # pyright: ignore
 
 
 def _forward_mode() -> bool:
