@@ -26,6 +26,7 @@ def invert_kernel(matrix, inverse, count, KIND: tl.constexpr, BLOCK: tl.constexp
     a, b, c = tl.load(m, mask=live), tl.load(m + 1, mask=live), tl.load(m + 2, mask=live)
     d, e, f = tl.load(m + 3, mask=live), tl.load(m + 4, mask=live), tl.load(m + 5, mask=live)
     size = tl.abs(a) + tl.abs(b) + tl.abs(c) + tl.abs(d) + tl.abs(e) + tl.abs(f)
+    g, h, i = a * 0, a * 0, a * 0 + 1
     if KIND == AFFINE:
         det = a * e - b * d
         per = 1 / det
