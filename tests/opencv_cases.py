@@ -47,15 +47,19 @@ class Case:
 
 
 def corner(case: Case, version: str) -> str | None:
-    """Why OpenCV's own result is not asked for here; see docs/opencv-versions.md. The one list."""
-    if version[0] != "5":
-        return None
-    vector = case.dtype in ("uint8", "uint16", "float32") and case.channels != 2
-    if vector and case.interpolation == "bicubic" and case.border == "transparent":
-        return "bicubic and transparent: undefined"
-    if case.maps == "fixed" and case.interpolation == "nearest":
-        return "nearest of a fixed-point map: inverted"
-    return None
+    """Why OpenCV's own result is not asked for here, by the package's one list."""
+    from warpkit.kernels.promises import promise
+
+    kept = promise(
+        version,
+        dtype=case.dtype,
+        channels=case.channels,
+        interpolation=case.interpolation,
+        border=case.border,
+        fixed_map=case.maps == "fixed",
+        whole_numbers=True,  # see `inputs`
+    )
+    return kept.reason or None
 
 
 def hangs(case: Case) -> bool:

@@ -12,11 +12,6 @@ import warpkit as wk
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
 
-pytestmark = pytest.mark.filterwarnings(
-    # torch's own rules for forward mode are scripted on first use
-    "ignore:`torch.jit.script` is deprecated:FutureWarning"
-)
-
 LOOP = TOLERANCE["objects against the loop"]
 BOXES = torch.tensor(
     [[2.3, 1.1, 7.9, 8.4], [-3.0, 4.0, 5.5, 20.25], [0.0, 0.0, 3.0, 2.0], [30, 30, 40, 50]],
@@ -64,16 +59,18 @@ def test_equals_roi_align_with_one_sample_a_bin():
     torch.testing.assert_close(*gradients, atol=LOOP, rtol=0)
 
 
-def test_antialias_is_the_mean_over_each_share_of_the_box():
-    image = noise(1, 12, 12)
-    crop = wk.crop_patches(image, [[0, 0, 12, 6]], None, (2, 3), antialias=True)
-    expected = image[:, :6].unflatten(2, (3, 4)).unflatten(1, (2, 3)).mean((2, 4))
-    torch.testing.assert_close(crop[0], expected, atol=LOOP, rtol=0)
-    both = torch.tensor([[0.0, 0, 12, 6], [1.5, 2, 3.5, 3]])
-    mixed = wk.crop_patches(image, both, None, (2, 3), antialias=True)
-    torch.testing.assert_close(mixed[0], expected, atol=LOOP, rtol=0)
-    plain = wk.crop_patches(image, both[1:], None, (2, 3))
-    torch.testing.assert_close(mixed[1:], plain, atol=LOOP, rtol=0)
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_antialias_is_that_of_the_warps(interpolation):
+    """Also among boxes that need fewer samples or none, and beyond the image."""
+    image = noise(3, 30, 40)
+    boxes = torch.tensor(
+        [[2, 3, 42.5, 28], [-6, 2, 30.5, 50], [3, 3, 9, 20], [3, 3, 6, 7]]
+    ).double()
+    options = {"interpolation": interpolation, "antialias": True}
+    crops = wk.crop_patches(image, boxes, None, (4, 5), **options)
+    for crop, matrix in zip(crops, wk.box_to_matrix(boxes, (4, 5)), strict=True):
+        warp = wk.warp_affine(image, matrix, size=(4, 5), inverse=True, **options)
+        torch.testing.assert_close(crop, warp, atol=LOOP, rtol=0)
 
 
 def test_antialias_gives_every_pixel_of_the_box_a_gradient():

@@ -54,6 +54,21 @@ WARP = [
         "`matrix` must be a number, a sequence of numbers, an array or a",
     ),
     ({"matrix": [[1, 0], [0, 1, 2]]}, ValueError, "`matrix` must be a regular array, got items of"),
+    (
+        {"matrix": [[1, 0, 0], [5]]},
+        ValueError,
+        "`matrix` must be a regular array, got items of the",
+    ),
+    (
+        {"matrix": np.array([[1, 0, 0], [0, "a", 0]], object)},
+        TypeError,
+        "`matrix` must be of a number type that torch has, got object",
+    ),
+    (
+        {"matrix": [EYE[0], META[0]]},
+        ValueError,
+        "`matrix` must be on cpu, where its first item is, got meta",
+    ),
     ({"matrix": EYE.cfloat()}, TypeError, "`matrix` must be real numbers, got torch.complex64"),
     ({"matrix": META}, ValueError, "`matrix` must be on cpu, where the image is, got meta"),
     (
@@ -77,6 +92,7 @@ WARP = [
         TypeError,
         "`size` must be (H, W), two integers of at least 1, got (4.0, 5)",
     ),
+    ({"size": b"ab"}, TypeError, "`size` must be (H, W), two integers of at least 1, got b'ab'"),
     ({"size": (0, 5)}, ValueError, "`size` must be (H, W), two integers of at least 1, got (0, 5)"),
     (
         {"size": (4, -5)},
@@ -93,6 +109,12 @@ WARP = [
         ValueError,
         "`border` must be one of 'constant', 'replicate', 'reflect', 'reflect_101', 'wrap', "
         "'transparent', 'zeros', 'border', got 'mirror'",
+    ),
+    (
+        {"border": np.array(["wrap", "wrap"])},
+        ValueError,
+        "`border` must be one of 'constant', 'replicate', 'reflect', 'reflect_101', 'wrap', "
+        "'transparent', 'zeros', 'border', got array(['wrap', 'wrap']",
     ),
     (
         {"border": "reflection"},
@@ -198,6 +220,30 @@ def test_warp_affine_names_what_is_wrong(change, error, text):
         (
             lambda: wk.rotation_matrix(torch.zeros(3, 2), torch.zeros(4)),
             "rotation_matrix: the batch dimensions of `center` and `angle` and `scale` must broadcast,",
+        ),
+        (
+            lambda: wk.affine_matrix(center=(torch.zeros(2), torch.zeros(3))),
+            "affine_matrix: `center`: the batch dimensions of `x` and `y` must broadcast, got x (2,), ",
+        ),
+        (
+            lambda: wk.rotation_matrix(torch.zeros(2), META[0, 0]),
+            "rotation_matrix: `angle` must be on cpu, where the first tensor is, got meta",
+        ),
+        (
+            lambda: wk.affine_matrix(angle=EYE[0, 0], center=META[0, :2]),
+            "affine_matrix: `center` must be on cpu, where the first tensor is, got meta",
+        ),
+        (
+            lambda: wk.affine_from_points(torch.zeros(3, 2), META.mT),
+            "affine_from_points: `dst` must be on cpu, where the first tensor is, got meta",
+        ),
+        (
+            lambda: wk.compose(EYE, META),
+            "compose: `matrices[1]` must be on cpu, where the first tensor is, got meta",
+        ),
+        (
+            lambda: wk.transform_points(META, torch.zeros(4, 2)),
+            "transform_points: `points` must be on meta, where the first tensor is, got cpu",
         ),
         (
             lambda: wk.image_center((0, 5)),

@@ -13,6 +13,7 @@ from torch.autograd import gradcheck, gradgradcheck
 import warpkit as wk
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
+from warpkit import _checks as checks
 
 
 def double(*values):
@@ -92,6 +93,33 @@ def test_everything_broadcasts():
     assert wk.compose(torch.rand(4, 1, 2, 3), torch.rand(5, 3, 3)).shape == (4, 5, 3, 3)
     assert wk.transform_points(torch.rand(4, 1, 2, 3), torch.rand(5, 7, 2)).shape == (4, 5, 7, 2)
     assert wk.box_to_matrix(torch.rand(6, 4), (8, 8), angle=torch.rand(6)).shape == (6, 2, 3)
+
+
+def test_numbers_beside_float64_keep_their_digits():
+    turn = wk.rotation_matrix((0.1, 0.3), double(33.3), 1.1)
+    assert torch.equal(turn, wk.rotation_matrix(double(0.1, 0.3), double(33.3), double(1.1)))
+    parts = {"angle": 0.7, "scale": 1.1, "shear": (0.3, 0.1), "center": (0.1, 0.7)}
+    exact = {name: torch.tensor(part, dtype=torch.float64) for name, part in parts.items()}
+    mixed = wk.affine_matrix(**(parts | {"angle": exact["angle"]}))
+    assert torch.equal(mixed, wk.affine_matrix(**exact))
+    moved = wk.transform_points([[0.1, 0, 0.3], [0, 0.7, 0]], double(1.0, 1.0))
+    assert torch.equal(moved, double(0.1 + 0.3, 0.7))
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", ">f4", ">f8", "i1", "u2", ">i4", "u8"])
+def test_arrays_of_every_type_are_taken(kind):
+    array = np.array([[2, 0, 3], [0, 1, 4]], kind)
+    out = wk.compose(array)
+    own = array.dtype.name if array.dtype.kind == "f" else "float32"
+    assert out.dtype == getattr(torch, own)
+    assert out.tolist() == array.tolist()
+
+
+def test_a_read_only_array_is_copied_and_any_other_is_not():
+    array = np.eye(3)
+    assert checks.from_array("f", "a", array, None).data_ptr() == array.ctypes.data
+    array.flags.writeable = False
+    assert checks.from_array("f", "a", array, None).data_ptr() != array.ctypes.data
 
 
 def test_types_follow_the_arguments():

@@ -176,6 +176,59 @@ def test_matrix_functions_are_cv2s():
     assert turn.requires_grad
 
 
+def frozen(array):
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def unlike_torch(array):
+    """The same numbers in memory that torch cannot share."""
+    record = np.zeros(array.shape, [("pad", np.uint8), ("value", array.dtype)])
+    record["value"] = array
+    return {
+        "read-only": frozen(array),
+        "foreign byte order": array.astype(array.dtype.newbyteorder()),
+        "reversed": array[::-1].copy()[::-1],
+        "a field of records": record["value"],
+    }
+
+
+@pytest.mark.parametrize("kind", unlike_torch(np.zeros((1, 1), np.float32)))
+def test_arrays_in_any_memory_are_taken(kind):
+    image = noise(4, 5, dtype=torch.float32).numpy()
+    x, y = (a.astype(np.float32) for a in np.meshgrid([0.5, 2], [1.25, 3]))
+    points = np.float32([[0, 0], [3, 1], [1, 4]])
+    src, turn, column, row, corners = (unlike_torch(a)[kind] for a in (image, TURN, x, y, points))
+    truth = ours.warpAffine(image, TURN, (6, 3))
+    assert np.array_equal(ours.warpAffine(src, turn, (6, 3)), truth)
+    truth = ours.remap(image, x, y, ours.INTER_LINEAR)
+    assert np.array_equal(ours.remap(src, column, row, ours.INTER_LINEAR), truth)
+    assert np.array_equal(ours.invertAffineTransform(turn), ours.invertAffineTransform(TURN))
+    truth = ours.getAffineTransform(points, points[::-1])
+    assert np.array_equal(ours.getAffineTransform(corners, corners[::-1]), truth)
+
+
+def test_arrays_stay_on_the_cpu_whatever_the_default_device():
+    image, points = np.ones((4, 5), np.float32), np.float32([[0, 0], [3, 1], [1, 4], [5, 5]])
+    with torch.device("meta"):
+        assert ours.warpAffine(image, TURN, (5, 4), borderValue=1).all()
+        assert ours.remap(image, image, image, 1, borderMode=1).all()
+        assert np.isfinite(ours.getRotationMatrix2D((1, 2), 30, 1.0)).all()
+        assert np.isfinite(ours.getAffineTransform(points[:3], points[1:])).all()
+        assert np.isfinite(ours.getPerspectiveTransform(points, points)).all()
+        assert np.isfinite(ours.invertAffineTransform(TURN)).all()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+def test_numpys_integers_are_flags_too(kind):
+    image = noise(4, 5, dtype=torch.float32).numpy()
+    flags, border = ours.INTER_NEAREST | ours.WARP_INVERSE_MAP, ours.BORDER_WRAP
+    truth = ours.warpAffine(image, TURN, (5, 4), flags=flags, borderMode=border)
+    out = ours.warpAffine(image, TURN, (5, 4), flags=kind(flags), borderMode=kind(border))
+    assert np.array_equal(out, truth)
+
+
 GREY = np.zeros((4, 5), np.float32)
 EYE = np.eye(2, 3)
 
@@ -205,7 +258,31 @@ EYE = np.eye(2, 3)
         ),
         (
             lambda: ours.warpAffine(GREY, EYE, (2, -2)),
-            "warpAffine: `dsize` must be (W, H), two integers of at least 1, or None, got (2, -2)",
+            "warpAffine: `dsize` must be (W, H), two integers of at least 1, got (2, -2)",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, 2),  # pyright: ignore
+            "warpAffine: `dsize` must be (W, H), two integers of at least 1, got 2",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (2, 2), borderMode=[1]),  # pyright: ignore
+            "warpAffine: `borderMode` must be one of BORDER_CONSTANT, _REPLICATE, _REFLECT, _WRAP, ",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (2, 2), borderValue=(1, "a")),
+            "warpAffine: `borderValue` must be a number, a sequence of numbers, an array or a tensor",
+        ),
+        (
+            lambda: ours.warpAffine(GREY, EYE, (5, 4), frozen(GREY)),
+            "warpAffine: `dst` must be an array that can be written to, got a read-only one",
+        ),
+        (
+            lambda: ours.remap(GREY, None, GREY, 1),
+            "remap: `map1` must be a number, a sequence of numbers, an array or a tensor, got None",
+        ),
+        (
+            lambda: ours.getRotationMatrix2D((1, 2), "left", 1.0),
+            "getRotationMatrix2D: `angle` must be a number, a sequence of numbers, an array or a",
         ),
         (
             lambda: ours.warpAffine(GREY, EYE, (2, 2), flags=5),

@@ -13,11 +13,6 @@ from tests.cases import noise
 from tests.loops import paste_loop
 from tests.tolerances import TOLERANCE
 
-pytestmark = pytest.mark.filterwarnings(
-    # torch's own rules for forward mode are scripted on first use
-    "ignore:`torch.jit.script` is deprecated:FutureWarning"
-)
-
 LOOP = TOLERANCE["objects against the loop"]
 
 

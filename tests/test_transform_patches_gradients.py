@@ -10,11 +10,6 @@ import warpkit as wk
 from tests.cases import noise
 from tests.loops import assert_same_with_gradients, scene, transform
 
-pytestmark = pytest.mark.filterwarnings(
-    # torch's own rules for forward mode are scripted on first use
-    "ignore:`torch.jit.script` is deprecated:FutureWarning"
-)
-
 OVERLAPS = ("last", "sequential")
 
 BOXES = torch.tensor([[0.8, 1.2, 4.3, 4.9], [2.3, 0.7, 5.6, 3.8]], dtype=torch.float64)

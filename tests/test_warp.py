@@ -237,6 +237,15 @@ def test_batch_equals_loop(interpolation, border):
         assert torch.equal(whole[i], wk.warp_affine(image[i], matrix[i], background=one, **options))
 
 
+def test_python_numbers_keep_their_digits_whatever_the_default_type():
+    image, rows, point = noise(2, 5, 6), [[1.1, 0.2, 0.3], [0.1, 0.9, -0.7]], [[0.1, 0.7]]
+    exact = wk.warp_affine(image, torch.tensor(rows, dtype=torch.float64))
+    assert torch.equal(wk.warp_affine(image, rows), exact)
+    exact = wk.sample_pixels(image, torch.tensor(point, dtype=torch.float64))
+    assert torch.equal(wk.sample_pixels(image, point), exact)
+    assert torch.equal(wk.remap(image, [point])[:, 0], exact)
+
+
 def test_images_and_matrices_broadcast_over_several_dimensions():
     image, matrix = noise(2, 1, 3, 5, 6), wk.rotation_matrix((2.0, 2.0), torch.rand(4) * 90)
     whole = wk.warp_affine(image, matrix)

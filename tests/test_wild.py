@@ -108,6 +108,19 @@ def test_huge_and_singular_matrices_are_finite_everywhere(rule):
         assert torch.equal(out, border)
 
 
+def test_a_determinant_whose_inverse_square_overflows_has_gradient_zero():
+    image = noise(1, 4, 5)
+    matrix = torch.eye(2, 3, dtype=torch.float64)
+    matrix[0, 2], matrix[1, 1] = 0.5, 1e-200
+    matrix.requires_grad_()
+    out = wk.warp_affine(image, matrix)
+    assert torch.equal(out[:, 0, 1:], (image[:, 0, 1:] + image[:, 0, :-1]) / 2)  # y = 0 maps to 0
+    assert not out[:, 1:].any()
+    out.sum().backward()
+    assert matrix.grad is not None
+    assert not matrix.grad.any()
+
+
 def test_the_last_coordinate_before_the_limit_is_still_a_pixel():
     image = noise(1, 4, 5)
     far = torch.tensor([[[2.0**31 - 1, 0.0]]], dtype=torch.float64)

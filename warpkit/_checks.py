@@ -52,10 +52,12 @@ def check_bool(function: str, argument: str, value: object) -> bool:
     return value
 
 
-def check_size(function: str, argument: str, value: object) -> tuple[int, int]:
-    """A size is (H, W): two integers of at least 1."""
-    wanted = "(H, W), two integers of at least 1"
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+def check_size(
+    function: str, argument: str, value: object, order: str = "(H, W)"
+) -> tuple[int, int]:
+    """A size is (H, W), or in another `order`: two integers of at least 1."""
+    wanted = f"{order}, two integers of at least 1"
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or len(value) != 2:
         fail(function, argument, wanted, repr(value), TypeError)
     if not all(isinstance(n, WHOLE) and not isinstance(n, bool) for n in value):
         fail(function, argument, wanted, repr(value), TypeError)
@@ -111,12 +113,12 @@ def as_float(
     if isinstance(value, Tensor):
         tensor = value
     elif isinstance(value, ARRAYS):
-        tensor = torch.as_tensor(np.ascontiguousarray(value), device=device).reshape(value.shape)
+        tensor = from_array(function, argument, value, device)
     elif isinstance(value, Real):
         # filled on the device: a copy from the host would wait for it, and end a graph's capture
         tensor = torch.full((), float(value), dtype=default, device=device)
-    elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0:
-        tensor = stack(function, argument, value, device, dim=0, default=default)
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) > 0:
+        tensor = stack(function, argument, value, device, default)
     else:
         wanted = "a number, a sequence of numbers, an array or a tensor"
         fail(function, argument, wanted, f"{value!r:.60}", TypeError)
@@ -125,15 +127,49 @@ def as_float(
     return tensor if tensor.is_floating_point() else tensor.to(default)
 
 
-def as_pair(function: str, argument: str, value: Any, device: torch.device | None) -> Tensor:
+def array_dtype(value: np.ndarray | np.generic) -> torch.dtype | None:
+    """torch's name for an array's type, of either byte order; None where torch has no such type."""
+    if torch.compiler.is_compiling():  # Dynamo has no types, flags or strides of arrays
+        return torch.as_tensor(value).dtype
+    dtype = getattr(torch, value.dtype.name, None)
+    return dtype if isinstance(dtype, torch.dtype) else None
+
+
+def from_array(
+    function: str, argument: str, value: np.ndarray | np.generic, device: torch.device | None
+) -> Tensor:
+    """An array as a tensor: a view, or a copy where torch cannot share the memory.
+
+    That is where it is read-only, in a foreign byte order, or has negative or uneven strides.
+    """
+    if array_dtype(value) is None:
+        fail(function, argument, "of a number type that torch has", value.dtype, TypeError)
+    if torch.compiler.is_compiling():
+        return torch.as_tensor(value, device=device)
+    array = np.asarray(value)
+    even = all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
+    if not (even and array.flags.writeable and array.dtype.isnative):
+        array = array.astype(array.dtype.newbyteorder("="), order="C")
+    return torch.as_tensor(array, device=device)
+
+
+def as_pair(
+    function: str,
+    argument: str,
+    value: Any,
+    device: torch.device | None,
+    default: torch.dtype | None = None,
+) -> Tensor:
     """An (x, y) pair as a tensor (..., 2); x and y of a tuple may be batches of their own."""
     if (
         isinstance(value, tuple | list)
         and len(value) == 2
         and not any(isinstance(item, tuple | list) for item in value)
     ):
-        return stack(function, argument, value, device, dim=-1)
-    tensor = as_float(function, argument, value, device)
+        x, y = same_type(function, argument, value, device, default)
+        broadcast_batch(f"{function}: `{argument}`", x=x.shape, y=y.shape)
+        return torch.stack(torch.broadcast_tensors(x, y), dim=-1)
+    tensor = as_float(function, argument, value, device, default)
     if tensor.ndim == 0 or tensor.shape[-1] != 2:
         fail(function, argument, "(x, y) or of shape (..., 2)", shape_of(tensor))
     return tensor
@@ -144,17 +180,51 @@ def stack(
     argument: str,
     items: Sequence[Any],
     device: torch.device | None,
-    dim: int,
-    default: torch.dtype | None = None,
+    default: torch.dtype | None,
 ) -> Tensor:
-    """The items as float tensors of one type and shape, stacked along `dim`."""
-    tensors = [as_float(function, argument, item, device, default) for item in items]
-    dtype = common_dtype(*tensors)
-    try:
-        return torch.stack(torch.broadcast_tensors(*(t.to(dtype) for t in tensors)), dim)
-    except RuntimeError:
+    """The items of a sequence as one float tensor; all must be of one shape."""
+    tensors = same_type(function, argument, items, device, default)
+    if any(tensor.shape != tensors[0].shape for tensor in tensors):
         got = "items of the shapes " + ", ".join(str(shape_of(t)) for t in tensors)
         fail(function, argument, "a regular array", got)
+    return torch.stack(tensors)
+
+
+def same_type(
+    function: str,
+    argument: str,
+    items: Sequence[Any],
+    device: torch.device | None,
+    default: torch.dtype | None,
+) -> list[Tensor]:
+    """The items as float tensors of one type, on one device."""
+    tensors = [as_float(function, argument, item, device, default) for item in items]
+    for tensor in tensors:
+        check_device(function, argument, tensor, tensors[0].device, "its first item")
+    dtype = common_dtype(*tensors)
+    return [tensor.to(dtype) for tensor in tensors]
+
+
+def result_kind(*values: Any) -> tuple[torch.device | None, torch.dtype]:
+    """The device and the type of what is made from arguments.
+
+    The device is the first tensor's, or None; the type is torch's promotion of all, where numbers
+    and integers of any kind count as torch's default type, whatever they are computed in.
+    """
+    device, dtype = None, None
+    for value in values:
+        where, own = None, None
+        if isinstance(value, Tensor):
+            where, own = value.device, value.dtype
+        elif isinstance(value, ARRAYS):
+            own = array_dtype(value)
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            where, own = result_kind(*value)
+        if own is None or not own.is_floating_point:
+            own = torch.get_default_dtype()
+        device = where if device is None else device
+        dtype = own if dtype is None else torch.promote_types(dtype, own)
+    return device, dtype or torch.get_default_dtype()
 
 
 def common_dtype(*tensors: Tensor) -> torch.dtype:
@@ -165,10 +235,12 @@ def common_dtype(*tensors: Tensor) -> torch.dtype:
     return dtype
 
 
-def check_device(function: str, argument: str, tensor: Tensor, device: torch.device) -> None:
-    """Every tensor of a call lives on one device; nothing is moved silently."""
+def check_device(
+    function: str, argument: str, tensor: Tensor, device: torch.device, owner: str = "the image"
+) -> None:
+    """Every tensor of a call lives on one device, that of `owner`; nothing is moved silently."""
     if tensor.device != device:
-        fail(function, argument, f"on {device}, where the image is", tensor.device)
+        fail(function, argument, f"on {device}, where {owner} is", tensor.device)
 
 
 def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from warpkit.cli_options import (
     Matrix,
     Numbers,
     Out,
+    ParityArithmetic,
     Scale,
     Shear,
     Size,
@@ -151,6 +152,30 @@ def demo(
     from warpkit.demo_run import run
 
     run(image, out)
+
+
+@app.command(short_help="Compare with the installed OpenCV, pixel by pixel.")
+def parity(
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE", help="Photographs, grey or RGB.")
+    ],
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one page.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every figure.")] = None,
+    arithmetic: ParityArithmetic = "auto",
+) -> int:
+    """Warp photographs and noise by warpkit and by the installed OpenCV, and count what differs.
+
+    Every map, interpolation, border, type and number of channels, which takes about a minute.
+    Exit status 1 where a pixel differs that is promised to be OpenCV's.
+    """
+    from warpkit.parity_run import run
+
+    try:
+        return run(images, html, json, arithmetic)
+    except ImportError as error:
+        return fail(str(error), 1)
 
 
 def matrix_of(

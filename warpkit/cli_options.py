@@ -137,6 +137,14 @@ Arithmetic = Annotated[
     str,
     option(one_of(ARITHMETICS), "NAME", "exact, or OpenCV's pixels bit for bit: opencv4, opencv5"),
 ]
+ParityArithmetic = Annotated[
+    str,
+    option(
+        one_of(("auto", *ARITHMETICS)),
+        "NAME",
+        "auto, the installed OpenCV's; or " + ", ".join(ARITHMETICS),
+    ),
+]
 BorderValue = Annotated[
     Numbers | None,
     option(

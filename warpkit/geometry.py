@@ -15,7 +15,7 @@ differentiable any number of times.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -44,11 +44,10 @@ def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
             [-1.,  0.,  3.]])
     """
     name = "rotation_matrix"
-    device = _device(center, angle, scale)
-    center = checks.as_pair(name, "center", center, device)
-    angle = checks.as_float(name, "angle", angle, device)
-    scale = checks.as_float(name, "scale", scale, device)
-    dtype = checks.common_dtype(center, angle, scale)
+    device, dtype = checks.result_kind(center, angle, scale)
+    center = _floats(name, "center", center, device, checks.as_pair)
+    angle = _floats(name, "angle", angle, device)
+    scale = _floats(name, "scale", scale, device)
     checks.broadcast_batch(name, center=center.shape[:-1], angle=angle.shape, scale=scale.shape)
     x, y = center.double().unbind(-1)
     radians = angle.double() * (math.pi / 180)
@@ -77,11 +76,11 @@ def affine_matrix(
             [ 0.,  2., -1.]])
     """
     name = "affine_matrix"
-    device = _device(angle, scale, shear, translation, center)
-    angle = checks.as_float(name, "angle", angle, device)
-    scale = checks.as_float(name, "scale", scale, device)
-    translation = checks.as_pair(name, "translation", translation, device)
-    center = checks.as_pair(name, "center", center, device)
+    device, dtype = checks.result_kind(angle, scale, shear, translation, center)
+    angle = _floats(name, "angle", angle, device)
+    scale = _floats(name, "scale", scale, device)
+    translation = _floats(name, "translation", translation, device, checks.as_pair)
+    center = _floats(name, "center", center, device, checks.as_pair)
     others = checks.broadcast_batch(
         name,
         angle=angle.shape,
@@ -91,7 +90,6 @@ def affine_matrix(
     )
     shear = _shear_pair(name, shear, others, device)
     checks.broadcast_batch(name, shear=shear.shape[:-1], others=others)
-    dtype = checks.common_dtype(angle, scale, shear, translation, center)
     radians, s = angle.double() * (math.pi / 180), scale.double()
     tx, ty = (shear.double() * (math.pi / 180)).tan().unbind(-1)
     cos, sin = radians.cos() * s, radians.sin() * s
@@ -105,8 +103,8 @@ def affine_matrix(
 
 def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Tensor:
     if isinstance(shear, tuple | list):
-        return checks.as_pair(name, "shear", shear, device)
-    shear = checks.as_float(name, "shear", shear, device)
+        return _floats(name, "shear", shear, device, checks.as_pair)
+    shear = _floats(name, "shear", shear, device)
     if shear.ndim == 0 or shear.shape[-1] != 2:
         return torch.stack((shear, torch.zeros_like(shear)), dim=-1)
     if shear.ndim == len(batch) and batch[-1] == 2:
@@ -163,9 +161,8 @@ def perspective_from_points(src: Any, dst: Any) -> Tensor:
     name = "perspective_from_points"
     src, dst, dtype = _point_pairs(name, src, dst, 4)
     for argument, points in (("src", src), ("dst", dst)):
-        bad = torch.zeros_like(points[..., 0, 0], dtype=torch.bool)
-        for skip in range(4):
-            bad = bad | _collinear(points[..., [i for i in range(4) if i != skip], :], dtype)
+        threes = ([1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2])
+        bad = torch.stack([_collinear(points[..., three, :], dtype) for three in threes]).any(0)
         checks.check_values(name, argument, bad, "four points of which no three are on a line")
     # both quadrilaterals are images of one projective frame: source -> frame -> destination.
     # The origin moves to each first point, so that a far-away quadrilateral loses no digits.
@@ -188,12 +185,11 @@ def _shift(by: Tensor) -> Tensor:
 
 
 def _point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, torch.dtype]:
-    device = _device(src, dst)
-    src, dst = (checks.as_float(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
+    device, dtype = checks.result_kind(src, dst)
+    src, dst = (_floats(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
     for argument, points in (("src", src), ("dst", dst)):
         checks.check_last(name, argument, points, n, 2)
     checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])
-    dtype = checks.common_dtype(src, dst)
     return src.double(), dst.double(), dtype
 
 
@@ -232,12 +228,12 @@ def box_to_matrix(
     """
     name = "box_to_matrix"
     height, width = checks.check_size(name, "size", size)
-    device = _device(boxes, angle, scale, translation)
-    boxes = checks.as_float(name, "boxes", boxes, device)
+    device, dtype = checks.result_kind(boxes, angle, scale, translation)
+    boxes = _floats(name, "boxes", boxes, device)
     checks.check_last(name, "boxes", boxes, 4)
-    angle = checks.as_float(name, "angle", angle, device)
-    scale = checks.as_float(name, "scale", scale, device)
-    translation = checks.as_pair(name, "translation", translation, device)
+    angle = _floats(name, "angle", angle, device)
+    scale = _floats(name, "scale", scale, device)
+    translation = _floats(name, "translation", translation, device, checks.as_pair)
     checks.broadcast_batch(
         name,
         boxes=boxes.shape[:-1],
@@ -245,7 +241,6 @@ def box_to_matrix(
         scale=scale.shape,
         translation=translation.shape[:-1],
     )
-    dtype = checks.common_dtype(boxes, angle, scale, translation)
     x1, y1, x2, y2 = boxes.double().unbind(-1)
     radians = angle.double() * (math.pi / 180)
     cos, sin = radians.cos() * scale.double(), radians.sin() * scale.double()
@@ -269,10 +264,11 @@ def invert(matrix: Any) -> Tensor:
     tensor([[ 0.5000,  0.0000, -2.0000],
             [ 0.0000,  1.0000,  3.0000]])
     """
+    _, dtype = checks.result_kind(matrix)
     matrix = _as_matrix("invert", matrix)
     inverse = inverse_map(matrix.double())
     checks.check_values("invert", "matrix", inverse.isnan().any(-1).any(-1), "invertible")
-    return _result(inverse, matrix.dtype)
+    return _result(inverse, dtype)
 
 
 def compose(*matrices: Any) -> Tensor:
@@ -288,11 +284,10 @@ def compose(*matrices: Any) -> Tensor:
     """
     if not matrices:
         checks.fail("compose", "matrices", "at least one matrix", "none")
-    device = _device(*matrices)
+    device, dtype = checks.result_kind(*matrices)
     tensors = [_as_matrix("compose", m, f"matrices[{i}]", device) for i, m in enumerate(matrices)]
     batches = {f"matrices[{i}]": t.shape[:-2] for i, t in enumerate(tensors)}
     checks.broadcast_batch("compose", **batches)
-    dtype = checks.common_dtype(*tensors)
     result = to_3x3(tensors[0].double())
     for tensor in tensors[1:]:
         result = to_3x3(tensor.double()) @ result
@@ -311,15 +306,15 @@ def transform_points(matrix: Any, points: Any) -> Tensor:
             [6., 9.]])
     """
     name = "transform_points"
-    device = _device(matrix, points)
+    device, dtype = checks.result_kind(matrix, points)
     matrix = _as_matrix(name, matrix, "matrix", device)
-    points = checks.as_float(name, "points", points, device)
+    points = _floats(name, "points", points, device)
     checks.check_last(name, "points", points, 2)
     single = points.ndim == 1
     rows = points[None] if single else points
     checks.broadcast_batch(name, matrix=matrix.shape[:-2], points=rows.shape[:-2])
     x, y = rows.double().unbind(-1)
-    moved = map_points(matrix.double(), x, y).to(checks.common_dtype(matrix, points))
+    moved = map_points(matrix.double(), x, y).to(dtype)
     return moved[..., 0, :] if single else moved
 
 
@@ -337,12 +332,13 @@ def to_theta(
             [ 0.0000,  1.0000,  0.0000]])
     """
     name = "to_theta"
+    _, dtype = checks.result_kind(matrix)
     matrix = _as_matrix(name, matrix)
     _check_sides(name, size_in, size_out, align_corners)
     inverse = inverse_map(matrix.double())
     checks.check_values(name, "matrix", inverse.isnan().any(-1).any(-1), "invertible")
     theta = theta_of_inverse(inverse, size_in, size_out, align_corners)
-    return _result(theta, matrix.dtype)
+    return _result(theta, dtype)
 
 
 def from_theta(
@@ -359,6 +355,7 @@ def from_theta(
             [0., 1., 0.]])
     """
     name = "from_theta"
+    _, dtype = checks.result_kind(theta)
     theta = _as_matrix(name, theta, "theta")
     _check_sides(name, size_in, size_out, align_corners)
     full = to_3x3(theta.double())
@@ -366,7 +363,7 @@ def from_theta(
     inverse = pixels_from_theta(size_in, align_corners, full) @ full @ to_norm
     matrix = inverse_map(inverse[..., : theta.shape[-2], :])
     checks.check_values(name, "theta", matrix.isnan().any(-1).any(-1), "invertible")
-    return _result(matrix, theta.dtype)
+    return _result(matrix, dtype)
 
 
 def _check_sides(name: str, size_in: Any, size_out: Any, align_corners: bool) -> None:
@@ -380,21 +377,24 @@ def _check_sides(name: str, size_in: Any, size_out: Any, align_corners: bool) ->
 def _as_matrix(
     name: str, matrix: Any, argument: str = "matrix", device: torch.device | None = None
 ) -> Tensor:
-    tensor = checks.as_float(name, argument, matrix, device)
+    tensor = _floats(name, argument, matrix, device)
     checks.check_matrix_shape(name, argument, tensor, (2, 3))
+    return tensor
+
+
+def _floats(
+    name: str,
+    argument: str,
+    value: Any,
+    device: torch.device | None,
+    read: Callable[..., Tensor] = checks.as_float,
+) -> Tensor:
+    """A tensor on the device of the others; numbers in float64, in which all is computed."""
+    tensor = read(name, argument, value, device, torch.float64)
+    checks.check_device(name, argument, tensor, device or tensor.device, "the first tensor")
     return tensor
 
 
 def _result(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     """In the caller's type, and without negative zeros, which only puzzle a reader."""
     return (matrix + 0.0).to(dtype)
-
-
-def _device(*values: Any) -> torch.device | None:
-    """Where the numbers beside the tensors go: the first tensor's device, in pairs too."""
-    for value in values:
-        if isinstance(value, Tensor):
-            return value.device
-        if isinstance(value, tuple | list) and (found := _device(*value)) is not None:
-            return found
-    return None

@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -249,7 +248,7 @@ def _array(name: str, array: Any, dim: object) -> tuple[Tensor, int]:
 def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
     """An int64 tensor of rows, or a floating tensor of positions."""
     device = None if array is None else array.device
-    index = _exact(index, device)
+    index = _exact(name, index, device)
     if isinstance(index, Tensor) and index.dtype == torch.bool:
         wanted = "integers or floating positions (torch.where and array[mask] take masks)"
         checks.fail(name, "index", wanted, "booleans", TypeError)
@@ -259,16 +258,16 @@ def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
     return index if index.is_floating_point() else index.long()
 
 
-def _exact(index: Any, device: torch.device | None) -> Any:
+def _exact(name: str, index: Any, device: torch.device | None) -> Any:
     """Integers and booleans of any kind as a tensor of their own type; anything else as it is."""
     if isinstance(index, Tensor):
         return index
     if isinstance(index, checks.ARRAYS):
-        return torch.as_tensor(np.ascontiguousarray(index), device=device).reshape(index.shape)
+        return checks.from_array(name, "index", index, device)
     if isinstance(index, checks.WHOLE):
         return torch.as_tensor(index, device=device)
     if isinstance(index, Sequence) and len(index) > 0 and not isinstance(index, str):
-        items = [_exact(item, device) for item in index]
+        items = [_exact(name, item, device) for item in index]
         exact = [i for i in items if isinstance(i, Tensor) and not i.is_floating_point()]
         if len(exact) == len(items) and len({item.shape for item in exact}) == 1:
             return torch.stack(exact)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -169,8 +170,10 @@ def getRotationMatrix2D(center: Any, angle: Any, scale: Any) -> Any:
     values = (center, angle, scale)
     if any(isinstance(value, Tensor) for value in values):
         return geometry.rotation_matrix(*values)
-    center = np.asarray(center, dtype=np.float32).astype(np.float64)  # cv2's Point2f
-    return geometry.rotation_matrix(center, np.float64(angle), np.float64(scale)).numpy()
+    name = "getRotationMatrix2D"
+    center = _numbers(name, "center", center, torch.float32).double()  # cv2's Point2f
+    angle, scale = _numbers(name, "angle", angle), _numbers(name, "scale", scale)
+    return geometry.rotation_matrix(center, angle, scale).numpy()
 
 
 def getAffineTransform(src: Any, dst: Any) -> Any:
@@ -204,18 +207,24 @@ def invertAffineTransform(M: Any) -> Any:
     """
     if isinstance(M, Tensor):
         return geometry.invert(M)
-    array = np.asarray(M)
-    array = array if array.dtype == np.float32 else array.astype(np.float64)
-    return geometry.invert(array).numpy()
+    single = getattr(M, "dtype", None) == np.float32
+    dtype = torch.float32 if single else torch.float64
+    return geometry.invert(_numbers("invertAffineTransform", "M", M, dtype)).numpy()
 
 
 def _from_points(make: Callable[[Any, Any], Tensor], src: Any, dst: Any, n: int) -> Any:
     if isinstance(src, Tensor) or isinstance(dst, Tensor):
         return make(src, dst)
-    arrays = [np.asarray(points, dtype=np.float64) for points in (src, dst)]
+    name = "getAffineTransform" if n == 3 else "getPerspectiveTransform"
+    pairs = [_numbers(name, argument, p) for argument, p in (("src", src), ("dst", dst))]
     # cv2 takes (n, 1, 2) and (1, n, 2) too, as its own functions return points
-    arrays = [a.reshape(n, 2) if a.size == 2 * n and a.shape[-1] == 2 else a for a in arrays]
-    return make(*arrays).numpy()
+    pairs = [p.reshape(n, 2) if p.numel() == 2 * n and p.shape[-1] == 2 else p for p in pairs]
+    return make(*pairs).numpy()
+
+
+def _numbers(name: str, argument: str, value: Any, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Numbers and arrays on the CPU, where arrays are, whatever torch's default device is."""
+    return checks.as_float(name, argument, value, torch.device("cpu"), dtype).to(dtype)
 
 
 def _warp(
@@ -260,13 +269,16 @@ def _options(
         checks.fail(name, "src", "of shape (H, W) or (H, W, C)", tuple(src.shape))
     if dst is not None and type(dst) is not type(src):
         checks.fail(name, "dst", f"a {type(src).__name__}", type(dst).__name__, TypeError)
+    if isinstance(dst, np.ndarray) and not dst.flags.writeable:
+        checks.fail(name, "dst", "an array that can be written to", "a read-only one")
     argument = "interpolation" if name == "remap" else "flags"
     known = INTER_MAX | WARP_FILL_OUTLIERS | WARP_INVERSE_MAP
     known |= WARP_RELATIVE_MAP if name == "remap" else 0
-    if not isinstance(flags, int) or flags & ~known or flags & INTER_MAX not in INTERPOLATIONS:
+    whole = isinstance(flags, Integral) and not isinstance(flags, bool)
+    if not whole or flags | known != known or flags & INTER_MAX not in INTERPOLATIONS:
         wanted = "one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS4, and WARP_ flags"
         checks.fail(name, argument, wanted, repr(flags))
-    if border_mode not in BORDERS:
+    if not isinstance(border_mode, Integral) or border_mode not in BORDERS:
         wanted = "one of BORDER_CONSTANT, _REPLICATE, _REFLECT, _WRAP, _REFLECT_101, _TRANSPARENT"
         checks.fail(name, "borderMode", wanted, repr(border_mode))
     return {
@@ -290,9 +302,8 @@ def installed_arithmetic() -> str:
 
 def _scalar(name: str, value: Any, src: Any) -> Tensor:
     """cv2.Scalar: up to four numbers, zeros behind them; channel c takes number c mod 4."""
-    device = src.device if isinstance(src, Tensor) else None
-    value = value if isinstance(value, Tensor) else np.asarray(value, dtype=np.float64)
-    scalar = torch.atleast_1d(checks.as_float(name, "borderValue", value, device))
+    value = checks.as_float(name, "borderValue", value, _device(src), torch.float64)
+    scalar = torch.atleast_1d(value)
     if scalar.ndim != 1 or not 1 <= len(scalar) <= 4:
         checks.fail(name, "borderValue", "a number or up to four", f"shape {tuple(value.shape)}")
     channels = src.shape[2] if src.ndim == 3 else 1
@@ -302,18 +313,15 @@ def _scalar(name: str, value: Any, src: Any) -> Tensor:
 
 def _size(name: str, dsize: Any, src: Any) -> tuple[int, int]:
     """dsize (W, H) as (H, W)."""
-    if dsize is None or tuple(dsize) == (0, 0):
+    pair = dsize.tolist() if isinstance(dsize, np.ndarray | Tensor) else dsize
+    if pair is None or (isinstance(pair, Sequence) and tuple(pair) == (0, 0)):
         return src.shape[0], src.shape[1]
-    if len(dsize) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in dsize):
-        checks.fail(name, "dsize", "(W, H), two integers of at least 1, or None", repr(dsize))
-    width, height = dsize
+    width, height = checks.check_size(name, "dsize", pair, "(W, H)")
     return int(height), int(width)
 
 
 def _matrix(name: str, matrix: Any, src: Any, rows: int) -> Tensor:
-    device = src.device if isinstance(src, Tensor) else None
-    if not isinstance(matrix, Tensor):
-        matrix = torch.as_tensor(np.asarray(matrix, dtype=np.float64), device=device)
+    matrix = checks.as_float(name, "M", matrix, _device(src), torch.float64)
     if tuple(matrix.shape) != (rows, 3):
         checks.fail(name, "M", f"of shape ({rows}, 3)", tuple(matrix.shape))
     return matrix
@@ -321,11 +329,8 @@ def _matrix(name: str, matrix: Any, src: Any, rows: int) -> Tensor:
 
 def _points(name: str, map1: Any, map2: Any, src: Any) -> Tensor:
     """The maps as points (h, w, 2)."""
-    device = src.device if isinstance(src, Tensor) else None
-    map1, map2 = (
-        m if m is None or isinstance(m, Tensor) else torch.as_tensor(np.asarray(m), device=device)
-        for m in (map1, map2)
-    )
+    map1 = _map(name, "map1", map1, src)
+    map2 = None if map2 is None else _map(name, "map2", map2, src)
     if map2 is not None and map2.numel() == 0:
         map2 = None  # cv2's empty Mat
     shape = tuple(map1.shape)
@@ -346,10 +351,23 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> Tensor:
     return checks.fail(name, "map1, map2", wanted, f"{shape} {map1.dtype} and {second}")
 
 
+def _map(name: str, argument: str, value: Any, src: Any) -> Tensor:
+    """One map, in its own type: convertMaps's integers are not coordinates."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.ndarray):
+        return checks.from_array(name, argument, value, _device(src))
+    return checks.as_float(name, argument, value, _device(src))
+
+
+def _device(src: Any) -> torch.device:
+    return src.device if isinstance(src, Tensor) else torch.device("cpu")
+
+
 def _planes(image: Any) -> Tensor:
     """(H, W) or (H, W, C) as a view (1, C, H, W), which is channels-last for the core."""
     if isinstance(image, np.ndarray):
-        image = torch.from_numpy(image if min(image.strides) > 0 else image.copy())
+        image = checks.from_array("warpkit.opencv", "src", image, torch.device("cpu"))
     if image.ndim == 2:
         return image[None, None]
     return image.permute(2, 0, 1)[None]

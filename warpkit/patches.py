@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import _objects as given
 from warpkit.kernels import frames, windows_cpu
+from warpkit.kernels.antialias import MOST_AFFINE, SLACK
 from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
 from warpkit.kernels.maps import inverse_map
 from warpkit.kernels.objects import Rectangles, pixels_of, rectangles, topmost
@@ -43,7 +45,8 @@ def crop_patches(
         interpolation, border: as in `warp_affine`; the border is the image's, not the box's, and
             "transparent" has no meaning here.
         border_value: a number, a sequence of C, or a tensor (C,) or (N, C).
-        antialias: average over each pixel's share of the box where the box is larger than `size`.
+        antialias: average over each pixel's share of the box where the box is larger than `size`,
+            as the warps do.
 
     Returns:
         (N, C, h, w) of the images' type.
@@ -70,8 +73,11 @@ def crop_patches(
     outside = given.border_value(name, border_value, len(boxes), data)
     x1, y1, x2, y2 = boxes.double().unbind(-1)
     x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
-    x, keep_x = _positions(x1, x2, width, antialias)
-    y, keep_y = _positions(y1, y2, height, antialias)
+    samples = boxes.new_ones(len(boxes), 2, dtype=x1.dtype)
+    if antialias:
+        samples = _samples(boxes.double(), (height, width), rule.interpolation)
+    x, keep_x = _positions(x1, x2, width, samples[:, 0])
+    y, keep_y = _positions(y1, y2, height, samples[:, 1])
     start = (index.clamp(0, data.shape[0] - 1) * data.shape[1])[:, None, None]
     own = torch.arange(len(boxes), device=index.device)[:, None, None]
     values = sample_opaque(
@@ -89,15 +95,23 @@ def crop_patches(
     return convert(values.movedim(1, 0), images.dtype).contiguous()
 
 
-def _positions(low: Tensor, high: Tensor, length: int, antialias: bool) -> tuple[Tensor, Tensor]:
+def _samples(boxes: Tensor, size: tuple[int, int], interpolation: str) -> Tensor:
+    """Samples along x and y in each pixel of (h, w), (N, 2): as many as the warps take."""
+    boxes = boxes.detach()
+    shares = (boxes[:, 2:] - boxes[:, :2]) / boxes.new_tensor([size[1], size[0]])
+    density = math.sqrt(2) if interpolation == "nearest" else 1.0
+    counts = ((shares * density).floor() + 1).clamp(max=MOST_AFFINE)
+    return torch.where(shares.amax(1, keepdim=True) > 1 + SLACK, counts, 1.0)
+
+
+def _positions(low: Tensor, high: Tensor, length: int, samples: Tensor) -> tuple[Tensor, Tensor]:
     """Where `length` pixels spread over [low, high) look, and the weights of one pixel's samples.
 
-    (N, length k) and (N, k): k samples a pixel, as many as the widest pixel covers; the weight is 0
-    for those that a narrower one does not need.
+    (N, length k) and (N, k), k being the most of `samples` (N,); the weight is 0 for those that a
+    box does not need.
     """
-    share = ((high - low) / length)[:, None, None]
-    samples = share.detach().ceil().clamp(min=1) if antialias else torch.ones_like(share)
-    most = int(samples.max()) if antialias and len(low) else 1
+    share, samples = ((high - low) / length)[:, None, None], samples[:, None, None]
+    most = int(samples.max()) if len(low) else 1
     number = torch.arange(most, dtype=low.dtype, device=low.device)
     pixel = torch.arange(length, dtype=low.dtype, device=low.device)[:, None]
     weights = (number < samples) / samples

@@ -84,7 +84,7 @@ def warp_affine(
     """
     name = "warp_affine"
     image = checks.check_image(name, "image", image)
-    matrix = checks.as_float(name, "matrix", matrix, image.device)
+    matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
     if matrix.shape[-2] == 3:
         projective = (matrix[..., 2, :] != matrix.new_tensor([0, 0, 1])).any(-1)
@@ -134,7 +134,7 @@ def warp_perspective(
     """
     name = "warp_perspective"
     image = checks.check_image(name, "image", image)
-    matrix = checks.as_float(name, "matrix", matrix, image.device)
+    matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (3,))
     rule = named_rule(name, interpolation, border, arithmetic)
     return _warp(
@@ -250,7 +250,7 @@ def remap_by(
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `kernels.opencv.sample`)."""
     image = checks.check_image(name, "image", image)
-    points = checks.as_float(name, "points", points, image.device)
+    points = checks.as_float(name, "points", points, image.device, torch.float64)
     checks.check_device(name, "points", points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
@@ -281,11 +281,11 @@ def sample_pixels(
     """
     name = "sample_pixels"
     image = checks.check_image(name, "image", image)
-    points = checks.as_float(name, "points", points, image.device)
+    points = checks.as_float(name, "points", points, image.device, torch.float64)
     if points.ndim < 2 or points.shape[-1] != 2:
         checks.fail(name, "points", "of shape (..., N, 2)", checks.shape_of(points))
     checks.check_device(name, "points", points, image.device)
-    if border == "transparent":
+    if isinstance(border, str) and border == "transparent":
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
@@ -301,7 +301,7 @@ def sample_pixels(
 def named_rule(name: str, interpolation: object, border: object, arithmetic: object) -> Rule:
     """All names checked; the border by OpenCV's name."""
     interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
-    if border == "reflection":
+    if isinstance(border, str) and border == "reflection":
         wanted = "'reflect' (edge repeated: torch's reflection with align_corners=False) or "
         wanted += "'reflect_101' (edge once: with align_corners=True)"
         checks.fail(name, "border", wanted, "'reflection'")

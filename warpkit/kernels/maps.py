@@ -27,7 +27,9 @@ def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
     good = (finite & det.isfinite() & (1 / det).isfinite())[..., None, None]
     none = torch.where(finite & (det == 0), singular, torch.nan).to(matrix.dtype)[..., None, None]
     identity = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[: matrix.shape[-2]]
-    safe = torch.where(good, matrix, identity)
+    # the gradient has 1 / det^2, which overflows first (det < 1e-154) and then would be inf x 0
+    steady = (1 / det).square().isfinite()[..., None, None]
+    safe = torch.where(good, torch.where(steady, matrix, matrix.detach()), identity)
     per = 1 / determinant(safe)
     if matrix.shape[-2] == 3:
         return torch.where(good, adjugate(safe) * per[..., None, None], none)

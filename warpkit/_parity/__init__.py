@@ -1,0 +1,1 @@
+"""What `warpkit.validation` is made of."""

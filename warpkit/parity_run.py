@@ -1,0 +1,59 @@
+"""`warpkit parity`: the suite with its progress bar, the table, and the files asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from torch import Tensor
+
+from warpkit.image_files import ImageFileError, read_image, replacing
+from warpkit.validation import ParityReport, parity_suite
+
+
+def run(images: Sequence[Path], html: Path | None, json: Path | None, arithmetic: str) -> int:
+    """Compare, print, write; 1 where a promised pixel differs."""
+    for path in (html, json):
+        check_target(path)
+    report = parity_suite(photographs(images), progress=True, arithmetic=arithmetic)
+    from warpkit._parity.table import show
+
+    console = Console(highlight=False)
+    show(report, console)
+    for path, write in ((html, ParityReport.to_html), (json, ParityReport.to_json)):
+        if path is not None:
+            save(path, report, write)
+            console.print(f"wrote {path}", markup=False, soft_wrap=True)
+    return 0 if report.passed else 1
+
+
+def photographs(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The files' pixels, by name."""
+    found: dict[str, Tensor] = {}
+    for path in paths:
+        picture = read_image(path)
+        if picture.mode in ("CMYK", "F"):
+            raise ImageFileError(f"{path}: the comparison takes grey and RGB photographs")
+        name, count = path.name, 1
+        while name in found:
+            count += 1
+            name = f"{path.name} ({count})"
+        found[name] = picture.pixels
+    return found
+
+
+def check_target(path: Path | None) -> None:
+    """Say before the work, not after it, that a file cannot be written."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ImageFileError(f"{path}: Is a directory")
+    if not path.parent.is_dir():
+        raise ImageFileError(f"{path}: No such file or directory")
+
+
+def save(path: Path, report: ParityReport, write: Callable[[ParityReport, str], None]) -> None:
+    """Write a file that takes its name when it is complete."""
+    with replacing(path) as file:
+        write(report, file.name)
