@@ -11,7 +11,7 @@ from torch import Tensor
 
 from warpkit.kernels.cuda.call import launch
 from warpkit.kernels.cuda.locate import AFFINE, INFINITY
-from warpkit.kernels.maps import to_3x3
+from warpkit.kernels.maps import determinant, to_3x3
 
 MATRICES = 128
 """Matrices of a program: one a thread."""
@@ -74,7 +74,9 @@ class Invert(torch.autograd.Function):
         """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
         (inverse,) = ctx.saved_tensors
         (grad,) = grads
-        safe = to_3x3(torch.where(inverse.isnan(), 0.0, inverse))
+        # no gradient where there is no inverse, or where the determinant's square would overflow
+        steady = determinant(inverse).square().isfinite()[..., None, None]
+        safe = to_3x3(torch.where(steady, inverse, 0.0))
         rows = inverse.shape[-2]
         # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
         right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
