@@ -41,7 +41,7 @@ def rows_read(view, border, height):
 
 
 @lru_cache(maxsize=None)
-def spans_kernel(kind: int, taps: int, border: int) -> Any:
+def spans_kernel(kind: int, taps: int) -> Any:
     """The kernel that finds the image rows each tile reads, for dealing tiles to bands."""
 
     def find_spans(where, where_of, spans, plan, begin, end):
@@ -55,8 +55,8 @@ def spans_kernel(kind: int, taps: int, border: int) -> Any:
             start = where_of[item] * plan.where
             for x0 in range(0, plan.out_width, SIDE):
                 shape = (min(SIDE, plan.out_width - x0), min(SIDE, plan.out_height - y0))
-                view = survey(kind, taps, border, False, plan, where, start, (x0, y0), shape, space)
-                spans[at], spans[at + 1] = rows_read(view, border, plan.height)
+                view = survey(kind, taps, False, plan, where, start, (x0, y0), shape, space)
+                spans[at], spans[at + 1] = rows_read(view, plan.border, plan.height)
                 at += 2
 
     return kernel(find_spans)
@@ -67,20 +67,16 @@ class Task(NamedTuple):
 
     kind: int
     taps: int
-    border: int
     last: bool
     """Channels-last."""
-    dense: bool
-    """`outside` has a value for every output pixel."""
     to_image: bool
     to_where: bool
-    to_outside: bool
 
 
 @lru_cache(maxsize=None)
 def backward_kernel(task: Task) -> Any:
     """The kernel for the gradients asked for."""
-    kind, taps, border, last, dense, to_image, to_where, to_outside = task
+    kind, taps, last, to_image, to_where = task
 
     def backward(arrays, image_of, where_of, order, starts, spans, plan, parts, begin, end):
         """Units begin .. end: unit u is part u % parts of the items of slot u // parts.
@@ -122,8 +118,7 @@ def backward_kernel(task: Task) -> Any:
                     corner = (tile % tiles_x * SIDE, tile // tiles_x * SIDE)
                     places = (item, where_of[item], image_of[item], slot, part, parts)
                     backward_tile(
-                        kind, taps, border, last, dense, to_image, to_where and owner,
-                        to_outside and owner, arrays, buffers, space, plan, places, corner, band,
+                        kind, taps, last, to_image, to_where, owner, arrays, buffers, space, plan, places, corner, band,
                     )  # fmt: skip
 
     return kernel(backward)
@@ -131,10 +126,11 @@ def backward_kernel(task: Task) -> Any:
 
 @inline
 def backward_tile(
-    kind, taps, border, last, dense, to_image, to_where, to_outside,
-    arrays, buffers, space, plan, places, corner, band,
+    kind, taps, last, to_image, to_where, owner, arrays, buffers, space, plan, places, corner, band,
 ):  # fmt: skip
-    """All gradients of the tile at `corner`."""
+    """All gradients of the tile at `corner`; those that are not of the image to the owner only."""
+    border, dense, to_outside = plan.border, plan.dense, plan.credited and owner
+    slope = to_where and owner
     grad, image, where, outside, g_image, g_where, g_outside = arrays
     window, gradient, g, slope_x, slope_y, row_sum, sums, table = buffers
     column, row, missing, offset, weights = space[0], space[1], space[8], space[9], space[4:8]
@@ -147,9 +143,9 @@ def backward_tile(
     x0, y0 = corner
     shape = (min(SIDE, plan.out_width - x0), min(SIDE, plan.out_height - y0))
     start = where_item * plan.where
-    view = survey(kind, taps, border, to_where, plan, where, start, corner, shape, space)
+    view = survey(kind, taps, to_where, plan, where, start, corner, shape, space)
     lost = (not view.whole) and (border == CONSTANT or border == TRANSPARENT) and taps > 1
-    if to_where:
+    if slope:
         sums[:] = 0
         if lost or view.empty:
             slope_x[:], slope_y[:] = 0, 0
@@ -157,22 +153,22 @@ def backward_tile(
         lanes = min(LANES, channels - first)
         g_base = item * channels * out_area + first * g_plane + y0 * g_line + x0 * g_pixel
         base = first * plane
-        if (to_image or to_where) and not view.empty:
+        if (to_image or slope) and not view.empty:
             collect(shape, grad, g_base, g_line, g_plane, g_pixel, lanes, g)
             if to_image:
                 gradient[: LANES * view.entries] = 0
-            if to_where:
+            if slope:
                 fill(view, window, image, plane, pixel, image_item * channels * area + base, lanes,
                      border, taps, size, shape, space, table)  # fmt: skip
             spread(kind, taps, shape, view.whole, missing, offset, view.stride, weights, window,
-                   gradient, g, slopes, sums, row_sum, to_image, to_where, first == 0)  # fmt: skip
+                   gradient, g, slopes, sums, row_sum, to_image, slope, first == 0)  # fmt: skip
             if to_image:
                 flush(view, gradient, g_image, plane, pixel, slot * channels * area + base, lanes,
                       border, taps, size, shape, space, table, band)  # fmt: skip
         for k in range(lanes):
             at = (item * plan.outside_item + (first + k) * plan.outside_channel
                   + y0 * plan.outside_row + x0 * plan.outside_column)  # fmt: skip
-            if to_where and lost and (dense or outside[at] != 0) and not view.empty:
+            if slope and lost and (dense or outside[at] != 0) and not view.empty:
                 value = (outside, at, plan.outside_row, plan.outside_column)
                 slope_of_missing(taps, shape, size, column, row, weights, missing, g, k, value,
                                  slopes)  # fmt: skip
@@ -182,7 +178,7 @@ def backward_tile(
                     to = (item * channels + first + k) * out_area + y0 * plan.out_width + x0
                 credit(shape, grad, g_base + k * g_plane, g_line, g_pixel, view.whole, missing,
                        dense, g_outside, to, plan.out_width)  # fmt: skip
-    if to_where:
+    if slope:
         to = item * out_area * 2 if kind == POINTS else (item * parts + part) * 9
         if kind != AFFINE or lost:
             carry(kind, shape, corner, where, start, plan.out_width, missing, view.whole, slopes,

@@ -29,6 +29,24 @@ class NoAlias(CompilerBase):
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
 
+class Inlined(NoAlias):
+    """For helpers: no machine code and no entry from Python, which nobody calls."""
+
+    def define_pipelines(self) -> list[Any]:
+        """As the base class has it."""
+        flags = self.state.flags
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        return super().define_pipelines()
+
+    def compile_extra(self, func: Any) -> Any:
+        """As the base class has it."""
+        result = super().compile_extra(func)
+        # the entry only names the function to its callers: any builtin of its own will do
+        entry = [].append
+        self.state.targetctx.insert_user_function(entry, result.fndesc, [result.library])
+        return result._replace(entry_point=entry)
+
+
 def _digest() -> int:
     """A number that changes with any source of this package.
 
@@ -46,7 +64,7 @@ DIGEST = _digest()
 def inline(function: Callable[..., Any]) -> Any:
     """A helper that disappears into its kernel, where its constant arguments fold."""
     options = {"nogil": True, "error_model": "numpy", "forceinline": True}
-    return njit(function, pipeline_class=NoAlias, **options)
+    return njit(function, pipeline_class=Inlined, **options)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -36,8 +36,8 @@ def emit(columns, rows, lane, result, out, start, line, pixel, whole, missing, v
 
 
 @lru_cache(maxsize=None)
-def forward_kernel(kind: int, taps: int, border: int, last: bool, low: int, high: int) -> Any:
-    """The kernel for a kind of map, taps an axis, a border and a layout (`last`: channels-last).
+def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any:
+    """The kernel for a kind of map, taps an axis and a layout (`last`: channels-last).
 
     Integer images round and saturate to low .. high; for floating ones both are 0.
     """
@@ -62,7 +62,7 @@ def forward_kernel(kind: int, taps: int, border: int, last: bool, low: int, high
             for x0 in range(0, plan.out_width, SIDE):
                 columns = min(SIDE, plan.out_width - x0)
                 corner, shape = (x0, y0), (columns, rows)
-                view = survey(kind, taps, border, False, plan, where, where_of[item] * plan.where,
+                view = survey(kind, taps, False, plan, where, where_of[item] * plan.where,
                               corner, shape, space)  # fmt: skip
                 place_out = item * plan.channels * out_area + y0 * line + x0 * out_pixel
                 place_outside = (item * plan.outside_item + y0 * plan.outside_row
@@ -70,7 +70,7 @@ def forward_kernel(kind: int, taps: int, border: int, last: bool, low: int, high
                 for first in range(0, plan.channels, LANES):
                     lanes = min(LANES, plan.channels - first)
                     base = image_of[item] * plan.channels * area + first * plane
-                    fill(view, window, image, plane, pixel, base, lanes, border, taps, size, shape,
+                    fill(view, window, image, plane, pixel, base, lanes, plan.border, taps, size, shape,
                          space, table)  # fmt: skip
                     if not view.empty:
                         sample(taps, columns, rows, offset, view.stride, weights_x, weights_y,

@@ -96,7 +96,13 @@ def _flat(tensor: Tensor) -> np.ndarray:
 
 
 def _plan(
-    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], batch: tuple[int, ...]
+    image: Tensor,
+    where: Tensor,
+    outside: Tensor,
+    size: Sequence[int],
+    rule: Rule,
+    batch: tuple[int, ...],
+    credited: bool,
 ) -> tuple[Plan, np.ndarray]:
     """The sizes of a call, and the memory of `outside`."""
     channels, height, width = image.shape[-3:]
@@ -107,7 +113,8 @@ def _plan(
     per_item = 0 if prod(own[:-3]) == 1 else c * h * w
     strides = (per_item, h * w if c > 1 else 0, w if h > 1 else 0, 1 if w > 1 else 0)
     numbers = 2 * size[0] * size[1] if where.shape[-1] == 2 else 3 * where.shape[-2]
-    plan = Plan(prod(batch), channels, height, width, size[0], size[1], numbers, *strides)
+    sizes = (prod(batch), channels, height, width, size[0], size[1])
+    plan = Plan(*sizes, CODE[rule.border], numbers, *strides, h * w > 1, credited)
     return plan, outside.detach().contiguous().numpy().reshape(-1)
 
 
@@ -127,13 +134,11 @@ def forward(
     out = torch.empty(shape, dtype=image.dtype, memory_format=layout)
     if out.numel() == 0:
         return out
-    plan, outside_flat = _plan(dense, where, outside, size, batch)
+    plan, outside_flat = _plan(dense, where, outside, size, rule, batch, False)
     low, high = 0, 0
     if not image.is_floating_point():
         low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
-    kernel = forward_kernel(
-        _kind(where), TAPS[rule.interpolation], CODE[rule.border], last, low, high
-    )
+    kernel = forward_kernel(_kind(where), TAPS[rule.interpolation], last, low, high)
     own = where.shape[: -3 if where.shape[-1] == 2 else -2]
     arrays = (
         _flat(dense),
@@ -166,12 +171,11 @@ def backward(
         source = source.contiguous()
     layout = torch.channels_last if last else torch.contiguous_format
     grad = grad.contiguous(memory_format=layout)
-    plan, outside_flat = _plan(source, where, outside, size, batch)
-    kind, taps, border = _kind(where), TAPS[rule.interpolation], CODE[rule.border]
-    pixelwise = max(outside.shape[-2:], default=1) > 1
+    plan, outside_flat = _plan(source, where, outside, size, rule, batch, wanted[2])
+    kind, taps = _kind(where), TAPS[rule.interpolation]
     # nearest has no slope
     to_image, to_where, to_outside = wanted[0], wanted[1] and taps > 1, wanted[2]
-    task = Task(kind, taps, border, last, pixelwise, to_image, to_where, to_outside)
+    task = Task(kind, taps, last, to_image, to_where)
     small = grad.numel() < INLINE
     if to_image:
         deal = _deal(tuple(image.shape[:-3]), batch, plan.height, small)
@@ -188,7 +192,7 @@ def backward(
         g_where = np.zeros(plan.items * plan.where if to_where else 0, points.dtype)
     else:
         g_where = np.zeros((plan.items * deal.parts if to_where else 0) * 9)
-    if pixelwise:
+    if plan.dense:
         g_outside = np.zeros(grad.numel() if to_outside else 0, outside_flat.dtype)
     else:
         g_outside = np.zeros(plan.items * deal.parts * plan.channels if to_outside else 0)
@@ -198,7 +202,7 @@ def backward(
         tall = -(-plan.out_height // SIDE)
         if to_image and deal.parts > 1:
             spans = np.empty(2 * plan.items * tall * -(-plan.out_width // SIDE), np.int64)
-            find = spans_kernel(kind, taps, border)
+            find = spans_kernel(kind, taps)
             run(
                 lambda begin, end: find(points, where_of, spans, plan, begin, end),
                 plan.items * tall,
@@ -216,7 +220,7 @@ def backward(
     return (
         _image_gradient(g_image, image, deal, last) if wanted[0] else grad.new_empty(0),
         _where_gradient(g_where, where, batch, deal, to_where) if wanted[1] else grad.new_empty(0),
-        _outside_gradient(g_outside, outside, batch, grad, deal, pixelwise)
+        _outside_gradient(g_outside, outside, batch, grad, deal, plan.dense)
         if wanted[2]
         else grad.new_empty(0),
     )

@@ -22,12 +22,17 @@ class Plan(NamedTuple):
     width: int
     out_height: int
     out_width: int
+    border: int
     where: int
     """Numbers in one item's matrix or points."""
     outside_item: int
     outside_channel: int
     outside_row: int
     outside_column: int
+    dense: bool
+    """`outside` has a value for every output pixel."""
+    credited: bool
+    """`outside` wants a gradient."""
 
 
 class View(NamedTuple):
@@ -48,7 +53,7 @@ class View(NamedTuple):
 
 
 @inline
-def survey(kind, taps, border, sloped, plan, where, start, corner, shape, scratch):
+def survey(kind, taps, sloped, plan, where, start, corner, shape, scratch):
     """Fill the scratch arrays for the tile of `shape` (columns, rows) at `corner` (x, y)."""
     column, row, tx, ty, wx, wy, dx, dy, missing, offset = scratch
     before = taps // 2 - 1 if taps > 1 else 0
@@ -62,7 +67,7 @@ def survey(kind, taps, border, sloped, plan, where, start, corner, shape, scratc
     whole &= (east + taps - before <= plan.width) & (south + taps - before <= plan.height)
     if not whole:
         west, east, north, south = reach(
-            taps, border, plan.width, plan.height, columns, rows, column, row, tx, wx, wy, missing
+            taps, plan.border, plan.width, plan.height, columns, rows, column, row, tx, wx, wy, missing
         )
     empty = east < west
     wide, tall = np.int64(east) - west + taps, np.int64(south) - north + taps
