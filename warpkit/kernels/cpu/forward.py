@@ -10,8 +10,8 @@ import numpy as np
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
 from warpkit.kernels.cpu.lanes import LANES
 from warpkit.kernels.cpu.locate import NOTHING, PIXELS, SIDE, WHOLE, scratch
-from warpkit.kernels.cpu.tile import survey
-from warpkit.kernels.cpu.window import capacity, fill, sample
+from warpkit.kernels.cpu.tile import next_box, survey
+from warpkit.kernels.cpu.window import capacity, fetch, fill, sample
 
 
 @inline
@@ -64,6 +64,7 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
                 corner, shape = (x0, y0), (columns, rows)
                 view = survey(kind, taps, False, plan, where, where_of[item] * plan.where,
                               corner, shape, space)  # fmt: skip
+                ahead = next_box(kind, taps, plan, where, where_of[item] * plan.where, corner, view)
                 place_out = item * plan.channels * out_area + y0 * line + x0 * out_pixel
                 place_outside = (item * plan.outside_item + y0 * plan.outside_row
                                  + x0 * plan.outside_column)  # fmt: skip
@@ -72,6 +73,9 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
                     base = image_of[item] * plan.channels * area + first * plane
                     fill(view, window, image, plane, pixel, base, lanes, plan.border, taps, size, shape,
                          space, table)  # fmt: skip
+                    if first + LANES >= plan.channels and view.boxed and x0 + SIDE < plan.out_width:
+                        begins = image_of[item] * plan.channels * area
+                        fetch(image, plane, pixel, begins, min(LANES, plan.channels), size, ahead)
                     if not view.empty:
                         sample(taps, columns, rows, offset, view.stride, weights_x, weights_y,
                                window, result)  # fmt: skip

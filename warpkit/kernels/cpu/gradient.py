@@ -106,7 +106,7 @@ def slope_of_missing(
     wx, wy, dx, dy = weights
     outside, start, line, pixel = value
     columns, rows = shape
-    before = taps // 2 - 1
+    before, one = taps // 2 - 1, g.dtype.type(1)
     for r in range(rows):
         for c in range(columns):
             p = SIDE * r + c
@@ -114,10 +114,13 @@ def slope_of_missing(
                 continue
             in_x = in_y = slope_x = slope_y = g.dtype.type(0)
             for k in range(taps):
+                q = p + k * PIXELS
                 if inside(np.int64(column[p]) - before + k, size[1]):
-                    in_x, slope_x = in_x + wx[p + k * PIXELS], slope_x + dx[p + k * PIXELS]
+                    in_x += wx[q]
+                    slope_x += sign(one, k) if taps == 2 else dx[q]
                 if inside(np.int64(row[p]) - before + k, size[0]):
-                    in_y, slope_y = in_y + wy[p + k * PIXELS], slope_y + dy[p + k * PIXELS]
+                    in_y += wy[q]
+                    slope_y += sign(one, k) if taps == 2 else dy[q]
             push = g[LANES * p + lane] * outside[start + r * line + c * pixel]
             slopes[0][LANES * p] -= push * slope_x * in_y
             slopes[1][LANES * p] -= push * in_x * slope_y

@@ -131,3 +131,20 @@ def product4(typing: Any, a: Any, b: Any, total: Any) -> Any:
         return _fmuladd(builder, *args)
 
     return a(a, a, a), generate
+
+
+@intrinsic
+def prefetch(typing: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of array[index], which may lie anywhere."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        read, near, data_cache = (ir.Constant(word, n) for n in (0, 3, 1))
+        builder.call(function, [address, read, near, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate

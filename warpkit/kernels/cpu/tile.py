@@ -8,7 +8,7 @@ import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
 from warpkit.kernels.cpu.lanes import LANES
-from warpkit.kernels.cpu.locate import PIXELS, place, reach
+from warpkit.kernels.cpu.locate import PIXELS, POINTS, SIDE, place, position, reach
 from warpkit.kernels.cpu.weights import weigh
 from warpkit.kernels.cpu.window import aim_box, aim_single, capacity
 
@@ -82,3 +82,22 @@ def survey(kind, taps, sloped, plan, where, start, corner, shape, scratch):
     box = (np.int64(west) - before, np.int64(north) - before, wide, tall)
     entries = wide * tall if boxed else np.int64(PIXELS * taps * taps)
     return View(whole, empty, boxed, stride, entries, box)
+
+
+@inline
+def next_box(kind, taps, plan, where, start, corner, view):
+    """About what the tile to the right reads: this tile's box, moved as the corner moves."""
+    left, top, columns, rows = view.box
+    x, y = corner
+    here, ahead = start, start
+    if kind == POINTS:
+        last = plan.out_width - 1
+        here = start + 2 * (y * plan.out_width + x)
+        ahead = start + 2 * (y * plan.out_width + min(x + SIDE, last))
+    x_here, y_here = position(kind, where, here, x, y)
+    x_ahead, y_ahead = position(kind, where, ahead, x + SIDE, y)
+    dx, dy = x_ahead - x_here, y_ahead - y_here
+    far = plan.width + plan.height
+    if abs(dx) < far and abs(dy) < far:  # false for NaN
+        return left + np.int64(dx), top + np.int64(dy), columns, rows
+    return left, top, np.int64(0), np.int64(0)

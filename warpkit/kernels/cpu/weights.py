@@ -23,39 +23,53 @@ TURN_COS = (-HALF, 0.0, HALF, 1.0, HALF, 0.0, -HALF, -1.0)
 
 @inline
 def weigh(taps, columns, rows, fraction, weight, slope, sloped):
-    """Fill the weights along one axis, and their derivatives if `sloped`."""
+    """Fill the weights along one axis; their derivatives too if `sloped`, save bilinear's, +-1."""
+    # a view for each plane: two stores into one array, as far apart as these, cost ten times as much
+    w0, w1 = weight[:PIXELS], weight[(taps > 1) * PIXELS :]
+    w2, w3 = weight[(taps > 2) * 2 * PIXELS :], weight[(taps > 2) * 3 * PIXELS :]
     for r in range(rows):
         for c in range(columns):
             p = np.uint64(SIDE * r + c)
             t = fraction[p]
             if taps == 1:
-                weight[p] = 1.0
+                w0[p] = 1.0
             elif taps == 2:
-                weight[p] = 1.0 - t
-                weight[p + np.uint64(PIXELS)] = t
-                if sloped:
-                    slope[p] = -1.0
-                    slope[p + np.uint64(PIXELS)] = 1.0
+                w0[p] = 1.0 - t
+                w1[p] = t
             elif taps == 4:
-                cubic(weight, slope, p, t, sloped)
-            else:
+                w0[p], w1[p] = cubic_far(1.0 + t), cubic_near(t)
+                w2[p], w3[p] = cubic_near(1.0 - t), cubic_far(2.0 - t)
+                if sloped:
+                    slope[p] = cubic_far_slope(1.0 + t)
+                    slope[p + np.uint64(PIXELS)] = cubic_near_slope(t)
+                    slope[p + np.uint64(2 * PIXELS)] = -cubic_near_slope(1.0 - t)
+                    slope[p + np.uint64(3 * PIXELS)] = -cubic_far_slope(2.0 - t)
+            elif taps == 8:
                 lanczos(weight, slope, p, t, sloped)
 
 
 @inline
-def cubic(weight, slope, p, t, sloped):
-    """Keys' cubic: near taps at the distances t and 1 - t, far ones at 1 + t and 2 - t."""
-    a = CUBIC_A
-    for k in range(2):
-        d = t if k == 0 else 1.0 - t
-        e = 1.0 + d
-        far, near = p + np.uint64(3 * k * PIXELS), p + np.uint64((1 + k) * PIXELS)
-        weight[far] = ((a * e - 5 * a) * e + 8 * a) * e - 4 * a
-        weight[near] = ((a + 2) * d - (a + 3)) * d * d + 1
-        if sloped:
-            sign = 1.0 if k == 0 else -1.0
-            slope[far] = sign * ((3 * a * e - 10 * a) * e + 8 * a)
-            slope[near] = sign * (3 * (a + 2) * d - 2 * (a + 3)) * d
+def cubic_near(d):
+    """Keys' cubic within a pixel."""
+    return ((CUBIC_A + 2) * d - (CUBIC_A + 3)) * d * d + 1
+
+
+@inline
+def cubic_far(d):
+    """Keys' cubic from one pixel to two."""
+    return ((CUBIC_A * d - 5 * CUBIC_A) * d + 8 * CUBIC_A) * d - 4 * CUBIC_A
+
+
+@inline
+def cubic_near_slope(d):
+    """The derivative of cubic_near."""
+    return (3 * (CUBIC_A + 2) * d - 2 * (CUBIC_A + 3)) * d
+
+
+@inline
+def cubic_far_slope(d):
+    """The derivative of cubic_far."""
+    return (3 * CUBIC_A * d - 10 * CUBIC_A) * d + 8 * CUBIC_A
 
 
 @inline

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
-from warpkit.kernels.cpu.lanes import LANES, add4, load4, scale4, store4, zero4
+from warpkit.kernels.cpu.lanes import LANES, add4, load4, prefetch, scale4, store4, zero4
 from warpkit.kernels.cpu.locate import (
     CONSTANT,
     NOTHING,
@@ -21,6 +21,9 @@ from warpkit.kernels.cpu.locate import (
     TRANSPARENT,
     WRAP,
 )
+
+
+CACHE_LINE = 64
 
 
 @inline
@@ -118,6 +121,20 @@ def fill_box(window, image, plane, pixel, base, lanes, border, size, box, table)
             window[q + np.uint64(1)] = image[s + np.uint64(one)]
             window[q + np.uint64(2)] = image[s + np.uint64(two)]
             window[q + np.uint64(3)] = image[s + np.uint64(three)]
+
+
+@inline
+def fetch(image, plane, pixel, base, lanes, size, box):
+    """Ask for the part of a box that lies in the image, ahead of filling a window with it."""
+    height, width = size
+    left, top, columns, rows = box
+    first, last = max(left, 0), min(left + columns, width)
+    step = max(CACHE_LINE // image.itemsize // pixel, 1)
+    for y in range(max(top, 0), min(top + rows, height)):
+        for k in range(lanes if plane > 1 else 1):
+            row = base + y * width * pixel + k * plane
+            for x in range(first, last + step - 1, step):
+                prefetch(image, row + min(x, last - 1) * pixel)
 
 
 @inline
