@@ -66,5 +66,5 @@ def _sample(
 
     half = image.dtype in (torch.float16, torch.bfloat16)
     pixels = image.float() if half else image
-    result = op.sample(pixels, where, outside, size, *rule)
+    result = op.sample(pixels, where, outside, size, rule.interpolation, rule.border)
     return result.to(image.dtype) if half else result
