@@ -47,6 +47,8 @@ def load(name: str) -> ModuleType:
         from warpkit.kernels import reference as module
     elif name == "opencv":
         from warpkit.kernels import opencv as module
+    elif name == "cpu":
+        from warpkit.kernels import cpu as module
     else:
         from warpkit.kernels import grid_sample as module
     return module

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cache
 from importlib.util import find_spec
 
 import torch
@@ -21,20 +20,20 @@ from warpkit.kernels import reference
 from warpkit.kernels.rules import Rule
 
 
-@cache
-def _has_numba() -> bool:
-    found = find_spec("numba") is not None
-    if not found:
-        text = "warpkit: Numba is not installed; on the CPU the slow reference is used"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
-    return found
+HAS_NUMBA = find_spec("numba") is not None
+if not HAS_NUMBA:  # once, when the first call on the CPU looks for a backend
+    warnings.warn(
+        "warpkit: Numba is not installed; on the CPU the slow reference is used",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def why_not(image: Tensor, rule: Rule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     if image.device.type != "cpu":
         return [f"needs a CPU tensor, got {image.device}"]
-    return [] if _has_numba() else ["needs Numba: pip install numba"]
+    return [] if HAS_NUMBA else ["needs Numba: pip install numba"]
 
 
 def warp(
@@ -66,5 +65,5 @@ def _sample(
 
     half = image.dtype in (torch.float16, torch.bfloat16)
     pixels = image.float() if half else image
-    result = op.sample(pixels, where, outside, size, rule.interpolation, rule.border)
+    result = op.call(pixels, where, outside, size, rule.interpolation, rule.border)
     return result.to(image.dtype) if half else result

@@ -75,61 +75,45 @@ def _fake_backward(
     return a, b, c
 
 
-class Sample(torch.autograd.Function):
-    """The operator with its gradient; below it, on the autograd key, transforms are peeled off."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        """As `reference.warp` and `reference.sample`."""
-        image, where, outside, *options = inputs
-        ctx.save_for_backward(image, where, outside)
-        ctx.options = options
-        with torch._C._AutoDispatchBelowAutograd():  # pyright: ignore
-            return sample(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        """The kernels' gradient, itself an operator that can be differentiated."""
-        wanted = ctx.needs_input_grad[:3]
-        found = sample_backward(*grads, *ctx.saved_tensors, *ctx.options, wanted)
-        return *(g if want else None for g, want in zip(found, wanted, strict=True)), *(None,) * 3
+def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    tensors = [x for x in inputs if isinstance(x, Tensor)]
+    ctx.save_for_backward(*tensors)
+    ctx.options = inputs[len(tensors) :]
 
 
-class SampleBackward(torch.autograd.Function):
-    """The backward operator with its own gradient, from the reference."""
+def _pull(ctx: Any, grad: Tensor) -> Any:
+    """The kernels' gradient, itself an operator that can be differentiated."""
+    wanted = ctx.needs_input_grad[:3]
+    found = call_backward(grad, *ctx.saved_tensors, *ctx.options, list(wanted))
+    return *(g if want else None for g, want in zip(found, wanted, strict=True)), *(None,) * 3
 
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Any:
-        """As `launch.backward`."""
-        ctx.save_for_backward(*inputs[:4])
-        ctx.options = inputs[4:]
-        with torch._C._AutoDispatchBelowAutograd():  # pyright: ignore
-            return sample_backward(*inputs)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        """The gradient of the reference's gradient, differentiable again."""
-        *options, wanted = ctx.options
-        chosen = [n for n in range(3) if wanted[n]]
-        needed = [n for n in range(4) if ctx.needs_input_grad[n]]
+def _pull_twice(ctx: Any, *grads: Any) -> Any:
+    """The gradient of the reference's gradient, differentiable again."""
+    *options, wanted = ctx.options
+    chosen = [n for n in range(3) if wanted[n]]
+    needed = [n for n in range(4) if ctx.needs_input_grad[n]]
+    saved = ctx.saved_tensors
 
-        def first(*needs: Tensor) -> tuple[Tensor, ...]:
-            values = list(ctx.saved_tensors)
-            for n, value in zip(needed, needs, strict=True):
-                values[n] = value
-            grad, *inputs = values
+    def first(*needs: Tensor) -> tuple[Tensor, ...]:
+        grad, *inputs = _replaced(saved, needed, needs)
 
-            def warped(*some: Tensor) -> Tensor:
-                full = list(inputs)
-                for n, value in zip(chosen, some, strict=True):
-                    full[n] = value
-                return reference_sample(*full, *options)
+        def warped(*some: Tensor) -> Tensor:
+            return reference_sample(*_replaced(inputs, chosen, some), *options)
 
-            return torch.func.vjp(warped, *(inputs[n] for n in chosen))[1](grad)
+        return torch.func.vjp(warped, *(inputs[n] for n in chosen))[1](grad)
 
-        _, pull = torch.func.vjp(first, *(ctx.saved_tensors[n] for n in needed))
-        found = dict(zip(needed, pull(tuple(grads[n] for n in chosen)), strict=True))
-        return *(found.get(n) for n in range(4)), *(None,) * 4
+    _, pull = torch.func.vjp(first, *(saved[n] for n in needed))
+    found = dict(zip(needed, pull(tuple(grads[n] for n in chosen)), strict=True))
+    return *(found.get(n) for n in range(4)), *(None,) * 4
+
+
+def _replaced(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> list[Any]:
+    """A copy of `values` with `new` at `places`."""
+    values = list(values)
+    for place, value in zip(places, new, strict=True):
+        values[place] = value
+    return values
 
 
 def reference_sample(
@@ -140,16 +124,6 @@ def reference_sample(
     if where.shape[-1] == 2:
         return reference.sample(image, where, outside, rule)
     return reference.warp(image, where, size, outside, rule)
-
-
-def _with_autograd(function: type[torch.autograd.Function], op: Any, tensors: int) -> Any:
-    def call(*inputs: Any) -> Any:
-        if torch.is_grad_enabled() and any(t.requires_grad for t in inputs[:tensors]):
-            return function.apply(*inputs)
-        with torch._C._AutoDispatchBelowAutograd():  # pyright: ignore
-            return op(*inputs)
-
-    return call
 
 
 def _fold(count: int, dims: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -179,7 +153,7 @@ def _vmap_backward(info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
     grad = grad if dims[0] is None else grad.movedim(dims[0], 0)
     folded = _fold(count, dims[1:4], inputs[1:4])
     batch = launch.batch_of(folded[0], folded[1])
-    found = sample_backward(grad.reshape(*batch, *grad.shape[-3:]), *folded, *inputs[4:])
+    found = call_backward(grad.reshape(*batch, *grad.shape[-3:]), *folded, *inputs[4:])
     shapes = [
         t.shape if d is None else t.movedim(d, 0).shape[1:]
         for t, d in zip(inputs[1:4], dims[1:4], strict=True)
@@ -191,12 +165,60 @@ def _vmap_backward(info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
     return grads, tuple(0 if want else None for want in wanted)
 
 
-for _name, _op, _kernel, _fake, _rule, _function, _tensors in (
-    ("cpu_sample", sample, _forward, _fake_forward, _vmap, Sample, 3),
-    ("cpu_sample_backward", sample_backward, _backward, _fake_backward, _vmap_backward,
-     SampleBackward, 4),
-):  # fmt: skip
+class Sample(torch.autograd.Function):
+    """The operator for torch.func's transforms, which an operator's own gradient cannot nest in."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:
+        """As the operator."""
+        return sample(*inputs)
+
+    @staticmethod
+    def vmap(info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
+        """As the operator's rule, differentiable."""
+        return Sample.apply(*_fold(info.batch_size, dims[:3], inputs[:3]), *inputs[3:]), 0
+
+    setup_context, backward = staticmethod(_keep), staticmethod(_pull)
+
+
+class SampleBackward(torch.autograd.Function):
+    """The same for the backward operator."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Any:
+        """As the operator."""
+        return sample_backward(*inputs)
+
+    @staticmethod
+    def vmap(info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
+        """As the operator's rule, differentiable."""
+        return _vmap_backward(info, dims, *inputs)
+
+    setup_context, backward = staticmethod(_keep), staticmethod(_pull_twice)
+
+
+def call(*inputs: Any) -> Tensor:
+    """The operator, in a form that whatever is going on can differentiate."""
+    return Sample.apply(*inputs) if _transformed() else sample(*inputs)
+
+
+def call_backward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The same for the backward operator."""
+    return SampleBackward.apply(*inputs) if _transformed() else sample_backward(*inputs)
+
+
+def _transformed() -> bool:
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._are_functorch_transforms_active()  # pyright: ignore
+
+
+for _name, _kernel, _fake, _rule, _gradient in (
+    ("cpu_sample", _forward, _fake_forward, _vmap, _pull),
+    ("cpu_sample_backward", _backward, _fake_backward, _vmap_backward, _pull_twice),
+):
     LIBRARY.impl(_name, _kernel, "CPU")
-    LIBRARY.impl(_name, _with_autograd(_function, _op, _tensors), "Autograd")
-    torch.library.register_fake(f"warpkit::{_name}", _fake, lib=LIBRARY)
-    torch.library.register_vmap(f"warpkit::{_name}", _rule, lib=LIBRARY)
+    _full = f"warpkit::{_name}"
+    torch.library.register_autograd(_full, _gradient, setup_context=_keep, lib=LIBRARY)
+    torch.library.register_fake(_full, _fake, lib=LIBRARY)
+    torch.library.register_vmap(_full, _rule, lib=LIBRARY)
