@@ -73,6 +73,29 @@ def test_agrees_with_reference(interpolation, border, dtype, chosen):
             assert_agree(function, inputs, TOLERANCE[f"cpu {dtype}"], **options)
 
 
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 1), (0, 2)])
+def test_each_gradient_alone_is_the_same(border, wanted):
+    image, matrix = noise(2, 3, 7, 9), affine_matrices()["batch of turns"]
+    inputs = inputs_for(image, matrix, border, (7, 9), 2)
+    options = {"border": border}
+    all_of_them = results(wk.warp_affine, "cpu", inputs, **options)[1:]
+    tensors = [x.detach().requires_grad_(n in wanted) for n, x in enumerate(inputs)]
+    if border == "transparent":
+        options["background"] = tensors[3]
+    out = wk.warp_affine(*tensors[:2], border_value=tensors[2], backend="cpu", **options)
+    if not out.requires_grad:  # a border value that nothing shows
+        assert wanted == (2,)
+        return
+    chosen = [tensors[n] for n in wanted]
+    grads = torch.autograd.grad(
+        out, chosen, noise(*out.shape, dtype=out.dtype, seed=77), allow_unused=True
+    )
+    for n, grad in zip(wanted, grads, strict=True):
+        grad = torch.zeros_like(tensors[n]) if grad is None else grad
+        assert torch.equal(grad, all_of_them[n])
+
+
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("border", BORDERS)
 def test_remap_agrees_with_reference(interpolation, border):

@@ -44,9 +44,11 @@ def rows_read(view, border, height):
 def spans_kernel(kind: int, taps: int) -> Any:
     """The kernel that finds the image rows each tile reads, for dealing tiles to bands."""
 
+    digest = DIGEST
+
     def find_spans(where, where_of, spans, plan, begin, end):
         """Tile rows begin .. end of all items, counted through."""
-        digest = DIGEST  # noqa: F841  (part of the cache's key)
+        _ = digest
         space = scratch(taps, where)
         tall = (plan.out_height + SIDE - 1) // SIDE
         at = 2 * begin * ((plan.out_width + SIDE - 1) // SIDE)
@@ -78,6 +80,8 @@ def backward_kernel(task: Task) -> Any:
     """The kernel for the gradients asked for."""
     kind, taps, last, to_image, to_where = task
 
+    digest = DIGEST
+
     def backward(arrays, image_of, where_of, order, starts, spans, plan, parts, begin, end):
         """Units begin .. end: unit u is part u % parts of the items of slot u // parts.
 
@@ -85,7 +89,7 @@ def backward_kernel(task: Task) -> Any:
         s are order[starts[s] : starts[s + 1]]; a part is a band of the image's rows, or tile rows
         where the image gets no gradient.
         """
-        digest = DIGEST  # noqa: F841  (part of the cache's key)
+        _ = digest
         like = arrays[0]
         space = scratch(taps, like)
         area = LANES * capacity(taps)

@@ -17,6 +17,7 @@ from typing import Any
 from zlib import crc32
 
 from numba import njit
+from numba.core import config
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
 
@@ -51,14 +52,14 @@ def _digest() -> int:
     """A number that changes with any source of this package.
 
     Numba's cache looks at the kernel's own file alone. Kernels that hold this number in a cell
-    are compiled again when a helper's file has changed.
+    are compiled again when a helper's file has changed, or when bounds are checked.
     """
     sources = sorted(Path(__file__).parent.glob("*.py"))
-    return crc32(b"".join(path.read_bytes() for path in sources))
+    return crc32(b"".join(path.read_bytes() for path in sources), int(bool(config.BOUNDSCHECK)))
 
 
 DIGEST = _digest()
-"""To be captured by every kernel."""
+"""To be captured by every kernel, in a local variable of the function that makes it."""
 
 
 def inline(function: Callable[..., Any]) -> Any:

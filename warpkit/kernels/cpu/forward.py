@@ -42,9 +42,11 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
     Integer images round and saturate to low .. high; for floating ones both are 0.
     """
 
+    digest = DIGEST
+
     def forward(image, where, outside, out, image_of, where_of, plan, begin, end):
         """Tile rows begin .. end of all items, counted through."""
-        digest = DIGEST  # noqa: F841  (part of the cache's key)
+        _ = digest
         space = scratch(taps, outside)
         weights_x, weights_y, missing, offset = space[4], space[5], space[8], space[9]
         window = np.empty(LANES * capacity(taps), outside.dtype)

@@ -7,7 +7,7 @@ import numpy as np
 from warpkit.kernels.cpu.compiler import inline
 from warpkit.kernels.cpu.lanes import LANES, add4, load4, product4, scale4, store4, zero4
 from warpkit.kernels.cpu.locate import AFFINE, NOTHING, PIXELS, POINTS, SIDE, WHOLE, inside
-from warpkit.kernels.cpu.window import resolve
+from warpkit.kernels.cpu.window import resolve, resolve_columns
 
 
 @inline
@@ -211,6 +211,7 @@ def flush_box(window, to, plane, pixel, base, lanes, border, size, box, table, b
     height, width = size
     left, top, columns, rows = box
     first, last = min(max(-left, 0), columns), max(min(width - left, columns), 0)
+    resolve_columns(left, columns, first, last, width, border, table)
     for r in range(rows):
         y = resolve(top + r, height, border)
         if y < band[0] or y >= band[1]:

@@ -52,6 +52,14 @@ def resolve(index, length, border):
 
 
 @inline
+def resolve_columns(left, columns, first, last, width, border, table):
+    """Fill `table` for the columns of a box that lie outside the image."""
+    for c in range(columns):
+        if c < first or c >= last:
+            table[c] = resolve(left + c, width, border)
+
+
+@inline
 def aim_box(columns, rows, column, row, missing, whole, left, top, stride, offset):
     """Fill `offset` for one box whose first pixel is (left, top)."""
     for r in range(rows):
@@ -97,9 +105,7 @@ def fill_box(window, image, plane, pixel, base, lanes, border, size, box, table)
     left, top, columns, rows = box
     one, two, three = plane * min(1, lanes - 1), plane * min(2, lanes - 1), plane * (lanes - 1)
     first, last = min(max(-left, 0), columns), max(min(width - left, columns), 0)
-    for c in range(columns):
-        if c < first or c >= last:
-            table[c] = resolve(left + c, width, border)
+    resolve_columns(left, columns, first, last, width, border, table)
     for r in range(rows):
         y = resolve(top + r, height, border)
         to = LANES * columns * r
