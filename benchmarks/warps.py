@@ -83,9 +83,11 @@ def ways(work: Workload) -> Iterator[tuple[str, Callable[..., Tensor], list[Tens
 
         yield "kornia", kornia, [image, matrix]
     if not work.gradients and work.matrices == items and channels == 3:
-        yield "cv2", partial(opencv, matrix.double().numpy(), work.interpolation), [
-            image.permute(0, 2, 3, 1).contiguous()
-        ]
+        yield (
+            "cv2",
+            partial(opencv, matrix.double().numpy(), work.interpolation),
+            [image.permute(0, 2, 3, 1).contiguous()],
+        )
 
 
 def opencv(matrices: np.ndarray, interpolation: str, images: Tensor) -> Tensor:

@@ -19,7 +19,6 @@ from torch.autograd import forward_ad
 from warpkit.kernels import reference
 from warpkit.kernels.rules import Rule
 
-
 HAS_NUMBA = find_spec("numba") is not None
 if not HAS_NUMBA:  # once, when the first call on the CPU looks for a backend
     warnings.warn(

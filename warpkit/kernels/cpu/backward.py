@@ -7,7 +7,7 @@ not depend on the others, so that the sum is the same to the last bit whatever t
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +17,11 @@ from warpkit.kernels.cpu.gradient import carry, collect, credit, flush, slope_of
 from warpkit.kernels.cpu.lanes import LANES
 from warpkit.kernels.cpu.locate import (
     AFFINE,
-    CONSTANT,
     PIXELS,
     POINTS,
     REPLICATE,
     SIDE,
-    TRANSPARENT,
+    misses,
     scratch,
 )
 from warpkit.kernels.cpu.tile import survey
@@ -35,12 +34,12 @@ def rows_read(view, border, height):
     top, bottom = view.box[1], view.box[1] + view.box[3] - 1
     if view.empty:
         return np.int64(0), np.int64(-1)
-    if border == CONSTANT or border == TRANSPARENT or border == REPLICATE:
+    if misses(border) or border == REPLICATE:
         return min(max(top, 0), height - 1), min(max(bottom, 0), height - 1)
     return (top, bottom) if top >= 0 and bottom < height else (np.int64(0), height - 1)
 
 
-@lru_cache(maxsize=None)
+@cache
 def spans_kernel(kind: int, taps: int) -> Any:
     """The kernel that finds the image rows each tile reads, for dealing tiles to bands."""
 
@@ -75,7 +74,7 @@ class Task(NamedTuple):
     to_where: bool
 
 
-@lru_cache(maxsize=None)
+@cache
 def backward_kernel(task: Task) -> Any:
     """The kernel for the gradients asked for."""
     kind, taps, last, to_image, to_where = task
@@ -107,7 +106,10 @@ def backward_kernel(task: Task) -> Any:
         for unit in range(begin, end):
             slot, part = unit // parts, unit % parts
             band = (plan.height * part // parts, plan.height * (part + 1) // parts)
-            first, last_ = tiles_y * part // parts * tiles_x, tiles_y * (part + 1) // parts * tiles_x
+            first, last_ = (
+                tiles_y * part // parts * tiles_x,
+                tiles_y * (part + 1) // parts * tiles_x,
+            )
             if to_image:
                 first, last_ = 0, tiles_y * tiles_x
             for n in range(starts[slot], starts[slot + 1]):
@@ -122,7 +124,8 @@ def backward_kernel(task: Task) -> Any:
                     corner = (tile % tiles_x * SIDE, tile // tiles_x * SIDE)
                     places = (item, where_of[item], image_of[item], slot, part, parts)
                     backward_tile(
-                        kind, taps, last, to_image, to_where, owner, arrays, buffers, space, plan, places, corner, band,
+                        kind, taps, last, to_image, to_where, owner, arrays, buffers, space, plan,
+                        places, corner, band,
                     )  # fmt: skip
 
     return kernel(backward)
@@ -148,7 +151,7 @@ def backward_tile(
     shape = (min(SIDE, plan.out_width - x0), min(SIDE, plan.out_height - y0))
     start = where_item * plan.where
     view = survey(kind, taps, to_where, plan, where, start, corner, shape, space)
-    lost = (not view.whole) and (border == CONSTANT or border == TRANSPARENT) and taps > 1
+    lost = (not view.whole) and misses(border) and taps > 1
     if slope:
         sums[:] = 0
         if lost or view.empty:

@@ -54,8 +54,9 @@ def _digest() -> int:
     Numba's cache looks at the kernel's own file alone. Kernels that hold this number in a cell
     are compiled again when a helper's file has changed, or when bounds are checked.
     """
+    checked = config.BOUNDSCHECK  # pyright: ignore
     sources = sorted(Path(__file__).parent.glob("*.py"))
-    return crc32(b"".join(path.read_bytes() for path in sources), int(bool(config.BOUNDSCHECK)))
+    return crc32(b"".join(path.read_bytes() for path in sources), int(bool(checked)))
 
 
 DIGEST = _digest()
@@ -69,7 +70,7 @@ def inline(function: Callable[..., Any]) -> Any:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """A compiled function that runs without the interpreter's lock, cached where that is possible."""
+    """A compiled function that releases the interpreter's lock, cached where that is possible."""
     options = {"nogil": True, "error_model": "numpy", "pipeline_class": NoAlias}
     try:
         return njit(function, cache=True, **options)

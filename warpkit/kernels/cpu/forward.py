@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def emit(columns, rows, lane, result, out, start, line, pixel, whole, missing, v
             out[np.uint64(start + r * line + c * pixel)] = v
 
 
-@lru_cache(maxsize=None)
+@cache
 def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any:
     """The kernel for a kind of map, taps an axis and a layout (`last`: channels-last).
 
@@ -73,8 +73,8 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
                 for first in range(0, plan.channels, LANES):
                     lanes = min(LANES, plan.channels - first)
                     base = image_of[item] * plan.channels * area + first * plane
-                    fill(view, window, image, plane, pixel, base, lanes, plan.border, taps, size, shape,
-                         space, table)  # fmt: skip
+                    fill(view, window, image, plane, pixel, base, lanes, plan.border, taps, size,
+                         shape, space, table)  # fmt: skip
                     if first + LANES >= plan.channels and view.boxed and x0 + SIDE < plan.out_width:
                         begins = image_of[item] * plan.channels * area
                         fetch(image, plane, pixel, begins, min(LANES, plan.channels), size, ahead)

@@ -99,9 +99,7 @@ def add_row(r, sum_x, sum_xc, sum_y, sum_yc, row_sum, sums):
 
 
 @inline
-def slope_of_missing(
-    taps, shape, size, column, row, weights, missing, g, lane, value, slopes
-):
+def slope_of_missing(taps, shape, size, column, row, weights, missing, g, lane, value, slopes):
     """Add what the missing taps' weights contribute: they are multiplied by `outside`."""
     wx, wy, dx, dy = weights
     outside, start, line, pixel = value

@@ -16,6 +16,9 @@ from numba.extending import intrinsic, models, register_model
 
 LANES = 4
 
+instruction: Any = intrinsic
+"""For type checkers: the functions below are called without their first argument."""
+
 
 class Lanes(types.Type):
     """Four values of one floating type."""
@@ -38,7 +41,7 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any, last: int) -
     """The address of array[index] as a pointer to lanes, and the alignment of one element."""
     array = context.make_array(signature.args[0])(context, builder, args[0])
     index = context.cast(builder, args[1], signature.args[1], types.intp)
-    if config.BOUNDSCHECK:
+    if config.BOUNDSCHECK:  # pyright: ignore
         end = builder.extract_value(array.shape, 0)
         after = builder.add(index, ir.Constant(index.type, last))
         bad = builder.or_(
@@ -55,7 +58,7 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any, last: int) -
     return builder.bitcast(address, lanes), context.get_abi_sizeof(element)
 
 
-@intrinsic
+@instruction
 def load4(typing: Any, array: Any, index: Any) -> Any:
     """array[index : index + 4] as lanes."""
 
@@ -66,7 +69,7 @@ def load4(typing: Any, array: Any, index: Any) -> Any:
     return Lanes(array.dtype)(array, index), generate
 
 
-@intrinsic
+@instruction
 def store4(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
     """array[index : index + 4] = lanes."""
 
@@ -78,7 +81,7 @@ def store4(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
     return types.void(array, index, lanes), generate
 
 
-@intrinsic
+@instruction
 def zero4(typing: Any, array: Any) -> Any:
     """Zeros of the array's type."""
 
@@ -103,7 +106,7 @@ def _fmuladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.call(function, [a, b, c])
 
 
-@intrinsic
+@instruction
 def scale4(typing: Any, weight: Any, lanes: Any) -> Any:
     """weight * lanes."""
 
@@ -113,7 +116,7 @@ def scale4(typing: Any, weight: Any, lanes: Any) -> Any:
     return lanes(lanes.dtype, lanes), generate
 
 
-@intrinsic
+@instruction
 def add4(typing: Any, weight: Any, lanes: Any, total: Any) -> Any:
     """total + weight * lanes, rounded once where the CPU can."""
 
@@ -123,7 +126,7 @@ def add4(typing: Any, weight: Any, lanes: Any, total: Any) -> Any:
     return lanes(lanes.dtype, lanes, lanes), generate
 
 
-@intrinsic
+@instruction
 def product4(typing: Any, a: Any, b: Any, total: Any) -> Any:
     """total + a * b, lane by lane."""
 
@@ -133,7 +136,7 @@ def product4(typing: Any, a: Any, b: Any, total: Any) -> Any:
     return a(a, a, a), generate
 
 
-@intrinsic
+@instruction
 def prefetch(typing: Any, array: Any, index: Any) -> Any:
     """Ask for the cache line of array[index], which may lie anywhere."""
 

@@ -16,7 +16,7 @@ POINTS, AFFINE, PERSPECTIVE = 0, 2, 3
 """Kinds of map: given points, or a matrix by its rows."""
 
 SIDE = 32
-"""A square tile turned by 33 degrees spans 1.6 times its pixels in the source, 16 x 64 2.4 times."""
+"""Turned by 33 degrees a square tile spans 1.6 times its pixels in the source, 16 x 64 2.4."""
 
 PIXELS = SIDE * SIDE
 
@@ -29,6 +29,7 @@ ROUND = 1.5 * 2.0**52
 CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT = range(6)
 CODE = {name: code for code, name in enumerate(BORDERS)}
 """Borders and their numbers in the kernels."""
+
 
 @inline
 def scratch(taps, like):
@@ -105,6 +106,11 @@ def place(kind, taps, where, start, width, corner, shape, column, row, tx, ty):
     return low_x, high_x, low_y, high_y, nowhere
 
 
+@inline
+def misses(border):
+    """Whether taps outside the image are missing."""
+    return (border == CONSTANT) | (border == TRANSPARENT)
+
 
 @inline
 def inside(index, length):
@@ -130,7 +136,7 @@ def reach(taps, border, width, height, columns, rows, column, row, tx, wx, wy, m
                 row[p] = min(max(row[p], -taps), height + taps)
             i, j = column[p], row[p]
             state = missing.dtype.type(WHOLE)
-            if border == CONSTANT or border == TRANSPARENT:
+            if misses(border):
                 sum_x = sum_y = missing.dtype.type(0)
                 count_x = count_y = 0
                 # taps beyond 2^31 - 1 would wrap around in int32

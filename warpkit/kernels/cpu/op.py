@@ -60,9 +60,7 @@ def _fake_forward(
     return torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
 
 
-def _fake_backward(
-    grad: Tensor, *inputs: Any
-) -> tuple[Tensor, Tensor, Tensor]:
+def _fake_backward(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
     image, where, outside, *_, wanted = inputs
     layouts = (torch.channels_last if launch.is_last(image) else torch.contiguous_format,)
     layouts = (*layouts, torch.contiguous_format, torch.contiguous_format)
@@ -81,10 +79,10 @@ def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
     ctx.options = inputs[len(tensors) :]
 
 
-def _pull(ctx: Any, grad: Tensor) -> Any:
+def _pull(ctx: Any, *grads: Any) -> Any:
     """The kernels' gradient, itself an operator that can be differentiated."""
     wanted = ctx.needs_input_grad[:3]
-    found = call_backward(grad, *ctx.saved_tensors, *ctx.options, list(wanted))
+    found = call_backward(*grads, *ctx.saved_tensors, *ctx.options, list(wanted))
     return *(g if want else None for g, want in zip(found, wanted, strict=True)), *(None,) * 3
 
 
@@ -103,7 +101,7 @@ def _pull_twice(ctx: Any, *grads: Any) -> Any:
 
         return torch.func.vjp(warped, *(inputs[n] for n in chosen))[1](grad)
 
-    _, pull = torch.func.vjp(first, *(saved[n] for n in needed))
+    pull: Any = torch.func.vjp(first, *(saved[n] for n in needed))[1]
     found = dict(zip(needed, pull(tuple(grads[n] for n in chosen)), strict=True))
     return *(found.get(n) for n in range(4)), *(None,) * 4
 
@@ -174,9 +172,9 @@ class Sample(torch.autograd.Function):
         return sample(*inputs)
 
     @staticmethod
-    def vmap(info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
         """As the operator's rule, differentiable."""
-        return Sample.apply(*_fold(info.batch_size, dims[:3], inputs[:3]), *inputs[3:]), 0
+        return Sample.apply(*_fold(info.batch_size, in_dims[:3], inputs[:3]), *inputs[3:]), 0
 
     setup_context, backward = staticmethod(_keep), staticmethod(_pull)
 
@@ -190,9 +188,9 @@ class SampleBackward(torch.autograd.Function):
         return sample_backward(*inputs)
 
     @staticmethod
-    def vmap(info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
         """As the operator's rule, differentiable."""
-        return _vmap_backward(info, dims, *inputs)
+        return _vmap_backward(info, in_dims, *inputs)
 
     setup_context, backward = staticmethod(_keep), staticmethod(_pull_twice)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,9 +46,9 @@ class View(NamedTuple):
     """The window is one box, not one a pixel."""
     stride: int
     """From one row of taps to the next in the window."""
-    entries: int
+    entries: Any
     """Pixels of the window."""
-    box: tuple[int, int, int, int]
+    box: Any
     """(left, top, columns, rows) of all taps."""
 
 
@@ -67,7 +67,18 @@ def survey(kind, taps, sloped, plan, where, start, corner, shape, scratch):
     whole &= (east + taps - before <= plan.width) & (south + taps - before <= plan.height)
     if not whole:
         west, east, north, south = reach(
-            taps, plan.border, plan.width, plan.height, columns, rows, column, row, tx, wx, wy, missing
+            taps,
+            plan.border,
+            plan.width,
+            plan.height,
+            columns,
+            rows,
+            column,
+            row,
+            tx,
+            wx,
+            wy,
+            missing,
         )
     empty = east < west
     wide, tall = np.int64(east) - west + taps, np.int64(south) - north + taps

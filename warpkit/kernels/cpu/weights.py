@@ -24,7 +24,7 @@ TURN_COS = (-HALF, 0.0, HALF, 1.0, HALF, 0.0, -HALF, -1.0)
 @inline
 def weigh(taps, columns, rows, fraction, weight, slope, sloped):
     """Fill the weights along one axis; their derivatives too if `sloped`, save bilinear's, +-1."""
-    # a view for each plane: two stores into one array, as far apart as these, cost ten times as much
+    # a view for each plane: two stores into one array, as far apart as these, cost ten times more
     w0, w1 = weight[:PIXELS], weight[(taps > 1) * PIXELS :]
     w2, w3 = weight[(taps > 2) * 2 * PIXELS :], weight[(taps > 2) * 3 * PIXELS :]
     for r in range(rows):

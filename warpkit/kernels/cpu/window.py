@@ -12,16 +12,14 @@ import numpy as np
 from warpkit.kernels.cpu.compiler import inline
 from warpkit.kernels.cpu.lanes import LANES, add4, load4, prefetch, scale4, store4, zero4
 from warpkit.kernels.cpu.locate import (
-    CONSTANT,
     NOTHING,
     PIXELS,
     REFLECT,
     REPLICATE,
     SIDE,
-    TRANSPARENT,
     WRAP,
+    misses,
 )
-
 
 CACHE_LINE = 64
 
@@ -40,7 +38,7 @@ def resolve(index, length, border):
     """The pixel an index reads under a border, or -1 where it is missing; as `rules.resolve`."""
     if 0 <= index < length:
         return index
-    if border == CONSTANT or border == TRANSPARENT:
+    if misses(border):
         return np.int64(-1)
     if border == REPLICATE:
         return min(max(index, np.int64(0)), length - 1)
