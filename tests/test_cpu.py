@@ -124,6 +124,13 @@ def test_agrees_over_many_tiles(interpolation, size, scale):
         assert_agree(wk.warp_affine, inputs, TOLERANCE["cpu torch.float64"], **options)
 
 
+def test_channels_last_under_a_deeper_batch_of_matrices():
+    image = noise(2, 5, 6, 8).to(memory_format=torch.channels_last)
+    matrix = affine_matrices()["batch of turns"].expand(3, 2, 2, 3)
+    inputs = inputs_for(image, matrix, "constant", (6, 8), 2)
+    assert_agree(wk.warp_affine, inputs, TOLERANCE["cpu torch.float64"])
+
+
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.uint16])
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 def test_integer_images_round_as_the_reference_does(dtype, interpolation):

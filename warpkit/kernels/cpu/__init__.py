@@ -62,6 +62,8 @@ def _sample(
 ) -> Tensor:
     from warpkit.kernels.cpu import op
 
+    if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+        where = where.detach()
     half = image.dtype in (torch.float16, torch.bfloat16)
     pixels = image.float() if half else image
     result = op.call(pixels, where, outside, size, rule.interpolation, rule.border)

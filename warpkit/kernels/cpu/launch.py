@@ -80,12 +80,12 @@ def _deal(own: tuple[int, ...], batch: tuple[int, ...], height: int, small: bool
     return Deal(images * groups, groups, parts, order, np.array([*starts, items]))
 
 
-def _read_in_place(image: Tensor) -> Tensor:
+def _read_in_place(image: Tensor, batch: tuple[int, ...]) -> Tensor:
     """The image without the batch entries that only repeat memory; dense."""
     for d in range(image.ndim - 3):
         if image.stride(d) == 0 and image.shape[d] > 1:
             image = image.narrow(d, 0, 1)
-    return image if is_last(image) else image.contiguous()
+    return image if is_last(image) and len(batch) == 1 else image.contiguous()
 
 
 def _flat(tensor: Tensor) -> np.ndarray:
@@ -127,7 +127,7 @@ def forward(
 ) -> Tensor:
     """The result, (*batch, C, h, w)."""
     batch = batch_of(image, where)
-    dense = _read_in_place(image)
+    dense = _read_in_place(image, batch)
     last = is_last(dense)
     shape = (*batch, image.shape[-3], *size)
     layout = torch.channels_last if last else torch.contiguous_format
@@ -165,65 +165,63 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients to image, where and outside; an empty tensor for one that is not wanted."""
     batch = batch_of(image, where)
-    source = _read_in_place(image)
-    last = is_last(source) and source.shape[0] == image.shape[0]
-    if not last:
-        source = source.contiguous()
-    layout = torch.channels_last if last else torch.contiguous_format
-    grad = grad.contiguous(memory_format=layout)
-    plan, outside_flat = _plan(source, where, outside, size, rule, batch, wanted[2])
-    kind, taps = _kind(where), TAPS[rule.interpolation]
-    # nearest has no slope
+    kind, taps, tall = _kind(where), TAPS[rule.interpolation], -(-size[0] // SIDE)
     to_image, to_where, to_outside = wanted[0], wanted[1] and taps > 1, wanted[2]
-    task = Task(kind, taps, last, to_image, to_where)
+    # the image's pixels serve the gradient to `where` alone
+    source = _read_in_place(image, batch) if to_where else image
+    last = is_last(source) and len(batch) == 1 and source.shape[0] == image.shape[0]
+    if to_where and not last:
+        source = source.contiguous()
+    grad = grad.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    plan, outside_flat = _plan(source, where, outside, size, rule, batch, to_outside)
     small = grad.numel() < INLINE
     if to_image:
         deal = _deal(tuple(image.shape[:-3]), batch, plan.height, small)
     else:
-        deal = _deal(batch, batch, -(-plan.out_height // SIDE), small)
-    source_flat = _flat(source)
-    own = where.shape[: -3 if kind == POINTS else -2]
-    where_of = _index(tuple(own), batch)
+        deal = _deal(batch, batch, tall, small)
+    where_of = _index(tuple(where.shape[: -3 if kind == POINTS else -2]), batch)
     points = where.detach().contiguous().numpy().reshape(-1)
-
-    slots = deal.slots if to_image else 0
-    g_image = np.zeros(slots * plan.channels * plan.height * plan.width, source_flat.dtype)
-    if kind == POINTS:
-        g_where = np.zeros(plan.items * plan.where if to_where else 0, points.dtype)
-    else:
-        g_where = np.zeros((plan.items * deal.parts if to_where else 0) * 9)
-    if plan.dense:
-        g_outside = np.zeros(grad.numel() if to_outside else 0, outside_flat.dtype)
-    else:
-        g_outside = np.zeros(plan.items * deal.parts * plan.channels if to_outside else 0)
-
-    if any((to_image, to_where, to_outside)) and grad.numel():
+    pixels = _flat(source) if to_where else np.empty(1, outside_flat.dtype)
+    g_image = np.zeros(deal.slots * image.shape[-3:].numel() if to_image else 0, pixels.dtype)
+    g_where = np.zeros(to_where * plan.items * (plan.where if kind == POINTS else deal.parts * 9))
+    g_outside = np.zeros(
+        to_outside * (grad.numel() if plan.dense else plan.items * deal.parts * plan.channels)
+    )
+    if grad.numel() and (to_image or to_where or to_outside):
         spans = np.empty(0, np.int64)
-        tall = -(-plan.out_height // SIDE)
         if to_image and deal.parts > 1:
-            spans = np.empty(2 * plan.items * tall * -(-plan.out_width // SIDE), np.int64)
-            find = spans_kernel(kind, taps)
-            run(
-                lambda begin, end: find(points, where_of, spans, plan, begin, end),
-                plan.items * tall,
-                grad.numel(),
-            )
-        arrays = (_flat(grad), source_flat, points, outside_flat, g_image, g_where, g_outside)
+            spans = _spans(kind, taps, points, where_of, plan, tall, grad.numel())
+        arrays = (_flat(grad), pixels, points, outside_flat, g_image, g_where, g_outside)
         image_of = _index(tuple(source.shape[:-3]), batch)
-        kernel = backward_kernel(task)
+        kernel = backward_kernel(Task(kind, taps, last, to_image, to_where))
         deals = (image_of, where_of, deal.order, deal.starts, spans, plan, deal.parts)
-        run(
-            lambda begin, end: kernel(arrays, *deals, begin, end),
-            deal.slots * deal.parts,
-            grad.numel(),
-        )
+        units = deal.slots * deal.parts
+        run(lambda begin, end: kernel(arrays, *deals, begin, end), units, grad.numel())
+    nothing = grad.new_empty(0)
     return (
-        _image_gradient(g_image, image, deal, last) if wanted[0] else grad.new_empty(0),
-        _where_gradient(g_where, where, batch, deal, to_where) if wanted[1] else grad.new_empty(0),
+        _image_gradient(g_image, image, deal, last) if wanted[0] else nothing,
+        _where_gradient(g_where, where, batch, deal, to_where) if wanted[1] else nothing.clone(),
         _outside_gradient(g_outside, outside, batch, grad, deal, plan.dense)
         if wanted[2]
-        else grad.new_empty(0),
+        else nothing.clone(),
     )
+
+
+def _spans(
+    kind: int,
+    taps: int,
+    points: np.ndarray,
+    where_of: np.ndarray,
+    plan: Plan,
+    tall: int,
+    values: int,
+) -> np.ndarray:
+    """The first and last image row that each tile reads."""
+    spans = np.empty(2 * plan.items * tall * -(-plan.out_width // SIDE), np.int64)
+    find = spans_kernel(kind, taps)
+    units = plan.items * tall
+    run(lambda begin, end: find(points, where_of, spans, plan, begin, end), units, values)
+    return spans
 
 
 def _image_gradient(total: np.ndarray, image: Tensor, deal: Deal, last: bool) -> Tensor:

@@ -74,9 +74,16 @@ def _fake_backward(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    tensors = [x for x in inputs if isinstance(x, Tensor)]
-    ctx.save_for_backward(*tensors)
-    ctx.options = inputs[len(tensors) :]
+    image, *others = inputs[:3]
+    if not ctx.needs_input_grad[1]:  # its pixels serve the gradient to `where` alone
+        image = image.new_empty(()).expand(image.shape)
+    ctx.save_for_backward(image, *others)
+    ctx.options = inputs[3:]
+
+
+def _keep_all(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    ctx.save_for_backward(*inputs[:4])
+    ctx.options = inputs[4:]
 
 
 def _pull(ctx: Any, *grads: Any) -> Any:
@@ -192,7 +199,7 @@ class SampleBackward(torch.autograd.Function):
         """As the operator's rule, differentiable."""
         return _vmap_backward(info, in_dims, *inputs)
 
-    setup_context, backward = staticmethod(_keep), staticmethod(_pull_twice)
+    setup_context, backward = staticmethod(_keep_all), staticmethod(_pull_twice)
 
 
 def call(*inputs: Any) -> Tensor:
@@ -211,12 +218,12 @@ def _transformed() -> bool:
     return torch._C._are_functorch_transforms_active()  # pyright: ignore
 
 
-for _name, _kernel, _fake, _rule, _gradient in (
-    ("cpu_sample", _forward, _fake_forward, _vmap, _pull),
-    ("cpu_sample_backward", _backward, _fake_backward, _vmap_backward, _pull_twice),
+for _name, _kernel, _fake, _rule, _save, _gradient in (
+    ("cpu_sample", _forward, _fake_forward, _vmap, _keep, _pull),
+    ("cpu_sample_backward", _backward, _fake_backward, _vmap_backward, _keep_all, _pull_twice),
 ):
     LIBRARY.impl(_name, _kernel, "CPU")
     _full = f"warpkit::{_name}"
-    torch.library.register_autograd(_full, _gradient, setup_context=_keep, lib=LIBRARY)
+    torch.library.register_autograd(_full, _gradient, setup_context=_save, lib=LIBRARY)
     torch.library.register_fake(_full, _fake, lib=LIBRARY)
     torch.library.register_vmap(_full, _rule, lib=LIBRARY)
