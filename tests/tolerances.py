@@ -49,6 +49,12 @@ TOLERANCE = {
     # thetas and pixel matrices reach a point by other sums: 1e-14 of 30 pixels, times up to 40
     # taps of noise in a gradient; a wrong tap or order is off by 1e-3 and more
     "objects against the loop": 1e-9,
+    # the CPU's kernels choose the reference's neighbours to the last bit (same float64 operations
+    # in the same order); weights are polynomials evaluated in another order. Relative to the
+    # largest entry for gradients, which sum thousands of terms in another order
+    "cpu torch.float64": 1e-12,
+    # weights and sums in float32: lanczos4's 64 products, and sums over pixels of gradients
+    "cpu torch.float32": 5e-6,
     # relative: the same float64 terms summed in pieces, some 1000 of them
     "pieces": 1e-11,
     # float32 holds k / 255 to 3e-8, and times 255 a level to 1.5e-5

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from warpkit.kernels.rules import Rule
 
-BACKENDS = ("reference", "grid_sample")
+BACKENDS = ("reference", "grid_sample", "cpu")
 """All of them give the same answer, within the tolerance table; speed and reach differ."""
 
-PREFERENCE = ("reference",)
+PREFERENCE = ("cpu", "reference")
 """The order in which "auto" asks. grid_sample is not asked: its grid loses digits in float32."""
 
 OPENCV = {"reference": "opencv"}
@@ -47,6 +47,8 @@ def load(name: str) -> ModuleType:
         from warpkit.kernels import reference as module
     elif name == "opencv":
         from warpkit.kernels import opencv as module
+    elif name == "cpu":
+        from warpkit.kernels import cpu as module
     else:
         from warpkit.kernels import grid_sample as module
     return module

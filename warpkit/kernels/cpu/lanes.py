@@ -1,0 +1,153 @@
+"""Four lanes: the channels of one pixel as one vector register.
+
+A gather instruction fetches one value a cycle at best, and on some CPUs a third of that; four
+channels that lie side by side come in one load. So windows keep four channels a pixel, and these
+are the operations on them. Loads and stores are checked where Numba checks bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic, models, register_model
+
+LANES = 4
+
+instruction: Any = intrinsic
+"""For type checkers: the functions below are called without their first argument."""
+
+
+class Lanes(types.Type):
+    """Four values of one floating type."""
+
+    def __init__(self, dtype: types.Type) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Lanes({dtype})")
+
+
+@register_model(Lanes)
+class LanesModel(models.PrimitiveModel):
+    """An LLVM vector."""
+
+    def __init__(self, manager: Any, kind: Lanes) -> None:
+        element = manager.lookup(kind.dtype).get_value_type()
+        super().__init__(manager, kind, ir.VectorType(element, LANES))
+
+
+def _pointer(context: Any, builder: Any, signature: Any, args: Any, last: int) -> tuple[Any, Any]:
+    """The address of array[index] as a pointer to lanes, and the alignment of one element."""
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    index = context.cast(builder, args[1], signature.args[1], types.intp)
+    if config.BOUNDSCHECK:  # pyright: ignore
+        end = builder.extract_value(array.shape, 0)
+        after = builder.add(index, ir.Constant(index.type, last))
+        bad = builder.or_(
+            builder.icmp_signed("<", index, ir.Constant(index.type, 0)),
+            builder.icmp_signed(">=", after, end),
+        )
+        with builder.if_then(bad, likely=False):
+            message = ("lanes: index out of bounds",)
+            context.call_conv.return_user_exc(builder, IndexError, message)
+    dtype = signature.args[0].dtype
+    element = context.get_value_type(dtype)
+    address = builder.gep(array.data, [index])
+    lanes = ir.VectorType(element, LANES).as_pointer()
+    return builder.bitcast(address, lanes), context.get_abi_sizeof(element)
+
+
+@instruction
+def load4(typing: Any, array: Any, index: Any) -> Any:
+    """array[index : index + 4] as lanes."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, align = _pointer(context, builder, signature, args, LANES - 1)
+        return builder.load(pointer, align=align)
+
+    return Lanes(array.dtype)(array, index), generate
+
+
+@instruction
+def store4(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
+    """array[index : index + 4] = lanes."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, align = _pointer(context, builder, signature, args, LANES - 1)
+        builder.store(args[2], pointer, align=align)
+        return context.get_dummy_value()
+
+    return types.void(array, index, lanes), generate
+
+
+@instruction
+def zero4(typing: Any, array: Any) -> Any:
+    """Zeros of the array's type."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return cgutils.get_null_value(context.get_value_type(signature.return_type))
+
+    return Lanes(array.dtype)(array), generate
+
+
+def _splat(builder: Any, value: Any) -> Any:
+    lanes = ir.VectorType(value.type, LANES)
+    index = ir.IntType(32)
+    first = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(index, 0))
+    zeros = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, first, zeros)
+
+
+def _fmuladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    name = f"llvm.fmuladd.v{LANES}{a.type.element.intrinsic_name}"
+    signature = ir.FunctionType(a.type, [a.type] * 3)
+    function = cgutils.get_or_insert_function(builder.module, signature, name)
+    return builder.call(function, [a, b, c])
+
+
+@instruction
+def scale4(typing: Any, weight: Any, lanes: Any) -> Any:
+    """weight * lanes."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(_splat(builder, args[0]), args[1])
+
+    return lanes(lanes.dtype, lanes), generate
+
+
+@instruction
+def add4(typing: Any, weight: Any, lanes: Any, total: Any) -> Any:
+    """total + weight * lanes, rounded once where the CPU can."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _fmuladd(builder, _splat(builder, args[0]), args[1], args[2])
+
+    return lanes(lanes.dtype, lanes, lanes), generate
+
+
+@instruction
+def product4(typing: Any, a: Any, b: Any, total: Any) -> Any:
+    """total + a * b, lane by lane."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _fmuladd(builder, *args)
+
+    return a(a, a, a), generate
+
+
+@instruction
+def prefetch(typing: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of array[index], which may lie anywhere."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        read, near, data_cache = (ir.Constant(word, n) for n in (0, 3, 1))
+        builder.call(function, [address, read, near, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
