@@ -13,51 +13,56 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
-from warpkit.kernels.cpu.gradient import carry, collect, credit, flush, slope_of_missing, spread
-from warpkit.kernels.cpu.lanes import LANES
-from warpkit.kernels.cpu.locate import (
-    AFFINE,
-    PIXELS,
-    POINTS,
-    REPLICATE,
-    SIDE,
-    misses,
-    scratch,
+from warpkit.kernels.cpu.gradient import (
+    add_sums,
+    collect,
+    credit,
+    flush_box,
+    flush_single,
+    slope_of_missing,
+    spread,
+    to_affine,
+    to_perspective,
+    to_points,
 )
-from warpkit.kernels.cpu.tile import survey
-from warpkit.kernels.cpu.window import capacity, fill
+from warpkit.kernels.cpu.lanes import LANES, least, most
+from warpkit.kernels.cpu.locate import AFFINE, POINTS, REPLICATE, misses, place
+from warpkit.kernels.cpu.scratch import SIDE
+from warpkit.kernels.cpu.tile import frame
+from warpkit.kernels.cpu.weights import weigh_eight, weigh_four, weigh_one, weigh_two
+from warpkit.kernels.cpu.window import fill_box, fill_single
 
 
 @inline
-def rows_read(view, border, height):
-    """The first and last image row that a tile reads; the last before the first for none."""
-    top, bottom = view.box[1], view.box[1] + view.box[3] - 1
-    if view.empty:
-        return np.int64(0), np.int64(-1)
+def rows_read(taps, border, height, bounds):
+    """The first and last image row that a tile may read; the last before the first for none."""
+    before = taps // 2 - 1 if taps > 1 else 0
+    top, bottom = np.int64(bounds[2]) - before, np.int64(bounds[3]) - before + taps - 1
     if misses(border) or border == REPLICATE:
-        return min(max(top, 0), height - 1), min(max(bottom, 0), height - 1)
-    return (top, bottom) if top >= 0 and bottom < height else (np.int64(0), height - 1)
+        return least(most(top, 0), height - 1), least(most(bottom, 0), height - 1)
+    if top >= 0 and bottom < height:
+        return top, bottom
+    return np.int64(0), height - 1
 
 
 @cache
 def spans_kernel(kind: int, taps: int) -> Any:
-    """The kernel that finds the image rows each tile reads, for dealing tiles to bands."""
-
+    """The kernel that finds the image rows each tile may read, for dealing tiles to bands."""
     digest = DIGEST
 
-    def find_spans(where, where_of, spans, plan, begin, end):
+    def find_spans(where, where_of, spans, plan, space, begin, end):
         """Tile rows begin .. end of all items, counted through."""
         _ = digest
-        space = scratch(taps, where)
         tall = (plan.out_height + SIDE - 1) // SIDE
         at = 2 * begin * ((plan.out_width + SIDE - 1) // SIDE)
         for unit in range(begin, end):
             item, y0 = unit // tall, unit % tall * SIDE
             start = where_of[item] * plan.where
             for x0 in range(0, plan.out_width, SIDE):
-                shape = (min(SIDE, plan.out_width - x0), min(SIDE, plan.out_height - y0))
-                view = survey(kind, taps, False, plan, where, start, (x0, y0), shape, space)
-                spans[at], spans[at + 1] = rows_read(view, plan.border, plan.height)
+                shape = (least(SIDE, plan.out_width - x0), least(SIDE, plan.out_height - y0))
+                bounds = place(kind, taps, where, start, plan.out_width, (x0, y0), shape,
+                               space.column, space.row, space.tx, space.ty)  # fmt: skip
+                spans[at], spans[at + 1] = rows_read(taps, plan.border, plan.height, bounds)
                 at += 2
 
     return kernel(find_spans)
@@ -78,125 +83,128 @@ class Task(NamedTuple):
 def backward_kernel(task: Task) -> Any:
     """The kernel for the gradients asked for."""
     kind, taps, last, to_image, to_where = task
-
     digest = DIGEST
 
-    def backward(arrays, image_of, where_of, order, starts, spans, plan, parts, begin, end):
+    def backward(
+        arrays, image_of, where_of, order, starts, spans, plan, parts, memory, begin, end
+    ):  # fmt: skip
         """Units begin .. end: unit u is part u % parts of the items of slot u // parts.
 
         A slot is one image's gradient, or one of several that are added up later. The items of slot
         s are order[starts[s] : starts[s + 1]]; a part is a band of the image's rows, or tile rows
-        where the image gets no gradient.
+        where the image gets no gradient. A tile that several bands do belongs to the first of them,
+        which alone adds to the other gradients.
         """
         _ = digest
-        like = arrays[0]
-        space = scratch(taps, like)
-        area = LANES * capacity(taps)
-        buffers = (
-            np.empty(area, like.dtype),
-            np.empty(area if to_image else 1, like.dtype),
-            np.empty(LANES * PIXELS, like.dtype),
-            np.empty(LANES * PIXELS, like.dtype),
-            np.empty(LANES * PIXELS, like.dtype),
-            np.empty(4 * LANES, like.dtype),
-            np.empty(9, np.float64),
-            np.empty(capacity(taps), np.int64),
-        )
+        grad, image, where, outside, g_image, g_where, g_outside = arrays
+        column, row, tx, ty, wx, wy, dx, dy, missing, offset = memory[0]
+        window, gradient, g, slope_x, slope_y, row_sum, sums, table = memory[1]
+        weights, slopes = (wx, wy, dx, dy), (slope_x, slope_y)
+        border, size, channels = plan.border, (plan.height, plan.width), plan.channels
+        area, out_area = plan.height * plan.width, plan.out_height * plan.out_width
+        plane, pixel = (1, channels) if last else (area, 1)
+        g_plane, g_pixel = (1, channels) if last else (out_area, 1)
+        g_line = plan.out_width * g_pixel
         tiles_x, tiles_y = (plan.out_width + SIDE - 1) // SIDE, (plan.out_height + SIDE - 1) // SIDE
         for unit in range(begin, end):
             slot, part = unit // parts, unit % parts
             band = (plan.height * part // parts, plan.height * (part + 1) // parts)
-            first, last_ = (
-                tiles_y * part // parts * tiles_x,
-                tiles_y * (part + 1) // parts * tiles_x,
-            )
+            first_row, tile_rows = tiles_y * part // parts, tiles_y * (part + 1) // parts
             if to_image:
-                first, last_ = 0, tiles_y * tiles_x
-            for n in range(starts[slot], starts[slot + 1]):
-                item = order[n]
-                for tile in range(first, last_):
-                    owner = True
-                    if to_image and parts > 1:
-                        span = 2 * (item * tiles_x * tiles_y + tile)
+                first_row, tile_rows = 0, tiles_y
+            tiles = (tile_rows - first_row) * tiles_x
+            for step in range((starts[slot + 1] - starts[slot]) * tiles):
+                item, tile = order[starts[slot] + step // tiles], first_row * tiles_x + step % tiles
+                owner = True
+                if to_image:
+                    span = 2 * (item * tiles_x * tiles_y + tile)
+                    if parts > 1:
                         owner = band[0] <= spans[span] < band[1]
                         if not owner and (spans[span + 1] < band[0] or spans[span] >= band[1]):
                             continue
-                    corner = (tile % tiles_x * SIDE, tile // tiles_x * SIDE)
-                    places = (item, where_of[item], image_of[item], slot, part, parts)
-                    backward_tile(
-                        kind, taps, last, to_image, to_where, owner, arrays, buffers, space, plan,
-                        places, corner, band,
-                    )  # fmt: skip
+                x0, y0 = tile % tiles_x * SIDE, tile // tiles_x * SIDE
+                corner = (x0, y0)
+                shape = (least(SIDE, plan.out_width - x0), least(SIDE, plan.out_height - y0))
+                start = where_of[item] * plan.where
+                bounds = place(kind, taps, where, start, plan.out_width, corner, shape,
+                               column, row, tx, ty)  # fmt: skip
+                if taps == 1:
+                    weigh_one(shape, tx, wx)
+                    weigh_one(shape, ty, wy)
+                elif taps == 2:
+                    weigh_two(shape, tx, wx)
+                    weigh_two(shape, ty, wy)
+                elif taps == 4:
+                    weigh_four(shape, tx, wx, dx, to_where)
+                    weigh_four(shape, ty, wy, dy, to_where)
+                else:
+                    weigh_eight(shape, tx, wx, dx, to_where)
+                    weigh_eight(shape, ty, wy, dy, to_where)
+                view = frame(taps, plan, bounds, shape, column, row, tx, wx, wy, missing, offset)
+                sloped = to_where and owner
+                lost = sloped and (not view.whole) and misses(border)
+                if to_where:
+                    sums[:] = 0
+                    if lost or view.empty:
+                        slope_x[:], slope_y[:] = 0, 0
+                for first in range(0, channels, LANES):
+                    lanes = least(LANES, channels - first)
+                    g_base = item * channels * out_area + first * g_plane
+                    g_base += y0 * g_line + x0 * g_pixel
+                    if not view.empty:
+                        collect(shape, grad, g_base, g_line, g_plane, g_pixel, lanes, g)
+                        if to_image:
+                            gradient[: LANES * view.entries] = 0
+                        if to_where:
+                            at = image_of[item] * channels * area + first * plane
+                            if sloped and view.boxed:
+                                fill_box(window, image, plane, pixel, at, lanes, border, size,
+                                         view.box, table)  # fmt: skip
+                            elif sloped:
+                                fill_single(window, image, plane, pixel, at, lanes, border, size,
+                                            taps, shape, view.whole, column, row, missing)  # fmt: skip
+                        spread(kind, taps, shape, view.whole, missing, offset, view.stride, weights,
+                               window, gradient, g, slopes, sums, row_sum, to_image, sloped,
+                               first == 0)  # fmt: skip
+                        if to_image:
+                            at = slot * channels * area + first * plane
+                            if view.boxed:
+                                flush_box(gradient, g_image, plane, pixel, at, lanes, border, size,
+                                          view.box, table, band)  # fmt: skip
+                            else:
+                                flush_single(gradient, g_image, plane, pixel, at, lanes, border,
+                                             size, taps, shape, view.whole, column, row, missing,
+                                             band)  # fmt: skip
+                    for k in range(first, first + lanes):
+                        if to_where:
+                            at = (item * plan.outside_item + k * plan.outside_channel
+                                  + y0 * plan.outside_row + x0 * plan.outside_column)  # fmt: skip
+                            if lost and (plan.dense or outside[at] != 0) and not view.empty:
+                                value = (outside, at, plan.outside_row, plan.outside_column)
+                                slope_of_missing(taps, shape, size, column, row, weights, missing,
+                                                 g, k - first, value, slopes)  # fmt: skip
+                        if plan.credited and owner and (plan.dense or not view.whole):
+                            at = (item * parts + part) * channels + k
+                            if plan.dense:
+                                at = (item * channels + k) * out_area + y0 * plan.out_width + x0
+                            credit(shape, grad, g_base + (k - first) * g_plane, g_line, g_pixel,
+                                   view.whole, missing, plan.dense, g_outside, at,
+                                   plan.out_width)  # fmt: skip
+                if to_where:
+                    at = 9 * (item * parts + part)
+                    if kind == POINTS:
+                        at = 2 * (item * out_area + y0 * plan.out_width + x0)
+                        if sloped:
+                            to_points(shape, slopes, view.whole, missing, g_where, at,
+                                      plan.out_width)  # fmt: skip
+                    elif kind == AFFINE:
+                        if lost:
+                            to_affine(shape, slopes, missing, sums)
+                        add_sums(sums, corner, g_where, at)
+                    else:
+                        if sloped:
+                            to_perspective(shape, corner, where, start, slopes, view.whole, missing,
+                                           sums)  # fmt: skip
+                        add_sums(sums, (0, 0), g_where, at)
 
     return kernel(backward)
-
-
-@inline
-def backward_tile(
-    kind, taps, last, to_image, to_where, owner, arrays, buffers, space, plan, places, corner, band,
-):  # fmt: skip
-    """All gradients of the tile at `corner`; those that are not of the image to the owner only."""
-    border, dense, to_outside = plan.border, plan.dense, plan.credited and owner
-    slope = to_where and owner
-    grad, image, where, outside, g_image, g_where, g_outside = arrays
-    window, gradient, g, slope_x, slope_y, row_sum, sums, table = buffers
-    column, row, missing, offset, weights = space[0], space[1], space[8], space[9], space[4:8]
-    item, where_item, image_item, slot, part, parts = places
-    slopes, size, channels = (slope_x, slope_y), (plan.height, plan.width), plan.channels
-    area, out_area = plan.height * plan.width, plan.out_height * plan.out_width
-    plane, pixel = (1, channels) if last else (area, 1)
-    g_plane, g_pixel = (1, channels) if last else (out_area, 1)
-    g_line = plan.out_width * g_pixel
-    x0, y0 = corner
-    shape = (min(SIDE, plan.out_width - x0), min(SIDE, plan.out_height - y0))
-    start = where_item * plan.where
-    view = survey(kind, taps, to_where, plan, where, start, corner, shape, space)
-    lost = (not view.whole) and misses(border) and taps > 1
-    if slope:
-        sums[:] = 0
-        if lost or view.empty:
-            slope_x[:], slope_y[:] = 0, 0
-    for first in range(0, channels, LANES):
-        lanes = min(LANES, channels - first)
-        g_base = item * channels * out_area + first * g_plane + y0 * g_line + x0 * g_pixel
-        base = first * plane
-        if (to_image or slope) and not view.empty:
-            collect(shape, grad, g_base, g_line, g_plane, g_pixel, lanes, g)
-            if to_image:
-                gradient[: LANES * view.entries] = 0
-            if slope:
-                fill(view, window, image, plane, pixel, image_item * channels * area + base, lanes,
-                     border, taps, size, shape, space, table)  # fmt: skip
-            spread(kind, taps, shape, view.whole, missing, offset, view.stride, weights, window,
-                   gradient, g, slopes, sums, row_sum, to_image, slope, first == 0)  # fmt: skip
-            if to_image:
-                flush(view, gradient, g_image, plane, pixel, slot * channels * area + base, lanes,
-                      border, taps, size, shape, space, table, band)  # fmt: skip
-        for k in range(lanes):
-            at = (item * plan.outside_item + (first + k) * plan.outside_channel
-                  + y0 * plan.outside_row + x0 * plan.outside_column)  # fmt: skip
-            if slope and lost and (dense or outside[at] != 0) and not view.empty:
-                value = (outside, at, plan.outside_row, plan.outside_column)
-                slope_of_missing(taps, shape, size, column, row, weights, missing, g, k, value,
-                                 slopes)  # fmt: skip
-            if to_outside and (dense or not view.whole):
-                to = (item * parts + part) * channels + first + k
-                if dense:
-                    to = (item * channels + first + k) * out_area + y0 * plan.out_width + x0
-                credit(shape, grad, g_base + k * g_plane, g_line, g_pixel, view.whole, missing,
-                       dense, g_outside, to, plan.out_width)  # fmt: skip
-    if slope:
-        to = item * out_area * 2 if kind == POINTS else (item * parts + part) * 9
-        if kind == POINTS:
-            carry(kind, shape, corner, where, start, plan.out_width, missing, view.whole, slopes,
-                  g_where, to)  # fmt: skip
-        elif kind != AFFINE or lost:
-            carry(kind, shape, corner, where, start, plan.out_width, missing, view.whole, slopes,
-                  sums, 0)  # fmt: skip
-        if kind != POINTS:
-            for k in range(9):
-                g_where[to + k] += sums[k]
-            if kind == AFFINE:  # the tile's columns and rows count from its corner
-                for k in range(2):
-                    g_where[to + 3 * k] += x0 * sums[3 * k + 2]
-                    g_where[to + 3 * k + 1] += y0 * sums[3 * k + 2]

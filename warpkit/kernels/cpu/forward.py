@@ -8,31 +8,41 @@ from typing import Any
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
-from warpkit.kernels.cpu.lanes import LANES
-from warpkit.kernels.cpu.locate import NOTHING, PIXELS, SIDE, WHOLE, scratch
-from warpkit.kernels.cpu.tile import next_box, survey
-from warpkit.kernels.cpu.window import capacity, fetch, fill, sample
+from warpkit.kernels.cpu.lanes import LANES, least, most
+from warpkit.kernels.cpu.locate import NOTHING, WHOLE, place
+from warpkit.kernels.cpu.scratch import SIDE
+from warpkit.kernels.cpu.tile import frame, next_box
+from warpkit.kernels.cpu.weights import weigh_eight, weigh_four, weigh_one, weigh_two
+from warpkit.kernels.cpu.window import fetch, fill_box, fill_single, sample
 
 
 @inline
-def emit(columns, rows, lane, result, out, start, line, pixel, whole, missing, value, plan, limits):
-    """Write one channel of a tile: what is missing replaced, integers rounded and saturated.
-
-    `value` is the outside array and the tile's first place in it.
-    """
-    outside, first = value
-    low, high = limits
-    for r in range(rows):
-        for c in range(columns):
+def show_outside(shape, lane, result, missing, outside, at, plan):
+    """What is missing of one channel is replaced; `at` is the tile's first place in `outside`."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
             p = np.uint64(SIDE * r + c)
-            v = result[np.uint64(LANES) * p + np.uint64(lane)]
-            if not whole:
-                m = missing[p]
-                o = outside[first + r * plan.outside_row + c * plan.outside_column]
-                v = v if m == WHOLE else (o if m == NOTHING else v + m * o)
-            if low < high:
-                v = min(max(np.rint(v), low), high)
-            out[np.uint64(start + r * line + c * pixel)] = v
+            q, m = np.uint64(LANES) * p + np.uint64(lane), missing[p]
+            v, o = result[q], outside[at + r * plan.outside_row + c * plan.outside_column]
+            result[q] = v if m == WHOLE else (o if m == NOTHING else v + m * o)
+
+
+@inline
+def saturate(shape, lane, result, low, high):
+    """Round one channel to integers, ties to even, and cut it to low .. high."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            q = np.uint64(LANES * (SIDE * r + c) + lane)
+            result[q] = least(most(np.rint(result[q]), low), high)
+
+
+@inline
+def emit(shape, lane, result, out, start, line, pixel):
+    """Write one channel of a tile."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            q = np.uint64(LANES * (SIDE * r + c) + lane)
+            out[np.uint64(start + r * line + c * pixel)] = result[q]
 
 
 @cache
@@ -41,51 +51,63 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
 
     Integer images round and saturate to low .. high; for floating ones both are 0.
     """
+    digest, integer = DIGEST, low < high
 
-    digest = DIGEST
-
-    def forward(image, where, outside, out, image_of, where_of, plan, begin, end):
+    def forward(image, where, outside, out, image_of, where_of, plan, memory, begin, end):
         """Tile rows begin .. end of all items, counted through."""
         _ = digest
-        space = scratch(taps, outside)
-        weights_x, weights_y, missing, offset = space[4], space[5], space[8], space[9]
-        window = np.empty(LANES * capacity(taps), outside.dtype)
-        result = np.empty(LANES * PIXELS, outside.dtype)
-        table = np.empty(capacity(taps), np.int64)
-        tall = (plan.out_height + SIDE - 1) // SIDE
-        size = (plan.height, plan.width)
+        column, row, tx, ty, wx, wy, dx, dy, missing, offset = memory[0]
+        window, _g, result, _x, _y, _r, _s, table = memory[1]
+        tall, border = (plan.out_height + SIDE - 1) // SIDE, plan.border
+        size, channels = (plan.height, plan.width), plan.channels
         area, out_area = plan.height * plan.width, plan.out_height * plan.out_width
-        plane, pixel = (1, plan.channels) if last else (area, 1)
-        out_plane, out_pixel = (1, plan.channels) if last else (out_area, 1)
+        plane, pixel = (1, channels) if last else (area, 1)
+        out_plane, out_pixel = (1, channels) if last else (out_area, 1)
         line = plan.out_width * out_pixel
         for unit in range(begin, end):
             item, y0 = unit // tall, unit % tall * SIDE
-            rows = min(SIDE, plan.out_height - y0)
+            start, source = where_of[item] * plan.where, image_of[item] * channels * area
             for x0 in range(0, plan.out_width, SIDE):
-                columns = min(SIDE, plan.out_width - x0)
-                corner, shape = (x0, y0), (columns, rows)
-                view = survey(kind, taps, False, plan, where, where_of[item] * plan.where,
-                              corner, shape, space)  # fmt: skip
-                ahead = next_box(kind, taps, plan, where, where_of[item] * plan.where, corner, view)
-                place_out = item * plan.channels * out_area + y0 * line + x0 * out_pixel
-                place_outside = (item * plan.outside_item + y0 * plan.outside_row
-                                 + x0 * plan.outside_column)  # fmt: skip
-                for first in range(0, plan.channels, LANES):
-                    lanes = min(LANES, plan.channels - first)
-                    base = image_of[item] * plan.channels * area + first * plane
-                    fill(view, window, image, plane, pixel, base, lanes, plan.border, taps, size,
-                         shape, space, table)  # fmt: skip
-                    if first + LANES >= plan.channels and view.boxed and x0 + SIDE < plan.out_width:
-                        begins = image_of[item] * plan.channels * area
-                        fetch(image, plane, pixel, begins, min(LANES, plan.channels), size, ahead)
+                corner = (x0, y0)
+                shape = (least(SIDE, plan.out_width - x0), least(SIDE, plan.out_height - y0))
+                bounds = place(kind, taps, where, start, plan.out_width, corner, shape,
+                               column, row, tx, ty)  # fmt: skip
+                if taps == 1:
+                    weigh_one(shape, tx, wx)
+                    weigh_one(shape, ty, wy)
+                elif taps == 2:
+                    weigh_two(shape, tx, wx)
+                    weigh_two(shape, ty, wy)
+                elif taps == 4:
+                    weigh_four(shape, tx, wx, dx, False)
+                    weigh_four(shape, ty, wy, dy, False)
+                else:
+                    weigh_eight(shape, tx, wx, dx, False)
+                    weigh_eight(shape, ty, wy, dy, False)
+                view = frame(taps, plan, bounds, shape, column, row, tx, wx, wy, missing, offset)
+                ahead = next_box(kind, taps, plan, where, start, corner, view)
+                to = item * channels * out_area + y0 * line + x0 * out_pixel
+                shown = (item * plan.outside_item + y0 * plan.outside_row
+                         + x0 * plan.outside_column)  # fmt: skip
+                for first in range(0, channels, LANES):
+                    lanes = least(LANES, channels - first)
+                    base = source + first * plane
+                    if view.boxed:
+                        fill_box(window, image, plane, pixel, base, lanes, border, size,
+                                 view.box, table)  # fmt: skip
+                    else:
+                        fill_single(window, image, plane, pixel, base, lanes, border, size,
+                                    taps, shape, view.whole, column, row, missing)  # fmt: skip
+                    if first + LANES >= channels and view.boxed and x0 + SIDE < plan.out_width:
+                        fetch(image, plane, pixel, source, least(LANES, channels), size, ahead)
                     if not view.empty:
-                        sample(taps, columns, rows, offset, view.stride, weights_x, weights_y,
-                               window, result)  # fmt: skip
+                        sample(taps, shape, offset, view.stride, wx, wy, window, result)
                     for k in range(lanes):
-                        c = first + k
-                        emit(columns, rows, k, result, out, place_out + c * out_plane, line,
-                             out_pixel, view.whole, missing,
-                             (outside, place_outside + c * plan.outside_channel), plan,
-                             (low, high))  # fmt: skip
+                        if not view.whole:
+                            at = shown + (first + k) * plan.outside_channel
+                            show_outside(shape, k, result, missing, outside, at, plan)
+                        if integer:
+                            saturate(shape, k, result, low, high)
+                        emit(shape, k, result, out, to + (first + k) * out_plane, line, out_pixel)
 
     return kernel(forward)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
-from warpkit.kernels.cpu.lanes import LANES, add4, load4, product4, scale4, store4, zero4
-from warpkit.kernels.cpu.locate import AFFINE, NOTHING, PIXELS, POINTS, SIDE, WHOLE, inside
+from warpkit.kernels.cpu.lanes import LANES, add4, least, load4, most, product4, scale4, store4, zero4
+from warpkit.kernels.cpu.locate import AFFINE, NOTHING, POINTS, WHOLE, inside
+from warpkit.kernels.cpu.scratch import PIXELS, SIDE
 from warpkit.kernels.cpu.window import resolve, resolve_columns
 
 
@@ -125,43 +126,69 @@ def slope_of_missing(taps, shape, size, column, row, weights, missing, g, lane, 
 
 
 @inline
-def carry(kind, shape, corner, where, start, width, missing, whole, slopes, sums, to):
-    """From each pixel's slopes to the points, or to the sums that make the matrix's gradient.
+def slope_at(p, slopes):
+    """A pixel's slope, added up over channels."""
+    gx = gy = np.float64(0)
+    for k in range(LANES):
+        gx += slopes[0][LANES * p + k]
+        gy += slopes[1][LANES * p + k]
+    return gx, gy
 
-    An affine map's columns and rows count from the tile's corner, the others' from the image's.
-    """
-    (columns, rows), (x0, y0) = shape, corner
-    for r in range(rows):
-        for c in range(columns):
+
+@inline
+def to_points(shape, slopes, whole, missing, g_where, at, width):
+    """Write the gradient to points; the tile's first one is at `at`, rows are `width` points."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            p, to = SIDE * r + c, at + 2 * (r * width + c)
+            gx, gy = slope_at(p, slopes)
+            here = whole or missing[p] != NOTHING
+            g_where[to] = gx if here else 0.0
+            g_where[to + 1] = gy if here else 0.0
+
+
+@inline
+def to_affine(shape, slopes, missing, sums):
+    """Add the slopes of missing taps to the sums; rows and columns count from the tile's corner."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
             p = SIDE * r + c
-            gx = gy = np.float64(0)
-            if whole or missing[p] != NOTHING:
-                for k in range(LANES):
-                    gx += slopes[0][LANES * p + k]
-                    gy += slopes[1][LANES * p + k]
-            if kind == POINTS:
-                at = 2 * ((y0 + r) * width + x0 + c)
-                sums[to + at], sums[to + at + 1] = gx, gy
+            if missing[p] != NOTHING:
+                gx, gy = slope_at(p, slopes)
+                for k, g in enumerate((gx, gy)):
+                    sums[3 * k] += g * c
+                    sums[3 * k + 1] += g * r
+                    sums[3 * k + 2] += g
+
+
+@inline
+def to_perspective(shape, corner, where, start, slopes, whole, missing, sums):
+    """Add the slopes to the sums, through the division by w."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            p = SIDE * r + c
+            if not whole and missing[p] == NOTHING:
                 continue
-            fx, fy = np.float64(c), np.float64(r)
-            if kind != AFFINE:
-                if not whole and missing[p] == NOTHING:
-                    continue
-                fx, fy = np.float64(x0 + c), np.float64(y0 + r)
-                u = where[start] * fx + where[start + 1] * fy + where[start + 2]
-                v = where[start + 3] * fx + where[start + 4] * fy + where[start + 5]
-                w = where[start + 6] * fx + where[start + 7] * fy + where[start + 8]
-                gx, gy = gx / w, gy / w
-                gw = -(gx * (u / w) + gy * (v / w))
-                sums[6] += gw * fx
-                sums[7] += gw * fy
-                sums[8] += gw
-            sums[0] += gx * fx
-            sums[1] += gx * fy
-            sums[2] += gx
-            sums[3] += gy * fx
-            sums[4] += gy * fy
-            sums[5] += gy
+            gx, gy = slope_at(p, slopes)
+            x, y = np.float64(corner[0] + c), np.float64(corner[1] + r)
+            u = where[start] * x + where[start + 1] * y + where[start + 2]
+            v = where[start + 3] * x + where[start + 4] * y + where[start + 5]
+            w = where[start + 6] * x + where[start + 7] * y + where[start + 8]
+            gx, gy = gx / w, gy / w
+            gw = -(gx * (u / w) + gy * (v / w))
+            for k, g in enumerate((gx, gy, gw)):
+                sums[3 * k] += g * x
+                sums[3 * k + 1] += g * y
+                sums[3 * k + 2] += g
+
+
+@inline
+def add_sums(sums, corner, g_where, at):
+    """Add a tile's sums, whose columns and rows count from `corner`, to the matrix's gradient."""
+    for k in range(3):
+        g_where[at + 3 * k] += sums[3 * k] + corner[0] * sums[3 * k + 2]
+        g_where[at + 3 * k + 1] += sums[3 * k + 1] + corner[1] * sums[3 * k + 2]
+        g_where[at + 3 * k + 2] += sums[3 * k + 2]
 
 
 @inline
@@ -187,28 +214,11 @@ def credit(shape, grad, start, line, pixel, whole, missing, dense, g_outside, to
 
 
 @inline
-def flush(
-    view, window, to, plane, pixel, base, lanes, border, taps, size, shape, scratch, table, band
-):
-    """Add the window's gradient to the image's rows band[0] .. band[1]."""
-    if view.empty:
-        return
-    if view.boxed:
-        flush_box(window, to, plane, pixel, base, lanes, border, size, view.box, table, band)
-    else:
-        column, row, missing = scratch[0], scratch[1], scratch[8]
-        flush_single(
-            window, to, plane, pixel, base, lanes, border, size, taps, shape,
-            view.whole, column, row, missing, band,
-        )  # fmt: skip
-
-
-@inline
 def flush_box(window, to, plane, pixel, base, lanes, border, size, box, table, band):
     """Add the gradient of a box to the image's rows band[0] .. band[1]."""
     height, width = size
     left, top, columns, rows = box
-    first, last = min(max(-left, 0), columns), max(min(width - left, columns), 0)
+    first, last = least(most(-left, 0), columns), most(least(width - left, columns), 0)
     resolve_columns(left, columns, first, last, width, border, table)
     for r in range(rows):
         y = resolve(top + r, height, border)

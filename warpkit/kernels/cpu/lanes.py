@@ -151,3 +151,29 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+def _choose(typing: Any, a: Any, b: Any, sign: str) -> Any:
+    kind = typing.unify_types(types.unliteral(a), types.unliteral(b))
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, y = (
+            context.cast(builder, value, own, kind)
+            for value, own in zip(args, signature.args, strict=True)
+        )
+        compare = builder.fcmp_ordered if isinstance(kind, types.Float) else builder.icmp_signed
+        return builder.select(compare(sign, x, y), x, y)
+
+    return kind(a, b), generate
+
+
+@instruction
+def least(typing: Any, a: Any, b: Any) -> Any:
+    """The smaller of two signed numbers; b where one is NaN."""
+    return _choose(typing, a, b, "<")
+
+
+@instruction
+def most(typing: Any, a: Any, b: Any) -> Any:
+    """The larger of two signed numbers; b where one is NaN."""
+    return _choose(typing, a, b, ">")

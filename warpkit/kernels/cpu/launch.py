@@ -6,7 +6,7 @@ Everything here depends on shapes alone, never on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ from torch import Tensor
 
 from warpkit.kernels.cpu.backward import Task, backward_kernel, spans_kernel
 from warpkit.kernels.cpu.forward import forward_kernel
-from warpkit.kernels.cpu.locate import CODE, POINTS, SIDE
+from warpkit.kernels.cpu.locate import CODE, POINTS
+from warpkit.kernels.cpu.scratch import SIDE, scratch
 from warpkit.kernels.cpu.threads import INLINE, run
 from warpkit.kernels.cpu.tile import Plan
 from warpkit.kernels.rules import TAPS, Rule
@@ -138,7 +139,8 @@ def forward(
     low, high = 0, 0
     if not image.is_floating_point():
         low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
-    kernel = forward_kernel(_kind(where), TAPS[rule.interpolation], last, low, high)
+    taps = TAPS[rule.interpolation]
+    kernel = forward_kernel(_kind(where), taps, last, low, high)
     own = where.shape[: -3 if where.shape[-1] == 2 else -2]
     arrays = (
         _flat(dense),
@@ -150,7 +152,8 @@ def forward(
         plan,
     )
     units = plan.items * -(-plan.out_height // SIDE)
-    run(lambda begin, end: kernel(*arrays, begin, end), units, out.numel())
+    dtype = outside_flat.dtype
+    run(lambda *span: kernel(*arrays, scratch(taps, dtype), *span), units, out.numel())
     return out
 
 
@@ -196,7 +199,8 @@ def backward(
         kernel = backward_kernel(Task(kind, taps, last, to_image, to_where))
         deals = (image_of, where_of, deal.order, deal.starts, spans, plan, deal.parts)
         units = deal.slots * deal.parts
-        run(lambda begin, end: kernel(arrays, *deals, begin, end), units, grad.numel())
+        dtype = pixels.dtype
+        run(lambda *span: kernel(arrays, *deals, scratch(taps, dtype), *span), units, grad.numel())
     nothing = grad.new_empty(0)
     return (
         _image_gradient(g_image, image, deal, last) if wanted[0] else nothing,
@@ -220,7 +224,8 @@ def _spans(
     spans = np.empty(2 * plan.items * tall * -(-plan.out_width // SIDE), np.int64)
     find = spans_kernel(kind, taps)
     units = plan.items * tall
-    run(lambda begin, end: find(points, where_of, spans, plan, begin, end), units, values)
+    memory = partial(scratch, taps, points.dtype)
+    run(lambda *span: find(points, where_of, spans, plan, memory()[0], *span), units, values)
     return spans
 
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
+from warpkit.kernels.cpu.lanes import least, most
+from warpkit.kernels.cpu.scratch import PIXELS, SIDE
 from warpkit.kernels.rules import BORDERS, LIMIT
 
 POINTS, AFFINE, PERSPECTIVE = 0, 2, 3
 """Kinds of map: given points, or a matrix by its rows."""
-
-SIDE = 32
-"""Turned by 33 degrees a square tile spans 1.6 times its pixels in the source, 16 x 64 2.4."""
-
-PIXELS = SIDE * SIDE
 
 WHOLE, NOTHING = 8.0, 16.0
 """`missing` of a pixel with all its taps, and with none; no sum of weights is as large."""
@@ -29,31 +26,6 @@ ROUND = 1.5 * 2.0**52
 CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT = range(6)
 CODE = {name: code for code, name in enumerate(BORDERS)}
 """Borders and their numbers in the kernels."""
-
-
-@inline
-def scratch(taps, like):
-    """Fresh arrays, one entry a pixel, weights one plane of PIXELS for each tap.
-
-    column, row      the whole pixel at or before the point; the nearest one for nearest
-    tx, ty           the fractions; tx is NaN where the point is sampled nowhere
-    wx, wy, dx, dy   weights of the taps along each axis, and their derivatives
-    missing          the sum of the weights of missing taps, or WHOLE, or NOTHING
-    offset           the first tap in the window
-    """
-    real, count = like.dtype, PIXELS * taps
-    return (
-        np.empty(PIXELS, np.int32),
-        np.empty(PIXELS, np.int32),
-        np.empty(PIXELS, np.float64),
-        np.empty(PIXELS, np.float64),
-        np.empty(count, real),
-        np.empty(count, real),
-        np.empty(count, real),
-        np.empty(count, real),
-        np.empty(PIXELS, real),
-        np.empty(PIXELS, np.int32),
-    )
 
 
 @inline
@@ -89,8 +61,8 @@ def place(kind, taps, where, start, width, corner, shape, column, row, tx, ty):
             x = x if near else 0.0
             y = y if near else 0.0
             if taps == 1:
-                i = np.int32(min((x + ROUND) - ROUND, LIMIT - 1))
-                j = np.int32(min((y + ROUND) - ROUND, LIMIT - 1))
+                i = np.int32(least((x + ROUND) - ROUND, LIMIT - 1))
+                j = np.int32(least((y + ROUND) - ROUND, LIMIT - 1))
                 x, y = 0.0, 0.0
             else:
                 i, j = np.int32(x), np.int32(y)
@@ -98,8 +70,8 @@ def place(kind, taps, where, start, width, corner, shape, column, row, tx, ty):
                 j -= np.int32(y < j)
                 x, y = x - i, y - j
             nowhere += not near
-            low_x, high_x = min(low_x, i), max(high_x, i)
-            low_y, high_y = min(low_y, j), max(high_y, j)
+            low_x, high_x = least(low_x, i), most(high_x, i)
+            low_y, high_y = least(low_y, j), most(high_y, j)
             column[p], row[p] = i, j
             tx[p] = x if near else np.nan
             ty[p] = y
@@ -119,11 +91,12 @@ def inside(index, length):
 
 
 @inline
-def reach(taps, border, width, height, columns, rows, column, row, tx, wx, wy, missing):
+def reach(taps, border, width, height, shape, column, row, tx, wx, wy, missing):
     """Fill `missing`; return the bounds of the whole pixels that some tap inside belongs to.
 
     Written without branches: small images are mostly border, and this is vectorised.
     """
+    columns, rows = shape
     before = np.int32(taps // 2 - 1) if taps > 1 else np.int32(0)
     low_x = low_y = np.int32(2**31 - 1)
     high_x = high_y = np.int32(-(2**31))
@@ -132,15 +105,15 @@ def reach(taps, border, width, height, columns, rows, column, row, tx, wx, wy, m
             p = np.uint64(SIDE * r + c)
             near = tx[p] == tx[p]
             if border == REPLICATE:  # farther out the same pixels are read
-                column[p] = min(max(column[p], -taps), width + taps)
-                row[p] = min(max(row[p], -taps), height + taps)
+                column[p] = least(most(column[p], -taps), width + taps)
+                row[p] = least(most(row[p], -taps), height + taps)
             i, j = column[p], row[p]
             state = missing.dtype.type(WHOLE)
             if misses(border):
                 sum_x = sum_y = missing.dtype.type(0)
                 count_x = count_y = 0
                 # taps beyond 2^31 - 1 would wrap around in int32
-                i, j = min(i, np.int32(2**30)) - before, min(j, np.int32(2**30)) - before
+                i, j = least(i, np.int32(2**30)) - before, least(j, np.int32(2**30)) - before
                 for k in range(taps):
                     q = p + np.uint64(k * PIXELS)
                     in_x, in_y = inside(i + k, width), inside(j + k, height)
@@ -152,6 +125,6 @@ def reach(taps, border, width, height, columns, rows, column, row, tx, wx, wy, m
                 some = missing.dtype.type(1) - sum_x * sum_y
                 state = state if count_x * count_y == taps * taps else some
             missing[p] = state if near else missing.dtype.type(NOTHING)
-            low_x, high_x = (min(low_x, i), max(high_x, i)) if near else (low_x, high_x)
-            low_y, high_y = (min(low_y, j), max(high_y, j)) if near else (low_y, high_y)
+            low_x, high_x = (least(low_x, i), most(high_x, i)) if near else (low_x, high_x)
+            low_y, high_y = (least(low_y, j), most(high_y, j)) if near else (low_y, high_y)
     return low_x, high_x, low_y, high_y

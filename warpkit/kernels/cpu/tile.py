@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
-from warpkit.kernels.cpu.lanes import LANES
-from warpkit.kernels.cpu.locate import PIXELS, POINTS, SIDE, place, position, reach
-from warpkit.kernels.cpu.weights import weigh
-from warpkit.kernels.cpu.window import aim_box, aim_single, capacity
+from warpkit.kernels.cpu.lanes import LANES, least
+from warpkit.kernels.cpu.locate import POINTS, position, reach
+from warpkit.kernels.cpu.scratch import PIXELS, SIDE
+from warpkit.kernels.cpu.window import aim_box, aim_single, room
 
 
 class Plan(NamedTuple):
@@ -53,42 +53,25 @@ class View(NamedTuple):
 
 
 @inline
-def survey(kind, taps, sloped, plan, where, start, corner, shape, scratch):
-    """Fill the scratch arrays for the tile of `shape` (columns, rows) at `corner` (x, y)."""
-    column, row, tx, ty, wx, wy, dx, dy, missing, offset = scratch
+def frame(taps, plan, bounds, shape, column, row, tx, wx, wy, missing, offset):
+    """From the bounds of a tile's whole pixels (see `place`) to what it reads; fills `offset`."""
     before = taps // 2 - 1 if taps > 1 else 0
-    columns, rows = shape
-    west, east, north, south, nowhere = place(
-        kind, taps, where, start, plan.out_width, corner, shape, column, row, tx, ty
-    )
-    weigh(taps, columns, rows, tx, wx, dx, sloped)
-    weigh(taps, columns, rows, ty, wy, dy, sloped)
+    west, east, north, south, nowhere = bounds
     whole = (west >= before) & (north >= before) & (nowhere == 0)
     whole &= (east + taps - before <= plan.width) & (south + taps - before <= plan.height)
     if not whole:
         west, east, north, south = reach(
-            taps,
-            plan.border,
-            plan.width,
-            plan.height,
-            columns,
-            rows,
-            column,
-            row,
-            tx,
-            wx,
-            wy,
-            missing,
+            taps, plan.border, plan.width, plan.height, shape, column, row, tx, wx, wy, missing
         )
     empty = east < west
     wide, tall = np.int64(east) - west + taps, np.int64(south) - north + taps
-    boxed = wide * tall <= capacity(taps)
+    boxed = wide * tall <= room(taps)
     if empty:
         boxed, wide, tall = True, np.int64(0), np.int64(0)
     elif boxed:
-        aim_box(columns, rows, column, row, missing, whole, west, north, np.int32(wide), offset)
+        aim_box(shape, column, row, missing, whole, west, north, np.int32(wide), offset)
     else:
-        aim_single(taps, columns, rows, offset)
+        aim_single(taps, shape, offset)
     stride = LANES * (wide if boxed else taps)
     box = (np.int64(west) - before, np.int64(north) - before, wide, tall)
     entries = wide * tall if boxed else np.int64(PIXELS * taps * taps)
@@ -104,7 +87,7 @@ def next_box(kind, taps, plan, where, start, corner, view):
     if kind == POINTS:
         last = plan.out_width - 1
         here = start + 2 * (y * plan.out_width + x)
-        ahead = start + 2 * (y * plan.out_width + min(x + SIDE, last))
+        ahead = start + 2 * (y * plan.out_width + least(x + SIDE, last))
     x_here, y_here = position(kind, where, here, x, y)
     x_ahead, y_ahead = position(kind, where, ahead, x + SIDE, y)
     dx, dy = x_ahead - x_here, y_ahead - y_here

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
-from warpkit.kernels.cpu.locate import PIXELS, SIDE
+from warpkit.kernels.cpu.scratch import PIXELS, SIDE
 from warpkit.kernels.rules import CUBIC_A
 
 QUARTER = math.pi / 4
@@ -21,31 +21,53 @@ TURN_COS = (-HALF, 0.0, HALF, 1.0, HALF, 0.0, -HALF, -1.0)
 """Sine and cosine of pi (3 - k) / 4 for the taps k of lanczos4."""
 
 
+# Each takes the fractions along one axis and fills the weights, and, if `sloped`, their derivatives.
+# A view for each plane: two stores into one array, as far apart as these, cost ten times more.
+
+
 @inline
-def weigh(taps, columns, rows, fraction, weight, slope, sloped):
-    """Fill the weights along one axis; their derivatives too if `sloped`, save bilinear's, +-1."""
-    # a view for each plane: two stores into one array, as far apart as these, cost ten times more
-    w0, w1 = weight[:PIXELS], weight[(taps > 1) * PIXELS :]
-    w2, w3 = weight[(taps > 2) * 2 * PIXELS :], weight[(taps > 2) * 3 * PIXELS :]
-    for r in range(rows):
-        for c in range(columns):
+def weigh_one(shape, fraction, weight):
+    """Nearest."""
+    for p in range(SIDE * shape[1]):
+        weight[p] = 1.0
+
+
+@inline
+def weigh_two(shape, fraction, weight):
+    """Bilinear; the derivatives are -1 and 1."""
+    w0, w1 = weight[:PIXELS], weight[PIXELS:]
+    for r in range(shape[1]):
+        for c in range(shape[0]):
             p = np.uint64(SIDE * r + c)
             t = fraction[p]
-            if taps == 1:
-                w0[p] = 1.0
-            elif taps == 2:
-                w0[p] = 1.0 - t
-                w1[p] = t
-            elif taps == 4:
-                w0[p], w1[p] = cubic_far(1.0 + t), cubic_near(t)
-                w2[p], w3[p] = cubic_near(1.0 - t), cubic_far(2.0 - t)
-                if sloped:
-                    slope[p] = cubic_far_slope(1.0 + t)
-                    slope[p + np.uint64(PIXELS)] = cubic_near_slope(t)
-                    slope[p + np.uint64(2 * PIXELS)] = -cubic_near_slope(1.0 - t)
-                    slope[p + np.uint64(3 * PIXELS)] = -cubic_far_slope(2.0 - t)
-            elif taps == 8:
-                lanczos(weight, slope, p, t, sloped)
+            w0[p], w1[p] = 1.0 - t, t
+
+
+@inline
+def weigh_four(shape, fraction, weight, slope, sloped):
+    """Bicubic."""
+    w0, w1 = weight[:PIXELS], weight[PIXELS:]
+    w2, w3 = weight[2 * PIXELS :], weight[3 * PIXELS :]
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            p = np.uint64(SIDE * r + c)
+            t = fraction[p]
+            w0[p], w1[p] = cubic_far(1.0 + t), cubic_near(t)
+            w2[p], w3[p] = cubic_near(1.0 - t), cubic_far(2.0 - t)
+            if sloped:
+                slope[p] = cubic_far_slope(1.0 + t)
+                slope[p + np.uint64(PIXELS)] = cubic_near_slope(t)
+                slope[p + np.uint64(2 * PIXELS)] = -cubic_near_slope(1.0 - t)
+                slope[p + np.uint64(3 * PIXELS)] = -cubic_far_slope(2.0 - t)
+
+
+@inline
+def weigh_eight(shape, fraction, weight, slope, sloped):
+    """Lanczos."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            p = np.uint64(SIDE * r + c)
+            lanczos(weight, slope, p, fraction[p], sloped)
 
 
 @inline

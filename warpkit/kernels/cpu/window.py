@@ -7,30 +7,34 @@ a window is filled or its gradient is added to the image's; the sum over taps kn
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
-from warpkit.kernels.cpu.lanes import LANES, add4, load4, prefetch, scale4, store4, zero4
+from warpkit.kernels.cpu.lanes import (
+    LANES,
+    add4,
+    least,
+    load4,
+    most,
+    prefetch,
+    scale4,
+    store4,
+    zero4,
+)
 from warpkit.kernels.cpu.locate import (
     NOTHING,
-    PIXELS,
     REFLECT,
     REPLICATE,
-    SIDE,
     WRAP,
     misses,
 )
+from warpkit.kernels.cpu.scratch import PIXELS, SIDE, capacity
 
 CACHE_LINE = 64
 
-
-@inline
-def capacity(taps):
-    """Entries of a window; a box larger than this is replaced by one box a pixel.
-
-    A box is filled row by row at a quarter of the price of single taps.
-    """
-    return PIXELS * taps * taps * (2 if taps > 2 else 4)
+room: Any = inline(capacity)
 
 
 @inline
@@ -41,12 +45,12 @@ def resolve(index, length, border):
     if misses(border):
         return np.int64(-1)
     if border == REPLICATE:
-        return min(max(index, np.int64(0)), length - 1)
+        return least(most(index, np.int64(0)), length - 1)
     if border == WRAP:
         return index % length
-    period = 2 * length if border == REFLECT else max(2 * length - 2, np.int64(1))
+    period = 2 * length if border == REFLECT else most(2 * length - 2, np.int64(1))
     index = index % period
-    return min(index, (period - 1 if border == REFLECT else period) - index)
+    return least(index, (period - 1 if border == REFLECT else period) - index)
 
 
 @inline
@@ -58,8 +62,9 @@ def resolve_columns(left, columns, first, last, width, border, table):
 
 
 @inline
-def aim_box(columns, rows, column, row, missing, whole, left, top, stride, offset):
+def aim_box(shape, column, row, missing, whole, left, top, stride, offset):
     """Fill `offset` for one box whose first pixel is (left, top)."""
+    columns, rows = shape
     for r in range(rows):
         for c in range(columns):
             p = np.uint64(SIDE * r + c)
@@ -70,27 +75,13 @@ def aim_box(columns, rows, column, row, missing, whole, left, top, stride, offse
 
 
 @inline
-def aim_single(taps, columns, rows, offset):
+def aim_single(taps, shape, offset):
     """Fill `offset` for one small box a pixel."""
+    columns, rows = shape
     for r in range(rows):
         for c in range(columns):
             p = SIDE * r + c
             offset[p] = LANES * taps * taps * p
-
-
-@inline
-def fill(view, window, image, plane, pixel, base, lanes, border, taps, size, shape, scratch, table):
-    """Copy what the tile reads of up to four channels, which begin at `base`, into the window."""
-    if view.empty:
-        return
-    if view.boxed:
-        fill_box(window, image, plane, pixel, base, lanes, border, size, view.box, table)
-    else:
-        column, row, missing = scratch[0], scratch[1], scratch[8]
-        fill_single(
-            window, image, plane, pixel, base, lanes, border, size, taps, shape,
-            view.whole, column, row, missing,
-        )  # fmt: skip
 
 
 @inline
@@ -101,8 +92,8 @@ def fill_box(window, image, plane, pixel, base, lanes, border, size, box, table)
     """
     height, width = size
     left, top, columns, rows = box
-    one, two, three = plane * min(1, lanes - 1), plane * min(2, lanes - 1), plane * (lanes - 1)
-    first, last = min(max(-left, 0), columns), max(min(width - left, columns), 0)
+    one, two, three = plane * least(1, lanes - 1), plane * least(2, lanes - 1), plane * (lanes - 1)
+    first, last = least(most(-left, 0), columns), most(least(width - left, columns), 0)
     resolve_columns(left, columns, first, last, width, border, table)
     for r in range(rows):
         y = resolve(top + r, height, border)
@@ -116,7 +107,7 @@ def fill_box(window, image, plane, pixel, base, lanes, border, size, box, table)
             if c < first or c >= last:
                 x = table[c]
                 for k in range(LANES):
-                    from_ = row + x * pixel + plane * min(k, lanes - 1)
+                    from_ = row + x * pixel + plane * least(k, lanes - 1)
                     window[to + LANES * c + k] = image[from_] if x >= 0 else 0
         start = row + left * pixel
         for c in range(first, last):
@@ -132,13 +123,13 @@ def fetch(image, plane, pixel, base, lanes, size, box):
     """Ask for the part of a box that lies in the image, ahead of filling a window with it."""
     height, width = size
     left, top, columns, rows = box
-    first, last = max(left, 0), min(left + columns, width)
-    step = max(CACHE_LINE // image.itemsize // pixel, 1)
-    for y in range(max(top, 0), min(top + rows, height)):
+    first, last = most(left, 0), least(left + columns, width)
+    step = most(CACHE_LINE // image.itemsize // pixel, 1)
+    for y in range(most(top, 0), least(top + rows, height)):
         for k in range(lanes if plane > 1 else 1):
             row = base + y * width * pixel + k * plane
             for x in range(first, last + step - 1, step):
-                prefetch(image, row + min(x, last - 1) * pixel)
+                prefetch(image, row + least(x, last - 1) * pixel)
 
 
 @inline
@@ -159,13 +150,14 @@ def fill_single(
                     x = resolve(np.int64(column[p]) - before + i, width, border) if some else -1
                     to = LANES * ((p * taps + j) * taps + i)
                     for k in range(LANES):
-                        from_ = base + (y * width + x) * pixel + plane * min(k, lanes - 1)
+                        from_ = base + (y * width + x) * pixel + plane * least(k, lanes - 1)
                         window[to + k] = image[from_] if x >= 0 and y >= 0 else 0
 
 
 @inline
-def sample(taps, columns, rows, offset, stride, wx, wy, window, result):
+def sample(taps, shape, offset, stride, wx, wy, window, result):
     """The sum over taps of every pixel: all there is to an interpolation."""
+    columns, rows = shape
     for r in range(rows):
         for c in range(columns):
             p = np.uint64(SIDE * r + c)

@@ -1,0 +1,85 @@
+"""The memory kernels work in: made once a thread, since making it costs more than a small call."""
+
+from __future__ import annotations
+
+from threading import local
+from typing import NamedTuple
+
+import numpy as np
+
+from warpkit.kernels.cpu.lanes import LANES
+
+SIDE = 32
+"""A tile is SIDE x SIDE output pixels. Turned by 33 degrees a square tile spans 1.6 times its
+pixels in the source, one of 16 x 64 spans 2.4 times."""
+
+PIXELS = SIDE * SIDE
+
+
+class Scratch(NamedTuple):
+    """One entry a pixel of a tile, SIDE * row + column; weights have a plane of PIXELS a tap."""
+
+    column: np.ndarray
+    """The whole pixel at or before the point; the nearest one for nearest."""
+    row: np.ndarray
+    tx: np.ndarray
+    """The fraction; NaN where the point is sampled nowhere."""
+    ty: np.ndarray
+    wx: np.ndarray
+    """Weights of the taps along each axis, and their derivatives."""
+    wy: np.ndarray
+    dx: np.ndarray
+    dy: np.ndarray
+    missing: np.ndarray
+    """The sum of the weights of missing taps, or WHOLE, or NOTHING."""
+    offset: np.ndarray
+    """The first tap in the window."""
+
+
+class Buffers(NamedTuple):
+    """What a tile's pixels are summed in. Lanes: up to four channels side by side."""
+
+    window: np.ndarray
+    gradient: np.ndarray
+    """The window's gradient."""
+    values: np.ndarray
+    """One group of lanes a pixel: the result, or the incoming gradient."""
+    slope_x: np.ndarray
+    slope_y: np.ndarray
+    row_sum: np.ndarray
+    sums: np.ndarray
+    """What a tile adds to the matrix's gradient."""
+    table: np.ndarray
+    """The image column that each column of a window reads."""
+
+
+def capacity(taps: int) -> int:
+    """Pixels of a window; a box larger than this is replaced by one box a pixel.
+
+    A box is filled row by row at a quarter of the price of single taps.
+    """
+    return PIXELS * taps * taps * (2 if taps > 2 else 4)
+
+
+_here = local()
+
+
+def scratch(taps: int, dtype: np.dtype) -> tuple[Scratch, Buffers]:
+    """This thread's memory; whatever is in it was left there by the last call."""
+    known = _here.__dict__.setdefault("known", {})
+    if (taps, dtype) not in known:
+        known[taps, dtype] = _make(taps, dtype)
+    return known[taps, dtype]
+
+
+def _make(taps: int, dtype: np.dtype) -> tuple[Scratch, Buffers]:
+    column, row, offset = (np.empty(PIXELS, np.int32) for _ in range(3))
+    tx, ty = np.empty(PIXELS), np.empty(PIXELS)
+    weights = (np.empty(PIXELS * taps, dtype) for _ in range(4))
+    window, gradient = (np.empty(LANES * capacity(taps), dtype) for _ in range(2))
+    lanes = (np.empty(LANES * PIXELS, dtype) for _ in range(3))
+    rest = np.empty(4 * LANES, dtype), np.empty(9), np.empty(capacity(taps), np.int64)
+    return (
+        Scratch(column, row, tx, ty, *weights, np.empty(PIXELS, dtype), offset),
+        Buffers(window, gradient, *lanes, *rest),
+    )
