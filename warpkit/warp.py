@@ -182,7 +182,8 @@ def _warp(
     outside = _outside(name, image, shape, rule, border_value, background)
     module = _backend(name, backend, image, rule)
     singular = torch.nan if rule.arithmetic == "exact" else 0.0
-    to_source = matrix.double() if inverse else inverse_map(matrix.double(), singular=singular)
+    invert = getattr(module, "inverse_map", partial(inverse_map, singular=singular))
+    to_source = matrix.double() if inverse else invert(matrix.double())
     start = _start(name, image, shape, rule, border_value)
     plain = partial(_plain, module, out, rule, image_gradient, start)
     if antialias is False:
