@@ -87,7 +87,7 @@ def warp_affine(
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
     if matrix.shape[-2] == 3:
-        projective = (matrix[..., 2, :] != matrix.new_tensor([0, 0, 1])).any(-1)
+        projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted)
         matrix = matrix[..., :2, :]

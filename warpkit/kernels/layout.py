@@ -27,11 +27,17 @@ def batch_of(image: Tensor, where: Tensor) -> tuple[int, ...]:
 
 
 def read_in_place(image: Tensor) -> Tensor:
-    """The image without the batch entries that only repeat memory; dense."""
+    """The image without the batch entries that only repeat memory; dense, in its own layout."""
+    last = is_last(image)
     for d in range(image.ndim - 3):
         if image.stride(d) == 0 and image.shape[d] > 1:
             image = image.narrow(d, 0, 1)
-    return image if is_last(image) else image.contiguous()
+    return image if last else image.contiguous()
+
+
+def layout_of(image: Tensor) -> torch.memory_format:
+    """The layout of the image's gradient, and of a result of as many dimensions."""
+    return torch.channels_last if is_last(image) else torch.contiguous_format
 
 
 def cycle(own: Sequence[int], batch: Sequence[int]) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from warpkit.kernels import reference
-from warpkit.kernels.layout import batch_of, is_last
+from warpkit.kernels.layout import batch_of, layout_of
 from warpkit.kernels.rules import Rule
 
 LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
@@ -26,8 +26,8 @@ INPUTS += "str interpolation, str border"
 class Operators:
     """The two operators of a backend, by the name that prefixes theirs.
 
-    `launch` has `forward` and `backward`, which take tensors of any layout and batch; `keys` are
-    the dispatch keys of its devices.
+    `launch` has `forward` and `backward`, which take tensors of any layout and batch; gradients
+    that are not wanted may be anything. `keys` are the dispatch keys of its devices.
     """
 
     def __init__(self, name: str, launch: ModuleType, keys: Sequence[str]) -> None:
@@ -71,7 +71,14 @@ class Operators:
 
     def _backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
         *tensors, size, interpolation, border, wanted = inputs
-        return self.launch.backward(*tensors, size, Rule(interpolation, border), wanted)
+        found = self.launch.backward(*tensors, size, Rule(interpolation, border), wanted)
+        # as `_fake_backward` says, which compiled code relies on: no memory twice, dense layouts
+        layouts = layout_of(tensors[1]), torch.contiguous_format, torch.contiguous_format
+        a, b, c = (
+            g.contiguous(memory_format=layout) if want else tensors[0].new_empty(0)
+            for g, layout, want in zip(found, layouts, wanted, strict=True)
+        )
+        return a, b, c
 
     def _pull(self, ctx: Any, *grads: Any) -> Any:
         """The kernels' gradient, itself an operator that can be differentiated."""
@@ -110,15 +117,13 @@ def _fake_forward(
     image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], i: str, b: str
 ) -> Tensor:
     shape = (*batch_of(image, where), image.shape[-3], *size)
-    last = is_last(image) and len(shape) == 4
-    layout = torch.channels_last if last else torch.contiguous_format
+    layout = layout_of(image) if len(shape) == 4 else torch.contiguous_format
     return torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
 
 
 def _fake_backward(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
     image, where, outside, *_, wanted = inputs
-    layouts = (torch.channels_last if is_last(image) else torch.contiguous_format,)
-    layouts = (*layouts, torch.contiguous_format, torch.contiguous_format)
+    layouts = layout_of(image), torch.contiguous_format, torch.contiguous_format
     a, b, c = (
         torch.empty(t.shape, dtype=t.dtype, device=t.device, memory_format=layout)
         if want

@@ -73,7 +73,8 @@ def backward_kernel(
         if TO_OUTSIDE:
             push = tl.where(lost != 0, lost * g, 0.0)
             if DENSE:  # of the result's shape, always planar
-                to = (item * channels + channel) * out_height * out_width + y * out_width + x
+                to = (item * channels + channel) * out_height * out_width
+                to += y.to(OFFSET) * out_width + x
                 tl.store(to_outside + to, push, mask=have)
             else:
                 to = (item * tiles + tile) * channels + channel

@@ -51,7 +51,7 @@ def backward(
     rule: Rule,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to image, where and outside; an empty tensor for one that is not wanted."""
+    """The gradients to image, where and outside; anything for one that is not wanted."""
     call = prepare(image, where, outside, size, rule)
     grad = grad.contiguous(
         memory_format=torch.channels_last if call.last else torch.contiguous_format
@@ -61,7 +61,7 @@ def backward(
         matrix = where.shape[-1] == 3 and rule.border in MISSING
         to_image = (gather if matrix else scatter)(call, grad, image)
     elif wanted[0]:
-        to_image = torch.zeros_like(image)
+        to_image = image.new_zeros(image.shape)
     if wanted[1] or wanted[2]:
         to_where, to_outside = _to_map(call, grad, where, outside, wanted)
     return to_image, to_where, to_outside
@@ -93,7 +93,7 @@ def _to_map(
             tiles=tiles, DENSE=call.dense, TO_WHERE=steep, TO_OUTSIDE=wanted[2],
         )  # fmt: skip
     if not steep:
-        to_where = torch.zeros_like(where) if wanted[1] else none
+        to_where = where.new_zeros(where.shape) if wanted[1] else none
     elif points:
         to_where = sum_to(to_where, where)
     else:

@@ -14,7 +14,6 @@ from warpkit.kernels.cuda.gather import gather_kernel
 from warpkit.kernels.cuda.gather_affine import gather_affine_kernel
 from warpkit.kernels.cuda.scatter import collect_kernel, scatter_kernel
 from warpkit.kernels.layout import cycle, sum_to
-from warpkit.kernels.reference import compute_dtype
 
 PROGRAMS = 4096
 """Programs that fill a device several times; fewer source tiles share their maps out."""
@@ -108,8 +107,7 @@ def _scales(grad: Tensor, slots: Slots) -> Tensor:
 
     NaN where the gradient is not finite, so that the channel's gradient becomes NaN.
     """
-    real = compute_dtype(grad.dtype)
-    total = torch.linalg.vector_norm(grad, 1, dim=(-2, -1), dtype=real).double()
+    total = torch.linalg.vector_norm(grad, 1, dim=(-2, -1), dtype=torch.float64)
     total = total.reshape(-1, slots.mod, slots.div, grad.shape[-3]).sum((0, 2))
     exponent = torch.frexp(total).exponent
     scale = torch.exp2((57 - exponent.double()).clamp(max=900))
