@@ -22,6 +22,7 @@ from warpkit.kernels.cuda.locate import (
     INFINITY,
     PERSPECTIVE,
     carry,
+    finite,
     read_map,
     tile_corner,
     tile_pixels,
@@ -31,6 +32,9 @@ from warpkit.kernels.cuda.weights import normalize, weigh
 
 SLACK = tl.constexpr(1 / 64)
 """Bounds are wider by this, in pixels: rounding shifts them by 1e-9 at most."""
+
+WIDER = tl.constexpr(1 + 1e-12)
+"""And by this factor: where a column is 1e15 source pixels wide, rounding shifts them by more."""
 
 
 @triton.jit
@@ -109,21 +113,25 @@ def rows_of(m, x, y, side, out_height, KIND: tl.constexpr, TAPS: tl.constexpr):
     a, b, c, d, e, f, g, h, i = m
     reach = reach_of(TAPS)
     x, y = x.to(tl.float64), y.to(tl.float64)
-    finite = tl.abs(a) + tl.abs(b) + tl.abs(c) + tl.abs(d) + tl.abs(e) + tl.abs(f) < INFINITY
     if KIND == AFFINE:
-        per = 1 / (a * e - b * d)
-        middle = (a * (y - f) - d * (x - c)) * per
+        det = a * e - b * d
+        per = 1 / tl.where(tl.abs(det) < INFINITY, det, 0.0)
+        middle = a * per * (y - f) - d * per * (x - c)
         half = reach * (tl.abs(a) + tl.abs(d)) * tl.abs(per)
         low, high = middle - half, middle + half  # all rows where the map has no inverse: NaN
     else:
-        finite = finite & (tl.abs(g) + tl.abs(h) + tl.abs(i) < INFINITY)
-        det = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+        ei, fh, di, fg, dh, eg = e * i, f * h, d * i, f * g, d * h, e * g
+        det = a * (ei - fh) - b * (di - fg) + c * (dh - eg)
+        terms = tl.abs(a) * (tl.abs(ei) + tl.abs(fh)) + tl.abs(b) * (tl.abs(di) + tl.abs(fg))
+        terms += tl.abs(c) * (tl.abs(dh) + tl.abs(eg))
+        det = tl.where(tl.abs(det) > 1e-12 * terms, det, 0.0)  # else its sign may be rounding's
         # the last two rows of the adjugate carry the square's corners forward, with a divisor q
         # whose sign tells the side of the horizon; a corner too near to it leaves all rows
-        k, s, n = f * g - d * i, a * i - c * g, c * d - a * f
-        o, p, q = d * h - e * g, b * g - a * h, a * e - b * d
+        k, s, n = fg - di, a * i - c * g, c * d - a * f
+        o, p, q = dh - eg, b * g - a * h, a * e - b * d
         turn = tl.where(det > 0, 1.0, tl.where(det < 0, -1.0, 0.0)) * (1 - 2 * side)
         small = 1e-9 * (tl.abs(o * x) + tl.abs(p * y) + tl.abs(q))
+        small += 1e-13 * (tl.abs(k * x) + tl.abs(s * y) + tl.abs(n))
         low, high = x * 0 + INFINITY, x * 0 - INFINITY
         ahead, behind = x == x, x == x
         for corner in tl.static_range(4):
@@ -135,7 +143,7 @@ def rows_of(m, x, y, side, out_height, KIND: tl.constexpr, TAPS: tl.constexpr):
             low, high = tl.minimum(low, at), tl.maximum(high, at)
         low, high = tl.where(ahead, low, -INFINITY), tl.where(ahead, high, INFINITY)
         low = tl.where(behind, INFINITY, low)
-    return span_of(low - SLACK, tl.where(finite, high + SLACK, -1.0), out_height)
+    return span_of(low - SLACK, tl.where(finite(m), high + SLACK, -1.0), out_height)
 
 
 @triton.jit
@@ -173,8 +181,8 @@ def span_of(low, high, length):
 
     A NaN is no bound: minimum and maximum leave it out.
     """
-    first = tl.minimum(tl.maximum(tl.ceil(low), 0.0), length.to(tl.float64))
-    last = tl.maximum(tl.minimum(tl.floor(high), length - 1.0), -1.0)
+    first = tl.minimum(tl.maximum(tl.ceil(low * (2 - WIDER)), 0.0), length.to(tl.float64))
+    last = tl.maximum(tl.minimum(tl.floor(high * WIDER), length - 1.0), -1.0)
     return first.to(tl.int32), tl.maximum(last - first + 1, 0.0).to(tl.int32)
 
 

@@ -1,8 +1,8 @@
-"""The image's gradient under an affine map: `gather` with bounds and positions from a few sums.
+"""The image's gradient under an affine map: `gather` with positions from a few sums.
 
-Output pixels are counted from one near the source pixel's own place in the output, where u - x and
-v - y are small: found in float64, then in the type of the computation. That is as exact, since a
-weight changes little where the position does; nearest's does not, and goes through `gather`.
+In each row the first candidate's u - x and v - y are small: found in float64, and for the columns
+that follow in the type of the computation. That is as exact, since a weight changes little where
+the position does; nearest's does not, and goes through `gather`.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
@@ -13,8 +13,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warpkit.kernels.cuda.gather import SLACK
-from warpkit.kernels.cuda.locate import AFFINE, INFINITY, ROUND, read_map, tile_corner, tile_pixels
+from warpkit.kernels.cuda.gather import SLACK, WIDER, most_columns, rows_of
+from warpkit.kernels.cuda.locate import AFFINE, read_map, tile_corner, tile_pixels
 from warpkit.kernels.cuda.weights import cubic, normalize, weigh
 
 
@@ -42,60 +42,52 @@ def gather_affine_kernel(
     for n in range(readers * part // parts, readers * (part + 1) // parts):
         item = n // image_div * (image_div * image_mod) + slot * image_div + n % image_div
         m = read_map(where + item // where_div % where_mod * numbers, AFFINE)
-        a, b, _, d, e, _, _, _, _ = m
-        at_x, at_y, du, dv, rows = start_of(m, x, y, out_height, out_width, TAPS)
+        a, _, _, d, _, _, _, _, _ = m
+        top, rows = rows_of(m, x, y, 0, out_height, AFFINE, TAPS)
         rows = tl.where(live, rows, 0)
-        du, dv = du.to(REAL), dv.to(REAL)
-        a, b, d, e = a.to(REAL), b.to(REAL), d.to(REAL), e.to(REAL)
-        per_a, per_d = 1 / tl.maximum(tl.abs(a), 1e-30), 1 / tl.maximum(tl.abs(d), 1e-30)
-        reach = TAPS // 2 + SLACK
-        widest = tl.floor(2 * reach * tl.minimum(per_a, per_d)) + 1
-        columns = tl.minimum(widest, out_width + 0.0).to(tl.int32)
+        columns = most_columns(m, rows, out_width, AFFINE, TAPS)
+        per = 1 / tl.maximum(tl.abs(a), 1e-300), 1 / tl.maximum(tl.abs(d), 1e-300)
+        # far beyond any reach, but not beyond float32: infinity times column 0 would be NaN
+        slope_u, slope_v = within(a, 1e30).to(REAL), within(d, 1e30).to(REAL)
         from_item = grad + item * channels * out_height * out_width + channel * out_plane
         for r in range(tl.max(rows, axis=0)):
-            low_u = (tl.where(a < 0, du, -du) - reach) * per_a
-            low_v = (tl.where(d < 0, dv, -dv) - reach) * per_d
-            low = tl.maximum(tl.maximum(tl.ceil(low_u), tl.ceil(low_v)), 0.0 - at_x)
-            low = tl.minimum(low, out_width - at_x)
-            left = at_x + low.to(tl.int32)
-            u, v = tl.fma(low, low * 0 + a, du), tl.fma(low, low * 0 + d, dv)
-            line = (at_y + r).to(OFFSET) * out_width
+            left, u, v = first_of(m, per, x, y, top + r, out_width, TAPS)
+            u, v = u.to(REAL), v.to(REAL)
+            line = (top + r).to(OFFSET) * out_width
             step = 0.0
             for c in range(columns):
-                weight, reads = weight_at(u + a * step, v + d * step, TAPS)
+                weight, reads = weight_at(u + slope_u * step, v + slope_v * step, TAPS)
                 reads = (reads & (r < rows) & (left + c < out_width))[None, :]
                 at = from_item + ((line + (left + c)) * out_pixel)[None, :]
                 g = tl.load(at, mask=exists & reads, other=0).to(REAL)
                 weight = tl.where(reads, weight[None, :], 0.0)
                 total = tl.fma(tl.broadcast_to(weight, g.shape), g, total)
                 step += 1.0
-            du, dv = du + b, dv + e
     to_image += unit_image.to(tl.int64) * channels * height * width + channel * plane
     to_image += ((y.to(OFFSET) * width + x) * pixel)[None, :]
     tl.store(to_image, total.to(to_image.dtype.element_ty), mask=exists & live[None, :])
 
 
 @triton.jit
-def start_of(m, x, y, out_height, out_width, TAPS: tl.constexpr):
-    """The first output row that may read source pixel (x, y), a column near, what the two look at
-    from (x, y), and how many rows follow."""
+def within(value, limit):
+    """The value, or the limit with its sign."""
+    return tl.minimum(tl.maximum(value, -limit), limit)
+
+
+@triton.jit
+def first_of(m, per, x, y, at_y, out_width, TAPS: tl.constexpr):
+    """The first column of an output row that may read source pixel (x, y), and where it looks from
+    there: in the forward kernel's own float64. `per` are 1 / |a| and 1 / |d|."""
     a, b, c, d, e, f, _, _, _ = m
-    x, y = x.to(tl.float64) - c, y.to(tl.float64) - f
-    finite = tl.abs(a) + tl.abs(b) + tl.abs(c) + tl.abs(d) + tl.abs(e) + tl.abs(f) < INFINITY
-    per = 1 / (a * e - b * d)
-    middle = (a * y - d * x) * per
-    half = (TAPS // 2 + SLACK) * (tl.abs(a) + tl.abs(d)) * tl.abs(per)
-    # all rows where the map has no inverse: NaN, which minimum and maximum leave out
-    top = tl.minimum(tl.maximum(tl.ceil(middle - half), 0.0), out_height + 0.0)
-    bottom = tl.maximum(tl.minimum(tl.floor(middle + half), out_height - 1.0), -1.0)
-    rows = tl.where(finite, tl.maximum(bottom - top + 1, 0.0), 0.0)
-    # the middle of the row's own readers, so that u - x and v - y are small there
-    along = tl.where(tl.abs(a) > tl.abs(d), (x - b * top) / a, (y - e * top) / d)
-    left = tl.minimum(tl.maximum(along, 0.0), out_width - 1.0)
-    left = (left + ROUND) - ROUND
-    left = tl.where(left == left, left, 0.0)
-    du, dv = a * left + b * top - x, d * left + e * top - y
-    return left.to(tl.int32), top.to(tl.int32), du, dv, rows.to(tl.int32)
+    per_a, per_d = per
+    fy, reach = at_y.to(tl.float64), TAPS // 2 + SLACK
+    bu, ev = b * fy, e * fy
+    u, v = bu + c - x, ev + f - y
+    low_u = (tl.where(a < 0, u, -u) - reach) * per_a
+    low_v = (tl.where(d < 0, v, -v) - reach) * per_d
+    low = tl.ceil(tl.maximum(low_u, low_v) * (2 - WIDER))
+    low = tl.minimum(tl.maximum(low, 0.0), out_width + 0.0)
+    return low.to(tl.int32), a * low + bu + c - x, d * low + ev + f - y
 
 
 @triton.jit

@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from warpkit.kernels.cuda.call import launch
-from warpkit.kernels.cuda.locate import AFFINE, INFINITY
+from warpkit.kernels.cuda.locate import AFFINE, INFINITY, finite
 from warpkit.kernels.maps import determinant, to_3x3
 
 MATRICES = 128
@@ -25,7 +25,6 @@ def invert_kernel(matrix, inverse, count, KIND: tl.constexpr, BLOCK: tl.constexp
     m, to = matrix + n * (3 * KIND), inverse + n * (3 * KIND)
     a, b, c = tl.load(m, mask=live), tl.load(m + 1, mask=live), tl.load(m + 2, mask=live)
     d, e, f = tl.load(m + 3, mask=live), tl.load(m + 4, mask=live), tl.load(m + 5, mask=live)
-    size = tl.abs(a) + tl.abs(b) + tl.abs(c) + tl.abs(d) + tl.abs(e) + tl.abs(f)
     g, h, i = a * 0, a * 0, a * 0 + 1
     if KIND == AFFINE:
         det = a * e - b * d
@@ -34,12 +33,11 @@ def invert_kernel(matrix, inverse, count, KIND: tl.constexpr, BLOCK: tl.constexp
         s, t = -k * c - p * f, -q * c - r * f
     else:
         g, h, i = tl.load(m + 6, mask=live), tl.load(m + 7, mask=live), tl.load(m + 8, mask=live)
-        size += tl.abs(g) + tl.abs(h) + tl.abs(i)
         det = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
         per = 1 / det
         k, p, s = (e * i - f * h) * per, (c * h - b * i) * per, (b * f - c * e) * per
         q, r, t = (f * g - d * i) * per, (a * i - c * g) * per, (c * d - a * f) * per
-    good = (size < INFINITY) & (tl.abs(det) < INFINITY) & (tl.abs(per) < INFINITY)
+    good = finite((a, b, c, d, e, f, g, h, i)) & (tl.abs(det) < INFINITY) & (tl.abs(per) < INFINITY)
     tl.store(to, tl.where(good, k, float("nan")), mask=live)
     tl.store(to + 1, tl.where(good, p, float("nan")), mask=live)
     tl.store(to + 2, tl.where(good, s, float("nan")), mask=live)

@@ -72,6 +72,14 @@ def read_map(where, KIND: tl.constexpr):
 
 
 @triton.jit
+def finite(m):
+    """Whether all entries of a matrix are: x - x is 0, or NaN."""
+    a, b, c, d, e, f, g, h, i = m
+    nothing = (a - a) + (b - b) + (c - c) + (d - d) + (e - e) + (f - f)
+    return nothing + (g - g) + (h - h) + (i - i) == 0
+
+
+@triton.jit
 def carry(m, x, y, KIND: tl.constexpr):
     """The source point of pixel (x, y) under a matrix, its divisor, and whether it is near."""
     a, b, c, d, e, f, g, h, i = m
