@@ -14,9 +14,8 @@ from torch.autograd import gradcheck
 from torch.func import jacfwd, jacrev, vmap
 
 import warpkit as wk
-from tests.cases import RULES, images, noise
+from tests.cases import BACKENDS, RULES, images, noise
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import BACKENDS
 
 
 def supersampled(image: Tensor, matrix: Tensor, size: tuple[int, int], n: int = 15) -> Tensor:

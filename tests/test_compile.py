@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import warpkit as wk
-from tests.cases import noise
+from tests.cases import BACKENDS, noise
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import BACKENDS
 
 MATRIX = torch.tensor([[[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]], [[1.3, -0.3, 0.6], [0.2, 0.8, 0.1]]])
 HOMOGRAPHY = torch.cat((MATRIX, torch.tensor([[[0.02, -0.03, 1.0]]] * 2)), 1)

@@ -14,9 +14,8 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, jacfwd, jacrev, jvp, vmap
 
 import warpkit as wk
-from tests.cases import RULES, noise
+from tests.cases import BACKENDS, RULES, noise
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import BACKENDS
 
 # forward mode loads torch's own decompositions, which still use torch.jit.script
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")

@@ -12,8 +12,7 @@ import torch
 from torch.func import grad, jvp, vmap
 
 import warpkit as wk
-from tests.cases import RULES, noise
-from warpkit.kernels import BACKENDS
+from tests.cases import BACKENDS, RULES, noise
 
 MOVE = [[1, 0, 10], [0, 1, 20]]
 """A known case: 64 x 64 x 3, moved by (10, 20), mean of the result as the loss."""

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from tests.cases import noise
+from tests.cases import BACKENDS, noise
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import BACKENDS
 
 TURN = torch.tensor([[0.94, 0.21, 13.7], [-0.17, 1.03, -21.4]])
 TILT = torch.cat((TURN, torch.tensor([[1e-4, -2e-4, 1.0]])))

@@ -8,9 +8,8 @@ import torch
 
 import warpkit as wk
 from tests import oracle
-from tests.cases import RULES, affine_matrices, images, noise, perspective_matrices
+from tests.cases import BACKENDS, RULES, affine_matrices, images, noise, perspective_matrices
 from tests.tolerances import TOLERANCE
-from warpkit import kernels
 from warpkit.kernels import grid_sample
 from warpkit.kernels.rules import BORDERS, INTERPOLATIONS, Rule
 
@@ -325,7 +324,7 @@ def test_remap_and_sample_pixels_read_the_same_points():
         )
 
 
-@pytest.mark.parametrize("backend", kernels.BACKENDS)
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     ("images_", "matrices"),
     [((0,), ()), ((1,), (0,)), ((0,), (0,)), ((2, 0), (2, 1)), ((0,), (1,))],

@@ -115,7 +115,8 @@ def as_float(
     elif isinstance(value, ARRAYS):
         tensor = from_array(function, argument, value, device)
     elif isinstance(value, Real):
-        tensor = torch.as_tensor(value, dtype=default, device=device)
+        # filled on the device: a copy from the host would wait for it, and end a graph's capture
+        tensor = torch.full((), float(value), dtype=default, device=device)
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) > 0:
         tensor = stack(function, argument, value, device, default)
     else:

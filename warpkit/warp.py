@@ -87,7 +87,7 @@ def warp_affine(
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
     if matrix.shape[-2] == 3:
-        projective = (matrix[..., 2, :] != matrix.new_tensor([0, 0, 1])).any(-1)
+        projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted)
         matrix = matrix[..., :2, :]
@@ -182,7 +182,8 @@ def _warp(
     outside = _outside(name, image, shape, rule, border_value, background)
     module = _backend(name, backend, image, rule)
     singular = torch.nan if rule.arithmetic == "exact" else 0.0
-    to_source = matrix.double() if inverse else inverse_map(matrix.double(), singular=singular)
+    invert = getattr(module, "inverse_map", partial(inverse_map, singular=singular))
+    to_source = matrix.double() if inverse else invert(matrix.double())
     start = _start(name, image, shape, rule, border_value)
     plain = partial(_plain, module, out, rule, image_gradient, start)
     if antialias is False:

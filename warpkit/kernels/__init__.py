@@ -1,8 +1,9 @@
 """Which backend serves which call.
 
-A backend is a module with `warp`, `sample` and `why_not`, the same in each. It is imported on first
-use. One that is asked for by name is used or refused with its reasons, never replaced. OpenCV's
-arithmetics are the reference's in a module of their own.
+A backend is a module with `warp`, `sample` and `why_not`, the same in each, and an `inverse_map` of
+its own if it has a faster one. It is imported on first use. One that is asked for by name is used
+or refused with its reasons, never replaced. OpenCV's arithmetics are the reference's in a module of
+their own.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from torch import Tensor
 
 from warpkit.kernels.rules import Rule
 
-BACKENDS = ("reference", "grid_sample", "cpu")
+BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
 """All of them give the same answer, within the tolerance table; speed and reach differ."""
 
-PREFERENCE = ("cpu", "reference")
+PREFERENCE = ("cpu", "cuda", "reference")
 """The order in which "auto" asks. grid_sample is not asked: its grid loses digits in float32."""
 
 OPENCV = {"reference": "opencv"}
@@ -49,6 +50,8 @@ def load(name: str) -> ModuleType:
         from warpkit.kernels import opencv as module
     elif name == "cpu":
         from warpkit.kernels import cpu as module
+    elif name == "cuda":
+        from warpkit.kernels import cuda as module
     else:
         from warpkit.kernels import grid_sample as module
     return module

@@ -119,7 +119,8 @@ def to_3x3(matrix: Tensor) -> Tensor:
     """(..., 2, 3) with the row (0, 0, 1) below; (..., 3, 3) as it is."""
     if matrix.shape[-2] == 3:
         return matrix
-    last = torch.tensor([[0.0, 0.0, 1.0]], dtype=matrix.dtype, device=matrix.device)
+    # filled on the device: a copy from the host would wait for it, and end a graph's capture
+    last = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[2:]
     return torch.cat((matrix, last.expand(*matrix.shape[:-2], 1, 3)), dim=-2)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 
 import torch
@@ -20,19 +21,22 @@ from warpkit.kernels import reference
 from warpkit.kernels.rules import Rule
 
 HAS_NUMBA = find_spec("numba") is not None
-if not HAS_NUMBA:  # once, when the first call on the CPU looks for a backend
-    warnings.warn(
-        "warpkit: Numba is not installed; on the CPU the slow reference is used",
-        RuntimeWarning,
-        stacklevel=2,
-    )
 
 
 def why_not(image: Tensor, rule: Rule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     if image.device.type != "cpu":
         return [f"needs a CPU tensor, got {image.device}"]
-    return [] if HAS_NUMBA else ["needs Numba: pip install numba"]
+    if not HAS_NUMBA:
+        _warn()
+        return ["needs Numba: pip install numba"]
+    return []
+
+
+@cache
+def _warn() -> None:
+    text = "warpkit: Numba is not installed; on the CPU the slow reference is used"
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def warp(

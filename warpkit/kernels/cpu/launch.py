@@ -20,6 +20,7 @@ from warpkit.kernels.cpu.locate import CODE, POINTS
 from warpkit.kernels.cpu.scratch import SIDE, scratch
 from warpkit.kernels.cpu.threads import INLINE, run
 from warpkit.kernels.cpu.tile import Plan
+from warpkit.kernels.layout import batch_of, is_last, own_batch, read_in_place
 from warpkit.kernels.rules import TAPS, Rule
 
 UNITS = 8
@@ -35,21 +36,6 @@ class Deal(NamedTuple):
     parts: int
     order: np.ndarray
     starts: np.ndarray
-
-
-def is_last(image: Tensor) -> bool:
-    """Whether the image, and so the result, is channels-last."""
-    if image.ndim != 4 or image.is_contiguous():
-        return False
-    return image.is_contiguous(memory_format=torch.channels_last)
-
-
-def batch_of(image: Tensor, where: Tensor) -> tuple[int, ...]:
-    """The batch of the result. `where` ends in (2, 3) or (3, 3), or in (h, w, 2)."""
-    own = where.shape[: -3 if where.shape[-1] == 2 else -2]
-    if own == image.shape[:-3]:
-        return own
-    return torch.broadcast_shapes(image.shape[:-3], own)
 
 
 @lru_cache(maxsize=256)
@@ -81,12 +67,10 @@ def _deal(own: tuple[int, ...], batch: tuple[int, ...], height: int, small: bool
     return Deal(images * groups, groups, parts, order, np.array([*starts, items]))
 
 
-def _read_in_place(image: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """The image without the batch entries that only repeat memory; dense."""
-    for d in range(image.ndim - 3):
-        if image.stride(d) == 0 and image.shape[d] > 1:
-            image = image.narrow(d, 0, 1)
-    return image if is_last(image) and len(batch) == 1 else image.contiguous()
+def _dense(image: Tensor, batch: tuple[int, ...]) -> Tensor:
+    """The image as kernels read it; channels-last where the result can be too."""
+    image = read_in_place(image)
+    return image if len(batch) == 1 else image.contiguous()
 
 
 def _flat(tensor: Tensor) -> np.ndarray:
@@ -128,7 +112,7 @@ def forward(
 ) -> Tensor:
     """The result, (*batch, C, h, w)."""
     batch = batch_of(image, where)
-    dense = _read_in_place(image, batch)
+    dense = _dense(image, batch)
     last = is_last(dense)
     shape = (*batch, image.shape[-3], *size)
     layout = torch.channels_last if last else torch.contiguous_format
@@ -141,14 +125,13 @@ def forward(
         low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
     taps = TAPS[rule.interpolation]
     kernel = forward_kernel(_kind(where), taps, last, low, high)
-    own = where.shape[: -3 if where.shape[-1] == 2 else -2]
     arrays = (
         _flat(dense),
         where.detach().contiguous().numpy().reshape(-1),
         outside_flat,
         out.permute(0, 2, 3, 1).numpy().reshape(-1) if last else out.numpy().reshape(-1),
         _index(tuple(dense.shape[:-3]), batch),
-        _index(tuple(own), batch),
+        _index(own_batch(where), batch),
         plan,
     )
     units = plan.items * -(-plan.out_height // SIDE)
@@ -171,7 +154,7 @@ def backward(
     kind, taps, tall = _kind(where), TAPS[rule.interpolation], -(-size[0] // SIDE)
     to_image, to_where, to_outside = wanted[0], wanted[1] and taps > 1, wanted[2]
     # the image's pixels serve the gradient to `where` alone
-    source = _read_in_place(image, batch) if to_where else image
+    source = _dense(image, batch) if to_where else image
     last = is_last(source) and len(batch) == 1 and source.shape[0] == image.shape[0]
     if to_where and not last:
         source = source.contiguous()
@@ -182,7 +165,7 @@ def backward(
         deal = _deal(tuple(image.shape[:-3]), batch, plan.height, small)
     else:
         deal = _deal(batch, batch, tall, small)
-    where_of = _index(tuple(where.shape[: -3 if kind == POINTS else -2]), batch)
+    where_of = _index(own_batch(where), batch)
     points = where.detach().contiguous().numpy().reshape(-1)
     pixels = _flat(source) if to_where else np.empty(1, outside_flat.dtype)
     g_image = np.zeros(deal.slots * image.shape[-3:].numel() if to_image else 0, pixels.dtype)

@@ -1,0 +1,217 @@
+"""Warps on a CUDA device against grid_sample, kornia and a copy: scripts/bench --device cuda
+
+Every case first proves that its ways agree, then times them in turns by device events, the inputs
+taken from several sets in rotation, so that no cache holds them. Bars, for an H200 or its like:
+forward >= 70 % of a copy's bandwidth, with gradients >= 3 times grid_sample, extra memory <= 1.1
+times the output, one image under 1024 matrices >= 8 times an expanded image.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import warpkit as wk
+
+ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "cuda.csv"
+TURNS = 31
+SETS = 4
+Way = Callable[[Tensor, Tensor], Tensor]
+
+
+class Case(NamedTuple):
+    """An image's shape, how many maps, and what is done."""
+
+    name: str
+    shape: tuple[int, int, int, int]
+    maps: int
+    dtype: torch.dtype = torch.float32
+    gradients: bool = False
+    interpolation: str = "bilinear"
+    last: bool = False
+    points: bool = False
+    bar: str = ""
+
+
+LARGE, ONE = (64, 3, 512, 512), (1, 3, 224, 224)
+
+
+def cases() -> Iterator[Case]:
+    """The bars' cases first."""
+    for dtype in (torch.float32, torch.float16):
+        yield Case("64x3x512x512", LARGE, 64, dtype, bar="copy >= 0.7")
+    yield Case("64x3x512x512", LARGE, 64, gradients=True, bar="grid_sample >= 3")
+    yield Case("one under 1024", ONE, 1024, bar="grid_sample >= 8")
+    yield Case("one under 1024", ONE, 1024, gradients=True)
+    yield Case("64x3x512x512", LARGE, 64, torch.bfloat16)
+    yield Case("64x3x512x512", LARGE, 64, torch.float16, gradients=True)
+    yield Case("64x3x512x512 last", LARGE, 64, last=True)
+    yield Case("32x64x56x56 last", (32, 64, 56, 56), 32, gradients=True, last=True)
+    yield Case("64x3x512x512 points", LARGE, 64, points=True)
+    yield Case("64x3x512x512 points", LARGE, 64, points=True, gradients=True)
+    for interpolation in ("nearest", "bicubic", "lanczos4"):
+        yield Case("64x3x512x512", LARGE, 64, interpolation=interpolation)
+        yield Case("64x3x512x512", LARGE, 64, interpolation=interpolation, gradients=True)
+
+
+def inputs(case: Case) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Sets of an image, a map and a gradient."""
+    height, width = case.shape[-2:]
+    layout = torch.channels_last if case.last else torch.contiguous_format
+    sets = []
+    for n in range(SETS):
+        generator = torch.Generator(device="cuda").manual_seed(n)
+        options = {"generator": generator, "device": "cuda"}
+        image = torch.rand(case.shape, **options).to(case.dtype, memory_format=layout)
+        grad = torch.rand((case.maps, *case.shape[1:]), **options)
+        angle = 33.0 + torch.rand(case.maps, **options)
+        where = wk.rotation_matrix(((width - 1) / 2, (height - 1) / 2), angle, 1.1)
+        if case.points:
+            where = points_of(where, case.shape[-2:])
+        sets.append((image, where, grad.to(case.dtype, memory_format=layout)))
+    return sets
+
+
+def points_of(matrix: Tensor, size: tuple[int, int]) -> Tensor:
+    """Where every output pixel looks."""
+    y, x = torch.meshgrid(*(torch.arange(n, device="cuda") for n in size), indexing="ij")
+    at = torch.stack((x, y), -1).reshape(-1, 2).double()
+    return wk.transform_points(wk.invert(matrix.double()), at).reshape(-1, *size, 2).float()
+
+
+def ways(case: Case) -> Iterator[tuple[str, Way]]:
+    """Each way's name and function of an image and a map."""
+    (height, width), maps = case.shape[-2:], case.maps
+    call = wk.remap if case.points else wk.warp_affine
+    yield "warpkit", partial(call, interpolation=case.interpolation)
+    if case.interpolation == "lanczos4":
+        return
+
+    def grid_sample(image: Tensor, where: Tensor) -> Tensor:
+        image = image.expand(maps, *image.shape[1:])
+        if case.points:
+            grid = (2 * where + 1) / where.new_tensor((width, height)) - 1
+        else:
+            theta = wk.to_theta(where, (height, width), (height, width))
+            grid = F.affine_grid(theta.float(), list(image.shape), align_corners=False)
+        grid = grid.to(image.dtype)
+        return F.grid_sample(image, grid, mode=case.interpolation, align_corners=False)
+
+    yield "grid_sample", grid_sample
+    # kornia's bicubic has another grid, and half types cannot be inverted
+    if case.points or case.interpolation == "bicubic" or case.dtype != torch.float32:
+        return
+    from kornia.geometry.transform import warp_affine
+
+    def kornia(image: Tensor, where: Tensor) -> Tensor:
+        image = image.expand(maps, *image.shape[1:])
+        options = {"mode": case.interpolation, "align_corners": True}
+        return warp_affine(image, where, (height, width), **options)
+
+    yield "kornia", kornia
+
+
+def both_ways(way: Way, image: Tensor, where: Tensor, grad: Tensor) -> tuple[Tensor, ...]:
+    """Forward, and the gradients to image and map."""
+    leaves = [image.detach().requires_grad_(), where.detach().requires_grad_()]
+    return torch.autograd.grad(way(*leaves), leaves, grad, allow_unused=True)
+
+
+def prove_equal(case: Case, image: Tensor, where: Tensor) -> None:
+    """Against the reference, on three images at most; a nearest pixel may flip."""
+    few = slice(0, min(3, case.maps))
+    image = image[few] if image.shape[0] == case.maps else image
+    call = wk.remap if case.points else wk.warp_affine
+    truth = call(image, where[few], interpolation=case.interpolation, backend="reference")
+    for name, way in ways(case._replace(maps=where[few].shape[0])):
+        far = (way(image, where[few]).float() - truth.float()).abs() > 1e-2
+        rate = far.double().mean().item()
+        # in half types grid_sample's coordinates are rounded too: off by pixels, not by digits
+        if name == "warpkit" or case.dtype == torch.float32:
+            assert rate < 1e-3, f"{case}: {name} differs in {rate:.1%} of the values"
+
+
+def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
+    """One row for each way."""
+    sets = inputs(case)
+    prove_equal(case, *sets[0][:2])
+    calls: dict[str, Callable[..., object]] = {}
+    for name, way in ways(case):
+        calls[name] = partial(both_ways, way) if case.gradients else lambda i, w, _, f=way: f(i, w)
+    if not case.gradients:
+        # reads and writes as many bytes as the output has: what no warp of one for one can beat
+        calls["copy"] = lambda _i, _w, grad: grad.clone()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    memory: dict[str, float] = {}
+    for turn in range(turns + 3):
+        for name, call in calls.items():
+            arguments = sets[turn % SETS]
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize()
+            start.record()
+            result = call(*arguments)
+            end.record()
+            torch.cuda.synchronize()
+            if turn >= 3:  # the first turns compile and fill the allocator
+                times[name].append(start.elapsed_time(end))
+            grad = arguments[2]
+            extra = torch.cuda.max_memory_allocated() - before
+            memory[name] = extra / (grad.numel() * grad.element_size())
+            del result
+    for name, taken in times.items():
+        pairs = zip(taken, times["warpkit"], strict=True)
+        yield {
+            "case": case.name,
+            "does": "forward + gradients" if case.gradients else "forward",
+            "interpolation": case.interpolation,
+            "dtype": str(case.dtype).removeprefix("torch."),
+            "way": name,
+            "ms": f"{statistics.median(taken):.4f}",
+            "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
+            "peak_over_output": f"{memory[name]:.2f}",
+            "bar": case.bar,
+            "turns": turns,
+            "device": torch.cuda.get_device_name(),
+            **{package: version(package) for package in ("torch", "triton", "kornia")},
+            "warpkit": wk.__version__,
+            "date": time.strftime("%Y-%m-%d"),
+        }
+
+
+def main() -> None:
+    """Measure all cases; print the rows and write them where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the bars' cases, 9 turns each")
+    parser.add_argument("--out", type=Path, help=f"a CSV file to write, such as {ROWS.name}")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("needs a CUDA device")
+    rows = []
+    for case in cases():
+        if options.quick and not case.bar:
+            continue
+        for row in measure(case, 9 if options.quick else TURNS):
+            rows.append(row)
+            print("  ".join(f"{row[key]!s:<20}" for key in list(row)[:9]), flush=True)
+    if options.out:
+        with options.out.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

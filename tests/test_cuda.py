@@ -1,0 +1,335 @@
+"""The CUDA kernels against the reference: forward, and all first gradients.
+
+On a machine with a GPU: pytest -m cuda. Without one, the last test runs this file once more in a
+process of its own, where Triton interprets the same kernels on CPU tensors.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import warpkit as wk
+from tests.cases import RULES, affine_matrices, images, noise, perspective_matrices
+from tests.tolerances import TOLERANCE
+from warpkit.kernels import cuda
+from warpkit.kernels.maps import inverse_map
+from warpkit.kernels.rules import Rule
+
+DEVICE = "cuda" if torch.cuda.is_available() and not cuda.INTERPRETED else "cpu"
+HERE = DEVICE == "cuda" or cuda.INTERPRETED
+SIZE = (4, 5)
+
+on_device = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not HERE, reason="needs a CUDA device, or TRITON_INTERPRET=1"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _quiet_interpreter():
+    """A device divides by zero without a warning; numpy, which interprets, does not."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def marked(*functions):
+    """Tests of kernels: they need a device, or the interpreter."""
+    for function in functions:
+        for mark in on_device:
+            function.pytestmark = [*getattr(function, "pytestmark", []), mark.mark]
+
+
+def run(warp, backend, image, where, border_value, **options):
+    """The result and the gradients to image, where and what stands outside."""
+    leaves = [t.detach().to(DEVICE).requires_grad_() for t in (image, where, border_value)]
+    if options["border"] == "transparent":
+        batch = torch.broadcast_shapes(
+            image.shape[:-3], where.shape[: -3 if warp is wk.remap else -2]
+        )
+        size = where.shape[-3:-1] if warp is wk.remap else SIZE
+        below = noise(*batch, image.shape[-3], *size, seed=40).to(leaves[0])
+        leaves.append(below.requires_grad_())
+        options["background"] = below
+    if warp is not wk.remap:
+        options["size"] = SIZE
+    out = warp(*leaves[:2], border_value=leaves[2], backend=backend, **options)
+    grads = torch.autograd.grad(
+        out, leaves, (noise(*out.shape, seed=41) - 0.5).to(out), allow_unused=True
+    )
+    # nearest has no slope: the reference leaves the matrix out, a kernel returns zeros
+    grads = (torch.zeros_like(t) if g is None else g for t, g in zip(leaves, grads, strict=True))
+    return [out.detach(), *grads]
+
+
+def check(warp, image, where, interpolation, border):
+    """Result and gradients of the kernels against the reference's, relative to the largest."""
+    value = noise(image.shape[-3], seed=42).to(torch.promote_types(image.dtype, torch.float32))
+    options = {"interpolation": interpolation, "border": border}
+    ours = run(warp, "cuda", image, where, value, **options)
+    truth = run(warp, "reference", image, where, value, **options)
+    tolerance = TOLERANCE[f"cuda {str(image.dtype).removeprefix('torch.')}"]
+    for mine, theirs in zip(ours, truth, strict=True):
+        assert mine.dtype == theirs.dtype
+        scale = max(1.0, float(theirs.double().abs().max()))
+        torch.testing.assert_close(mine.double(), theirs.double(), rtol=0, atol=tolerance * scale)
+
+
+def points(dtype=torch.float64):
+    """Inside, outside, whole, NaN and infinitely far."""
+    where = noise(2, 3, 4, 2, seed=43) * 14 - 3
+    where[0, 0, 0], where[1, 1, 1, 0], where[0, 2, 2] = torch.nan, 1e30, torch.tensor([2.0, 4.0])
+    return where.to(dtype)
+
+
+@pytest.mark.parametrize(("interpolation", "border"), [r for r in RULES if r[0] != "lanczos4"])
+@pytest.mark.parametrize("kind", ["affine", "perspective", "points"])
+def test_every_rule(kind, interpolation, border):
+    image = images(torch.float32)["odd"][:, :1]
+    if kind == "points":
+        check(wk.remap, image, points(), interpolation, border)
+    elif kind == "affine":
+        matrix = affine_matrices()["batch of turns"]
+        check(wk.warp_affine, image, matrix, interpolation, border)
+    else:
+        check(wk.warp_perspective, image, perspective_matrices()["mild"], interpolation, border)
+
+
+@pytest.mark.parametrize(
+    ("warp", "where", "border"),
+    [
+        (wk.warp_affine, affine_matrices()["batch of turns"][:1], "constant"),
+        (wk.warp_perspective, perspective_matrices()["mild"][:1], "constant"),
+        (wk.remap, points()[:1], "reflect"),
+    ],
+)
+def test_lanczos4(warp, where, border):
+    check(warp, images(torch.float32)["odd"][:1, :1], where, "lanczos4", border)
+
+
+@pytest.mark.parametrize("name", affine_matrices())
+def test_every_matrix(name):
+    check(
+        wk.warp_affine,
+        images(torch.float32)["odd"],
+        affine_matrices()[name],
+        "bilinear",
+        "constant",
+    )
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_a_horizon_in_the_image(interpolation):
+    matrix = perspective_matrices()["horizon"]
+    check(wk.warp_perspective, images(torch.float32)["odd"], matrix, interpolation, "constant")
+
+
+@pytest.mark.parametrize("name", images())
+@pytest.mark.parametrize("border", ["constant", "wrap"])
+def test_every_image(name, border):
+    check(
+        wk.warp_affine, images(torch.float32)[name], affine_matrices()["grow"], "bilinear", border
+    )
+
+
+@pytest.mark.parametrize("border", ["constant", "replicate"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_every_floating_type(dtype, border):
+    matrix = affine_matrices()["batch of turns"]
+    check(wk.warp_affine, images(dtype)["odd"], matrix, "bicubic", border)
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.uint16])
+def test_integers_are_the_references_own(dtype, interpolation):
+    image, matrix = images(dtype)["odd"].to(DEVICE), affine_matrices()["batch of turns"].to(DEVICE)
+    options = {"size": SIZE, "interpolation": interpolation, "border_value": 17}
+    ours = wk.warp_affine(image, matrix, backend="cuda", **options)
+    truth = wk.warp_affine(image, matrix, backend="reference", **options)
+    assert ours.dtype == dtype
+    assert np.array_equal(ours.cpu().numpy(), truth.cpu().numpy())
+
+
+@pytest.mark.parametrize("border", ["constant", "reflect_101"])
+@pytest.mark.parametrize(
+    ("image_batch", "batch"),
+    [((1,), (3,)), ((2, 1), (1, 3)), ((1, 2), (3, 2)), ((2, 1, 2), (3, 1)), ((2,), ())],
+)
+def test_batches_broadcast(image_batch, batch, border):
+    """Also many maps of one image, and an image repeated in the middle of a batch."""
+    image = noise(*image_batch, 2, 5, 6, dtype=torch.float32, seed=44)
+    turns = noise(6, seed=45)[: math.prod(batch)].reshape(batch) * 300
+    check(wk.warp_affine, image, wk.rotation_matrix((2.5, 2.0), turns, 0.9), "bilinear", border)
+
+
+def test_ties_go_to_even():
+    image = noise(1, 1, 6, 6, dtype=torch.float32)
+    matrix = torch.tensor([[1.0, 0, 0.5], [0, 1, 0.5]], dtype=torch.float64)
+    check(wk.warp_affine, image, matrix, "nearest", "constant")
+
+
+@pytest.mark.parametrize("rows", [[[0.0, 0, 2], [0, 0, 1]], [[1.0, 1, 0], [1, 1, 0.5]]])
+def test_a_map_onto_a_point_or_a_line(rows):
+    image, inverse = noise(1, 1, 6, 6), torch.tensor(rows, dtype=torch.float64)
+
+    def warp(image, matrix, **options):
+        return wk.warp_affine(image, matrix, inverse=True, **options)
+
+    check(warp, image, inverse, "bilinear", "constant")
+
+
+def test_singular_and_nan_matrices_show_the_border():
+    matrix = torch.tensor([[[0.0, 0, 0], [0, 0, 0]], [[torch.nan, 0, 0], [0, 1, 0]]]).double()
+    check(wk.warp_affine, noise(2, 1, 5, 5), matrix, "bilinear", "constant")
+
+
+def test_a_missing_tap_leaks_nothing():
+    image = noise(1, 1, 4, 4, dtype=torch.float32)
+    image[..., 0, 0] = torch.nan
+    matrix = torch.tensor([[1.0, 0, 3.5], [0, 1, 3.5]], dtype=torch.float64)
+    options = {"size": (8, 8), "border_value": 0.0}
+    ours = wk.warp_affine(image.to(DEVICE), matrix.to(DEVICE), backend="cuda", **options)
+    truth = wk.warp_affine(image, matrix, backend="reference", **options)
+    torch.testing.assert_close(ours.cpu(), truth, rtol=0, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_matrices_are_inverted_as_the_reference_does(rows):
+    matrix = noise(6, rows, 3, seed=46) * 4 - 2
+    matrix[1], matrix[2, 1, 1] = 0, torch.nan
+    matrix[0] *= 1e-80 if rows == 2 else 1e-60
+    matrix = matrix.to(DEVICE).requires_grad_()
+    ours, truth = cuda.inverse_map(matrix), inverse_map(matrix)
+    assert torch.equal(ours.nan_to_num(7.0), truth.nan_to_num(7.0))
+    weight = noise(*ours.shape, seed=47).to(DEVICE)
+    (mine,), (theirs,) = (torch.autograd.grad(x, matrix, weight) for x in (ours, truth))
+    assert (theirs[:3] == 0).all()
+    assert torch.equal(mine[:3], theirs[:3])
+    scale = float(theirs.abs().max())
+    torch.testing.assert_close(mine, theirs, rtol=0, atol=TOLERANCE["cuda float64"] * scale)
+    good = matrix.detach()[3:].requires_grad_()
+    assert torch.autograd.gradgradcheck(cuda.inverse_map, good)
+
+
+@pytest.mark.parametrize("border", ["constant", "wrap"])
+def test_gradients_repeat_to_the_last_bit_and_are_called_deterministic(border):
+    image, matrix = noise(1, 2, 9, 9, dtype=torch.float32), affine_matrices()["batch of turns"]
+    value = torch.zeros(2)
+    torch.use_deterministic_algorithms(True)
+    try:
+        first, second = (
+            run(
+                wk.warp_affine,
+                "cuda",
+                image,
+                matrix,
+                value,
+                interpolation="bilinear",
+                border=border,
+            )
+            for _ in range(2)
+        )
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for a, b in zip(first, second, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_fixed_point_keeps_gradients_of_any_size():
+    """1e-30 beside 1e30 in other channels; a NaN stays in its own."""
+    image = torch.rand(1, 4, 5, 5, device=DEVICE, requires_grad=True)
+    out = wk.remap(image, points()[:1].to(DEVICE), backend="cuda")
+    scale = torch.tensor([1e-30, 1.0, 1e30, torch.nan], device=DEVICE)[:, None, None]
+    (ours,) = torch.autograd.grad(out, image, (noise(*out.shape).to(out) * scale))
+    out = wk.remap(image, points()[:1].to(DEVICE), backend="reference")
+    (truth,) = torch.autograd.grad(out, image, (noise(*out.shape).to(out) * scale))
+    ours, truth = ours[:, :3] / scale[:3], truth[:, :3] / scale[:3]
+    torch.testing.assert_close(ours, truth, rtol=0, atol=TOLERANCE["cuda float32"])
+
+
+@pytest.mark.parametrize("warp", ["affine", "points"])
+def test_gradcheck_to_the_second_order(warp):
+    image = noise(1, 1, 4, 4).to(DEVICE).requires_grad_()
+    where = points()[:1, 1:2, :2].clone() if warp == "points" else affine_matrices()["grow"]
+    where = where.to(DEVICE).requires_grad_()
+
+    def call(image, where):
+        if warp == "points":
+            return wk.remap(image, where, backend="cuda")
+        return wk.warp_affine(image, where, size=(2, 2), interpolation="bicubic", backend="cuda")
+
+    assert torch.autograd.gradcheck(call, (image, where), fast_mode=DEVICE == "cpu")
+    assert torch.autograd.gradgradcheck(call, (image, where), fast_mode=True)
+
+
+def test_vmap_equals_a_loop():
+    image, matrices = noise(2, 5, 5), affine_matrices()["batch of turns"]
+    image, matrices = image.to(DEVICE), matrices.to(DEVICE)
+    out = torch.vmap(lambda m: wk.warp_affine(image, m, backend="cuda"))(matrices)
+    assert torch.equal(out, wk.warp_affine(image, matrices, backend="cuda"))
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a CUDA device")
+def test_a_call_is_captured_in_a_graph_and_waits_for_nothing():
+    image = torch.rand(2, 3, 32, 32, device=DEVICE, requires_grad=True)
+    matrix = affine_matrices()["batch of turns"].to(DEVICE).requires_grad_()
+
+    def step():
+        out = wk.warp_affine(image, matrix, backend="cuda")
+        return out, *torch.autograd.grad(out.square().sum(), (image, matrix))
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        truth = step()  # also compiles the kernels
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            step()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = step()
+    graph.replay()
+    for a, b in zip(found, truth, strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a CUDA device")
+def test_more_than_2_31_elements():
+    image = torch.zeros(1, 1, 2**16, 2**15 + 1, dtype=torch.uint8, device=DEVICE)
+    image[..., -1, -1] = 200
+    matrix = torch.eye(3, dtype=torch.float64, device=DEVICE)[:2]
+    out = wk.warp_affine(image, matrix, backend="cuda")
+    assert out[0, 0, -1, -1] == 200
+    assert out.count_nonzero() == 1
+
+
+marked(*(value for name, value in list(globals().items()) if name.startswith("test_")))
+
+
+def test_refusals_have_reasons():
+    for image in (torch.rand(1, 2, 2), torch.empty(1, 2, 2, device="meta")):
+        reasons = cuda.why_not(image, Rule("bilinear", "constant"))
+        if not (cuda.INTERPRETED and image.device.type == "cpu"):
+            assert reasons == [f"needs a CUDA tensor, got {image.device}"]
+
+
+@pytest.mark.skipif(HERE, reason="the kernels run in this process")
+def test_the_kernels_under_the_interpreter():
+    """A process of its own: Triton reads the variable on import, and torch.compile would too."""
+    pytest.importorskip("triton")
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert " passed" in done.stdout

@@ -1,0 +1,75 @@
+"""Every CUDA kernel is compiled for a device that need not be there.
+
+The interpreter runs kernels as Python: it takes variables that change their type in a loop, and
+constants that are not; the compiler does not.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("triton")
+
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+
+from warpkit.kernels import cuda
+from warpkit.kernels.cuda.backward import backward_kernel
+from warpkit.kernels.cuda.forward import forward_kernel
+from warpkit.kernels.cuda.gather import gather_kernel
+from warpkit.kernels.cuda.gather_affine import gather_affine_kernel
+from warpkit.kernels.cuda.invert import invert_kernel
+from warpkit.kernels.cuda.scatter import collect_kernel, scatter_kernel
+
+DOUBLES = ("where", "to_where", "scale", "matrix", "inverse")
+POINTERS = ("image", "grad", "outside", "to_outside", "out", "to_image", "units", "rests", *DOUBLES)
+SWITCHES = {
+    "KIND": 2, "TAPS": 2, "BORDER": 0, "DENSE": False, "REAL": tl.float32, "OFFSET": tl.int32,
+    "LOW": 0, "HIGH": 0, "LANES": 1, "PIXELS": 512, "SPAN": 8, "UNROLL": 2, "LAST": False,
+    "TO_WHERE": True, "TO_OUTSIDE": True, "BLOCK": 128,
+}  # fmt: skip
+
+
+def type_of(name: str, image: str) -> str:
+    """The type of a kernel's argument, as Triton writes it."""
+    if name in ("units", "rests"):
+        return "*i64"
+    if name in DOUBLES:
+        return "*fp64"
+    if name == "rest_scale":
+        return "fp32"
+    return f"*{image}" if name in POINTERS else "i32"
+
+
+@pytest.mark.skipif(cuda.INTERPRETED, reason="the kernels are interpreted in this process")
+@pytest.mark.parametrize(
+    ("kernel", "image", "changes"),
+    [
+        (forward_kernel, "fp32", {}),
+        (forward_kernel, "fp16", {"KIND": 3, "BORDER": 2, "SPAN": 16}),
+        (forward_kernel, "u8", {"REAL": tl.float64, "HIGH": 255, "TAPS": 1, "BORDER": 4}),
+        (forward_kernel, "fp32", {"KIND": 0, "DENSE": True, "LANES": 4, "PIXELS": 128}),
+        (backward_kernel, "fp32", {}),
+        (backward_kernel, "fp32", {"KIND": 3, "TAPS": 4, "UNROLL": 4, "PIXELS": 256}),
+        (backward_kernel, "fp64", {"KIND": 0, "REAL": tl.float64, "OFFSET": tl.int64}),
+        (gather_affine_kernel, "fp32", {"LANES": 4, "PIXELS": 128}),
+        (gather_affine_kernel, "fp32", {"LANES": 4, "PIXELS": 128, "TAPS": 8}),
+        (gather_kernel, "fp32", {"LANES": 4, "PIXELS": 128, "KIND": 3}),
+        (gather_kernel, "fp32", {"LANES": 4, "PIXELS": 128, "TAPS": 1}),
+        (scatter_kernel, "fp32", {"KIND": 0}),
+        (scatter_kernel, "fp64", {"BORDER": 1, "REAL": tl.float64}),
+        (collect_kernel, "fp32", {}),
+        (invert_kernel, "fp64", {}),
+        (invert_kernel, "fp64", {"KIND": 3}),
+    ],
+)
+def test_a_kernel_compiles_without_a_device(kernel, image, changes):
+    switches = {**SWITCHES, **changes}
+    names = kernel.arg_names
+    constants = {(names.index(name),): switches[name] for name in switches if name in names}
+    signature = {n: "constexpr" if n in switches else type_of(n, image) for n in names}
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
+    options = {"enable_fp_fusion": False}
+    compiled = compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    assert ".target sm_90" in compiled.asm["ptx"]

@@ -1,0 +1,91 @@
+"""The CUDA backend: kernels in Triton, the same results as the reference.
+
+The counterpart of `cpu`. `launch` turns tensors into kernel launches; the kernels are `forward`,
+`backward` (to the map and the border's value), `gather` and `scatter` (to the image). All find
+their pixels by `locate` and their weights by `weights`. No kernel adds floats atomically: every
+result is the same to the last bit from run to run. Under TRITON_INTERPRET=1 the kernels take CPU
+tensors, so that they can be tested without a device.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from warpkit.kernels import maps, reference
+from warpkit.kernels.rules import Rule
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") not in ("", "0")
+"""Triton reads it when the kernels are imported."""
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+DTYPES += (torch.uint8, torch.int16, torch.uint16)
+
+try:
+    import triton
+
+    # 3.3 can pass tuples to functions, as the kernels do with a matrix
+    HAS_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 3)
+except ImportError:
+    HAS_TRITON = False
+
+LONGEST = 2**30
+"""Positions beyond are pulled in to here; as many rows or columns are more than memory holds."""
+
+
+def why_not(image: Tensor, rule: Rule) -> list[str]:
+    """The reasons why the kernels cannot do this."""
+    reasons = []
+    if not image.is_cuda and not (INTERPRETED and image.device.type == "cpu"):
+        reasons.append(f"needs a CUDA tensor, got {image.device}")
+    elif not HAS_TRITON:
+        reasons.append("needs Triton 3.3 or newer: pip install triton")
+    if image.dtype not in DTYPES:
+        reasons.append(f"has no {image.dtype}")
+    if max(image.shape[-2:]) >= LONGEST:
+        reasons.append("needs fewer than 2^30 rows and columns")
+    return reasons
+
+
+def warp(
+    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    """As `reference.warp`."""
+    if _forward_mode():
+        return reference.warp(image, inverse, size, outside, rule)
+    return _sample(image, inverse.double(), size, outside, rule)
+
+
+def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+    """As `reference.sample`."""
+    if _forward_mode():
+        return reference.sample(image, points, outside, rule)
+    points = points.to(reference.compute_dtype(points.dtype))
+    return _sample(image, points, points.shape[-3:-1], outside, rule)
+
+
+def inverse_map(matrix: Tensor) -> Tensor:
+    """As `maps.inverse_map`; under torch's transforms it is that."""
+    transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore
+    if torch.compiler.is_compiling() or transformed or _forward_mode():
+        return maps.inverse_map(matrix)
+    from warpkit.kernels.cuda.invert import Invert
+
+    return Invert.apply(matrix)  # pyright: ignore
+
+
+def _forward_mode() -> bool:
+    """Tangents are the reference's business, and so is whatever is differentiated after them."""
+    return forward_ad._current_level >= 0
+
+
+def _sample(
+    image: Tensor, where: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    from warpkit.kernels.cuda import op
+
+    return op.call(image, where, outside, size, rule.interpolation, rule.border)

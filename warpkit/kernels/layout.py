@@ -1,0 +1,61 @@
+"""Batches and memory layouts, as every compiled backend needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+
+def is_last(image: Tensor) -> bool:
+    """Whether the image, and so the result, is channels-last."""
+    if image.ndim != 4 or image.is_contiguous():
+        return False
+    return image.is_contiguous(memory_format=torch.channels_last)
+
+
+def own_batch(where: Tensor) -> tuple[int, ...]:
+    """The batch of a matrix, which ends in (2, 3) or (3, 3), or of points, in (h, w, 2)."""
+    return tuple(where.shape[: -3 if where.shape[-1] == 2 else -2])
+
+
+def batch_of(image: Tensor, where: Tensor) -> tuple[int, ...]:
+    """The batch of the result."""
+    return tuple(torch.broadcast_shapes(image.shape[:-3], own_batch(where)))
+
+
+def read_in_place(image: Tensor) -> Tensor:
+    """The image without the batch entries that only repeat memory; dense, in its own layout."""
+    last = is_last(image)
+    for d in range(image.ndim - 3):
+        if image.stride(d) == 0 and image.shape[d] > 1:
+            image = image.narrow(d, 0, 1)
+    return image if last else image.contiguous()
+
+
+def layout_of(image: Tensor) -> torch.memory_format:
+    """The layout of the image's gradient, and of a result of as many dimensions."""
+    return torch.channels_last if is_last(image) else torch.contiguous_format
+
+
+def cycle(own: Sequence[int], batch: Sequence[int]) -> tuple[int, int] | None:
+    """(div, mod), so that item n of `batch`, counted through, has entry n // div % mod of `own`.
+
+    None where the dimensions that `own` has are not neighbours in `batch`.
+    """
+    own = (1,) * (len(batch) - len(own)) + tuple(own)
+    kept = [d for d in range(len(batch)) if own[d] > 1]
+    if not kept:
+        return 1, 1
+    first, last = kept[0], kept[-1]
+    if any(batch[d] > 1 for d in range(first, last) if d not in kept):
+        return None
+    return prod(batch[last + 1 :]), prod(own)
+
+
+def sum_to(total: Tensor, like: Tensor) -> Tensor:
+    """Summed over what was broadcast, in the type of `like`."""
+    total = total.sum_to_size(like.shape) if total.shape != like.shape else total
+    return total.to(like.dtype)
