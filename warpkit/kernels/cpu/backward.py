@@ -162,7 +162,8 @@ def backward_kernel(task: Task) -> Any:
                                          view.box, table)  # fmt: skip
                             elif sloped:
                                 fill_single(window, image, plane, pixel, at, lanes, border, size,
-                                            taps, shape, view.whole, column, row, missing)  # fmt: skip
+                                            taps, shape, view.whole, column, row,
+                                            missing)  # fmt: skip
                         spread(kind, taps, shape, view.whole, missing, offset, view.stride, weights,
                                window, gradient, g, slopes, sums, row_sum, to_image, sloped,
                                first == 0)  # fmt: skip

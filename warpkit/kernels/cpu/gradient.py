@@ -5,8 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
-from warpkit.kernels.cpu.lanes import LANES, add4, least, load4, most, product4, scale4, store4, zero4
-from warpkit.kernels.cpu.locate import AFFINE, NOTHING, POINTS, WHOLE, inside
+from warpkit.kernels.cpu.lanes import (
+    LANES,
+    add4,
+    least,
+    load4,
+    most,
+    product4,
+    scale4,
+    store4,
+    zero4,
+)
+from warpkit.kernels.cpu.locate import AFFINE, NOTHING, WHOLE, inside
 from warpkit.kernels.cpu.scratch import PIXELS, SIDE
 from warpkit.kernels.cpu.window import resolve, resolve_columns
 

@@ -21,7 +21,7 @@ TURN_COS = (-HALF, 0.0, HALF, 1.0, HALF, 0.0, -HALF, -1.0)
 """Sine and cosine of pi (3 - k) / 4 for the taps k of lanczos4."""
 
 
-# Each takes the fractions along one axis and fills the weights, and, if `sloped`, their derivatives.
+# Each takes the fractions along one axis and fills the weights; if `sloped`, the derivatives too.
 # A view for each plane: two stores into one array, as far apart as these, cost ten times more.
 
 
