@@ -9,7 +9,7 @@ import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
 from warpkit.kernels.cpu.lanes import LANES, least, most
-from warpkit.kernels.cpu.locate import NOTHING, WHOLE, place
+from warpkit.kernels.cpu.locate import NOTHING, ROUND, WHOLE, place
 from warpkit.kernels.cpu.scratch import SIDE
 from warpkit.kernels.cpu.tile import frame, next_box
 from warpkit.kernels.cpu.weights import weigh_eight, weigh_four, weigh_one, weigh_two
@@ -17,32 +17,30 @@ from warpkit.kernels.cpu.window import fetch, fill_box, fill_single, sample
 
 
 @inline
-def show_outside(shape, lane, result, missing, outside, at, plan):
-    """What is missing of one channel is replaced; `at` is the tile's first place in `outside`."""
+def saturate(value, low, high):
+    """Rounded, ties to even, and cut to low .. high; as it is where both are 0."""
+    return least(most((value + ROUND) - ROUND, low), high) if low < high else value
+
+
+@inline
+def around(shape, lane, result, missing, outside, at, plan, out, start, line, pixel, low, high):
+    """Write one channel with what is missing replaced; `at` is its first place in `outside`."""
     for r in range(shape[1]):
         for c in range(shape[0]):
             p = np.uint64(SIDE * r + c)
-            q, m = np.uint64(LANES) * p + np.uint64(lane), missing[p]
-            v, o = result[q], outside[at + r * plan.outside_row + c * plan.outside_column]
-            result[q] = v if m == WHOLE else (o if m == NOTHING else v + m * o)
+            v, m = result[np.uint64(LANES) * p + np.uint64(lane)], missing[p]
+            o = outside[at + r * plan.outside_row + c * plan.outside_column]
+            v = v if m == WHOLE else (o if m == NOTHING else v + m * o)
+            out[np.uint64(start + r * line + c * pixel)] = saturate(v, low, high)
 
 
 @inline
-def saturate(shape, lane, result, low, high):
-    """Round one channel to integers, ties to even, and cut it to low .. high."""
-    for r in range(shape[1]):
-        for c in range(shape[0]):
-            q = np.uint64(LANES * (SIDE * r + c) + lane)
-            result[q] = least(most(np.rint(result[q]), low), high)
-
-
-@inline
-def emit(shape, lane, result, out, start, line, pixel):
+def emit(shape, lane, result, out, start, line, pixel, low, high):
     """Write one channel of a tile."""
     for r in range(shape[1]):
         for c in range(shape[0]):
-            q = np.uint64(LANES * (SIDE * r + c) + lane)
-            out[np.uint64(start + r * line + c * pixel)] = result[q]
+            v = result[np.uint64(LANES * (SIDE * r + c) + lane)]
+            out[np.uint64(start + r * line + c * pixel)] = saturate(v, low, high)
 
 
 @cache
@@ -51,7 +49,7 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
 
     Integer images round and saturate to low .. high; for floating ones both are 0.
     """
-    digest, integer = DIGEST, low < high
+    digest = DIGEST
 
     def forward(image, where, outside, out, image_of, where_of, plan, memory, begin, end):
         """Tile rows begin .. end of all items, counted through."""
@@ -103,11 +101,12 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
                     if not view.empty:
                         sample(taps, shape, offset, view.stride, wx, wy, window, result)
                     for k in range(lanes):
-                        if not view.whole:
+                        begins = to + (first + k) * out_plane
+                        if view.whole:
+                            emit(shape, k, result, out, begins, line, out_pixel, low, high)
+                        else:
                             at = shown + (first + k) * plan.outside_channel
-                            show_outside(shape, k, result, missing, outside, at, plan)
-                        if integer:
-                            saturate(shape, k, result, low, high)
-                        emit(shape, k, result, out, to + (first + k) * out_plane, line, out_pixel)
+                            around(shape, k, result, missing, outside, at, plan, out, begins, line,
+                                   out_pixel, low, high)  # fmt: skip
 
     return kernel(forward)
