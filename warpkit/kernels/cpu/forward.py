@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
-from warpkit.kernels.cpu.lanes import LANES, least, most
+from warpkit.kernels.cpu.lanes import LANES, add4, least, load4, most, store4
 from warpkit.kernels.cpu.locate import NOTHING, ROUND, WHOLE, place
 from warpkit.kernels.cpu.scratch import SIDE
 from warpkit.kernels.cpu.tile import frame, next_box
@@ -23,15 +23,38 @@ def saturate(value, low, high):
 
 
 @inline
-def around(shape, lane, result, missing, outside, at, plan, out, start, line, pixel, low, high):
-    """Write one channel with what is missing replaced; `at` is its first place in `outside`."""
+def show_border(shape, result, missing, value):
+    """Replace what is missing of all channels by `value`, lanes."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            p = SIDE * r + c
+            if missing[p] == NOTHING:
+                store4(result, LANES * p, value)
+            elif missing[p] != WHOLE:
+                store4(result, LANES * p, add4(missing[p], value, load4(result, LANES * p)))
+
+
+@inline
+def show_background(shape, lane, result, missing, outside, at, plan):
+    """Replace what is missing of one channel; `at` is the tile's first place in `outside`."""
     for r in range(shape[1]):
         for c in range(shape[0]):
             p = np.uint64(SIDE * r + c)
-            v, m = result[np.uint64(LANES) * p + np.uint64(lane)], missing[p]
-            o = outside[at + r * plan.outside_row + c * plan.outside_column]
-            v = v if m == WHOLE else (o if m == NOTHING else v + m * o)
-            out[np.uint64(start + r * line + c * pixel)] = saturate(v, low, high)
+            q, m = np.uint64(LANES) * p + np.uint64(lane), missing[p]
+            v, o = result[q], outside[at + r * plan.outside_row + c * plan.outside_column]
+            result[q] = v if m == WHOLE else (o if m == NOTHING else v + m * o)
+
+
+@inline
+def emit_three(shape, result, out, start, plane, line, pixel, low, high):
+    """Write three channels of a tile in one loop, which is vectorised with shuffles."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            p = np.uint64(LANES * (SIDE * r + c))
+            q = np.uint64(start + r * line + c * pixel)
+            out[q] = saturate(result[p], low, high)
+            out[q + np.uint64(plane)] = saturate(result[p + np.uint64(1)], low, high)
+            out[q + np.uint64(2 * plane)] = saturate(result[p + np.uint64(2)], low, high)
 
 
 @inline
@@ -55,7 +78,7 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
         """Tile rows begin .. end of all items, counted through."""
         _ = digest
         column, row, tx, ty, wx, wy, dx, dy, missing, offset = memory[0]
-        window, _g, result, _x, _y, _r, _s, table = memory[1]
+        window, _g, result, _x, _y, value, _s, table = memory[1]
         tall, border = (plan.out_height + SIDE - 1) // SIDE, plan.border
         size, channels = (plan.height, plan.width), plan.channels
         area, out_area = plan.height * plan.width, plan.out_height * plan.out_width
@@ -100,13 +123,18 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
                         fetch(image, plane, pixel, source, least(LANES, channels), size, ahead)
                     if not view.empty:
                         sample(taps, shape, offset, view.stride, wx, wy, window, result)
-                    for k in range(lanes):
-                        begins = to + (first + k) * out_plane
-                        if view.whole:
-                            emit(shape, k, result, out, begins, line, out_pixel, low, high)
-                        else:
+                    if not view.whole:
+                        for k in range(lanes):
                             at = shown + (first + k) * plan.outside_channel
-                            around(shape, k, result, missing, outside, at, plan, out, begins, line,
-                                   out_pixel, low, high)  # fmt: skip
+                            value[k] = outside[at]
+                            if plan.dense:
+                                show_background(shape, k, result, missing, outside, at, plan)
+                        if not plan.dense:
+                            show_border(shape, result, missing, load4(value, 0))
+                    at = to + first * out_plane
+                    if lanes >= 3:
+                        emit_three(shape, result, out, at, out_plane, line, out_pixel, low, high)
+                    for k in range(3 if lanes >= 3 else 0, lanes):
+                        emit(shape, k, result, out, at + k * out_plane, line, out_pixel, low, high)
 
     return kernel(forward)
