@@ -89,8 +89,20 @@ def points(dtype=torch.float64):
     return where.to(dtype)
 
 
-@pytest.mark.parametrize(("interpolation", "border"), [r for r in RULES if r[0] != "lanczos4"])
-@pytest.mark.parametrize("kind", ["affine", "perspective", "points"])
+@pytest.mark.parametrize(
+    ("kind", "interpolation", "border"),
+    [
+        *(
+            (kind, *rule)
+            for kind in ("affine", "points")
+            for rule in RULES
+            if rule[0] != "lanczos4"
+        ),
+        *(("perspective", *rule) for rule in RULES if rule[0] == "bilinear"),
+        ("perspective", "nearest", "constant"),
+        ("perspective", "bicubic", "transparent"),
+    ],
+)
 def test_every_rule(kind, interpolation, border):
     image = images(torch.float32)["odd"][:, :1]
     if kind == "points":
@@ -131,23 +143,38 @@ def test_a_horizon_in_the_image(interpolation):
     check(wk.warp_perspective, images(torch.float32)["odd"], matrix, interpolation, "constant")
 
 
-@pytest.mark.parametrize("name", images())
-@pytest.mark.parametrize("border", ["constant", "wrap"])
+@pytest.mark.parametrize(
+    ("name", "border"),
+    [
+        *((name, "constant") for name in images()),
+        *((name, "wrap") for name in ("1x1", "strided", "channels-last", "expanded", "deep batch")),
+    ],
+)
 def test_every_image(name, border):
     check(
         wk.warp_affine, images(torch.float32)[name], affine_matrices()["grow"], "bilinear", border
     )
 
 
-@pytest.mark.parametrize("border", ["constant", "replicate"])
+@pytest.mark.parametrize(
+    ("interpolation", "border"), [("bicubic", "constant"), ("bilinear", "replicate")]
+)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_every_floating_type(dtype, border):
+def test_every_floating_type(dtype, interpolation, border):
     matrix = affine_matrices()["batch of turns"]
-    check(wk.warp_affine, images(dtype)["odd"], matrix, "bicubic", border)
+    check(wk.warp_affine, images(dtype)["odd"], matrix, interpolation, border)
 
 
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.uint16])
+@pytest.mark.parametrize(
+    ("dtype", "interpolation"),
+    [
+        (torch.uint8, "nearest"),
+        (torch.uint8, "bilinear"),
+        (torch.uint8, "bicubic"),
+        (torch.int16, "bicubic"),
+        (torch.uint16, "bicubic"),
+    ],
+)
 def test_integers_are_the_references_own(dtype, interpolation):
     image, matrix = images(dtype)["odd"].to(DEVICE), affine_matrices()["batch of turns"].to(DEVICE)
     options = {"size": SIZE, "interpolation": interpolation, "border_value": 17}
@@ -157,10 +184,16 @@ def test_integers_are_the_references_own(dtype, interpolation):
     assert np.array_equal(ours.cpu().numpy(), truth.cpu().numpy())
 
 
-@pytest.mark.parametrize("border", ["constant", "reflect_101"])
 @pytest.mark.parametrize(
-    ("image_batch", "batch"),
-    [((1,), (3,)), ((2, 1), (1, 3)), ((1, 2), (3, 2)), ((2, 1, 2), (3, 1)), ((2,), ())],
+    ("image_batch", "batch", "border"),
+    [
+        ((1,), (3,), "constant"),
+        ((2, 1), (1, 3), "reflect_101"),
+        ((1, 2), (3, 2), "constant"),
+        ((2, 1, 2), (3, 1), "constant"),
+        ((2, 1, 2), (3, 1), "reflect_101"),
+        ((2,), (), "constant"),
+    ],
 )
 def test_batches_broadcast(image_batch, batch, border):
     """Also many maps of one image, and an image repeated in the middle of a batch."""
@@ -188,6 +221,87 @@ def test_a_map_onto_a_point_or_a_line(rows):
 def test_singular_and_nan_matrices_show_the_border():
     matrix = torch.tensor([[[0.0, 0, 0], [0, 0, 0]], [[torch.nan, 0, 0], [0, 1, 0]]]).double()
     check(wk.warp_affine, noise(2, 1, 5, 5), matrix, "bilinear", "constant")
+
+
+LARGE = {
+    "beyond float32": [[1e39, 0, 0], [0, 1, 0.5]],
+    "a row beyond float32": [[1, 0, 0.5], [1e39, 1, 0]],
+    "sums beyond float64": [[1e308, -1e308, 0], [0, 1, 0]],
+    "columns of 1e15 pixels": [[1e15, 0, -2e15], [0, 1, 0.5]],
+    "nearly a line": [[1, 1, 0], [1, 1 + 1e-6, 0.5]],
+    "as large as maps may be": [[1, 0, 2.0**31 - 2], [0, 1, 0]],
+    "a shear": [[1, 50, -60], [0, 1, 0.25]],
+}
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("name", LARGE)
+def test_extreme_maps(name, interpolation):
+    """The gather's bounds must not lose a reader, nor float32 the first column's place."""
+    rows = torch.tensor(LARGE[name], dtype=torch.float64)
+
+    def warp(image, matrix, **options):
+        return wk.warp_affine(image, matrix, inverse=True, **options)
+
+    check(warp, noise(1, 1, 5, 6, dtype=torch.float32), rows, interpolation, "constant")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1.0, 2, 3], [4, 5, 6], [7, 8, 9 + 1e-13]],
+        [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]],
+        [[1e200, 0, 0], [0, 1e200, 0], [0, 0, 1e200]],
+        [[1e3, 0, -1e9], [0, 1e3, 0], [1e-4, 0, 1]],
+    ],
+)
+def test_extreme_perspectives(rows):
+    """Determinants that rounding leaves no sign, or that overflow."""
+    rows = torch.tensor(rows, dtype=torch.float64)
+
+    def warp(image, matrix, **options):
+        return wk.warp_perspective(image, matrix, inverse=True, **options)
+
+    check(warp, noise(1, 1, 5, 6), rows, "bilinear", "constant")
+
+
+@pytest.mark.parametrize("border", ["constant", "reflect", "transparent"])
+@pytest.mark.parametrize("kind", ["affine", "points"])
+def test_indices_of_64_bits(kind, border, monkeypatch):
+    """As for tensors of 2^31 elements and more."""
+    monkeypatch.setattr("warpkit.kernels.cuda.call.NARROW", 0)
+    image = images(torch.float32)["channels-last" if border == "constant" else "odd"]
+    if kind == "points":
+        check(wk.remap, image, points(), "bilinear", border)
+    else:
+        check(wk.warp_affine, image, affine_matrices()["batch of turns"][:2], "bilinear", border)
+
+
+# of opcheck's own copies
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize("kind", ["affine", "points"])
+def test_operators_keep_torchs_contract(kind):
+    """Schemas, fake forms and autograd, as torch.compile relies on them."""
+    from warpkit.kernels.cuda import op  # noqa: F401
+
+    image = images(torch.float32)["channels-last" if kind == "affine" else "odd"].to(DEVICE)
+    where = {
+        "affine": affine_matrices()["batch of turns"][:2],
+        "points": points(),
+    }[kind].to(DEVICE)
+    outside = torch.zeros(image.shape[-3], 1, 1, device=DEVICE)
+    leaves = [t.detach().requires_grad_() for t in (image, where, outside)]
+    options = ([3, 4], "bilinear", "constant")
+    quick = ("test_schema", "test_faketensor")
+    tests = {} if kind == "affine" else {"test_utils": quick}  # all of them take 2 s
+    torch.library.opcheck(torch.ops.warpkit.cuda_sample.default, (*leaves, *options), **tests)
+    out = torch.ops.warpkit.cuda_sample(image, where, outside, *options)
+    for wanted in ([True, True, True], [True, False, False], [False, True, False]):
+        torch.library.opcheck(
+            torch.ops.warpkit.cuda_sample_backward.default,
+            (torch.rand_like(out), image, where, outside, *options, wanted),
+            test_utils=quick,
+        )
 
 
 def test_a_missing_tap_leaks_nothing():
@@ -263,7 +377,7 @@ def test_gradcheck_to_the_second_order(warp):
     def call(image, where):
         if warp == "points":
             return wk.remap(image, where, backend="cuda")
-        return wk.warp_affine(image, where, size=(2, 2), interpolation="bicubic", backend="cuda")
+        return wk.warp_affine(image, where, size=(2, 2), backend="cuda")
 
     assert torch.autograd.gradcheck(call, (image, where), fast_mode=DEVICE == "cpu")
     assert torch.autograd.gradgradcheck(call, (image, where), fast_mode=True)

@@ -84,6 +84,8 @@ def warp_affine(
     """
     name = "warp_affine"
     image = checks.check_image(name, "image", image)
+    rule = named_rule(name, interpolation, border, arithmetic)
+    module = _backend(name, backend, image, rule)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
     if matrix.shape[-2] == 3:
@@ -91,7 +93,6 @@ def warp_affine(
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted)
         matrix = matrix[..., :2, :]
-    rule = named_rule(name, interpolation, border, arithmetic)
     return _warp(
         name,
         image,
@@ -103,7 +104,7 @@ def warp_affine(
         background,
         antialias,
         image_gradient,
-        backend,
+        module,
     )
 
 
@@ -134,9 +135,10 @@ def warp_perspective(
     """
     name = "warp_perspective"
     image = checks.check_image(name, "image", image)
+    rule = named_rule(name, interpolation, border, arithmetic)
+    module = _backend(name, backend, image, rule)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (3,))
-    rule = named_rule(name, interpolation, border, arithmetic)
     return _warp(
         name,
         image,
@@ -148,7 +150,7 @@ def warp_perspective(
         background,
         antialias,
         image_gradient,
-        backend,
+        module,
     )
 
 
@@ -163,7 +165,7 @@ def _warp(
     background: Tensor | None,
     antialias: bool | int,
     image_gradient: str,
-    backend: str,
+    module: ModuleType,
 ) -> Tensor:
     checks.check_bool(name, "inverse", inverse)
     check_antialias(name, antialias)
@@ -180,7 +182,6 @@ def _warp(
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *out)
     outside = _outside(name, image, shape, rule, border_value, background)
-    module = _backend(name, backend, image, rule)
     singular = torch.nan if rule.arithmetic == "exact" else 0.0
     invert = getattr(module, "inverse_map", partial(inverse_map, singular=singular))
     to_source = matrix.double() if inverse else invert(matrix.double())
@@ -250,6 +251,7 @@ def remap_by(
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `kernels.opencv.sample`)."""
     image = checks.check_image(name, "image", image)
+    module = _backend(name, backend, image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
     checks.check_device(name, "points", points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
@@ -257,7 +259,6 @@ def remap_by(
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     outside = _outside(name, image, shape, rule, border_value, background)
-    module = _backend(name, backend, image, rule)
     start = _start(name, image, shape, rule, border_value)
     return _like(image, module.sample(image, points, outside, rule, **start, **options))
 
@@ -281,6 +282,8 @@ def sample_pixels(
     """
     name = "sample_pixels"
     image = checks.check_image(name, "image", image)
+    rule = named_rule(name, interpolation, border, "exact")
+    module = _backend(name, "auto", image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
     if points.ndim < 2 or points.shape[-1] != 2:
         checks.fail(name, "points", "of shape (..., N, 2)", checks.shape_of(points))
@@ -289,12 +292,10 @@ def sample_pixels(
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
-    rule = named_rule(name, interpolation, border, "exact")
     shape = (*batch, image.shape[-3], 1, points.shape[-2])
     outside = _outside(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
         return image.new_zeros((*batch, image.shape[-3], 0))
-    module = _backend(name, "auto", image, rule)
     return module.sample(image, points[..., None, :, :], outside, rule)[..., 0, :]
 
 

@@ -252,6 +252,6 @@ def _sum_to(total: np.ndarray, like: Tensor) -> Tensor:
     """Summed over what was broadcast. Not by torch, whose order depends on its threads."""
     extra = total.ndim - like.ndim
     total = total.sum(tuple(range(extra))) if extra else total
-    ones = tuple(d for d in range(like.ndim) if like.shape[d] == 1 and total.shape[d] > 1)
+    ones = tuple(d for d in range(like.ndim) if like.shape[d] == 1 != total.shape[d])
     total = total.sum(ones, keepdims=True) if ones else total
     return torch.from_numpy(np.ascontiguousarray(total)).to(like.dtype).reshape(like.shape)
