@@ -210,12 +210,14 @@ def test_operators_pass_opcheck():
     matrix = affine_matrices()["batch of turns"].requires_grad_()
     outside = torch.zeros(3, 1, 1, requires_grad=True)
     options = ([5, 6], "bilinear", "constant")
-    torch.library.opcheck(op.sample, (image, matrix, outside, *options))
+    torch.library.opcheck(op.operators.sample, (image, matrix, outside, *options))
     last = image.detach().to(memory_format=torch.channels_last)
-    torch.library.opcheck(op.sample, (last, matrix, outside, *options))
+    torch.library.opcheck(op.operators.sample, (last, matrix, outside, *options))
     grad = noise(2, 3, 5, 6, dtype=torch.float32)
     wanted = [True, True, True]
-    torch.library.opcheck(op.sample_backward, (grad, image, matrix, outside, *options, wanted))
+    torch.library.opcheck(
+        op.operators.sample_backward, (grad, image, matrix, outside, *options, wanted)
+    )
 
 
 @pytest.mark.parametrize("mapped", [(0, 0), (0, None), (None, 0), (0, 2)])

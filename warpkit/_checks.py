@@ -245,8 +245,11 @@ def check_device(
 
 def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:
     """The common batch shape of the named arguments, or an error that names all of them."""
+    first, *others = (tuple(shape) for shape in shapes.values())
+    if all(other in (first, ()) for other in others):  # as nearly always, 10 us sooner
+        return first
     try:
-        return tuple(torch.broadcast_shapes(*[tuple(shape) for shape in shapes.values()]))
+        return tuple(torch.broadcast_shapes(first, *others))
     except RuntimeError:
         wanted = " and ".join(f"`{name}`" for name in shapes)
         got = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())

@@ -23,7 +23,8 @@ def own_batch(where: Tensor) -> tuple[int, ...]:
 
 def batch_of(image: Tensor, where: Tensor) -> tuple[int, ...]:
     """The batch of the result."""
-    return tuple(torch.broadcast_shapes(image.shape[:-3], own_batch(where)))
+    own, batch = own_batch(where), tuple(image.shape[:-3])
+    return batch if own in (batch, ()) else tuple(torch.broadcast_shapes(batch, own))
 
 
 def read_in_place(image: Tensor) -> Tensor:
