@@ -1,6 +1,6 @@
 """The CUDA kernels against the reference: forward, and all first gradients.
 
-On a machine with a GPU: pytest -m cuda. Without one, the last test runs this file once more in a
+On a machine with a GPU: pytest -m cuda. Without one, the last test runs these files once more in a
 process of its own, where Triton interprets the same kernels on CPU tensors.
 """
 
@@ -18,75 +18,22 @@ import torch
 
 import warpkit as wk
 from tests.cases import RULES, affine_matrices, images, noise, perspective_matrices
+from tests.cuda_cases import (
+    DEVICE,
+    HERE,
+    SIZE,
+    check,
+    mark_all,
+    points,
+    quiet_interpreter,  # noqa: F401
+    run,
+)
 from tests.tolerances import TOLERANCE
 from warpkit.kernels import cuda
 from warpkit.kernels.maps import inverse_map
 from warpkit.kernels.rules import Rule
 
-DEVICE = "cuda" if torch.cuda.is_available() and not cuda.INTERPRETED else "cpu"
-HERE = DEVICE == "cuda" or cuda.INTERPRETED
-SIZE = (4, 5)
-
-on_device = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not HERE, reason="needs a CUDA device, or TRITON_INTERPRET=1"),
-]
-
-
-@pytest.fixture(autouse=True)
-def _quiet_interpreter():
-    """A device divides by zero without a warning; numpy, which interprets, does not."""
-    with np.errstate(all="ignore"):
-        yield
-
-
-def marked(*functions):
-    """Tests of kernels: they need a device, or the interpreter."""
-    for function in functions:
-        for mark in on_device:
-            function.pytestmark = [*getattr(function, "pytestmark", []), mark.mark]
-
-
-def run(warp, backend, image, where, border_value, **options):
-    """The result and the gradients to image, where and what stands outside."""
-    leaves = [t.detach().to(DEVICE).requires_grad_() for t in (image, where, border_value)]
-    if options["border"] == "transparent":
-        batch = torch.broadcast_shapes(
-            image.shape[:-3], where.shape[: -3 if warp is wk.remap else -2]
-        )
-        size = where.shape[-3:-1] if warp is wk.remap else SIZE
-        below = noise(*batch, image.shape[-3], *size, seed=40).to(leaves[0])
-        leaves.append(below.requires_grad_())
-        options["background"] = below
-    if warp is not wk.remap:
-        options["size"] = SIZE
-    out = warp(*leaves[:2], border_value=leaves[2], backend=backend, **options)
-    grads = torch.autograd.grad(
-        out, leaves, (noise(*out.shape, seed=41) - 0.5).to(out), allow_unused=True
-    )
-    # nearest has no slope: the reference leaves the matrix out, a kernel returns zeros
-    grads = (torch.zeros_like(t) if g is None else g for t, g in zip(leaves, grads, strict=True))
-    return [out.detach(), *grads]
-
-
-def check(warp, image, where, interpolation, border):
-    """Result and gradients of the kernels against the reference's, relative to the largest."""
-    value = noise(image.shape[-3], seed=42).to(torch.promote_types(image.dtype, torch.float32))
-    options = {"interpolation": interpolation, "border": border}
-    ours = run(warp, "cuda", image, where, value, **options)
-    truth = run(warp, "reference", image, where, value, **options)
-    tolerance = TOLERANCE[f"cuda {str(image.dtype).removeprefix('torch.')}"]
-    for mine, theirs in zip(ours, truth, strict=True):
-        assert mine.dtype == theirs.dtype
-        scale = max(1.0, float(theirs.double().abs().max()))
-        torch.testing.assert_close(mine.double(), theirs.double(), rtol=0, atol=tolerance * scale)
-
-
-def points(dtype=torch.float64):
-    """Inside, outside, whole, NaN and infinitely far."""
-    where = noise(2, 3, 4, 2, seed=43) * 14 - 3
-    where[0, 0, 0], where[1, 1, 1, 0], where[0, 2, 2] = torch.nan, 1e30, torch.tensor([2.0, 4.0])
-    return where.to(dtype)
+FILES = [__file__, str(Path(__file__).with_name("test_cuda_extremes.py"))]
 
 
 @pytest.mark.parametrize(
@@ -223,87 +170,6 @@ def test_singular_and_nan_matrices_show_the_border():
     check(wk.warp_affine, noise(2, 1, 5, 5), matrix, "bilinear", "constant")
 
 
-LARGE = {
-    "beyond float32": [[1e39, 0, 0], [0, 1, 0.5]],
-    "a row beyond float32": [[1, 0, 0.5], [1e39, 1, 0]],
-    "sums beyond float64": [[1e308, -1e308, 0], [0, 1, 0]],
-    "columns of 1e15 pixels": [[1e15, 0, -2e15], [0, 1, 0.5]],
-    "nearly a line": [[1, 1, 0], [1, 1 + 1e-6, 0.5]],
-    "as large as maps may be": [[1, 0, 2.0**31 - 2], [0, 1, 0]],
-    "a shear": [[1, 50, -60], [0, 1, 0.25]],
-}
-
-
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-@pytest.mark.parametrize("name", LARGE)
-def test_extreme_maps(name, interpolation):
-    """The gather's bounds must not lose a reader, nor float32 the first column's place."""
-    rows = torch.tensor(LARGE[name], dtype=torch.float64)
-
-    def warp(image, matrix, **options):
-        return wk.warp_affine(image, matrix, inverse=True, **options)
-
-    check(warp, noise(1, 1, 5, 6, dtype=torch.float32), rows, interpolation, "constant")
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [[1.0, 2, 3], [4, 5, 6], [7, 8, 9 + 1e-13]],
-        [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]],
-        [[1e200, 0, 0], [0, 1e200, 0], [0, 0, 1e200]],
-        [[1e3, 0, -1e9], [0, 1e3, 0], [1e-4, 0, 1]],
-    ],
-)
-def test_extreme_perspectives(rows):
-    """Determinants that rounding leaves no sign, or that overflow."""
-    rows = torch.tensor(rows, dtype=torch.float64)
-
-    def warp(image, matrix, **options):
-        return wk.warp_perspective(image, matrix, inverse=True, **options)
-
-    check(warp, noise(1, 1, 5, 6), rows, "bilinear", "constant")
-
-
-@pytest.mark.parametrize("border", ["constant", "reflect", "transparent"])
-@pytest.mark.parametrize("kind", ["affine", "points"])
-def test_indices_of_64_bits(kind, border, monkeypatch):
-    """As for tensors of 2^31 elements and more."""
-    monkeypatch.setattr("warpkit.kernels.cuda.call.NARROW", 0)
-    image = images(torch.float32)["channels-last" if border == "constant" else "odd"]
-    if kind == "points":
-        check(wk.remap, image, points(), "bilinear", border)
-    else:
-        check(wk.warp_affine, image, affine_matrices()["batch of turns"][:2], "bilinear", border)
-
-
-# of opcheck's own copies
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
-@pytest.mark.parametrize("kind", ["affine", "points"])
-def test_operators_keep_torchs_contract(kind):
-    """Schemas, fake forms and autograd, as torch.compile relies on them."""
-    from warpkit.kernels.cuda import op  # noqa: F401
-
-    image = images(torch.float32)["channels-last" if kind == "affine" else "odd"].to(DEVICE)
-    where = {
-        "affine": affine_matrices()["batch of turns"][:2],
-        "points": points(),
-    }[kind].to(DEVICE)
-    outside = torch.zeros(image.shape[-3], 1, 1, device=DEVICE)
-    leaves = [t.detach().requires_grad_() for t in (image, where, outside)]
-    options = ([3, 4], "bilinear", "constant")
-    quick = ("test_schema", "test_faketensor")
-    tests = {} if kind == "affine" else {"test_utils": quick}  # all of them take 2 s
-    torch.library.opcheck(torch.ops.warpkit.cuda_sample.default, (*leaves, *options), **tests)
-    out = torch.ops.warpkit.cuda_sample(image, where, outside, *options)
-    for wanted in ([True, True, True], [True, False, False], [False, True, False]):
-        torch.library.opcheck(
-            torch.ops.warpkit.cuda_sample_backward.default,
-            (torch.rand_like(out), image, where, outside, *options, wanted),
-            test_utils=quick,
-        )
-
-
 def test_a_missing_tap_leaks_nothing():
     image = noise(1, 1, 4, 4, dtype=torch.float32)
     image[..., 0, 0] = torch.nan
@@ -427,7 +293,7 @@ def test_more_than_2_31_elements():
     assert out.count_nonzero() == 1
 
 
-marked(*(value for name, value in list(globals().items()) if name.startswith("test_")))
+mark_all(globals())
 
 
 def test_refusals_have_reasons():
@@ -442,7 +308,7 @@ def test_the_kernels_under_the_interpreter():
     """A process of its own: Triton reads the variable on import, and torch.compile would too."""
     pytest.importorskip("triton")
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FILES]
     root = Path(__file__).parents[1]
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:]
