@@ -1,0 +1,253 @@
+"""Functions on sharded DTensors in two processes: results, gradients, errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+
+import warpkit as wk
+import warpkit.distributed  # noqa: F401
+from tests.cases import affine_matrices, noise
+from tests.processes import Processes
+from tests.tolerances import TOLERANCE
+
+WHOLE, PLAIN = "whole", "plain"
+"""A DTensor that is replicated; a tensor that is no DTensor."""
+IMAGES = noise(5, 3, 6, 7, seed=1)
+TURNS = affine_matrices()["batch of turns"][0] + noise(5, 2, 3, seed=2) / 9
+TILTS = torch.cat((TURNS, torch.tensor([[[0.02, -0.03, 1.0]]] * 5)), 1)
+POINTS = noise(5, 4, 3, 2, seed=3) * 8 - 1
+BOXES = torch.tensor([[0.3, 1, 4, 5], [2, 2, 7, 6], [1, 0, 3.5, 4], [3, 1, 6, 6], [0, 0, 5, 3]])
+BOXES = BOXES.double()
+INDEX = torch.tensor([0, 1, 1, 3, 4])
+PATCHES = noise(5, 3, 3, 4, seed=4)
+ON_BOXES = wk.box_to_matrix(BOXES, (3, 4), angle=20.0)
+
+
+class Case(NamedTuple):
+    """A call, and where its tensors are: a dimension they are sharded along, WHOLE or PLAIN."""
+
+    function: Callable[..., Any]
+    tensors: dict[str, tuple[Tensor, int | str]]
+    options: dict[str, Any] = {}
+
+
+VALUES = noise(5, 3, seed=5)
+CASES = {
+    "images and matrices": Case(wk.warp_affine, {"image": (IMAGES, 0), "matrix": (TURNS, 0)}),
+    "one matrix": Case(wk.warp_affine, {"image": (IMAGES, 0), "matrix": (TURNS[0], WHOLE)}),
+    "one image": Case(
+        wk.warp_affine,
+        {"image": (IMAGES[0], PLAIN), "matrix": (TURNS, 0), "border_value": (VALUES, WHOLE)},
+    ),
+    "matrices to be split": Case(
+        wk.warp_affine,
+        {"image": (IMAGES, 0), "matrix": (TURNS, PLAIN), "border_value": (VALUES[0], PLAIN)},
+        {"interpolation": "bicubic", "size": (4, 9)},
+    ),
+    "every image under every matrix": Case(
+        wk.warp_perspective, {"image": (IMAGES[:, None], 0), "matrix": (TILTS[:2], WHOLE)}
+    ),
+    "the second dimension of a batch": Case(
+        wk.warp_affine, {"image": (IMAGES[:2, None], WHOLE), "matrix": (TURNS, 0)}
+    ),
+    "background": Case(
+        wk.warp_affine,
+        {"image": (IMAGES, 0), "matrix": (TURNS, 0), "background": (IMAGES.flip(0), 0)},
+        {"border": "transparent"},
+    ),
+    "antialias": Case(
+        wk.warp_affine,
+        {"image": (IMAGES, 0), "matrix": (TURNS * 0.3, 0)},
+        {"antialias": 3, "border": "reflect"},
+    ),
+    "nothing sharded": Case(wk.warp_affine, {"image": (IMAGES, WHOLE), "matrix": (TURNS, PLAIN)}),
+    "one image, one process empty": Case(
+        wk.warp_affine, {"image": (IMAGES[:1], 0), "matrix": (TURNS[0], WHOLE)}
+    ),
+    "remap": Case(wk.remap, {"image": (IMAGES, 0), "points": (POINTS, 0)}),
+    "sample_pixels": Case(
+        wk.sample_pixels, {"image": (IMAGES, 0), "points": (POINTS[0, 0], PLAIN)}
+    ),
+    "no points": Case(wk.sample_pixels, {"image": (IMAGES, 0), "points": (POINTS[:, 0, :0], 0)}),
+    "crops of images in place": Case(
+        partial(wk.crop_patches, size=(3, 2)),
+        {"images": (IMAGES, 0), "boxes": (BOXES, 0), "image_index": (INDEX, 0)},
+    ),
+    "crops of whole images": Case(
+        partial(wk.crop_patches, size=(3, 2)),
+        {
+            "images": (IMAGES, WHOLE),
+            "boxes": (BOXES, 0),
+            "image_index": (INDEX.flip(0), PLAIN),
+            "border_value": (VALUES, 0),
+        },
+    ),
+    "patches in place": Case(
+        wk.paste_patches,
+        {
+            "images": (IMAGES, 0),
+            "patches": (PATCHES, 0),
+            "matrices": (ON_BOXES, 0),
+            "image_index": (INDEX, 0),
+            "opacity": (noise(5, seed=6), 0),
+        },
+    ),
+    "one patch on every image": Case(
+        wk.paste_patches,
+        {
+            "images": (IMAGES, 0),
+            "patches": (PATCHES[0], PLAIN),
+            "matrices": (ON_BOXES, PLAIN),
+            "image_index": (INDEX.flip(0), PLAIN),
+            "mask": (noise(1, 3, 4, seed=7), PLAIN),
+        },
+    ),
+    "objects of one process alone": Case(
+        wk.paste_patches,
+        {
+            "images": (IMAGES, 0),
+            "patches": (PATCHES[0], PLAIN),
+            "matrices": (ON_BOXES, WHOLE),
+            "image_index": (INDEX * 0, PLAIN),
+        },
+    ),
+    "objects transformed": Case(
+        wk.transform_patches,
+        {
+            "images": (IMAGES, 0),
+            "boxes": (BOXES, PLAIN),
+            "matrices": (TURNS, WHOLE),
+            "image_index": (INDEX.flip(0), WHOLE),
+            "border_value": (VALUES, PLAIN),
+        },
+    ),
+    "objects transformed in place": Case(
+        wk.transform_patches,
+        {
+            "images": (IMAGES, 0),
+            "boxes": (BOXES, 0),
+            "matrices": (TURNS, 0),
+            "image_index": (INDEX, 0),
+            "opacity": (noise(1, seed=6)[0], PLAIN),
+        },
+    ),
+    "columns looked up": Case(
+        wk.linear_lookup, {"array": (noise(4, 5), 1), "index": (noise(3, 2) * 5, WHOLE)}
+    ),
+    "an index in parts": Case(
+        wk.linear_lookup,
+        {"array": (noise(3, 4, 2), PLAIN), "index": (noise(5, 2) * 5, 0)},
+        {"dim": 1},
+    ),
+    "weights in parts": Case(
+        wk.superposition_lookup, {"array": (noise(4, 5), WHOLE), "weights": (noise(5, 4), 0)}
+    ),
+    "soft_one_hot": Case(partial(wk.soft_one_hot, length=4), {"index": (noise(5) * 4, 0)}),
+    "residuals of columns": Case(
+        wk.residual_lookup, {"array": (noise(4, 5), 1), "index": (noise(3) * 4, WHOLE)}
+    ),
+    "residuals of an index": Case(
+        wk.residual_lookup, {"array": (noise(4, 5), PLAIN), "index": (noise(3) * 4, 0)}
+    ),
+    "columns assigned": Case(
+        wk.assign,
+        {"array": (noise(4, 5), 1), "index": (noise(3) * 4, WHOLE), "value": (noise(3, 5), PLAIN)},
+    ),
+    "columns moved": Case(
+        wk.superposition_assign,
+        {"array": (noise(5, 4), 0), "weights": (noise(4), PLAIN), "value": (noise(5), 0)},
+        {"dim": 1},
+    ),
+    "lookup_2d": Case(
+        wk.lookup_2d,
+        {
+            "array": (noise(4, 5, 3), WHOLE),
+            "row_weights": (noise(5, 4), 0),
+            "column_weights": (noise(5), WHOLE),
+        },
+    ),
+    "assign_2d": Case(
+        wk.assign_2d,
+        {
+            "array": (noise(4, 5, 3), 2),
+            "value": (noise(3), WHOLE),
+            "row_weights": (noise(4), PLAIN),
+            "column_weights": (noise(5), WHOLE),
+        },
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    pair = Processes(2, tmp_path_factory.mktemp("store") / "store")
+    yield pair
+    pair.close()
+
+
+def mesh_of(*shape: int) -> DeviceMesh:
+    return init_device_mesh("cpu", shape)
+
+
+def placed(value: Tensor, where: int | str, mesh: DeviceMesh) -> Tensor:
+    """A leaf of the graph, sharded over the first dimension of the mesh."""
+    if where != PLAIN:
+        whole = [Replicate()] * mesh.ndim
+        placements: list[Placement] = list(whole)
+        if isinstance(where, int):
+            placements[0] = Shard(where)
+        value = DTensor.from_local(value, mesh, whole).redistribute(mesh, placements)
+    leaf = value.detach().clone()
+    return leaf.requires_grad_() if leaf.is_floating_point() else leaf
+
+
+def full(value: Tensor) -> Tensor:
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def loss_of(result: Any) -> Tensor:
+    results = result if isinstance(result, tuple) else (result,)
+    return sum(((r * r).sum() for r in results), torch.zeros((), dtype=torch.float64))
+
+
+def outcome(case: Case, mesh: DeviceMesh | None, second: bool) -> list[Tensor]:
+    """Results and gradients, whole; mesh None: in one process."""
+    inputs = {
+        name: placed(value, PLAIN if mesh is None else where, mesh)
+        for name, (value, where) in case.tensors.items()
+    }
+    result = case.function(**inputs, **case.options)
+    leaves = [leaf for leaf in inputs.values() if leaf.requires_grad]
+    results = list(result) if isinstance(result, tuple) else [result]
+    loss = full(sum((r * r).sum() for r in results))
+    gradients = torch.autograd.grad(loss, leaves, create_graph=second)
+    for leaf, gradient in zip(leaves, gradients, strict=True):
+        assert getattr(gradient, "placements", None) == getattr(leaf, "placements", None)
+    if second:
+        loss = full(sum(full((g * g).sum()) for g in gradients))
+        gradients += torch.autograd.grad(loss, leaves)
+    return [full(x).detach() for x in (*results, *gradients)]
+
+
+def differences(name: str, shape: tuple[int, ...], second: bool) -> list[float]:
+    """The largest of each result and gradient."""
+    got = outcome(CASES[name], mesh_of(*shape), second)
+    expected = outcome(CASES[name], None, second)
+    for a, b in zip(got, expected, strict=True):
+        assert a.shape == b.shape
+    return [(a - b).abs().max().item() if a.numel() else 0.0 for a, b in zip(got, expected)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_shards_give_what_one_process_gives(processes: Processes, name: str):
+    for found in processes.run(differences, name, (2,), False):
+        assert max(found) <= TOLERANCE["shards float64"], found
