@@ -1,4 +1,4 @@
-"""Functions on sharded DTensors in two processes: results, gradients, errors."""
+"""Functions on sharded DTensors in several processes: results, gradients, errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TILTS = torch.cat((TURNS, torch.tensor([[[0.02, -0.03, 1.0]]] * 5)), 1)
 POINTS = noise(5, 4, 3, 2, seed=3) * 8 - 1
 BOXES = torch.tensor([[0.3, 1, 4, 5], [2, 2, 7, 6], [1, 0, 3.5, 4], [3, 1, 6, 6], [0, 0, 5, 3]])
 BOXES = BOXES.double()
-INDEX = torch.tensor([0, 1, 1, 3, 4])
+INDEX = torch.tensor([1, 0, 2, 3, 4])
 PATCHES = noise(5, 3, 3, 4, seed=4)
 ON_BOXES = wk.box_to_matrix(BOXES, (3, 4), angle=20.0)
 
@@ -77,7 +77,6 @@ CASES = {
     "sample_pixels": Case(
         wk.sample_pixels, {"image": (IMAGES, 0), "points": (POINTS[0, 0], PLAIN)}
     ),
-    "no points": Case(wk.sample_pixels, {"image": (IMAGES, 0), "points": (POINTS[:, 0, :0], 0)}),
     "crops of images in place": Case(
         partial(wk.crop_patches, size=(3, 2)),
         {"images": (IMAGES, 0), "boxes": (BOXES, 0), "image_index": (INDEX, 0)},
@@ -189,23 +188,20 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    pair = Processes(2, tmp_path_factory.mktemp("store") / "store")
-    yield pair
-    pair.close()
+    """Four: five images make shards of 2, 2, 1 and 0."""
+    group = Processes(4, tmp_path_factory.mktemp("store") / "store")
+    yield group
+    group.close()
 
 
-def mesh_of(*shape: int) -> DeviceMesh:
-    return init_device_mesh("cpu", shape)
-
-
-def placed(value: Tensor, where: int | str, mesh: DeviceMesh) -> Tensor:
-    """A leaf of the graph, sharded over the first dimension of the mesh."""
+def placed(value: Tensor, where: int | str, mesh: DeviceMesh, dims: tuple[int, ...]) -> Tensor:
+    """A leaf of the graph, sharded over some dimensions of the mesh."""
     if where != PLAIN:
-        whole = [Replicate()] * mesh.ndim
-        placements: list[Placement] = list(whole)
-        if isinstance(where, int):
-            placements[0] = Shard(where)
-        value = DTensor.from_local(value, mesh, whole).redistribute(mesh, placements)
+        placements: list[Placement] = [Replicate()] * mesh.ndim
+        value = DTensor.from_local(value, mesh, list(placements))
+        for m in dims if isinstance(where, int) else ():
+            placements[m] = Shard(where)
+        value = value.redistribute(mesh, placements)
     leaf = value.detach().clone()
     return leaf.requires_grad_() if leaf.is_floating_point() else leaf
 
@@ -214,40 +210,44 @@ def full(value: Tensor) -> Tensor:
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
-def loss_of(result: Any) -> Tensor:
-    results = result if isinstance(result, tuple) else (result,)
-    return sum(((r * r).sum() for r in results), torch.zeros((), dtype=torch.float64))
-
-
-def outcome(case: Case, mesh: DeviceMesh | None, second: bool) -> list[Tensor]:
-    """Results and gradients, whole; mesh None: in one process."""
-    inputs = {
-        name: placed(value, PLAIN if mesh is None else where, mesh)
-        for name, (value, where) in case.tensors.items()
-    }
+def outcome(case: Case, inputs: dict[str, Tensor], second: bool) -> list[Tensor]:
+    """Results and gradients of both orders, each whole."""
     result = case.function(**inputs, **case.options)
-    leaves = [leaf for leaf in inputs.values() if leaf.requires_grad]
     results = list(result) if isinstance(result, tuple) else [result]
-    loss = full(sum((r * r).sum() for r in results))
+    leaves = [leaf for leaf in inputs.values() if leaf.requires_grad]
+    loss = full(torch.stack([full((r * r).sum()) for r in results]).sum())
     gradients = torch.autograd.grad(loss, leaves, create_graph=second)
     for leaf, gradient in zip(leaves, gradients, strict=True):
         assert getattr(gradient, "placements", None) == getattr(leaf, "placements", None)
     if second:
-        loss = full(sum(full((g * g).sum()) for g in gradients))
+        loss = torch.stack([full((g * g).sum()) for g in gradients]).sum()
         gradients += torch.autograd.grad(loss, leaves)
     return [full(x).detach() for x in (*results, *gradients)]
 
 
-def differences(name: str, shape: tuple[int, ...], second: bool) -> list[float]:
-    """The largest of each result and gradient."""
-    got = outcome(CASES[name], mesh_of(*shape), second)
-    expected = outcome(CASES[name], None, second)
-    for a, b in zip(got, expected, strict=True):
-        assert a.shape == b.shape
-    return [(a - b).abs().max().item() if a.numel() else 0.0 for a, b in zip(got, expected)]
+def compare(name: str, shape: tuple[int, ...], dims: tuple[int, ...], second: bool) -> list[float]:
+    """The largest difference of each result and gradient, relative to its largest value."""
+    case = CASES[name]
+    mesh = init_device_mesh("cpu", shape)
+    inputs = {a: placed(value, where, mesh, dims) for a, (value, where) in case.tensors.items()}
+    got = outcome(case, inputs, second)
+    inputs = {a: placed(value, PLAIN, mesh, dims) for a, (value, _) in case.tensors.items()}
+    expected = outcome(case, inputs, second)
+    assert [x.shape for x in got] == [x.shape for x in expected]
+    pairs = [(a, b) for a, b in zip(got, expected, strict=True) if b.numel()]
+    return [((a - b).abs().max() / b.abs().max().clamp(min=1)).item() for a, b in pairs]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_shards_give_what_one_process_gives(processes: Processes, name: str):
-    for found in processes.run(differences, name, (2,), False):
+    """Values and gradients of first and second order, also where a process has no image."""
+    for found in processes.run(compare, name, (4,), (0,), True):
+        assert max(found) <= TOLERANCE["shards float64"], found
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dims", [(1,), (0, 1)])
+def test_a_mesh_of_two_dimensions(processes: Processes, name: str, dims: tuple[int, ...]):
+    """Sharded over one and the same over the other, as replicas are; or over both."""
+    for found in processes.run(compare, name, (2, 2), dims, False):
         assert max(found) <= TOLERANCE["shards float64"], found

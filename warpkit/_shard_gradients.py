@@ -48,16 +48,18 @@ class Total(Function):
 
 
 class JoinGraph(Function):
-    """`result`, with `tensors` in its graph whether or not it was computed from them."""
+    """`result`, with `tensors` in its graph, and in that of its gradient, as zeros if not used."""
 
     @staticmethod
     def forward(ctx: Any, result: Tensor, *tensors: Tensor) -> Tensor:
-        ctx.others = len(tensors)
+        ctx.save_for_backward(*tensors)
         return result.view_as(result)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        return gradient, *(None,) * ctx.others
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
+        tensors = ctx.saved_tensors
+        zero = torch.stack([t.flatten()[:0].sum() for t in (gradient, *tensors)]).sum()
+        return gradient, *(torch.zeros_like(t) + zero.to(t.dtype) for t in tensors)
 
 
 class Wrap(Function):

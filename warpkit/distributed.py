@@ -61,7 +61,7 @@ def _on_shards(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     call.apply_defaults()
     given = _given(own, call.arguments)
     split = Split(own, given, call.arguments)
-    local, whole = split.localize()
+    local, joined = split.localize()
     for argument in own.tensors:
         if argument in given:
             call.arguments[argument] = local[argument]
@@ -70,8 +70,8 @@ def _on_shards(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             call.arguments[argument] = tuple(local[f"{argument}[{i}]"] for i, _ in items)
     result = own.function(*call.args, **call.kwargs)
     if isinstance(result, tuple):
-        return tuple(split.join(r, s, whole) for r, s in zip(result, split.results, strict=True))
-    return split.join(result, split.results[0], whole)
+        return tuple(split.join(r, s, joined) for r, s in zip(result, split.results, strict=True))
+    return split.join(result, split.results[0], joined)
 
 
 def _given(own: Shardable, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class Split:
         return first, count
 
     def localize(self) -> tuple[dict[str, Any], tuple[Tensor, ...]]:
-        """The arguments on this process, and those whose gradients are summed over several."""
+        """The arguments on this process, and those that must be in the graph whatever it has."""
         local = {argument: self._local(argument) for argument in self.given}
         summed, groups = {}, []
         for argument, value in local.items():
@@ -211,10 +211,12 @@ class Split:
         if summed:
             summed = dict(zip(summed, Whole.apply(groups, *summed.values()), strict=True))
             local.update(summed)
+        empty = [v for v in local.values() if isinstance(v, Tensor) and v.numel() == 0]
+        joined = (*summed.values(), *(v for v in empty if v.requires_grad))
         local = {argument: self._own_part(argument, value) for argument, value in local.items()}
         if "image" in self.sharded:
             self._own_objects(local)
-        return local, tuple(summed.values())
+        return local, joined
 
     def _dims(self, argument: str) -> set[int]:
         """The dimensions of the mesh that an argument is sharded over itself."""
@@ -277,10 +279,10 @@ class Split:
             wanted = "a tensor or an array where it is split over processes"
             checks.fail(self.name, argument, wanted, type(value).__name__, TypeError)
 
-    def join(self, result: Tensor, labels: Labels, whole: tuple[Tensor, ...]) -> DTensor:
+    def join(self, result: Tensor, labels: Labels, joined: tuple[Tensor, ...]) -> DTensor:
         """A result as the DTensor that it is a shard of."""
-        if whole and result.is_floating_point():
-            result = JoinGraph.apply(result, *whole)
+        if joined and result.is_floating_point():
+            result = JoinGraph.apply(result, *joined)
         placements: list[Any] = [Replicate()] * self.mesh.ndim
         shape = list(result.shape)
         for d, label in enumerate(labels):
