@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -51,6 +52,7 @@ class Processes:
 def serve(rank: int, count: int, store: Path, calls: Any, results: Any) -> None:
     """Run what comes until None does."""
     torch.set_num_threads(1)
+    warnings.simplefilter("error")
     dist.init_process_group(
         "gloo",
         init_method=f"file://{store}",

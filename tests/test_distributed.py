@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
 
 import warpkit as wk
-import warpkit.distributed  # noqa: F401
+import warpkit.distributed
+from examples.attack_distributed import Patch, ShardedBatches, own_loss, sharded
+from examples.photographs import Crops, learn
 from tests.cases import affine_matrices, noise
 from tests.processes import Processes
 from tests.tolerances import TOLERANCE
@@ -37,7 +39,7 @@ class Case(NamedTuple):
 
     function: Callable[..., Any]
     tensors: dict[str, tuple[Tensor, int | str]]
-    options: dict[str, Any] = {}
+    options: Mapping[str, Any] = MappingProxyType({})
 
 
 VALUES = noise(5, 3, seed=5)
@@ -186,14 +188,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """Four: five images make shards of 2, 2, 1 and 0."""
-    group = Processes(4, tmp_path_factory.mktemp("store") / "store")
-    yield group
-    group.close()
-
-
 def placed(value: Tensor, where: int | str, mesh: DeviceMesh, dims: tuple[int, ...]) -> Tensor:
     """A leaf of the graph, sharded over some dimensions of the mesh."""
     if where != PLAIN:
@@ -245,9 +239,70 @@ def test_shards_give_what_one_process_gives(processes: Processes, name: str):
         assert max(found) <= TOLERANCE["shards float64"], found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", ["matrices to be split", "objects transformed", "columns assigned"]
+)
 @pytest.mark.parametrize("dims", [(1,), (0, 1)])
 def test_a_mesh_of_two_dimensions(processes: Processes, name: str, dims: tuple[int, ...]):
     """Sharded over one and the same over the other, as replicas are; or over both."""
     for found in processes.run(compare, name, (2, 2), dims, False):
         assert max(found) <= TOLERANCE["shards float64"], found
+
+
+def two_axes() -> float:
+    """Images over one dimension of the mesh, the matrices of each over the other."""
+    mesh = init_device_mesh("cpu", (2, 2))
+    images, matrices = IMAGES[:, None], TURNS[:3]
+    own = [placed(images, 0, mesh, (0,)), placed(matrices, 0, mesh, (1,))]
+    result = wk.warp_affine(*own)
+    assert isinstance(result, DTensor)
+    assert result.placements == (Shard(0), Shard(1))
+    return (result.full_tensor() - wk.warp_affine(images, matrices)).abs().max().item()
+
+
+def test_every_dimension_of_a_batch_may_be_sharded(processes: Processes):
+    assert processes.run(two_axes) == [0.0] * 4
+
+
+def channels_last() -> tuple[bool, bool]:
+    mesh = init_device_mesh("cpu", (4,))
+    images = placed(IMAGES.to(memory_format=torch.channels_last), 0, mesh, (0,))
+    result = wk.warp_affine(images, TURNS)
+    assert isinstance(result, DTensor)
+    last = torch.empty(result.shape).to(memory_format=torch.channels_last)
+    return result.stride() == last.stride(), bool((result.sum() * 0 == 0).full_tensor())
+
+
+def test_channels_last_and_its_stride_are_kept(processes: Processes):
+    """Of a process without images nothing can be told."""
+    assert processes.run(channels_last)[:3] == [(True, True)] * 3
+
+
+def attack_gradient(batch: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The gradient to a patch over all processes, and from the whole batch in this one."""
+    mesh = init_device_mesh("cpu", (4,))
+    model, patch = learn(Crops(20, seed=0), steps=3).to(dtype), Patch(8).to(dtype)
+    if dtype == torch.float32:  # a convolution's last bits depend on the batch, and a ReLU on them
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.AvgPool2d(8), nn.Flatten(), nn.Linear(3 * 36, 5))
+    crops = Crops(20, seed=1).images.to(dtype)
+    own = ShardedBatches(20, batch, range(1, 2), 5, mesh)
+    (rows,) = own
+    own_loss(model, sharded(crops[rows], batch, mesh), patch(), 7).backward()
+    whole = own_loss(model, crops[own.batch_at(1)], patch(), 7)
+    assert patch.logits.grad is not None
+    return patch.logits.grad, torch.autograd.grad(whole, patch.logits)[0]
+
+
+@pytest.mark.parametrize("batch", [8, 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_gradient_to_a_patch_is_that_of_the_whole_batch(
+    processes: Processes, batch: int, dtype: torch.dtype
+):
+    """Relative to its largest entry; a hundredth more of it would be found."""
+    limit = TOLERANCE[f"shards {str(dtype).removeprefix('torch.')}"]
+    for gradient, whole in processes.run(attack_gradient, batch, dtype):
+        scale = whole.abs().max()
+        assert scale > 0
+        assert (gradient - whole).abs().max() <= limit * scale
+        assert (1.01 * gradient - whole).abs().max() > limit * scale

@@ -54,7 +54,6 @@ def _has_shards(value: Any) -> bool:
     return isinstance(value, DTensor)
 
 
-@torch.compiler.disable  # pyright: ignore[reportCallIssue]
 def _on_shards(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function on the shards of this process, and say what the results are shards of."""
     call = own.signature.bind(*args, **kwargs)
