@@ -241,7 +241,7 @@ def report(out: Path, model: nn.Module, patch: Tensor, mesh: DeviceMesh) -> None
     rates = {name: fooled(model, unseen, value, mesh) for name, value in shown.items()}
     if dist.get_rank() != 0:
         return
-    table = Table(title=f"unseen crops of others taken for {NAMES[TARGET]}.png, with")
+    table = Table(title=f"unseen crops taken for {NAMES[TARGET]}.png")
     for name in rates:
         table.add_column(f"{name} patch", justify="right")
     table.add_row(*(f"{rate:.1%}" for rate in rates.values()))

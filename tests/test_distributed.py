@@ -43,6 +43,12 @@ class Case(NamedTuple):
 
 
 VALUES = noise(5, 3, seed=5)
+
+
+def in_a_row(a: Tensor, b: Tensor) -> Tensor:
+    return wk.compose(a, b)
+
+
 CASES = {
     "images and matrices": Case(wk.warp_affine, {"image": (IMAGES, 0), "matrix": (TURNS, 0)}),
     "one matrix": Case(wk.warp_affine, {"image": (IMAGES, 0), "matrix": (TURNS[0], WHOLE)}),
@@ -141,6 +147,25 @@ CASES = {
             "opacity": (noise(1, seed=6)[0], PLAIN),
         },
     ),
+    "matrices of boxes": Case(
+        partial(wk.box_to_matrix, size=(3, 4)),
+        {"boxes": (BOXES, 0), "angle": (VALUES[:, 0], PLAIN)},
+    ),
+    "matrices of angles": Case(
+        partial(wk.rotation_matrix, (3.0, 2.0)), {"angle": (VALUES[:, 0] * 90, 0)}
+    ),
+    "matrices of parts": Case(
+        wk.affine_matrix, {"angle": (VALUES[:, 0], 0), "shear": (VALUES[:, :2], PLAIN)}
+    ),
+    "matrices in a row": Case(
+        lambda a, b: wk.compose(a, b), {"a": (TURNS, 0), "b": (TILTS, WHOLE)}
+    ),
+    "inverses": Case(wk.invert, {"matrix": (TILTS, 0)}),
+    "thetas": Case(partial(wk.to_theta, size_in=(6, 7), size_out=(6, 7)), {"matrix": (TURNS, 0)}),
+    "a point through matrices": Case(
+        wk.transform_points, {"matrix": (TURNS, 0), "points": (VALUES[0, :2], WHOLE)}
+    ),
+    "quantized": Case(wk.quantize, {"image": (IMAGES, 0)}),
     "columns looked up": Case(
         wk.linear_lookup, {"array": (noise(4, 5), 1), "index": (noise(3, 2) * 5, WHOLE)}
     ),

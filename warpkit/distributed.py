@@ -288,6 +288,11 @@ class Split:
             for m in self.sharded.get(label, ()):
                 placements[m] = Shard(d)
                 shape[d] = self.sizes[label]
+            if label in self.sharded and result.shape[d] != (own := self.range(label)[1]):
+                wanted = (
+                    f"{own} long in dimension {d} here: a sequence cannot be split, a tensor can"
+                )
+                checks.fail(self.name, "result", wanted, checks.shape_of(result))
         others = [m for m in self.active if type(placements[m]) is Replicate]
         owned = all(self.mesh.get_local_rank(m) == 0 for m in others)
         return Wrap.apply(result, self.mesh, placements, shape, owned)
