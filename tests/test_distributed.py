@@ -274,10 +274,10 @@ def test_a_mesh_of_two_dimensions(processes: Processes, name: str, dims: tuple[i
         assert max(found) <= TOLERANCE["shards float64"], found
 
 
-def two_axes() -> float:
+def two_axes(copies: int) -> float:
     """Images over one dimension of the mesh, the matrices of each over the other."""
     mesh = init_device_mesh("cpu", (2, 2))
-    images, matrices = IMAGES[:, None], TURNS[:3]
+    images, matrices = IMAGES[:, None].repeat(1, copies, 1, 1, 1), TURNS[:3]
     own = [placed(images, 0, mesh, (0,)), placed(matrices, 0, mesh, (1,))]
     result = wk.warp_affine(*own)
     assert isinstance(result, DTensor)
@@ -285,14 +285,29 @@ def two_axes() -> float:
     return (result.full_tensor() - wk.warp_affine(images, matrices)).abs().max().item()
 
 
-def test_every_dimension_of_a_batch_may_be_sharded(processes: Processes):
-    assert processes.run(two_axes) == [0.0] * 4
+@pytest.mark.parametrize("copies", [1, 3])
+def test_every_dimension_of_a_batch_may_be_sharded(processes: Processes, copies: int):
+    """Also where each process takes its part of the other dimension."""
+    assert processes.run(two_axes, copies) == [0.0] * 4
+
+
+def integers() -> bool:
+    """An 8-bit image, boxes in an array and indices in a list."""
+    mesh = init_device_mesh("cpu", (4,))
+    images = noise(5, 3, 6, 7, dtype=torch.uint8)
+    given = (BOXES.numpy(), TURNS.clone().requires_grad_(), INDEX.flip(0).tolist())
+    result = wk.transform_patches(placed(images, 0, mesh, (0,)), *given)
+    return torch.equal(full(result), wk.transform_patches(images, *given))
+
+
+def test_integers_carry_no_gradient(processes: Processes):
+    assert processes.run(integers) == [True] * 4
 
 
 def channels_last() -> tuple[bool, bool]:
     mesh = init_device_mesh("cpu", (4,))
     images = placed(IMAGES.to(memory_format=torch.channels_last), 0, mesh, (0,))
-    result = wk.warp_affine(images, TURNS)
+    result = wk.warp_affine(images, TURNS.clone().requires_grad_())
     assert isinstance(result, DTensor)
     last = torch.empty(result.shape).to(memory_format=torch.channels_last)
     return result.stride() == last.stride(), bool((result.sum() * 0 == 0).full_tensor())

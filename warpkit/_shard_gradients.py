@@ -79,7 +79,7 @@ class Wrap(Function):
         owned: bool,
     ) -> DTensor:
         ctx.mesh, ctx.placements, ctx.owned = mesh, placements, owned
-        size, stride = torch.Size(shape), dense_stride(shape, shard.stride())
+        size, stride = torch.Size(shape), dense_stride(shape, shard)
         return DTensor.from_local(
             shard, mesh, placements, run_check=False, shape=size, stride=stride
         )
@@ -90,10 +90,16 @@ class Wrap(Function):
         return own if ctx.owned else torch.zeros_like(own), None, None, None, None
 
 
-def dense_stride(shape: Sequence[int], like: Sequence[int]) -> tuple[int, ...]:
-    """The stride of a dense tensor whose dimensions lie in memory in the order of `like`."""
+def dense_stride(shape: Sequence[int], shard: Tensor) -> tuple[int, ...]:
+    """The stride of a dense tensor whose dimensions lie in memory in the order of those of `shard`.
+
+    The stride of a dimension of length 1 says nothing: it lies outside of those after it.
+    """
+    order: list[int] = []
+    for d in reversed(range(len(shape))):
+        order.insert(0, shard.stride(d) if shard.shape[d] > 1 else max(order, default=1))
     stride, step = [0] * len(shape), 1
-    for d in sorted(range(len(shape)), key=lambda d: (like[d], -d)):
+    for d in sorted(range(len(shape)), key=lambda d: (order[d], -d)):
         stride[d] = step
         step *= max(shape[d], 1)
     return tuple(stride)

@@ -59,6 +59,8 @@ def _on_shards(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     call = own.signature.bind(*args, **kwargs)
     call.apply_defaults()
     given = _given(own, call.arguments)
+    if not any(isinstance(value, DTensor) for value in given.values()):
+        return own.function(*args, **kwargs)  # one where no tensor belongs, which is refused there
     split = Split(own, given, call.arguments)
     local, joined = split.localize()
     for argument in own.tensors:
@@ -217,12 +219,12 @@ class Split:
             self._own_objects(local)
         return local, joined
 
-    def _dims(self, argument: str) -> set[int]:
-        """The dimensions of the mesh that an argument is sharded over itself."""
+    def _dims(self, argument: str, dim: int | None = None) -> set[int]:
+        """The dimensions of the mesh that an argument is sharded over itself, along one or any."""
         if argument not in self.placed:
             return set()
-        placements = self.placed[argument].placements
-        return {m for m, placement in enumerate(placements) if type(placement) is Shard}
+        placements = enumerate(self.placed[argument].placements)
+        return {m for m, p in placements if type(p) is Shard and dim in (None, p.dim)}
 
     def _local(self, argument: str) -> Any:
         """The shard that is here, or what is the same everywhere."""
@@ -243,7 +245,7 @@ class Split:
                 continue
             first, count = self.range(label)
             self._check_tensor(argument, value)
-            if not self._dims(argument):
+            if not self._dims(argument, d):
                 value = value.narrow(d, first, count)
             elif value.shape[d] != count:
                 wanted = f"split as torch.chunk does, {count} of {self.sizes[label]} here"
@@ -256,7 +258,9 @@ class Split:
             wanted = "given where the images are sharded, the number of each in the whole batch"
             checks.fail(self.name, "image_index", wanted, None)
         first, count = self.range("image")
-        index = torch.as_tensor(local["image_index"])
+        index = local["image_index"]
+        if not isinstance(index, Tensor):
+            index = torch.as_tensor(index, device=local["images"].device)
         low, high = (first, first + count) if "object" in self.sharded else (0, self.sizes["image"])
         whose = "images of its process" if "object" in self.sharded else "number of images"
         bad = (index < low) | (index >= high)
@@ -288,10 +292,8 @@ class Split:
             for m in self.sharded.get(label, ()):
                 placements[m] = Shard(d)
                 shape[d] = self.sizes[label]
-            if label in self.sharded and result.shape[d] != (own := self.range(label)[1]):
-                wanted = (
-                    f"{own} long in dimension {d} here: a sequence cannot be split, a tensor can"
-                )
+            if label in self.sharded and result.shape[d] != self.range(label)[1]:
+                wanted = f"{self.range(label)[1]} long in dimension {d} on this process"
                 checks.fail(self.name, "result", wanted, checks.shape_of(result))
         others = [m for m in self.active if type(placements[m]) is Replicate]
         owned = all(self.mesh.get_local_rank(m) == 0 for m in others)
