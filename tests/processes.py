@@ -13,8 +13,9 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-SECONDS = 20
+SECONDS = 60
 """How long a process may keep another waiting."""
+STARTED = "started"
 
 
 class Processes:
@@ -30,6 +31,8 @@ class Processes:
         ]
         for process in self.processes:
             process.start()
+        for result in self.results:
+            assert result.get(timeout=3 * SECONDS) == STARTED
 
     def run(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """What a function of some module returns in each process; raises what it raises there."""
@@ -60,6 +63,7 @@ def serve(rank: int, count: int, store: Path, calls: Any, results: Any) -> None:
         world_size=count,
         timeout=timedelta(seconds=SECONDS),
     )
+    results.put(STARTED)
     while (call := calls.get()) is not None:
         function, args = call
         try:
