@@ -32,7 +32,7 @@ def start(out: Path, *options: str) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> str:
     """Its output, once it has ended well."""
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
     return out
 
@@ -44,7 +44,7 @@ def kill(process: subprocess.Popen[str]) -> None:
     assert len(workers) == 2
     for pid in (process.pid, *workers):
         os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
     assert process.returncode == -signal.SIGKILL
 
 
@@ -66,7 +66,7 @@ def test_a_killed_run_goes_on_with_the_same_result(net: Path, tmp_path: Path):
     assert (whole / "patch.png").stat().st_size > 1000
 
     process = start(killed)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while not checkpoints(killed) and time.monotonic() < end:
         time.sleep(0.01)
     kill(process)
