@@ -258,7 +258,7 @@ def main(
     batch: Annotated[int, typer.Option(min=1, max=400, help="of all processes together")] = 50,
     size: Annotated[int, typer.Option(min=1, max=SIZE // 2, help="of the patch, pixels")] = 20,
     every: Annotated[int, typer.Option(min=1, help="steps between checkpoints")] = 20,
-    lr: Annotated[float, typer.Option(help="Adam's step size at the beginning")] = 0.2,
+    lr: Annotated[float, typer.Option(min=1e-6, help="Adam's step size at the beginning")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="of batches and placements")] = 0,
 ) -> None:
     """Optimise one patch over a data set that is split among processes.
