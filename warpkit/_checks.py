@@ -73,6 +73,7 @@ def check_image(function: str, argument: str, image: object) -> Tensor:
         fail(
             function, argument, "a tensor of shape (..., C, H, W)", type(image).__name__, TypeError
         )
+    check_no_dtensor(function, argument, image)
     if image.dtype not in FLOATS + INTEGERS:
         names = ", ".join(str(t).removeprefix("torch.") for t in FLOATS + INTEGERS)
         fail(function, argument, f"of one of the types {names}", image.dtype, TypeError)
@@ -81,6 +82,13 @@ def check_image(function: str, argument: str, image: object) -> Tensor:
     if min(image.shape[-3:]) < 1:
         fail(function, argument, "at least one channel and one pixel a side", shape_of(image))
     return image
+
+
+def check_no_dtensor(function: str, argument: str, tensor: Tensor) -> None:
+    """`warpkit.distributed` hands shards on: no DTensor comes this far once it is imported."""
+    if type(tensor).__name__ == "DTensor":
+        wanted = "a plain tensor, or any after `import warpkit.distributed`"
+        fail(function, argument, wanted, "DTensor", TypeError)
 
 
 def check_matrix_shape(function: str, argument: str, matrix: Tensor, rows: tuple[int, ...]) -> None:
@@ -111,6 +119,7 @@ def as_float(
     """
     default = default or torch.get_default_dtype()
     if isinstance(value, Tensor):
+        check_no_dtensor(function, argument, value)
         tensor = value
     elif isinstance(value, ARRAYS):
         tensor = from_array(function, argument, value, device)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import kernels
+from warpkit._sharding import batched
 from warpkit.kernels.antialias import check_antialias
 from warpkit.kernels.antialias import warp as antialiased_warp
 from warpkit.kernels.maps import inverse_map, output_points
@@ -24,6 +25,7 @@ ALIASES = {"zeros": "constant", "border": "replicate"}
 IMAGE_GRADIENTS = ("exact", "straight_through")
 
 
+@batched(image=3, matrix=2, border_value=1, background=3)
 def warp_affine(
     image: Tensor,
     matrix: Any,
@@ -108,6 +110,7 @@ def warp_affine(
     )
 
 
+@batched(image=3, matrix=2, border_value=1, background=3)
 def warp_perspective(
     image: Tensor,
     matrix: Any,
@@ -213,6 +216,7 @@ def _plain(
     return value - sum_of_taps(minus_nothing(image), points, nothing, rule, weighted=False)
 
 
+@batched(image=3, points=3, border_value=1, background=3)
 def remap(
     image: Tensor,
     points: Any,
@@ -263,6 +267,7 @@ def remap_by(
     return _like(image, module.sample(image, points, outside, rule, **start, **options))
 
 
+@batched(image=3, points=2, border_value=1)
 def sample_pixels(
     image: Tensor,
     points: Any,
