@@ -1,0 +1,67 @@
+"""A Griffe extension: this project's docstrings as Markdown.
+
+Doctests become code blocks, the names of functions links, and the stars of shapes stay stars.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import griffe
+
+PACKAGE = Path(__file__).parents[2] / "warpkit"
+PUBLIC = {
+    name: f"{module}.{name}"
+    for module, name in re.findall(
+        r"^from (\S+) import (\w+) as", (PACKAGE / "__init__.py").read_text(), re.M
+    )
+}
+
+
+class Docstrings(griffe.Extension):
+    """Rewrites every docstring once, when it is loaded."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Called by Griffe for each module, class, function and attribute."""
+        if obj.docstring:
+            arguments = [p.name for p in getattr(obj, "parameters", [])]
+            obj.docstring.value = as_markdown(obj.docstring.value, obj.name, arguments)
+
+
+def as_markdown(text: str, own: str, arguments: list[str]) -> str:
+    """A docstring of the object called `own`."""
+    parts = re.split(r"(^ *>>> .*(?:\n.+)*)", text, flags=re.M)
+    parts[::2] = [prose(part, own, arguments) for part in parts[::2]]
+    parts[1::2] = [fenced(part) for part in parts[1::2]]
+    return "".join(parts)
+
+
+def fenced(doctest: str) -> str:
+    """A doctest as a code block."""
+    indent = doctest[: doctest.index(">")]
+    return f"{indent}```pycon\n{doctest}\n{indent}```"
+
+
+def prose(text: str, own: str, arguments: list[str]) -> str:
+    """Links, arguments as code where they are explained, and the stars of (*A, n, *B) as stars."""
+
+    def link(match: re.Match[str]) -> str:
+        name = match[1].removeprefix("warpkit.")
+        if name == own or name not in PUBLIC:
+            return match[0]
+        return f"[`{name}`][{PUBLIC[name]}]"
+
+    text = re.sub(r"(?<!`)`([\w.]+)`(?!`)", link, text)
+    text = re.sub(r"(?<!\w)\*(?=[A-Z])", r"\\*", text)
+    text = re.sub(r"docs/([\w-]+)\.md", r"[docs/\1.md](../\1.html)", text)
+    text = re.sub(r"\bGradients: ", "**Gradients:** ", text)
+    for name in arguments:  # "image (..., C, H, W)", "border: ...", but not the lines of "Args:"
+        text = re.sub(
+            rf"(?<![\w.`*])(?<!^ {{4}}){name}(?= \(|: |, any shape| any shape)",
+            f"`{name}`",
+            text,
+            flags=re.M,
+        )
+    return text
