@@ -14,8 +14,9 @@ import griffe
 PACKAGE = Path(__file__).parents[2] / "warpkit"
 PUBLIC = {
     name: f"{module}.{name}"
+    for file in ("__init__.py", "attacks/__init__.py")
     for module, name in re.findall(
-        r"^from (\S+) import (\w+) as", (PACKAGE / "__init__.py").read_text(), re.M
+        r"^from (\S+) import (\w+) as", (PACKAGE / file).read_text(), re.M
     )
 }
 
