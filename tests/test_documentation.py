@@ -1,0 +1,116 @@
+"""The documentation is whole: every page in the menu, every name on a page, every picture drawn.
+
+That links resolve is the strict build's part, which scripts/test runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+from benchmarks import plots
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = {str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md")}
+GENERATED = {"CHANGELOG.md"}
+"""Pages of the menu whose source is not in docs/."""
+
+
+def load(name: str) -> ModuleType:
+    """A module of scripts/documentation, which is no package."""
+    path = ROOT / "scripts" / "documentation" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def leaves(menu: object) -> list[str]:
+    """The pages of a menu, in order."""
+    if isinstance(menu, str):
+        return [menu]
+    entries = menu.values() if isinstance(menu, dict) else menu
+    return [page for entry in entries for page in leaves(entry)]
+
+
+def test_the_menu_has_every_page_once():
+    menu = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    assert sorted(menu) == sorted(PAGES | GENERATED)
+
+
+@pytest.mark.parametrize(
+    ("module", "page"),
+    [
+        ("warpkit", "*"),
+        ("warpkit.attacks", "attacks"),
+        ("warpkit.validation", "validation"),
+    ],
+)
+def test_every_public_name_has_its_place(module: str, page: str):
+    text = "".join(path.read_text() for path in (DOCS / "api").glob(f"{page}.md"))
+    listed = set(re.findall(r"\w+", text))
+    assert [name for name in importlib.import_module(module).__all__ if name not in listed] == []
+
+
+def pictures() -> list[Path]:
+    return sorted((DOCS / "images").iterdir())
+
+
+@pytest.mark.parametrize("picture", pictures(), ids=lambda path: path.name)
+def test_a_picture_is_drawn_by_a_script_and_shown_on_a_page(picture: Path):
+    code = [*(ROOT / "scripts").iterdir(), *(ROOT / "examples").glob("*.py")]
+    drawing = "".join(path.read_text() for path in code if path.is_file())
+    assert re.search(rf'\b{picture.stem}(\.png)?"', drawing), "no script names it"
+    assert any(f"images/{picture.name})" in (DOCS / page).read_text() for page in PAGES)
+
+
+def test_the_pictures_are_small():
+    assert sum(path.stat().st_size for path in pictures()) < 3e6
+
+
+def test_the_start_page_is_the_front_page_s_first_screen():
+    pages = load("pages")
+    screen = pages.on_page_markdown("<!-- README -->", None)
+    assert screen.startswith("# warpkit\n\n`cv2.warpAffine` for PyTorch tensors")
+    assert "](data/demo.png)" in screen
+    assert "\n## " not in screen
+    assert "](gradients.md)" in pages.on_page_markdown("<!-- README: Functions -->", None)
+
+
+def test_docstrings_become_markdown():
+    as_markdown = load("docstrings").as_markdown
+    text = "Like `remap`.\n\nimage (*A, H); see docs/gradients.md.\n\n>>> f(1)\n2\n\nEnd."
+    assert as_markdown(text, "f", ["image"]) == (
+        "Like [`remap`][warpkit.warp.remap].\n\n"
+        "`image` (\\*A, H); see [docs/gradients.md](../gradients.html).\n\n"
+        "```pycon\n>>> f(1)\n2\n```\n\nEnd."
+    )
+    assert as_markdown("Args:\n    image: of `f`", "f", ["image"]) == "Args:\n    image: of `f`"
+
+
+def test_the_plots_take_whatever_rows_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plots, "ROWS", tmp_path)
+    (tmp_path / "new.csv").write_text(
+        "workload,size,note,way,extra,forward_ms,times_warpkit,date\n"
+        "large,1024,,theirs,x,8.0,4.00,2026-01-01\n"
+        "large,1024,,warpkit,x,2.0,1.00,2026-01-01\n"
+        "alone,1,,warpkit,x,2.0,1.00,2026-01-02\n"
+    )
+    (tmp_path / "empty.csv").write_text("case,way,ms,times_warpkit\n")
+    table = plots.tables()
+    assert "| large, 1,024 size | warpkit | 2.0 | 1.00 |\n|  | theirs | 8.0 | 4.00 |" in table
+    assert "| alone, 1 size | warpkit | 2.0 | 1.00 |" in table
+    assert "2026" not in table  # told only where it is the same for all rows
+    drawn = plots.pictures()
+    assert list(drawn) == ["benchmarks-new"]
+    assert drawn["benchmarks-new"].count("<svg") == 1
+    assert plots.pictures() == drawn  # the same at every build
