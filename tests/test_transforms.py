@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 
 import numpy as np
 import PIL.Image
@@ -236,3 +238,11 @@ def test_in_a_pipeline():
 def test_arguments_are_checked(build, text: str):
     with pytest.raises(ValueError, match=re.escape(text)):
         build()
+
+
+def test_without_torchvision_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.delitem(sys.modules, "warpkit.transforms")
+    needs = "warpkit.transforms needs torchvision: pip install 'warpkit[torchvision]'"
+    with pytest.raises(ModuleNotFoundError, match=re.escape(needs)):
+        importlib.import_module("warpkit.transforms")

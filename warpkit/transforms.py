@@ -13,12 +13,17 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-import PIL.Image
 import torch
 from torch import Tensor
-from torchvision import tv_tensors
-from torchvision.transforms import v2
-from torchvision.transforms.v2._utils import _get_fill
+
+try:
+    import PIL.Image
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+    from torchvision.transforms.v2._utils import _get_fill
+except ModuleNotFoundError as error:
+    needs = "warpkit.transforms needs torchvision: pip install 'warpkit[torchvision]'"
+    raise ModuleNotFoundError(needs, name=error.name) from error
 
 from warpkit import _checks as checks
 from warpkit.geometry import affine_matrix, compose
