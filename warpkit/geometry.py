@@ -103,7 +103,7 @@ def affine_matrix(
 
 
 def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Tensor:
-    if isinstance(shear, tuple | list):
+    if isinstance(shear, checks.LISTS):
         return _floats(name, "shear", shear, device, checks.as_pair)
     shear = _floats(name, "shear", shear, device)
     if shear.ndim == 0 or shear.shape[-1] != 2:

@@ -59,11 +59,9 @@ def prose(text: str, own: str, arguments: list[str]) -> str:
     text = re.sub(r"docs/([\w-]+)\.md", r"[docs/\1.md](../\1.html)", text)
     text = re.sub(r"::$", ":", text, flags=re.M)
     text = re.sub(r"\bGradients: ", "**Gradients:** ", text)
-    for name in arguments:  # "image (..., C, H, W)", "border: ...", but not the lines of "Args:"
-        text = re.sub(
-            rf"(?<![\w.`*])(?<!^ {{4}}){name}(?= \(|: |, any shape| any shape)",
-            f"`{name}`",
-            text,
-            flags=re.M,
-        )
-    return text
+    if not arguments:
+        return text
+    # "image (..., C, H, W)", "border: ...", but not the names that head the lines of "Args:"
+    heads, names = r"^ {4}[*\w]+(?:, \w+)*:", "|".join(arguments)
+    explained = rf"{heads}|(?<![\w.`])({names})(?= \(|: |, any shape| any shape)"
+    return re.sub(explained, lambda m: f"`{m[1]}`" if m[1] else m[0], text, flags=re.M)
