@@ -18,7 +18,7 @@ COLOURS = ("#d1495b", "#d9730d", "#2a9d8f", "#7b5ea7", "#6b7280", "#b08900")
 ABOUT = {
     "machine": "{}",
     "device": "{}",
-    "threads": "{} threads",
+    "threads": "threads: {}",
     "load": "a load of {} before",
     "torch": "torch {}",
     "warpkit": "warpkit {}",
@@ -82,7 +82,7 @@ def section(name: str, rows: list[Row]) -> str:
     lines = [
         f"## {name}",
         "",
-        f"`data/benchmarks/{name}.csv`: {conditions(rows)}.",
+        f"{about(name)}`data/benchmarks/{name}.csv`: {conditions(rows)}.",
         "",
         f"![What other ways take, in times warpkit's time](images/benchmarks-{name}.svg)",
         "",
@@ -95,6 +95,16 @@ def section(name: str, rows: list[Row]) -> str:
             numbers = f"{milliseconds(row)} | {row['times_warpkit']}"
             lines.append(f"| {shown} | {row['way']} | {numbers} |")
     return "\n".join(lines)
+
+
+def about(name: str) -> str:
+    """What the benchmark that wrote a file says of itself, and how to run it."""
+    module = name.split("_")[0]  # warps_cpu.csv is of warps.py
+    path = Path(__file__).with_name(f"{module}.py")
+    if not path.exists():
+        return ""
+    first = path.read_text().removeprefix('"""').split("\n")[0]
+    return f"{first.split(': python')[0]} (`python -m benchmarks.{module}`).\n"
 
 
 def pictures() -> dict[str, str]:
