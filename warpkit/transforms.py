@@ -107,8 +107,6 @@ class RandomAffine(v2.RandomAffine):
             inpt, lambda size: self.matrix(params, size), self.interpolation, self.border, fill
         )
 
-    _transform = transform  # its name before torchvision 0.21
-
 
 class RandomPerspective(v2.RandomPerspective):
     """torchvision.transforms.v2.RandomPerspective, warped by warpkit.
@@ -149,8 +147,6 @@ class RandomPerspective(v2.RandomPerspective):
             return super().transform(inpt, params)
         fill = _get_fill(self._fill, type(inpt))
         return warp(inpt, lambda size: self.matrix(params), self.interpolation, self.border, fill)
-
-    _transform = transform  # its name before torchvision 0.21
 
 
 def mode_name(function: str, interpolation: Any) -> str:
