@@ -6,8 +6,8 @@ That links resolve is the strict build's part, which scripts/test runs.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -24,13 +24,11 @@ GENERATED = {"CHANGELOG.md"}
 
 
 def load(name: str) -> ModuleType:
-    """A module of scripts/documentation, which is no package."""
-    path = ROOT / "scripts" / "documentation" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    """A file of scripts/ as a module: they are no package, and some have no ending."""
+    loader = SourceFileLoader(Path(name).stem, str(ROOT / "scripts" / name))
+    module = ModuleType(loader.name)
+    module.__file__ = loader.path
+    loader.exec_module(module)
     return module
 
 
@@ -73,12 +71,24 @@ def test_a_picture_is_drawn_by_a_script_and_shown_on_a_page(picture: Path):
     assert any(f"images/{picture.name})" in (DOCS / page).read_text() for page in PAGES)
 
 
+def test_the_scripts_draw(tmp_path: Path):
+    load("draw_conventions").draw(tmp_path / "conventions.png")
+    assert (tmp_path / "conventions.png").stat().st_size > 1e5
+    gallery = load("draw_gallery")
+    beside = gallery.FIGURES["gallery-beside-opencv"]()
+    says = [axes.get_xlabel() for axes in beside.axes]
+    assert says[0] == "no pixel differs"  # warpkit with the installed OpenCV's arithmetic
+    assert sum("pixels differ" in words for words in says) >= 10
+    support = gallery.FIGURES["gallery-gradients"]()
+    assert "100.0% of the pixels get a gradient" in [a.get_xlabel() for a in support.axes]
+
+
 def test_the_pictures_are_small():
     assert sum(path.stat().st_size for path in pictures()) < 3e6
 
 
 def test_the_start_page_is_the_front_page_s_first_screen():
-    pages = load("pages")
+    pages = load("documentation/pages.py")
     screen = pages.on_page_markdown("<!-- README -->", None)
     assert screen.startswith("# warpkit\n\n`cv2.warpAffine` for PyTorch tensors")
     assert "](data/demo.png)" in screen
@@ -87,7 +97,7 @@ def test_the_start_page_is_the_front_page_s_first_screen():
 
 
 def test_docstrings_become_markdown():
-    as_markdown = load("docstrings").as_markdown
+    as_markdown = load("documentation/docstrings.py").as_markdown
     text = "Like `remap`.\n\nimage (*A, H); see docs/gradients.md.\n\n>>> f(1)\n2\n\nEnd."
     assert as_markdown(text, "f", ["image"]) == (
         "Like [`remap`][warpkit.warp.remap].\n\n"
