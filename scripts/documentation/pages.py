@@ -8,14 +8,15 @@ CHANGELOG.md are part of the site, and the plots of the benchmarks are drawn.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from benchmarks import plots
-
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # for `mkdocs serve`, which does not look into its own folder
+from benchmarks import plots  # noqa: E402
 
 
 def on_files(files: Files, config: Any) -> Files:
