@@ -124,3 +124,10 @@ def test_the_plots_take_whatever_rows_there_are(tmp_path: Path, monkeypatch: pyt
     assert list(drawn) == ["benchmarks-new"]
     assert drawn["benchmarks-new"].count("<svg") == 1
     assert plots.pictures() == drawn  # the same at every build
+
+
+def test_docstrings_name_pages_that_exist():
+    code = "".join(path.read_text() for path in (ROOT / "warpkit").glob("**/*.py"))
+    named = set(re.findall(r"docs/([\w-]+\.md)", code))
+    assert named
+    assert named <= PAGES
