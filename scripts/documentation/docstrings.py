@@ -12,13 +12,12 @@ from typing import Any
 import griffe
 
 PACKAGE = Path(__file__).parents[2] / "warpkit"
+IMPORTED = re.compile(r"^from (\S+) import (\w+) as", re.M)
 PUBLIC = {
-    name: f"{module}.{name}"
-    for file in ("__init__.py", "attacks/__init__.py")
-    for module, name in re.findall(
-        r"^from (\S+) import (\w+) as", (PACKAGE / file).read_text(), re.M
-    )
+    name: f"warpkit.{name}" for _, name in IMPORTED.findall((PACKAGE / "__init__.py").read_text())
 }
+for module, name in IMPORTED.findall((PACKAGE / "attacks" / "__init__.py").read_text()):
+    PUBLIC[name] = f"{module}.{name}"
 
 
 class Docstrings(griffe.Extension):
