@@ -65,7 +65,7 @@ def filled(theirs, fill, seed: int) -> Tensor:
 @pytest.mark.parametrize("fill", [0, 0.25, (0.1, 0.5, 0.9)])
 @pytest.mark.parametrize("case", AFFINE)
 def test_affine_is_torchvisions(case: str, fill, seed: int):
-    options = {"interpolation": "bilinear", **AFFINE[case]}
+    options = {"interpolation": v2.InterpolationMode.BILINEAR, **AFFINE[case]}
     expected = filled(v2.RandomAffine(**options, fill=None), fill, seed)
     torch.manual_seed(seed)
     got = RandomAffine(**options, fill=fill)(SMOOTH)
@@ -87,7 +87,7 @@ def test_perspective_is_torchvisions(distortion: float, seed: int):
     "make",
     [
         lambda module: module.RandomAffine(40, scale=(0.7, 1.3)),
-        lambda module: module.RandomPerspective(0.5, p=1.0, interpolation="nearest"),
+        lambda module: module.RandomPerspective(0.5, p=1.0, interpolation=v2.InterpolationMode.NEAREST),
     ],
 )
 def test_nearest_is_torchvisions(make, seed: int):
