@@ -20,6 +20,7 @@ from tests.tolerances import TOLERANCE
 from warpkit import transforms
 from warpkit.transforms import RandomAffine, RandomPerspective
 
+NEAREST = v2.InterpolationMode.NEAREST
 AFFINE = {
     "angle": {"degrees": 50},
     "fixed angle": {"degrees": (30, 30)},
@@ -87,7 +88,7 @@ def test_perspective_is_torchvisions(distortion: float, seed: int):
     "make",
     [
         lambda module: module.RandomAffine(40, scale=(0.7, 1.3)),
-        lambda module: module.RandomPerspective(0.5, p=1.0, interpolation=v2.InterpolationMode.NEAREST),
+        lambda module: module.RandomPerspective(0.5, p=1.0, interpolation=NEAREST),
     ],
 )
 def test_nearest_is_torchvisions(make, seed: int):
