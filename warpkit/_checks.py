@@ -19,7 +19,8 @@ INTEGERS = (torch.uint8, torch.int16, torch.uint16)
 """The image types OpenCV rounds and saturates to; they carry no gradient."""
 ARRAYS = (np.ndarray, np.generic)
 WHOLE = (Integral, torch.SymInt)
-"""Tuples, since Dynamo cannot trace the `|` of such types."""
+TEXT, LISTS = (str, bytes), (tuple, list)
+"""Tuples, since Dynamo cannot trace the `|` of types, before torch 2.10 of any."""
 
 
 def fail(
@@ -57,7 +58,7 @@ def check_size(
 ) -> tuple[int, int]:
     """A size is (H, W), or in another `order`: two integers of at least 1."""
     wanted = f"{order}, two integers of at least 1"
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or len(value) != 2:
+    if not isinstance(value, Sequence) or isinstance(value, TEXT) or len(value) != 2:
         fail(function, argument, wanted, repr(value), TypeError)
     if not all(isinstance(n, WHOLE) and not isinstance(n, bool) for n in value):
         fail(function, argument, wanted, repr(value), TypeError)
@@ -126,7 +127,7 @@ def as_float(
     elif isinstance(value, Real):
         # filled on the device: a copy from the host would wait for it, and end a graph's capture
         tensor = torch.full((), float(value), dtype=default, device=device)
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) > 0:
+    elif isinstance(value, Sequence) and not isinstance(value, TEXT) and len(value) > 0:
         tensor = stack(function, argument, value, device, default)
     else:
         wanted = "a number, a sequence of numbers, an array or a tensor"
@@ -171,9 +172,9 @@ def as_pair(
 ) -> Tensor:
     """An (x, y) pair as a tensor (..., 2); x and y of a tuple may be batches of their own."""
     if (
-        isinstance(value, tuple | list)
+        isinstance(value, LISTS)
         and len(value) == 2
-        and not any(isinstance(item, tuple | list) for item in value)
+        and not any(isinstance(item, LISTS) for item in value)
     ):
         x, y = same_type(function, argument, value, device, default)
         broadcast_batch(f"{function}: `{argument}`", x=x.shape, y=y.shape)
@@ -227,7 +228,7 @@ def result_kind(*values: Any) -> tuple[torch.device | None, torch.dtype]:
             where, own = value.device, value.dtype
         elif isinstance(value, ARRAYS):
             own = array_dtype(value)
-        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        elif isinstance(value, Sequence) and not isinstance(value, TEXT):
             where, own = result_kind(*value)
         if own is None or not own.is_floating_point:
             own = torch.get_default_dtype()

@@ -1,11 +1,12 @@
 """Matrices and points: every function batched, and differentiable in every tensor argument.
 
-Conventions, here and everywhere in warpkit
-    Pixel coordinates are (x, y), x right, y down; the centre of the top-left pixel is (0, 0).
-    A matrix (..., 2, 3) or (..., 3, 3) maps source pixels to destination pixels.
-    Angles are degrees, counter-clockwise positive on the screen.
-    Boxes are (x1, y1, x2, y2) in edge coordinates: pixel i covers [i, i + 1).
-    Sizes are (H, W).
+Conventions, here and everywhere in warpkit:
+
+- Pixel coordinates are (x, y), x right, y down; the centre of the top-left pixel is (0, 0).
+- A matrix (..., 2, 3) or (..., 3, 3) maps source pixels to destination pixels.
+- Angles are degrees, counter-clockwise positive on the screen.
+- Boxes are (x1, y1, x2, y2) in edge coordinates: pixel i covers [i, i + 1).
+- Sizes are (H, W).
 
 Numbers, sequences and arrays are accepted beside tensors. Results are computed in float64 and
 returned in the arguments' common type (torch's default type for Python numbers). All functions are
@@ -103,7 +104,7 @@ def affine_matrix(
 
 
 def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Tensor:
-    if isinstance(shear, tuple | list):
+    if isinstance(shear, checks.LISTS):
         return _floats(name, "shear", shear, device, checks.as_pair)
     shear = _floats(name, "shear", shear, device)
     if shear.ndim == 0 or shear.shape[-1] != 2:

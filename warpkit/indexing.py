@@ -4,18 +4,19 @@ An index is a position between the rows of an array, or a distribution over them
 `soft_one_hot` makes from a position. `linear_lookup` is to a row of numbers what
 `warpkit.sample_pixels` is to an image: the same two neighbours and weights (`kernels.rules`).
 
-Rules, for every function here
-    The index's own dimensions take the place of `dim` in the result.
-    Floating index: clamped to the ends; beyond them its gradient is 0. At a whole number the
-        derivative is the one from the right. NaN: reads NaN and writes nothing, with gradient 0.
-    Integer index: a row; a negative one counts from the end, as in torch; clamped beyond.
-        Boolean: refused, because torch reads it as a mask.
-    Weights: (..., n) for the n rows along `dim`; their leading dimensions are the index's own, and
-        they hold for all other dimensions of the array.
-    A value to write has the shape of what the same index reads, or broadcasts to it.
-    Several writes happen in order, as in a loop: a later one covers an earlier one.
-    The result has the array's type; integers of any kind become torch's default type first.
-    Gradients: all orders, forward and reverse, to every floating argument, bitwise repeatable.
+Rules, for every function here:
+
+- The index's own dimensions take the place of `dim` in the result.
+- Floating index: clamped to the ends; beyond them its gradient is 0. At a whole number the
+  derivative is the one from the right. NaN: reads NaN and writes nothing, with gradient 0.
+- Integer index: a row; a negative one counts from the end, as in torch; clamped beyond.
+  Boolean: refused, because torch reads it as a mask.
+- Weights: (..., n) for the n rows along `dim`; their leading dimensions are the index's own, and
+  they hold for all other dimensions of the array.
+- A value to write has the shape of what the same index reads, or broadcasts to it.
+- Several writes happen in order, as in a loop: a later one covers an earlier one.
+- The result has the array's type; integers of any kind become torch's default type first.
+- Gradients: all orders, forward and reverse, to every floating argument, bitwise repeatable.
 """
 
 from __future__ import annotations

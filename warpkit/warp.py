@@ -1,4 +1,8 @@
-"""The warps: check, choose a backend, call. The conventions stand at the head of `geometry`."""
+"""Images under matrices, at fields of points, and at lists of points.
+
+The conventions stand at the head of `warpkit.geometry`. Each function here checks its arguments,
+chooses a backend and calls it.
+"""
 
 from __future__ import annotations
 

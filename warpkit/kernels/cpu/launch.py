@@ -42,7 +42,8 @@ class Deal(NamedTuple):
 def _index(own: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
     """For every item of `batch`, counted through, the item of `own` that broadcasts to it."""
     index = np.arange(prod(own)).reshape(own)
-    return np.ascontiguousarray(np.broadcast_to(index, batch)).reshape(-1)
+    # a copy: a view that cannot be written to is another type to Numba, and compiled for again
+    return np.array(np.broadcast_to(index, batch)).reshape(-1)
 
 
 @lru_cache(maxsize=256)
