@@ -59,7 +59,7 @@ def ways(work: Workload) -> Iterator[Way]:
     """Each way's name, its function, and its inputs: an image and a map in its own convention."""
     items, channels, height, width = work.shape
     image = torch.rand(work.shape)
-    size, mode = (height, width), {"mode": work.interpolation}
+    size, mode = (height, width), work.interpolation
     angles = torch.full((work.matrices,), 33.0)
     matrix = wk.rotation_matrix(wk.image_center(size), angles, 1.1)
     yield "warpkit", partial(wk.warp_affine, interpolation=work.interpolation), [image, matrix]
@@ -67,7 +67,7 @@ def ways(work: Workload) -> Iterator[Way]:
     def grid_sample(image: Tensor, theta: Tensor) -> Tensor:
         grid = F.affine_grid(theta, [work.matrices, channels, *size], align_corners=False)
         image = image.expand(work.matrices, *image.shape[1:])
-        return F.grid_sample(image, grid, align_corners=False, **mode)
+        return F.grid_sample(image, grid, align_corners=False, mode=mode)
 
     yield "grid_sample", grid_sample, [image, wk.to_theta(matrix, size, size).float()]
     # kornia's bicubic has another grid than its bilinear one
@@ -76,7 +76,7 @@ def ways(work: Workload) -> Iterator[Way]:
 
         def kornia(image: Tensor, matrix: Tensor) -> Tensor:
             image = image.expand(work.matrices, *image.shape[1:])
-            return kornia_warp(image, matrix, size, align_corners=True, **mode)
+            return kornia_warp(image, matrix, size, mode, align_corners=True)
 
         yield "kornia", kornia, [image, matrix]
     if not work.gradients and work.matrices == items and channels == 3 and find_spec("cv2"):

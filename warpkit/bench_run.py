@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 import warpkit as wk
-import warpkit.opencv
 from warpkit.bench import WORKLOADS, machine, measure, warm
 from warpkit.image_files import replacing
+from warpkit.opencv import PACKAGES
 from warpkit.parity_run import check_target
 from warpkit.progress import progress_bar
 
@@ -64,7 +64,7 @@ def about(turns: int, threads: int) -> dict[str, Any]:
         "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "",
         "machine": machine(),
         **{name: installed(name) for name in ("torch", "numba", "kornia")},
-        "opencv": next(filter(None, map(installed, wk.opencv.PACKAGES)), ""),
+        "opencv": next(filter(None, map(installed, PACKAGES)), ""),
         "warpkit": wk.__version__,
         "date": time.strftime("%Y-%m-%d"),
     }

@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ImageFileError as error:
         return fail(str(error), 1)
     except (MemoryError, OverflowError, RuntimeError) as error:
-        known = ("allocate memory", "overflow")
+        known = ("allocate memory", "overflow", "Unable to cast")  # a size beyond int64
         if isinstance(error, RuntimeError) and not any(text in str(error) for text in known):
             raise
         return fail("not enough memory for images of this size", 1)
