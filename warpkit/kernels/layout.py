@@ -23,7 +23,10 @@ def own_batch(where: Tensor) -> tuple[int, ...]:
 
 def batch_of(image: Tensor, where: Tensor) -> tuple[int, ...]:
     """The batch of the result."""
-    return tuple(torch.broadcast_shapes(image.shape[:-3], own_batch(where)))
+    images, maps = tuple(image.shape[:-3]), own_batch(where)
+    if not (images and maps):  # torch's function takes as long as warping a small image
+        return images or maps
+    return tuple(torch.broadcast_shapes(images, maps))
 
 
 def read_in_place(image: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from warpkit import _checks as checks
 from warpkit.kernels import cpu, maps, opencv
 from warpkit.kernels.rules import Rule
 
@@ -20,12 +19,19 @@ from warpkit.kernels.rules import Rule
 def why_not(image: Tensor, rule: Rule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     reasons = cpu.why_not(image, rule)
-    if image.dtype != torch.uint8:
-        reasons.append(f"has OpenCV's arithmetics for uint8, not {image.dtype}")
-    if rule.interpolation != "bilinear":
-        reasons.append(f"has no {rule.interpolation} in arithmetic {rule.arithmetic!r}")
+    of = f"in arithmetic {rule.arithmetic!r}"
+    if image.dtype not in (torch.uint8, torch.float32):
+        reasons.append(f"has no {image.dtype} {of}")
+    elif rule.interpolation in ("bicubic", "lanczos4"):
+        # sums in whole numbers alone: the others' depend on the order, near the border and inside
+        if image.dtype != torch.uint8 or opencv._is_float(image, rule):
+            reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
+    elif image.dtype == torch.float32 and rule.interpolation == "bilinear":
+        # OpenCV 4 sums one channel in registers, by runs of pixels
+        if rule.arithmetic == "opencv4" and image.shape[-3] == 1:
+            reasons.append(f"has no bilinear of one float32 channel {of}")
     if rule.border == "transparent":
-        reasons.append(f"has no border 'transparent' in arithmetic {rule.arithmetic!r}")
+        reasons.append(f"has no border 'transparent' {of}")
     return reasons
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
 from warpkit.kernels.cpu.lanes import least, most
 from warpkit.kernels.cpu.locate import misses
-from warpkit.kernels.cpu.opencv_place import NOWHERE, ROW, place
+from warpkit.kernels.cpu.opencv_place import NOWHERE, ROW, bounds, place
 from warpkit.kernels.cpu.opencv_tile import TALL, all_finite, ask_ahead, make_room
 from warpkit.kernels.cpu.window import resolve
 from warpkit.kernels.cpu.words import fma, load_word2, load_word8, store_word4
@@ -57,7 +57,8 @@ def fetch_whole(image, base, plan, channels, count, column, row, upper, lower):
 def fetch_some(image, base, plan, channels, count, column, row, upper, lower, shown):
     """The same where neighbours are missing, or stand elsewhere under the border."""
     width, height, border = plan.width, plan.height, plan.border
-    last = image.size - 8
+    last, constant = image.size - 8, misses(border)
+    nothing = border_pair(image, base, plan, channels, -1, -1, -1, shown)
     for c in range(count):
         p = np.uint64(c)
         i, j = np.int64(column[p]), np.int64(row[p])
@@ -65,6 +66,8 @@ def fetch_some(image, base, plan, channels, count, column, row, upper, lower, sh
         if 0 <= i < width - 1 and 0 <= j < height - 1 and at + plan.line <= last:
             upper[p] = pair(image, at, channels)
             lower[p] = pair(image, at + plan.line, channels)
+        elif constant and not (-1 <= i < width and -1 <= j < height):
+            upper[p] = lower[p] = nothing
         else:
             left = right = above = below = np.int64(-1)
             if i != NOWHERE:
@@ -120,10 +123,10 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
     """
     digest = DIGEST
 
-    def warp_bytes(image, image_at, where, where_of, shown, out, plan, memory, begin, end):
+    def warp_bytes(image, image_at, where, where_of, shown, out, table, plan, memory, begin, end):
         """Tile rows begin .. end of all planes, counted through."""
         _ = digest
-        column, row, tx, ty, upper, lower, word = memory
+        column, row, tx, ty, upper, lower, word, _x, _y = memory
         aim = (column, row, tx, ty)
         tall = (plan.out_height + TALL - 1) // TALL
         width, height, wide = plan.width, plan.height, plan.out_width
@@ -132,6 +135,7 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
             item, k = plane // plan.planes, plane % plan.planes
             start, base = where_of[item] * plan.where, image_at[item] + k * plan.plane
             own = shown[item * plan.shown + k :]
+            border = np.uint32(border_pair(image, 0, plan, channels, -1, -1, -1, own))
             finite = all_finite(kind, where, start)
             to = item * plan.out_item + k * plan.out_plane
             for x0 in range(0, wide, ROW):
@@ -141,17 +145,19 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
                 ahead = to + y0 * plan.out_line + (x0 + ROW) * channels
                 make_room(out, ahead, plan.out_line, rows, ROW * channels)
                 for y in range(y0, y0 + rows):
-                    low_x, high_x, low_y, high_y = place(
-                        fixed, kind, False, finite, where, start, wide, plan.out_height,
-                        x0, y, count, aim
-                    )  # fmt: skip
+                    place(fixed, kind, False, finite, where, start, wide, plan.out_height,
+                          x0, y, count, aim)  # fmt: skip
+                    west, east, north, south = bounds(fixed, kind, where, start, wide, x0, y,
+                                                      count, column, row)  # fmt: skip
                     at = to + y * plan.out_line + x0 * channels
-                    whole = (low_x >= 0) & (high_x < width - 1) & (low_y >= 0)
-                    whole &= high_y < height - 1
-                    if whole:  # no word may end behind the last pixel
-                        end_ = (np.int64(high_y) + 1) * plan.line + np.int64(high_x) * channels
-                        whole = base + end_ + 8 <= image.size
-                    if whole:
+                    beyond = (east < -1) | (west >= width) | (south < -1) | (north >= height)
+                    if beyond and misses(plan.border):
+                        for c in range(count):
+                            word[np.uint64(c)] = border
+                        write(channels, count, word, out, at)
+                        continue
+                    # a word of three channels reaches two bytes into the next pixel but one
+                    if west >= 0 and east < width - 2 and north >= 0 and south < height - 1:
                         fetch_whole(image, base, plan, channels, count, column, row, upper, lower)
                     else:
                         fetch_some(image, base, plan, channels, count, column, row, upper, lower,

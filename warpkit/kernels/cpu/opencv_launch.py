@@ -11,14 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.kernels.cpu.locate import CODE
+from warpkit.kernels.cpu.locate import CODE, POINTS
 from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
 from warpkit.kernels.cpu.opencv_place import ROW
+from warpkit.kernels.cpu.opencv_planes import planes_kernel
 from warpkit.kernels.cpu.opencv_tile import TALL, Plan
 from warpkit.kernels.cpu.threads import run
 from warpkit.kernels.layout import batch_of, own_batch
-from warpkit.kernels.reference import convert
-from warpkit.kernels.rules import Rule
+from warpkit.kernels.rules import TAPS, Rule
+from warpkit.kernels.tables import integer_table
 
 _here = local()
 
@@ -33,12 +34,13 @@ def forward(
     batch = batch_of(image, where)
     image = image.detach()
     channels, height, width = image.shape[-3:]
-    packed = channels in (3, 4) and image.stride(-3) == 1 and image.stride(-1) == channels
-    if not packed and image.stride(-1) != 1:
-        image = image.contiguous()
-    out = torch.empty((*batch, *size, channels), dtype=image.dtype).movedim(-1, -3)
-    if not packed:
-        out = torch.empty((*batch, channels, *size), dtype=image.dtype)
+    taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
+    last = image.stride(-3) == 1 and image.stride(-1) == channels
+    packed = last and channels in (3, 4)
+    by_bytes = whole_numbers and taps == 2 and (packed or image.stride(-1) == 1)
+    shape = (*batch, *size, channels) if last else (*batch, channels, *size)
+    memory = torch.empty(shape, dtype=image.dtype)
+    out = memory.movedim(-1, -3) if last else memory
     if out.numel() == 0:
         return out
     shown = _shown(outside, image, batch)
@@ -46,6 +48,7 @@ def forward(
     out_plane, out_line, out_pixel = out.stride()[-3:]
     points = where.shape[-1] == 2
     plan = Plan(
+        channels=channels,
         planes=1 if packed else channels,
         height=height,
         width=width,
@@ -68,11 +71,17 @@ def forward(
         where.detach().contiguous().numpy().reshape(-1),
         _index(own_batch(where), batch),
         shown,
-        _memory(out),
+        memory.numpy().reshape(-1),
+        _table(rule.interpolation),
         plan,
     )
-    kernel = bytes_kernel(0 if points else where.shape[-2], fixed, channels if packed else 1)
-    units = prod(batch) * plan.planes * -(-size[0] // TALL)
+    kind = POINTS if points else where.shape[-2]
+    units = prod(batch) * -(-size[0] // TALL)
+    if by_bytes:
+        kernel = bytes_kernel(kind, fixed, channels if packed else 1)
+        units *= plan.planes
+    else:
+        kernel = planes_kernel(kind, fixed, taps, whole_numbers)
     run(lambda *span: kernel(*arrays, _scratch(), *span), units, out.numel())
     return out
 
@@ -103,12 +112,23 @@ def _index(own: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
 
 def _shown(outside: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
     """The border's value for every channel, of one item or of all."""
-    outside = convert(outside.detach(), image.dtype)
-    shape = outside.shape[:-3] if outside.ndim > 2 and prod(outside.shape[:-3]) > 1 else ()
-    items = tuple(batch) if shape else (1,)
-    outside = outside.reshape(1, 1, 1) if outside.ndim == 0 else outside
-    outside = outside.expand(*items, image.shape[-3], 1, 1)
-    return outside.contiguous().numpy().reshape(-1)
+    channels = image.shape[-3]
+    value = outside.detach().numpy()
+    if image.dtype == torch.uint8:
+        value = np.rint(value).clip(0, 255).astype(np.uint8)
+    value = value[..., 0, 0] if value.ndim > 2 else value
+    items = batch if value.ndim and value.size > value.shape[-1] else ()
+    if value.shape != (channels,) or items:
+        value = np.broadcast_to(value, (*items, channels))
+    return value.reshape(-1)
+
+
+@lru_cache
+def _table(interpolation: str) -> np.ndarray:
+    """The integer weights of bicubic and lanczos4, as `tables` has them; nothing for the others."""
+    if TAPS[interpolation] <= 2:
+        return np.empty(0, np.int32)
+    return integer_table(interpolation, torch.device("cpu")).numpy().reshape(-1)
 
 
 def _scratch() -> tuple[np.ndarray, ...]:
@@ -116,5 +136,6 @@ def _scratch() -> tuple[np.ndarray, ...]:
     known = _here.__dict__
     if "arrays" not in known:
         kinds = (np.int32, np.int32, np.float32, np.float32, np.uint64, np.uint64, np.uint32)
-        known["arrays"] = tuple(np.empty(ROW, kind) for kind in kinds)
+        reads = [np.empty(max(TAPS.values()) * ROW, np.int64) for _ in range(2)]
+        known["arrays"] = (*(np.empty(ROW, kind) for kind in kinds), *reads)
     return known["arrays"]

@@ -112,13 +112,11 @@ def saturate16(value):
 
 @inline
 def place(fixed, kind, nearest, finite, where, start, width, height, x0, y, count, aim):
-    """Fill whole pixels and fractions of a row; return the bounds of the pixels.
+    """Fill whole pixels and fractions of a row.
 
     fixed: OpenCV 4's arithmetic. finite: the matrix is. Fractions of nearest stay as they are.
     """
     column, row, tx, ty = aim
-    low_x = low_y = np.int32(INT_MAX)
-    high_x = high_y = np.int32(INT_MIN)
     for c in range(count):
         p = np.uint64(c)
         if fixed:
@@ -142,7 +140,20 @@ def place(fixed, kind, nearest, finite, where, start, width, height, x0, y, coun
         if not nearest:
             tx[p] = x if near else np.float32(0)
             ty[p] = y_ if near else np.float32(0)
-        low_x, high_x = least(low_x, i), most(high_x, i)
-        low_y, high_y = least(low_y, j), most(high_y, j)
         column[p], row[p] = i, j
-    return low_x, high_x, low_y, high_y
+
+
+@inline
+def bounds(fixed, kind, where, start, width, x0, y, count, column, row):
+    """Columns and rows that no pixel of a placed row lies beyond, as float64."""
+    if kind == AFFINE and not fixed:  # from end to end, but for a rounding where tails begin
+        a, b = position5(kind, where, start, width, x0, y)
+        c, d = position5(kind, where, start, width, x0 + count - 1, y)
+        return least(a, c) - 1.0, most(a, c) + 1.0, least(b, d) - 1.0, most(b, d) + 1.0
+    low_x = low_y = np.int32(INT_MAX)
+    high_x = high_y = np.int32(INT_MIN)
+    for n in range(count):
+        p = np.uint64(n)
+        low_x, high_x = least(low_x, column[p]), most(high_x, column[p])
+        low_y, high_y = least(low_y, row[p]), most(high_y, row[p])
+    return np.float64(low_x), np.float64(high_x), np.float64(low_y), np.float64(high_y)

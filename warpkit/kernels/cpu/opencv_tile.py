@@ -19,8 +19,9 @@ TALL = 32
 class Plan(NamedTuple):
     """The sizes of one call, and its strides in numbers."""
 
+    channels: int
     planes: int
-    """Planes of one item that are warped one by one: its channels, or 1 where they are packed."""
+    """Planes of one item that `opencv_bytes` warps one by one: 1 where channels are packed."""
     height: int
     width: int
     line: int
