@@ -13,7 +13,7 @@ import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
 from warpkit.kernels.cpu.lanes import least, most
-from warpkit.kernels.cpu.locate import misses
+from warpkit.kernels.cpu.locate import AFFINE, misses
 from warpkit.kernels.cpu.opencv_place import NOWHERE, ROW, bounds, place
 from warpkit.kernels.cpu.opencv_tile import TALL, all_finite, ask_ahead, make_room
 from warpkit.kernels.cpu.window import resolve
@@ -43,14 +43,17 @@ def border_pair(image, base, plan, channels, row, left, right, shown):
 
 
 @inline
-def fetch_whole(image, base, plan, channels, count, column, row, upper, lower):
+def fetch_whole(image, base, plan, channels, count, column, row, start, upper, lower):
     """All neighbours of every pixel of the row lie in the image."""
-    line, pixel = np.int32(plan.line), np.int32(plan.pixel)
+    line = plan.line
     for c in range(count):
         p = np.uint64(c)
-        at = base + np.int64(row[p]) * plan.line + np.int64(column[p]) * channels
+        start[p] = base + np.int64(row[p]) * line + np.int64(column[p]) * channels
+    for c in range(count):
+        p = np.uint64(c)
+        at = start[p]
         upper[p] = pair(image, at, channels)
-        lower[p] = pair(image, at + plan.line, channels)
+        lower[p] = pair(image, at + line, channels)
 
 
 @inline
@@ -78,9 +81,10 @@ def fetch_some(image, base, plan, channels, count, column, row, upper, lower, sh
 
 
 @inline
-def byte(word, k):
-    """Byte k of a word as a float32."""
-    return np.float32(np.int32((word >> np.uint64(8 * k)) & np.uint64(255)))
+def byte(words, p, k):
+    """Byte k of word p, of which the two halves are at hand, as a float32."""
+    half = words[np.uint64(2) * p + np.uint64(k // 4)]
+    return np.float32(np.int32((half >> np.uint32(8 * (k % 4))) & np.uint32(255)))
 
 
 @inline
@@ -89,10 +93,9 @@ def blend(fixed, channels, count, upper, lower, tx, ty, word):
     for c in range(count):
         p = np.uint64(c)
         a, b, total = tx[p], ty[p], np.uint32(0)
-        u, v = upper[p], lower[p]
         for k in range(channels):
-            p00, p01 = byte(u, k), byte(u, k + channels)
-            p10, p11 = byte(v, k), byte(v, k + channels)
+            p00, p01 = byte(upper, p, k), byte(upper, p, k + channels)
+            p10, p11 = byte(lower, p, k), byte(lower, p, k + channels)
             first, second = fma(a, p01 - p00, p00), fma(a, p11 - p10, p10)
             value = fma(b, second - first, first)
             value = value + np.float32(0.5) if fixed else np.rint(value)
@@ -126,7 +129,8 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
     def warp_bytes(image, image_at, where, where_of, shown, out, table, plan, memory, begin, end):
         """Tile rows begin .. end of all planes, counted through."""
         _ = digest
-        column, row, tx, ty, upper, lower, word, _x, _y = memory
+        column, row, tx, ty, upper, lower, word, places, _y = memory
+        upper_half, lower_half = upper.view(np.uint32), lower.view(np.uint32)
         aim = (column, row, tx, ty)
         tall = (plan.out_height + TALL - 1) // TALL
         width, height, wide = plan.width, plan.height, plan.out_width
@@ -145,8 +149,10 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
                 ahead = to + y0 * plan.out_line + (x0 + ROW) * channels
                 make_room(out, ahead, plan.out_line, rows, ROW * channels)
                 for y in range(y0, y0 + rows):
-                    place(fixed, kind, False, finite, where, start, wide, plan.out_height,
-                          x0, y, count, aim)  # fmt: skip
+                    early = kind == AFFINE and not fixed  # bounds are known before the pixels
+                    if not early:
+                        place(fixed, kind, False, finite, where, start, wide, plan.out_height,
+                              x0, y, count, aim)  # fmt: skip
                     west, east, north, south = bounds(fixed, kind, where, start, wide, x0, y,
                                                       count, column, row)  # fmt: skip
                     at = to + y * plan.out_line + x0 * channels
@@ -156,13 +162,17 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
                             word[np.uint64(c)] = border
                         write(channels, count, word, out, at)
                         continue
+                    if early:
+                        place(fixed, kind, False, finite, where, start, wide, plan.out_height,
+                              x0, y, count, aim)  # fmt: skip
                     # a word of three channels reaches two bytes into the next pixel but one
                     if west >= 0 and east < width - 2 and north >= 0 and south < height - 1:
-                        fetch_whole(image, base, plan, channels, count, column, row, upper, lower)
+                        fetch_whole(image, base, plan, channels, count, column, row, places,
+                                    upper, lower)  # fmt: skip
                     else:
                         fetch_some(image, base, plan, channels, count, column, row, upper, lower,
                                    own)  # fmt: skip
-                    blend(fixed, channels, count, upper, lower, tx, ty, word)
+                    blend(fixed, channels, count, upper_half, lower_half, tx, ty, word)
                     write(channels, count, word, out, at)
 
     return kernel(warp_bytes)

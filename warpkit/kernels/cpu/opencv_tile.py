@@ -12,7 +12,7 @@ from warpkit.kernels.cpu.locate import POINTS
 from warpkit.kernels.cpu.opencv_place import ROW, position5
 from warpkit.kernels.cpu.window import CACHE_LINE
 
-TALL = 32
+TALL = 16
 """A tile is ROW x TALL pixels of the output."""
 
 
