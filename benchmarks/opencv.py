@@ -1,4 +1,4 @@
-"""`warpkit.opencv` on the CPU against OpenCV itself, with the same pixels: python -m benchmarks.opencv
+"""`warpkit.opencv` on the CPU against OpenCV, the same pixels: python -m benchmarks.opencv
 
 Every workload first proves that no value differs, then times both in turns, as many threads each
 and results allocated by each. The ratio is the median over the turns of (cv2 / warpkit). Arithmetic
@@ -137,7 +137,9 @@ def main() -> None:
             row.pop("shape")
             rows.append(row)
             keys = ("image", "dtype", "interpolation", "border", "arithmetic", "way")
-            print("  ".join(f"{row[key]!s:<12}" for key in (*keys, "ms", "times_warpkit")), flush=True)
+            print(
+                "  ".join(f"{row[key]!s:<12}" for key in (*keys, "ms", "times_warpkit")), flush=True
+            )
     if options.out:
         with options.out.open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])

@@ -16,7 +16,7 @@ from torch import Tensor
 import warpkit as wk
 import warpkit.opencv as wcv
 from tests.cases import affine_matrices, images, noise, perspective_matrices
-from tests.opencv_cases import GOLDEN, call_warpkit, cases, corner
+from tests.opencv_cases import GOLDEN, call_warpkit, cases
 from warpkit import kernels
 from warpkit.kernels import maps, opencv
 from warpkit.kernels.cpu import opencv as cpu_opencv
@@ -59,34 +59,35 @@ def layouts(dtype: torch.dtype) -> dict[str, Tensor]:
     }
 
 
+# Every kind of map, arithmetic, interpolation and number of channels is a kernel, which takes two
+# seconds to compile: what differs little is tested once.
+
+
 @pytest.mark.parametrize(("arithmetic", "border"), list(product(ARITHMETICS, FILLED)))
 def test_bytes_agree_with_the_reference(arithmetic, border):
     options = {"arithmetic": arithmetic, "border": border}
     for name, image in layouts(torch.uint8).items():
-        for function, matrices in (
-            (wk.warp_affine, affine_matrices()),
-            (wk.warp_perspective, perspective_matrices()),
-        ):
-            for matrix in matrices.values():
-                matrix = matrix[:, None] if name == "deep batch" and matrix.ndim == 3 else matrix
-                assert_same(function, image, matrix, "bilinear", **options)
+        for matrix in affine_matrices().values():
+            matrix = matrix[:, None] if name == "deep batch" and matrix.ndim == 3 else matrix
+            assert_same(wk.warp_affine, image, matrix, "bilinear", **options)
+    for matrix in perspective_matrices().values():
+        image = layouts(torch.uint8)["RGB"]
+        assert_same(wk.warp_perspective, image, matrix, "bilinear", **options)
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "lanczos4"])
+@pytest.mark.parametrize(
+    ("interpolation", "dtype"),
+    [("nearest", torch.uint8), ("bilinear", torch.float32), ("lanczos4", torch.uint8)],
+)
 def test_planes_agree_with_the_reference(interpolation, dtype):
     turn = affine_matrices()["batch of turns"]
     for name, image in layouts(dtype).items():
         for arithmetic, border in product(ARITHMETICS, FILLED):
-            rule = Rule(interpolation, border, arithmetic)
-            if cpu_opencv.why_not(image, rule):
+            if cpu_opencv.why_not(image, Rule(interpolation, border, arithmetic)):
                 continue
             matrix = turn[:, None] if name == "deep batch" else turn
             options = {"arithmetic": arithmetic, "border": border}
             assert_same(wk.warp_affine, image, matrix, interpolation, **options)
-            if border == "reflect_101" and interpolation != "lanczos4":
-                mild = perspective_matrices()["horizon"]
-                assert_same(wk.warp_perspective, image, mild, interpolation, **options)
 
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
@@ -111,31 +112,29 @@ def test_hostile_matrices_agree_with_the_reference(name):
             assert_same(wk.warp_affine, pixels, HOSTILE[name], "bilinear", **options)
 
 
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-def test_remap_agrees_with_the_reference(interpolation):
+def test_remap_agrees_with_the_reference():
     points = noise(2, 6, 75, 2, seed=4) * 60 - 15
     points[0, 0] = torch.tensor([3.0, 2.5])
     points[0, 1, 0, 0], points[1, 1, 1, 1] = torch.nan, torch.inf
     points[0, 2, 0], points[0, 2, 1, 0] = 2.0**31, -(2.0**31) + 1
-    for dtype, arithmetic, border in product((torch.uint8, torch.float32), ARITHMETICS, FILLED):
-        image = noise(2, 3, 7, 29, dtype=dtype).to(memory_format=torch.channels_last)
+    image = noise(2, 3, 7, 29, dtype=torch.uint8).to(memory_format=torch.channels_last)
+    for arithmetic, border in product(ARITHMETICS, FILLED):
         for field in (points, points[:1], points[0].float()):
             options = {"arithmetic": arithmetic, "border": border}
-            assert_same(wk.remap, image, field, interpolation, **options)
+            assert_same(wk.remap, image, field, "bilinear", **options)
 
 
-@pytest.mark.parametrize("version", ["4.14.0", "5.0.0"])
-def test_opencv_s_recorded_results(version):
-    arithmetic, checked = {"4.14.0": "opencv4", "5.0.0": "opencv5"}[version], 0
-    with np.load(GOLDEN / f"opencv-{version}.npz") as recorded:
+def test_opencv_s_recorded_results():
+    """Of OpenCV 5; test_arithmetic.py has all of both versions, by "auto" through these kernels."""
+    checked = 0
+    with np.load(GOLDEN / "opencv-5.0.0.npz") as recorded:
         for n, case in enumerate(cases()):
             image = torch.empty(case.channels, 1, 1, dtype=getattr(torch, case.dtype))
-            rule = Rule(case.interpolation, case.border, arithmetic)
-            if corner(case, version) or cpu_opencv.why_not(image, rule):
-                continue
-            checked += 1
-            assert (call_warpkit(case, arithmetic) == recorded[str(n)]).all(), case
-    assert checked > 40
+            rule = Rule(case.interpolation, case.border, "opencv5")
+            if case.function == "affine" and not cpu_opencv.why_not(image, rule):
+                checked += 1
+                assert (call_warpkit(case, "opencv5") == recorded[str(n)]).all(), case
+    assert checked > 20
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
@@ -212,32 +211,26 @@ def test_what_it_refuses_is_served_by_the_reference():
 
 
 CHECKED = """
-import sys, torch, warpkit as wk
+import torch, warpkit as wk
 torch.manual_seed(0)
 big = [0.0, 1.0, -1.0, 0.5, 7.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -2.0**31, 1e300]
 big += [float("inf"), float("nan")]
 big = torch.tensor(big, dtype=torch.float64)
 pick = lambda *shape: big[torch.randint(len(big), shape)]
-for interpolation in sys.argv[2:]:
-    for channels, dtype in ((1, torch.uint8), (3, torch.uint8), (4, torch.uint8), (3, torch.float32)):
-        if interpolation == "lanczos4" and dtype != torch.uint8:
-            continue
-        image = (torch.rand(1, channels, 9, 11) * 255).to(dtype)
-        image = image.to(memory_format=torch.channels_last)
-        for border in ("constant", "replicate", "reflect", "reflect_101", "wrap"):
-            options = {"interpolation": interpolation, "border": border, "backend": "cpu"}
-            options["arithmetic"] = sys.argv[1]
-            for trial in range(4):
-                wk.warp_affine(image, pick(2, 3), inverse=True, size=(20, 70), **options)
-                turn = wk.rotation_matrix((5.0, 5.0), 40.0 * trial, 2.0 - trial / 2)
-                wk.warp_affine(image, turn, size=(20, 70), **options)
-            wk.remap(image, pick(20, 70, 2), **options)
+image = (torch.rand(1, 3, 9, 11) * 255).to(memory_format=torch.channels_last)
+for border in ("constant", "replicate", "reflect", "reflect_101", "wrap"):
+    for arithmetic, pixels in (
+        ("opencv4", image.byte()), ("opencv5", image.byte()), ("opencv5", image)
+    ):
+        options = {"border": border, "arithmetic": arithmetic, "backend": "cpu"}
+        for trial in range(6):
+            wk.warp_affine(pixels, pick(2, 3), inverse=True, size=(20, 70), **options)
+            turn = wk.rotation_matrix((5.0, 5.0), 40.0 * trial, 2.0 - trial / 3)
+            wk.warp_affine(pixels, turn, size=(20, 70), **options)
+    wk.remap(image.byte(), pick(20, 70, 2), border=border, arithmetic="opencv5", backend="cpu")
 """
 
 
-@pytest.mark.parametrize("arithmetic", ARITHMETICS)
-def test_hostile_maps_stay_inside_the_arrays(arithmetic):
+def test_hostile_maps_stay_inside_the_arrays():
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "OMP_NUM_THREADS": "1"}
-    names = ["nearest", "bilinear"]
-    command = [sys.executable, "-c", CHECKED, arithmetic, *names]
-    subprocess.run(command, env=environment, check=True, timeout=900)
+    subprocess.run([sys.executable, "-c", CHECKED], env=environment, check=True, timeout=900)

@@ -20,16 +20,16 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     reasons = cpu.why_not(image, rule)
     of = f"in arithmetic {rule.arithmetic!r}"
+    wide = rule.interpolation in ("bicubic", "lanczos4")
     if image.dtype not in (torch.uint8, torch.float32):
         reasons.append(f"has no {image.dtype} {of}")
-    elif rule.interpolation in ("bicubic", "lanczos4"):
-        # sums in whole numbers alone: the others' depend on the order, near the border and inside
-        if image.dtype != torch.uint8 or opencv._is_float(image, rule):
-            reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
-    elif image.dtype == torch.float32 and rule.interpolation == "bilinear":
-        # OpenCV 4 sums one channel in registers, by runs of pixels
-        if rule.arithmetic == "opencv4" and image.shape[-3] == 1:
-            reasons.append(f"has no bilinear of one float32 channel {of}")
+    elif wide and (image.dtype != torch.uint8 or opencv._is_float(image, rule)):
+        # only sums in whole numbers: the others' depend on the order, near the border and inside
+        reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
+    single = image.is_floating_point() and image.shape[-3] == 1
+    if single and rule.interpolation == "bilinear" and rule.arithmetic == "opencv4":
+        # OpenCV 4 sums it in registers, by runs of pixels
+        reasons.append(f"has no bilinear of one float32 channel {of}")
     if rule.border == "transparent":
         reasons.append(f"has no border 'transparent' {of}")
     return reasons

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
-from warpkit.kernels.cpu.lanes import least, most
+from warpkit.kernels.cpu.lanes import least
 from warpkit.kernels.cpu.locate import AFFINE, misses
 from warpkit.kernels.cpu.opencv_place import NOWHERE, ROW, bounds, place
 from warpkit.kernels.cpu.opencv_tile import TALL, all_finite, ask_ahead, make_room

@@ -93,9 +93,7 @@ def _memory(tensor: Tensor) -> np.ndarray:
 
 
 @lru_cache(maxsize=256)
-def _starts(
-    own: tuple[int, ...], strides: tuple[int, ...], batch: tuple[int, ...]
-) -> np.ndarray:
+def _starts(own: tuple[int, ...], strides: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
     """Where the image of every item of `batch`, counted through, begins."""
     starts = np.zeros(own, np.int64)
     for d, (n, stride) in enumerate(zip(own, strides, strict=True)):

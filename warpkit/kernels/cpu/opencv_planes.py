@@ -101,9 +101,7 @@ def planes_kernel(kind: int, fixed: bool, taps: int, integer: bool) -> Any:
     """The kernel for a kind of map, an arithmetic, taps an axis, and 8-bit or float images."""
     digest = DIGEST
 
-    def warp_planes(
-        image, image_at, where, where_of, shown, out, table, plan, memory, begin, end
-    ):
+    def warp_planes(image, image_at, where, where_of, shown, out, table, plan, memory, begin, end):
         """Tile rows begin .. end of all items, counted through."""
         _ = digest
         column, row, tx, ty, _u, _v, _w, across, down = memory
