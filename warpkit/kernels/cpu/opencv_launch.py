@@ -14,7 +14,7 @@ from torch import Tensor
 from warpkit.kernels.cpu.locate import CODE, POINTS
 from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
 from warpkit.kernels.cpu.opencv_place import ROW
-from warpkit.kernels.cpu.opencv_planes import planes_kernel
+from warpkit.kernels.cpu.opencv_planes import WIDE, planes_kernel
 from warpkit.kernels.cpu.opencv_tile import TALL, Plan
 from warpkit.kernels.cpu.threads import run
 from warpkit.kernels.layout import batch_of, own_batch
@@ -64,6 +64,7 @@ def forward(
         where=2 * size[0] * size[1] if points else 3 * where.shape[-2],
         shown=0 if len(shown) == channels else channels,
         border=CODE[rule.border],
+        taps=taps,
     )
     arrays = (
         _memory(image),
@@ -81,7 +82,7 @@ def forward(
         kernel = bytes_kernel(kind, fixed, channels if packed else 1)
         units *= plan.planes
     else:
-        kernel = planes_kernel(kind, fixed, taps, whole_numbers)
+        kernel = planes_kernel(kind, fixed, min(taps, WIDE), whole_numbers)
     run(lambda *span: kernel(*arrays, _scratch(), *span), units, out.numel())
     return out
 

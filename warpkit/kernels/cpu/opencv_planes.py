@@ -19,6 +19,9 @@ from warpkit.kernels.cpu.window import resolve
 from warpkit.kernels.cpu.words import fma
 from warpkit.kernels.tables import ONE, STEPS
 
+WIDE = 4
+"""Taps along an axis of all rules with a table of weights."""
+
 
 @inline
 def read_by(whole, taps, length, border, stride, count, pixel, reads):
@@ -75,13 +78,13 @@ def table_sum(taps, image, base, c, across, down, tx, ty, shown, table):
 
 
 @inline
-def sum_row(fixed, taps, integer, image, base, count, column, tx, ty, across, down, whole, shown,
-            table, out, at, step):  # fmt: skip
+def sum_row(fixed, taps, reach, integer, image, base, count, column, tx, ty, across, down,
+            whole, shown, table, out, at, step):  # fmt: skip
     """Sum and write one channel of a row."""
     single = np.float32
     for c in range(count):
         q = at + c * step
-        if not whole and is_empty(taps, c, column, across, down):
+        if not whole and is_empty(reach, c, column, across, down):
             out[q] = shown
         elif taps == 1:
             out[q] = read(image, base, across[c], down[c], shown)
@@ -93,12 +96,16 @@ def sum_row(fixed, taps, integer, image, base, count, column, tx, ty, across, do
             p11 = single(read(image, base, x1, y1, shown))
             out[q] = mean(fixed, integer, tx[c], ty[c], p00, p01, p10, p11)
         else:
-            out[q] = table_sum(taps, image, base, c, across, down, tx, ty, shown, table)
+            out[q] = table_sum(reach, image, base, c, across, down, tx, ty, shown, table)
 
 
 @cache
 def planes_kernel(kind: int, fixed: bool, taps: int, integer: bool) -> Any:
-    """The kernel for a kind of map, an arithmetic, taps an axis, and 8-bit or float images."""
+    """The kernel for a kind of map, an arithmetic, taps an axis, and 8-bit or float images.
+
+    WIDE taps stand for bicubic's and lanczos4's: loops over 64 taps take long to compile if the
+    compiler knows their length, and run no faster.
+    """
     digest = DIGEST
 
     def warp_planes(image, image_at, where, where_of, shown, out, table, plan, memory, begin, end):
@@ -108,8 +115,9 @@ def planes_kernel(kind: int, fixed: bool, taps: int, integer: bool) -> Any:
         aim = (column, row, tx, ty)
         tall = (plan.out_height + TALL - 1) // TALL
         width, height, wide, border = plan.width, plan.height, plan.out_width, plan.border
-        before = taps // 2 - 1 if taps > 1 else 0
-        after = taps - before
+        reach = taps if taps < WIDE else plan.taps
+        before = reach // 2 - 1 if reach > 1 else 0
+        after = reach - before
         for unit in range(begin, end):
             item, y0 = unit // tall, unit % tall * TALL
             start, base = where_of[item] * plan.where, image_at[item]
@@ -125,14 +133,14 @@ def planes_kernel(kind: int, fixed: bool, taps: int, integer: bool) -> Any:
                                                       count, column, row)  # fmt: skip
                     whole = (west >= before) & (east + after <= width)
                     whole &= (north >= before) & (south + after <= height)
-                    read_by(whole, taps, width, border, plan.pixel, count, column, across)
-                    read_by(whole, taps, height, border, plan.line, count, row, down)
+                    read_by(whole, reach, width, border, plan.pixel, count, column, across)
+                    read_by(whole, reach, height, border, plan.line, count, row, down)
                     at = item * plan.out_item + y * plan.out_line + x0 * plan.out_pixel
                     for k in range(plan.channels):
                         sum_row(
-                            fixed, taps, integer, image, base + k * plan.plane, count, column,
-                            tx, ty, across, down, whole, shown[item * plan.shown + k], table, out,
-                            at + k * plan.out_plane, plan.out_pixel
+                            fixed, taps, reach, integer, image, base + k * plan.plane, count,
+                            column, tx, ty, across, down, whole, shown[item * plan.shown + k],
+                            table, out, at + k * plan.out_plane, plan.out_pixel
                         )  # fmt: skip
 
     return kernel(warp_planes)

@@ -38,6 +38,7 @@ class Plan(NamedTuple):
     shown: int
     """Numbers in one item's border value; 0 where it is one for all."""
     border: int
+    taps: int
 
 
 @inline
