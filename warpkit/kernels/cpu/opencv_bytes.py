@@ -1,4 +1,4 @@
-"""OpenCV's bilinear for 8-bit images: a pixel's channels are read, and written, as one word.
+"""OpenCV's bilinear and nearest of 8-bit images: a pixel is read, and written, as one word.
 
 Row by row of a tile: locate, fetch the four neighbours of every pixel as two words, blend, write.
 What a border shows is decided when words are fetched; the blend knows nothing of it.
@@ -119,8 +119,8 @@ def write(channels, count, word, out, at):
 
 
 @cache
-def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
-    """The kernel for a kind of map and an arithmetic.
+def bytes_kernel(kind: int, fixed: bool, channels: int, nearest: bool) -> Any:
+    """The kernel for a kind of map and an arithmetic, bilinear or nearest.
 
     channels: 3 or 4 side by side in memory, or 1, for planes of pixels.
     """
@@ -151,7 +151,7 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
                 for y in range(y0, y0 + rows):
                     early = kind == AFFINE and not fixed  # bounds are known before the pixels
                     if not early:
-                        place(fixed, kind, False, finite, where, start, wide, plan.out_height,
+                        place(fixed, kind, nearest, finite, where, start, wide, plan.out_height,
                               x0, y, count, aim)  # fmt: skip
                     west, east, north, south = bounds(fixed, kind, where, start, wide, x0, y,
                                                       count, column, row)  # fmt: skip
@@ -163,7 +163,7 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
                         write(channels, count, word, out, at)
                         continue
                     if early:
-                        place(fixed, kind, False, finite, where, start, wide, plan.out_height,
+                        place(fixed, kind, nearest, finite, where, start, wide, plan.out_height,
                               x0, y, count, aim)  # fmt: skip
                     # a word of three channels reaches two bytes into the next pixel but one
                     if west >= 0 and east < width - 2 and north >= 0 and south < height - 1:
@@ -172,7 +172,11 @@ def bytes_kernel(kind: int, fixed: bool, channels: int) -> Any:
                     else:
                         fetch_some(image, base, plan, channels, count, column, row, upper, lower,
                                    own)  # fmt: skip
-                    blend(fixed, channels, count, upper_half, lower_half, tx, ty, word)
+                    if nearest:
+                        for c in range(count):
+                            word[np.uint64(c)] = upper_half[np.uint64(2 * c)]
+                    else:
+                        blend(fixed, channels, count, upper_half, lower_half, tx, ty, word)
                     write(channels, count, word, out, at)
 
     return kernel(warp_bytes)

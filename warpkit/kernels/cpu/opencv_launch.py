@@ -21,6 +21,9 @@ from warpkit.kernels.layout import batch_of, own_batch
 from warpkit.kernels.rules import TAPS, Rule
 from warpkit.kernels.tables import integer_table
 
+BAND = 4
+"""Rows of tiles dealt at once: to call a kernel takes 5 us, and a row of small tiles not 20."""
+
 _here = local()
 
 
@@ -37,7 +40,7 @@ def forward(
     taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
     last = image.stride(-3) == 1 and image.stride(-1) == channels
     packed = last and channels in (3, 4)
-    by_bytes = whole_numbers and taps == 2 and (packed or image.stride(-1) == 1)
+    by_bytes = whole_numbers and taps <= 2 and (packed or image.stride(-1) == 1)
     shape = (*batch, *size, channels) if last else (*batch, channels, *size)
     memory = torch.empty(shape, dtype=image.dtype)
     out = memory.movedim(-1, -3) if last else memory
@@ -79,11 +82,15 @@ def forward(
     kind = POINTS if points else where.shape[-2]
     units = prod(batch) * -(-size[0] // TALL)
     if by_bytes:
-        kernel = bytes_kernel(kind, fixed, channels if packed else 1)
+        kernel = bytes_kernel(kind, fixed, channels if packed else 1, taps == 1)
         units *= plan.planes
     else:
         kernel = planes_kernel(kind, fixed, min(taps, WIDE), whole_numbers)
-    run(lambda *span: kernel(*arrays, _scratch(), *span), units, out.numel())
+
+    def work(begin: int, end: int) -> None:
+        kernel(*arrays, _scratch(), begin * BAND, min(end * BAND, units))
+
+    run(work, -(-units // BAND), out.numel())
     return out
 
 
