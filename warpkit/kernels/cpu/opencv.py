@@ -83,7 +83,7 @@ def inverse_map(matrix: Tensor) -> Tensor:
         return torch.zeros_like(matrix)
     a, b, d, e = m4 * per, m1 * -per, m3 * -per, m0 * per
     rows = [[a, b, -a * m2 - b * m5], [d, e, -d * m2 - e * m5]]
-    return torch.tensor(rows, dtype=torch.float64)
+    return torch.tensor(rows, dtype=torch.float64, device=matrix.device)
 
 
 def _is_traced(*tensors: Tensor) -> bool:
