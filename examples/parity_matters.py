@@ -107,16 +107,16 @@ def attack_both(
 def table(rates: dict[tuple[str, int], list[tuple[float, float]]]) -> Table:
     """Means over the seeds, and the mean difference with its standard error."""
     seeds = len(next(iter(rates.values())))
-    title = f"digits read as the next one through cv2 {cv2.__version__}, {seeds} seeds"
+    title = f"digits read as the next one through cv2 {cv2.__version__}, seeds: {seeds}"
     result = Table(title=title)
     for name in ("interpolation", "epsilon", *LOOPS, "difference"):
         result.add_column(name, justify="left" if name == "interpolation" else "right")
     for (how, level), pairs in rates.items():
         values = torch.tensor(pairs, dtype=torch.float64) * 100
         gain = values[:, 1] - values[:, 0]
-        error = gain.std().item() / seeds**0.5 if seeds > 1 else float("nan")
+        error = f" ± {gain.std().item() / seeds**0.5:.2f}" if seeds > 1 else ""
         means = (f"{v:.1f} %" for v in values.mean(0).tolist())
-        result.add_row(how, f"{level}/255", *means, f"{gain.mean():+.2f} ± {error:.2f}")
+        result.add_row(how, f"{level}/255", *means, f"{gain.mean():+.2f}{error}")
     return result
 
 

@@ -34,7 +34,8 @@ def images(dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
         "1xN": noise(1, 1, 1, 6, dtype=dtype, seed=4),
         "Nx1": noise(1, 4, 5, 1, dtype=dtype, seed=5),
         "strided": wide[..., ::2, ::3],
-        "flipped": wide.flip(-1).transpose(-1, -2),
+        # torch 2.7 cannot flip uint16
+        "flipped": wide.double().flip(-1).to(dtype).transpose(-1, -2),
         "channels-last": noise(2, 5, 6, 8, dtype=dtype, seed=6).to(
             memory_format=torch.channels_last
         ),

@@ -63,9 +63,11 @@ def inputs_for(image: Tensor, where: Tensor, border: str, size: tuple[int, int],
 @pytest.mark.parametrize(("dtype", "chosen"), [(torch.float64, None), (torch.float32, "odd")])
 def test_agrees_with_reference(interpolation, border, dtype, chosen):
     for name, image in images(dtype).items():
-        if chosen not in (None, name):
+        # every pair of layout, type, map and taps once, not all of them: each is a compilation
+        if chosen not in (None, name) or (name == "channels-last" and interpolation != "bilinear"):
             continue
-        for function, matrix_name in MAPS:
+        few = name == "channels-last" or dtype == torch.float32
+        for function, matrix_name in MAPS[: len(affine_matrices())] if few else MAPS:
             matrix = {**affine_matrices(), **perspective_matrices()}[matrix_name]
             if name == "deep batch" and matrix.ndim == 3:
                 matrix = matrix[:, None]
@@ -210,12 +212,14 @@ def test_operators_pass_opcheck():
     matrix = affine_matrices()["batch of turns"].requires_grad_()
     outside = torch.zeros(3, 1, 1, requires_grad=True)
     options = ([5, 6], "bilinear", "constant")
-    torch.library.opcheck(op.sample, (image, matrix, outside, *options))
+    torch.library.opcheck(op.operators.sample, (image, matrix, outside, *options))
     last = image.detach().to(memory_format=torch.channels_last)
-    torch.library.opcheck(op.sample, (last, matrix, outside, *options))
+    torch.library.opcheck(op.operators.sample, (last, matrix, outside, *options))
     grad = noise(2, 3, 5, 6, dtype=torch.float32)
     wanted = [True, True, True]
-    torch.library.opcheck(op.sample_backward, (grad, image, matrix, outside, *options, wanted))
+    torch.library.opcheck(
+        op.operators.sample_backward, (grad, image, matrix, outside, *options, wanted)
+    )
 
 
 @pytest.mark.parametrize("mapped", [(0, 0), (0, None), (None, 0), (0, 2)])
@@ -281,14 +285,16 @@ for interpolation in sys.argv[1:]:
             points = pick(2, 40, 37, 2).requires_grad_()
             out = wk.remap(image, points, **options)
             out.nan_to_num().sum().backward()
-            last = image.detach().to(memory_format=torch.channels_last)
-            wk.remap(last, points.detach(), **options)
+            if interpolation == "bilinear":
+                last = image.detach().to(memory_format=torch.channels_last)
+                wk.remap(last, points.detach(), **options)
 """
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 def test_hostile_maps_stay_inside_the_arrays(interpolation):
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
     subprocess.run(
         [sys.executable, "-c", HOSTILE, interpolation], env=environment, check=True, timeout=900
     )

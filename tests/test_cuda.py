@@ -1,6 +1,6 @@
 """The CUDA kernels against the reference: forward, and all first gradients.
 
-On a machine with a GPU: pytest -m cuda. Without one, the last test runs this file once more in a
+On a machine with a GPU: pytest -m cuda. Without one, the last test runs these files once more in a
 process of its own, where Triton interprets the same kernels on CPU tensors.
 """
 
@@ -18,79 +18,38 @@ import torch
 
 import warpkit as wk
 from tests.cases import RULES, affine_matrices, images, noise, perspective_matrices
+from tests.cuda_cases import (
+    DEVICE,
+    HERE,
+    SIZE,
+    check,
+    mark_all,
+    points,
+    quiet_interpreter,  # noqa: F401
+    run,
+)
 from tests.tolerances import TOLERANCE
 from warpkit.kernels import cuda
 from warpkit.kernels.maps import inverse_map
 from warpkit.kernels.rules import Rule
 
-DEVICE = "cuda" if torch.cuda.is_available() and not cuda.INTERPRETED else "cpu"
-HERE = DEVICE == "cuda" or cuda.INTERPRETED
-SIZE = (4, 5)
-
-on_device = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not HERE, reason="needs a CUDA device, or TRITON_INTERPRET=1"),
-]
+FILES = [__file__, str(Path(__file__).with_name("test_cuda_extremes.py"))]
 
 
-@pytest.fixture(autouse=True)
-def _quiet_interpreter():
-    """A device divides by zero without a warning; numpy, which interprets, does not."""
-    with np.errstate(all="ignore"):
-        yield
-
-
-def marked(*functions):
-    """Tests of kernels: they need a device, or the interpreter."""
-    for function in functions:
-        for mark in on_device:
-            function.pytestmark = [*getattr(function, "pytestmark", []), mark.mark]
-
-
-def run(warp, backend, image, where, border_value, **options):
-    """The result and the gradients to image, where and what stands outside."""
-    leaves = [t.detach().to(DEVICE).requires_grad_() for t in (image, where, border_value)]
-    if options["border"] == "transparent":
-        batch = torch.broadcast_shapes(
-            image.shape[:-3], where.shape[: -3 if warp is wk.remap else -2]
-        )
-        size = where.shape[-3:-1] if warp is wk.remap else SIZE
-        below = noise(*batch, image.shape[-3], *size, seed=40).to(leaves[0])
-        leaves.append(below.requires_grad_())
-        options["background"] = below
-    if warp is not wk.remap:
-        options["size"] = SIZE
-    out = warp(*leaves[:2], border_value=leaves[2], backend=backend, **options)
-    grads = torch.autograd.grad(
-        out, leaves, (noise(*out.shape, seed=41) - 0.5).to(out), allow_unused=True
-    )
-    # nearest has no slope: the reference leaves the matrix out, a kernel returns zeros
-    grads = (torch.zeros_like(t) if g is None else g for t, g in zip(leaves, grads, strict=True))
-    return [out.detach(), *grads]
-
-
-def check(warp, image, where, interpolation, border):
-    """Result and gradients of the kernels against the reference's, relative to the largest."""
-    value = noise(image.shape[-3], seed=42).to(torch.promote_types(image.dtype, torch.float32))
-    options = {"interpolation": interpolation, "border": border}
-    ours = run(warp, "cuda", image, where, value, **options)
-    truth = run(warp, "reference", image, where, value, **options)
-    tolerance = TOLERANCE[f"cuda {str(image.dtype).removeprefix('torch.')}"]
-    for mine, theirs in zip(ours, truth, strict=True):
-        assert mine.dtype == theirs.dtype
-        scale = max(1.0, float(theirs.double().abs().max()))
-        torch.testing.assert_close(mine.double(), theirs.double(), rtol=0, atol=tolerance * scale)
-
-
-def points(dtype=torch.float64):
-    """Inside, outside, whole, NaN and infinitely far."""
-    where = noise(2, 3, 4, 2, seed=43) * 14 - 3
-    where[0, 0, 0], where[1, 1, 1, 0], where[0, 2, 2] = torch.nan, 1e30, torch.tensor([2.0, 4.0])
-    return where.to(dtype)
-
-
-@pytest.mark.parametrize(("interpolation", "border"), [r for r in RULES if r[0] != "lanczos4"])
-@pytest.mark.parametrize("kind", ["affine", "perspective", "points"])
+@pytest.mark.parametrize(
+    ("kind", "interpolation", "border"),
+    [
+        *(
+            (kind, *rule)
+            for kind in ("affine", "points")
+            for rule in RULES
+            if rule[0] != "lanczos4"
+        ),
+        *(("perspective", *rule) for rule in RULES if rule[0] == "bilinear"),
+        ("perspective", "nearest", "constant"),
+        ("perspective", "bicubic", "transparent"),
+    ],
+)
 def test_every_rule(kind, interpolation, border):
     image = images(torch.float32)["odd"][:, :1]
     if kind == "points":
@@ -131,23 +90,38 @@ def test_a_horizon_in_the_image(interpolation):
     check(wk.warp_perspective, images(torch.float32)["odd"], matrix, interpolation, "constant")
 
 
-@pytest.mark.parametrize("name", images())
-@pytest.mark.parametrize("border", ["constant", "wrap"])
+@pytest.mark.parametrize(
+    ("name", "border"),
+    [
+        *((name, "constant") for name in images()),
+        *((name, "wrap") for name in ("1x1", "strided", "channels-last", "expanded", "deep batch")),
+    ],
+)
 def test_every_image(name, border):
     check(
         wk.warp_affine, images(torch.float32)[name], affine_matrices()["grow"], "bilinear", border
     )
 
 
-@pytest.mark.parametrize("border", ["constant", "replicate"])
+@pytest.mark.parametrize(
+    ("interpolation", "border"), [("bicubic", "constant"), ("bilinear", "replicate")]
+)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_every_floating_type(dtype, border):
+def test_every_floating_type(dtype, interpolation, border):
     matrix = affine_matrices()["batch of turns"]
-    check(wk.warp_affine, images(dtype)["odd"], matrix, "bicubic", border)
+    check(wk.warp_affine, images(dtype)["odd"], matrix, interpolation, border)
 
 
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.uint16])
+@pytest.mark.parametrize(
+    ("dtype", "interpolation"),
+    [
+        (torch.uint8, "nearest"),
+        (torch.uint8, "bilinear"),
+        (torch.uint8, "bicubic"),
+        (torch.int16, "bicubic"),
+        (torch.uint16, "bicubic"),
+    ],
+)
 def test_integers_are_the_references_own(dtype, interpolation):
     image, matrix = images(dtype)["odd"].to(DEVICE), affine_matrices()["batch of turns"].to(DEVICE)
     options = {"size": SIZE, "interpolation": interpolation, "border_value": 17}
@@ -157,10 +131,16 @@ def test_integers_are_the_references_own(dtype, interpolation):
     assert np.array_equal(ours.cpu().numpy(), truth.cpu().numpy())
 
 
-@pytest.mark.parametrize("border", ["constant", "reflect_101"])
 @pytest.mark.parametrize(
-    ("image_batch", "batch"),
-    [((1,), (3,)), ((2, 1), (1, 3)), ((1, 2), (3, 2)), ((2, 1, 2), (3, 1)), ((2,), ())],
+    ("image_batch", "batch", "border"),
+    [
+        ((1,), (3,), "constant"),
+        ((2, 1), (1, 3), "reflect_101"),
+        ((1, 2), (3, 2), "constant"),
+        ((2, 1, 2), (3, 1), "constant"),
+        ((2, 1, 2), (3, 1), "reflect_101"),
+        ((2,), (), "constant"),
+    ],
 )
 def test_batches_broadcast(image_batch, batch, border):
     """Also many maps of one image, and an image repeated in the middle of a batch."""
@@ -263,7 +243,7 @@ def test_gradcheck_to_the_second_order(warp):
     def call(image, where):
         if warp == "points":
             return wk.remap(image, where, backend="cuda")
-        return wk.warp_affine(image, where, size=(2, 2), interpolation="bicubic", backend="cuda")
+        return wk.warp_affine(image, where, size=(2, 2), backend="cuda")
 
     assert torch.autograd.gradcheck(call, (image, where), fast_mode=DEVICE == "cpu")
     assert torch.autograd.gradgradcheck(call, (image, where), fast_mode=True)
@@ -313,7 +293,7 @@ def test_more_than_2_31_elements():
     assert out.count_nonzero() == 1
 
 
-marked(*(value for name, value in list(globals().items()) if name.startswith("test_")))
+mark_all(globals())
 
 
 def test_refusals_have_reasons():
@@ -328,7 +308,7 @@ def test_the_kernels_under_the_interpreter():
     """A process of its own: Triton reads the variable on import, and torch.compile would too."""
     pytest.importorskip("triton")
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FILES]
     root = Path(__file__).parents[1]
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -7,9 +7,12 @@ import re
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import warpkit as wk
-from warpkit.kernels import BACKENDS
+from warpkit import kernels
+from warpkit.kernels import BACKENDS, reference
+from warpkit.kernels.rules import Rule
 
 IMAGE = torch.zeros(2, 3, 4, 5)
 EYE = torch.eye(2, 3)
@@ -283,3 +286,20 @@ def test_warp_affine_names_what_is_wrong(change, error, text):
 def test_the_others_name_what_is_wrong(call, text):
     with pytest.raises(ValueError, match=re.escape(text)):
         call()
+
+
+def test_a_device_without_float64_is_refused_with_reasons():
+    with FakeTensorMode():  # such a device need not be there
+        image = torch.empty(1, 3, 4, 5, device="mps")
+        for call in (
+            lambda backend: wk.warp_affine(image, [[1, 0, 1], [0, 1, 0]], backend=backend),
+            lambda backend: wk.warp_perspective(image, EYE, backend=backend),
+            lambda backend: wk.remap(image, [[[0.5, 0.0]]], backend=backend),
+        ):
+            for backend in ("auto", "grid_sample"):
+                text = "needs float64, which this device lacks: use image.cpu()"
+                with pytest.raises(ValueError, match=re.escape(text)):
+                    call(backend)
+        image = torch.empty(1, 3, 4, 5, device="xpu")
+        rule = Rule("bilinear", "constant")
+        assert kernels.choose("test", "auto", image, rule) is reference

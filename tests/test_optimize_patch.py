@@ -223,3 +223,11 @@ def test_three_views_of_exact_and_opencv_agree_roughly():
 def test_arguments_are_checked(arguments: dict, error: type[Exception], text: str):
     with pytest.raises(error, match=f"^{re.escape('optimize_patch: ' + text)}"):
         run(**arguments)
+
+
+def test_a_gradient_step_moves_the_patch_by_its_size():
+    start = torch.full((3, 4, 5), 0.5, dtype=torch.float64)
+    moved = run(optimizer="gradient", step_size=0.01, steps=1, start=start).patch - start
+    torch.testing.assert_close(
+        moved.norm().item(), 0.01, rtol=0, atol=TOLERANCE["reference float64"]
+    )

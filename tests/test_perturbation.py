@@ -316,6 +316,7 @@ def test_a_gradient_of_zero_is_not_silent():
             TypeError,
             "`resume` must be the state of an earlier result of the same call, got int",
         ),
+        ({"generator": 0}, TypeError, "`generator` must be None or a torch.Generator "),
         (
             {"objective": lambda x: x.mean(1)},
             TypeError,
@@ -331,3 +332,15 @@ def test_arguments_are_checked(arguments: dict, error: type[Exception], text: st
 def test_warp_options_are_the_warps():
     with pytest.raises(ValueError, match="warp_affine: `border` must be one of"):
         run(border="mirror")
+
+
+def test_inference_mode_is_named():
+    with torch.inference_mode(), pytest.raises(ValueError, match="gradients are switched off"):
+        optimize_perturbation(torch.mean, IMAGE, epsilon=0.1, steps=1)
+
+
+def test_steps_are_no_fewer_than_those_done():
+    state = optimize_perturbation(torch.mean, IMAGE, epsilon=0.1, steps=3).state
+    text = "optimize_perturbation: `steps` must be at least 3, those done before, got 2"
+    with pytest.raises(ValueError, match=text):
+        optimize_perturbation(torch.mean, IMAGE, epsilon=0.1, steps=2, resume=state)

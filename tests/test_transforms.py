@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 
 import numpy as np
 import PIL.Image
@@ -18,6 +20,7 @@ from tests.tolerances import TOLERANCE
 from warpkit import transforms
 from warpkit.transforms import RandomAffine, RandomPerspective
 
+NEAREST = v2.InterpolationMode.NEAREST
 AFFINE = {
     "angle": {"degrees": 50},
     "fixed angle": {"degrees": (30, 30)},
@@ -63,7 +66,7 @@ def filled(theirs, fill, seed: int) -> Tensor:
 @pytest.mark.parametrize("fill", [0, 0.25, (0.1, 0.5, 0.9)])
 @pytest.mark.parametrize("case", AFFINE)
 def test_affine_is_torchvisions(case: str, fill, seed: int):
-    options = {"interpolation": "bilinear", **AFFINE[case]}
+    options = {"interpolation": v2.InterpolationMode.BILINEAR, **AFFINE[case]}
     expected = filled(v2.RandomAffine(**options, fill=None), fill, seed)
     torch.manual_seed(seed)
     got = RandomAffine(**options, fill=fill)(SMOOTH)
@@ -85,7 +88,7 @@ def test_perspective_is_torchvisions(distortion: float, seed: int):
     "make",
     [
         lambda module: module.RandomAffine(40, scale=(0.7, 1.3)),
-        lambda module: module.RandomPerspective(0.5, p=1.0, interpolation="nearest"),
+        lambda module: module.RandomPerspective(0.5, p=1.0, interpolation=NEAREST),
     ],
 )
 def test_nearest_is_torchvisions(make, seed: int):
@@ -236,3 +239,11 @@ def test_in_a_pipeline():
 def test_arguments_are_checked(build, text: str):
     with pytest.raises(ValueError, match=re.escape(text)):
         build()
+
+
+def test_without_torchvision_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.delitem(sys.modules, "warpkit.transforms")
+    needs = "warpkit.transforms needs torchvision: pip install 'warpkit[torchvision]'"
+    with pytest.raises(ModuleNotFoundError, match=re.escape(needs)):
+        importlib.import_module("warpkit.transforms")

@@ -57,6 +57,11 @@ TOLERANCE = {
     "cpu torch.float32": 5e-6,
     # relative: the same float64 terms summed in pieces, some 1000 of them
     "pieces": 1e-11,
+    # relative to the largest entry: the same float64 operations, and gradients that are sums of
+    # some 200 terms in another order
+    "shards float64": 1e-12,
+    # the same in float32, a sum over up to 8 images of 48 pixels a side
+    "shards float32": 1e-6,
     # float32 holds k / 255 to 3e-8, and times 255 a level to 1.5e-5
     "levels": 2e-5,
     # the descent's promise, in parts of half the image: 1/8 pixel of 24; 0.001 measured

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from torch import Tensor
 
 import warpkit as wk
 from warpkit import demo
 from warpkit.image_files import ImageFileError, format_of, read_image, replacing
+from warpkit.progress import progress_bar
 
 SMALLEST = 64
 """Pixels a side: less leaves nothing to see."""
@@ -28,15 +28,8 @@ def run(source: Path | None, out: Path) -> None:
     console = Console(highlight=False)
     comparison = demo.compare(image, matrix)
     reach = demo.reach(image, matrix)
-    columns = (
-        TextColumn("looking for the hidden warp"),
-        BarColumn(),
-        TextColumn("{task.fields[angle]:7.3f}°"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=demo.STEPS, angle=0.0)
-        recovery = demo.recover(image, lambda angle: progress.update(task, advance=1, angle=angle))
+    with progress_bar("looking for the hidden warp", total=demo.STEPS) as advance:
+        recovery = demo.recover(image, lambda angle: advance(f"{angle:7.3f}°"))
 
     from warpkit.demo_figure import draw  # matplotlib takes a second to load
 

@@ -1,11 +1,12 @@
 """Matrices and points: every function batched, and differentiable in every tensor argument.
 
-Conventions, here and everywhere in warpkit
-    Pixel coordinates are (x, y), x right, y down; the centre of the top-left pixel is (0, 0).
-    A matrix (..., 2, 3) or (..., 3, 3) maps source pixels to destination pixels.
-    Angles are degrees, counter-clockwise positive on the screen.
-    Boxes are (x1, y1, x2, y2) in edge coordinates: pixel i covers [i, i + 1).
-    Sizes are (H, W).
+Conventions, here and everywhere in warpkit:
+
+- Pixel coordinates are (x, y), x right, y down; the centre of the top-left pixel is (0, 0).
+- A matrix (..., 2, 3) or (..., 3, 3) maps source pixels to destination pixels.
+- Angles are degrees, counter-clockwise positive on the screen.
+- Boxes are (x1, y1, x2, y2) in edge coordinates: pixel i covers [i, i + 1).
+- Sizes are (H, W).
 
 Numbers, sequences and arrays are accepted beside tensors. Results are computed in float64 and
 returned in the arguments' common type (torch's default type for Python numbers). All functions are
@@ -22,17 +23,17 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit._sharding import batched
 from warpkit.kernels.maps import (
     adjugate,
     inverse_map,
-    inverse_of_theta,
     map_points,
     matrix_of,
-    theta_of_inverse,
     to_3x3,
 )
 
 
+@batched(center=1, angle=0, scale=0)
 def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
     """Turn by `angle` and scale by `scale` about `center`: cv2.getRotationMatrix2D, batched.
 
@@ -57,6 +58,7 @@ def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
     return _result(matrix_of(rows), dtype)
 
 
+@batched(angle=0, scale=0, shear=1, translation=1, center=1)
 def affine_matrix(
     *,
     angle: Any = 0.0,
@@ -102,7 +104,7 @@ def affine_matrix(
 
 
 def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Tensor:
-    if isinstance(shear, tuple | list):
+    if isinstance(shear, checks.LISTS):
         return _floats(name, "shear", shear, device, checks.as_pair)
     shear = _floats(name, "shear", shear, device)
     if shear.ndim == 0 or shear.shape[-1] != 2:
@@ -123,6 +125,7 @@ def image_center(size: Sequence[int]) -> tuple[float, float]:
     return (width - 1) / 2, (height - 1) / 2
 
 
+@batched(src=2, dst=2)
 def affine_from_points(src: Any, dst: Any) -> Tensor:
     """The affine matrix that carries three points to three: cv2.getAffineTransform, batched.
 
@@ -146,6 +149,7 @@ def affine_from_points(src: Any, dst: Any) -> Tensor:
     return _result(torch.stack((column_x, column_y, shift), dim=-1), dtype)
 
 
+@batched(src=2, dst=2)
 def perspective_from_points(src: Any, dst: Any) -> Tensor:
     """The perspective matrix that carries four points to four: cv2.getPerspectiveTransform.
 
@@ -206,6 +210,7 @@ def _collinear(points: Tensor, dtype: torch.dtype) -> Tensor:
     return ~(area > 4 * torch.finfo(dtype).eps * edge * reach)  # NaN counts as degenerate
 
 
+@batched(boxes=1, angle=0, scale=0, translation=1)
 def box_to_matrix(
     boxes: Any,
     size: Sequence[int],
@@ -254,6 +259,7 @@ def box_to_matrix(
     return _result(matrix_of(((a, b, c), (d, e, f))), dtype)
 
 
+@batched(matrix=2)
 def invert(matrix: Any) -> Tensor:
     """The inverse map, destination -> source: cv2.invertAffineTransform, batched.
 
@@ -271,6 +277,7 @@ def invert(matrix: Any) -> Tensor:
     return _result(inverse, dtype)
 
 
+@batched(matrices=2)
 def compose(*matrices: Any) -> Tensor:
     """One matrix for several in a row: ``compose(a, b)`` applies `a` first.
 
@@ -295,6 +302,7 @@ def compose(*matrices: Any) -> Tensor:
     return result[..., :rows, :].to(dtype)
 
 
+@batched(matrix=2, points=2)
 def transform_points(matrix: Any, points: Any) -> Tensor:
     """Where a matrix carries points: cv2.transform and cv2.perspectiveTransform, batched.
 
@@ -316,59 +324,6 @@ def transform_points(matrix: Any, points: Any) -> Tensor:
     x, y = rows.double().unbind(-1)
     moved = map_points(matrix.double(), x, y).to(dtype)
     return moved[..., 0, :] if single else moved
-
-
-def to_theta(
-    matrix: Any, size_in: Sequence[int], size_out: Sequence[int], *, align_corners: bool = False
-) -> Tensor:
-    """The theta of torch.nn.functional.affine_grid that does what a pixel matrix does.
-
-    matrix (..., 2, 3) or (..., 3, 3), source -> destination pixels; size_in and size_out (H, W) of
-    the source and the destination. Returns the same shape, destination -> source in [-1, 1].
-    align_corners as it will be given to affine_grid and grid_sample. Gradients: all orders.
-
-    >>> to_theta([[1, 0, 1], [0, 1, 0]], (4, 4), (4, 4))
-    tensor([[ 1.0000,  0.0000, -0.5000],
-            [ 0.0000,  1.0000,  0.0000]])
-    """
-    name = "to_theta"
-    _, dtype = checks.result_kind(matrix)
-    matrix = _as_matrix(name, matrix)
-    _check_sides(name, size_in, size_out, align_corners)
-    inverse = inverse_map(matrix.double())
-    checks.check_values(name, "matrix", inverse.isnan().any(-1).any(-1), "invertible")
-    theta = theta_of_inverse(inverse, size_in, size_out, align_corners)
-    return _result(theta, dtype)
-
-
-def from_theta(
-    theta: Any, size_in: Sequence[int], size_out: Sequence[int], *, align_corners: bool = False
-) -> Tensor:
-    """The pixel matrix, source -> destination, that does what a theta of affine_grid does.
-
-    theta (..., 2, 3) or (..., 3, 3), destination -> source in [-1, 1]; size_in and size_out (H, W)
-    of the source and the destination. Returns the same shape. The inverse of `to_theta`, with
-    the same errors. Gradients: all orders.
-
-    >>> from_theta([[1, 0, -0.5], [0, 1, 0]], (4, 4), (4, 4))
-    tensor([[1., 0., 1.],
-            [0., 1., 0.]])
-    """
-    name = "from_theta"
-    _, dtype = checks.result_kind(theta)
-    theta = _as_matrix(name, theta, "theta")
-    _check_sides(name, size_in, size_out, align_corners)
-    matrix = inverse_map(inverse_of_theta(theta.double(), size_in, size_out, align_corners))
-    checks.check_values(name, "theta", matrix.isnan().any(-1).any(-1), "invertible")
-    return _result(matrix, dtype)
-
-
-def _check_sides(name: str, size_in: Any, size_out: Any, align_corners: bool) -> None:
-    checks.check_bool(name, "align_corners", align_corners)
-    for argument, size in (("size_in", size_in), ("size_out", size_out)):
-        checks.check_size(name, argument, size)
-        if align_corners and min(size) < 2:
-            checks.fail(name, argument, "at least 2 pixels a side with align_corners=True", size)
 
 
 def _as_matrix(

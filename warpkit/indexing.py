@@ -4,18 +4,19 @@ An index is a position between the rows of an array, or a distribution over them
 `soft_one_hot` makes from a position. `linear_lookup` is to a row of numbers what
 `warpkit.sample_pixels` is to an image: the same two neighbours and weights (`kernels.rules`).
 
-Rules, for every function here
-    The index's own dimensions take the place of `dim` in the result.
-    Floating index: clamped to the ends; beyond them its gradient is 0. At a whole number the
-        derivative is the one from the right. NaN: reads NaN and writes nothing, with gradient 0.
-    Integer index: a row; a negative one counts from the end, as in torch; clamped beyond.
-        Boolean: refused, because torch reads it as a mask.
-    Weights: (..., n) for the n rows along `dim`; their leading dimensions are the index's own, and
-        they hold for all other dimensions of the array.
-    A value to write has the shape of what the same index reads, or broadcasts to it.
-    Several writes happen in order, as in a loop: a later one covers an earlier one.
-    The result has the array's type; integers of any kind become torch's default type first.
-    Gradients: all orders, forward and reverse, to every floating argument, bitwise repeatable.
+Rules, for every function here:
+
+- The index's own dimensions take the place of `dim` in the result.
+- Floating index: clamped to the ends; beyond them its gradient is 0. At a whole number the
+  derivative is the one from the right. NaN: reads NaN and writes nothing, with gradient 0.
+- Integer index: a row; a negative one counts from the end, as in torch; clamped beyond.
+  Boolean: refused, because torch reads it as a mask.
+- Weights: (..., n) for the n rows along `dim`; their leading dimensions are the index's own, and
+  they hold for all other dimensions of the array.
+- A value to write has the shape of what the same index reads, or broadcasts to it.
+- Several writes happen in order, as in a loop: a later one covers an earlier one.
+- The result has the array's type; integers of any kind become torch's default type first.
+- Gradients: all orders, forward and reverse, to every floating argument, bitwise repeatable.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit import _sharding as sharding
+from warpkit._sharding import shardable
 from warpkit.kernels import rows, rules
 from warpkit.kernels.reference import compute_dtype
 
@@ -36,6 +39,7 @@ BORDERS = tuple(border for border in rules.BORDERS if border not in rules.MISSIN
 """The borders that continue an array with its own rows."""
 
 
+@shardable(sharding.reads_rows, "array", "index")
 def linear_lookup(array: Any, index: Any, *, dim: int = 0, border: str = "replicate") -> Tensor:
     """Interpolate between the two rows next to each index: np.interp on tensors, with gradients.
 
@@ -65,6 +69,7 @@ def linear_lookup(array: Any, index: Any, *, dim: int = 0, border: str = "replic
     return _unflatten(result, dim, index.shape).to(array.dtype)
 
 
+@shardable(sharding.weighs_positions, "index")
 def soft_one_hot(index: Any, length: int, *, border: str = "replicate") -> Tensor:
     """The weights of the rows that `linear_lookup` reads: one, or two that add up to one.
 
@@ -91,6 +96,7 @@ def soft_one_hot(index: Any, length: int, *, border: str = "replicate") -> Tenso
     return torch.where(valid[..., None], result, torch.nan).to(index.dtype)
 
 
+@shardable(sharding.reads_rows, "array", "weights")
 def superposition_lookup(array: Any, weights: Any, *, dim: int = 0) -> Tensor:
     """The weighted sum of the rows along `dim`, as after a softmax: torch.tensordot's contraction.
 
@@ -111,6 +117,7 @@ def superposition_lookup(array: Any, weights: Any, *, dim: int = 0) -> Tensor:
     return _unflatten(result, dim, weights.shape[:-1]).to(array.dtype)
 
 
+@shardable(sharding.reads_rows, "array", "index")
 def residual_lookup(array: Any, index: Any, *, dim: int = 0) -> tuple[Tensor, Tensor]:
     """The nearest row (ties to even), and how far the index is from it: (value, residual).
 
@@ -136,6 +143,7 @@ def residual_lookup(array: Any, index: Any, *, dim: int = 0) -> tuple[Tensor, Te
     return _unflatten(value, dim, index.shape), residual
 
 
+@shardable(sharding.writes_rows, "array", "index", "value")
 def assign(array: Any, index: Any, value: Any, *, dim: int = 0) -> Tensor:
     """A copy of the array with rows replaced: `array[index] = value`, with gradients.
 
@@ -161,6 +169,7 @@ def assign(array: Any, index: Any, value: Any, *, dim: int = 0) -> Tensor:
     return result.reshape(first.shape).movedim(0, dim).to(array.dtype)
 
 
+@shardable(sharding.writes_rows, "array", "weights", "value")
 def superposition_assign(array: Any, weights: Any, value: Any, *, dim: int = 0) -> Tensor:
     """A copy of the array with rows moved towards a value: row <- (1 - w) row + w value.
 
@@ -179,6 +188,7 @@ def superposition_assign(array: Any, weights: Any, value: Any, *, dim: int = 0) 
     return result.reshape(first.shape).movedim(0, dim).to(array.dtype)
 
 
+@shardable(sharding.reads_2d, "array", "row_weights", "column_weights")
 def lookup_2d(array: Any, row_weights: Any, column_weights: Any) -> Tensor:
     """The sum of row weight x column weight x entry over the first two dimensions.
 
@@ -198,6 +208,7 @@ def lookup_2d(array: Any, row_weights: Any, column_weights: Any) -> Tensor:
     return result.reshape((*result.shape[:-1], *array.shape[2:])).to(array.dtype)
 
 
+@shardable(sharding.writes_2d, "array", "value", "row_weights", "column_weights")
 def assign_2d(array: Any, value: Any, row_weights: Any, column_weights: Any) -> Tensor:
     """A copy of the array with entries moved towards a value by w = row weight x column weight.
 

@@ -5,14 +5,14 @@ tensor out, with gradients; array in, array out. One keyword more: ``arithmetic`
 "auto", the pixels of the OpenCV that is installed (of OpenCV 5 where there is none); "opencv4",
 "opencv5" and "exact" as in `warpkit.warp_affine`.
 
-This file translates names and layouts, nothing else. Where it differs from cv2, beside
+This module translates names and layouts, nothing else. Where it differs from cv2, beside
 docs/opencv-versions.md:
 
-    a `dst` array of the result's shape and type is written to and returned, as in cv2, but a
-    tensor given as `dst` is only read;
-    BORDER_TRANSPARENT without `dst` is an error, where cv2 shows uninitialised memory;
-    degenerate points and singular matrices are errors in the functions that make matrices, where
-    cv2 returns zeros.
+- a `dst` array of the result's shape and type is written to and returned, as in cv2, but a
+  tensor given as `dst` is only read;
+- BORDER_TRANSPARENT without `dst` is an error, where cv2 shows uninitialised memory;
+- degenerate points and singular matrices are errors in the functions that make matrices, where
+  cv2 returns zeros.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import _objects as given
+from warpkit._sharding import objects
 from warpkit.kernels import frames, windows_cpu
 from warpkit.kernels.antialias import MOST_AFFINE, SLACK
 from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
@@ -23,6 +24,7 @@ from warpkit.kernels.rules import Rule
 from warpkit.warp import named_rule
 
 
+@objects("object", boxes=1, image_index=0, border_value=1)
 def crop_patches(
     images: Tensor,
     boxes: Any,
@@ -119,6 +121,7 @@ def _positions(low: Tensor, high: Tensor, length: int, samples: Tensor) -> tuple
     return (low[:, None, None] + (pixel + within) * share - 0.5).flatten(1), weights[:, 0]
 
 
+@objects("image", patches=3, matrices=1, image_index=0, mask=3, opacity=0)
 def paste_patches(
     images: Tensor,
     patches: Tensor,
@@ -178,6 +181,7 @@ def paste_patches(
     return data.unflatten(paint_layers(data.flat, pixels, patch_painter(paint, patches, mask)))
 
 
+@objects("image", boxes=1, matrices=1, image_index=0, mask=3, opacity=0, border_value=1)
 def transform_patches(
     images: Tensor,
     boxes: Any,

@@ -13,12 +13,17 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-import PIL.Image
 import torch
 from torch import Tensor
-from torchvision import tv_tensors
-from torchvision.transforms import v2
-from torchvision.transforms.v2._utils import _get_fill
+
+try:
+    import PIL.Image
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+    from torchvision.transforms.v2._utils import _get_fill
+except ModuleNotFoundError as error:
+    needs = "warpkit.transforms needs torchvision: pip install 'warpkit[torchvision]'"
+    raise ModuleNotFoundError(needs, name=error.name) from error
 
 from warpkit import _checks as checks
 from warpkit.geometry import affine_matrix, compose
@@ -102,8 +107,6 @@ class RandomAffine(v2.RandomAffine):
             inpt, lambda size: self.matrix(params, size), self.interpolation, self.border, fill
         )
 
-    _transform = transform  # its name before torchvision 0.21
-
 
 class RandomPerspective(v2.RandomPerspective):
     """torchvision.transforms.v2.RandomPerspective, warped by warpkit.
@@ -144,8 +147,6 @@ class RandomPerspective(v2.RandomPerspective):
             return super().transform(inpt, params)
         fill = _get_fill(self._fill, type(inpt))
         return warp(inpt, lambda size: self.matrix(params), self.interpolation, self.border, fill)
-
-    _transform = transform  # its name before torchvision 0.21
 
 
 def mode_name(function: str, interpolation: Any) -> str:

@@ -1,4 +1,8 @@
-"""The warps: check, choose a backend, call. The conventions stand at the head of `geometry`."""
+"""Images under matrices, at fields of points, and at lists of points.
+
+The conventions stand at the head of `warpkit.geometry`. Each function here checks its arguments,
+chooses a backend and calls it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import kernels
+from warpkit._sharding import batched
 from warpkit.kernels.antialias import check_antialias
 from warpkit.kernels.antialias import warp as antialiased_warp
 from warpkit.kernels.maps import inverse_map, output_points
@@ -24,6 +29,7 @@ ALIASES = {"zeros": "constant", "border": "replicate"}
 IMAGE_GRADIENTS = ("exact", "straight_through")
 
 
+@batched(image=3, matrix=2, border_value=1, background=3)
 def warp_affine(
     image: Tensor,
     matrix: Any,
@@ -84,6 +90,8 @@ def warp_affine(
     """
     name = "warp_affine"
     image = checks.check_image(name, "image", image)
+    rule = named_rule(name, interpolation, border, arithmetic)
+    module = _backend(name, backend, image, rule)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
     if matrix.shape[-2] == 3:
@@ -91,7 +99,6 @@ def warp_affine(
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted)
         matrix = matrix[..., :2, :]
-    rule = named_rule(name, interpolation, border, arithmetic)
     return _warp(
         name,
         image,
@@ -103,10 +110,11 @@ def warp_affine(
         background,
         antialias,
         image_gradient,
-        backend,
+        module,
     )
 
 
+@batched(image=3, matrix=2, border_value=1, background=3)
 def warp_perspective(
     image: Tensor,
     matrix: Any,
@@ -134,9 +142,10 @@ def warp_perspective(
     """
     name = "warp_perspective"
     image = checks.check_image(name, "image", image)
+    rule = named_rule(name, interpolation, border, arithmetic)
+    module = _backend(name, backend, image, rule)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (3,))
-    rule = named_rule(name, interpolation, border, arithmetic)
     return _warp(
         name,
         image,
@@ -148,7 +157,7 @@ def warp_perspective(
         background,
         antialias,
         image_gradient,
-        backend,
+        module,
     )
 
 
@@ -163,7 +172,7 @@ def _warp(
     background: Tensor | None,
     antialias: bool | int,
     image_gradient: str,
-    backend: str,
+    module: ModuleType,
 ) -> Tensor:
     checks.check_bool(name, "inverse", inverse)
     check_antialias(name, antialias)
@@ -180,7 +189,6 @@ def _warp(
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *out)
     outside = _outside(name, image, shape, rule, border_value, background)
-    module = _backend(name, backend, image, rule)
     singular = torch.nan if rule.arithmetic == "exact" else 0.0
     invert = getattr(module, "inverse_map", partial(inverse_map, singular=singular))
     to_source = matrix.double() if inverse else invert(matrix.double())
@@ -212,6 +220,7 @@ def _plain(
     return value - sum_of_taps(minus_nothing(image), points, nothing, rule, weighted=False)
 
 
+@batched(image=3, points=3, border_value=1, background=3)
 def remap(
     image: Tensor,
     points: Any,
@@ -250,6 +259,7 @@ def remap_by(
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `kernels.opencv.sample`)."""
     image = checks.check_image(name, "image", image)
+    module = _backend(name, backend, image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
     checks.check_device(name, "points", points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
@@ -257,11 +267,11 @@ def remap_by(
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     outside = _outside(name, image, shape, rule, border_value, background)
-    module = _backend(name, backend, image, rule)
     start = _start(name, image, shape, rule, border_value)
     return _like(image, module.sample(image, points, outside, rule, **start, **options))
 
 
+@batched(image=3, points=2, border_value=1)
 def sample_pixels(
     image: Tensor,
     points: Any,
@@ -281,6 +291,8 @@ def sample_pixels(
     """
     name = "sample_pixels"
     image = checks.check_image(name, "image", image)
+    rule = named_rule(name, interpolation, border, "exact")
+    module = _backend(name, "auto", image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
     if points.ndim < 2 or points.shape[-1] != 2:
         checks.fail(name, "points", "of shape (..., N, 2)", checks.shape_of(points))
@@ -289,12 +301,10 @@ def sample_pixels(
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
-    rule = named_rule(name, interpolation, border, "exact")
     shape = (*batch, image.shape[-3], 1, points.shape[-2])
     outside = _outside(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
         return image.new_zeros((*batch, image.shape[-3], 0))
-    module = _backend(name, "auto", image, rule)
     return module.sample(image, points[..., None, :, :], outside, rule)[..., 0, :]
 
 

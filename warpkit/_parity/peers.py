@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.geometry import to_theta
 from warpkit.kernels.maps import inverse_map, to_3x3
+from warpkit.theta import to_theta
 
 GRID_MODES = ("nearest", "bilinear", "bicubic")
 GRID_BORDERS = {

@@ -21,6 +21,7 @@ from warpkit import _checks as checks
 from warpkit._parity.calls import by_opencv, by_warpkit
 from warpkit._parity.figures import Figures
 from warpkit._parity.suite import CROP, PEER_DTYPES, Row, Suite, crop, named, settings
+from warpkit.progress import progress_bar
 
 PICTURES = 6
 """Rows that are shown as pictures."""
@@ -155,13 +156,13 @@ def report(
 
 def run(suite: Suite, progress: bool) -> tuple[Row, ...]:
     """Every row, with a bar on the terminal where it is wanted."""
-    todo = settings()
-    if not progress:
-        return tuple(suite.run(setting) for setting in todo)
-    from rich.progress import track
-
+    todo, rows = settings(), []
     label = f"comparing with OpenCV {suite.cv2.__version__}"
-    return tuple(suite.run(setting) for setting in track(todo, label, transient=True))
+    with progress_bar(label, total=len(todo), shown=progress) as advance:
+        for setting in todo:
+            rows.append(suite.run(setting))
+            advance(f"{setting.map} {setting.interpolation}")
+    return tuple(rows)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class Watch(TorchFunctionMode):
             ]
             if values and not any(x.requires_grad for x in outputs):
                 self.cut = f"{short_name(func)} at {caller()}"
-                if not torch.is_grad_enabled():
+                if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
                     self.cut += ", where gradients are switched off (no_grad or inference_mode)"
         return result
 

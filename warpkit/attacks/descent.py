@@ -12,7 +12,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit.attacks.cuts import fail_without_gradient
-from warpkit.attacks.distribution import check_count
+from warpkit.attacks.distribution import check_count, check_generator
 from warpkit.attacks.expectation import Objective, evaluate
 from warpkit.progress import progress_bar
 
@@ -42,10 +42,10 @@ def sign(params: Any, lr: float) -> Steepest:
 
 
 def normalized(params: Any, lr: float) -> Steepest:
-    """Steps of l2 norm `lr` for every image (B, C, H, W); none where the gradient is zero."""
+    """Steps of l2 norm `lr` for every image (..., C, H, W); none where the gradient is zero."""
 
     def direction(gradient: Tensor) -> Tensor:
-        lengths = gradient.flatten(1).norm(dim=1)[:, None, None, None]
+        lengths = gradient.flatten(-3).norm(dim=-1)[..., None, None, None]
         return gradient / lengths.clamp(min=torch.finfo(gradient.dtype).tiny)
 
     return Steepest(params, lr, direction)
@@ -95,9 +95,12 @@ def descend(
     """Move `variable` in place; the history, and the state to go on from."""
     check_count(name, "steps", steps)
     checks.check_bool(name, "progress", progress)
+    check_generator(name, generator)
     history: list[float] = []
     if resume is not None:
         history = restore(name, resume, variable, optimizer, generator)
+        if len(history) > steps:
+            checks.fail(name, "steps", f"at least {len(history)}, those done before", steps)
     with progress_bar(name, total=steps, done=len(history), shown=progress) as advance:
         while len(history) < steps:
             with torch.enable_grad():

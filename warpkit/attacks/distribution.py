@@ -60,6 +60,7 @@ class AffineDistribution:
         name = "AffineDistribution.sample"
         check_count(name, "n", n)
         center = image_center(checks.check_size(name, "size", size))
+        check_generator(name, generator)
         device = generator.device if generator is not None else torch.device("cpu")
         draw = torch.rand(n, 5, generator=generator, dtype=torch.float64, device=device)
         angle, scale, shear, *moves = (
@@ -89,6 +90,7 @@ def draw(
     device: torch.device,
 ) -> Tensor:
     """`samples` matrices of a distribution, or all the matrices given in its place."""
+    check_generator(name, generator)
     if hasattr(distribution, "sample"):
         count = check_count(name, "samples", samples)
         drawn = distribution.sample(count, size=size, generator=generator)
@@ -111,6 +113,13 @@ def check_count(name: str, argument: str, value: object) -> int:
     if value < 1:
         checks.fail(name, argument, "an integer of at least 1", repr(value))
     return value
+
+
+def check_generator(name: str, generator: object) -> None:
+    """`generator` must be None or torch's, not a seed."""
+    if not isinstance(generator, torch.Generator | None):
+        wanted = "None or a torch.Generator (torch.Generator().manual_seed(0))"
+        checks.fail(name, "generator", wanted, repr(generator), TypeError)
 
 
 def check_range(name: str, argument: str, value: object) -> tuple[float, float]:

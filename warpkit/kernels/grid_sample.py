@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.kernels.maps import output_points, pixels_from_theta
+from warpkit.kernels.maps import no_float64, output_points, pixels_from_theta
 from warpkit.kernels.reference import Fold, by_rows, compute_dtype
 from warpkit.kernels.rules import LIMIT, MISSING, Rule
 
@@ -27,7 +27,7 @@ PADDING = {
 
 def why_not(image: Tensor, rule: Rule) -> list[str]:
     """The reasons why grid_sample cannot do this."""
-    reasons = []
+    reasons = no_float64(image)
     if not image.is_floating_point():
         reasons.append(f"needs a floating image, got {image.dtype}")
     if rule.interpolation == "lanczos4":

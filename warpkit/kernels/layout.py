@@ -23,10 +23,8 @@ def own_batch(where: Tensor) -> tuple[int, ...]:
 
 def batch_of(image: Tensor, where: Tensor) -> tuple[int, ...]:
     """The batch of the result."""
-    images, maps = tuple(image.shape[:-3]), own_batch(where)
-    if not (images and maps):  # torch's function takes as long as warping a small image
-        return images or maps
-    return tuple(torch.broadcast_shapes(images, maps))
+    own, batch = own_batch(where), tuple(image.shape[:-3])
+    return batch if own in (batch, ()) else tuple(torch.broadcast_shapes(batch, own))
 
 
 def read_in_place(image: Tensor) -> Tensor:

@@ -13,6 +13,13 @@ from torch import Tensor
 from warpkit.kernels.rules import LIMIT
 
 
+def no_float64(image: Tensor) -> list[str]:
+    """The reason why maps cannot be computed where the image is, if there is one."""
+    if image.device.type == "mps":
+        return ["needs float64, which this device lacks: use image.cpu()"]
+    return []
+
+
 def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
     """The inverse without a look at the values; NaN where there is none, with gradient zero.
 

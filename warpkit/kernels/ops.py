@@ -34,23 +34,30 @@ class Operators:
         self.launch = launch
         schema = f"{name}_sample({INPUTS}) -> Tensor"
         self.sample = self._define(
-            schema, keys, self._forward, _fake_forward, self._vmap, self._pull
+            schema, keys, self._forward, _fake_forward, self._vmap, self._pull, _keep_what_is_needed
         )
         schema = f"{name}_sample_backward(Tensor grad, {INPUTS}, bool[] wanted)"
         self.sample_backward = self._define(
             f"{schema} -> (Tensor, Tensor, Tensor)",
-            keys, self._backward, _fake_backward, self._vmap_backward, _pull_twice,
+            keys, self._backward, _fake_backward, self._vmap_backward, _pull_twice, _keep,
         )  # fmt: skip
 
     def _define(
-        self, schema: str, keys: Sequence[str], kernel: Any, fake: Any, vmap: Any, gradient: Any
+        self,
+        schema: str,
+        keys: Sequence[str],
+        kernel: Any,
+        fake: Any,
+        vmap: Any,
+        gradient: Any,
+        keep: Any,
     ) -> Any:
         name = schema.partition("(")[0]
         LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
         for key in keys:
             LIBRARY.impl(name, kernel, key)
         full = f"warpkit::{name}"
-        torch.library.register_autograd(full, gradient, setup_context=_keep, lib=LIBRARY)
+        torch.library.register_autograd(full, gradient, setup_context=keep, lib=LIBRARY)
         torch.library.register_fake(full, fake, lib=LIBRARY)
         torch.library.register_vmap(full, vmap, lib=LIBRARY)
         return getattr(torch.ops.warpkit, name).default
@@ -139,6 +146,14 @@ def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
     ctx.options = inputs[len(tensors) :]
 
 
+def _keep_what_is_needed(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    """An image's pixels serve the gradient to `where` alone; for the others its shape is enough."""
+    image = inputs[0]
+    if not ctx.needs_input_grad[1]:
+        image = image.new_empty(()).expand(image.shape)
+    _keep(ctx, (image, *inputs[1:]), output)
+
+
 def _pull_twice(ctx: Any, *grads: Any) -> Any:
     """The gradient of the reference's gradient, differentiable again."""
     *options, wanted = ctx.options
@@ -181,7 +196,7 @@ class Sample(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         """Keep what the gradient needs."""
-        _keep(ctx, inputs[:-1], output)
+        _keep_what_is_needed(ctx, inputs[:-1], output)
         ctx.ops = inputs[-1]
 
     @staticmethod

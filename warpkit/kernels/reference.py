@@ -13,15 +13,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from warpkit.kernels.maps import output_points
+from warpkit.kernels.maps import no_float64, output_points
 from warpkit.kernels.rules import LIMIT, MISSING, Rule, taps
 
 
 def why_not(image: Tensor, rule: Rule) -> list[str]:
     """The reasons why the reference cannot do this."""
-    if image.device.type == "mps":
-        return ["needs float64, which this device lacks"]
-    return []
+    return no_float64(image)
 
 
 def warp(

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from warpkit.kernels import reference
+from warpkit.kernels.inverse import inverse_by
 from warpkit.kernels.rules import Rule
 
 HAS_NUMBA = find_spec("numba") is not None
@@ -54,6 +55,13 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
         return reference.sample(image, points, outside, rule)
     points = points.to(reference.compute_dtype(points.dtype))
     return _sample(image, points, points.shape[-3:-1], outside, rule)
+
+
+def inverse_map(matrix: Tensor) -> Tensor:
+    """As `maps.inverse_map`."""
+    from warpkit.kernels.cpu.invert import invert
+
+    return inverse_by(matrix, invert)
 
 
 def _forward_mode() -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
-from warpkit.kernels.cpu.lanes import LANES, least, most
-from warpkit.kernels.cpu.locate import NOTHING, WHOLE, place
+from warpkit.kernels.cpu.lanes import LANES, add4, least, load4, most, store4
+from warpkit.kernels.cpu.locate import NOTHING, ROUND, WHOLE, place
 from warpkit.kernels.cpu.scratch import SIDE
 from warpkit.kernels.cpu.tile import frame, next_box
 from warpkit.kernels.cpu.weights import weigh_eight, weigh_four, weigh_one, weigh_two
@@ -17,8 +17,26 @@ from warpkit.kernels.cpu.window import fetch, fill_box, fill_single, sample
 
 
 @inline
-def show_outside(shape, lane, result, missing, outside, at, plan):
-    """What is missing of one channel is replaced; `at` is the tile's first place in `outside`."""
+def saturate(value, low, high):
+    """Rounded, ties to even, and cut to low .. high; as it is where both are 0."""
+    return least(most((value + ROUND) - ROUND, low), high) if low < high else value
+
+
+@inline
+def show_border(shape, result, missing, value):
+    """Replace what is missing of all channels by `value`, lanes."""
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            p = SIDE * r + c
+            if missing[p] == NOTHING:
+                store4(result, LANES * p, value)
+            elif missing[p] != WHOLE:
+                store4(result, LANES * p, add4(missing[p], value, load4(result, LANES * p)))
+
+
+@inline
+def show_background(shape, lane, result, missing, outside, at, plan):
+    """Replace what is missing of one channel; `at` is the tile's first place in `outside`."""
     for r in range(shape[1]):
         for c in range(shape[0]):
             p = np.uint64(SIDE * r + c)
@@ -28,21 +46,24 @@ def show_outside(shape, lane, result, missing, outside, at, plan):
 
 
 @inline
-def saturate(shape, lane, result, low, high):
-    """Round one channel to integers, ties to even, and cut it to low .. high."""
+def emit_three(shape, result, out, start, plane, line, pixel, low, high):
+    """Write three channels of a tile in one loop, which is vectorised with shuffles."""
     for r in range(shape[1]):
         for c in range(shape[0]):
-            q = np.uint64(LANES * (SIDE * r + c) + lane)
-            result[q] = least(most(np.rint(result[q]), low), high)
+            p = np.uint64(LANES * (SIDE * r + c))
+            q = np.uint64(start + r * line + c * pixel)
+            out[q] = saturate(result[p], low, high)
+            out[q + np.uint64(plane)] = saturate(result[p + np.uint64(1)], low, high)
+            out[q + np.uint64(2 * plane)] = saturate(result[p + np.uint64(2)], low, high)
 
 
 @inline
-def emit(shape, lane, result, out, start, line, pixel):
+def emit(shape, lane, result, out, start, line, pixel, low, high):
     """Write one channel of a tile."""
     for r in range(shape[1]):
         for c in range(shape[0]):
-            q = np.uint64(LANES * (SIDE * r + c) + lane)
-            out[np.uint64(start + r * line + c * pixel)] = result[q]
+            v = result[np.uint64(LANES * (SIDE * r + c) + lane)]
+            out[np.uint64(start + r * line + c * pixel)] = saturate(v, low, high)
 
 
 @cache
@@ -51,13 +72,13 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
 
     Integer images round and saturate to low .. high; for floating ones both are 0.
     """
-    digest, integer = DIGEST, low < high
+    digest = DIGEST
 
     def forward(image, where, outside, out, image_of, where_of, plan, memory, begin, end):
         """Tile rows begin .. end of all items, counted through."""
         _ = digest
         column, row, tx, ty, wx, wy, dx, dy, missing, offset = memory[0]
-        window, _g, result, _x, _y, _r, _s, table = memory[1]
+        window, _g, result, _x, _y, value, _s, table = memory[1]
         tall, border = (plan.out_height + SIDE - 1) // SIDE, plan.border
         size, channels = (plan.height, plan.width), plan.channels
         area, out_area = plan.height * plan.width, plan.out_height * plan.out_width
@@ -102,12 +123,18 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
                         fetch(image, plane, pixel, source, least(LANES, channels), size, ahead)
                     if not view.empty:
                         sample(taps, shape, offset, view.stride, wx, wy, window, result)
-                    for k in range(lanes):
-                        if not view.whole:
+                    if not view.whole:
+                        for k in range(lanes):
                             at = shown + (first + k) * plan.outside_channel
-                            show_outside(shape, k, result, missing, outside, at, plan)
-                        if integer:
-                            saturate(shape, k, result, low, high)
-                        emit(shape, k, result, out, to + (first + k) * out_plane, line, out_pixel)
+                            value[k] = outside[at]
+                            if plan.dense:
+                                show_background(shape, k, result, missing, outside, at, plan)
+                        if not plan.dense:
+                            show_border(shape, result, missing, load4(value, 0))
+                    at = to + first * out_plane
+                    if lanes >= 3:
+                        emit_three(shape, result, out, at, out_plane, line, out_pixel, low, high)
+                    for k in range(3 if lanes >= 3 else 0, lanes):
+                        emit(shape, k, result, out, at + k * out_plane, line, out_pixel, low, high)
 
     return kernel(forward)

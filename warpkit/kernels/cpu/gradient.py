@@ -24,13 +24,16 @@ from warpkit.kernels.cpu.window import resolve, resolve_columns
 @inline
 def collect(shape, grad, start, line, plane, pixel, lanes, g):
     """The incoming gradient of up to four channels side by side, 0 for absent ones."""
-    columns, rows = shape
-    for r in range(rows):
-        for k in range(LANES):
-            base = start + r * line + k * plane
-            for c in range(columns):
-                p = np.uint64(LANES * (SIDE * r + c) + k)
-                g[p] = grad[np.uint64(base + c * pixel)] if k < lanes else 0
+    zero = g.dtype.type(0)
+    one, two, three = plane * least(1, lanes - 1), plane * least(2, lanes - 1), plane * (lanes - 1)
+    for r in range(shape[1]):
+        for c in range(shape[0]):
+            p, s = np.uint64(LANES * (SIDE * r + c)), np.uint64(start + r * line + c * pixel)
+            # all four in one loop, which is vectorised with shuffles
+            g[p] = grad[s]
+            g[p + np.uint64(1)] = grad[s + np.uint64(one)] if lanes > 1 else zero
+            g[p + np.uint64(2)] = grad[s + np.uint64(two)] if lanes > 2 else zero
+            g[p + np.uint64(3)] = grad[s + np.uint64(three)] if lanes > 3 else zero
 
 
 @inline

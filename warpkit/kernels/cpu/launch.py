@@ -42,7 +42,8 @@ class Deal(NamedTuple):
 def _index(own: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
     """For every item of `batch`, counted through, the item of `own` that broadcasts to it."""
     index = np.arange(prod(own)).reshape(own)
-    return np.ascontiguousarray(np.broadcast_to(index, batch)).reshape(-1)
+    # a copy: a view that cannot be written to is another type to Numba, and compiled for again
+    return np.array(np.broadcast_to(index, batch)).reshape(-1)
 
 
 @lru_cache(maxsize=256)
@@ -252,6 +253,6 @@ def _sum_to(total: np.ndarray, like: Tensor) -> Tensor:
     """Summed over what was broadcast. Not by torch, whose order depends on its threads."""
     extra = total.ndim - like.ndim
     total = total.sum(tuple(range(extra))) if extra else total
-    ones = tuple(d for d in range(like.ndim) if like.shape[d] == 1 and total.shape[d] > 1)
+    ones = tuple(d for d in range(like.ndim) if like.shape[d] == 1 != total.shape[d])
     total = total.sum(ones, keepdims=True) if ones else total
     return torch.from_numpy(np.ascontiguousarray(total)).to(like.dtype).reshape(like.shape)

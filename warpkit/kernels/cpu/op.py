@@ -5,4 +5,5 @@ from __future__ import annotations
 from warpkit.kernels.cpu import launch
 from warpkit.kernels.ops import Operators
 
-call = Operators("cpu", launch, ["CPU"]).call
+operators = Operators("cpu", launch, ["CPU"])
+call = operators.call

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from warpkit.kernels import maps, reference
+from warpkit.kernels import reference
+from warpkit.kernels.inverse import inverse_by
 from warpkit.kernels.rules import Rule
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") not in ("", "0")
@@ -69,13 +70,10 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
 
 
 def inverse_map(matrix: Tensor) -> Tensor:
-    """As `maps.inverse_map`; under torch's transforms it is that."""
-    transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore
-    if torch.compiler.is_compiling() or transformed or _forward_mode():
-        return maps.inverse_map(matrix)
-    from warpkit.kernels.cuda.invert import Invert
+    """As `maps.inverse_map`."""
+    from warpkit.kernels.cuda.invert import invert
 
-    return Invert.apply(matrix)  # pyright: ignore
+    return inverse_by(matrix, invert)
 
 
 def _forward_mode() -> bool:

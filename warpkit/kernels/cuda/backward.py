@@ -47,7 +47,7 @@ def backward_kernel(
     u, v, w, near = locate(where, x, y, live, out_width, KIND)
     first_x, tx = whole(u, TAPS)
     first_y, ty = whole(v, TAPS)
-    first_x, first_y = settle(first_x, width, BORDER), settle(first_y, height, BORDER)
+    first_x, first_y = settle(first_x, width, TAPS, BORDER), settle(first_y, height, TAPS, BORDER)
     tx, ty = tx.to(REAL), ty.to(REAL)
     norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
     some_x, every_x, sum_x = cover(first_x, tx, norm_x, width, TAPS, BORDER)

@@ -17,6 +17,9 @@ from warpkit.kernels.layout import batch_of, cycle, is_last, own_batch, read_in_
 from warpkit.kernels.reference import compute_dtype
 from warpkit.kernels.rules import TAPS, Rule
 
+NARROW = 2**31
+"""Tensors of as many elements and more are indexed in 64 bits."""
+
 REALS = {torch.float32: tl.float32, torch.float64: tl.float64}
 
 
@@ -72,7 +75,7 @@ def prepare(image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], 
         "numbers": 2 * h * w if kind == 0 else 3 * kind,
         "image_div": image_cycle[0], "image_mod": image_cycle[1],
     }  # fmt: skip
-    wide = max(image.numel(), prod(batch) * channels * h * w) >= 2**31
+    wide = max(image.numel(), prod(batch) * channels * h * w) >= NARROW
     real = compute_dtype(image.dtype)
     switches = {
         "KIND": kind, "TAPS": TAPS[rule.interpolation], "BORDER": CODE[rule.border],

@@ -43,7 +43,7 @@ def forward_kernel(
     u, v, _, near = locate(where, x, y, live, out_width, KIND)
     u, tx = whole(u, TAPS)
     v, ty = whole(v, TAPS)
-    first_x, first_y = settle(u, width, BORDER), settle(v, height, BORDER)
+    first_x, first_y = settle(u, width, TAPS, BORDER), settle(v, height, TAPS, BORDER)
     tx, ty = tx.to(REAL), ty.to(REAL)
     norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
     some_x = cover(first_x, tx, norm_x, width, TAPS, BORDER)[0]

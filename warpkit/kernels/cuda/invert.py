@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -11,7 +9,6 @@ from torch import Tensor
 
 from warpkit.kernels.cuda.call import launch
 from warpkit.kernels.cuda.locate import AFFINE, INFINITY, finite
-from warpkit.kernels.maps import determinant, to_3x3
 
 MATRICES = 128
 """Matrices of a program: one a thread."""
@@ -50,32 +47,11 @@ def invert_kernel(matrix, inverse, count, KIND: tl.constexpr, BLOCK: tl.constexp
         tl.store(to + 8, tl.where(good, (a * e - b * d) * per, float("nan")), mask=live)
 
 
-class Invert(torch.autograd.Function):
-    """The inverse of float64 matrices (..., 2 or 3, 3); NaN, with gradient 0, where none is."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: Tensor) -> Tensor:
-        """The kernel's result."""
-        matrix = matrix.contiguous()
-        inverse = torch.empty_like(matrix)
-        rows = matrix.shape[-2]
-        count = matrix.numel() // (3 * rows)
-        if count:
-            programs = triton.cdiv(count, MATRICES)
-            options = {"count": count, "KIND": rows, "BLOCK": MATRICES}
-            launch(invert_kernel, programs, matrix, inverse, **options)
-        ctx.save_for_backward(inverse)
-        return inverse
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
-        (inverse,) = ctx.saved_tensors
-        (grad,) = grads
-        # no gradient where there is no inverse, or where the determinant's square would overflow
-        steady = determinant(inverse).square().isfinite()[..., None, None]
-        safe = to_3x3(torch.where(steady, inverse, 0.0))
-        rows = inverse.shape[-2]
-        # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
-        right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
-        return -(safe[..., :rows, :, None] * right[..., :, None, :]).sum(-3)[..., :rows, :]
+def invert(matrix: Tensor) -> Tensor:
+    """The inverses of dense float64 matrices (..., 2 or 3, 3)."""
+    inverse, rows = torch.empty_like(matrix), matrix.shape[-2]
+    count = matrix.numel() // (3 * rows)
+    if count:
+        options = {"count": count, "KIND": rows, "BLOCK": MATRICES}
+        launch(invert_kernel, triton.cdiv(count, MATRICES), matrix, inverse, **options)
+    return inverse

@@ -1,0 +1,73 @@
+"""Processes that wait for functions to run, so that torch is imported once for many tests."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+SECONDS = 60
+"""How long a process may keep another waiting."""
+STARTED = "started"
+
+
+class Processes:
+    """Processes of one gloo group, which meet in a file."""
+
+    def __init__(self, count: int, store: Path) -> None:
+        context = mp.get_context("spawn")
+        self.calls = [context.Queue() for _ in range(count)]
+        self.results = [context.Queue() for _ in range(count)]
+        self.processes = [
+            context.Process(target=serve, args=(rank, count, store, call, result), daemon=True)
+            for rank, (call, result) in enumerate(zip(self.calls, self.results, strict=True))
+        ]
+        for process in self.processes:
+            process.start()
+        for result in self.results:
+            assert result.get(timeout=3 * SECONDS) == STARTED
+
+    def run(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """What a function of some module returns in each process; raises what it raises there."""
+        for call in self.calls:
+            call.put((function, args))
+        answers = [result.get(timeout=2 * SECONDS) for result in self.results]
+        failed = [text for done, text in answers if not done]
+        # those that only waited for one that failed say less
+        failed.sort(key=lambda text: "gloo" in text)
+        assert not failed, failed[0]
+        return [value for _, value in answers]
+
+    def close(self) -> None:
+        for call in self.calls:
+            call.put(None)
+        for process in self.processes:
+            process.join(SECONDS)
+
+
+def serve(rank: int, count: int, store: Path, calls: Any, results: Any) -> None:
+    """Run what comes until None does."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("error")
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=count,
+        timeout=timedelta(seconds=SECONDS),
+    )
+    results.put(STARTED)
+    while (call := calls.get()) is not None:
+        function, args = call
+        try:
+            results.put((True, function(*args)))
+        except BaseException:
+            results.put((False, f"process {rank}: {traceback.format_exc()}"))
+    dist.destroy_process_group()

@@ -1,0 +1,49 @@
+"""Inverses by a backend of its own: `maps.inverse_map` is 30 operations, longer than a warp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from warpkit.kernels import maps
+
+
+def inverse_by(matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
+    """As `maps.inverse_map`, by `invert` of a dense tensor; under torch's transforms it is that."""
+    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+        return maps.inverse_map(matrix)
+    plain = type(matrix) in (Tensor, torch.nn.Parameter)  # has memory: is not a FakeTensor
+    if not plain or torch._C._are_functorch_transforms_active():  # pyright: ignore
+        return maps.inverse_map(matrix)
+    if not (matrix.requires_grad and torch.is_grad_enabled()):
+        return invert(matrix.detach().contiguous())
+    return Invert.apply(matrix, invert)  # pyright: ignore
+
+
+class Invert(torch.autograd.Function):
+    """The inverse of float64 matrices (..., 2 or 3, 3); NaN, with gradient 0, where none is."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
+        """The backend's result."""
+        inverse = invert(matrix.detach().contiguous())
+        ctx.save_for_backward(inverse)
+        return inverse
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
+        (inverse,) = ctx.saved_tensors
+        (grad,) = grads
+        # no gradient where there is no inverse, or where the determinant's square would overflow
+        steady = maps.determinant(inverse).square().isfinite()[..., None, None]
+        safe = maps.to_3x3(torch.where(steady, inverse, 0.0))
+        rows = inverse.shape[-2]
+        # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
+        right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
+        found = -(safe[..., :rows, :, None] * right[..., :, None, :]).sum(-3)[..., :rows, :]
+        return found, None
