@@ -375,15 +375,30 @@ def _border_value(
         wanted = f"a number, of shape ({channels},) or (*batch, {channels}) for the batch {batch}"
         checks.fail(name, "border_value", wanted, f"shape {checks.shape_of(value)}")
     value = value.to(compute_dtype(image.dtype))
-    if not image.is_floating_point():
+    if not image.is_floating_point() and not _holds(image.dtype, value):
         if rule.arithmetic != "exact":
             value = to_int32(value).to(value.dtype)  # beyond int32 OpenCV's is the type's lowest
         value = convert(value, image.dtype).to(value.dtype)
     return value[..., None, None] if value.ndim else value
 
 
+def _holds(dtype: torch.dtype, value: Tensor) -> bool:
+    """Whether a few numbers are seen to be whole and within an integer type.
+
+    Rounding and saturating them in a dozen operations takes as long as warping a small image.
+    """
+    seen = value.device.type == "cpu" and not torch.compiler.is_compiling()
+    if not seen or value.numel() > 16 or checks.is_transformed(value):
+        return False
+    limits = torch.iinfo(dtype)
+    numbers = value.flatten().tolist()
+    return all(limits.min <= number <= limits.max and number % 1 == 0 for number in numbers)
+
+
 def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
     """Whether `shape` broadcasts to `target` without making it larger."""
+    if not shape:
+        return True
     try:
         return tuple(torch.broadcast_shapes(tuple(shape), tuple(target))) == tuple(target)
     except RuntimeError:
