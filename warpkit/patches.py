@@ -83,7 +83,7 @@ def crop_patches(
     start = (index.clamp(0, data.shape[0] - 1) * data.shape[1])[:, None, None]
     own = torch.arange(len(boxes), device=index.device)[:, None, None]
     values = sample_opaque(
-        data.flat,
+        data.flatten(),
         outside,
         own if outside.shape[1] > 1 else torch.zeros_like(own[:1]),
         lambda row, column: (start + row) * data.shape[2] + column,
@@ -169,7 +169,7 @@ def paste_patches(
     count = len(matrices)
     index = given.image_index(name, image_index, count, data)
     rule = named_rule(name, interpolation, "constant", "exact")
-    patches = given.per_object(name, "patches", patches, count, (len(data.flat), "h", "w"), data)
+    patches = given.per_object(name, "patches", patches, count, (data.channels, "h", "w"), data)
     height, width = patches.shape[-2:]
     if mask is not None:
         mask = given.per_object(name, "mask", mask, count, (1, height, width), data)
@@ -177,8 +177,8 @@ def paste_patches(
     places = frames.footprints(matrices.double(), (height, width), rule, index, data.shape)
     inverse = frames.from_corner(inverse_map(matrices.double()), places)
     pixels = frames.covered(pixels_of(places, data.size), inverse, (height, width), rule)
-    paint = Paint(inverse, rule, data.flat.new_zeros(1, 1), alpha)
-    return data.unflatten(paint_layers(data.flat, pixels, patch_painter(paint, patches, mask)))
+    paint = Paint(inverse, rule, data.batch.new_zeros(1, 1), alpha)
+    return data.unflatten(paint_layers(data.flatten(), pixels, patch_painter(paint, patches, mask)))
 
 
 @objects("image", boxes=1, matrices=1, image_index=0, mask=3, opacity=0, border_value=1)
@@ -273,30 +273,31 @@ def transform_patches(
     if mask is not None:
         cover = stretched_mask(mask, places, edges, data.size, rule)
     elif rule.border == "transparent":  # what a mask of 1 within the box and 0 outside shows
-        cover = data.flat.new_ones(1, int((places.width * places.height).sum()))
+        cover = data.batch.new_ones(1, int((places.width * places.height).sum()))
     if rule.border == "transparent":
         rule = Rule(rule.interpolation, "constant")
     paint = Paint(frames.box_inverse(matrices.double(), edges, space), rule, outside, alpha)
     if overlap == "last" and cover is None and alpha is None and not soft:
-        return data.unflatten(_opaque(data, places, paint))
+        return _opaque(data, places, paint)
     painter = window_painter(paint, places, data.size, cover, edges if soft else None)
     if overlap == "sequential":
-        flat = paint_levels(data.flat, places, data.size, painter, data.rounded)
+        flat = paint_levels(data.flatten(), places, data.size, painter, data.rounded)
     else:
-        flat = paint_layers(data.flat, pixels_of(places, data.size), painter)
+        flat = paint_layers(data.flatten(), pixels_of(places, data.size), painter)
     return data.unflatten(flat)
 
 
 def _opaque(data: given.Images, places: Rectangles, paint: Paint) -> Tensor:
     """Opaque objects, the last one on top: by a compiled kernel where there is one."""
-    top = topmost(places, data.shape)
 
-    def plain(flat: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
+    def plain(batch: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
         own = paint._replace(inverse=inverse, outside=outside)
         painter = window_painter(own, places, data.size, None, None)
-        return paint_topmost(flat, top, places, painter)
+        flat = batch.movedim(1, 0).flatten(1)
+        painted = paint_topmost(flat, topmost(places, data.shape), places, painter)
+        return painted.unflatten(1, data.shape).movedim(0, 1)
 
-    if windows_cpu.serves(data.flat, paint.rule):
-        outside = paint.outside.expand(len(data.flat), -1)
-        return windows_cpu.paint(data.flat, paint.inverse, outside, top, places, plain)
-    return plain(data.flat, paint.inverse, paint.outside)
+    if windows_cpu.serves(data.batch, paint.rule):
+        outside = paint.outside.expand(data.channels, -1)
+        return data.restore(windows_cpu.paint(data.batch, paint.inverse, outside, places, plain))
+    return data.restore(plain(data.batch, paint.inverse, paint.outside))
