@@ -12,10 +12,10 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import _objects as given
 from warpkit._sharding import objects
-from warpkit.kernels import frames, windows_cpu
+from warpkit.kernels import crops_cpu, frames, windows_cpu
 from warpkit.kernels.antialias import MOST_AFFINE, SLACK
 from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
-from warpkit.kernels.maps import inverse_map
+from warpkit.kernels.maps import inverse_map, matrix_of
 from warpkit.kernels.objects import Rectangles, pixels_of, rectangles, topmost
 from warpkit.kernels.painters import Paint, patch_painter, stretched_mask, window_painter
 from warpkit.kernels.places import Points, sample_opaque
@@ -73,6 +73,9 @@ def crop_patches(
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
     checks.check_bool(name, "antialias", antialias)
     outside = given.border_value(name, border_value, len(boxes), data)
+    if not antialias and windows_cpu.compiled(data.batch):
+        crops = _crop_compiled(data, boxes.double(), outside, index, (height, width), rule)
+        return convert(crops, images.dtype).contiguous()
     x1, y1, x2, y2 = boxes.double().unbind(-1)
     x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
     samples = boxes.new_ones(len(boxes), 2, dtype=x1.dtype)
@@ -80,21 +83,57 @@ def crop_patches(
         samples = _samples(boxes.double(), (height, width), rule.interpolation)
     x, keep_x = _positions(x1, x2, width, samples[:, 0])
     y, keep_y = _positions(y1, y2, height, samples[:, 1])
-    start = (index.clamp(0, data.shape[0] - 1) * data.shape[1])[:, None, None]
-    own = torch.arange(len(boxes), device=index.device)[:, None, None]
-    values = sample_opaque(
-        data.flatten(),
-        outside,
-        own if outside.shape[1] > 1 else torch.zeros_like(own[:1]),
-        lambda row, column: (start + row) * data.shape[2] + column,
-        Points(x[:, None, :], y[:, :, None], data.size),
-        rule,
-    )
+    values = _sample_grids(data.batch, index, x, y, outside, rule)
     if antialias:
         values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
         weights = (keep.to(values.dtype) for keep in (keep_y, keep_x))
         values = torch.einsum("cnhjwi,nj,ni->cnhw", values, *weights)
     return convert(values.movedim(1, 0), images.dtype).contiguous()
+
+
+def _crop_compiled(
+    data: given.Images,
+    boxes: Tensor,
+    outside: Tensor,
+    index: Tensor,
+    size: tuple[int, int],
+    rule: Rule,
+) -> Tensor:
+    """Crops as affine warps, (N, C, h, w)."""
+    x1, y1, x2, y2 = boxes.unbind(-1)
+    across, down = (x2 - x1) / size[1], (y2 - y1) / size[0]
+    nothing = torch.zeros_like(across)
+    first_x, first_y = x1 + across / 2 - 0.5, y1 + down / 2 - 0.5
+    inverse = matrix_of(((across, nothing, first_x), (nothing, down, first_y)))
+
+    def plain(batch: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
+        (across, _, first_x), (_, down, first_y) = (row.split(1, 1) for row in inverse.unbind(1))
+        row, column = (torch.arange(n, dtype=inverse.dtype) for n in size)
+        x, y = across * column + first_x, down * row + first_y
+        own = outside[..., 0, 0].mT
+        return _sample_grids(batch, index, x, y, own, rule).movedim(1, 0)
+
+    own = outside.mT[..., None, None]
+    if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+        inverse = inverse.detach()
+    return crops_cpu.crop(data.batch, inverse, own, index, size, rule, plain)
+
+
+def _sample_grids(
+    batch: Tensor, index: Tensor, x: Tensor, y: Tensor, outside: Tensor, rule: Rule
+) -> Tensor:
+    """Images[index] at the columns x (N, w) of the rows y (N, h): (C, N, h, w)."""
+    count, _, height, width = batch.shape
+    start = (index.clamp(0, count - 1) * height)[:, None, None]
+    own = torch.arange(len(index), device=index.device)[:, None, None]
+    return sample_opaque(
+        batch.movedim(1, 0).flatten(1),
+        outside,
+        own if outside.shape[1] > 1 else torch.zeros_like(own[:1]),
+        lambda row, column: (start + row) * width + column,
+        Points(x[:, None, :], y[:, :, None], (height, width)),
+        rule,
+    )
 
 
 def _samples(boxes: Tensor, size: tuple[int, int], interpolation: str) -> Tensor:

@@ -7,7 +7,7 @@ are the plain path's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -27,11 +27,11 @@ Plain = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def compiled(images: Tensor) -> bool:
-    """Whether kernels can be called: nothing traces or transforms, and no tangent follows."""
-    tracing = torch.compiler.is_compiling() or forward_ad._current_level >= 0
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor(images)  # pyright: ignore
-    on_cpu = images.device.type == "cpu"
-    return on_cpu and not tracing and not wrapped and find_spec("numba") is not None
+    """Whether kernels can be called: plain tensors on a CPU, and no tangent follows."""
+    tracing = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore
+    plain = not tracing and not transformed and forward_ad._current_level < 0
+    return plain and images.device.type == "cpu" and find_spec("numba") is not None
 
 
 def serves(images: Tensor, rule: Rule) -> bool:
@@ -48,6 +48,16 @@ def paint(
     plain torch.
     """
     return _Paint.apply(images, inverse, outside, boxes, plain)  # pyright: ignore
+
+
+def pull_plain(
+    plain: Plain, inputs: Sequence[Tensor], wanted: Sequence[bool], gradients: Sequence[Tensor]
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `plain`, which can be differentiated again."""
+    chosen = [t for t, want in zip(inputs, wanted, strict=True) if want]
+    found = torch.autograd.grad(plain(*inputs), chosen, gradients, create_graph=True)
+    rest = iter(found)
+    return tuple(next(rest) if want else None for want in wanted)
 
 
 class _Paint(torch.autograd.Function):
@@ -78,10 +88,7 @@ class _Paint(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # to be differentiated once more
-            value = ctx.plain(*saved)
-            chosen = [t for t, want in zip(saved, wanted, strict=True) if want]
-            found = iter(torch.autograd.grad(value, chosen, gradients, create_graph=True))
-            return (*(next(found) if want else None for want in wanted), None, None)
+            return *pull_plain(ctx.plain, saved, wanted, gradients), None, None
         from warpkit.kernels.cpu.threads import run
         from warpkit.kernels.cpu.windows import backward_kernel
 
