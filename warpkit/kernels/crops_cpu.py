@@ -59,7 +59,8 @@ class _Crop(torch.autograd.Function):
         from warpkit.kernels.cpu.launch import backward
 
         size, rule, image_of = ctx.call
-        found = backward(gradients[0], *saved, size, rule, wanted, image_of)
+        images, inverse, outside = saved
+        found = backward(gradients[0], images, inverse, outside, size, rule, wanted, image_of)
         return (
             *(g if want else None for g, want in zip(found, wanted, strict=True)),
             *(None,) * 4,
