@@ -64,12 +64,13 @@ def test_the_kernels_do_what_the_plain_path_does(monkeypatch, function, batch, v
 @pytest.mark.parametrize("function", [transform, crop])
 @pytest.mark.parametrize("batch", [1, 3])
 def test_threads_do_not_change_a_bit(function, batch):
-    images, *rest = objects(300, batch, 290, 301)
+    images, boxes, theta, index = objects(300, batch, 290, 301)
+    inputs = (images.float(), boxes, theta, index, torch.ones(3))
     before, seen = torch.get_num_threads(), []
     try:
         for threads in (1, 2, 4):
             torch.set_num_threads(threads)
-            seen.append(with_gradients(function, images.float(), *rest, torch.ones(3)))
+            seen.append(with_gradients(function, *inputs))
     finally:
         torch.set_num_threads(before)
     for other in seen[1:]:
