@@ -76,13 +76,25 @@ def check_image(function: str, argument: str, image: object) -> Tensor:
         )
     check_no_dtensor(function, argument, image)
     if image.dtype not in FLOATS + INTEGERS:
-        names = ", ".join(str(t).removeprefix("torch.") for t in FLOATS + INTEGERS)
-        fail(function, argument, f"of one of the types {names}", image.dtype, TypeError)
+        wanted = f"of one of the types {names_of(FLOATS + INTEGERS)}"
+        fail(function, argument, wanted, image.dtype, TypeError)
+    check_dense(function, argument, image)
     if image.ndim < 3:
         fail(function, argument, "of shape (..., C, H, W)", shape_of(image))
     if min(image.shape[-3:]) < 1:
         fail(function, argument, "at least one channel and one pixel a side", shape_of(image))
     return image
+
+
+def names_of(dtypes: Sequence[torch.dtype]) -> str:
+    """The types' names, for messages."""
+    return ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
+
+
+def check_dense(function: str, argument: str, tensor: Tensor) -> None:
+    """Sparse and nested tensors have no strides, which most of torch's functions read."""
+    if tensor.layout != torch.strided:
+        fail(function, argument, "a dense tensor", tensor.layout, TypeError)
 
 
 def check_no_dtensor(function: str, argument: str, tensor: Tensor) -> None:
@@ -124,9 +136,11 @@ def as_float(
         tensor = value
     elif isinstance(value, ARRAYS):
         tensor = from_array(function, argument, value, device)
-    elif isinstance(value, Real):
-        # filled on the device: a copy from the host would wait for it, and end a graph's capture
-        tensor = torch.full((), float(value), dtype=default, device=device)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        # filled on the device: a copy from the host would wait for it, and end a graph's capture;
+        # in float64: torch refuses to fill a float32 with 1e300, which `to` makes infinite
+        number = _number(function, argument, value)
+        tensor = torch.full((), number, dtype=torch.float64, device=device).to(default)
     elif isinstance(value, Sequence) and not isinstance(value, TEXT) and len(value) > 0:
         tensor = stack(function, argument, value, device, default)
     else:
@@ -134,7 +148,19 @@ def as_float(
         fail(function, argument, wanted, f"{value!r:.60}", TypeError)
     if tensor.dtype == torch.bool or tensor.is_complex():
         fail(function, argument, "real numbers", tensor.dtype, TypeError)
-    return tensor if tensor.is_floating_point() else tensor.to(default)
+    check_dense(function, argument, tensor)
+    if not tensor.is_floating_point():
+        return tensor.to(default)
+    if tensor.dtype not in FLOATS:  # torch promotes no type of 8 bits
+        fail(function, argument, f"of one of the types {names_of(FLOATS)}", tensor.dtype, TypeError)
+    return tensor
+
+
+def _number(function: str, argument: str, value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        fail(function, argument, "a number that float64 holds", f"{value!r:.20}...")
 
 
 def array_dtype(value: np.ndarray | np.generic) -> torch.dtype | None:
@@ -230,7 +256,7 @@ def result_kind(*values: Any) -> tuple[torch.device | None, torch.dtype]:
             own = array_dtype(value)
         elif isinstance(value, Sequence) and not isinstance(value, TEXT):
             where, own = result_kind(*value)
-        if own is None or not own.is_floating_point:
+        if own not in FLOATS:
             own = torch.get_default_dtype()
         device = where if device is None else device
         dtype = own if dtype is None else torch.promote_types(dtype, own)

@@ -71,7 +71,7 @@ def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
             wanted = f"given where there are {batch} images"
             checks.fail(function, "image_index", wanted, None)
         return torch.zeros(count, dtype=torch.int64, device=device)
-    if isinstance(value, np.ndarray | Sequence) and not isinstance(value, str):
+    if isinstance(value, np.ndarray | Sequence) and not isinstance(value, checks.TEXT):
         value = torch.as_tensor(value, device=device) if len(value) else torch.zeros(0).long()
     wanted = "a tensor of integers of shape (N,), or None where there is one image"
     if not isinstance(value, Tensor):

@@ -265,6 +265,7 @@ def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
         checks.fail(name, "index", wanted, "booleans", TypeError)
     if not isinstance(index, Tensor) or index.is_complex():
         index = checks.as_float(name, "index", index, device)
+    checks.check_dense(name, "index", index)
     _same_device(name, "index", index, device)
     return index if index.is_floating_point() else index.long()
 
@@ -276,8 +277,10 @@ def _exact(name: str, index: Any, device: torch.device | None) -> Any:
     if isinstance(index, checks.ARRAYS):
         return checks.from_array(name, "index", index, device)
     if isinstance(index, checks.WHOLE):
+        if not -(2**63) <= index < 2**63:
+            checks.fail(name, "index", "integers of 64 bits", f"{index!r:.40}")
         return torch.as_tensor(index, device=device)
-    if isinstance(index, Sequence) and len(index) > 0 and not isinstance(index, str):
+    if isinstance(index, Sequence) and len(index) > 0 and not isinstance(index, checks.TEXT):
         items = [_exact(name, item, device) for item in index]
         exact = [i for i in items if isinstance(i, Tensor) and not i.is_floating_point()]
         if len(exact) == len(items) and len({item.shape for item in exact}) == 1:
