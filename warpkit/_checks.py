@@ -18,6 +18,8 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int16, torch.uint16)
 """The image types OpenCV rounds and saturates to; they carry no gradient."""
 ARRAYS = (np.ndarray, np.generic)
+SIDE = 2**31
+"""Sides of images are below it, as their coordinates are."""
 WHOLE = (Integral, torch.SymInt)
 TEXT, LISTS = (str, bytes), (tuple, list)
 """Tuples, since Dynamo cannot trace the `|` of types, before torch 2.10 of any."""
@@ -65,6 +67,8 @@ def check_size(
     height, width = value
     if height < 1 or width < 1:
         fail(function, argument, wanted, repr(value))
+    if height >= SIDE or width >= SIDE:
+        fail(function, argument, f"{order}, two integers below 2^31", f"{value!r:.60}")
     return height, width
 
 
@@ -161,6 +165,22 @@ def _number(function: str, argument: str, value: Real) -> float:
         return float(value)
     except OverflowError:
         fail(function, argument, "a number that float64 holds", f"{value!r:.20}...")
+
+
+def as_exact(function: str, argument: str, value: Any, device: torch.device | None) -> Any:
+    """Integers and booleans of any kind as a tensor of their own type; anything else as it is."""
+    if isinstance(value, ARRAYS):
+        return from_array(function, argument, value, device)
+    if isinstance(value, WHOLE):
+        if not -(2**63) <= value < 2**63:
+            fail(function, argument, "integers of 64 bits", f"{value!r:.40}")
+        return torch.as_tensor(value, device=device)
+    if isinstance(value, Sequence) and len(value) > 0 and not isinstance(value, TEXT):
+        items = [as_exact(function, argument, item, device) for item in value]
+        exact = [i for i in items if isinstance(i, Tensor) and not i.is_floating_point()]
+        if len(exact) == len(items) and len({item.shape for item in exact}) == 1:
+            return torch.stack(exact)
+    return value
 
 
 def array_dtype(value: np.ndarray | np.generic) -> torch.dtype | None:
