@@ -30,6 +30,7 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import geometry, warp
 from warpkit.kernels.opencv import TYPES as OPENCV_TYPES
+from warpkit.kernels.promises import arithmetic_of
 from warpkit.kernels.rules import ARITHMETICS, Rule
 
 INTER_NEAREST, INTER_LINEAR, INTER_CUBIC, INTER_AREA, INTER_LANCZOS4 = range(5)
@@ -305,7 +306,7 @@ def installed_arithmetic() -> str:
     """The arithmetic of the installed OpenCV by its package's version, without importing it."""
     for package in PACKAGES:
         try:
-            return "opencv4" if int(version(package).split(".")[0]) < 5 else "opencv5"
+            return arithmetic_of(version(package))
         except PackageNotFoundError:
             continue
     return "opencv5"
@@ -405,7 +406,7 @@ def _finish(src: Any, dst: Any, result: Tensor) -> Any:
     image = result[0, 0] if src.ndim == 2 else result[0].permute(1, 2, 0)
     if isinstance(src, Tensor):
         return image
-    array = np.ascontiguousarray(image.numpy())
+    array = np.ascontiguousarray(image.detach().numpy())  # M may be a tensor in a graph
     if dst is not None and dst.shape == array.shape and dst.dtype == array.dtype:
         dst[...] = array
         return dst
