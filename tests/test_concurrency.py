@@ -50,7 +50,9 @@ if __name__ == "__main__":
     torch.set_num_threads(2)
     here = both_ways(0, 320)
     count = int(sys.argv[3])
-    with multiprocessing.get_context(sys.argv[2]).Pool(count) as pool:
+    context = multiprocessing.get_context(sys.argv[2])
+    # as in a DataLoader: after a fork OpenMP, and with it torch, hangs with more than one thread
+    with context.Pool(count, torch.set_num_threads, (1,)) as pool:
         there = pool.starmap(both_ways, [(0, 320)] * count, chunksize=1)
     print(all(all(map(torch.equal, found, here)) for found in there))
 """
