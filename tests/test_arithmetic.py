@@ -351,13 +351,13 @@ def test_refusals(function):
     for dtype in (torch.float16, torch.bfloat16):
         name = str(dtype).removeprefix("torch.")
         texts = (
-            f"{function}: `backend` 'auto' cannot do this:\n",
+            f"{function}: `backend` must be one that can do this, got 'auto':\n",
             f"\n  reference: OpenCV warps uint8, uint16, int16, float32, float64 and no {name}",
         )
         with pytest.raises(ValueError, match="(?s)" + ".*".join(map(re.escape, texts))):
             call(image.to(dtype), second, arithmetic="opencv5")
     text = (
-        f"{function}: `backend` 'grid_sample' cannot do this:\n"
+        f"{function}: `backend` must be one that can do this, got 'grid_sample':\n"
         "  grid_sample: has no arithmetic 'opencv4'"
     )
     with pytest.raises(ValueError, match=re.escape(text)):

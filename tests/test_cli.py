@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +259,14 @@ BAD = {
     "warp . o.png": (1, ".: Is a directory"),
     "warp text.png o.png": (1, "text.png: not an image that Pillow can read"),
     "warp half.png o.png": (1, "half.png: image file is truncated"),
+    "warp colours.png o.png": (
+        1,
+        "colours.png: 16 bits a channel, of which Pillow reads 8 (grey may have 16)",
+    ),
+    "warp colours.ppm o.png": (
+        1,
+        "colours.ppm: 16 bits a channel, of which Pillow reads 8 (grey may have 16)",
+    ),
     "warp in.png nowhere/o.png": (1, "nowhere/o.png: No such file or directory"),
     "warp in.png text.png/o.png": (1, "text.png/o.png: Not a directory"),
     "warp in.png o.xyz": (
@@ -269,8 +279,8 @@ BAD = {
         1,
         "not enough memory for images of this size",
     ),
-    "warp in.png o.png --size 1e15 1e15": (1, "not enough memory for images of this size"),
-    "warp in.png o.png --size 1e30 1": (1, "not enough memory for images of this size"),
+    "warp in.png o.png --size 1e15 1e15": (2, "--size takes numbers below 2^31"),
+    "warp in.png o.png --size 1e30 1": (2, "--size takes numbers below 2^31"),
     "demo in.png": (
         1,
         "in.png: the photograph must have 64 pixels a side and no long strip, got 9 x 9",
@@ -279,10 +289,24 @@ BAD = {
 }
 
 
+def png16(path: str) -> None:
+    """A PNG of 16 bits a colour channel, which Pillow cannot write."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
+
+    header, row = struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0), bytes(7)
+    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(row)) + chunk(b"IEND", b"")
+    Path(path).write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
+
+
 @pytest.mark.parametrize("line", BAD)
 def test_an_error_is_one_line(line: str, folder: Path, capsys: pytest.CaptureFixture[str]):
     (folder / "text.png").write_text("hello")
     grey16().save("deep.png")
+    png16("colours.png")
+    Path("colours.ppm").write_bytes(b"P6 2 1 65535 " + bytes(12))
     Image.effect_noise((200, 200), 50).save("half.png")
     with open("half.png", "r+b") as file:
         file.truncate(20_000)
@@ -326,6 +350,21 @@ def test_as_a_module():
     np.testing.assert_array_equal(result(), TURNED)
     done = run(module, "warp", "in.png")
     assert (done.returncode, done.stderr) == (2, "warpkit: Missing argument 'OUT'.\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no device that is full")
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_an_output_that_is_full_is_one_line(word: str):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "warpkit", word],
+            cwd=Path(__file__).parent.parent,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    message = "warpkit: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, message)
 
 
 def test_a_missing_package_is_named():

@@ -176,7 +176,7 @@ WARP = [
     (
         {"backend": "grid_sample", "interpolation": "lanczos4", "border": "wrap"},
         ValueError,
-        "`backend` 'grid_sample' cannot do this:\n  grid_sample: has no lanczos4\n"
+        "`backend` must be one that can do this, got 'grid_sample':\n  grid_sample: has no lanczos4\n"
         "  grid_sample: has no border 'wrap'",
     ),
 ]

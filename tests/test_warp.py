@@ -342,3 +342,12 @@ def test_an_empty_batch_gives_an_empty_batch_with_gradients(backend, images_, ma
 
 def test_no_points_give_no_values():
     assert wk.sample_pixels(noise(2, 3, 5, 6), torch.zeros(0, 2)).shape == (2, 3, 0)
+
+
+@pytest.mark.parametrize("batch", ["expanded", "strided"])
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_channels_last_is_kept_whatever_the_batchs_strides(batch, backend):
+    image = noise(4, 3, 5, 6).to(memory_format=torch.channels_last)
+    image = image[:1].expand(4, -1, -1, -1) if batch == "expanded" else image[::2]
+    out = wk.warp_affine(image, [[1, 0, 1], [0, 1, 0]], backend=backend)
+    assert out.is_contiguous(memory_format=torch.channels_last)

@@ -121,6 +121,37 @@ def test_a_determinant_whose_inverse_square_overflows_has_gradient_zero():
     assert not matrix.grad.any()
 
 
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("seed", range(40))
+def test_float64_entries_that_overflow_give_no_nan(seed, backend):
+    generator = torch.Generator().manual_seed(seed)
+    huge = torch.tensor([1e100, 1e155, -1e200, 1e300, 1e-200, 1e308, 0.0], dtype=torch.float64)
+    matrix = torch.eye(3, dtype=torch.float64)
+    matrix += 0.05 * torch.randn(3, 3, dtype=torch.float64, generator=generator)
+    places = torch.randperm(9, generator=generator)[:3]
+    matrix.view(-1)[places] = huge[torch.randint(7, (3,), generator=generator)]
+    for rows, warp in ((2, wk.warp_affine), (3, wk.warp_perspective)):
+        given = matrix[:rows].clone().requires_grad_()
+        out = warp(noise(1, 4, 5), given, border="replicate", backend=backend)
+        weights = torch.randn(out.shape, dtype=out.dtype, generator=generator)
+        (grad,) = torch.autograd.grad((out * weights).sum(), given)
+        assert out.isfinite().all()
+        assert not grad.isnan().any()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
+def test_a_border_value_that_is_not_finite_shows_at_missing_taps_alone(interpolation, value):
+    matrix = [[1.0, 0.1, 0.37], [-0.1, 1.0, 0.71]]
+    options = {"interpolation": interpolation, "border_value": value}
+    image = noise(2, 5, 6)
+    reference = wk.warp_affine(image, matrix, backend="reference", **options).isfinite()
+    assert reference.any() != reference.all()
+    for backend in ("grid_sample", "cpu"):
+        found = wk.warp_affine(image, matrix, backend=backend, **options)
+        assert torch.equal(found.isfinite(), reference)
+
+
 def test_the_last_coordinate_before_the_limit_is_still_a_pixel():
     image = noise(1, 4, 5)
     far = torch.tensor([[[2.0**31 - 1, 0.0]]], dtype=torch.float64)

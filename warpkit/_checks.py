@@ -19,6 +19,8 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int16, torch.uint16)
 """The image types OpenCV rounds and saturates to; they carry no gradient."""
 ARRAYS = (np.ndarray, np.generic)
+SIDE = 2**31
+"""Sides of images are below it, as their coordinates are."""
 WHOLE = (Integral, torch.SymInt)
 TEXT, LISTS = (str, bytes), (tuple, list)
 """Tuples, since Dynamo cannot trace the `|` of types, before torch 2.10 of any."""
@@ -66,6 +68,8 @@ def check_size(
     height, width = value
     if height < 1 or width < 1:
         fail(function, argument, wanted, repr(value))
+    if height >= SIDE or width >= SIDE:
+        fail(function, argument, f"{order}, two integers below 2^31", f"{value!r:.60}")
     return height, width
 
 
@@ -77,13 +81,25 @@ def check_image(function: str, argument: str, image: object) -> Tensor:
         )
     check_no_dtensor(function, argument, image)
     if image.dtype not in FLOATS + INTEGERS:
-        names = ", ".join(str(t).removeprefix("torch.") for t in FLOATS + INTEGERS)
-        fail(function, argument, f"of one of the types {names}", image.dtype, TypeError)
+        wanted = f"of one of the types {names_of(FLOATS + INTEGERS)}"
+        fail(function, argument, wanted, image.dtype, TypeError)
+    check_dense(function, argument, image)
     if image.ndim < 3:
         fail(function, argument, "of shape (..., C, H, W)", shape_of(image))
     if min(image.shape[-3:]) < 1:
         fail(function, argument, "at least one channel and one pixel a side", shape_of(image))
     return image
+
+
+def names_of(dtypes: Sequence[torch.dtype]) -> str:
+    """The types' names, for messages."""
+    return ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
+
+
+def check_dense(function: str, argument: str, tensor: Tensor) -> None:
+    """Sparse and nested tensors have no strides, which most of torch's functions read."""
+    if tensor.layout != torch.strided:
+        fail(function, argument, "a dense tensor", tensor.layout, TypeError)
 
 
 def check_no_dtensor(function: str, argument: str, tensor: Tensor) -> None:
@@ -125,9 +141,11 @@ def as_float(
         tensor = value
     elif isinstance(value, ARRAYS):
         tensor = from_array(function, argument, value, device)
-    elif isinstance(value, Real):
-        # filled on the device: a copy from the host would wait for it, and end a graph's capture
-        tensor = torch.full((), float(value), dtype=default, device=device)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        # filled on the device: a copy from the host would wait for it, and end a graph's capture;
+        # in float64: torch refuses to fill a float32 with 1e300, which `to` makes infinite
+        number = _number(function, argument, value)
+        tensor = torch.full((), number, dtype=torch.float64, device=device).to(default)
     elif isinstance(value, Sequence) and not isinstance(value, TEXT) and len(value) > 0:
         tensor = stack(function, argument, value, device, default)
     else:
@@ -135,7 +153,35 @@ def as_float(
         fail(function, argument, wanted, f"{value!r:.60}", TypeError)
     if tensor.dtype == torch.bool or tensor.is_complex():
         fail(function, argument, "real numbers", tensor.dtype, TypeError)
-    return tensor if tensor.is_floating_point() else tensor.to(default)
+    check_dense(function, argument, tensor)
+    if not tensor.is_floating_point():
+        return tensor.to(default)
+    if tensor.dtype not in FLOATS:  # torch promotes no type of 8 bits
+        fail(function, argument, f"of one of the types {names_of(FLOATS)}", tensor.dtype, TypeError)
+    return tensor
+
+
+def _number(function: str, argument: str, value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        fail(function, argument, "a number that float64 holds", f"{value!r:.20}...")
+
+
+def as_exact(function: str, argument: str, value: Any, device: torch.device | None) -> Any:
+    """Integers and booleans of any kind as a tensor of their own type; anything else as it is."""
+    if isinstance(value, ARRAYS):
+        return from_array(function, argument, value, device)
+    if isinstance(value, WHOLE):
+        if not isinstance(value, torch.SymInt) and not -(2**63) <= int(value) < 2**63:
+            fail(function, argument, "integers of 64 bits", f"{value!r:.40}")
+        return torch.as_tensor(value, device=device)
+    if isinstance(value, Sequence) and len(value) > 0 and not isinstance(value, TEXT):
+        items = [as_exact(function, argument, item, device) for item in value]
+        exact = [i for i in items if isinstance(i, Tensor) and not i.is_floating_point()]
+        if len(exact) == len(items) and len({item.shape for item in exact}) == 1:
+            return torch.stack(exact)
+    return value
 
 
 def array_dtype(value: np.ndarray | np.generic) -> torch.dtype | None:
@@ -236,7 +282,7 @@ def result_kind(*values: Any) -> tuple[torch.device | None, torch.dtype]:
             own = array_dtype(value)
         elif isinstance(value, Sequence) and not isinstance(value, TEXT):
             where, own = result_kind(*value)
-        if own is None or not own.is_floating_point:
+        if own not in FLOATS:
             own = torch.get_default_dtype()
         device = where if device is None else device
         dtype = own if dtype is None else torch.promote_types(dtype, own)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,8 +84,9 @@ def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
             wanted = f"given where there are {batch} images"
             checks.fail(function, "image_index", wanted, None)
         return torch.zeros(count, dtype=torch.int64, device=device)
-    if isinstance(value, np.ndarray | Sequence) and not isinstance(value, str):
-        value = torch.as_tensor(value, device=device) if len(value) else torch.zeros(0).long()
+    if isinstance(value, checks.LISTS) and not value:
+        value = torch.zeros(0, dtype=torch.int64, device=device)
+    value = checks.as_exact(function, "image_index", value, device)
     wanted = "a tensor of integers of shape (N,), or None where there is one image"
     if not isinstance(value, Tensor):
         checks.fail(function, "image_index", wanted, f"{value!r:.60}", TypeError)
@@ -95,6 +95,7 @@ def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
     if value.shape != (count,):
         wanted = f"of shape ({count},), one for each object"
         checks.fail(function, "image_index", wanted, checks.shape_of(value))
+    checks.check_dense(function, "image_index", value)
     checks.check_device(function, "image_index", value, device)
     value = value.long()
     wanted = f"in [0, {batch}), the number of images"

@@ -18,7 +18,7 @@ from rich.table import Table
 import warpkit as wk
 from warpkit.bench import WORKLOADS, machine, measure, warm
 from warpkit.image_files import replacing
-from warpkit.opencv import PACKAGES
+from warpkit.kernels.promises import PACKAGES
 from warpkit.parity_run import check_target
 from warpkit.progress import progress_bar
 

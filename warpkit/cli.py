@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +15,7 @@ import typer
 from torch import Tensor
 
 import warpkit as wk
+from warpkit._checks import SIDE
 from warpkit.cli_options import (
     Angle,
     Arithmetic,
@@ -51,7 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = gather(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        return app(words, prog_name="warpkit", standalone_mode=False) or 0
+        status = app(words, prog_name="warpkit", standalone_mode=False) or 0
+        sys.stdout.flush()
+        return status
     except (typer.Abort, KeyboardInterrupt):
         return fail("interrupted", 130)
     except typer.TyperException as error:
@@ -60,6 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail(str(error), 2)
     except ImageFileError as error:
         return fail(str(error), 1)
+    except OSError as error:  # files are ImageFileErrors: it is stdout, full or closed
+        with suppress(OSError, ValueError):  # Python would try again to write, and say so, at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return fail(f"standard output: {error.strerror}", 1)
     except (MemoryError, OverflowError, RuntimeError) as error:
         known = ("allocate memory", "overflow", "Unable to cast")  # a size beyond int64
         if isinstance(error, RuntimeError) and not any(text in str(error) for text in known):
@@ -123,6 +132,8 @@ def warp(
         raise CommandError(
             f"--border-value takes 1 or {channels} numbers for this image, got {len(value)}"
         )
+    if size and max(size) >= SIDE:
+        raise CommandError("--size takes numbers below 2^31")
     warp_by = wk.warp_affine if to_out.shape == (2, 3) else wk.warp_perspective
     pixels = warp_by(
         picture.pixels,

@@ -72,6 +72,7 @@ def _check_floating(name: str, argument: str, tensor: object) -> None:
     if tensor.dtype not in checks.FLOATS:
         wanted = "of a floating type: integers carry no gradient"
         checks.fail(name, argument, wanted, tensor.dtype, TypeError)
+    checks.check_dense(name, argument, tensor)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ def read_image(path: Path) -> Picture:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's, about size and metadata
             with Image.open(path) as file:
+                check_depth(file)
                 file.load()
                 image = ImageOps.exif_transpose(file)
                 mode = plain_mode(image)
@@ -61,6 +62,15 @@ def read_image(path: Path) -> Picture:
     tensor = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))
     profile = image.info.get("icc_profile") if mode == image.mode else None
     return Picture(tensor, mode, image.mode == "P", profile)
+
+
+def check_depth(file: Image.Image) -> None:
+    """Pillow keeps 8 of the 16 bits of colours without a word; it keeps all of a grey image's."""
+    if file.mode not in ("LA", "RGB", "RGBA", "CMYK"):
+        return
+    for codec, _, _, how in getattr(file, "tile", ()):
+        if ";16" in str(how) or (codec.startswith("ppm") and how[1] > 255):
+            raise ValueError("16 bits a channel, of which Pillow reads 8 (grey may have 16)")
 
 
 def plain_mode(image: Image.Image) -> str:

@@ -259,30 +259,15 @@ def _array(name: str, array: Any, dim: object) -> tuple[Tensor, int]:
 def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
     """An int64 tensor of rows, or a floating tensor of positions."""
     device = None if array is None else array.device
-    index = _exact(name, index, device)
+    index = checks.as_exact(name, "index", index, device)
     if isinstance(index, Tensor) and index.dtype == torch.bool:
         wanted = "integers or floating positions (torch.where and array[mask] take masks)"
         checks.fail(name, "index", wanted, "booleans", TypeError)
     if not isinstance(index, Tensor) or index.is_complex():
         index = checks.as_float(name, "index", index, device)
+    checks.check_dense(name, "index", index)
     _same_device(name, "index", index, device)
     return index if index.is_floating_point() else index.long()
-
-
-def _exact(name: str, index: Any, device: torch.device | None) -> Any:
-    """Integers and booleans of any kind as a tensor of their own type; anything else as it is."""
-    if isinstance(index, Tensor):
-        return index
-    if isinstance(index, checks.ARRAYS):
-        return checks.from_array(name, "index", index, device)
-    if isinstance(index, checks.WHOLE):
-        return torch.as_tensor(index, device=device)
-    if isinstance(index, Sequence) and len(index) > 0 and not isinstance(index, str):
-        items = [_exact(name, item, device) for item in index]
-        exact = [i for i in items if isinstance(i, Tensor) and not i.is_floating_point()]
-        if len(exact) == len(items) and len({item.shape for item in exact}) == 1:
-            return torch.stack(exact)
-    return index
 
 
 def _same_device(name: str, argument: str, tensor: Tensor, device: torch.device | None) -> None:

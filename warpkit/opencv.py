@@ -18,8 +18,6 @@ docs/opencv-versions.md:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -30,6 +28,7 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import geometry, warp
 from warpkit.kernels.opencv import TYPES as OPENCV_TYPES
+from warpkit.kernels.promises import installed_arithmetic
 from warpkit.kernels.rules import ARITHMETICS, Rule
 
 INTER_NEAREST, INTER_LINEAR, INTER_CUBIC, INTER_AREA, INTER_LANCZOS4 = range(5)
@@ -54,13 +53,6 @@ BORDERS = {
     BORDER_REFLECT_101: "reflect_101",
     BORDER_TRANSPARENT: "transparent",
 }
-
-PACKAGES = (
-    "opencv-python",
-    "opencv-python-headless",
-    "opencv-contrib-python",
-    "opencv-contrib-python-headless",
-)
 
 Image = TypeVar("Image", Tensor, np.ndarray)
 
@@ -168,12 +160,12 @@ def getRotationMatrix2D(center: Any, angle: Any, scale: Any) -> Any:
            [ 0.,  2., -1.]])
     """
     values = (center, angle, scale)
-    if any(isinstance(value, Tensor) for value in values):
-        return geometry.rotation_matrix(*values)
     name = "getRotationMatrix2D"
+    if any(isinstance(value, Tensor) for value in values):
+        return _call(name, geometry.rotation_matrix, *values)
     center = _numbers(name, "center", center, torch.float32).double()  # cv2's Point2f
     angle, scale = _numbers(name, "angle", angle), _numbers(name, "scale", scale)
-    return geometry.rotation_matrix(center, angle, scale).numpy()
+    return _call(name, geometry.rotation_matrix, center, angle, scale).numpy()
 
 
 def getAffineTransform(src: Any, dst: Any) -> Any:
@@ -205,21 +197,31 @@ def invertAffineTransform(M: Any) -> Any:
     array([[ 0.5,  0. , -2. ],
            [ 0. ,  1. ,  3. ]])
     """
+    name = "invertAffineTransform"
     if isinstance(M, Tensor):
-        return geometry.invert(M)
+        return _call(name, geometry.invert, M)
     single = getattr(M, "dtype", None) == np.float32
     dtype = torch.float32 if single else torch.float64
-    return geometry.invert(_numbers("invertAffineTransform", "M", M, dtype)).numpy()
+    return _call(name, geometry.invert, _numbers(name, "M", M, dtype)).numpy()
 
 
 def _from_points(make: Callable[[Any, Any], Tensor], src: Any, dst: Any, n: int) -> Any:
-    if isinstance(src, Tensor) or isinstance(dst, Tensor):
-        return make(src, dst)
     name = "getAffineTransform" if n == 3 else "getPerspectiveTransform"
+    if isinstance(src, Tensor) or isinstance(dst, Tensor):
+        return _call(name, make, src, dst)
     pairs = [_numbers(name, argument, p) for argument, p in (("src", src), ("dst", dst))]
     # cv2 takes (n, 1, 2) and (1, n, 2) too, as its own functions return points
     pairs = [p.reshape(n, 2) if p.numel() == 2 * n and p.shape[-1] == 2 else p for p in pairs]
-    return make(*pairs).numpy()
+    return _call(name, make, *pairs).numpy()
+
+
+def _call(name: str, function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """What the function makes; its errors under the name, and with the argument's name, of cv2."""
+    try:
+        return function(*args)
+    except (ValueError, TypeError) as error:
+        text = str(error).removeprefix(f"{function.__name__}: ").replace("`matrix`", "`M`")
+        raise type(error)(f"{name}: {text}") from None
 
 
 def _numbers(name: str, argument: str, value: Any, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -260,13 +262,14 @@ def _options(
     if not isinstance(src, Tensor | np.ndarray):
         checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
     types = checks.FLOATS + checks.INTEGERS if arithmetic == "exact" else OPENCV_TYPES
-    kinds = ", ".join(str(t).removeprefix("torch.") for t in types)
     dtype = src.dtype if isinstance(src, Tensor) else checks.array_dtype(src)
     if dtype not in types:
-        wanted = f"of one of the types {kinds} with arithmetic={arithmetic!r}"
+        wanted = f"of one of the types {checks.names_of(types)} with arithmetic={arithmetic!r}"
         checks.fail(name, "src", wanted, src.dtype, TypeError)
     if src.ndim not in (2, 3) or 0 in src.shape:
         checks.fail(name, "src", "of shape (H, W) or (H, W, C)", tuple(src.shape))
+    if isinstance(src, Tensor):
+        checks.check_dense(name, "src", src)
     if dst is not None and type(dst) is not type(src):
         checks.fail(name, "dst", f"a {type(src).__name__}", type(dst).__name__, TypeError)
     if isinstance(dst, np.ndarray) and not dst.flags.writeable:
@@ -289,17 +292,6 @@ def _options(
     }
 
 
-@cache
-def installed_arithmetic() -> str:
-    """The arithmetic of the installed OpenCV by its package's version, without importing it."""
-    for package in PACKAGES:
-        try:
-            return "opencv4" if int(version(package).split(".")[0]) < 5 else "opencv5"
-        except PackageNotFoundError:
-            continue
-    return "opencv5"
-
-
 def _scalar(name: str, value: Any, src: Any) -> Tensor:
     """cv2.Scalar: up to four numbers, zeros behind them; channel c takes number c mod 4."""
     channels = src.shape[2] if src.ndim == 3 else 1
@@ -316,6 +308,9 @@ def _scalar(name: str, value: Any, src: Any) -> Tensor:
 
 def _size(name: str, dsize: Any, src: Any) -> tuple[int, int]:
     """dsize (W, H) as (H, W)."""
+    if isinstance(dsize, Tensor):
+        checks.check_device(name, "dsize", dsize, torch.device("cpu"), "a size")
+        checks.check_dense(name, "dsize", dsize)
     pair = dsize.tolist() if isinstance(dsize, np.ndarray | Tensor) else dsize
     if pair is None or (isinstance(pair, Sequence) and tuple(pair) == (0, 0)):
         return src.shape[0], src.shape[1]
@@ -327,6 +322,7 @@ def _matrix(name: str, matrix: Any, src: Any, rows: int) -> Tensor:
     matrix = checks.as_float(name, "M", matrix, _device(src), torch.float64)
     if tuple(matrix.shape) != (rows, 3):
         checks.fail(name, "M", f"of shape ({rows}, 3)", tuple(matrix.shape))
+    checks.check_device(name, "M", matrix, _device(src), "`src`")
     return matrix
 
 
@@ -393,7 +389,7 @@ def _finish(src: Any, dst: Any, result: Tensor) -> Any:
     image = result[0, 0] if src.ndim == 2 else result[0].permute(1, 2, 0)
     if isinstance(src, Tensor):
         return image
-    array = np.ascontiguousarray(image.numpy())
+    array = np.ascontiguousarray(image.detach().numpy())  # M may be a tensor in a graph
     if dst is not None and dst.shape == array.shape and dst.dtype == array.dtype:
         dst[...] = array
         return dst

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from torch import Tensor
 
+from warpkit._checks import fail
 from warpkit.kernels.rules import Rule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
@@ -36,7 +37,7 @@ def choose(function: str, backend: str, image: Tensor, rule: Rule) -> ModuleType
         if not refused[name]:
             return module
     reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])
-    raise ValueError(f"{function}: `backend` {backend!r} cannot do this:\n{reasons}")
+    fail(function, "backend", "one that can do this", f"{backend!r}:\n{reasons}")
 
 
 def load(name: str) -> ModuleType:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from warpkit.kernels.maps import no_float64, output_points, pixels_from_theta
 from warpkit.kernels.reference import Fold, by_rows, compute_dtype
-from warpkit.kernels.rules import LIMIT, MISSING, Rule
+from warpkit.kernels.rules import LIMIT, MISSING, TAPS, Rule
 
 PADDING = {
     "constant": "zeros",
@@ -57,10 +57,21 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
         points = points.detach().round()
     to_pixels = pixels_from_theta(image.shape[-2:], rule.border == "reflect_101", points)
     grid = (points - to_pixels[:2, 2]) / to_pixels[:2, :2].diagonal()
-    return _sample_grid(image, grid, outside, rule)
+    missing = _missing(points.detach(), image.shape[-2:], rule.interpolation)
+    return _sample_grid(image, grid, missing, outside, rule)
 
 
-def _sample_grid(image: Tensor, grid: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+def _missing(points: Tensor, size: Sequence[int], interpolation: str) -> Tensor:
+    """Where a tap lies off the image."""
+    taps = TAPS[interpolation]
+    first = (points if taps == 1 else points.floor()) - (taps - 1) // 2
+    sides = torch.tensor((size[1], size[0]), dtype=points.dtype, device=points.device)
+    return ((first < 0) | (first + taps > sides)).any(-1)
+
+
+def _sample_grid(
+    image: Tensor, grid: Tensor, missing: Tensor, outside: Tensor, rule: Rule
+) -> Tensor:
     corners = rule.border == "reflect_101"
     outside = by_rows(outside, grid)
     to_pixels = pixels_from_theta(image.shape[-2:], corners, grid)
@@ -80,7 +91,9 @@ def _sample_grid(image: Tensor, grid: Tensor, outside: Tensor, rule: Rule) -> Te
     if rule.border in MISSING:
         ones = torch.ones_like(pixels[..., :1, :, :])
         cover = _call(ones, grid, rule.interpolation, "zeros", corners)
-        result = result + (1 - cover) * outside
+        # elsewhere nothing may leak in: (1 - cover) is a rounding error, and NaN times 0 is NaN
+        missing = missing[..., None, :, :]
+        result = result + torch.where(missing, (1 - cover) * outside, 0.0)
     return torch.where(near[..., None, :, :], result, outside).to(image.dtype)
 
 

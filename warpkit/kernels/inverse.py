@@ -39,8 +39,10 @@ class Invert(torch.autograd.Function):
         """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
         (inverse,) = ctx.saved_tensors
         (grad,) = grads
-        # no gradient where there is no inverse, or where the determinant's square would overflow
-        steady = maps.determinant(inverse).square().isfinite()[..., None, None]
+        # no gradient where there is no inverse, or where squares of its determinant or of products
+        # of its entries would overflow
+        largest = inverse.abs().amax((-1, -2)).square().square()
+        steady = (maps.determinant(inverse).square() + largest).isfinite()[..., None, None]
         safe = maps.to_3x3(torch.where(steady, inverse, 0.0))
         rows = inverse.shape[-2]
         # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter

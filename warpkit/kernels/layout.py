@@ -64,8 +64,9 @@ def sum_to(total: Tensor, like: Tensor) -> Tensor:
 
 def like(image: Tensor, result: Tensor) -> Tensor:
     """Keep channels-last: what a convolution before and after it expects."""
-    # asked and made by movedim: under vmap torch knows no memory_format
-    last = not image.is_contiguous() and image.movedim(-3, -1).is_contiguous()
-    if image.ndim == result.ndim == 4 and last:
-        return result.movedim(-3, -1).contiguous().movedim(-1, -3)
+    if image.ndim == result.ndim == 4 and not image.is_contiguous():
+        one = image[:1]  # whatever the strides of the batch, which may be expanded
+        # asked and made by movedim: under vmap torch knows no memory_format
+        if not one.is_contiguous() and one.movedim(-3, -1).is_contiguous():
+            return result.movedim(-3, -1).contiguous().movedim(-1, -3)
     return result.contiguous()

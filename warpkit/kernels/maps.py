@@ -34,8 +34,10 @@ def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
     good = (finite & det.isfinite() & (1 / det).isfinite())[..., None, None]
     none = torch.where(finite & (det == 0), singular, torch.nan).to(matrix.dtype)[..., None, None]
     identity = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[: matrix.shape[-2]]
-    # the gradient has 1 / det^2, which overflows first (det < 1e-154) and then would be inf x 0
-    steady = (1 / det).square().isfinite()[..., None, None]
+    # the gradient has 1 / det^2 and squares of the adjugate's entries over it, which overflow first
+    # (det < 1e-154, entries > 1e77) and then would be inf x 0
+    largest = matrix.detach().abs().amax((-1, -2)).square().square()
+    steady = ((1 / det).square() * largest.clamp_min(1)).isfinite()[..., None, None]
     safe = torch.where(good, torch.where(steady, matrix, matrix.detach()), identity)
     per = 1 / determinant(safe)
     if matrix.shape[-2] == 3:
