@@ -28,9 +28,10 @@ Plain = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 def compiled(images: Tensor) -> bool:
     """Whether kernels can be called: plain tensors on a CPU, and no tangent follows."""
-    tracing = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
+        return False
     transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore
-    plain = not tracing and not transformed and forward_ad._current_level < 0
+    plain = not transformed and forward_ad._current_level < 0
     return plain and images.device.type == "cpu" and find_spec("numba") is not None
 
 
@@ -65,8 +66,8 @@ class _Paint(torch.autograd.Function):
     def forward(
         ctx: Any, images: Tensor, inverse: Tensor, outside: Tensor, boxes: Rectangles, plain: Plain
     ) -> Tensor:
+        from warpkit.kernels.cpu.painting import BAND, Scene, forward_kernel
         from warpkit.kernels.cpu.threads import run
-        from warpkit.kernels.cpu.windows import BAND, Scene, forward_kernel
 
         count, channels, height, width = images.shape
         index = boxes.image.numpy()
@@ -89,8 +90,8 @@ class _Paint(torch.autograd.Function):
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # to be differentiated once more
             return *pull_plain(ctx.plain, saved, wanted, gradients), None, None
+        from warpkit.kernels.cpu.painting import backward_kernel
         from warpkit.kernels.cpu.threads import run
-        from warpkit.kernels.cpu.windows import backward_kernel
 
         images, inverse, outside = saved
         scene = ctx.scene._replace(to_images=wanted[0], to_inverse=wanted[1], to_outside=wanted[2])
