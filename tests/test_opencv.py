@@ -14,6 +14,7 @@ import warpkit as wk
 import warpkit.opencv as ours
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
+from warpkit.kernels import promises
 
 TURN = np.array([[0.9, 0.3, -2.0], [-0.25, 1.1, 3.0]])
 CONSTANTS = [n for n in vars(ours) if n.startswith(("INTER_", "BORDER_", "WARP_"))]
@@ -107,7 +108,7 @@ def test_auto_is_the_installed_opencv(monkeypatch):
         ({"opencv-contrib-python-headless": "5.0.0.93"}, "opencv5"),
         ({}, "opencv5"),
     ):
-        monkeypatch.setattr(ours, "version", lambda p, v=versions: found(p, v))
+        monkeypatch.setattr(promises, "version", lambda p, v=versions: found(p, v))
         ours.installed_arithmetic.cache_clear()
         assert ours.installed_arithmetic() == wanted
     monkeypatch.undo()

@@ -172,7 +172,7 @@ def as_exact(function: str, argument: str, value: Any, device: torch.device | No
     if isinstance(value, ARRAYS):
         return from_array(function, argument, value, device)
     if isinstance(value, WHOLE):
-        if not -(2**63) <= value < 2**63:
+        if not -(2**63) <= value < 2**63:  # pyright: ignore
             fail(function, argument, "integers of 64 bits", f"{value!r:.40}")
         return torch.as_tensor(value, device=device)
     if isinstance(value, Sequence) and len(value) > 0 and not isinstance(value, TEXT):

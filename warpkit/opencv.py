@@ -18,8 +18,6 @@ docs/opencv-versions.md:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -30,7 +28,7 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import geometry, warp
 from warpkit.kernels.opencv import TYPES as OPENCV_TYPES
-from warpkit.kernels.promises import arithmetic_of
+from warpkit.kernels.promises import installed_arithmetic
 from warpkit.kernels.rules import ARITHMETICS, Rule
 
 INTER_NEAREST, INTER_LINEAR, INTER_CUBIC, INTER_AREA, INTER_LANCZOS4 = range(5)
@@ -55,13 +53,6 @@ BORDERS = {
     BORDER_REFLECT_101: "reflect_101",
     BORDER_TRANSPARENT: "transparent",
 }
-
-PACKAGES = (
-    "opencv-python",
-    "opencv-python-headless",
-    "opencv-contrib-python",
-    "opencv-contrib-python-headless",
-)
 
 Image = TypeVar("Image", Tensor, np.ndarray)
 
@@ -299,17 +290,6 @@ def _options(
         "border_value": _scalar(name, border_value, src),
         "arithmetic": arithmetic,
     }
-
-
-@cache
-def installed_arithmetic() -> str:
-    """The arithmetic of the installed OpenCV by its package's version, without importing it."""
-    for package in PACKAGES:
-        try:
-            return arithmetic_of(version(package))
-        except PackageNotFoundError:
-            continue
-    return "opencv5"
 
 
 def _scalar(name: str, value: Any, src: Any) -> Tensor:

@@ -5,10 +5,20 @@ docs/opencv-versions.md says the same in words, and more: calls that OpenCV refu
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 VERSIONS = {"4.14": "opencv4", "5.0": "opencv5"}
 """The versions of OpenCV that are reproduced, and the arithmetic that does it."""
+
+
+PACKAGES = (
+    "opencv-python",
+    "opencv-python-headless",
+    "opencv-contrib-python",
+    "opencv-contrib-python-headless",
+)
 
 
 class Promise(NamedTuple):
@@ -23,6 +33,17 @@ class Promise(NamedTuple):
 def arithmetic_of(version: str) -> str:
     """The arithmetic that is nearest to a version of OpenCV."""
     return "opencv4" if int(version.split(".")[0]) <= 4 else "opencv5"
+
+
+@cache
+def installed_arithmetic() -> str:
+    """The arithmetic of the installed OpenCV by its package's version, without importing it."""
+    for package in PACKAGES:
+        try:
+            return arithmetic_of(version(package))
+        except PackageNotFoundError:
+            continue
+    return "opencv5"
 
 
 def promise(
