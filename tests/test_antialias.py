@@ -229,7 +229,7 @@ def test_vmap_needs_a_number_where_the_matrix_cannot_be_read():
     image = noise(2, 1, 9, 9)
     text = (
         "warp_affine: `antialias` must be a number of samples along an axis where the matrix "
-        "cannot be read, got True under vmap, torch.compile or export"
+        "cannot be read, got True under vmap, torch.compile, export or on the meta device"
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         vmap(lambda m: wk.warp_affine(image[0], m, antialias=True))(matrices)

@@ -112,6 +112,9 @@ def matrices(
     flat: bool = False,
 ) -> Tensor:
     """Matrices (N, rows, 3); with `flat` also (N, 6), made (N, 2, 3)."""
+    if data.given.is_meta:
+        wanted = "on a device that holds values: how much is painted depends on them"
+        checks.fail(function, "images", wanted, "meta")
     value = checks.as_float(function, "matrices", value, data.given.device)
     checks.check_device(function, "matrices", value, data.given.device)
     n = "N" if count is None else count

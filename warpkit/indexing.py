@@ -84,6 +84,8 @@ def soft_one_hot(index: Any, length: int, *, border: str = "replicate") -> Tenso
         checks.fail(name, "length", "an integer of at least 1", repr(length), TypeError)
     if length < 1:
         checks.fail(name, "length", "an integer of at least 1", length)
+    if length >= checks.SIDE:
+        checks.fail(name, "length", "an integer below 2^31", f"{length!r:.40}")
     index = _index(name, index)
     border = _border(name, border)
     if not index.is_floating_point():
@@ -267,7 +269,12 @@ def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
         index = checks.as_float(name, "index", index, device)
     checks.check_dense(name, "index", index)
     _same_device(name, "index", index, device)
-    return index if index.is_floating_point() else index.long()
+    if not index.is_floating_point():
+        return index.long()
+    if index.dtype not in checks.FLOATS:
+        wanted = f"integers or of one of the types {checks.names_of(checks.FLOATS)}"
+        checks.fail(name, "index", wanted, index.dtype, TypeError)
+    return index
 
 
 def _same_device(name: str, argument: str, tensor: Tensor, device: torch.device | None) -> None:

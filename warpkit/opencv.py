@@ -353,6 +353,8 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> Tensor:
 def _map(name: str, argument: str, value: Any, src: Any) -> Tensor:
     """One map, in its own type: convertMaps's integers are not coordinates."""
     if isinstance(value, Tensor):
+        checks.check_dense(name, argument, value)
+        checks.check_device(name, argument, value, _device(src), "`src`")
         return value
     if isinstance(value, np.ndarray):
         return checks.from_array(name, argument, value, _device(src))

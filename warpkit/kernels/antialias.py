@@ -111,9 +111,14 @@ def _counts(
 ) -> list[tuple[int, int]]:
     """Samples along x and y for each map of the flattened batch; (1, 1) where it is plain."""
     readable = checks.peel(foot.largest)
-    if readable is None:
+    if readable is None or readable.is_meta:
         wanted = "a number of samples along an axis where the matrix cannot be read"
-        checks.fail(function, "antialias", wanted, "True under vmap, torch.compile or export")
+        checks.fail(
+            function,
+            "antialias",
+            wanted,
+            "True under vmap, torch.compile, export or on the meta device",
+        )
     minifies = foot.largest > 1 + SLACK
     if inverse.shape[-2] == 3 and rule.border in MISSING:
         minifies = minifies & _looks_at_image(foot, inverse, image_size, rule)
