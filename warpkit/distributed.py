@@ -3,19 +3,20 @@
 Each process computes its own shard with the function itself; nothing is gathered, and nothing is
 sent on the way forward. The result is a DTensor, equal to that of the whole tensors in one process.
 
-Rules
-    A dimension of the batch, of objects, or of rows that are looked up may be `Shard`; everything
-        may be `Replicate`. What must be whole (channels, height, width, the rows of an array) and
-        `Partial` are refused, with what to redistribute.
-    All DTensors of a call lie on one mesh, of any number of dimensions. Batches that the processes
-        do not divide evenly are split as `torch.chunk` does; a process may hold none.
-    A tensor that is no DTensor, an array and a sequence are the same on every process, as
-        `Replicate`. Of what is replicated along a sharded dimension each process takes its part.
-    The gradient to what is replicated is summed over the processes: the same, whole one on each,
-        also for a tensor that is no DTensor. It is in the placements of the tensor.
-    `image_index` counts the images of the whole batch. Objects are sharded along with their images,
-        each on the process of its image; or replicated, and each process takes those of its images.
-        `crop_patches` also takes sharded objects of replicated images.
+The rules:
+
+- A dimension of the batch, of objects, or of rows that are looked up may be `Shard`; everything
+  may be `Replicate`. What must be whole (channels, height, width, the rows of an array) and
+  `Partial` are refused, with what to redistribute.
+- All DTensors of a call lie on one mesh, of any number of dimensions. Batches that the processes
+  do not divide evenly are split as `torch.chunk` does; a process may hold none.
+- A tensor that is no DTensor, an array and a sequence are the same on every process, as
+  `Replicate`. Of what is replicated along a sharded dimension each process takes its part.
+- The gradient to what is replicated is summed over the processes: the same, whole one on each,
+  also for a tensor that is no DTensor. It is in the placements of the tensor.
+- `image_index` counts the images of the whole batch. Objects are sharded along with their images,
+  each on the process of its image; or replicated, and each process takes those of its images.
+  `crop_patches` also takes sharded objects of replicated images.
 
 Gradients of all orders in reverse mode. Forward mode and vmap do not know DTensors; torch.compile
 breaks the graph around a call with one.
