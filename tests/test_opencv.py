@@ -108,7 +108,7 @@ def test_auto_is_the_installed_opencv(monkeypatch):
         ({"opencv-contrib-python-headless": "5.0.0.93"}, "opencv5"),
         ({}, "opencv5"),
     ):
-        monkeypatch.setattr(promises, "version", lambda p, v=versions: found(p, v))
+        monkeypatch.setattr(promises, "version_of", lambda p, v=versions: found(p, v))
         ours.installed_arithmetic.cache_clear()
         assert ours.installed_arithmetic() == wanted
     monkeypatch.undo()

@@ -7,6 +7,7 @@ by `check_values` alone, and only where that costs nothing: see there.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
@@ -172,7 +173,7 @@ def as_exact(function: str, argument: str, value: Any, device: torch.device | No
     if isinstance(value, ARRAYS):
         return from_array(function, argument, value, device)
     if isinstance(value, WHOLE):
-        if not -(2**63) <= value < 2**63:  # pyright: ignore
+        if not isinstance(value, torch.SymInt) and not -(2**63) <= int(value) < 2**63:
             fail(function, argument, "integers of 64 bits", f"{value!r:.40}")
         return torch.as_tensor(value, device=device)
     if isinstance(value, Sequence) and len(value) > 0 and not isinstance(value, TEXT):
@@ -187,8 +188,13 @@ def array_dtype(value: np.ndarray | np.generic) -> torch.dtype | None:
     """torch's name for an array's type, of either byte order; None where torch has no such type."""
     if torch.compiler.is_compiling():  # Dynamo has no types, flags or strides of arrays
         return torch.as_tensor(value).dtype
-    dtype = getattr(torch, value.dtype.name, None)
-    return dtype if isinstance(dtype, torch.dtype) else None
+    return _named_dtype(value.dtype)
+
+
+@cache
+def _named_dtype(dtype: np.dtype) -> torch.dtype | None:
+    found = getattr(torch, dtype.name, None)
+    return found if isinstance(found, torch.dtype) else None
 
 
 def from_array(

@@ -9,23 +9,36 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit import _outside
+from warpkit.kernels.layout import like
 from warpkit.kernels.reference import compute_dtype, convert
 from warpkit.kernels.rules import Rule
-from warpkit.warp import _border_value, _like
 
 
 class Images(NamedTuple):
     """The images of a call."""
 
     given: Tensor
-    flat: Tensor
-    """(C, B H W), in the type of the computation."""
-    shape: tuple[int, int, int]
-    """(B, H, W)."""
+    batch: Tensor
+    """(B, C, H, W), in the type of the computation."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(B, H, W)."""
+        count, _, height, width = self.batch.shape
+        return count, height, width
 
     @property
     def size(self) -> tuple[int, int]:
         return self.shape[1:]
+
+    @property
+    def channels(self) -> int:
+        return self.batch.shape[1]
+
+    def flatten(self) -> Tensor:
+        """(C, B H W)."""
+        return self.batch.movedim(1, 0).flatten(1)
 
     def rounded(self, values: Tensor) -> Tensor:
         """What is left of values that are written to the given images, and read again."""
@@ -33,8 +46,11 @@ class Images(NamedTuple):
 
     def unflatten(self, flat: Tensor) -> Tensor:
         """Flat images in the given shape, type and memory format."""
-        images = convert(flat, self.given.dtype).unflatten(1, self.shape).movedim(0, 1)
-        return _like(self.given, images.reshape(self.given.shape))
+        return self.restore(flat.unflatten(1, self.shape).movedim(0, 1))
+
+    def restore(self, batch: Tensor) -> Tensor:
+        """Images (B, C, H, W) in the given shape, type and memory format."""
+        return like(self.given, convert(batch, self.given.dtype).reshape(self.given.shape))
 
 
 def images(function: str, value: Any) -> Images:
@@ -44,9 +60,7 @@ def images(function: str, value: Any) -> Images:
         wanted = "of shape (B, C, H, W) or (C, H, W)"
         checks.fail(function, "images", wanted, checks.shape_of(image))
     batch = image if image.ndim == 4 else image[None]
-    count, _, height, width = batch.shape
-    flat = batch.to(compute_dtype(image.dtype)).movedim(1, 0).flatten(1)
-    return Images(image, flat, (count, height, width))
+    return Images(image, batch.to(compute_dtype(image.dtype)))
 
 
 def boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
@@ -132,7 +146,7 @@ def per_object(
     if not fits or (value.ndim == 4 and len(value) != count):
         checks.fail(function, argument, wanted, checks.shape_of(value))
     checks.check_device(function, argument, value, data.given.device)
-    return (value if value.ndim == 4 else value[None]).to(data.flat.dtype)
+    return (value if value.ndim == 4 else value[None]).to(data.batch.dtype)
 
 
 def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | None:
@@ -144,11 +158,11 @@ def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | Non
         wanted = f"a number or of shape ({count},)"
         checks.fail(function, "opacity", wanted, checks.shape_of(value))
     checks.check_device(function, "opacity", value, data.given.device)
-    return value.to(data.flat.dtype)
+    return value.to(data.batch.dtype)
 
 
 def border_value(function: str, value: Any, count: int, data: Images) -> Tensor:
     """(C or 1, N or 1) in the type of the computation."""
-    shape, rule = (count, len(data.flat), 1, 1), Rule("bilinear", "constant")
-    value = _border_value(function, data.given, shape, rule, value)
+    shape, rule = (count, data.channels, 1, 1), Rule("bilinear", "constant")
+    value = _outside.border_value(function, data.given, shape, rule, value)
     return value[..., 0, 0].reshape(-1, value.shape[-3]).mT if value.ndim else value[None, None]

@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return fail(f"standard output: {error.strerror}", 1)
     except (MemoryError, OverflowError, RuntimeError) as error:
-        known = ("allocate memory", "overflow")
+        known = ("allocate memory", "overflow", "Unable to cast")  # a size beyond int64
         if isinstance(error, RuntimeError) and not any(text in str(error) for text in known):
             raise
         return fail("not enough memory for images of this size", 1)
@@ -214,6 +214,34 @@ def attack(
     from warpkit.attack_run import run
 
     run(image, out, epsilon, steps)
+
+
+@app.command(short_help="Time warps on this machine beside grid_sample, kornia and OpenCV.")
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="5 turns each, not 21.")] = False,
+    only: Annotated[
+        str, typer.Option(metavar="TEXT", help="Only workloads whose name contains this.")
+    ] = "",
+    threads: Annotated[int | None, typer.Option(min=1, help="[default: torch's]")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="CSV", help="Write the rows.")] = None,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Compile the usual kernels instead, once and for all.")
+    ] = False,
+) -> None:
+    """Time warps on the CPU, forward and with gradients, in turns with those of other libraries.
+
+    Every workload first proves that all compute the same numbers. The ratios are medians over the
+    turns of (other / warpkit): above 1, warpkit is faster. kornia and OpenCV take part where they
+    are installed.
+    """
+    from warpkit.bench_run import compile_all, run
+
+    if warm:
+        return compile_all()
+    try:
+        return run(quick, only, threads or torch.get_num_threads(), out)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def matrix_of(

@@ -262,7 +262,7 @@ def _options(
     if not isinstance(src, Tensor | np.ndarray):
         checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
     types = checks.FLOATS + checks.INTEGERS if arithmetic == "exact" else OPENCV_TYPES
-    dtype = src.dtype if isinstance(src, Tensor) else getattr(torch, src.dtype.name, None)
+    dtype = src.dtype if isinstance(src, Tensor) else checks.array_dtype(src)
     if dtype not in types:
         wanted = f"of one of the types {checks.names_of(types)} with arithmetic={arithmetic!r}"
         checks.fail(name, "src", wanted, src.dtype, TypeError)
@@ -294,11 +294,14 @@ def _options(
 
 def _scalar(name: str, value: Any, src: Any) -> Tensor:
     """cv2.Scalar: up to four numbers, zeros behind them; channel c takes number c mod 4."""
+    channels = src.shape[2] if src.ndim == 3 else 1
+    if isinstance(value, int | float):  # by far the most common, in one operation
+        first = [float(value) if c % 4 == 0 else 0.0 for c in range(channels)]
+        return torch.tensor(first, dtype=torch.float64, device=_device(src))
     value = checks.as_float(name, "borderValue", value, _device(src), torch.float64)
     scalar = torch.atleast_1d(value)
     if scalar.ndim != 1 or not 1 <= len(scalar) <= 4:
         checks.fail(name, "borderValue", "a number or up to four", f"shape {tuple(value.shape)}")
-    channels = src.shape[2] if src.ndim == 3 else 1
     four = torch.cat((scalar, scalar.new_zeros(4 - len(scalar))))
     return four[torch.arange(channels, device=scalar.device) % 4]
 

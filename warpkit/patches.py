@@ -12,10 +12,10 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import _objects as given
 from warpkit._sharding import objects
-from warpkit.kernels import frames, windows_cpu
+from warpkit.kernels import crops_cpu, frames, windows_cpu
 from warpkit.kernels.antialias import MOST_AFFINE, SLACK
 from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
-from warpkit.kernels.maps import inverse_map
+from warpkit.kernels.maps import inverse_map, matrix_of
 from warpkit.kernels.objects import Rectangles, pixels_of, rectangles, topmost
 from warpkit.kernels.painters import Paint, patch_painter, stretched_mask, window_painter
 from warpkit.kernels.places import Points, sample_opaque
@@ -73,6 +73,9 @@ def crop_patches(
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
     checks.check_bool(name, "antialias", antialias)
     outside = given.border_value(name, border_value, len(boxes), data)
+    if not antialias and windows_cpu.compiled(data.batch):
+        crops = _crop_compiled(data, boxes.double(), outside, index, (height, width), rule)
+        return convert(crops, images.dtype).contiguous()
     x1, y1, x2, y2 = boxes.double().unbind(-1)
     x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
     samples = boxes.new_ones(len(boxes), 2, dtype=x1.dtype)
@@ -80,21 +83,57 @@ def crop_patches(
         samples = _samples(boxes.double(), (height, width), rule.interpolation)
     x, keep_x = _positions(x1, x2, width, samples[:, 0])
     y, keep_y = _positions(y1, y2, height, samples[:, 1])
-    start = (index.clamp(0, data.shape[0] - 1) * data.shape[1])[:, None, None]
-    own = torch.arange(len(boxes), device=index.device)[:, None, None]
-    values = sample_opaque(
-        data.flat,
-        outside,
-        own if outside.shape[1] > 1 else torch.zeros_like(own[:1]),
-        lambda row, column: (start + row) * data.shape[2] + column,
-        Points(x[:, None, :], y[:, :, None], data.size),
-        rule,
-    )
+    values = _sample_grids(data.batch, index, x, y, outside, rule)
     if antialias:
         values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
         weights = (keep.to(values.dtype) for keep in (keep_y, keep_x))
         values = torch.einsum("cnhjwi,nj,ni->cnhw", values, *weights)
     return convert(values.movedim(1, 0), images.dtype).contiguous()
+
+
+def _crop_compiled(
+    data: given.Images,
+    boxes: Tensor,
+    outside: Tensor,
+    index: Tensor,
+    size: tuple[int, int],
+    rule: Rule,
+) -> Tensor:
+    """Crops as affine warps, (N, C, h, w)."""
+    x1, y1, x2, y2 = boxes.unbind(-1)
+    across, down = (x2 - x1) / size[1], (y2 - y1) / size[0]
+    nothing = torch.zeros_like(across)
+    first_x, first_y = x1 + across / 2 - 0.5, y1 + down / 2 - 0.5
+    inverse = matrix_of(((across, nothing, first_x), (nothing, down, first_y)))
+
+    def plain(batch: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
+        (across, _, first_x), (_, down, first_y) = (row.split(1, 1) for row in inverse.unbind(1))
+        row, column = (torch.arange(n, dtype=inverse.dtype) for n in size)
+        x, y = across * column + first_x, down * row + first_y
+        own = outside[..., 0, 0].mT
+        return _sample_grids(batch, index, x, y, own, rule).movedim(1, 0)
+
+    own = outside.mT[..., None, None]
+    if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+        inverse = inverse.detach()
+    return crops_cpu.crop(data.batch, inverse, own, index, size, rule, plain)
+
+
+def _sample_grids(
+    batch: Tensor, index: Tensor, x: Tensor, y: Tensor, outside: Tensor, rule: Rule
+) -> Tensor:
+    """Images[index] at the columns x (N, w) of the rows y (N, h): (C, N, h, w)."""
+    count, _, height, width = batch.shape
+    start = (index.clamp(0, count - 1) * height)[:, None, None]
+    own = torch.arange(len(index), device=index.device)[:, None, None]
+    return sample_opaque(
+        batch.movedim(1, 0).flatten(1),
+        outside,
+        own if outside.shape[1] > 1 else torch.zeros_like(own[:1]),
+        lambda row, column: (start + row) * width + column,
+        Points(x[:, None, :], y[:, :, None], (height, width)),
+        rule,
+    )
 
 
 def _samples(boxes: Tensor, size: tuple[int, int], interpolation: str) -> Tensor:
@@ -169,7 +208,7 @@ def paste_patches(
     count = len(matrices)
     index = given.image_index(name, image_index, count, data)
     rule = named_rule(name, interpolation, "constant", "exact")
-    patches = given.per_object(name, "patches", patches, count, (len(data.flat), "h", "w"), data)
+    patches = given.per_object(name, "patches", patches, count, (data.channels, "h", "w"), data)
     height, width = patches.shape[-2:]
     if mask is not None:
         mask = given.per_object(name, "mask", mask, count, (1, height, width), data)
@@ -177,8 +216,8 @@ def paste_patches(
     places = frames.footprints(matrices.double(), (height, width), rule, index, data.shape)
     inverse = frames.from_corner(inverse_map(matrices.double()), places)
     pixels = frames.covered(pixels_of(places, data.size), inverse, (height, width), rule)
-    paint = Paint(inverse, rule, data.flat.new_zeros(1, 1), alpha)
-    return data.unflatten(paint_layers(data.flat, pixels, patch_painter(paint, patches, mask)))
+    paint = Paint(inverse, rule, data.batch.new_zeros(1, 1), alpha)
+    return data.unflatten(paint_layers(data.flatten(), pixels, patch_painter(paint, patches, mask)))
 
 
 @objects("image", boxes=1, matrices=1, image_index=0, mask=3, opacity=0, border_value=1)
@@ -273,30 +312,31 @@ def transform_patches(
     if mask is not None:
         cover = stretched_mask(mask, places, edges, data.size, rule)
     elif rule.border == "transparent":  # what a mask of 1 within the box and 0 outside shows
-        cover = data.flat.new_ones(1, int((places.width * places.height).sum()))
+        cover = data.batch.new_ones(1, int((places.width * places.height).sum()))
     if rule.border == "transparent":
         rule = Rule(rule.interpolation, "constant")
     paint = Paint(frames.box_inverse(matrices.double(), edges, space), rule, outside, alpha)
     if overlap == "last" and cover is None and alpha is None and not soft:
-        return data.unflatten(_opaque(data, places, paint))
+        return _opaque(data, places, paint)
     painter = window_painter(paint, places, data.size, cover, edges if soft else None)
     if overlap == "sequential":
-        flat = paint_levels(data.flat, places, data.size, painter, data.rounded)
+        flat = paint_levels(data.flatten(), places, data.size, painter, data.rounded)
     else:
-        flat = paint_layers(data.flat, pixels_of(places, data.size), painter)
+        flat = paint_layers(data.flatten(), pixels_of(places, data.size), painter)
     return data.unflatten(flat)
 
 
 def _opaque(data: given.Images, places: Rectangles, paint: Paint) -> Tensor:
     """Opaque objects, the last one on top: by a compiled kernel where there is one."""
-    top = topmost(places, data.shape)
 
-    def plain(flat: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
+    def plain(batch: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
         own = paint._replace(inverse=inverse, outside=outside)
         painter = window_painter(own, places, data.size, None, None)
-        return paint_topmost(flat, top, places, painter)
+        flat = batch.movedim(1, 0).flatten(1)
+        painted = paint_topmost(flat, topmost(places, data.shape), places, painter)
+        return painted.unflatten(1, data.shape).movedim(0, 1)
 
-    if windows_cpu.serves(data.flat, paint.rule):
-        outside = paint.outside.expand(len(data.flat), -1)
-        return windows_cpu.paint(data.flat, paint.inverse, outside, top, places, plain)
-    return plain(data.flat, paint.inverse, paint.outside)
+    if windows_cpu.serves(data.batch, paint.rule):
+        outside = paint.outside.expand(data.channels, -1)
+        return data.restore(windows_cpu.paint(data.batch, paint.inverse, outside, places, plain))
+    return data.restore(plain(data.batch, paint.inverse, paint.outside))

@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit import _outside as values
 from warpkit import kernels
 from warpkit._sharding import batched
 from warpkit.kernels.antialias import check_antialias
 from warpkit.kernels.antialias import warp as antialiased_warp
+from warpkit.kernels.layout import like
 from warpkit.kernels.maps import inverse_map, output_points
-from warpkit.kernels.reference import compute_dtype, convert, minus_nothing, sum_of_taps
-from warpkit.kernels.rounding import to_int32
+from warpkit.kernels.reference import minus_nothing, sum_of_taps
 from warpkit.kernels.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, Rule
 
 ALIASES = {"zeros": "constant", "border": "replicate"}
@@ -188,15 +189,15 @@ def _warp(
     out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *out)
-    outside = _outside(name, image, shape, rule, border_value, background)
+    outside = values.outside(name, image, shape, rule, border_value, background)
     singular = torch.nan if rule.arithmetic == "exact" else 0.0
     invert = getattr(module, "inverse_map", partial(inverse_map, singular=singular))
     to_source = matrix.double() if inverse else invert(matrix.double())
-    start = _start(name, image, shape, rule, border_value)
+    start = values.start(name, image, shape, rule, border_value)
     plain = partial(_plain, module, out, rule, image_gradient, start)
     if antialias is False:
-        return _like(image, plain(image, to_source, outside))
-    return _like(
+        return like(image, plain(image, to_source, outside))
+    return like(
         image, antialiased_warp(name, plain, image, to_source, out, outside, rule, antialias)
     )
 
@@ -266,9 +267,9 @@ def remap_by(
         checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
-    outside = _outside(name, image, shape, rule, border_value, background)
-    start = _start(name, image, shape, rule, border_value)
-    return _like(image, module.sample(image, points, outside, rule, **start, **options))
+    outside = values.outside(name, image, shape, rule, border_value, background)
+    start = values.start(name, image, shape, rule, border_value)
+    return like(image, module.sample(image, points, outside, rule, **start, **options))
 
 
 @batched(image=3, points=2, border_value=1)
@@ -302,7 +303,7 @@ def sample_pixels(
         checks.fail(name, "border", wanted, repr(border))
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
     shape = (*batch, image.shape[-3], 1, points.shape[-2])
-    outside = _outside(name, image, shape, rule, border_value, None)
+    outside = values.outside(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
         return image.new_zeros((*batch, image.shape[-3], 0))
     return module.sample(image, points[..., None, :, :], outside, rule)[..., 0, :]
@@ -323,78 +324,3 @@ def named_rule(name: str, interpolation: object, border: object, arithmetic: obj
 def _backend(name: str, backend: object, image: Tensor, rule: Rule) -> ModuleType:
     backend = checks.check_name(name, "backend", backend, ("auto", *kernels.BACKENDS))
     return kernels.choose(name, backend, image, rule)
-
-
-def _outside(
-    name: str,
-    image: Tensor,
-    shape: Sequence[int],
-    rule: Rule,
-    border_value: Any,
-    background: Tensor | None,
-) -> Tensor:
-    """What stands where the rule finds nothing, in the type of the computation."""
-    value = _border_value(name, image, shape, rule, border_value)
-    if rule.border != "transparent":
-        if background is not None:
-            checks.fail(name, "background", f"None with border={rule.border!r}", "a tensor")
-        return value
-    wanted = f"a tensor of shape {tuple(shape)} (or broadcasting to it) with border='transparent'"
-    if not isinstance(background, Tensor):
-        error = ValueError if background is None else TypeError
-        checks.fail(name, "background", wanted, f"{background!r:.60}", error)
-    checks.check_device(name, "background", background, image.device)
-    same = background.ndim >= 3 and tuple(background.shape[-3:]) == tuple(shape[-3:])
-    if not same or not _broadcasts(background.shape[:-3], shape[:-3]):
-        checks.fail(name, "background", wanted, checks.shape_of(background))
-    if background.dtype not in checks.FLOATS + checks.INTEGERS:
-        checks.fail(name, "background", "of a type that images have", background.dtype, TypeError)
-    return background.to(compute_dtype(image.dtype))
-
-
-def _start(
-    name: str, image: Tensor, shape: Sequence[int], rule: Rule, border_value: Any
-) -> dict[str, Tensor]:
-    """What OpenCV's arithmetics need besides `outside`: the value, also under a background."""
-    if rule.arithmetic == "exact" or rule.border != "transparent":
-        return {}
-    return {"border_value": _border_value(name, image, shape, rule, border_value)}
-
-
-def _border_value(
-    name: str, image: Tensor, shape: Sequence[int], rule: Rule, border_value: Any
-) -> Tensor:
-    # numbers come as float64, so that a float64 image shows 0.1 itself and not its float32
-    value = checks.as_float(name, "border_value", border_value, image.device, torch.float64)
-    checks.check_device(name, "border_value", value, image.device)
-    channels, batch = shape[-3], tuple(shape[:-3])
-    fits = value.ndim == 0 or (
-        value.shape[-1] in (1, channels) and _broadcasts(value.shape[:-1], batch)
-    )
-    if not fits:
-        wanted = f"a number, of shape ({channels},) or (*batch, {channels}) for the batch {batch}"
-        checks.fail(name, "border_value", wanted, f"shape {checks.shape_of(value)}")
-    value = value.to(compute_dtype(image.dtype))
-    if not image.is_floating_point():
-        if rule.arithmetic != "exact":
-            value = to_int32(value).to(value.dtype)  # beyond int32 OpenCV's is the type's lowest
-        value = convert(value, image.dtype).to(value.dtype)
-    return value[..., None, None] if value.ndim else value
-
-
-def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
-    """Whether `shape` broadcasts to `target` without making it larger."""
-    try:
-        return tuple(torch.broadcast_shapes(tuple(shape), tuple(target))) == tuple(target)
-    except RuntimeError:
-        return False
-
-
-def _like(image: Tensor, result: Tensor) -> Tensor:
-    """Keep channels-last: what a convolution before and after it expects."""
-    if image.ndim == result.ndim == 4 and not image.is_contiguous():
-        one = image[:1]  # whatever the strides of the batch, which may be expanded
-        # asked and made by movedim: under vmap torch knows no memory_format
-        if not one.is_contiguous() and one.movedim(-3, -1).is_contiguous():
-            return result.movedim(-3, -1).contiguous().movedim(-1, -3)
-    return result.contiguous()

@@ -21,7 +21,7 @@ BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
 PREFERENCE = ("cpu", "cuda", "reference")
 """The order in which "auto" asks. grid_sample is not asked: its grid loses digits in float32."""
 
-OPENCV = {"reference": "opencv"}
+OPENCV = {"reference": "opencv", "cpu": "cpu_opencv"}
 """The backends that also compute OpenCV's pixels, and the module of each that does."""
 
 
@@ -49,6 +49,8 @@ def load(name: str) -> ModuleType:
         from warpkit.kernels import reference as module
     elif name == "opencv":
         from warpkit.kernels import opencv as module
+    elif name == "cpu_opencv":
+        from warpkit.kernels.cpu import opencv as module
     elif name == "cpu":
         from warpkit.kernels import cpu as module
     elif name == "cuda":

@@ -18,15 +18,20 @@ def box_inverse(matrices: Tensor, edges: Tensor, space: str) -> Tensor:
     edges (N, 4), float64: the boxes, counted from their rectangles' corners.
     """
     x1, y1, x2, y2 = edges.unbind(-1)
+    source = inverse_map(matrices) if space == "pixel" else matrices
+    known = source.isfinite().all(-1).all(-1)[:, None, None]
+    # what looks nowhere gives the box no gradient: 0, not 0 x NaN
+    source = torch.where(known, source, 0.0)
     if space == "pixel":
-        return _shifted(inverse_map(matrices), x1, y1)
+        return torch.where(known, _shifted(source, x1, y1), torch.nan)
     # theta acts on [-1, 1] over the box: on pixels, about the box's centre, half a side is 1
-    (a, b, c), (d, e, f) = (row.unbind(-1) for row in matrices.unbind(-2))
+    (a, b, c), (d, e, f) = (row.unbind(-1) for row in source.unbind(-2))
     width, height = x2 - x1, y2 - y1
     inverse = matrix_of(
         ((a, b * (width / height), c * width / 2), (d * (height / width), e, f * height / 2))
     )
-    return _shifted(inverse, (x1 + x2 - 1) / 2, (y1 + y2 - 1) / 2)
+    middle = (x1 + x2 - 1) / 2, (y1 + y2 - 1) / 2
+    return torch.where(known, _shifted(inverse, *middle), torch.nan)
 
 
 def _shifted(inverse: Tensor, x: Tensor, y: Tensor) -> Tensor:

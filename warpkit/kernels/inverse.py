@@ -47,5 +47,7 @@ class Invert(torch.autograd.Function):
         rows = inverse.shape[-2]
         # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
         right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
-        found = -(safe[..., :rows, :, None] * right[..., :, None, :]).sum(-3)[..., :rows, :]
-        return found, None
+        # narrow, since the slice of everything is an alias, which batches of gradients cannot have
+        first = safe if rows == 3 else safe.narrow(-2, 0, rows)
+        found = -(first[..., None] * right[..., :, None, :]).sum(-3)
+        return found if rows == 3 else found.narrow(-2, 0, rows), None

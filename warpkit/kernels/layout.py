@@ -1,4 +1,4 @@
-"""Batches and memory layouts, as every compiled backend needs them."""
+"""Batches and memory layouts."""
 
 from __future__ import annotations
 
@@ -60,3 +60,13 @@ def sum_to(total: Tensor, like: Tensor) -> Tensor:
     """Summed over what was broadcast, in the type of `like`."""
     total = total.sum_to_size(like.shape) if total.shape != like.shape else total
     return total.to(like.dtype)
+
+
+def like(image: Tensor, result: Tensor) -> Tensor:
+    """Keep channels-last: what a convolution before and after it expects."""
+    if image.ndim == result.ndim == 4 and not image.is_contiguous():
+        one = image[:1]  # whatever the strides of the batch, which may be expanded
+        # asked and made by movedim: under vmap torch knows no memory_format
+        if not one.is_contiguous() and one.movedim(-3, -1).is_contiguous():
+            return result.movedim(-3, -1).contiguous().movedim(-1, -3)
+    return result.contiguous()

@@ -6,12 +6,12 @@ docs/opencv-versions.md says the same in words, and more: calls that OpenCV refu
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from typing import NamedTuple
 
 VERSIONS = {"4.14": "opencv4", "5.0": "opencv5"}
 """The versions of OpenCV that are reproduced, and the arithmetic that does it."""
-
 
 PACKAGES = (
     "opencv-python",
@@ -40,7 +40,7 @@ def installed_arithmetic() -> str:
     """The arithmetic of the installed OpenCV by its package's version, without importing it."""
     for package in PACKAGES:
         try:
-            return arithmetic_of(version(package))
+            return arithmetic_of(version_of(package))
         except PackageNotFoundError:
             continue
     return "opencv5"

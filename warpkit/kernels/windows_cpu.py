@@ -1,16 +1,17 @@
 """Opaque objects painted last on a CPU, compiled by Numba: bilinear, constant border.
 
 What `layers.paint_topmost` does with a window painter, in one pass over the images and one back,
-without a list: 5 times faster. Serial, so that sums have one order. Higher derivatives and forward
-mode are the plain path's.
+without a list. Sums have one order for any number of threads. Higher derivatives and forward mode
+are the plain path's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -18,64 +19,98 @@ from torch.autograd import forward_ad
 from warpkit.kernels.objects import Rectangles
 from warpkit.kernels.rules import Rule
 
+PARTS = 4
+"""Pieces of the images' gradient that threads can share. An object on the line between two bands of
+an image is gone through for both."""
+
 Plain = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def compiled(images: Tensor) -> bool:
+    """Whether kernels can be called: plain tensors on a CPU, and no tangent follows."""
+    tracing = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore
+    plain = not tracing and not transformed and forward_ad._current_level < 0
+    return plain and images.device.type == "cpu" and find_spec("numba") is not None
 
 
 def serves(images: Tensor, rule: Rule) -> bool:
     """Whether the kernels can do this."""
-    tracing = torch.compiler.is_compiling() or forward_ad._current_level >= 0
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor(images)  # pyright: ignore
-    simple = rule == Rule("bilinear", "constant") and images.device.type == "cpu"
-    return simple and not tracing and not wrapped and find_spec("numba") is not None
+    return rule == Rule("bilinear", "constant") and compiled(images)
 
 
 def paint(
-    images: Tensor,
-    inverse: Tensor,
-    outside: Tensor,
-    top: Tensor,
-    boxes: Rectangles,
-    plain: Plain,
+    images: Tensor, inverse: Tensor, outside: Tensor, boxes: Rectangles, plain: Plain
 ) -> Tensor:
-    """As `layers.paint_topmost`; `plain` is that, of the first three tensors.
+    """Objects over images (B, C, H, W), a later one over an earlier one; all read the original.
 
-    images (C, M); inverse (N, 2, 3), float64; outside (C, 1 or N); top as `topmost` returns it.
+    inverse (N, 2, 3), float64; outside (C, 1 or N). `plain` is the same, of the first three, in
+    plain torch.
     """
-    return _Paint.apply(images, inverse, outside, (top, *boxes), plain)  # pyright: ignore
+    return _Paint.apply(images, inverse, outside, boxes, plain)  # pyright: ignore
+
+
+def pull_plain(
+    plain: Plain, inputs: Sequence[Tensor], wanted: Sequence[bool], gradients: Sequence[Tensor]
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `plain`, which can be differentiated again."""
+    chosen = [t for t, want in zip(inputs, wanted, strict=True) if want]
+    found = torch.autograd.grad(plain(*inputs), chosen, gradients, create_graph=True)
+    rest = iter(found)
+    return tuple(next(rest) if want else None for want in wanted)
 
 
 class _Paint(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        images: Tensor,
-        inverse: Tensor,
-        outside: Tensor,
-        places: tuple[Tensor, ...],
-        plain: Plain,
+        ctx: Any, images: Tensor, inverse: Tensor, outside: Tensor, boxes: Rectangles, plain: Plain
     ) -> Tensor:
-        ctx.save_for_backward(images, inverse, outside)
-        ctx.places, ctx.plain = places, plain
-        result = torch.empty_like(images, memory_format=torch.contiguous_format)
-        from warpkit.kernels.windows_loops import forward
+        from warpkit.kernels.cpu.threads import run
+        from warpkit.kernels.cpu.windows import BAND, Scene, forward_kernel
 
-        forward(*_arrays(images, inverse, outside, result), *_arrays(*places))
+        count, channels, height, width = images.shape
+        index = boxes.image.numpy()
+        order = np.argsort(index, kind="stable")
+        starts = np.searchsorted(index[order], np.arange(count + 1))
+        edges = torch.stack(boxes[1:], dim=1).numpy()
+        shown = np.empty(count * height * width, np.int32)
+        parts = min(-(-PARTS // max(count, 1)), height)
+        scene = Scene(channels, height, width, outside.shape[1], parts, True, True, True)
+        ctx.save_for_backward(images, inverse, outside)
+        ctx.scene, ctx.plain, ctx.places = scene, plain, (shown, edges, order, starts)
+        result = torch.empty_like(images, memory_format=torch.contiguous_format)
+        arrays = (*map(_array, (images, inverse, outside, result)), *ctx.places, scene)
+        kernel = forward_kernel()
+        run(lambda *span: kernel(*arrays, *span), count * -(-height // BAND), result.numel())
         return result
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # to be differentiated once more
-            value = ctx.plain(*saved)
-            chosen = [t for t, want in zip(saved, wanted, strict=True) if want]
-            found = iter(torch.autograd.grad(value, chosen, gradients, create_graph=True))
-            return (*(next(found) if want else None for want in wanted), None, None)
-        from warpkit.kernels.windows_loops import backward
+            return *pull_plain(ctx.plain, saved, wanted, gradients), None, None
+        from warpkit.kernels.cpu.threads import run
+        from warpkit.kernels.cpu.windows import backward_kernel
 
-        results = [torch.zeros_like(t, memory_format=torch.contiguous_format) for t in saved]
-        backward(*_arrays(gradients[0], *saved, *results), *_arrays(*ctx.places))
-        return (*(t if want else None for t, want in zip(results, wanted, strict=True)), None, None)
+        images, inverse, outside = saved
+        scene = ctx.scene._replace(to_images=wanted[0], to_inverse=wanted[1], to_outside=wanted[2])
+        to_images = np.zeros(images.numel() if wanted[0] else 0, _array(images).dtype)
+        to_inverse = np.zeros((len(inverse), 6))
+        to_outside = np.zeros((len(outside), len(inverse)))
+        arrays = (*map(_array, (*gradients, *saved)), to_images, to_inverse, to_outside)
+        kernel, units = backward_kernel(), len(images) * scene.parts
+        work = (*arrays, *ctx.places, scene)
+        run(lambda *span: kernel(*work, *span), units, images.numel())
+        if scene.values == 1:
+            to_outside = to_outside.sum(1, keepdims=True)
+        found = (
+            torch.from_numpy(total).view(t.shape).to(t.dtype) if want else None
+            for total, t, want in zip(
+                (to_images, to_inverse, to_outside), saved, wanted, strict=True
+            )
+        )
+        return (*found, None, None)
 
 
-def _arrays(*tensors: Tensor) -> list[Any]:
-    return [tensor.detach().contiguous().numpy() for tensor in tensors]
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().contiguous().numpy().reshape(-1)

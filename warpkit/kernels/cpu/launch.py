@@ -60,12 +60,22 @@ def _deal(own: tuple[int, ...], batch: tuple[int, ...], height: int, small: bool
         if items >= 4 * images:
             groups = min(items // images, -(-UNITS // images), 4)
         parts = 1 if groups > 1 else min(-(-UNITS // images), height)
-    of = _index(own, batch)
+    return _shares(_index(own, batch), images, groups, parts)
+
+
+def _deal_by(of: np.ndarray, images: int, height: int, small: bool) -> Deal:
+    """The same where item n has image of[n]."""
+    few = 0 < images < UNITS and not small
+    return _shares(of, images, 1, min(-(-UNITS // images), height) if few else 1)
+
+
+def _shares(of: np.ndarray, images: int, groups: int, parts: int) -> Deal:
+    """The items by their image, each image's in `groups` of consecutive ones."""
     order = np.argsort(of, kind="stable")
     counts = np.bincount(of, minlength=images)
     edges = np.concatenate(([0], np.cumsum(counts)))
     starts = [edges[i] + counts[i] * g // groups for i in range(images) for g in range(groups)]
-    return Deal(images * groups, groups, parts, order, np.array([*starts, items]))
+    return Deal(images * groups, groups, parts, order, np.array([*starts, len(of)]))
 
 
 def _dense(image: Tensor, batch: tuple[int, ...]) -> Tensor:
@@ -104,15 +114,31 @@ def _plan(
     return plan, outside.detach().contiguous().numpy().reshape(-1)
 
 
+def _images(image: Tensor, batch: tuple[int, ...], image_of: np.ndarray | None) -> np.ndarray:
+    """For every item of `batch` its image, in what `_dense` left of the images."""
+    if image_of is None:
+        return _index(tuple(image.shape[:-3]), batch)
+    return image_of if len(image) > 1 else np.zeros_like(image_of)
+
+
 def _kind(where: Tensor) -> int:
     return POINTS if where.shape[-1] == 2 else where.shape[-2]
 
 
 def forward(
-    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], rule: Rule
+    image: Tensor,
+    where: Tensor,
+    outside: Tensor,
+    size: Sequence[int],
+    rule: Rule,
+    image_of: np.ndarray | None = None,
 ) -> Tensor:
-    """The result, (*batch, C, h, w)."""
-    batch = batch_of(image, where)
+    """The result, (*batch, C, h, w).
+
+    image_of (N,), int64 and within the images (B, C, H, W): where one of (N,) matrices looks. None:
+    images and `where` broadcast.
+    """
+    batch = batch_of(image, where) if image_of is None else own_batch(where)
     dense = _dense(image, batch)
     last = is_last(dense)
     shape = (*batch, image.shape[-3], *size)
@@ -131,7 +157,7 @@ def forward(
         where.detach().contiguous().numpy().reshape(-1),
         outside_flat,
         out.permute(0, 2, 3, 1).numpy().reshape(-1) if last else out.numpy().reshape(-1),
-        _index(tuple(dense.shape[:-3]), batch),
+        _images(dense, batch, image_of),
         _index(own_batch(where), batch),
         plan,
     )
@@ -149,9 +175,10 @@ def backward(
     size: Sequence[int],
     rule: Rule,
     wanted: Sequence[bool],
+    image_of: np.ndarray | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients to image, where and outside; an empty tensor for one that is not wanted."""
-    batch = batch_of(image, where)
+    batch = batch_of(image, where) if image_of is None else own_batch(where)
     kind, taps, tall = _kind(where), TAPS[rule.interpolation], -(-size[0] // SIDE)
     to_image, to_where, to_outside = wanted[0], wanted[1] and taps > 1, wanted[2]
     # the image's pixels serve the gradient to `where` alone
@@ -162,7 +189,9 @@ def backward(
     grad = grad.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
     plan, outside_flat = _plan(source, where, outside, size, rule, batch, to_outside)
     small = grad.numel() < INLINE
-    if to_image:
+    if to_image and image_of is not None:
+        deal = _deal_by(image_of, len(image), plan.height, small)
+    elif to_image:
         deal = _deal(tuple(image.shape[:-3]), batch, plan.height, small)
     else:
         deal = _deal(batch, batch, tall, small)
@@ -179,9 +208,16 @@ def backward(
         if to_image and deal.parts > 1:
             spans = _spans(kind, taps, points, where_of, plan, tall, grad.numel())
         arrays = (_flat(grad), pixels, points, outside_flat, g_image, g_where, g_outside)
-        image_of = _index(tuple(source.shape[:-3]), batch)
         kernel = backward_kernel(Task(kind, taps, last, to_image, to_where))
-        deals = (image_of, where_of, deal.order, deal.starts, spans, plan, deal.parts)
+        deals = (
+            _images(source, batch, image_of),
+            where_of,
+            deal.order,
+            deal.starts,
+            spans,
+            plan,
+            deal.parts,
+        )
         units = deal.slots * deal.parts
         dtype = pixels.dtype
         run(lambda *span: kernel(arrays, *deals, scratch(taps, dtype), *span), units, grad.numel())

@@ -75,11 +75,11 @@ def scratch(taps: int, dtype: np.dtype) -> tuple[Scratch, Buffers]:
 def _make(taps: int, dtype: np.dtype) -> tuple[Scratch, Buffers]:
     column, row, offset = (np.empty(PIXELS, np.int32) for _ in range(3))
     tx, ty = np.empty(PIXELS), np.empty(PIXELS)
-    weights = (np.empty(PIXELS * taps, dtype) for _ in range(4))
+    wx, wy, dx, dy = (np.empty(PIXELS * taps, dtype) for _ in range(4))
     window, gradient = (np.empty(LANES * capacity(taps), dtype) for _ in range(2))
-    lanes = (np.empty(LANES * PIXELS, dtype) for _ in range(3))
-    rest = np.empty(4 * LANES, dtype), np.empty(9), np.empty(capacity(taps), np.int64)
+    values, slope_x, slope_y = (np.empty(LANES * PIXELS, dtype) for _ in range(3))
+    row_sum, sums, table = np.empty(4 * LANES, dtype), np.empty(9), np.empty(capacity(taps), "i8")
     return (
-        Scratch(column, row, tx, ty, *weights, np.empty(PIXELS, dtype), offset),
-        Buffers(window, gradient, *lanes, *rest),
+        Scratch(column, row, tx, ty, wx, wy, dx, dy, np.empty(PIXELS, dtype), offset),
+        Buffers(window, gradient, values, slope_x, slope_y, row_sum, sums, table),
     )

@@ -1,0 +1,179 @@
+"""The compiled kernels of the functions on objects: bands, threads, layouts and hostile numbers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import warpkit as wk
+from tests.cases import noise
+from tests.loops import scene
+from tests.tolerances import TOLERANCE
+
+LOOP = TOLERANCE["objects against the loop"]
+
+
+def objects(count, batch, height, width, seed=0):
+    """Large images, boxes of many sizes that cross every line between bands, and thetas."""
+    generator = torch.Generator().manual_seed(seed)
+    low = torch.rand(count, 2, generator=generator) * torch.tensor([width, height]) * 1.2 - 20
+    side = torch.rand(count, 2, generator=generator) * 120 + 1
+    theta = torch.eye(2, 3) + 0.4 * torch.randn(count, 2, 3, generator=generator)
+    index = torch.randint(0, batch, (count,), generator=generator)
+    return noise(batch, 3, height, width, seed=seed), torch.cat((low, low + side), 1), theta, index
+
+
+def transform(images, boxes, theta, index, value):
+    return wk.transform_patches(images, boxes, theta, index, space="theta", border_value=value)
+
+
+def crop(images, boxes, theta, index, value):
+    return wk.crop_patches(images, boxes, index, (33, 40), border_value=value)
+
+
+def with_gradients(function, images, boxes, theta, index, value):
+    leaves = [t.detach().clone().requires_grad_() for t in (images, boxes, theta, value)]
+    out = function(*leaves[:3], index, leaves[3])
+    weight = noise(*out.shape, seed=9, dtype=out.dtype)
+    found = torch.autograd.grad((out * weight).sum(), leaves, allow_unused=True)
+    return [out.detach(), *(g for g in found if g is not None)]
+
+
+@pytest.mark.parametrize("function", [transform, crop])
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("values", [1, 60])
+def test_the_kernels_do_what_the_plain_path_does(monkeypatch, function, batch, values):
+    images, boxes, theta, index = objects(60, batch, 290, 301)
+    theta[3] = torch.nan
+    given = (images, boxes.double(), theta.double(), index)
+    value = noise(values, 3, seed=4) if values > 1 else noise(3, seed=4)
+    ours = with_gradients(function, *given, value)
+    monkeypatch.setattr("warpkit.kernels.windows_cpu.compiled", lambda *_: False)
+    plain = with_gradients(function, *given, value)
+    for got, wanted in zip(ours, plain, strict=True):
+        # gradients to maps are sums over thousands of pixels, each times a coordinate
+        torch.testing.assert_close(
+            got, wanted, atol=LOOP * max(1, float(wanted.abs().max())), rtol=0
+        )
+
+
+@pytest.mark.parametrize("function", [transform, crop])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_threads_do_not_change_a_bit(function, batch):
+    images, boxes, theta, index = objects(300, batch, 290, 301)
+    inputs = (images.float(), boxes, theta, index, torch.ones(3))
+    before, seen = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            seen.append(with_gradients(function, *inputs))
+    finally:
+        torch.set_num_threads(before)
+    for other in seen[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(seen[0], other, strict=True))
+
+
+def test_crops_read_images_of_any_layout(monkeypatch):
+    images, boxes, _, index = objects(9, 3, 40, 50)
+    shapes = (
+        images.to(memory_format=torch.channels_last),
+        images.transpose(2, 3).contiguous().transpose(2, 3),
+        images[:1].expand(3, -1, -1, -1),
+        images.float().half(),
+    )
+    for image in shapes:
+        leaf = image.detach().requires_grad_()
+        ours = wk.crop_patches(leaf, boxes, index, (7, 9))
+        (gradient,) = torch.autograd.grad(ours.double().square().sum(), leaf)
+        with monkeypatch.context() as patch:
+            patch.setattr("warpkit.kernels.windows_cpu.compiled", lambda *_: False)
+            plain = wk.crop_patches(leaf, boxes, index, (7, 9))
+            (wanted,) = torch.autograd.grad(plain.double().square().sum(), leaf)
+        assert ours.is_contiguous()
+        assert ours.dtype == plain.dtype
+        close = {"atol": LOOP, "rtol": 0} if image.dtype == torch.float64 else {}
+        torch.testing.assert_close(ours, plain, **close)
+        torch.testing.assert_close(gradient, wanted, **close)
+
+
+def test_vmap_over_images_or_maps():
+    images, boxes, theta, index = objects(5, 1, 30, 31)
+    value = noise(3, seed=1)
+    several, others = noise(2, *images.shape), torch.stack([theta, -theta])
+    for function, given, dims in (
+        (transform, (several, theta), (0, None)),
+        (transform, (images, others), (None, 0)),
+        (transform, (several, others), (0, 0)),
+        (crop, (several, theta), (0, None)),
+    ):
+
+        def run(images, theta, function=function):
+            return function(images, boxes, theta, index, value)
+
+        ours = torch.vmap(run, in_dims=dims)(*given)
+        for n, out in enumerate(ours):
+            single = [t if d is None else t[n] for t, d in zip(given, dims, strict=True)]
+            torch.testing.assert_close(out, run(*single), atol=LOOP, rtol=0)
+
+
+@pytest.mark.parametrize("space", ["pixel", "theta"])
+def test_a_map_that_looks_nowhere_gives_its_box_no_gradient(space):
+    image = noise(1, 3, 12, 13)
+    boxes = torch.tensor([[1.0, 2, 6, 8], [5, 3, 12, 11]]).double().requires_grad_()
+    matrices = torch.eye(2, 3).double().repeat(2, 1, 1) * 0.9
+    matrices[0] = 0.0 if space == "pixel" else torch.nan
+    out = wk.transform_patches(image, boxes, matrices, [0, 0], space=space, border_value=0.5)
+    (gradient,) = torch.autograd.grad(out.square().sum(), boxes)
+    assert torch.equal(gradient[0], torch.zeros(4).double())
+    assert gradient[1, :2].all()
+
+
+HOSTILE = """
+import itertools, torch, warpkit as wk
+numbers = [0.0, 0.5, -1.0, 3.0, 1e5, -1e9, 2.0**31, -1e30, 1e300, float("inf"), float("nan")]
+generator = torch.Generator().manual_seed(0)
+def pick(*shape):
+    return torch.tensor(numbers).double()[torch.randint(len(numbers), shape, generator=generator)]
+count = 300
+for dtype, (batch, height, width) in itertools.product(
+    (torch.float32, torch.float64), ((1, 1, 1), (3, 5, 70), (1, 70, 3), (2, 40, 37))
+):
+    finite = [-1e30, -1e9, -7.25, -0.5, 0.0, 0.5, 1.0, 4.5, 33.0, 65.0, 1e5, 2.0**31, 1e30]
+    finite = torch.tensor(finite).double()
+    low, high = (finite[torch.randint(len(finite), (count, 2), generator=generator)] for _ in "12")
+    boxes = torch.cat((torch.minimum(low, high), torch.maximum(low, high)), 1)
+    boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)]
+    index = torch.randint(batch, (len(boxes),), generator=generator)
+    matrices = pick(len(boxes), 2, 3)
+    matrices[::3] = torch.eye(2, 3).double() + torch.randn(2, 3, generator=generator)
+    for space, value in itertools.product(("pixel", "theta"), (0.5, torch.ones(3))):
+        leaves = [torch.rand(batch, 3, height, width).to(dtype), boxes, matrices]
+        images, b, m = (leaf.clone().requires_grad_() for leaf in leaves)
+        out = wk.transform_patches(images, b, m, index, space=space, border_value=value)
+        out.nan_to_num().sum().backward()
+        for border, rule in itertools.product(("constant", "wrap"), ("nearest", "bilinear")):
+            options = {"border": border, "interpolation": rule}
+            wk.crop_patches(images, b, index, (3, 40), **options).nan_to_num().sum().backward()
+"""
+
+
+def test_hostile_boxes_and_maps_stay_inside_the_arrays():
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
+    subprocess.run([sys.executable, "-c", HOSTILE], env=environment, check=True, timeout=900)
+
+
+def test_many_whole_image_boxes_are_found_once():
+    """The last of the boxes that cover all is what is seen, whatever lies below."""
+    given = scene(3, batch=1)
+    _, _, height, width = given.images.shape
+    boxes = torch.tensor([[0.0, 0, width, height]]).expand(500, 4)
+    shift = torch.eye(2, 3).double().repeat(500, 1, 1)
+    shift[:, 0, 2] = torch.arange(500) % 7
+    ours = wk.transform_patches(given.images, boxes, shift, [0] * 500)
+    last = wk.warp_affine(given.images, shift[-1])
+    torch.testing.assert_close(ours, last, atol=LOOP, rtol=0)

@@ -1,0 +1,93 @@
+"""What stands where a rule finds no pixel: the border's value or the background, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import _checks as checks
+from warpkit.kernels.reference import compute_dtype, convert
+from warpkit.kernels.rounding import to_int32
+from warpkit.kernels.rules import Rule
+
+
+def outside(
+    name: str,
+    image: Tensor,
+    shape: Sequence[int],
+    rule: Rule,
+    value: Any,
+    background: Tensor | None,
+) -> Tensor:
+    """What stands where the rule finds nothing, in the type of the computation."""
+    value = border_value(name, image, shape, rule, value)
+    if rule.border != "transparent":
+        if background is not None:
+            checks.fail(name, "background", f"None with border={rule.border!r}", "a tensor")
+        return value
+    wanted = f"a tensor of shape {tuple(shape)} (or broadcasting to it) with border='transparent'"
+    if not isinstance(background, Tensor):
+        error = ValueError if background is None else TypeError
+        checks.fail(name, "background", wanted, f"{background!r:.60}", error)
+    checks.check_device(name, "background", background, image.device)
+    same = background.ndim >= 3 and tuple(background.shape[-3:]) == tuple(shape[-3:])
+    if not same or not _broadcasts(background.shape[:-3], shape[:-3]):
+        checks.fail(name, "background", wanted, checks.shape_of(background))
+    if background.dtype not in checks.FLOATS + checks.INTEGERS:
+        checks.fail(name, "background", "of a type that images have", background.dtype, TypeError)
+    return background.to(compute_dtype(image.dtype))
+
+
+def start(
+    name: str, image: Tensor, shape: Sequence[int], rule: Rule, value: Any
+) -> dict[str, Tensor]:
+    """What OpenCV's arithmetics need besides `outside`: the value, also under a background."""
+    if rule.arithmetic == "exact" or rule.border != "transparent":
+        return {}
+    return {"border_value": border_value(name, image, shape, rule, value)}
+
+
+def border_value(name: str, image: Tensor, shape: Sequence[int], rule: Rule, value: Any) -> Tensor:
+    """The border's value in the type of the computation: (), or (..., C or 1, 1, 1)."""
+    # numbers come as float64, so that a float64 image shows 0.1 itself and not its float32
+    value = checks.as_float(name, "border_value", value, image.device, torch.float64)
+    checks.check_device(name, "border_value", value, image.device)
+    channels, batch = shape[-3], tuple(shape[:-3])
+    fits = value.ndim == 0 or (
+        value.shape[-1] in (1, channels) and _broadcasts(value.shape[:-1], batch)
+    )
+    if not fits:
+        wanted = f"a number, of shape ({channels},) or (*batch, {channels}) for the batch {batch}"
+        checks.fail(name, "border_value", wanted, f"shape {checks.shape_of(value)}")
+    value = value.to(compute_dtype(image.dtype))
+    if not image.is_floating_point() and not _holds(image.dtype, value):
+        if rule.arithmetic != "exact":
+            value = to_int32(value).to(value.dtype)  # beyond int32 OpenCV's is the type's lowest
+        value = convert(value, image.dtype).to(value.dtype)
+    return value[..., None, None] if value.ndim else value
+
+
+def _holds(dtype: torch.dtype, value: Tensor) -> bool:
+    """Whether a few numbers are seen to be whole and within an integer type.
+
+    Rounding and saturating them in a dozen operations takes as long as warping a small image.
+    """
+    seen = value.device.type == "cpu" and not torch.compiler.is_compiling()
+    if not seen or value.numel() > 16 or checks.is_transformed(value):
+        return False
+    limits = torch.iinfo(dtype)
+    numbers = value.flatten().tolist()
+    return all(limits.min <= number <= limits.max and number % 1 == 0 for number in numbers)
+
+
+def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Whether `shape` broadcasts to `target` without making it larger."""
+    if not shape:
+        return True
+    try:
+        return tuple(torch.broadcast_shapes(tuple(shape), tuple(target))) == tuple(target)
+    except RuntimeError:
+        return False

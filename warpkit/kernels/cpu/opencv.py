@@ -1,0 +1,105 @@
+"""OpenCV's pixels by compiled kernels: what `kernels.opencv` computes, bit by bit, but faster.
+
+Forward alone: gradients, tangents and tracing are served by `kernels.opencv` itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from warpkit.kernels import cpu, maps, opencv
+from warpkit.kernels.rules import Rule
+
+
+def why_not(image: Tensor, rule: Rule) -> list[str]:
+    """The reasons why the kernels cannot do this."""
+    reasons = cpu.why_not(image, rule)
+    of = f"in arithmetic {rule.arithmetic!r}"
+    wide = rule.interpolation in ("bicubic", "lanczos4")
+    if image.dtype not in (torch.uint8, torch.float32):
+        reasons.append(f"has no {image.dtype} {of}")
+    elif wide and (image.dtype != torch.uint8 or opencv._is_float(image, rule)):
+        # only sums in whole numbers: the others' depend on the order, near the border and inside
+        reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
+    single = image.is_floating_point() and image.shape[-3] == 1
+    if single and rule.interpolation == "bilinear" and rule.arithmetic == "opencv4":
+        # OpenCV 4 sums it in registers, by runs of pixels
+        reasons.append(f"has no bilinear of one float32 channel {of}")
+    if rule.border == "transparent":
+        reasons.append(f"has no border 'transparent' {of}")
+    return reasons
+
+
+def warp(
+    image: Tensor,
+    inverse: Tensor,
+    size: Sequence[int],
+    outside: Tensor,
+    rule: Rule,
+    *,
+    border_value: Tensor | None = None,
+) -> Tensor:
+    """As `opencv.warp`."""
+    if _is_traced(image, inverse, outside):
+        return opencv.warp(image, inverse, size, outside, rule, border_value=border_value)
+    return _sample(image, inverse, size, outside, rule)
+
+
+def sample(
+    image: Tensor,
+    points: Tensor,
+    outside: Tensor,
+    rule: Rule,
+    *,
+    border_value: Tensor | None = None,
+    fixed_map: bool = False,
+) -> Tensor:
+    """As `opencv.sample`."""
+    if fixed_map or _is_traced(image, points, outside):
+        options = {"border_value": border_value, "fixed_map": fixed_map}
+        return opencv.sample(image, points, outside, rule, **options)
+    return _sample(image, points.float(), points.shape[-3:-1], outside, rule)
+
+
+def inverse_map(matrix: Tensor) -> Tensor:
+    """As `maps.inverse_map` with OpenCV's singular maps; one matrix alone in plain numbers.
+
+    A dozen operations on six numbers would take as long as a small image.
+    """
+    if matrix.shape != (2, 3) or matrix.requires_grad or _is_traced(matrix):
+        return maps.inverse_map(matrix, singular=0.0)
+    (m0, m1, m2), (m3, m4, m5) = matrix.tolist()
+    finite = all(map(math.isfinite, (m0, m1, m2, m3, m4, m5)))
+    det = m0 * m4 - m1 * m3
+    per = 1 / det if det else 0.0
+    if not (finite and math.isfinite(det) and math.isfinite(per)):
+        return torch.full_like(matrix, math.nan)
+    if det == 0:
+        return torch.zeros_like(matrix)
+    a, b, d, e = m4 * per, m1 * -per, m3 * -per, m0 * per
+    rows = [[a, b, -a * m2 - b * m5], [d, e, -d * m2 - e * m5]]
+    return torch.tensor(rows, dtype=torch.float64, device=matrix.device)
+
+
+def _is_traced(*tensors: Tensor) -> bool:
+    """Whether a derivative is asked for, or the tensors have no memory to be read."""
+    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+        return True
+    if torch._C._are_functorch_transforms_active():  # pyright: ignore
+        return True
+    if not tensors[0].is_floating_point() or not torch.is_grad_enabled():
+        return False
+    return any(tensor.requires_grad for tensor in tensors)
+
+
+def _sample(
+    image: Tensor, where: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    from warpkit.kernels.cpu.opencv_launch import forward
+
+    return forward(image, where, outside, size, rule, not opencv._is_float(image, rule))

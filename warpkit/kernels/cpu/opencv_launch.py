@@ -1,0 +1,147 @@
+"""From tensors to the kernels of OpenCV's arithmetics: strides, border values, units of work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from threading import local
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.kernels.cpu.locate import CODE, POINTS
+from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
+from warpkit.kernels.cpu.opencv_place import ROW
+from warpkit.kernels.cpu.opencv_planes import WIDE, planes_kernel
+from warpkit.kernels.cpu.opencv_tile import TALL, Plan
+from warpkit.kernels.cpu.threads import run
+from warpkit.kernels.layout import batch_of, own_batch
+from warpkit.kernels.rules import TAPS, Rule
+from warpkit.kernels.tables import integer_table
+
+BAND = 4
+"""Rows of tiles dealt at once: to call a kernel takes 5 us, and a row of small tiles not 20."""
+
+_here = local()
+
+
+def forward(
+    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], rule: Rule, fixed: bool
+) -> Tensor:
+    """The result (*batch, C, h, w), channels side by side where the image's are.
+
+    where: a matrix, float64, or points, float32. fixed: OpenCV 4's way.
+    """
+    batch = batch_of(image, where)
+    image = image.detach()
+    channels, height, width = image.shape[-3:]
+    taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
+    last = image.stride(-3) == 1 and image.stride(-1) == channels
+    packed = last and channels in (3, 4)
+    by_bytes = whole_numbers and taps <= 2 and (packed or image.stride(-1) == 1)
+    shape = (*batch, *size, channels) if last else (*batch, channels, *size)
+    memory = torch.empty(shape, dtype=image.dtype, device=image.device)
+    out = memory.movedim(-1, -3) if last else memory
+    if out.numel() == 0:
+        return out
+    shown = _shown(outside, image, batch)
+    plane, line, pixel = image.stride()[-3:]
+    out_plane, out_line, out_pixel = out.stride()[-3:]
+    points = where.shape[-1] == 2
+    plan = Plan(
+        channels=channels,
+        planes=1 if packed else channels,
+        height=height,
+        width=width,
+        line=line,
+        pixel=pixel,
+        plane=plane,
+        out_height=size[0],
+        out_width=size[1],
+        out_item=channels * size[0] * size[1],
+        out_line=out_line,
+        out_pixel=out_pixel,
+        out_plane=out_plane,
+        where=2 * size[0] * size[1] if points else 3 * where.shape[-2],
+        shown=0 if len(shown) == channels else channels,
+        border=CODE[rule.border],
+        taps=taps,
+    )
+    arrays = (
+        _memory(image),
+        _starts(tuple(image.shape[:-3]), image.stride()[:-3], batch),
+        where.detach().contiguous().numpy().reshape(-1),
+        _index(own_batch(where), batch),
+        shown,
+        memory.numpy().reshape(-1),
+        _table(rule.interpolation),
+        plan,
+    )
+    kind = POINTS if points else where.shape[-2]
+    units = prod(batch) * -(-size[0] // TALL)
+    if by_bytes:
+        kernel = bytes_kernel(kind, fixed, channels if packed else 1, taps == 1)
+        units *= plan.planes
+    else:
+        kernel = planes_kernel(kind, fixed, min(taps, WIDE), whole_numbers)
+
+    def work(begin: int, end: int) -> None:
+        kernel(*arrays, _scratch(), begin * BAND, min(end * BAND, units))
+
+    run(work, -(-units // BAND), out.numel())
+    return out
+
+
+def _memory(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor from its first to its last, with whatever lies between."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return tensor.as_strided((1 + sum((n - 1) * s for n, s in pairs),), (1,)).numpy()
+
+
+@lru_cache(maxsize=256)
+def _starts(own: tuple[int, ...], strides: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
+    """Where the image of every item of `batch`, counted through, begins."""
+    starts = np.zeros(own, np.int64)
+    for d, (n, stride) in enumerate(zip(own, strides, strict=True)):
+        starts += (np.arange(n) * stride).reshape(n, *(1,) * (len(own) - d - 1))
+    return np.ascontiguousarray(np.broadcast_to(starts, batch)).reshape(-1)
+
+
+@lru_cache(maxsize=256)
+def _index(own: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
+    """For every item of `batch`, counted through, the item of `own` that broadcasts to it."""
+    index = np.arange(prod(own)).reshape(own)
+    return np.ascontiguousarray(np.broadcast_to(index, batch)).reshape(-1)
+
+
+def _shown(outside: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
+    """The border's value for every channel, of one item or of all."""
+    channels = image.shape[-3]
+    value = outside.detach().numpy()
+    if image.dtype == torch.uint8:
+        value = np.rint(value).clip(0, 255).astype(np.uint8)
+    value = value[..., 0, 0] if value.ndim > 2 else value
+    items = batch if value.ndim and value.size > value.shape[-1] else ()
+    if value.shape != (channels,) or items:
+        value = np.broadcast_to(value, (*items, channels))
+    return value.reshape(-1)
+
+
+@lru_cache
+def _table(interpolation: str) -> np.ndarray:
+    """The integer weights of bicubic and lanczos4, as `tables` has them; nothing for the others."""
+    if TAPS[interpolation] <= 2:
+        return np.empty(0, np.int32)
+    return integer_table(interpolation, torch.device("cpu")).numpy().reshape(-1)
+
+
+def _scratch() -> tuple[np.ndarray, ...]:
+    """This thread's memory, one entry a pixel of a row."""
+    known = _here.__dict__
+    if "arrays" not in known:
+        kinds = (np.int32, np.int32, np.float32, np.float32, np.uint64, np.uint64, np.uint32)
+        reads = [np.empty(max(TAPS.values()) * ROW, np.int64) for _ in range(2)]
+        known["arrays"] = (*(np.empty(ROW, kind) for kind in kinds), *reads)
+    return known["arrays"]
