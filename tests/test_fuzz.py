@@ -309,7 +309,8 @@ def gradients(result: Any, values: dict[str, Any]) -> dict[str, torch.Tensor]:
 
 def tolerance_of(tensor: torch.Tensor) -> float:
     """The table's, for what is computed from such a tensor."""
-    half = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+    # one rounding of the type, which may fall on the other side
+    half = {torch.float16: "cuda float16", torch.bfloat16: "cuda bfloat16"}
     return TOLERANCE[half.get(tensor.dtype, f"cpu {tensor.dtype}")]
 
 

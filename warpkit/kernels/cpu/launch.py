@@ -142,9 +142,12 @@ def forward(
     dense = _dense(image, batch)
     last = is_last(dense)
     shape = (*batch, image.shape[-3], *size)
-    layout = torch.channels_last if last else torch.contiguous_format
-    out = torch.empty(shape, dtype=image.dtype, memory_format=layout)
-    if out.numel() == 0:
+    pixels, count = _flat(dense), prod(shape)
+    memory = np.empty(count, pixels.dtype)  # not torch's: a large one lies on huge pages
+    out = torch.from_numpy(memory).reshape(shape)
+    if last:
+        out = out.reshape(shape[0], *size, shape[1]).permute(0, 3, 1, 2)
+    if count == 0:
         return out
     plan, outside_flat = _plan(dense, where, outside, size, rule, batch, False)
     low, high = 0, 0
@@ -153,17 +156,17 @@ def forward(
     taps = TAPS[rule.interpolation]
     kernel = forward_kernel(_kind(where), taps, last, low, high)
     arrays = (
-        _flat(dense),
+        pixels,
         where.detach().contiguous().numpy().reshape(-1),
         outside_flat,
-        out.permute(0, 2, 3, 1).numpy().reshape(-1) if last else out.numpy().reshape(-1),
+        memory,
         _images(dense, batch, image_of),
         _index(own_batch(where), batch),
         plan,
     )
     units = plan.items * -(-plan.out_height // SIDE)
     dtype = outside_flat.dtype
-    run(lambda *span: kernel(*arrays, scratch(taps, dtype), *span), units, out.numel())
+    run(lambda *span: kernel(*arrays, scratch(taps, dtype), *span), units, count)
     return out
 
 

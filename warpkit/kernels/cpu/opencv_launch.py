@@ -42,7 +42,8 @@ def forward(
     packed = last and channels in (3, 4)
     by_bytes = whole_numbers and taps <= 2 and (packed or image.stride(-1) == 1)
     shape = (*batch, *size, channels) if last else (*batch, channels, *size)
-    memory = torch.empty(shape, dtype=image.dtype, device=image.device)
+    # not torch's memory: a large array lies on huge pages
+    memory = torch.from_numpy(np.empty(shape, image[..., :0].numpy().dtype))
     out = memory.movedim(-1, -3) if last else memory
     if out.numel() == 0:
         return out
