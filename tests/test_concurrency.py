@@ -69,9 +69,10 @@ def test_workers_find_what_one_process_finds(method, count, tmp_path):
     assert done.stdout == "True\n", done.stderr
 
 
-def warp_for_ever(image: torch.Tensor, **options: str) -> None:
-    while True:
+def warp_until_interrupted(image: torch.Tensor, **options: str) -> None:
+    for _ in range(1000):
         wk.warp_affine(image, MATRIX, **options)
+    raise AssertionError("1000 calls and no interrupt")
 
 
 def test_an_interrupt_leaves_the_pool_usable():
@@ -81,14 +82,17 @@ def test_an_interrupt_leaves_the_pool_usable():
     expected = wk.warp_affine(image, MATRIX, **options)  # compiled
     torch.set_num_threads(2)
     caller = threading.get_ident()
+    # jobs in a shell's background start with the signal ignored
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.02, lambda: signal.pthread_kill(caller, signal.SIGINT))
     try:
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            warp_for_ever(image, **options)
+            warp_until_interrupted(image, **options)
         timer.join()
         assert torch.equal(wk.warp_affine(image, MATRIX, **options), expected)
     finally:
+        signal.signal(signal.SIGINT, handler)
         torch.set_num_threads(before)
 
 
