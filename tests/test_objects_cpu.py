@@ -164,6 +164,7 @@ for dtype, (batch, height, width) in itertools.product(
 def test_hostile_boxes_and_maps_stay_inside_the_arrays():
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "OMP_NUM_THREADS": "1"}
     environment |= {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
+    environment |= {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
     subprocess.run([sys.executable, "-c", HOSTILE], env=environment, check=True, timeout=900)
 
 
