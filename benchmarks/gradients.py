@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.indexing import machine
+from benchmarks.indexing import about
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "gradients.csv"
 TURNS = 11
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, default=ROWS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    rows = [{**row, **machine()} for case in cases() for row in measure(case, options.turns)]
+    rows = [{**row, **about()} for case in cases() for row in measure(case, options.turns)]
     options.csv.parent.mkdir(parents=True, exist_ok=True)
     with options.csv.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
+from warpkit import bench
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "indexing.csv"
 TURNS = 21
@@ -136,17 +136,12 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
         }
 
 
-def machine() -> dict[str, object]:
+def about() -> dict[str, object]:
     """Where and with what it was measured."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = cpuinfo.read_text().splitlines()
-        model = next((s.split(":")[1].strip() for s in lines if s.startswith("model name")), model)
     return {
         "threads": torch.get_num_threads(),
         "load": f"{LOAD:.1f}",  # waiting for a core that others hold costs many small steps most
-        "machine": model,
+        "machine": bench.machine(),
         "torch": torch.__version__,
         "warpkit": wk.__version__,
         "date": time.strftime("%Y-%m-%d"),
@@ -161,7 +156,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, default=ROWS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    rows = [{**row, **machine()} for case in cases() for row in measure(case, options.turns)]
+    rows = [{**row, **about()} for case in cases() for row in measure(case, options.turns)]
     options.csv.parent.mkdir(parents=True, exist_ok=True)
     with options.csv.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])

@@ -24,7 +24,7 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as wcv
-from benchmarks.warps import machine
+from warpkit.bench import machine
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "opencv.csv"
 SECONDS = 2.0

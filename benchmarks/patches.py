@@ -25,7 +25,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.testing import assert_close
 
 import warpkit as wk
-from benchmarks.indexing import machine
+from benchmarks.indexing import about
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "patches.csv"
 BATCH, SIZE, SIDE = 4, 256, 32
@@ -201,7 +201,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, default=ROWS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    rows = [{**row, **machine()} for case in cases() for row in measure(case, options.turns)]
+    rows = [{**row, **about()} for case in cases() for row in measure(case, options.turns)]
     options.csv.parent.mkdir(parents=True, exist_ok=True)
     with options.csv.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])

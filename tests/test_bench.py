@@ -1,0 +1,74 @@
+"""`warpkit bench`, and that the scripts of benchmarks/ still load."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+import benchmarks
+import warpkit as wk
+from warpkit import bench
+from warpkit.cli import main
+
+SCRIPTS = sorted(path.stem for path in Path(benchmarks.__file__).parent.glob("[!_]*.py"))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_benchmark_loads(name):
+    importlib.import_module(f"benchmarks.{name}")
+
+
+def test_the_command_measures_and_writes(tmp_path, capsys):
+    threads, file = torch.get_num_threads(), tmp_path / "rows.csv"
+    try:
+        words = ["bench", "--quick", "--only", "32x32", "--threads", "1", "--out", str(file)]
+        assert main(words) == 0
+    finally:
+        torch.set_num_threads(threads)
+    shown = capsys.readouterr().out
+    assert "1x3x32x32" in shown
+    assert "grid_sample" in shown
+    with file.open() as lines:
+        rows = list(csv.DictReader(lines))
+    ways = {(row["does"], row["way"]) for row in rows}
+    assert {("forward", "warpkit"), ("forward + gradients", "grid_sample")} <= ways
+    for row in rows:
+        assert float(row["ms"]) > 0
+        assert row["turns"] == "5"
+        assert row["threads"] == "1"
+
+
+def test_an_unknown_workload_is_one_line(capsys):
+    assert main(["bench", "--only", "nothing"]) == 2
+    assert "--only nothing is in no workload's name: 8x3x512x512," in capsys.readouterr().err
+
+
+def test_ways_that_disagree_are_not_timed(monkeypatch):
+    work = bench.WORKLOADS[-1]._replace(name="small", shape=(1, 3, 9, 9), matrices=1)
+
+    def ways(work):
+        image = torch.rand(work.shape)
+        yield "warpkit", torch.clone, [image]
+        yield "other", partial(torch.add, other=0.01), [image]
+
+    monkeypatch.setattr(bench, "ways", ways)
+    with pytest.raises(AssertionError, match=r"small: other differs in 100\.0% of the values"):
+        bench.prepare(work)
+
+
+def test_warm_calls_every_map_by_every_interpolation(monkeypatch):
+    called = set()
+
+    def warp(name, image, where, *, interpolation):
+        called.add((name, interpolation, where.requires_grad))
+        return image * 1
+
+    for name in ("warp_affine", "warp_perspective", "remap"):
+        monkeypatch.setattr(wk, name, partial(warp, name))
+    assert len(list(bench.warm())) == 12
+    assert len(called) == 3 * 4 * 2
