@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from threading import local
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
 from warpkit.kernels.cpu.opencv_place import ROW
 from warpkit.kernels.cpu.opencv_planes import WIDE, planes_kernel
 from warpkit.kernels.cpu.opencv_tile import TALL, Plan
+from warpkit.kernels.cpu.scratch import of_this_thread
 from warpkit.kernels.cpu.threads import run
 from warpkit.kernels.layout import batch_of, own_batch
 from warpkit.kernels.rules import TAPS, Rule
@@ -23,8 +23,6 @@ from warpkit.kernels.tables import integer_table
 
 BAND = 4
 """Rows of tiles dealt at once: to call a kernel takes 5 us, and a row of small tiles not 20."""
-
-_here = local()
 
 
 def forward(
@@ -89,7 +87,7 @@ def forward(
         kernel = planes_kernel(kind, fixed, min(taps, WIDE), whole_numbers)
 
     def work(begin: int, end: int) -> None:
-        kernel(*arrays, _scratch(), begin * BAND, min(end * BAND, units))
+        kernel(*arrays, of_this_thread(_row), begin * BAND, min(end * BAND, units))
 
     run(work, -(-units // BAND), out.numel())
     return out
@@ -138,11 +136,8 @@ def _table(interpolation: str) -> np.ndarray:
     return integer_table(interpolation, torch.device("cpu")).numpy().reshape(-1)
 
 
-def _scratch() -> tuple[np.ndarray, ...]:
-    """This thread's memory, one entry a pixel of a row."""
-    known = _here.__dict__
-    if "arrays" not in known:
-        kinds = (np.int32, np.int32, np.float32, np.float32, np.uint64, np.uint64, np.uint32)
-        reads = [np.empty(max(TAPS.values()) * ROW, np.int64) for _ in range(2)]
-        known["arrays"] = (*(np.empty(ROW, kind) for kind in kinds), *reads)
-    return known["arrays"]
+def _row() -> tuple[np.ndarray, ...]:
+    """What kernels work in: one entry a pixel of a row."""
+    kinds = (np.int32, np.int32, np.float32, np.float32, np.uint64, np.uint64, np.uint32)
+    reads = [np.empty(max(TAPS.values()) * ROW, np.int64) for _ in range(2)]
+    return *(np.empty(ROW, kind) for kind in kinds), *reads

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from threading import local
-from typing import NamedTuple
+from collections.abc import Callable
+from threading import get_ident
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -61,15 +62,26 @@ def capacity(taps: int) -> int:
     return PIXELS * taps * taps * (2 if taps > 2 else 4)
 
 
-_here = local()
+T = TypeVar("T")
+
+_made: dict[tuple[object, ...], object] = {}
+
+
+def of_this_thread(make: Callable[..., T], *given: object) -> T:
+    """make(*given), made once a thread; whatever is in it was left there by the last call.
+
+    By the system's number of the thread: to Python, a thread of OpenMP is a new one at each call,
+    and would find `threading.local` empty. The next thread of a dead one's number has its memory.
+    """
+    key = (get_ident(), make, *given)
+    if key not in _made:
+        _made[key] = make(*given)
+    return _made[key]  # pyright: ignore
 
 
 def scratch(taps: int, dtype: np.dtype) -> tuple[Scratch, Buffers]:
-    """This thread's memory; whatever is in it was left there by the last call."""
-    known = _here.__dict__.setdefault("known", {})
-    if (taps, dtype) not in known:
-        known[taps, dtype] = _make(taps, dtype)
-    return known[taps, dtype]
+    """This thread's memory for kernels of so many taps an axis."""
+    return of_this_thread(_make, taps, dtype)
 
 
 def _make(taps: int, dtype: np.dtype) -> tuple[Scratch, Buffers]:

@@ -1,4 +1,8 @@
-"""A pool of threads of our own: Numba's layers are not both safe in threads and across fork.
+"""Threads for kernels: torch's own team where it has one, a pool of ours where not.
+
+torch's operators run on OpenMP threads, which go on spinning for about a millisecond after each.
+A second pool beside them would share the cores with that spinning: 2 threads on 2 cores then take
+1.4 times as long as on the team itself, which also is awake already.
 
 Work is a number of units, dealt in runs of consecutive ones to whichever thread is free. The units
 never depend on the number of threads, so that neither do results.
@@ -6,15 +10,18 @@ never depend on the number of threads, so that neither do results.
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import torch
 
 INLINE = 250_000
-"""Output values below which waking a thread (about 15 us) costs more than it saves."""
+"""Output values below which waking a thread costs more than it saves."""
 
 RUNS = 8
 """Runs of units a thread, enough to even out their costs."""
@@ -22,19 +29,38 @@ RUNS = 8
 LONGEST = 4_000_000
 """Output values of a run: about 10 ms, after which an interrupt is noticed."""
 
+BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
-def _pool(workers: int) -> ThreadPoolExecutor:
-    pool = _pools.get(workers)
-    if pool is None:
-        pool = _pools.setdefault(workers, ThreadPoolExecutor(workers, "warpkit"))
-    return pool
+def _entry() -> Any:
+    """`GOMP_parallel(body, argument, threads, flags)` of the OpenMP that torch is linked to.
+
+    It is part of OpenMP's binary interface on Linux, for GNU's and LLVM's libraries alike.
+    """
+    try:
+        torch_library = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
+        entry = ctypes.CDLL(str(torch_library)).GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    entry.argtypes = [BODY, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    entry.restype = None
+    return entry
 
 
-# after a fork the child has the pool's memory but none of its threads: it would wait for ever
+_team = _entry()
+
+
+def _forget_threads() -> None:
+    """A forked child has the memory of teams and pools but none of their threads."""
+    global _team
+    _team = None
+    _pools.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def run(work: Callable[[int, int], None], units: int, values: int) -> None:
@@ -44,18 +70,37 @@ def run(work: Callable[[int, int], None], units: int, values: int) -> None:
         return
     threads = min(torch.get_num_threads(), units)
     runs = min(units, max(threads * RUNS, values // LONGEST))
-    numbers, stopped = count(), False
+    numbers, done, errors = count(), list[int](), list[BaseException]()
 
-    def share() -> None:
-        while not stopped and (n := next(numbers)) < runs:  # next() on a count is atomic
-            work(units * n // runs, units * (n + 1) // runs)
+    def share(_: object = None) -> None:
+        try:
+            while not errors and (n := next(numbers)) < runs:  # next() on a count is atomic
+                work(units * n // runs, units * (n + 1) // runs)
+                done.append(n)
+        except BaseException as error:  # out of a callback it would be printed and forgotten
+            errors.append(error)
 
+    if threads == 1:
+        share()
+    elif _team is not None:
+        _team(BODY(share), None, threads, 0)
+    else:
+        _share_in_pool(share, threads, errors)
+    if errors:
+        raise errors[0]
+    if len(done) < runs:
+        raise KeyboardInterrupt  # which came before `share` could note it
+
+
+def _share_in_pool(share: Callable[[], None], threads: int, errors: list[BaseException]) -> None:
     helpers: list[Future[None]] = []
     try:
-        helpers = [_pool(threads - 1).submit(share) for _ in range(threads - 1)]
+        if threads not in _pools:
+            _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, "warpkit"))
+        helpers = [_pools[threads].submit(share) for _ in range(threads - 1)]
         share()
+    except BaseException as error:
+        errors.append(error)
+        raise
     finally:  # also on KeyboardInterrupt: nobody may still write when the arrays are freed
-        stopped = True
-        errors = [helper.exception() for helper in helpers if not helper.cancel()]
-    for error in filter(None, errors):
-        raise error
+        wait([helper for helper in helpers if not helper.cancel()])
