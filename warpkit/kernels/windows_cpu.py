@@ -66,6 +66,7 @@ class _Paint(torch.autograd.Function):
     def forward(
         ctx: Any, images: Tensor, inverse: Tensor, outside: Tensor, boxes: Rectangles, plain: Plain
     ) -> Tensor:
+        from warpkit.kernels.cpu.memory import empty
         from warpkit.kernels.cpu.painting import BAND, Scene, forward_kernel
         from warpkit.kernels.cpu.threads import run
 
@@ -74,12 +75,12 @@ class _Paint(torch.autograd.Function):
         order = np.argsort(index, kind="stable")
         starts = np.searchsorted(index[order], np.arange(count + 1))
         edges = torch.stack(boxes[1:], dim=1).numpy()
-        shown = np.empty(count * height * width, np.int32)
+        shown = empty(count * height * width, np.dtype(np.int32))
         parts = min(-(-PARTS // max(count, 1)), height)
         scene = Scene(channels, height, width, outside.shape[1], parts, True, True, True)
         ctx.save_for_backward(images, inverse, outside)
         ctx.scene, ctx.plain, ctx.places = scene, plain, (shown, edges, order, starts)
-        result = torch.empty_like(images, memory_format=torch.contiguous_format)
+        result = torch.from_numpy(empty(images.shape, _array(images).dtype))
         arrays = (*map(_array, (images, inverse, outside, result)), *ctx.places, scene)
         kernel = forward_kernel()
         run(lambda *span: kernel(*arrays, *span), count * -(-height // BAND), result.numel())
@@ -90,12 +91,13 @@ class _Paint(torch.autograd.Function):
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # to be differentiated once more
             return *pull_plain(ctx.plain, saved, wanted, gradients), None, None
+        from warpkit.kernels.cpu.memory import empty
         from warpkit.kernels.cpu.painting import backward_kernel
         from warpkit.kernels.cpu.threads import run
 
         images, inverse, outside = saved
         scene = ctx.scene._replace(to_images=wanted[0], to_inverse=wanted[1], to_outside=wanted[2])
-        to_images = np.zeros(images.numel() if wanted[0] else 0, _array(images).dtype)
+        to_images = empty(images.numel() if wanted[0] else 0, _array(images).dtype)
         to_inverse = np.zeros((len(inverse), 6))
         to_outside = np.zeros((len(outside), len(inverse)))
         arrays = (*map(_array, (*gradients, *saved)), to_images, to_inverse, to_outside)

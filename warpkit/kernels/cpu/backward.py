@@ -15,6 +15,7 @@ import numpy as np
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
 from warpkit.kernels.cpu.gradient import (
     add_sums,
+    clear,
     collect,
     credit,
     flush_box,
@@ -112,6 +113,8 @@ def backward_kernel(task: Task) -> Any:
             first_row, tile_rows = tiles_y * part // parts, tiles_y * (part + 1) // parts
             if to_image:
                 first_row, tile_rows = 0, tiles_y
+                planes, row_of = (1, channels) if last else (channels, 1)
+                clear(g_image, planes, area, slot * channels * area, plan.width * row_of, band)
             tiles = (tile_rows - first_row) * tiles_x
             for step in range((starts[slot + 1] - starts[slot]) * tiles):
                 item, tile = order[starts[slot] + step // tiles], first_row * tiles_x + step % tiles

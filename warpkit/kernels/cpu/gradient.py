@@ -227,6 +227,14 @@ def credit(shape, grad, start, line, pixel, whole, missing, dense, g_outside, to
 
 
 @inline
+def clear(to, planes, area, start, line, band):
+    """Set the rows band[0] .. band[1] of an image's planes to 0; `line` numbers make up a row."""
+    for k in range(planes):
+        for p in range(band[0] * line, band[1] * line):
+            to[np.uint64(start + k * area + p)] = 0
+
+
+@inline
 def flush_box(window, to, plane, pixel, base, lanes, border, size, box, table, band):
     """Add the gradient of a box to the image's rows band[0] .. band[1]."""
     height, width = size

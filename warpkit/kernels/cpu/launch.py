@@ -17,6 +17,7 @@ from torch import Tensor
 from warpkit.kernels.cpu.backward import Task, backward_kernel, spans_kernel
 from warpkit.kernels.cpu.forward import forward_kernel
 from warpkit.kernels.cpu.locate import CODE, POINTS
+from warpkit.kernels.cpu.memory import empty
 from warpkit.kernels.cpu.scratch import SIDE, scratch
 from warpkit.kernels.cpu.threads import INLINE, run
 from warpkit.kernels.cpu.tile import Plan
@@ -143,7 +144,7 @@ def forward(
     last = is_last(dense)
     shape = (*batch, image.shape[-3], *size)
     pixels, count = _flat(dense), prod(shape)
-    memory = np.empty(count, pixels.dtype)  # not torch's: a large one lies on huge pages
+    memory = empty(count, pixels.dtype)
     out = torch.from_numpy(memory).reshape(shape)
     if last:
         out = out.reshape(shape[0], *size, shape[1]).permute(0, 3, 1, 2)
@@ -201,12 +202,14 @@ def backward(
     where_of = _index(own_batch(where), batch)
     points = where.detach().contiguous().numpy().reshape(-1)
     pixels = _flat(source) if to_where else np.empty(1, outside_flat.dtype)
-    g_image = np.zeros(deal.slots * image.shape[-3:].numel() if to_image else 0, pixels.dtype)
+    g_image = empty(deal.slots * image.shape[-3:].numel() if to_image else 0, pixels.dtype)
     g_where = np.zeros(to_where * plan.items * (plan.where if kind == POINTS else deal.parts * 9))
     g_outside = np.zeros(
         to_outside * (grad.numel() if plan.dense else plan.items * deal.parts * plan.channels)
     )
-    if grad.numel() and (to_image or to_where or to_outside):
+    if not grad.numel():
+        g_image[:] = 0
+    elif to_image or to_where or to_outside:
         spans = np.empty(0, np.int64)
         if to_image and deal.parts > 1:
             spans = _spans(kind, taps, points, where_of, plan, tall, grad.numel())

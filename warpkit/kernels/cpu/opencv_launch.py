@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.kernels.cpu.locate import CODE, POINTS
+from warpkit.kernels.cpu.memory import empty
 from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
 from warpkit.kernels.cpu.opencv_place import ROW
 from warpkit.kernels.cpu.opencv_planes import WIDE, planes_kernel
@@ -40,8 +41,7 @@ def forward(
     packed = last and channels in (3, 4)
     by_bytes = whole_numbers and taps <= 2 and (packed or image.stride(-1) == 1)
     shape = (*batch, *size, channels) if last else (*batch, channels, *size)
-    # not torch's memory: a large array lies on huge pages
-    memory = torch.from_numpy(np.empty(shape, image[..., :0].numpy().dtype))
+    memory = torch.from_numpy(empty(shape, image[..., :0].numpy().dtype))
     out = memory.movedim(-1, -3) if last else memory
     if out.numel() == 0:
         return out

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
+from warpkit.kernels.cpu.gradient import clear
 from warpkit.kernels.cpu.lanes import least, most
 from warpkit.kernels.cpu.locate import AFFINE, inside, position
 from warpkit.kernels.rules import LIMIT
@@ -238,7 +239,7 @@ def reach(boxes, order, first, last, band):
 
 @cache
 def backward_kernel() -> Any:
-    """The kernel of the gradients, which are added to zeros."""
+    """The kernel of the gradients; those to maps and border values are added to zeros."""
     digest = DIGEST
 
     def backward(
@@ -253,6 +254,8 @@ def backward_kernel() -> Any:
             band = (scene.height * part // scene.parts, scene.height * (part + 1) // scene.parts)
             low, high = reach(boxes, order, starts[b], starts[b + 1], band)
             start = b * scene.channels * area
+            if scene.to_images:
+                clear(to_images, scene.channels, area, start, width, band)
             for y in range(low, high):
                 line, x, mine = b * area + y * width, 0, inside(y - band[0], band[1] - band[0])
                 while x < width:

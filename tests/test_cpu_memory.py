@@ -1,0 +1,81 @@
+"""Results' memory: never shared while in use, used again after, and bounded."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+import warpkit as wk
+
+pytest.importorskip("numba")
+
+from warpkit.kernels.cpu import memory
+
+FLOAT = np.dtype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits():
+    gc.collect()
+    memory._waiting.clear()
+
+
+def test_a_dropped_result_gives_its_pages_to_the_next():
+    image = torch.rand(1, 3, 400, 400)
+    first = wk.warp_affine(image, [[1.0, 0, 3], [0, 1, 0]])
+    address = first.data_ptr()
+    view = first[0, 1]
+    del first
+    second = wk.warp_affine(image, [[1.0, 0, 5], [0, 1, 0]])
+    assert second.data_ptr() != address  # a view still reads it
+    assert torch.equal(view[:, 3:], image[0, 1, :, :-3])
+    del view
+    assert wk.warp_affine(image, [[1.0, 0, 7], [0, 1, 0]]).data_ptr() == address
+
+
+def test_arrays_in_use_never_overlap():
+    def fill(n):
+        kept = [memory.empty(300_000 + 1000 * n, FLOAT) for _ in range(3)]
+        for k, array in enumerate(kept):
+            array[:] = 10 * n + k
+        return all((array == 10 * n + k).all() for k, array in enumerate(kept))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(fill, range(64)))
+
+
+@pytest.mark.parametrize("shape", [0, (0, 3), 5, (3, 700, 701)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_it_is_an_ordinary_array(shape, dtype):
+    array = memory.empty(shape, np.dtype(dtype))
+    assert array.shape == np.empty(shape).shape
+    assert array.dtype == dtype
+    assert array.flags.writeable
+    assert array.flags.c_contiguous
+    if array.nbytes >= memory.LEAST:
+        assert array.ctypes.data % memory.LINE == 0
+
+
+def test_what_waits_is_bounded(monkeypatch):
+    monkeypatch.setattr(memory, "KEPT", 3 * (memory.UNIT + memory.LINE))
+    held = [memory.empty(memory.UNIT, np.dtype(np.uint8)) for _ in range(5)]
+    assert len(memory._waiting) == 0
+    held.clear()
+    assert len(memory._waiting) == 3
+    del held
+    large = memory.empty(4 * memory.UNIT, np.dtype(np.uint8))
+    del large  # alone more than all that may wait
+    assert len(memory._waiting) == 0
+
+
+def test_a_result_that_outlives_the_program_ends_it_in_silence():
+    script = "import torch, warpkit as wk\nkept = wk.warp_affine(torch.rand(1, 3, 400, 400), "
+    script += "[[1.0, 0, 3], [0, 1, 0]])\nclass Last:\n  out = kept\n  me = None\nLast.me = Last"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
