@@ -19,10 +19,13 @@ from warpkit.kernels.cpu.forward import forward_kernel
 from warpkit.kernels.cpu.locate import CODE, POINTS
 from warpkit.kernels.cpu.memory import empty
 from warpkit.kernels.cpu.scratch import SIDE, scratch
-from warpkit.kernels.cpu.threads import INLINE, run
+from warpkit.kernels.cpu.threads import run
 from warpkit.kernels.cpu.tile import Plan
 from warpkit.kernels.layout import batch_of, is_last, own_batch, read_in_place
 from warpkit.kernels.rules import TAPS, Rule
+
+BANDED = 250_000
+"""Values of a gradient from which on an image is split, even though that is more work."""
 
 UNITS = 8
 """Pieces of work when gradients meet in one image. Each costs something, see `_deal`."""
@@ -192,7 +195,7 @@ def backward(
         source = source.contiguous()
     grad = grad.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
     plan, outside_flat = _plan(source, where, outside, size, rule, batch, to_outside)
-    small = grad.numel() < INLINE
+    small = grad.numel() < BANDED
     if to_image and image_of is not None:
         deal = _deal_by(image_of, len(image), plan.height, small)
     elif to_image:

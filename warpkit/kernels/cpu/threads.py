@@ -20,11 +20,14 @@ from typing import Any
 
 import torch
 
-INLINE = 250_000
+INLINE = 100_000
 """Output values below which waking a thread costs more than it saves."""
 
 RUNS = 8
 """Runs of units a thread, enough to even out their costs."""
+
+SHORTEST = 50_000
+"""Output values of a run; to begin one takes 10 us, for which threads take turns."""
 
 LONGEST = 4_000_000
 """Output values of a run: about 10 ms, after which an interrupt is noticed."""
@@ -69,7 +72,8 @@ def run(work: Callable[[int, int], None], units: int, values: int) -> None:
         work(0, units)
         return
     threads = min(torch.get_num_threads(), units)
-    runs = min(units, max(threads * RUNS, values // LONGEST))
+    even = max(threads, min(threads * RUNS, values // SHORTEST))
+    runs = min(units, max(even, values // LONGEST))
     numbers, done, errors = count(), list[int](), list[BaseException]()
 
     def share(_: object = None) -> None:
