@@ -24,7 +24,7 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as wcv
-from warpkit.bench import machine
+from warpkit.bench import PAUSE, machine
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "opencv.csv"
 SECONDS = 2.0
@@ -99,6 +99,7 @@ def measure(work: Workload, seconds: float) -> Iterator[dict[str, object]]:
     load, stop = os.getloadavg()[0], time.perf_counter() + seconds
     while time.perf_counter() < stop or len(times["cv2"]) < 6:
         for name, call in calls.items():
+            time.sleep(PAUSE)
             start = time.perf_counter()
             call()
             times[name].append(time.perf_counter() - start)

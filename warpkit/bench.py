@@ -23,6 +23,10 @@ from torch import Tensor
 
 import warpkit as wk
 
+PAUSE = 0.005
+"""Seconds before each timing: OpenMP's threads spin for about one millisecond after their work, and
+would take a core from a way that comes next and has threads of its own."""
+
 Way = tuple[str, Callable[..., Any], list[Tensor]]
 
 
@@ -128,6 +132,7 @@ def measure(work: Workload, turns: int) -> Iterator[dict[str, Any]]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(turns + 1):  # the first turn warms up
         for name, call in calls.items():
+            time.sleep(PAUSE)
             start = time.perf_counter()
             for _ in range(repeat):
                 call()
