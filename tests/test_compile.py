@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import warpkit as wk
 from tests.cases import BACKENDS, noise
@@ -136,3 +138,23 @@ def test_onnxruntime_gives_the_same(name, interpolation, border):
     feed = {i.name: a.numpy() for i, a in zip(session.get_inputs(), arguments, strict=True)}
     got = session.run(None, feed)[0]
     np.testing.assert_allclose(got, module(*arguments), rtol=0, atol=TOLERANCE["compiled float32"])
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_a_graph_of_operations_holds_no_value_of_its_example(arithmetic, mode):
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix, arithmetic=arithmetic)
+
+    image = noise(2, 3, 7, 5, dtype=torch.float32)
+    graph = make_fx(warp, tracing_mode=mode)(image, MATRIX[0])
+    torch.testing.assert_close(
+        graph(image, MATRIX[1]), warp(image, MATRIX[1]), rtol=0, atol=TOLERANCE["compiled float32"]
+    )
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
+def test_fake_tensors_have_shapes_alone(arithmetic):
+    with FakeTensorMode():
+        result = wk.warp_affine(torch.zeros(2, 3, 7, 5), torch.eye(2, 3), arithmetic=arithmetic)
+    assert result.shape == (2, 3, 7, 5)

@@ -7,17 +7,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from warpkit._tracing import is_eager
 from warpkit.kernels import maps
 
 
 def inverse_by(matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
     """As `maps.inverse_map`, by `invert` of a dense tensor; under torch's transforms it is that."""
-    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
-        return maps.inverse_map(matrix)
-    plain = type(matrix) in (Tensor, torch.nn.Parameter)  # has memory: is not a FakeTensor
-    if not plain or torch._C._are_functorch_transforms_active():  # pyright: ignore
+    if not is_eager(matrix):
         return maps.inverse_map(matrix)
     if not (matrix.requires_grad and torch.is_grad_enabled()):
         return invert(matrix.detach().contiguous())

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit._tracing import in_transform
 from warpkit.kernels import reference
 from warpkit.kernels.layout import batch_of, layout_of
 from warpkit.kernels.rules import Rule
@@ -64,11 +65,11 @@ class Operators:
 
     def call(self, *inputs: Any) -> Tensor:
         """The operator, in a form that whatever is going on can differentiate."""
-        return Sample.apply(*inputs, self) if _transformed() else self.sample(*inputs)
+        return Sample.apply(*inputs, self) if in_transform() else self.sample(*inputs)
 
     def call_backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
         """The same for the backward operator."""
-        if _transformed():
+        if in_transform():
             return SampleBackward.apply(*inputs, self)
         return self.sample_backward(*inputs)
 
@@ -112,12 +113,6 @@ class Operators:
             for g, shape, want in zip(found, shapes, wanted, strict=True)
         )
         return grads, tuple(0 if want else None for want in wanted)
-
-
-def _transformed() -> bool:
-    if torch.compiler.is_compiling():
-        return False
-    return torch._C._are_functorch_transforms_active()  # pyright: ignore
 
 
 def _fake_forward(

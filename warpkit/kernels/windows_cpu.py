@@ -8,14 +8,14 @@ are the plain path's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from warpkit._tracing import is_eager
+from warpkit.kernels import cpu
 from warpkit.kernels.objects import Rectangles
 from warpkit.kernels.rules import Rule
 
@@ -27,12 +27,8 @@ Plain = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def compiled(images: Tensor) -> bool:
-    """Whether kernels can be called: plain tensors on a CPU, and no tangent follows."""
-    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
-        return False
-    transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore
-    plain = not transformed and forward_ad._current_level < 0
-    return plain and images.device.type == "cpu" and find_spec("numba") is not None
+    """Whether kernels can be called."""
+    return cpu.HAS_NUMBA and images.device.type == "cpu" and is_eager(images)
 
 
 def serves(images: Tensor, rule: Rule) -> bool:

@@ -16,9 +16,8 @@ from importlib.util import find_spec
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from warpkit.kernels import reference
+from warpkit.kernels.compiled import Operator
 from warpkit.kernels.inverse import inverse_by
 from warpkit.kernels.rules import Rule
 
@@ -41,23 +40,6 @@ def _warn() -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-def warp(
-    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
-) -> Tensor:
-    """As `reference.warp`."""
-    if _forward_mode():
-        return reference.warp(image, inverse, size, outside, rule)
-    return _sample(image, inverse.double(), size, outside, rule)
-
-
-def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
-    """As `reference.sample`."""
-    if _forward_mode():
-        return reference.sample(image, points, outside, rule)
-    points = points.to(reference.compute_dtype(points.dtype))
-    return _sample(image, points, points.shape[-3:-1], outside, rule)
-
-
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
     from warpkit.kernels.cpu.invert import invert
@@ -65,19 +47,15 @@ def inverse_map(matrix: Tensor) -> Tensor:
     return inverse_by(matrix, invert)
 
 
-def _forward_mode() -> bool:
-    """Tangents are the reference's business, and so is whatever is differentiated after them."""
-    return forward_ad._current_level >= 0
-
-
-def _sample(
-    image: Tensor, where: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+def _call(
+    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], *names: str
 ) -> Tensor:
     from warpkit.kernels.cpu import op
 
-    if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
-        where = where.detach()
-    half = image.dtype in (torch.float16, torch.bfloat16)
-    pixels = image.float() if half else image
-    result = op.call(pixels, where, outside, size, rule.interpolation, rule.border)
-    return result.to(image.dtype) if half else result
+    if image.dtype not in (torch.float16, torch.bfloat16):
+        return op.call(image, where, outside, size, *names)
+    return op.call(image.float(), where, outside, size, *names).to(image.dtype)
+
+
+_operator = Operator(_call)
+warp, sample = _operator.warp, _operator.sample

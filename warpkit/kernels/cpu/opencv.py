@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from warpkit._tracing import is_eager
 from warpkit.kernels import cpu, maps, opencv
 from warpkit.kernels.rules import Rule
 
@@ -88,9 +88,7 @@ def inverse_map(matrix: Tensor) -> Tensor:
 
 def _is_traced(*tensors: Tensor) -> bool:
     """Whether a derivative is asked for, or the tensors have no memory to be read."""
-    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
-        return True
-    if torch._C._are_functorch_transforms_active():  # pyright: ignore
+    if not is_eager(*tensors):
         return True
     if not tensors[0].is_floating_point() or not torch.is_grad_enabled():
         return False

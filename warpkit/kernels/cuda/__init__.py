@@ -10,13 +10,12 @@ tensors, so that they can be tested without a device.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from warpkit.kernels import reference
+from warpkit.kernels.compiled import Operator
 from warpkit.kernels.inverse import inverse_by
 from warpkit.kernels.rules import Rule
 
@@ -52,23 +51,6 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
     return reasons
 
 
-def warp(
-    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
-) -> Tensor:
-    """As `reference.warp`."""
-    if _forward_mode():
-        return reference.warp(image, inverse, size, outside, rule)
-    return _sample(image, inverse.double(), size, outside, rule)
-
-
-def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
-    """As `reference.sample`."""
-    if _forward_mode():
-        return reference.sample(image, points, outside, rule)
-    points = points.to(reference.compute_dtype(points.dtype))
-    return _sample(image, points, points.shape[-3:-1], outside, rule)
-
-
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
     from warpkit.kernels.cuda.invert import invert
@@ -76,14 +58,11 @@ def inverse_map(matrix: Tensor) -> Tensor:
     return inverse_by(matrix, invert)
 
 
-def _forward_mode() -> bool:
-    """Tangents are the reference's business, and so is whatever is differentiated after them."""
-    return forward_ad._current_level >= 0
-
-
-def _sample(
-    image: Tensor, where: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
-) -> Tensor:
+def _call(*inputs: Any) -> Tensor:
     from warpkit.kernels.cuda import op
 
-    return op.call(image, where, outside, size, rule.interpolation, rule.border)
+    return op.call(*inputs)
+
+
+_operator = Operator(_call)
+warp, sample = _operator.warp, _operator.sample

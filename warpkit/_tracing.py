@@ -1,0 +1,40 @@
+"""What torch does with the tensors of a call besides computing: whether kernels may read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+
+def has_tangents() -> bool:
+    """Whether forward mode is at work, on whatever tensors."""
+    return forward_ad._current_level >= 0
+
+
+def in_transform() -> bool:
+    """Whether torch.func's transforms are at work; not while Dynamo traces, which sees to them."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._are_functorch_transforms_active()  # pyright: ignore
+
+
+def is_eager(*tensors: Tensor) -> bool:
+    """Whether the tensors hold numbers, and nothing but autograd's reverse mode follows them.
+
+    Not while torch traces, transforms, or hands all operations to a mode of torch's dispatcher; a
+    subclass with a dispatch of its own, such as a fake tensor, may have no memory.
+    """
+    if torch.compiler.is_compiling() or has_tangents():
+        return False
+    if torch._C._are_functorch_transforms_active():  # pyright: ignore
+        return False
+    if torch._C._len_torch_dispatch_stack() > 0:
+        return False
+    return all(map(_has_memory, map(type, tensors)))
+
+
+def _has_memory(kind: Any) -> bool:
+    return kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl  # pyright: ignore
