@@ -16,6 +16,7 @@ from torch import Tensor
 
 from warpkit.kernels.cpu.backward import Task, backward_kernel, spans_kernel
 from warpkit.kernels.cpu.forward import forward_kernel
+from warpkit.kernels.cpu.items import entries
 from warpkit.kernels.cpu.locate import CODE, POINTS
 from warpkit.kernels.cpu.memory import empty
 from warpkit.kernels.cpu.scratch import SIDE, scratch
@@ -43,14 +44,6 @@ class Deal(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _index(own: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
-    """For every item of `batch`, counted through, the item of `own` that broadcasts to it."""
-    index = np.arange(prod(own)).reshape(own)
-    # a copy: a view that cannot be written to is another type to Numba, and compiled for again
-    return np.array(np.broadcast_to(index, batch)).reshape(-1)
-
-
-@lru_cache(maxsize=256)
 def _deal(own: tuple[int, ...], batch: tuple[int, ...], height: int, small: bool) -> Deal:
     """Deal the items of `batch` to slots, by the image (of `own`) that each has.
 
@@ -64,7 +57,7 @@ def _deal(own: tuple[int, ...], batch: tuple[int, ...], height: int, small: bool
         if items >= 4 * images:
             groups = min(items // images, -(-UNITS // images), 4)
         parts = 1 if groups > 1 else min(-(-UNITS // images), height)
-    return _shares(_index(own, batch), images, groups, parts)
+    return _shares(entries(own, batch), images, groups, parts)
 
 
 def _deal_by(of: np.ndarray, images: int, height: int, small: bool) -> Deal:
@@ -121,7 +114,7 @@ def _plan(
 def _images(image: Tensor, batch: tuple[int, ...], image_of: np.ndarray | None) -> np.ndarray:
     """For every item of `batch` its image, in what `_dense` left of the images."""
     if image_of is None:
-        return _index(tuple(image.shape[:-3]), batch)
+        return entries(tuple(image.shape[:-3]), batch)
     return image_of if len(image) > 1 else np.zeros_like(image_of)
 
 
@@ -165,7 +158,7 @@ def forward(
         outside_flat,
         memory,
         _images(dense, batch, image_of),
-        _index(own_batch(where), batch),
+        entries(own_batch(where), batch),
         plan,
     )
     units = plan.items * -(-plan.out_height // SIDE)
@@ -202,7 +195,7 @@ def backward(
         deal = _deal(tuple(image.shape[:-3]), batch, plan.height, small)
     else:
         deal = _deal(batch, batch, tall, small)
-    where_of = _index(own_batch(where), batch)
+    where_of = entries(own_batch(where), batch)
     points = where.detach().contiguous().numpy().reshape(-1)
     pixels = _flat(source) if to_where else np.empty(1, outside_flat.dtype)
     g_image = empty(deal.slots * image.shape[-3:].numel() if to_image else 0, pixels.dtype)

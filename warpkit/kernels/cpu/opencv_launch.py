@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.kernels.cpu.items import entries
 from warpkit.kernels.cpu.locate import CODE, POINTS
 from warpkit.kernels.cpu.memory import empty
 from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
@@ -70,9 +71,9 @@ def forward(
     )
     arrays = (
         _memory(image),
-        _starts(tuple(image.shape[:-3]), image.stride()[:-3], batch),
+        entries(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
         where.detach().contiguous().numpy().reshape(-1),
-        _index(own_batch(where), batch),
+        entries(own_batch(where), batch),
         shown,
         memory.numpy().reshape(-1),
         _table(rule.interpolation),
@@ -99,22 +100,6 @@ def _memory(tensor: Tensor) -> np.ndarray:
     return tensor.as_strided((1 + sum((n - 1) * s for n, s in pairs),), (1,)).numpy()
 
 
-@lru_cache(maxsize=256)
-def _starts(own: tuple[int, ...], strides: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
-    """Where the image of every item of `batch`, counted through, begins."""
-    starts = np.zeros(own, np.int64)
-    for d, (n, stride) in enumerate(zip(own, strides, strict=True)):
-        starts += (np.arange(n) * stride).reshape(n, *(1,) * (len(own) - d - 1))
-    return np.ascontiguousarray(np.broadcast_to(starts, batch)).reshape(-1)
-
-
-@lru_cache(maxsize=256)
-def _index(own: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
-    """For every item of `batch`, counted through, the item of `own` that broadcasts to it."""
-    index = np.arange(prod(own)).reshape(own)
-    return np.ascontiguousarray(np.broadcast_to(index, batch)).reshape(-1)
-
-
 def _shown(outside: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
     """The border's value for every channel, of one item or of all."""
     channels = image.shape[-3]
@@ -125,7 +110,7 @@ def _shown(outside: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
     items = batch if value.ndim and value.size > value.shape[-1] else ()
     if value.shape != (channels,) or items:
         value = np.broadcast_to(value, (*items, channels))
-    return value.reshape(-1)
+    return np.array(value).reshape(-1)  # a copy, as in `entries`
 
 
 @lru_cache
