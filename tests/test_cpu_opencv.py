@@ -18,8 +18,10 @@ import warpkit.opencv as wcv
 from tests.cases import affine_matrices, images, noise, perspective_matrices
 from tests.opencv_cases import GOLDEN, call_warpkit, cases
 from warpkit import kernels
-from warpkit.kernels import maps, opencv
+from warpkit.kernels import opencv
 from warpkit.kernels.cpu import opencv as cpu_opencv
+from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
+from warpkit.kernels.cpu.opencv_planes import planes_kernel
 from warpkit.kernels.rules import BORDERS, Rule
 
 FILLED = tuple(border for border in BORDERS if border != "transparent")
@@ -175,15 +177,6 @@ def test_channels_last_stays():
     assert out.is_contiguous(memory_format=torch.channels_last)
 
 
-@pytest.mark.parametrize("matrix", [*HOSTILE.values(), *affine_matrices().values()])
-def test_one_matrix_is_inverted_to_the_same_bits(matrix):
-    matrix = matrix.double()
-    wanted = maps.inverse_map(matrix, singular=0.0)
-    assert torch.equal(
-        cpu_opencv.inverse_map(matrix).nan_to_num(nan=7.0), wanted.nan_to_num(nan=7.0)
-    )
-
-
 def test_gradients_are_the_reference_s():
     image = noise(1, 3, 9, 12, dtype=torch.float32)
     matrix = wk.rotation_matrix((5.0, 4.0), torch.tensor(33.0), 1.1)
@@ -235,3 +228,16 @@ def test_hostile_maps_stay_inside_the_arrays():
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "OMP_NUM_THREADS": "1"}
     environment |= {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
     subprocess.run([sys.executable, "-c", CHECKED], env=environment, check=True, timeout=900)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_a_kernel_is_compiled_once_whatever_is_broadcast(dtype):
+    image, matrix = noise(1, 3, 9, 9, dtype=dtype), torch.eye(2, 3, dtype=torch.float64)
+    pairs = ((image, matrix), (image.expand(2, 3, 9, 9), matrix), (image, matrix.expand(2, 2, 3)))
+    value = torch.ones(1)
+    for (one, where), values in product(pairs, (1.0, value.expand(3), value.expand(3).clone())):
+        wk.warp_affine(one, where, border_value=values, arithmetic="opencv5")
+    wk.warp_affine(*pairs[2], border_value=value.expand(2, 3), arithmetic="opencv5")
+    integer = dtype == torch.uint8
+    kernel = bytes_kernel(2, False, 1, False) if integer else planes_kernel(2, False, 2, False)
+    assert len(kernel.signatures) == 1

@@ -7,6 +7,7 @@ import torch
 
 from tests.cases import noise
 from warpkit.kernels import cpu, maps
+from warpkit.kernels.cpu import opencv as cpu_opencv
 
 WILD = [0.0, 1.0, -1.0, 0.5, 1e5, 1e155, 1e-160, 5e-324, 1e300, torch.inf, torch.nan, 3.0, 7.0]
 
@@ -26,10 +27,11 @@ def batches(rows: int) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("rows", [2, 3])
 @pytest.mark.parametrize("name", list(batches(2)))
-def test_inverses_are_those_of_the_reference(rows, name):
+@pytest.mark.parametrize(("backend", "singular"), [(cpu, torch.nan), (cpu_opencv, 0.0)])
+def test_inverses_are_those_of_the_reference(backend, singular, rows, name):
     matrices = batches(rows)[name]
     for matrix in (matrices, *(matrices if name == "wild" else ())):
-        wanted, got = maps.inverse_map(matrix), cpu.inverse_map(matrix)
+        wanted, got = maps.inverse_map(matrix, singular=singular), backend.inverse_map(matrix)
         torch.testing.assert_close(got, wanted, rtol=0, atol=0, equal_nan=True)
 
 

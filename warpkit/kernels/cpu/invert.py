@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,25 @@ import torch
 from torch import Tensor
 
 
-def invert(matrix: Tensor) -> Tensor:
+def invert(matrix: Tensor, singular: float = nan) -> Tensor:
     """As `maps.inverse_map` of dense float64 matrices (..., 2 or 3, 3), bit for bit."""
     inverse = _one if matrix.ndim == 2 or matrix.shape[:-2].numel() == 1 else _many
-    return inverse(matrix)
+    return inverse(matrix, singular)
 
 
-def _one(matrix: Tensor) -> Tensor:
+def _one(matrix: Tensor, singular: float) -> Tensor:
     """In Python's numbers: 4 us."""
     entries = matrix.reshape(-1).tolist()
-    found = [np.nan] * len(entries)
-    if all(map(isfinite, entries)) and (det := _determinant(*entries)) and isfinite(det):
-        per = 1 / det
-        found = list(chain(*_rows(per, *entries))) if isfinite(per) else found
+    found = [nan] * len(entries)
+    if all(map(isfinite, entries)) and isfinite(det := _determinant(*entries)):
+        if det == 0:
+            found = [singular] * len(entries)
+        elif isfinite(per := 1 / det):
+            found = list(chain(*_rows(per, *entries)))
     return torch.tensor(found, dtype=torch.float64).reshape(matrix.shape)
 
 
-def _many(matrix: Tensor) -> Tensor:
+def _many(matrix: Tensor, singular: float) -> Tensor:
     """In numpy's arrays: 30 us and more."""
     m = matrix.numpy()
     entries = np.moveaxis(m.reshape(*m.shape[:-2], 3 * m.shape[-2]), -1, 0)
@@ -35,8 +37,10 @@ def _many(matrix: Tensor) -> Tensor:
         det = _determinant(*entries)
         per = 1 / det
         inverse = np.stack([np.stack(row, -1) for row in _rows(per, *entries)], -2)
-    good = np.isfinite(m).all((-2, -1)) & np.isfinite(det) & np.isfinite(per)
-    return torch.from_numpy(np.where(good[..., None, None], inverse, np.nan))
+    finite = np.isfinite(m).all((-2, -1))
+    none = np.where(finite & (det == 0), singular, nan)
+    good = finite & np.isfinite(det) & np.isfinite(per)
+    return torch.from_numpy(np.where(good[..., None, None], inverse, none[..., None, None]))
 
 
 def _determinant(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:

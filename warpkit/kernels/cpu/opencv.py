@@ -5,7 +5,6 @@ Forward alone: gradients, tangents and tracing are served by `kernels.opencv` it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -67,23 +66,12 @@ def sample(
 
 
 def inverse_map(matrix: Tensor) -> Tensor:
-    """As `maps.inverse_map` with OpenCV's singular maps; one matrix alone in plain numbers.
-
-    A dozen operations on six numbers would take as long as a small image.
-    """
-    if matrix.shape != (2, 3) or matrix.requires_grad or _is_traced(matrix):
+    """As `maps.inverse_map` with OpenCV's singular maps."""
+    if _is_traced(matrix):
         return maps.inverse_map(matrix, singular=0.0)
-    (m0, m1, m2), (m3, m4, m5) = matrix.tolist()
-    finite = all(map(math.isfinite, (m0, m1, m2, m3, m4, m5)))
-    det = m0 * m4 - m1 * m3
-    per = 1 / det if det else 0.0
-    if not (finite and math.isfinite(det) and math.isfinite(per)):
-        return torch.full_like(matrix, math.nan)
-    if det == 0:
-        return torch.zeros_like(matrix)
-    a, b, d, e = m4 * per, m1 * -per, m3 * -per, m0 * per
-    rows = [[a, b, -a * m2 - b * m5], [d, e, -d * m2 - e * m5]]
-    return torch.tensor(rows, dtype=torch.float64, device=matrix.device)
+    from warpkit.kernels.cpu.invert import invert
+
+    return invert(matrix.detach().contiguous(), singular=0.0)
 
 
 def _is_traced(*tensors: Tensor) -> bool:
