@@ -37,25 +37,29 @@ class LanesModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(element, LANES))
 
 
-def _pointer(context: Any, builder: Any, signature: Any, args: Any, last: int) -> tuple[Any, Any]:
-    """The address of array[index] as a pointer to lanes, and the alignment of one element."""
+def address(context: Any, builder: Any, signature: Any, args: Any, count: int) -> Any:
+    """The address of array[index : index + count]; the array and the index are the first `args`."""
     array = context.make_array(signature.args[0])(context, builder, args[0])
     index = context.cast(builder, args[1], signature.args[1], types.intp)
     if config.BOUNDSCHECK:  # pyright: ignore
         end = builder.extract_value(array.shape, 0)
-        after = builder.add(index, ir.Constant(index.type, last))
+        after = builder.add(index, ir.Constant(index.type, count))
         bad = builder.or_(
             builder.icmp_signed("<", index, ir.Constant(index.type, 0)),
-            builder.icmp_signed(">=", after, end),
+            builder.icmp_signed(">", after, end),
         )
         with builder.if_then(bad, likely=False):
-            message = ("lanes: index out of bounds",)
+            message = ("index out of bounds",)
             context.call_conv.return_user_exc(builder, IndexError, message)
-    dtype = signature.args[0].dtype
-    element = context.get_value_type(dtype)
-    address = builder.gep(array.data, [index])
+    return builder.gep(array.data, [index])
+
+
+def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, Any]:
+    """The address of array[index] as a pointer to lanes, and the alignment of one element."""
+    element = context.get_value_type(signature.args[0].dtype)
     lanes = ir.VectorType(element, LANES).as_pointer()
-    return builder.bitcast(address, lanes), context.get_abi_sizeof(element)
+    place = address(context, builder, signature, args, LANES)
+    return builder.bitcast(place, lanes), context.get_abi_sizeof(element)
 
 
 @instruction
@@ -63,7 +67,7 @@ def load4(typing: Any, array: Any, index: Any) -> Any:
     """array[index : index + 4] as lanes."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, align = _pointer(context, builder, signature, args, LANES - 1)
+        pointer, align = _pointer(context, builder, signature, args)
         return builder.load(pointer, align=align)
 
     return Lanes(array.dtype)(array, index), generate
@@ -74,7 +78,7 @@ def store4(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
     """array[index : index + 4] = lanes."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, align = _pointer(context, builder, signature, args, LANES - 1)
+        pointer, align = _pointer(context, builder, signature, args)
         builder.store(args[2], pointer, align=align)
         return context.get_dummy_value()
 

@@ -9,27 +9,15 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, config
+from numba.core import cgutils
 
-from warpkit.kernels.cpu.lanes import instruction
+from warpkit.kernels.cpu.lanes import address, instruction
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any, size: int) -> Any:
     """The address of the bytes array[index : index + size] as a pointer to one word."""
-    array = context.make_array(signature.args[0])(context, builder, args[0])
-    index = context.cast(builder, args[1], signature.args[1], types.intp)
-    if config.BOUNDSCHECK:  # pyright: ignore
-        end = builder.extract_value(array.shape, 0)
-        after = builder.add(index, ir.Constant(index.type, size))
-        bad = builder.or_(
-            builder.icmp_signed("<", index, ir.Constant(index.type, 0)),
-            builder.icmp_signed(">", after, end),
-        )
-        with builder.if_then(bad, likely=False):
-            message = ("words: index out of bounds",)
-            context.call_conv.return_user_exc(builder, IndexError, message)
-    word = ir.IntType(8 * size).as_pointer()
-    return builder.bitcast(builder.gep(array.data, [index]), word)
+    place = address(context, builder, signature, args, size)
+    return builder.bitcast(place, ir.IntType(8 * size).as_pointer())
 
 
 def _load(kind: Any, size: int, array: Any, index: Any) -> Any:
