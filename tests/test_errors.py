@@ -152,6 +152,11 @@ WARP = [
         "border='transparent', got None",
     ),
     (
+        {"border": "transparent", "background": IMAGE.to_sparse()},
+        TypeError,
+        "`background` must be a dense tensor, got torch.sparse_coo",
+    ),
+    (
         {"border": "transparent", "background": torch.zeros(2, 3, 5, 4)},
         ValueError,
         "`background` must be a tensor of shape (2, 3, 4, 5) (or broadcasting to it) with "

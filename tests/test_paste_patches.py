@@ -143,6 +143,14 @@ def test_gradients(rows):
     ("change", "message"),
     [
         (
+            {"images": torch.zeros(2, 1, 4, 4, device="meta")},
+            "`images` must be on a device that holds values: how much is painted depends on them",
+        ),
+        (
+            {"mask": torch.zeros(1, 1, 3, 3).to_sparse()},
+            "`mask` must be a dense tensor, got torch.sparse_coo",
+        ),
+        (
             {"matrices": torch.zeros(2, 3)},
             "`matrices` must be of shape (N, 2, 3) or (N, 3, 3), got (2, 3)",
         ),

@@ -309,6 +309,14 @@ IMAGES, BOX, MATRIX = torch.zeros(2, 1, 4, 4), torch.tensor([[0.0, 0, 2, 2]]), t
     ("change", "message"),
     [
         (
+            {"images": torch.zeros(2, 1, 4, 4, device="meta")},
+            "`images` must be on a device that holds values: how much is painted depends on them",
+        ),
+        (
+            {"mask": torch.zeros(1, 1, 3, 3).to_sparse()},
+            "`mask` must be a dense tensor, got torch.sparse_coo",
+        ),
+        (
             {"image_index": torch.tensor([2])},
             "`image_index` must be in [0, 2), the number of images, got 2 at 0",
         ),

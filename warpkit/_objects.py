@@ -112,9 +112,6 @@ def matrices(
     flat: bool = False,
 ) -> Tensor:
     """Matrices (N, rows, 3); with `flat` also (N, 6), made (N, 2, 3)."""
-    if data.given.is_meta:
-        wanted = "on a device that holds values: how much is painted depends on them"
-        checks.fail(function, "images", wanted, "meta")
     value = checks.as_float(function, "matrices", value, data.given.device)
     checks.check_device(function, "matrices", value, data.given.device)
     n = "N" if count is None else count
@@ -140,6 +137,7 @@ def per_object(
         checks.fail(function, argument, f"a tensor {wanted}", type(value).__name__, TypeError)
     if value.is_complex():
         checks.fail(function, argument, "real numbers", value.dtype, TypeError)
+    checks.check_dense(function, argument, value)
     shape = tuple(value.shape[-3:])
     fits = value.ndim in (3, 4) and min(shape) > 0
     fits = fits and all(want in (got, "h", "w") for got, want in zip(shape, item, strict=True))

@@ -38,6 +38,7 @@ def outside(
         checks.fail(name, "background", wanted, checks.shape_of(background))
     if background.dtype not in checks.FLOATS + checks.INTEGERS:
         checks.fail(name, "background", "of a type that images have", background.dtype, TypeError)
+    checks.check_dense(name, "background", background)
     return background.to(compute_dtype(image.dtype))
 
 

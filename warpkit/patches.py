@@ -203,7 +203,7 @@ def paste_patches(
              [0.0000, 0.0000, 0.0000, 0.0000]]])
     """
     name = "paste_patches"
-    data = given.images(name, images)
+    data = _canvas(name, images)
     matrices = given.matrices(name, matrices, data, ((2, 3), (3, 3)))
     count = len(matrices)
     index = given.image_index(name, image_index, count, data)
@@ -291,7 +291,7 @@ def transform_patches(
              [ 8.,  9., 10., 11.]]])
     """
     name = "transform_patches"
-    data = given.images(name, images)
+    data = _canvas(name, images)
     boxes, index = given.boxes(name, boxes, image_index, data)
     for argument, value, names in (
         ("space", space, ("pixel", "theta")),
@@ -324,6 +324,15 @@ def transform_patches(
     else:
         flat = paint_layers(data.flatten(), pixels_of(places, data.size), painter)
     return data.unflatten(flat)
+
+
+def _canvas(name: str, images: Any) -> given.Images:
+    """Images to paint on."""
+    data = given.images(name, images)
+    if data.given.is_meta:
+        wanted = "on a device that holds values: how much is painted depends on them"
+        checks.fail(name, "images", wanted, "meta")
+    return data
 
 
 def _opaque(data: given.Images, places: Rectangles, paint: Paint) -> Tensor:
