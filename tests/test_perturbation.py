@@ -160,6 +160,12 @@ def test_a_run_goes_on_where_it_stopped(optimizer, stop: int):
     assert rest.history == whole.history
 
 
+def test_a_state_is_left_as_it_is():
+    state = run(optimizer=torch.optim.Adam, steps=2).state
+    first, second = (run(optimizer=torch.optim.Adam, resume=state, steps=5) for _ in range(2))
+    assert torch.equal(first.image, second.image)
+
+
 def test_given_matrices_are_all_used_at_every_step():
     matrices = TURNS.sample(3, size=(8, 9), generator=seeded())
     seen: list[Tensor] = []
@@ -315,6 +321,11 @@ def test_a_gradient_of_zero_is_not_silent():
             {"resume": 3},
             TypeError,
             "`resume` must be the state of an earlier result of the same call, got int",
+        ),
+        (
+            {"resume": {"variable": IMAGE}},
+            TypeError,
+            "`resume` must be the state of an earlier result of the same call, got a dict of ['var",
         ),
         ({"generator": 0}, TypeError, "`generator` must be None or a torch.Generator "),
         (

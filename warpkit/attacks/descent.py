@@ -17,6 +17,9 @@ from warpkit.attacks.expectation import Objective, evaluate
 from warpkit.progress import progress_bar
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
+STATE = {"variable", "history", "optimizer", "generator"}
+"""What a run goes on from."""
+
 See = Callable[[Tensor, Tensor], Tensor]
 """The views of a variable under matrices."""
 
@@ -132,8 +135,9 @@ def restore(
 ) -> list[float]:
     """Put back what `descend` returned; the history so far."""
     wanted = "the state of an earlier result of the same call"
-    if not isinstance(state, dict) or "variable" not in state:
-        checks.fail(name, "resume", wanted, type(state).__name__, TypeError)
+    if not isinstance(state, dict) or not state.keys() >= STATE:
+        got = f"a dict of {sorted(state)}" if isinstance(state, dict) else type(state).__name__
+        checks.fail(name, "resume", wanted, got, TypeError)
     if state["variable"].shape != variable.shape:
         got = f"one of shape {checks.shape_of(state['variable'])}"
         checks.fail(name, "resume", f"{wanted}, of shape {checks.shape_of(variable)}", got)
@@ -144,5 +148,6 @@ def restore(
         generator.set_state(state["generator"])
     with torch.no_grad():
         variable.copy_(state["variable"])
-    optimizer.load_state_dict(state["optimizer"])
+    # a copy: torch's optimizers go on in the very tensors that they load
+    optimizer.load_state_dict(deepcopy(state["optimizer"]))
     return list(state["history"])
