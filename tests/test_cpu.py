@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -374,3 +376,26 @@ def test_auto_chooses_it_and_it_refuses_other_devices():
         "needs a CPU tensor, got meta"
     ]
     assert reference.why_not(noise(1, 2, 3), rule) == []
+
+
+def test_compiled_code_is_kept_by_every_number_that_it_holds():
+    from warpkit.kernels.cpu import compiler
+
+    found = set()
+    for path in Path(compiler.__file__).parent.glob("*.py"):
+        if "from warpkit.kernels.cpu.compiler import" in path.read_text():
+            found |= set(
+                re.findall(r"^from warpkit\.kernels\.(\w+) import", path.read_text(), re.M)
+            )
+    assert found == set(compiler.CONSTANTS)
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
+def test_results_are_where_the_image_is_whatever_the_default_device(arithmetic):
+    image, matrix = noise(1, 3, 5, 6, dtype=torch.float32).requires_grad_(), torch.eye(2, 3)
+    with torch.device("meta"):
+        for where in (matrix, matrix.expand(2, 2, 3), matrix.clone().requires_grad_()):
+            out = wk.warp_affine(image, where, arithmetic=arithmetic)
+            out.sum().backward()
+            out = wk.warp_affine(image.detach(), where, arithmetic=arithmetic)
+            torch.testing.assert_close(out, image.expand_as(out), rtol=0, atol=0)

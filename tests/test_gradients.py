@@ -224,6 +224,12 @@ def test_support_sees_through_a_cancelling_sum():
     assert wk.gradient_support(x.sum(), y).nonzero == 0  # y is no part of it
 
 
+def test_support_is_found_whatever_the_default_device():
+    x = torch.ones(3, requires_grad=True)
+    with torch.device("meta"):
+        assert wk.gradient_support((x * x)[:2], x).nonzero == 2
+
+
 def test_support_leaves_the_graph_and_the_random_state():
     x = torch.ones(2, requires_grad=True)
     state = torch.get_rng_state()

@@ -255,3 +255,10 @@ def test_promises(version: str, where: str):
     setting = {"channels": 3, "interpolation": "bicubic", "border": "transparent"}
     assert promise(version, dtype="uint8", **setting).where == where
     assert bool(promise(version, dtype="uint8", **setting).reason) == (where != "everywhere")
+
+
+def test_the_default_device_does_not_matter():
+    image = noise(3, 5, 6, dtype=torch.uint8)
+    with torch.device("meta"):
+        found = validation.compare_with_opencv(image, [[1, 0, 0.5], [0, 1, 0]])
+    assert found == validation.compare_with_opencv(image, [[1, 0, 0.5], [0, 1, 0]])

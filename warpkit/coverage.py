@@ -103,6 +103,8 @@ def fixed_weights(output: Tensor) -> Tensor:
     """Fixed weights in [0.5, 1.5), all different; 1 for a single number."""
     if output.numel() == 1:
         return torch.ones_like(output)
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.rand(output.shape, generator=generator, dtype=torch.float64) + 0.5
+    # drawn on the CPU, whatever torch's default device is
+    generator = torch.Generator("cpu").manual_seed(0)
+    options: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}
+    weights = torch.rand(output.shape, generator=generator, **options) + 0.5
     return weights.to(output.device, output.dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
@@ -55,8 +56,9 @@ def compare_with_opencv(
     cv2 = load_cv2(name)
     arithmetic = known(name, arithmetic, cv2)
     call = Call(kind, image, matrix, {**options, "size": size})
-    got = by_warpkit(call, arithmetic)
-    return compared(call, got, by_opencv(cv2, call, name), arithmetic, cv2)
+    with torch.device("cpu"):  # where OpenCV is, whatever torch's default device
+        got = by_warpkit(call, arithmetic)
+        return compared(call, got, by_opencv(cv2, call, name), arithmetic, cv2)
 
 
 def parity_suite(
@@ -74,7 +76,8 @@ def parity_suite(
     """
     name = "parity_suite"
     cv2 = load_cv2(name)
-    return report(name, images, cv2, known(name, arithmetic, cv2), progress)
+    with torch.device("cpu"):
+        return report(name, images, cv2, known(name, arithmetic, cv2), progress)
 
 
 def known(name: str, arithmetic: str, cv2: Any) -> str:

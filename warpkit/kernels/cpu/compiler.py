@@ -73,14 +73,19 @@ class Inlined(NoAlias):
         return result._replace(entry_point=entry)
 
 
-def _digest() -> int:
-    """A number that changes with any source of this package.
+CONSTANTS = ("opencv5", "rounding", "rules", "tables")
+"""The modules outside this package whose numbers kernels hold."""
 
-    Numba's cache looks at the kernel's own file alone. Kernels that hold this number in a cell
-    are compiled again when a helper's file has changed, or when bounds are checked.
+
+def _digest() -> int:
+    """A number that changes with any source of the kernels.
+
+    Numba's cache looks at the kernel's own file alone. Kernels that hold this number in a cell are
+    compiled again when a helper's or a constant's file has changed, or when bounds are checked.
     """
     checked = config.BOUNDSCHECK  # pyright: ignore
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    here = Path(__file__).parent
+    sources = [*sorted(here.glob("*.py")), *(here.parent / f"{name}.py" for name in CONSTANTS)]
     return crc32(b"".join(path.read_bytes() for path in sources), int(bool(checked)))
 
 

@@ -26,7 +26,8 @@ def _one(matrix: Tensor, singular: float) -> Tensor:
             found = [singular] * len(entries)
         elif isfinite(per := 1 / det):
             found = list(chain(*_rows(per, *entries)))
-    return torch.tensor(found, dtype=torch.float64).reshape(matrix.shape)
+    # on the CPU, whatever torch's default device is
+    return torch.tensor(found, dtype=torch.float64, device=matrix.device).reshape(matrix.shape)
 
 
 def _many(matrix: Tensor, singular: float) -> Tensor:
