@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from warpkit import bench
+from warpkit._environment import processor
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "indexing.csv"
 TURNS = 21
@@ -141,7 +141,7 @@ def about() -> dict[str, object]:
     return {
         "threads": torch.get_num_threads(),
         "load": f"{LOAD:.1f}",  # waiting for a core that others hold costs many small steps most
-        "machine": bench.machine(),
+        "machine": processor(),
         "torch": torch.__version__,
         "warpkit": wk.__version__,
         "date": time.strftime("%Y-%m-%d"),

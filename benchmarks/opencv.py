@@ -24,7 +24,8 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as wcv
-from warpkit.bench import PAUSE, machine
+from warpkit._environment import processor
+from warpkit.bench import PAUSE
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "opencv.csv"
 SECONDS = 2.0
@@ -115,7 +116,7 @@ def measure(work: Workload, seconds: float) -> Iterator[dict[str, object]]:
             "turns": len(taken) - 3,
             "threads": torch.get_num_threads(),
             "load": f"{load:.1f}",
-            "machine": machine(),
+            "machine": processor(),
             **{name: version(name) for name in ("torch", "numba")},
             "cv2": cv2.__version__,
             "warpkit": wk.__version__,

@@ -58,7 +58,11 @@ def test_the_command_writes_its_figure(
     [
         ("attack missing.png", 1, "warpkit: missing.png: No such file or directory"),
         ("attack --out a.jpg", 1, "warpkit: a.jpg: the figure is a PNG: its name must end in .png"),
-        ("attack strip.png", 1, "warpkit: strip.png: the photograph must "),
+        (
+            "attack strip.png",
+            1,
+            "warpkit: strip.png: the photograph must have 32 pixels a side ",
+        ),
         ("attack --epsilon 0", 2, "warpkit: Invalid value for '--epsilon': "),
     ],
 )

@@ -41,9 +41,9 @@ def test_the_photograph_is_the_one_of_data():
 def test_small_takes_every_kind_of_pixel():
     grey = torch.tensor([[[0, 255], [51, 102]]], dtype=torch.uint8)
     expected = torch.tensor([[0, 1], [0.2, 0.4]]).expand(3, 2, 2)
-    torch.testing.assert_close(demo.small(grey), expected)
-    torch.testing.assert_close(demo.small(grey.to(torch.uint16) * 257), expected)
-    torch.testing.assert_close(demo.small(grey.repeat(4, 1, 1)), expected)
+    torch.testing.assert_close(demo.small(grey, 2), expected)
+    torch.testing.assert_close(demo.small(grey.to(torch.uint16) * 257, 2), expected)
+    torch.testing.assert_close(demo.small(grey.repeat(4, 1, 1), 2), expected)
     assert demo.small(torch.zeros(3, 100, 200), side=50).shape == (3, 25, 50)
 
 

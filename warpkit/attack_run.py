@@ -11,25 +11,18 @@ from rich.table import Table
 from warpkit import demo
 from warpkit.attack_demo import TRAINING_STEPS, UNSEEN, Attack, attack
 from warpkit.demo_run import photograph
-from warpkit.image_files import ImageFileError, format_of, read_image, replacing
+from warpkit.image_files import check_figure, replacing
 from warpkit.progress import progress_bar
 
-SIDE = 128
-"""Pixels of the longest side: seconds on one core."""
-
-SMALLEST = 32
-"""Pixels of the shortest: its quarters must survive three halvings."""
+LONGEST, SMALLEST = 128, 32
+"""Pixels of the longest side: seconds on one core; of the shortest: its quarters must survive three
+halvings."""
 
 
 def run(source: Path | None, out: Path, levels: int, steps: int) -> None:
     """Do the work, show how it goes, write the figure, say what came out."""
-    if format_of(out) != "PNG":
-        raise ImageFileError(f"{out}: the figure is a PNG: its name must end in .png")
-    path = source or demo.default_photograph()
-    photograph(path)  # the demonstration's checks, which name the file
-    image = demo.small(read_image(path).pixels, side=SIDE)
-    if min(image.shape[-2:]) < SMALLEST:
-        raise ImageFileError(f"{path}: the photograph must be no longer than 4 times its width")
+    check_figure(out)
+    image = photograph(source or demo.default_photograph(), LONGEST, SMALLEST)
     with progress_bar("learning the photograph", total=TRAINING_STEPS) as advance:
         done = attack(image, levels / 255, steps, learned=advance, show=True)
     with replacing(out) as file:

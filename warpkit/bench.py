@@ -7,13 +7,11 @@ turns of (other / warpkit).
 
 from __future__ import annotations
 
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,11 +164,3 @@ def warm() -> Iterator[str]:
                     where = where.detach().requires_grad_(wanted)
                     function(picture, where, interpolation=interpolation).sum().backward()
             yield f"{kind}, {interpolation}"
-
-
-def machine() -> str:
-    """The CPU's name."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(": ")[1] for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()

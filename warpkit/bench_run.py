@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import time
-from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from itertools import groupby
 from pathlib import Path
@@ -16,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 import warpkit as wk
-from warpkit.bench import WORKLOADS, machine, measure, warm
-from warpkit.image_files import replacing
+from warpkit._environment import installed, processor
+from warpkit.bench import WORKLOADS, measure, warm
+from warpkit.image_files import check_target, replacing
 from warpkit.kernels.promises import PACKAGES
-from warpkit.parity_run import check_target
 from warpkit.progress import progress_bar
 
 TURNS, QUICK = 21, 5
@@ -62,20 +61,12 @@ def about(turns: int, threads: int) -> dict[str, Any]:
         "turns": turns,
         "threads": threads,
         "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "",
-        "machine": machine(),
+        "machine": processor(),
         **{name: installed(name) for name in ("torch", "numba", "kornia")},
         "opencv": next(filter(None, map(installed, PACKAGES)), ""),
         "warpkit": wk.__version__,
         "date": time.strftime("%Y-%m-%d"),
     }
-
-
-def installed(name: str) -> str:
-    """A package's version, or nothing."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
 
 
 def table(rows: list[dict[str, Any]]) -> Table:

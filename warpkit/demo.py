@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import warpkit as wk
+from warpkit.kernels.promises import arithmetic_of
 
 TURN, ZOOM = 30.0, 1.1
 """The warp to compare by: degrees, factor."""
@@ -34,8 +35,6 @@ class Comparison:
 
     warped: Tensor
     theirs: Tensor | None
-    arithmetic: str
-    """The one of the OpenCV that is installed."""
     version: str
     """OpenCV's, or why there is none."""
 
@@ -90,7 +89,7 @@ def default_photograph() -> Path:
     return installed if installed.exists() else package.parent / "data" / "images" / "coffee.png"
 
 
-def small(photograph: Tensor, side: int = 384) -> Tensor:
+def small(photograph: Tensor, side: int) -> Tensor:
     """A photograph (C, H, W) of any kind as RGB in [0, 1], its longest side at most `side`."""
     channels = photograph.shape[0]
     limit = 1.0 if photograph.is_floating_point() else torch.iinfo(photograph.dtype).max
@@ -108,13 +107,12 @@ def compare(image: Tensor, matrix: Tensor) -> Comparison:
     try:
         import cv2
     except ImportError:
-        return Comparison(wk.warp_affine(pixels, matrix), None, "exact", "not installed")
+        return Comparison(wk.warp_affine(pixels, matrix), None, "not installed")
     height, width = image.shape[-2:]
     array = pixels.permute(1, 2, 0).contiguous().numpy()
     theirs = torch.from_numpy(cv2.warpAffine(array, matrix.numpy(), (width, height)))
-    arithmetic = "opencv4" if cv2.__version__.startswith("4.") else "opencv5"
-    warped = wk.warp_affine(pixels, matrix, arithmetic=arithmetic)
-    return Comparison(warped, theirs.permute(2, 0, 1), arithmetic, cv2.__version__)
+    warped = wk.warp_affine(pixels, matrix, arithmetic=arithmetic_of(cv2.__version__))
+    return Comparison(warped, theirs.permute(2, 0, 1), cv2.__version__)
 
 
 def reach(image: Tensor, matrix: Tensor) -> Reach:

@@ -11,18 +11,17 @@ from torch import Tensor
 
 import warpkit as wk
 from warpkit import demo
-from warpkit.image_files import ImageFileError, format_of, read_image, replacing
+from warpkit.image_files import ImageFileError, check_figure, read_image, replacing
 from warpkit.progress import progress_bar
 
-SMALLEST = 64
-"""Pixels a side: less leaves nothing to see."""
+LONGEST, SMALLEST = 384, 64
+"""Pixels of the longest side, of the shortest: less leaves nothing to see."""
 
 
 def run(source: Path | None, out: Path) -> None:
     """Do the work, show how it goes, write the figure, say what came out."""
-    if format_of(out) != "PNG":
-        raise ImageFileError(f"{out}: the figure is a PNG: its name must end in .png")
-    image = photograph(source or demo.default_photograph())
+    check_figure(out)
+    image = photograph(source or demo.default_photograph(), LONGEST, SMALLEST)
     center = wk.image_center((image.shape[-2], image.shape[-1]))
     matrix = wk.rotation_matrix(torch.tensor(center, dtype=torch.float64), demo.TURN, demo.ZOOM)
     console = Console(highlight=False)
@@ -40,15 +39,15 @@ def run(source: Path | None, out: Path) -> None:
     console.print(f"\nwrote {out}", markup=False, soft_wrap=True)
 
 
-def photograph(path: Path) -> Tensor:
-    """An image file as a small RGB image in [0, 1]."""
+def photograph(path: Path, longest: int, smallest: int) -> Tensor:
+    """An image file as an RGB image in [0, 1], its sides `longest` at most, `smallest` at least."""
     picture = read_image(path)
     if picture.mode in ("CMYK", "F"):
         raise ImageFileError(f"{path}: the demonstration takes a grey or RGB photograph")
-    image = demo.small(picture.pixels)
-    if min(image.shape[-2:]) < SMALLEST:
+    image = demo.small(picture.pixels, longest)
+    if min(image.shape[-2:]) < smallest:
         height, width = picture.pixels.shape[-2:]
-        size = f"{SMALLEST} pixels a side and no long strip"
+        size = f"{smallest} pixels a side and no long strip"
         raise ImageFileError(f"{path}: the photograph must have {size}, got {width} x {height}")
     return image
 

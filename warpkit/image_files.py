@@ -97,6 +97,12 @@ def format_of(path: Path) -> str:
     return name
 
 
+def check_figure(path: Path) -> None:
+    """The commands' figures are PNGs."""
+    if format_of(path) != "PNG":
+        raise ImageFileError(f"{path}: the figure is a PNG: its name must end in .png")
+
+
 def write_image(path: Path, picture: Picture) -> None:
     """Write an image under its final name only when it is complete."""
     kind = format_of(path)
@@ -111,6 +117,16 @@ def write_image(path: Path, picture: Picture) -> None:
         options["icc_profile"] = picture.profile
     with replacing(path) as file:
         image.save(file, format=kind, **options)
+
+
+def check_target(path: Path | None) -> None:
+    """Say before the work, not after it, that a file cannot be written."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ImageFileError(f"{path}: Is a directory")
+    if not path.parent.is_dir():
+        raise ImageFileError(f"{path}: No such file or directory")
 
 
 @contextmanager

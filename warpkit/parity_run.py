@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from torch import Tensor
 
-from warpkit.image_files import ImageFileError, read_image, replacing
+from warpkit.image_files import ImageFileError, check_target, read_image, replacing
 from warpkit.validation import ParityReport, parity_suite
 
 
@@ -41,16 +41,6 @@ def photographs(paths: Sequence[Path]) -> dict[str, Tensor]:
             name = f"{path.name} ({count})"
         found[name] = picture.pixels
     return found
-
-
-def check_target(path: Path | None) -> None:
-    """Say before the work, not after it, that a file cannot be written."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise ImageFileError(f"{path}: Is a directory")
-    if not path.parent.is_dir():
-        raise ImageFileError(f"{path}: No such file or directory")
 
 
 def save(path: Path, report: ParityReport, write: Callable[[ParityReport, str], None]) -> None:

@@ -7,13 +7,13 @@ Each is called as its documentation says, in float32 for 8-bit images where it t
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from warpkit._environment import installed
 from warpkit.kernels.maps import inverse_map, to_3x3
 from warpkit.theta import to_theta
 
@@ -116,15 +116,10 @@ PEERS = {"kornia": by_kornia, "torchvision": by_torchvision, "grid_sample": by_g
 PACKAGES = {"kornia": "kornia", "torchvision": "torchvision", "grid_sample": "torch"}
 
 
-def installed() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """The peers that are installed, and the version of each."""
-    found = {}
-    for name, package in PACKAGES.items():
-        try:
-            found[name] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {name: installed(package) for name, package in PACKAGES.items()}
+    return {name: version for name, version in found.items() if version}
 
 
 def floats(task: Task) -> tuple[Tensor, Tensor]:

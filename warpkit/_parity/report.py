@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import platform
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from torch import Tensor
 
 import warpkit
 from warpkit import _checks as checks
+from warpkit._environment import processor
 from warpkit._parity.calls import by_opencv, by_warpkit
 from warpkit._parity.figures import Figures
 from warpkit._parity.suite import CROP, PEER_DTYPES, Row, Suite, crop, named, settings
@@ -239,12 +239,3 @@ def environment(cv2: Any, suite: Suite) -> dict[str, str]:
         "cpu": processor(),
         "date": date.today().isoformat(),
     }
-
-
-def processor() -> str:
-    """The CPU's name, as far as the system tells."""
-    if sys.platform == "linux":
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

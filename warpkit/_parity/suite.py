@@ -102,7 +102,7 @@ class Suite:
         self.cv2 = cv2
         self.arithmetic = arithmetic
         self.count = len(photographs) + 1  # white noise
-        self.peers = peers.installed()
+        self.peers = peers.versions()
 
     def images(self, setting: Setting) -> Tensor:
         """(B, C, H, W) of the setting's type and channels; the last is noise."""

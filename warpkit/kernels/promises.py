@@ -6,9 +6,9 @@ docs/opencv-versions.md says the same in words, and more: calls that OpenCV refu
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
 from typing import NamedTuple
+
+from warpkit._environment import installed
 
 VERSIONS = {"4.14": "opencv4", "5.0": "opencv5"}
 """The versions of OpenCV that are reproduced, and the arithmetic that does it."""
@@ -38,12 +38,8 @@ def arithmetic_of(version: str) -> str:
 @cache
 def installed_arithmetic() -> str:
     """The arithmetic of the installed OpenCV by its package's version, without importing it."""
-    for package in PACKAGES:
-        try:
-            return arithmetic_of(version_of(package))
-        except PackageNotFoundError:
-            continue
-    return "opencv5"
+    versions = filter(None, map(installed, PACKAGES))
+    return arithmetic_of(next(versions, "5"))
 
 
 def promise(

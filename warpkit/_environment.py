@@ -1,0 +1,23 @@
+"""What figures depend on: the processor, and the versions of packages."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+def processor() -> str:
+    """The CPU's name, as far as the system tells."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def installed(package: str) -> str:
+    """A package's version, without importing it; nothing where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
