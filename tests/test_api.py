@@ -58,7 +58,7 @@ def test_importing_warpkit_imports_torch_alone():
     assert done.stdout.strip() == "[]"
 
 
-LAYERS = ["_checks", "_sharding", "kernels", "_outside", "geometry", "theta", "warp"]
+LAYERS = ["_tracing", "_checks", "_sharding", "kernels", "_outside", "geometry", "theta", "warp"]
 """A module imports only from its own layer and those before it."""
 
 

@@ -1,7 +1,7 @@
 """The three places where a gradient knows of other processes.
 
 Each is differentiable again, to any order. Collectives run in the backward pass alone, and in one
-order on all processes: `join_graph` sees to it that a process whose shard is empty takes part.
+order on all processes: `JoinGraph` sees to it that a process whose shard is empty takes part.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
     cos, sin = radians.cos() * scale.double(), radians.sin() * scale.double()
     # cv2's own order of operations, so that its float64 matrix comes out to the last bit
     rows = ((cos, sin, (1 - cos) * x - sin * y), (-sin, cos, sin * x + (1 - cos) * y))
-    return _result(matrix_of(rows), dtype)
+    return as_result(matrix_of(rows), dtype)
 
 
 @batched(angle=0, scale=0, shear=1, translation=1, center=1)
@@ -100,7 +100,7 @@ def affine_matrix(
     d, e = cos * ty - sin, cos - sin * tx
     (x, y), (right, down) = center.double().unbind(-1), translation.double().unbind(-1)
     rows = ((a, b, x - a * x - b * y + right), (d, e, y - d * x - e * y + down))
-    return _result(matrix_of(rows), dtype)
+    return as_result(matrix_of(rows), dtype)
 
 
 def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Tensor:
@@ -146,7 +146,7 @@ def affine_from_points(src: Any, dst: Any) -> Tensor:
     column_y = (v * ax[..., None] - u * bx[..., None]) / area
     x0, y0 = src[..., 0, :].unbind(-1)
     shift = dst[..., 0, :] - column_x * x0[..., None] - column_y * y0[..., None]
-    return _result(torch.stack((column_x, column_y, shift), dim=-1), dtype)
+    return as_result(torch.stack((column_x, column_y, shift), dim=-1), dtype)
 
 
 @batched(src=2, dst=2)
@@ -173,7 +173,7 @@ def perspective_from_points(src: Any, dst: Any) -> Tensor:
     frame_to_src, frame_to_dst = (_frame_matrix(p - p[..., :1, :]) for p in (src, dst))
     local = frame_to_dst @ adjugate(frame_to_src)
     whole = _shift(dst[..., 0, :]) @ local @ _shift(-src[..., 0, :])
-    return _result(whole / whole[..., 2:, 2:], dtype)
+    return as_result(whole / whole[..., 2:, 2:], dtype)
 
 
 def _frame_matrix(points: Tensor) -> Tensor:
@@ -256,7 +256,7 @@ def box_to_matrix(
     right, down = translation.double().unbind(-1)
     c = (x1 + x2) / 2 - 0.5 + right - a * u - b * v
     f = (y1 + y2) / 2 - 0.5 + down - d * u - e * v
-    return _result(matrix_of(((a, b, c), (d, e, f))), dtype)
+    return as_result(matrix_of(((a, b, c), (d, e, f))), dtype)
 
 
 @batched(matrix=2)
@@ -271,10 +271,10 @@ def invert(matrix: Any) -> Tensor:
             [ 0.0000,  1.0000,  3.0000]])
     """
     _, dtype = checks.result_kind(matrix)
-    matrix = _as_matrix("invert", matrix)
+    matrix = as_matrix("invert", matrix)
     inverse = inverse_map(matrix.double())
     checks.check_values("invert", "matrix", inverse.isnan().any(-1).any(-1), "invertible")
-    return _result(inverse, dtype)
+    return as_result(inverse, dtype)
 
 
 @batched(matrices=2)
@@ -292,7 +292,7 @@ def compose(*matrices: Any) -> Tensor:
     if not matrices:
         checks.fail("compose", "matrices", "at least one matrix", "none")
     device, dtype = checks.result_kind(*matrices)
-    tensors = [_as_matrix("compose", m, f"matrices[{i}]", device) for i, m in enumerate(matrices)]
+    tensors = [as_matrix("compose", m, f"matrices[{i}]", device) for i, m in enumerate(matrices)]
     batches = {f"matrices[{i}]": t.shape[:-2] for i, t in enumerate(tensors)}
     checks.broadcast_batch("compose", **batches)
     result = to_3x3(tensors[0].double())
@@ -315,7 +315,7 @@ def transform_points(matrix: Any, points: Any) -> Tensor:
     """
     name = "transform_points"
     device, dtype = checks.result_kind(matrix, points)
-    matrix = _as_matrix(name, matrix, "matrix", device)
+    matrix = as_matrix(name, matrix, "matrix", device)
     points = _floats(name, "points", points, device)
     checks.check_last(name, "points", points, 2)
     single = points.ndim == 1
@@ -326,9 +326,10 @@ def transform_points(matrix: Any, points: Any) -> Tensor:
     return moved[..., 0, :] if single else moved
 
 
-def _as_matrix(
+def as_matrix(
     name: str, matrix: Any, argument: str = "matrix", device: torch.device | None = None
 ) -> Tensor:
+    """A matrix (..., 2 or 3, 3), checked."""
     tensor = _floats(name, argument, matrix, device)
     checks.check_matrix_shape(name, argument, tensor, (2, 3))
     return tensor
@@ -347,6 +348,6 @@ def _floats(
     return tensor
 
 
-def _result(matrix: Tensor, dtype: torch.dtype) -> Tensor:
+def as_result(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     """In the caller's type, and without negative zeros, which only puzzle a reader."""
     return (matrix + 0.0).to(dtype)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit._sharding import batched
-from warpkit.geometry import _as_matrix, _result
+from warpkit.geometry import as_matrix, as_result
 from warpkit.kernels.maps import inverse_map, inverse_of_theta, theta_of_inverse
 
 
@@ -29,12 +29,12 @@ def to_theta(
     """
     name = "to_theta"
     _, dtype = checks.result_kind(matrix)
-    matrix = _as_matrix(name, matrix)
+    matrix = as_matrix(name, matrix)
     _check_sides(name, size_in, size_out, align_corners)
     inverse = inverse_map(matrix.double())
     checks.check_values(name, "matrix", inverse.isnan().any(-1).any(-1), "invertible")
     theta = theta_of_inverse(inverse, size_in, size_out, align_corners)
-    return _result(theta, dtype)
+    return as_result(theta, dtype)
 
 
 @batched(theta=2)
@@ -53,11 +53,11 @@ def from_theta(
     """
     name = "from_theta"
     _, dtype = checks.result_kind(theta)
-    theta = _as_matrix(name, theta, "theta")
+    theta = as_matrix(name, theta, "theta")
     _check_sides(name, size_in, size_out, align_corners)
     matrix = inverse_map(inverse_of_theta(theta.double(), size_in, size_out, align_corners))
     checks.check_values(name, "theta", matrix.isnan().any(-1).any(-1), "invertible")
-    return _result(matrix, dtype)
+    return as_result(matrix, dtype)
 
 
 def _check_sides(name: str, size_in: Any, size_out: Any, align_corners: bool) -> None:

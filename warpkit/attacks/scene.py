@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.expectation import views
-from warpkit.geometry import box_to_matrix, compose, image_center
+from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
 from warpkit.gradients import quantize as to_8_bits
 from warpkit.patches import paste_patches
 
@@ -36,7 +36,8 @@ class Scene:
         middle = (boxes[:, :2] + boxes[:, 2:]) / 2 - 0.5
         to_box = middle - middle.new_tensor(image_center(self.patch_size))
         moves = moves.double().expand(-1, len(boxes), -1, -1)
-        return compose(box_to_matrix(boxes, self.patch_size), shift(-to_box), moves, shift(to_box))
+        there, back = (affine_matrix(translation=by) for by in (to_box, -to_box))
+        return compose(box_to_matrix(boxes, self.patch_size), back, moves, there)
 
     def see(self, patch: Tensor, matrices: Tensor) -> Tensor:
         """The images with the patch under matrices (n, N, rows, 3): (B * n, C, H, W)."""
@@ -86,9 +87,3 @@ class Scene:
         low, high = (torch.tensor(limit, dtype=torch.float64) * 255 for limit in limits)
         levels = (patch.double() * 255).round().clamp(low.ceil(), high.floor())
         return (levels / 255).to(patch.dtype)
-
-
-def shift(by: Tensor) -> Tensor:
-    """Translations (..., 2, 3) by (..., 2)."""
-    eye = torch.eye(2, dtype=by.dtype, device=by.device).expand(*by.shape[:-1], 2, 2)
-    return torch.cat((eye, by[..., None]), dim=-1)

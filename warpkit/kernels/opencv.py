@@ -45,7 +45,7 @@ def warp(
     """
     start = outside if border_value is None else border_value
     matrix = inverse.detach()
-    if _is_float(image, rule):
+    if is_float(image, rule):
         grid = opencv5.warp_grid(matrix, size, image, rule)
     else:
         grid = fixed_point.warp_grid(matrix, size, rule)
@@ -71,8 +71,8 @@ def sample(
     """
     start = outside if border_value is None else border_value
     detached = points.detach()
-    is_float = _is_float(image, rule) and (not fixed_map or rule.interpolation == "bicubic")
-    if is_float:
+    by_floats = is_float(image, rule) and (not fixed_map or rule.interpolation == "bicubic")
+    if by_floats:
         grid = opencv5.sample_grid(detached, image, rule)
     else:
         grid = fixed_point.sample_grid(detached, rule, fixed_map=fixed_map)
@@ -82,7 +82,8 @@ def sample(
     return _with_gradient(value, image, grid, points.double(), outside, rule)
 
 
-def _is_float(image: Tensor, rule: Rule) -> bool:
+def is_float(image: Tensor, rule: Rule) -> bool:
+    """Whether OpenCV computes in float32, not in fixed point."""
     return rule.arithmetic == "opencv5" and opencv5.serves(image, rule)
 
 

@@ -27,6 +27,9 @@ TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
 
 INTERPOLATIONS = tuple(TAPS)
 BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap", "transparent")
+CODE = {name: code for code, name in enumerate(BORDERS)}
+"""Borders and their numbers in compiled kernels."""
+
 ARITHMETICS = ("exact", "opencv4", "opencv5")
 MISSING = ("constant", "transparent")
 """The borders that leave a tap outside the image missing; the others point it at a pixel."""

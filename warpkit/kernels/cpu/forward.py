@@ -93,6 +93,8 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
                 shape = (least(SIDE, plan.out_width - x0), least(SIDE, plan.out_height - y0))
                 bounds = place(kind, taps, where, start, plan.out_width, corner, shape,
                                column, row, tx, ty)  # fmt: skip
+                # here, not in a helper: what a constant of the closure rules out is dropped before
+                # types are inferred, which spares the compiler the other three
                 if taps == 1:
                     weigh_one(shape, tx, wx)
                     weigh_one(shape, ty, wy)
@@ -106,7 +108,7 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
                     weigh_eight(shape, tx, wx, dx, False)
                     weigh_eight(shape, ty, wy, dy, False)
                 view = frame(taps, plan, bounds, shape, column, row, tx, wx, wy, missing, offset)
-                ahead = next_box(kind, taps, plan, where, start, corner, view)
+                ahead = next_box(kind, plan, where, start, corner, view)
                 to = item * channels * out_area + y0 * line + x0 * out_pixel
                 shown = (item * plan.outside_item + y0 * plan.outside_row
                          + x0 * plan.outside_column)  # fmt: skip

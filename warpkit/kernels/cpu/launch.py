@@ -17,13 +17,13 @@ from torch import Tensor
 from warpkit.kernels.cpu.backward import Task, backward_kernel, spans_kernel
 from warpkit.kernels.cpu.forward import forward_kernel
 from warpkit.kernels.cpu.items import entries
-from warpkit.kernels.cpu.locate import CODE, POINTS
+from warpkit.kernels.cpu.locate import POINTS
 from warpkit.kernels.cpu.memory import empty
 from warpkit.kernels.cpu.scratch import SIDE, scratch
 from warpkit.kernels.cpu.threads import run
 from warpkit.kernels.cpu.tile import Plan
 from warpkit.kernels.layout import batch_of, is_last, own_batch, read_in_place
-from warpkit.kernels.rules import TAPS, Rule
+from warpkit.kernels.rules import CODE, TAPS, Rule
 
 BANDED = 250_000
 """Values of a gradient from which on an image is split, even though that is more work."""

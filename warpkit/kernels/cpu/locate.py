@@ -12,7 +12,7 @@ import numpy as np
 from warpkit.kernels.cpu.compiler import inline
 from warpkit.kernels.cpu.lanes import least, most
 from warpkit.kernels.cpu.scratch import PIXELS, SIDE
-from warpkit.kernels.rules import BORDERS, LIMIT
+from warpkit.kernels.rules import CODE, LIMIT
 
 POINTS, AFFINE, PERSPECTIVE = 0, 2, 3
 """Kinds of map: given points, or a matrix by its rows."""
@@ -23,9 +23,8 @@ WHOLE, NOTHING = 8.0, 16.0
 ROUND = 1.5 * 2.0**52
 """Adding and subtracting it rounds to an integer, ties to even."""
 
-CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT = range(6)
-CODE = {name: code for code, name in enumerate(BORDERS)}
-"""Borders and their numbers in the kernels."""
+CONSTANT, REPLICATE, REFLECT = CODE["constant"], CODE["replicate"], CODE["reflect"]
+WRAP, TRANSPARENT = CODE["wrap"], CODE["transparent"]
 
 
 @inline

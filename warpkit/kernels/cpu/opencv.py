@@ -22,7 +22,7 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
     wide = rule.interpolation in ("bicubic", "lanczos4")
     if image.dtype not in (torch.uint8, torch.float32):
         reasons.append(f"has no {image.dtype} {of}")
-    elif wide and (image.dtype != torch.uint8 or opencv._is_float(image, rule)):
+    elif wide and (image.dtype != torch.uint8 or opencv.is_float(image, rule)):
         # only sums in whole numbers: the others' depend on the order, near the border and inside
         reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
     single = image.is_floating_point() and image.shape[-3] == 1
@@ -88,4 +88,4 @@ def _sample(
 ) -> Tensor:
     from warpkit.kernels.cpu.opencv_launch import forward
 
-    return forward(image, where, outside, size, rule, not opencv._is_float(image, rule))
+    return forward(image, where, outside, size, rule, not opencv.is_float(image, rule))

@@ -145,7 +145,7 @@ def bytes_kernel(kind: int, fixed: bool, channels: int, nearest: bool) -> Any:
             for x0 in range(0, wide, ROW):
                 count = least(ROW, wide - x0)
                 rows = least(TALL, plan.out_height - y0)
-                ask_ahead(kind, fixed, image, base, plan, where, start, x0 + ROW, y0, rows)
+                ask_ahead(kind, image, base, plan, where, start, x0 + ROW, y0, rows)
                 ahead = to + y0 * plan.out_line + (x0 + ROW) * channels
                 make_room(out, ahead, plan.out_line, rows, ROW * channels)
                 for y in range(y0, y0 + rows):

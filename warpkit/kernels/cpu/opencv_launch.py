@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.kernels.cpu.items import entries
-from warpkit.kernels.cpu.locate import CODE, POINTS
+from warpkit.kernels.cpu.locate import POINTS
 from warpkit.kernels.cpu.memory import empty
 from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
 from warpkit.kernels.cpu.opencv_place import ROW
@@ -20,7 +20,7 @@ from warpkit.kernels.cpu.opencv_tile import TALL, Plan
 from warpkit.kernels.cpu.scratch import of_this_thread
 from warpkit.kernels.cpu.threads import run
 from warpkit.kernels.layout import batch_of, own_batch
-from warpkit.kernels.rules import TAPS, Rule
+from warpkit.kernels.rules import CODE, TAPS, Rule
 from warpkit.kernels.tables import integer_table
 
 BAND = 4
@@ -36,7 +36,7 @@ def forward(
     """
     batch = batch_of(image, where)
     image = image.detach()
-    channels, height, width = image.shape[-3:]
+    channels = image.shape[-3]
     taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
     last = image.stride(-3) == 1 and image.stride(-1) == channels
     packed = last and channels in (3, 4)
@@ -47,28 +47,7 @@ def forward(
     if out.numel() == 0:
         return out
     shown = _shown(outside, image, batch)
-    plane, line, pixel = image.stride()[-3:]
-    out_plane, out_line, out_pixel = out.stride()[-3:]
-    points = where.shape[-1] == 2
-    plan = Plan(
-        channels=channels,
-        planes=1 if packed else channels,
-        height=height,
-        width=width,
-        line=line,
-        pixel=pixel,
-        plane=plane,
-        out_height=size[0],
-        out_width=size[1],
-        out_item=channels * size[0] * size[1],
-        out_line=out_line,
-        out_pixel=out_pixel,
-        out_plane=out_plane,
-        where=2 * size[0] * size[1] if points else 3 * where.shape[-2],
-        shown=0 if len(shown) == channels else channels,
-        border=CODE[rule.border],
-        taps=taps,
-    )
+    plan = _plan(image, where, out, shown, rule, 1 if packed else channels)
     arrays = (
         _memory(image),
         entries(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
@@ -79,7 +58,7 @@ def forward(
         _table(rule.interpolation),
         plan,
     )
-    kind = POINTS if points else where.shape[-2]
+    kind = POINTS if where.shape[-1] == 2 else where.shape[-2]
     units = prod(batch) * -(-size[0] // TALL)
     if by_bytes:
         kernel = bytes_kernel(kind, fixed, channels if packed else 1, taps == 1)
@@ -92,6 +71,34 @@ def forward(
 
     run(work, -(-units // BAND), out.numel())
     return out
+
+
+def _plan(
+    image: Tensor, where: Tensor, out: Tensor, shown: np.ndarray, rule: Rule, planes: int
+) -> Plan:
+    channels, height, width = image.shape[-3:]
+    plane, line, pixel = image.stride()[-3:]
+    out_height, out_width = out.shape[-2:]
+    out_plane, out_line, out_pixel = out.stride()[-3:]
+    return Plan(
+        channels=channels,
+        planes=planes,
+        height=height,
+        width=width,
+        line=line,
+        pixel=pixel,
+        plane=plane,
+        out_height=out_height,
+        out_width=out_width,
+        out_item=channels * out_height * out_width,
+        out_line=out_line,
+        out_pixel=out_pixel,
+        out_plane=out_plane,
+        where=2 * out_height * out_width if where.shape[-1] == 2 else 3 * where.shape[-2],
+        shown=0 if len(shown) == channels else channels,
+        border=CODE[rule.border],
+        taps=TAPS[rule.interpolation],
+    )
 
 
 def _memory(tensor: Tensor) -> np.ndarray:

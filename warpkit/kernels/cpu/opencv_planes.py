@@ -125,7 +125,7 @@ def planes_kernel(kind: int, fixed: bool, taps: int, integer: bool) -> Any:
             for x0 in range(0, wide, ROW):
                 count = least(ROW, wide - x0)
                 rows = least(TALL, plan.out_height - y0)
-                ask_ahead(kind, fixed, image, base, plan, where, start, x0 + ROW, y0, rows)
+                ask_ahead(kind, image, base, plan, where, start, x0 + ROW, y0, rows)
                 for y in range(y0, y0 + rows):
                     place(fixed, kind, taps == 1, finite, where, start, wide, plan.out_height,
                           x0, y, count, aim)  # fmt: skip

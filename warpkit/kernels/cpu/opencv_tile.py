@@ -52,7 +52,7 @@ def all_finite(kind, where, start):
 
 
 @inline
-def ask_ahead(kind, fixed, image, base, plan, where, start, x0, y0, rows):
+def ask_ahead(kind, image, base, plan, where, start, x0, y0, rows):
     """Prefetch about what the tile at (x0, y0) reads: the box of where its corners look."""
     if x0 >= plan.out_width:
         return

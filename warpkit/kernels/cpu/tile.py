@@ -79,7 +79,7 @@ def frame(taps, plan, bounds, shape, column, row, tx, wx, wy, missing, offset):
 
 
 @inline
-def next_box(kind, taps, plan, where, start, corner, view):
+def next_box(kind, plan, where, start, corner, view):
     """About what the tile to the right reads: this tile's box, moved as the corner moves."""
     left, top, columns, rows = view.box
     x, y = corner

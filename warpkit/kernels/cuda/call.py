@@ -12,10 +12,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from warpkit.kernels.cuda.locate import CODE, COLUMNS
+from warpkit.kernels.cuda.locate import COLUMNS
 from warpkit.kernels.layout import batch_of, cycle, is_last, own_batch, read_in_place
 from warpkit.kernels.reference import compute_dtype
-from warpkit.kernels.rules import TAPS, Rule
+from warpkit.kernels.rules import CODE, TAPS, Rule
 
 NARROW = 2**31
 """Tensors of as many elements and more are indexed in 64 bits."""

@@ -11,15 +11,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from warpkit.kernels.rules import BORDERS
+from warpkit.kernels.rules import CODE
 
 AFFINE = tl.constexpr(2)
 PERSPECTIVE = tl.constexpr(3)
 POINTS = tl.constexpr(0)
 """Kinds of map: given points, or a matrix by its rows."""
-
-CODE = {name: code for code, name in enumerate(BORDERS)}
-"""Borders and their numbers in the kernels."""
 
 CONSTANT = tl.constexpr(CODE["constant"])
 REPLICATE = tl.constexpr(CODE["replicate"])
