@@ -178,3 +178,18 @@ def test_many_whole_image_boxes_are_found_once():
     ours = wk.transform_patches(given.images, boxes, shift, [0] * 500)
     last = wk.warp_affine(given.images, shift[-1])
     torch.testing.assert_close(ours, last, atol=LOOP, rtol=0)
+
+
+@pytest.mark.parametrize("function", [transform, crop])
+def test_a_gradient_that_is_differentiated_again_is_the_same(function):
+    """Also where boxes, maps and the border's value are made from the images, as by a network."""
+    images, boxes, theta, index = objects(5, 2, 40, 50)
+    mean = images.requires_grad_().mean()
+    given = (boxes.double() + mean, theta.double() + mean / 10, index, mean.expand(3))
+    loss = function(images, *given).square().sum()
+    once, twice = (
+        torch.autograd.grad(loss, images, retain_graph=True, create_graph=again)[0]
+        for again in (False, True)
+    )
+    atol = LOOP * max(1, float(once.abs().max()))
+    torch.testing.assert_close(twice.detach(), once, atol=atol, rtol=0)

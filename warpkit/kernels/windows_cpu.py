@@ -51,6 +51,8 @@ def pull_plain(
     plain: Plain, inputs: Sequence[Tensor], wanted: Sequence[bool], gradients: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `plain`, which can be differentiated again."""
+    # other names for them: where a matrix was made from the images, the way through it is not ours
+    inputs = [t.view_as(t) for t in inputs]
     chosen = [t for t, want in zip(inputs, wanted, strict=True) if want]
     found = torch.autograd.grad(plain(*inputs), chosen, gradients, create_graph=True)
     rest = iter(found)
