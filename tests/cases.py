@@ -15,9 +15,14 @@ BACKENDS = tuple(name for name in kernels.BACKENDS if name != "cuda")
 RULES = [(i, b) for i in INTERPOLATIONS for b in BORDERS]
 
 
+def seeded(seed: int = 0) -> torch.Generator:
+    """A generator that draws the same at every run."""
+    return torch.Generator().manual_seed(seed)
+
+
 def noise(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
     """White noise: in [0, 1) for floating types, over the whole range for integer types."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     if dtype.is_floating_point:
         return torch.rand(*shape, generator=generator, dtype=torch.float64).to(dtype)
     limits = torch.iinfo(dtype)

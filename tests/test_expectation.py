@@ -10,17 +10,13 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from tests.cases import noise
+from tests.cases import noise, seeded
 from tests.tolerances import TOLERANCE
 from warpkit.attacks import AffineDistribution, expectation
 
 WIDE = AffineDistribution(
     angle=(-30, 30), scale=(0.7, 1.3), shear=(-10, 10), translation=(-2.0, 3.0)
 )
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def parts(matrices: Tensor, center: tuple[float, float]) -> tuple[Tensor, ...]:

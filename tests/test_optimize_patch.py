@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from tests.cases import noise
+from tests.cases import noise, seeded
 from tests.tolerances import TOLERANCE
 from warpkit.attacks import AffineDistribution, Patch, optimize_patch
 
@@ -19,10 +19,6 @@ IMAGES = noise(2, 3, 12, 14, seed=1)
 BOXES = torch.tensor([[1.0, 2, 7, 8], [6, 4, 12, 10], [3, 1, 9.5, 11]], dtype=torch.float64)
 INDEX = torch.tensor([0, 0, 1])
 TURNS = AffineDistribution(angle=(-30, 30), scale=(0.8, 1.2), translation=(-1.0, 1.0))
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def bright(x: Tensor) -> Tensor:

@@ -13,17 +13,13 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from tests.cases import noise
+from tests.cases import noise, seeded
 from tests.tolerances import TOLERANCE
 from warpkit.attacks import AffineDistribution, Perturbation, expectation, optimize_perturbation
 
 TURNS = AffineDistribution(angle=(-40, 40), scale=(0.8, 1.2), translation=(-1.0, 1.0))
 IMAGE = noise(2, 3, 8, 9, dtype=torch.float32, seed=1)
 PATTERN = noise(3, 8, 9, dtype=torch.float32, seed=2)
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def likeness(x: Tensor) -> Tensor:

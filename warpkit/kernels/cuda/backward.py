@@ -14,12 +14,11 @@ import triton.language as tl
 from warpkit.kernels.cuda.locate import (
     PERSPECTIVE,
     POINTS,
+    aim,
     locate,
     resolve,
-    settle,
     tile_corner,
     tile_pixels,
-    whole,
 )
 from warpkit.kernels.cuda.weights import cover, normalize, weigh
 
@@ -45,10 +44,8 @@ def backward_kernel(
 
     where += (item // where_div % where_mod).to(tl.int64) * numbers
     u, v, w, near = locate(where, x, y, live, out_width, KIND)
-    first_x, tx = whole(u, TAPS)
-    first_y, ty = whole(v, TAPS)
-    first_x, first_y = settle(first_x, width, TAPS, BORDER), settle(first_y, height, TAPS, BORDER)
-    tx, ty = tx.to(REAL), ty.to(REAL)
+    first_x, tx = aim(u, width, TAPS, BORDER, REAL)
+    first_y, ty = aim(v, height, TAPS, BORDER, REAL)
     norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
     some_x, every_x, sum_x = cover(first_x, tx, norm_x, width, TAPS, BORDER)
     some_y, every_y, sum_y = cover(first_y, ty, norm_y, height, TAPS, BORDER)

@@ -10,12 +10,11 @@ import triton.language as tl
 
 from warpkit.kernels.cuda.locate import (
     ROUND,
+    aim,
     locate,
     resolve,
-    settle,
     tile_corner,
     tile_pixels,
-    whole,
 )
 from warpkit.kernels.cuda.weights import cover, normalize, weigh
 
@@ -41,10 +40,8 @@ def forward_kernel(
 
     where += (item // where_div % where_mod).to(tl.int64) * numbers
     u, v, _, near = locate(where, x, y, live, out_width, KIND)
-    u, tx = whole(u, TAPS)
-    v, ty = whole(v, TAPS)
-    first_x, first_y = settle(u, width, TAPS, BORDER), settle(v, height, TAPS, BORDER)
-    tx, ty = tx.to(REAL), ty.to(REAL)
+    first_x, tx = aim(u, width, TAPS, BORDER, REAL)
+    first_y, ty = aim(v, height, TAPS, BORDER, REAL)
     norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
     some_x = cover(first_x, tx, norm_x, width, TAPS, BORDER)[0]
     some_y = cover(first_y, ty, norm_y, height, TAPS, BORDER)[0]

@@ -145,6 +145,13 @@ def settle(first, length, TAPS: tl.constexpr, BORDER: tl.constexpr):
 
 
 @triton.jit
+def aim(p, length, TAPS: tl.constexpr, BORDER: tl.constexpr, REAL: tl.constexpr):
+    """The first tap of a position, as `settle` has it, and the fraction."""
+    first, t = whole(p, TAPS)
+    return settle(first, length, TAPS, BORDER), t.to(REAL)
+
+
+@triton.jit
 def resolve(first, k, length, BORDER: tl.constexpr):
     """Tap k as an index in range, and whether it is inside, as `rules.resolve`."""
     index = first + k

@@ -17,12 +17,11 @@ import triton.language as tl
 from warpkit.kernels.cuda.locate import (
     CONSTANT,
     TRANSPARENT,
+    aim,
     locate,
     resolve,
-    settle,
     tile_corner,
     tile_pixels,
-    whole,
 )
 from warpkit.kernels.cuda.weights import normalize, weigh
 
@@ -47,10 +46,8 @@ def scatter_kernel(
 
     where += (item // where_div % where_mod).to(tl.int64) * numbers
     u, v, _, near = locate(where, x, y, live, out_width, KIND)
-    u, tx = whole(u, TAPS)
-    v, ty = whole(v, TAPS)
-    first_x, first_y = settle(u, width, TAPS, BORDER), settle(v, height, TAPS, BORDER)
-    tx, ty = tx.to(REAL), ty.to(REAL)
+    first_x, tx = aim(u, width, TAPS, BORDER, REAL)
+    first_y, ty = aim(v, height, TAPS, BORDER, REAL)
     norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
 
     near = near & live
