@@ -61,7 +61,7 @@ def line(row: Row, peers: Iterable[str]) -> dict[str, Any]:
         "reason": row.promise.reason,
         "passed": row.passed,
         "differing": parity.differing,
-        "share": share(parity),
+        "share": share(parity.differing, parity.total),
         "largest": number(levels(row, parity)),
         "interior": parity.interior.differing,
         "border_differing": parity.border.differing,
@@ -75,11 +75,11 @@ def cell(row: Row, peer: Figures | None) -> str:
     return "-" if peer is None else number(levels(row, peer))
 
 
-def share(figures: Figures) -> str:
+def share(differing: int, total: int) -> str:
     """The share that differs; what is not zero does not read as zero."""
-    percent = 100 * figures.fraction
-    if not figures.differing:
+    if not differing:
         return "0 %"
+    percent = 100 * differing / total
     return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.1g} %"
 
 
@@ -109,11 +109,10 @@ def total(parts: list[tuple[Row, Figures]]) -> dict[str, Any]:
     count = sum(part.total for _, part in parts)
     differing = sum(part.differing for _, part in parts)
     heat = 0 if not largest else 1 + sum(largest > limit for limit in (1.5, 10, 60))
-    shown = Figures(differing, count, largest, 0.0, 0.0)
     return {
         "settings": len(parts),
         "heat": heat,
-        "share": share(shown),
+        "share": share(differing, count),
         "largest": number(largest),
     }
 

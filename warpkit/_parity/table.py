@@ -92,5 +92,5 @@ def levels(row: Row, figures: Figures) -> float:
 
 
 def number(value: float) -> str:
-    """Short."""
+    """Two digits, and no fraction from 10 on."""
     return "0" if value == 0 else f"{value:.2g}" if value < 10 else f"{value:.0f}"

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
-from warpkit.kernels.maps import output_points
+from warpkit.kernels.maps import output_points, seen_from
 from warpkit.kernels.reference import compute_dtype, convert
 from warpkit.kernels.rules import MISSING, TAPS, Rule
 
@@ -170,18 +170,12 @@ def _mean(
     offsets = list(product(across, down))
     total = torch.zeros((), dtype=pixels.dtype, device=image.device)
     for start in range(0, len(offsets), at_once):
-        piece = [_shifted(maps, dx, dy) for dx, dy in offsets[start : start + at_once]]
+        piece = [seen_from(maps, dx, dy) for dx, dy in offsets[start : start + at_once]]
         if len(piece) == 1:
             total = total + plain(pixels, piece[0], outside)
         else:
             total = total + plain(pixels, torch.stack(piece), outside).sum(0)
     return convert(total / len(offsets), image.dtype)
-
-
-def _shifted(inverse: Tensor, dx: float, dy: float) -> Tensor:
-    """The map that looks from (x + dx, y + dy) instead of (x, y)."""
-    x, y, shift = inverse.unbind(-1)
-    return torch.stack((x, y, x * dx + y * dy + shift), dim=-1)
 
 
 def _in_groups(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from warpkit.kernels.maps import inverse_map, map_xy, matrix_of, to_3x3
+from warpkit.kernels.maps import inverse_map, map_xy, matrix_of, seen_from, to_3x3
 from warpkit.kernels.objects import Pixels, Rectangles, rectangles
 from warpkit.kernels.places import columns
 from warpkit.kernels.rules import TAPS, Rule
@@ -42,10 +42,7 @@ def _shifted(inverse: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 def from_corner(inverse: Tensor, places: Rectangles) -> Tensor:
     """A map of image pixels as one of pixels counted from the rectangles' corners."""
-    left, top = places.left.to(inverse.dtype), places.top.to(inverse.dtype)
-    zero, one = torch.zeros_like(left), torch.ones_like(left)
-    shift = matrix_of(((one, zero, left), (zero, one, top), (zero, zero, one)))
-    return inverse @ shift
+    return seen_from(inverse, places.left[:, None], places.top[:, None])
 
 
 def footprints(

@@ -145,6 +145,12 @@ def output_points(inverse: Tensor, size: Sequence[int]) -> Tensor:
     return map_points(rows, x, y)
 
 
+def seen_from(inverse: Tensor, dx: Tensor | float, dy: Tensor | float) -> Tensor:
+    """The map that looks from (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row."""
+    x, y, shift = inverse.unbind(-1)
+    return torch.stack((x, y, x * dx + y * dy + shift), dim=-1)
+
+
 def matrix_of(rows: Sequence[Sequence[Tensor]]) -> Tensor:
     """A matrix (..., rows, 3) from its entries, which broadcast."""
     entries = torch.broadcast_tensors(*(entry for row in rows for entry in row))
