@@ -151,6 +151,10 @@ def test_gradients(rows):
             "`mask` must be a dense tensor, got torch.sparse_coo",
         ),
         (
+            {"mask": torch.zeros(1, 1, 3, 3).to(torch.float8_e5m2)},
+            "`mask` must be of one of the types float16, bfloat16, float32, float64, got torch.f",
+        ),
+        (
             {"matrices": torch.zeros(2, 3)},
             "`matrices` must be of shape (N, 2, 3) or (N, 3, 3), got (2, 3)",
         ),

@@ -317,6 +317,10 @@ IMAGES, BOX, MATRIX = torch.zeros(2, 1, 4, 4), torch.tensor([[0.0, 0, 2, 2]]), t
             "`mask` must be a dense tensor, got torch.sparse_coo",
         ),
         (
+            {"mask": torch.zeros(1, 1, 3, 3).to(torch.float8_e5m2)},
+            "`mask` must be of one of the types float16, bfloat16, float32, float64, got torch.f",
+        ),
+        (
             {"image_index": torch.tensor([2])},
             "`image_index` must be in [0, 2), the number of images, got 2 at 0",
         ),

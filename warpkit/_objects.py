@@ -137,6 +137,9 @@ def per_object(
         checks.fail(function, argument, f"a tensor {wanted}", type(value).__name__, TypeError)
     if value.is_complex():
         checks.fail(function, argument, "real numbers", value.dtype, TypeError)
+    if value.is_floating_point() and value.dtype not in checks.FLOATS:
+        wanted = f"of one of the types {checks.names_of(checks.FLOATS)}"
+        checks.fail(function, argument, wanted, value.dtype, TypeError)
     checks.check_dense(function, argument, value)
     shape = tuple(value.shape[-3:])
     fits = value.ndim in (3, 4) and min(shape) > 0
