@@ -31,10 +31,21 @@ def is_eager(*tensors: Tensor) -> bool:
         return False
     if torch._C._are_functorch_transforms_active():  # pyright: ignore
         return False
-    if torch._C._len_torch_dispatch_stack() > 0:
+    if torch._C._len_torch_dispatch_stack() > 0 or torch.jit.is_tracing():  # pyright: ignore
+        return False
+    if any(map(Tensor.is_neg, tensors)) or any(map(_is_batch, tensors)):
         return False
     return all(map(_has_memory, map(type, tensors)))
 
 
+_is_batch = torch._C._functorch.is_legacy_batchedtensor  # pyright: ignore
+"""Batches of gradients (is_grads_batched) are no transform."""
+
+
 def _has_memory(kind: Any) -> bool:
     return kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl  # pyright: ignore
+
+
+def wants_gradient(*tensors: Tensor) -> bool:
+    """Whether autograd's tape records what is done to the tensors."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)

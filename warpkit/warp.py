@@ -190,6 +190,9 @@ def _warp(
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *out)
     outside = values.outside(name, image, shape, rule, border_value, background)
+    alone = antialias is False and image_gradient == "exact" and not inverse
+    if alone and (warp := getattr(module, "warp_forward", None)):  # nothing else needs the inverse
+        return like(image, warp(image, matrix, out, outside, rule))
     singular = torch.nan if rule.arithmetic == "exact" else 0.0
     invert = getattr(module, "inverse_map", partial(inverse_map, singular=singular))
     to_source = matrix.double() if inverse else invert(matrix.double())

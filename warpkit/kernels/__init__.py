@@ -1,7 +1,8 @@
 """Which backend serves which call.
 
 A backend is a module with `warp`, `sample` and `why_not`, the same in each, and an `inverse_map` of
-its own if it has a faster one. It is imported on first use. One that is asked for by name is used
+its own if it has a faster one, and a `warp_forward`, of a matrix source -> destination, if that
+saves the inverse. It is imported on first use. One that is asked for by name is used
 or refused with its reasons, never replaced. OpenCV's arithmetics are the reference's in a module of
 their own.
 """

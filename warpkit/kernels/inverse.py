@@ -33,18 +33,23 @@ class Invert(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
+        """See `pull_inverse`."""
         (inverse,) = ctx.saved_tensors
         (grad,) = grads
-        # no gradient where there is no inverse, or where squares of its determinant or of products
-        # of its entries would overflow
-        largest = inverse.abs().amax((-1, -2)).square().square()
-        steady = (maps.determinant(inverse).square() + largest).isfinite()[..., None, None]
-        safe = maps.to_3x3(torch.where(steady, inverse, 0.0))
-        rows = inverse.shape[-2]
-        # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
-        right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
-        # narrow, since the slice of everything is an alias, which batches of gradients cannot have
-        first = safe if rows == 3 else safe.narrow(-2, 0, rows)
-        found = -(first[..., None] * right[..., :, None, :]).sum(-3)
-        return found if rows == 3 else found.narrow(-2, 0, rows), None
+        return pull_inverse(inverse, grad), None
+
+
+def pull_inverse(inverse: Tensor, grad: Tensor) -> Tensor:
+    """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
+    # no gradient where there is no inverse, or where squares of its determinant or of products
+    # of its entries would overflow
+    largest = inverse.abs().amax((-1, -2)).square().square()
+    steady = (maps.determinant(inverse).square() + largest).isfinite()[..., None, None]
+    safe = maps.to_3x3(torch.where(steady, inverse, 0.0))
+    rows = inverse.shape[-2]
+    # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
+    right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
+    # narrow, since the slice of everything is an alias, which batches of gradients cannot have
+    first = safe if rows == 3 else safe.narrow(-2, 0, rows)
+    found = -(first[..., None] * right[..., :, None, :]).sum(-3)
+    return found if rows == 3 else found.narrow(-2, 0, rows)

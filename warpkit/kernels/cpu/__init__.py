@@ -17,8 +17,10 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from warpkit._tracing import is_eager
 from warpkit.kernels.compiled import Operator
 from warpkit.kernels.inverse import inverse_by
+from warpkit.kernels.reference import compute_dtype
 from warpkit.kernels.rules import Rule
 
 HAS_NUMBA = find_spec("numba") is not None
@@ -40,6 +42,26 @@ def _warn() -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
+def warp(
+    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    """As `reference.warp`."""
+    return _sample(image, inverse.double(), size, outside, rule)
+
+
+def warp_forward(
+    image: Tensor, matrix: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    """As `reference.warp` by the inverse of `matrix`, of any float type."""
+    return _sample(image, matrix, size, outside, rule, forward=True)
+
+
+def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+    """As `reference.sample`."""
+    points = points.to(compute_dtype(points.dtype))
+    return _sample(image, points, points.shape[-3:-1], outside, rule)
+
+
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
     from warpkit.kernels.cpu.invert import invert
@@ -57,5 +79,24 @@ def _call(
     return op.call(image.float(), where, outside, size, *names).to(image.dtype)
 
 
-_operator = Operator(_call)
-warp, sample = _operator.warp, _operator.sample
+_followed = Operator(_call)
+
+
+def _sample(
+    image: Tensor,
+    where: Tensor,
+    size: Sequence[int],
+    outside: Tensor,
+    rule: Rule,
+    *,
+    forward: bool = False,
+) -> Tensor:
+    """forward: `where` is a matrix source -> destination."""
+    if is_eager(image, where, outside):
+        from warpkit.kernels.cpu import direct
+
+        return direct.call(image, where, size, outside, rule, forward)
+    where = inverse_map(where.double()) if forward else where
+    if where.shape[-1] == 2:
+        return _followed.sample(image, where, outside, rule)
+    return _followed.warp(image, where, size, outside, rule)
