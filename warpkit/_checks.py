@@ -307,7 +307,7 @@ def check_device(
 
 def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:
     """The common batch shape of the named arguments, or an error that names all of them."""
-    first, *others = (tuple(shape) for shape in shapes.values())
+    first, *others = map(tuple, shapes.values())
     if all(other in (first, ()) for other in others):  # as nearly always, 10 us sooner
         return first
     try:

@@ -13,6 +13,9 @@ from warpkit.kernels.reference import compute_dtype, convert
 from warpkit.kernels.rounding import to_int32
 from warpkit.kernels.rules import Rule
 
+LARGE = 1e38
+"""Numbers of this magnitude are infinite in float32, which torch refuses to fill with them."""
+
 
 def outside(
     name: str,
@@ -53,6 +56,20 @@ def start(
 
 def border_value(name: str, image: Tensor, shape: Sequence[int], rule: Rule, value: Any) -> Tensor:
     """The border's value in the type of the computation: (), or (..., C or 1, 1, 1)."""
+    real = compute_dtype(image.dtype)
+    if type(value) in (int, float) and abs(value) < LARGE:  # as nearly always, 3 us sooner
+        value = torch.full((), float(value), dtype=real, device=image.device)
+    else:
+        value = _fitting(name, image, shape, value).to(real)
+    if not image.is_floating_point() and not _holds(image.dtype, value):
+        if rule.arithmetic != "exact":
+            value = to_int32(value).to(value.dtype)  # beyond int32 OpenCV's is the type's lowest
+        value = convert(value, image.dtype).to(value.dtype)
+    return value[..., None, None] if value.ndim else value
+
+
+def _fitting(name: str, image: Tensor, shape: Sequence[int], value: Any) -> Tensor:
+    """Anything that may be given as a border's value, as a tensor of a shape that it may have."""
     # numbers come as float64, so that a float64 image shows 0.1 itself and not its float32
     value = checks.as_float(name, "border_value", value, image.device, torch.float64)
     checks.check_device(name, "border_value", value, image.device)
@@ -63,12 +80,7 @@ def border_value(name: str, image: Tensor, shape: Sequence[int], rule: Rule, val
     if not fits:
         wanted = f"a number, of shape ({channels},) or (*batch, {channels}) for the batch {batch}"
         checks.fail(name, "border_value", wanted, f"shape {checks.shape_of(value)}")
-    value = value.to(compute_dtype(image.dtype))
-    if not image.is_floating_point() and not _holds(image.dtype, value):
-        if rule.arithmetic != "exact":
-            value = to_int32(value).to(value.dtype)  # beyond int32 OpenCV's is the type's lowest
-        value = convert(value, image.dtype).to(value.dtype)
-    return value[..., None, None] if value.ndim else value
+    return value
 
 
 def _holds(dtype: torch.dtype, value: Tensor) -> bool:
