@@ -16,14 +16,14 @@ def is_last(image: Tensor) -> bool:
     return image.is_contiguous(memory_format=torch.channels_last)
 
 
-def own_batch(where: Tensor) -> tuple[int, ...]:
-    """The batch of a matrix, which ends in (2, 3) or (3, 3), or of points, in (h, w, 2)."""
-    return tuple(where.shape[: -3 if where.shape[-1] == 2 else -2])
+def own_batch(where: Sequence[int]) -> tuple[int, ...]:
+    """The batch of the shape of a matrix, (..., 2 or 3, 3), or of points, (..., h, w, 2)."""
+    return tuple(where[: -3 if where[-1] == 2 else -2])
 
 
-def batch_of(image: Tensor, where: Tensor) -> tuple[int, ...]:
-    """The batch of the result."""
-    own, batch = own_batch(where), tuple(image.shape[:-3])
+def batch_of(image: Sequence[int], where: Sequence[int]) -> tuple[int, ...]:
+    """The batch of the result, by the shapes of image and map."""
+    own, batch = own_batch(where), tuple(image[:-3])
     return batch if own in (batch, ()) else tuple(torch.broadcast_shapes(batch, own))
 
 

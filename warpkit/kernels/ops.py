@@ -102,7 +102,7 @@ class Operators:
         grad = inputs[0].expand(count, *inputs[0].shape) if dims[0] is None else inputs[0]
         grad = grad if dims[0] is None else grad.movedim(dims[0], 0)
         folded = _fold(count, dims[1:4], inputs[1:4])
-        batch = batch_of(folded[0], folded[1])
+        batch = batch_of(folded[0].shape, folded[1].shape)
         found = self.call_backward(grad.reshape(*batch, *grad.shape[-3:]), *folded, *inputs[4:])
         shapes = [
             t.shape if d is None else t.movedim(d, 0).shape[1:]
@@ -118,7 +118,7 @@ class Operators:
 def _fake_forward(
     image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], i: str, b: str
 ) -> Tensor:
-    shape = (*batch_of(image, where), image.shape[-3], *size)
+    shape = (*batch_of(image.shape, where.shape), image.shape[-3], *size)
     layout = layout_of(image) if len(shape) == 4 else torch.contiguous_format
     return torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
 

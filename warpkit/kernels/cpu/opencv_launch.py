@@ -34,7 +34,7 @@ def forward(
 
     where: a matrix, float64, or points, float32. fixed: OpenCV 4's way.
     """
-    batch = batch_of(image, where)
+    batch = batch_of(image.shape, where.shape)
     image = image.detach()
     channels = image.shape[-3]
     taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
@@ -52,7 +52,7 @@ def forward(
         _memory(image),
         entries(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
         where.detach().contiguous().numpy().reshape(-1),
-        entries(own_batch(where), batch),
+        entries(own_batch(where.shape), batch),
         shown,
         memory.numpy().reshape(-1),
         _table(rule.interpolation),

@@ -50,13 +50,13 @@ class Call(NamedTuple):
 
 def prepare(image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], rule: Rule) -> Call:
     """Dense tensors, and what the kernels must know about them."""
-    batch = batch_of(image, where)
+    batch = batch_of(image.shape, where.shape)
     image, where = read_in_place(image), where.contiguous()
     if len(batch) != 1:
         image = image.contiguous()
-    where_cycle, image_cycle = cycle(own_batch(where), batch), cycle(image.shape[:-3], batch)
+    where_cycle, image_cycle = cycle(own_batch(where.shape), batch), cycle(image.shape[:-3], batch)
     if where_cycle is None:
-        where = where.expand(*batch, *where.shape[len(own_batch(where)) :]).contiguous()
+        where = where.expand(*batch, *where.shape[len(own_batch(where.shape)) :]).contiguous()
         where_cycle = 1, prod(batch)
     if image_cycle is None:  # repeated in an outer and an inner dimension: copied after all
         image = image.expand(*batch, *image.shape[-3:]).contiguous()
