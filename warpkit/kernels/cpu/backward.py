@@ -28,8 +28,8 @@ from warpkit.kernels.cpu.gradient import (
 )
 from warpkit.kernels.cpu.lanes import LANES, least, most
 from warpkit.kernels.cpu.locate import AFFINE, POINTS, REPLICATE, misses, place
-from warpkit.kernels.cpu.scratch import SIDE
-from warpkit.kernels.cpu.tile import frame
+from warpkit.kernels.cpu.scratch import SIDE, buffers_of, scratch_of
+from warpkit.kernels.cpu.tile import frame, plan_of
 from warpkit.kernels.cpu.weights import weigh_eight, weigh_four, weigh_one, weigh_two
 from warpkit.kernels.cpu.window import fill_box, fill_single
 
@@ -51,9 +51,11 @@ def spans_kernel(kind: int, taps: int) -> Any:
     """The kernel that finds the image rows each tile may read, for dealing tiles to bands."""
     digest = DIGEST
 
-    def find_spans(where, where_of, spans, plan, space, begin, end):
+    def find_spans(where, where_of, spans, sizes, memory, begin, end):
         """Tile rows begin .. end of all items, counted through."""
         _ = digest
+        plan = plan_of(sizes)
+        column, row, tx, ty = scratch_of(taps, memory)[:4]
         tall = (plan.out_height + SIDE - 1) // SIDE
         at = 2 * begin * ((plan.out_width + SIDE - 1) // SIDE)
         for unit in range(begin, end):
@@ -62,7 +64,7 @@ def spans_kernel(kind: int, taps: int) -> Any:
             for x0 in range(0, plan.out_width, SIDE):
                 shape = (least(SIDE, plan.out_width - x0), least(SIDE, plan.out_height - y0))
                 bounds = place(kind, taps, where, start, plan.out_width, (x0, y0), shape,
-                               space.column, space.row, space.tx, space.ty)  # fmt: skip
+                               column, row, tx, ty)  # fmt: skip
                 spans[at], spans[at + 1] = rows_read(taps, plan.border, plan.height, bounds)
                 at += 2
 
@@ -87,7 +89,7 @@ def backward_kernel(task: Task) -> Any:
     digest = DIGEST
 
     def backward(
-        arrays, image_of, where_of, order, starts, spans, plan, parts, memory, begin, end
+        arrays, image_of, where_of, order, starts, spans, sizes, parts, memory, begin, end
     ):  # fmt: skip
         """Units begin .. end: unit u is part u % parts of the items of slot u // parts.
 
@@ -97,9 +99,10 @@ def backward_kernel(task: Task) -> Any:
         which alone adds to the other gradients.
         """
         _ = digest
+        plan = plan_of(sizes)
         grad, image, where, outside, g_image, g_where, g_outside = arrays
-        column, row, tx, ty, wx, wy, dx, dy, missing, offset = memory[0]
-        window, gradient, g, slope_x, slope_y, row_sum, sums, table = memory[1]
+        column, row, tx, ty, wx, wy, dx, dy, missing, offset = scratch_of(taps, memory)
+        window, gradient, g, slope_x, slope_y, row_sum, sums, table = buffers_of(taps, memory)
         weights, slopes = (wx, wy, dx, dy), (slope_x, slope_y)
         border, size, channels = plan.border, (plan.height, plan.width), plan.channels
         area, out_area = plan.height * plan.width, plan.out_height * plan.out_width

@@ -46,6 +46,8 @@ class Call(NamedTuple):
     wide: int
     """Tiles of a row."""
     plan: Plan
+    sizes: np.ndarray
+    """The plan as kernels take it."""
 
 
 class Deal(NamedTuple):
@@ -88,10 +90,22 @@ def call(
         1 if columns > 1 else 0,
     )
     numbers = 2 * h * w if kind == POINTS else 3 * kind
-    sizes = (prod(batch), *image[-3:], h, w)
+    channels, height, width = image[-3:]
+    sizes = (prod(batch), channels, height, width, h, w)
     plan = Plan(*sizes, CODE[border], numbers, *strides, area > 1, credited)
     tall, wide = -(-h // SIDE), -(-w // SIDE)
-    return Call(batch, shape, prod(shape), kind, entries(own, batch), expand, tall, wide, plan)
+    return Call(
+        batch,
+        shape,
+        prod(shape),
+        kind,
+        entries(own, batch),
+        expand,
+        tall,
+        wide,
+        plan,
+        np.array(plan),
+    )
 
 
 @lru_cache(maxsize=256)

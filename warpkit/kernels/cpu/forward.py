@@ -10,8 +10,8 @@ import numpy as np
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
 from warpkit.kernels.cpu.lanes import LANES, add4, least, load4, most, store4
 from warpkit.kernels.cpu.locate import NOTHING, ROUND, WHOLE, place
-from warpkit.kernels.cpu.scratch import SIDE
-from warpkit.kernels.cpu.tile import frame, next_box
+from warpkit.kernels.cpu.scratch import SIDE, buffers_of, scratch_of
+from warpkit.kernels.cpu.tile import frame, next_box, plan_of
 from warpkit.kernels.cpu.weights import weigh_eight, weigh_four, weigh_one, weigh_two
 from warpkit.kernels.cpu.window import fetch, fill_box, fill_single, sample
 
@@ -74,11 +74,12 @@ def forward_kernel(kind: int, taps: int, last: bool, low: int, high: int) -> Any
     """
     digest = DIGEST
 
-    def forward(image, where, outside, out, image_of, where_of, plan, memory, begin, end):
+    def forward(image, where, outside, out, image_of, where_of, sizes, memory, begin, end):
         """Tile rows begin .. end of all items, counted through."""
         _ = digest
-        column, row, tx, ty, wx, wy, dx, dy, missing, offset = memory[0]
-        window, _g, result, _x, _y, value, _s, table = memory[1]
+        plan = plan_of(sizes)
+        column, row, tx, ty, wx, wy, dx, dy, missing, offset = scratch_of(taps, memory)
+        window, _g, result, _x, _y, value, _s, table = buffers_of(taps, memory)
         tall, border = (plan.out_height + SIDE - 1) // SIDE, plan.border
         size, channels = (plan.height, plan.width), plan.channels
         area, out_area = plan.height * plan.width, plan.out_height * plan.out_width

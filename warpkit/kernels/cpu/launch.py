@@ -34,14 +34,14 @@ def _flat(tensor: Tensor) -> np.ndarray:
     """A dense tensor's memory, in its order."""
     if is_last(tensor):
         tensor = tensor.permute(0, 2, 3, 1)
-    return tensor.detach().numpy().reshape(-1)
+    return tensor.numpy(force=True).ravel()
 
 
 def _outside(outside: Tensor, made: Call) -> np.ndarray:
     """The memory of `outside`."""
     if made.expand:
         outside = outside.expand(*made.batch, *outside.shape[-3:])
-    return outside.detach().contiguous().numpy().reshape(-1)
+    return outside.contiguous().numpy(force=True).ravel()
 
 
 def _images(image: Tensor, batch: tuple[int, ...], image_of: np.ndarray | None) -> np.ndarray:
@@ -85,7 +85,7 @@ def forward(
         memory,
         _images(dense, made.batch, image_of),
         made.where_of,
-        made.plan,
+        made.sizes,
     )
     dtype = outside_flat.dtype
     units = made.plan.items * made.tall
@@ -143,7 +143,7 @@ def backward(
             dealt.order,
             dealt.starts,
             spans,
-            plan,
+            made.sizes,
             parts,
         )
         dtype = pixels.dtype
@@ -158,12 +158,12 @@ def backward(
 
 def _spans(taps: int, points: np.ndarray, made: Call) -> np.ndarray:
     """The first and last image row that each tile reads."""
-    plan, units = made.plan, made.plan.items * made.tall
+    units = made.plan.items * made.tall
     spans = np.empty(2 * units * made.wide, np.int64)
     find = spans_kernel(made.kind, taps)
     memory = partial(scratch, taps, points.dtype)
     run(
-        lambda *span: find(points, made.where_of, spans, plan, memory()[0], *span),
+        lambda *span: find(points, made.where_of, spans, made.sizes, memory(), *span),
         units,
         made.values,
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import get_ident
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from warpkit.kernels.cpu.compiler import inline
 from warpkit.kernels.cpu.lanes import LANES
 
 SIDE = 32
@@ -62,6 +63,8 @@ def capacity(taps: int) -> int:
     return PIXELS * taps * taps * (2 if taps > 2 else 4)
 
 
+room: Any = inline(capacity)
+
 T = TypeVar("T")
 
 _made: dict[tuple[object, ...], object] = {}
@@ -79,19 +82,51 @@ def of_this_thread(make: Callable[..., T], *given: object) -> T:
     return _made[key]  # pyright: ignore
 
 
-def scratch(taps: int, dtype: np.dtype) -> tuple[Scratch, Buffers]:
+def scratch(taps: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     """This thread's memory for kernels of so many taps an axis."""
     return of_this_thread(_make, taps, dtype)
 
 
-def _make(taps: int, dtype: np.dtype) -> tuple[Scratch, Buffers]:
-    column, row, offset = (np.empty(PIXELS, np.int32) for _ in range(3))
-    tx, ty = np.empty(PIXELS), np.empty(PIXELS)
-    wx, wy, dx, dy = (np.empty(PIXELS * taps, dtype) for _ in range(4))
-    window, gradient = (np.empty(LANES * capacity(taps), dtype) for _ in range(2))
-    values, slope_x, slope_y = (np.empty(LANES * PIXELS, dtype) for _ in range(3))
-    row_sum, sums, table = np.empty(4 * LANES, dtype), np.empty(9), np.empty(capacity(taps), "i8")
-    return (
-        Scratch(column, row, tx, ty, wx, wy, dx, dy, np.empty(PIXELS, dtype), offset),
-        Buffers(window, gradient, values, slope_x, slope_y, row_sum, sums, table),
+def _make(taps: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """Few arrays, since handing one to a kernel takes 0.1 us: see `scratch_of` and `buffers_of`."""
+    reals = 4 * PIXELS * taps + PIXELS + LANES * (2 * capacity(taps) + 3 * PIXELS + 4)
+    whole = np.empty(3 * PIXELS, np.int32), np.empty(capacity(taps), np.int64)
+    return *whole, np.empty(2 * PIXELS + 9), np.empty(reals, dtype)
+
+
+@inline
+def scratch_of(taps, memory):
+    """A tile's scratch arrays in what `scratch` made."""
+    whole, _, doubles, reals = memory
+    n = PIXELS * taps
+    return Scratch(
+        whole[:PIXELS],
+        whole[PIXELS : 2 * PIXELS],
+        doubles[:PIXELS],
+        doubles[PIXELS : 2 * PIXELS],
+        reals[:n],
+        reals[n : 2 * n],
+        reals[2 * n : 3 * n],
+        reals[3 * n : 4 * n],
+        reals[4 * n : 4 * n + PIXELS],
+        whole[2 * PIXELS : 3 * PIXELS],
+    )
+
+
+@inline
+def buffers_of(taps, memory):
+    """Its buffers."""
+    _, table, doubles, reals = memory
+    n, p = LANES * room(taps), LANES * PIXELS
+    reals = reals[4 * PIXELS * taps + PIXELS :]
+    lanes = reals[2 * n :]
+    return Buffers(
+        reals[:n],
+        reals[n : 2 * n],
+        lanes[:p],
+        lanes[p : 2 * p],
+        lanes[2 * p : 3 * p],
+        lanes[3 * p : 3 * p + 4 * LANES],
+        doubles[2 * PIXELS :],
+        table,
     )

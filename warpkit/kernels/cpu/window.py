@@ -7,8 +7,6 @@ a window is filled or its gradient is added to the image's; the sum over taps kn
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import inline
@@ -30,11 +28,9 @@ from warpkit.kernels.cpu.locate import (
     WRAP,
     misses,
 )
-from warpkit.kernels.cpu.scratch import PIXELS, SIDE, capacity
+from warpkit.kernels.cpu.scratch import PIXELS, SIDE
 
 CACHE_LINE = 64
-
-room: Any = inline(capacity)
 
 
 @inline
