@@ -57,7 +57,8 @@ def warp_affine(
         interpolation: "nearest" (ties to even), "bilinear", "bicubic" (a = -0.75) or "lanczos4".
         border: "constant", "replicate", "reflect", "reflect_101", "wrap" or "transparent", as in
             OpenCV; "zeros" and "border" are torch's names for constant 0 and replicate.
-        border_value: a number, a sequence of C, or a tensor (C,) or (B, C).
+        border_value: a number, a sequence of C, or a tensor (C,) or (B, C). One that is NaN or
+            infinite makes every pixel that reads it, with weight 0 too, NaN or infinite.
         inverse: the matrix maps destination -> source already (cv2.WARP_INVERSE_MAP).
         background: (..., C, h, w), what border="transparent" shows where the source does not reach.
         antialias: where the map minifies, take the mean of the image over the output pixel's unit

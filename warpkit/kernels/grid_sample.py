@@ -57,20 +57,21 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
         points = points.detach().round()
     to_pixels = pixels_from_theta(image.shape[-2:], rule.border == "reflect_101", points)
     grid = (points - to_pixels[:2, 2]) / to_pixels[:2, :2].diagonal()
-    missing = _missing(points.detach(), image.shape[-2:], rule.interpolation)
-    return _sample_grid(image, grid, missing, outside, rule)
+    lost = _lost(points.detach(), image.shape[-2:], rule.interpolation)
+    return _sample_grid(image, grid, lost, outside, rule)
 
 
-def _missing(points: Tensor, size: Sequence[int], interpolation: str) -> Tensor:
-    """Where a tap lies off the image."""
+def _lost(points: Tensor, size: Sequence[int], interpolation: str) -> tuple[Tensor, Tensor]:
+    """Where a tap lies off the image, and where all do."""
     taps = TAPS[interpolation]
     first = (points if taps == 1 else points.floor()) - (taps - 1) // 2
     sides = torch.tensor((size[1], size[0]), dtype=points.dtype, device=points.device)
-    return ((first < 0) | (first + taps > sides)).any(-1)
+    some = (first < 0) | (first + taps > sides)
+    return some.any(-1), ((first + taps <= 0) | (first >= sides)).any(-1)
 
 
 def _sample_grid(
-    image: Tensor, grid: Tensor, missing: Tensor, outside: Tensor, rule: Rule
+    image: Tensor, grid: Tensor, lost: tuple[Tensor, Tensor], outside: Tensor, rule: Rule
 ) -> Tensor:
     corners = rule.border == "reflect_101"
     outside = by_rows(outside, grid)
@@ -92,7 +93,9 @@ def _sample_grid(
         ones = torch.ones_like(pixels[..., :1, :, :])
         cover = _call(ones, grid, rule.interpolation, "zeros", corners)
         # elsewhere nothing may leak in: (1 - cover) is a rounding error, and NaN times 0 is NaN
-        missing = missing[..., None, :, :]
+        missing, alone = (where[..., None, :, :] for where in lost)
+        # a border of NaN alone is as constant as any: no trace of it in the gradient to the point
+        cover = torch.where(alone, 0.0, cover)
         result = result + torch.where(missing, (1 - cover) * outside, 0.0)
     return torch.where(near[..., None, :, :], result, outside).to(image.dtype)
 

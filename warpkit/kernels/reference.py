@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.kernels.maps import no_float64, output_points
-from warpkit.kernels.rules import LIMIT, MISSING, Rule, taps
+from warpkit.kernels.rules import LIMIT, MISSING, Rule, Tap, taps
 
 
 def why_not(image: Tensor, rule: Rule) -> list[str]:
@@ -59,20 +59,27 @@ def sum_of_taps(
     points = torch.where(near[..., None], points, 0.0)
     near = near[..., None, :, :]
     read = reader(image, points.shape[:-1])
-    columns = taps(points[..., 0], width, rule)
-    total, reached = outside.new_zeros(()), near & (rule.border not in MISSING)
-    for y in taps(points[..., 1], height, rule):
+    columns, lines = taps(points[..., 0], width, rule), taps(points[..., 1], height, rule)
+    total, reached, beyond = outside.new_zeros(()), near, outside
+    if rule.border in MISSING:
+        reached = near & (any_inside(columns) & any_inside(lines))[..., None, :, :]
+        # a NaN would leave its trace in the gradient to a point whose result it is, and constant
+        beyond = torch.where(reached, outside, 0.0)
+    for y in lines:
         for x in columns:
             value = read(y.index * width + x.index)
             if x.inside is not None and y.inside is not None:
-                inside = (x.inside & y.inside)[..., None, :, :]
-                value = torch.where(inside, value, outside)
-                reached = reached | (near & inside)
+                value = torch.where((x.inside & y.inside)[..., None, :, :], value, beyond)
             if weighted and x.weight is not None and y.weight is not None:
                 value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
             total = total + value
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
     return convert(torch.where(reached, total, outside), image.dtype)
+
+
+def any_inside(axis: list[Tap]) -> Tensor:
+    """Where some tap along an axis is inside; for borders that leave taps missing."""
+    return torch.stack([tap.inside for tap in axis if tap.inside is not None]).any(0)
 
 
 def by_rows(outside: Tensor, points: Tensor) -> Tensor:
