@@ -272,3 +272,11 @@ def test_the_page_runs():
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert tried > 0
     assert failed == 0
+
+
+def test_numbers_have_the_digits_of_a_float64_array():
+    array = torch.zeros(3, dtype=torch.float64)
+    assert wk.assign(array, 0, 0.1)[0] == 0.1
+    assert wk.superposition_assign(array, [1, 0, 0], 0.1)[0] == 0.1
+    assert wk.linear_lookup(array + torch.arange(3), 0.1) == 0.1
+    assert wk.superposition_lookup(array + 1, [0.1, 0.0, 0.0]) == 0.1

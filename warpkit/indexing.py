@@ -261,12 +261,13 @@ def _array(name: str, array: Any, dim: object) -> tuple[Tensor, int]:
 def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
     """An int64 tensor of rows, or a floating tensor of positions."""
     device = None if array is None else array.device
+    dtype = None if array is None else compute_dtype(array.dtype)  # of numbers
     index = checks.as_exact(name, "index", index, device)
     if isinstance(index, Tensor) and index.dtype == torch.bool:
         wanted = "integers or floating positions (torch.where and array[mask] take masks)"
         checks.fail(name, "index", wanted, "booleans", TypeError)
     if not isinstance(index, Tensor) or index.is_complex():
-        index = checks.as_float(name, "index", index, device)
+        index = checks.as_float(name, "index", index, device, dtype)
     checks.check_dense(name, "index", index)
     _same_device(name, "index", index, device)
     if not index.is_floating_point():
@@ -292,13 +293,14 @@ def _border(name: str, border: object) -> str:
 
 def _weights(name: str, argument: str, weights: Any, array: Tensor, dim: int) -> Tensor:
     """Weights (..., n) in the type of the computation."""
-    weights = checks.as_float(name, argument, weights, array.device)
+    dtype = compute_dtype(array.dtype)  # of numbers too: float32 has fewer digits than the array
+    weights = checks.as_float(name, argument, weights, array.device, dtype)
     _same_device(name, argument, weights, array.device)
     n = array.shape[dim]
     if weights.ndim == 0 or weights.shape[-1] != n:
         wanted = f"of shape (..., {n}), for the {n} rows of `array` along dim {dim}"
         checks.fail(name, argument, wanted, checks.shape_of(weights))
-    return weights.to(compute_dtype(array.dtype))
+    return weights.to(dtype)
 
 
 def _array_2d(
@@ -319,7 +321,8 @@ def _value(
     name: str, value: Any, array: Tensor, dims: tuple[int, int], own: Sequence[int]
 ) -> Tensor:
     """A value as (K, B): broadcast to what the index reads, the index's dimensions first."""
-    value = checks.as_float(name, "value", value, array.device)
+    dtype = compute_dtype(array.dtype)
+    value = checks.as_float(name, "value", value, array.device, dtype)
     _same_device(name, "value", value, array.device)
     first, last = dims
     shape = (*array.shape[:first], *own, *array.shape[last:])
@@ -331,4 +334,4 @@ def _value(
     own_dims = list(range(len(own)))
     value = value.movedim([first + d for d in own_dims], own_dims)
     rest = math.prod((*array.shape[:first], *array.shape[last:]))
-    return value.reshape(math.prod(own), rest).to(compute_dtype(array.dtype))
+    return value.reshape(math.prod(own), rest).to(dtype)
