@@ -5,23 +5,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import warpkit as wk
 import warpkit.opencv as wcv
 from tests import wild
-from tests.tolerances import TOLERANCE
+from tests.fuzzing import Case, assert_near, fuzz, gradients, leaves, run
+from tests.loops import paste_loop
 from warpkit.kernels.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
-
-MORE = os.environ.get("FUZZ_EXAMPLES")
 
 bools = st.booleans()
 names = {
@@ -39,16 +35,6 @@ warp_options = names | {
     "backend": st.sampled_from(("auto",) * 9 + ("reference", "cpu", "grid_sample", "cuda")),
 }
 count = 3
-geometry_options = {"angle": wild.numbers, "scale": wild.numbers, "translation": wild.pairs}
-index = st.one_of(
-    st.integers(-9, 9), wild.numbers, wild.tensors((4,), (torch.float32, torch.int64), -2, 7)
-)
-rows = st.sampled_from(((5,), (5, 2), (2, 5), (1,), (5, 2, 3), (0,), ())).flatmap(wild.tensors)
-weights = st.sampled_from(((5,), (4, 5), (4, 5), (5,), (2,), (1,), (0,), (2, 1, 5))).flatmap(
-    wild.tensors
-)
-tables = st.sampled_from(((5, 5), (5, 5, 2), (2, 5), (1, 1), (5,), (0, 5))).flatmap(wild.tensors)
-dims = st.sampled_from((0, 0, 0, -1, 1, 2, -3))
 masks = st.one_of(st.none(), wild.tensors((count, 1, 3, 4)), wild.tensors((1, 3, 4)))
 object_index = st.one_of(
     st.none(), wild.tensors((count,), (torch.int64,), 0, 2, wild=False), st.just([0, 0, 1])
@@ -75,70 +61,31 @@ opencv_options = {
 }
 maps = wild.tensors((3, 4), low=-2, high=7)
 
-CASES: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]] = {
-    "warp_affine": (
+WARPS = {
+    "warp_affine": Case(
         wk.warp_affine,
         {"image": wild.images(), "matrix": wild.matrices((2, 2, 2, 3))},
         warp_options,
     ),
-    "warp_perspective": (
+    "warp_perspective": Case(
         wk.warp_perspective,
         {"image": wild.images(), "matrix": wild.matrices((3, 3, 3, 2))},
         warp_options,
     ),
-    "remap": (
+    "remap": Case(
         wk.remap,
         {"image": wild.images(), "points": wild.points(3, 4)},
         names | {k: warp_options[k] for k in ("background", "backend")},
     ),
-    "sample_pixels": (
+    "sample_pixels": Case(
         wk.sample_pixels,
         {"image": wild.images(), "points": wild.points(5)},
         {k: names[k] for k in ("interpolation", "border", "border_value")},
     ),
-    "rotation_matrix": (
-        wk.rotation_matrix,
-        {"center": wild.pairs, "angle": wild.numbers},
-        {"scale": wild.numbers},
-    ),
-    "affine_matrix": (
-        wk.affine_matrix,
-        {},
-        geometry_options | {"shear": st.one_of(wild.numbers, wild.pairs), "center": wild.pairs},
-    ),
-    "image_center": (wk.image_center, {"size": wild.sizes}, {}),
-    "affine_from_points": (
-        wk.affine_from_points,
-        {"src": wild.points(3), "dst": wild.points(3)},
-        {},
-    ),
-    "perspective_from_points": (
-        wk.perspective_from_points,
-        {"src": wild.points(4), "dst": wild.points(4)},
-        {},
-    ),
-    "box_to_matrix": (
-        wk.box_to_matrix,
-        {"boxes": wild.boxes(count), "size": wild.sizes},
-        geometry_options,
-    ),
-    "invert": (wk.invert, {"matrix": wild.matrices()}, {}),
-    "transform_points": (
-        wk.transform_points,
-        {"matrix": wild.matrices(), "points": wild.points(4)},
-        {},
-    ),
-    "to_theta": (
-        wk.to_theta,
-        {"matrix": wild.matrices(), "size_in": wild.sizes, "size_out": wild.sizes},
-        {"align_corners": bools},
-    ),
-    "from_theta": (
-        wk.from_theta,
-        {"theta": wild.matrices(), "size_in": wild.sizes, "size_out": wild.sizes},
-        {"align_corners": bools},
-    ),
-    "crop_patches": (
+}
+
+OBJECTS = {
+    "crop_patches": Case(
         wk.crop_patches,
         {
             "images": photographs,
@@ -148,7 +95,7 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]] = {
         },
         {k: warp_options[k] for k in ("interpolation", "border", "border_value", "antialias")},
     ),
-    "paste_patches": (
+    "paste_patches": Case(
         wk.paste_patches,
         {
             "images": photographs,
@@ -158,7 +105,7 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]] = {
         },
         {"mask": masks, "opacity": wild.numbers, "interpolation": names["interpolation"]},
     ),
-    "transform_patches": (
+    "transform_patches": Case(
         wk.transform_patches,
         {
             "images": photographs,
@@ -174,56 +121,20 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]] = {
         }
         | {k: names[k] for k in ("interpolation", "border", "border_value")},
     ),
-    "linear_lookup": (wk.linear_lookup, {"array": rows, "index": index}, {"dim": dims}),
-    "soft_one_hot": (wk.soft_one_hot, {"index": index, "length": st.integers(-1, 6)}, {}),
-    "superposition_lookup": (
-        wk.superposition_lookup,
-        {"array": rows, "weights": weights},
-        {"dim": dims},
-    ),
-    "residual_lookup": (wk.residual_lookup, {"array": rows, "index": index}, {"dim": dims}),
-    "assign": (
-        wk.assign,
-        {"array": rows, "index": index, "value": wild.numbers},
-        {"dim": dims},
-    ),
-    "superposition_assign": (
-        wk.superposition_assign,
-        {"array": rows, "weights": weights, "value": wild.numbers},
-        {"dim": dims},
-    ),
-    "lookup_2d": (
-        wk.lookup_2d,
-        {"array": tables, "row_weights": weights, "column_weights": weights},
-        {},
-    ),
-    "assign_2d": (
-        wk.assign_2d,
-        {"array": tables, "value": wild.numbers, "row_weights": weights, "column_weights": weights},
-        {},
-    ),
-    "straight_through": (
-        wk.straight_through,
-        {"value": wild.tensors((2, 3)), "surrogate": wild.tensors((2, 3))},
-        {},
-    ),
-    "quantize": (wk.quantize, {"image": wild.images()}, {"levels": st.integers(0, 300)}),
-    "gradient_support": (
-        wk.gradient_support,
-        {"output": wild.tensors((2, 3)), "input": wild.tensors((2, 3))},
-        {},
-    ),
-    "warpAffine": (
+}
+
+DROP_IN = {
+    "warpAffine": Case(
         wcv.warpAffine,
         {"src": picture, "M": wild.matrices((2,), batch=()), "dsize": wild.sizes},
         opencv_options,
     ),
-    "warpPerspective": (
+    "warpPerspective": Case(
         wcv.warpPerspective,
         {"src": picture, "M": wild.matrices((3,), batch=()), "dsize": wild.sizes},
         opencv_options,
     ),
-    "opencv.remap": (
+    "opencv.remap": Case(
         wcv.remap,
         {
             "src": picture,
@@ -233,134 +144,99 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]] = {
         },
         {k: opencv_options[k] for k in ("dst", "borderMode", "borderValue", "arithmetic")},
     ),
-    "getRotationMatrix2D": (
+    "getRotationMatrix2D": Case(
         wcv.getRotationMatrix2D,
         {"center": wild.pairs, "angle": wild.numbers, "scale": wild.numbers},
         {},
     ),
-    "getAffineTransform": (
+    "getAffineTransform": Case(
         wcv.getAffineTransform,
         {"src": wild.points(3), "dst": wild.points(3)},
         {},
     ),
-    "getPerspectiveTransform": (
+    "getPerspectiveTransform": Case(
         wcv.getPerspectiveTransform,
         {"src": wild.points(4), "dst": wild.points(4)},
         {},
     ),
-    "invertAffineTransform": (wcv.invertAffineTransform, {"M": wild.matrices((2,))}, {}),
+    "invertAffineTransform": Case(wcv.invertAffineTransform, {"M": wild.matrices((2,))}, {}),
 }
 
 
-def output_shape(values: dict[str, Any]) -> tuple[int, ...]:
-    """(C, h, w) of a warp's result."""
-    image, points = values["image"], values.get("points")
-    own = image.shape[-2:] if points is None else points.shape[-3:-1]
-    return (image.shape[-3], *(values.get("size") or own))
-
-
-@st.composite
-def calls(draw: st.DrawFn, name: str) -> dict[str, Any]:
-    """Right arguments of one function, of which up to two are then exchanged for anything."""
-    _, needed, options = CASES[name]
-    chosen = draw(st.sets(st.sampled_from(sorted(options)), max_size=3)) if options else set()
-    values = {key: draw(needed[key]) for key in needed}
-    values |= {key: draw(options[key]) for key in sorted(chosen)}
-    if values.get("border") == "transparent" and "background" in options:
-        shape = output_shape(values)
-        values["background"] = draw(wild.tensors(shape, (values["image"].dtype,)))
-    spoil = draw(st.sampled_from((0, 0, 0, 0, 0, 1, 1, 2)))
-    for key in draw(st.permutations(sorted(values)))[:spoil]:
-        values[key] = draw(wild.wrong)
-    return values
-
-
-def run(name: str, values: dict[str, Any]) -> Any:
-    """The function's result, or None where it refused in the form of all errors."""
-    function = CASES[name][0]
-    try:
-        return function(**values)
-    except (ValueError, TypeError) as error:
-        refused = str(error)
-    assert refused.startswith(f"{name.split('.')[-1]}: "), refused
-    return None
-
-
-def leaves(values: dict[str, Any]) -> dict[str, Any]:
-    """The same arguments, those with a gradient as leaves of their own graph."""
-    return {
-        key: value.detach().requires_grad_()
-        if isinstance(value, torch.Tensor) and value.requires_grad
-        else value
-        for key, value in values.items()
-    }
-
-
-def gradients(result: Any, values: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The gradients of a fixed weighting of the result."""
-    of = {k: v for k, v in values.items() if isinstance(v, torch.Tensor) and v.requires_grad}
-    if not isinstance(result, torch.Tensor) or not result.requires_grad:
-        return {}
-    weight = torch.linspace(0.5, 1.5, result.numel(), device=result.device)
-    total = (result * weight.reshape(result.shape).to(result.dtype)).sum()
-    grads = torch.autograd.grad(total, list(of.values()), allow_unused=True)
-    return {key: grad for key, grad in zip(of, grads, strict=True) if grad is not None}
-
-
-def tolerance_of(tensor: torch.Tensor) -> float:
-    """The table's, for what is computed from such a tensor."""
-    # one rounding of the type, which may fall on the other side
-    half = {torch.float16: "cuda float16", torch.bfloat16: "cuda bfloat16"}
-    return TOLERANCE[half.get(tensor.dtype, f"cpu {tensor.dtype}")]
-
-
-def assert_near(
-    ours: torch.Tensor, reference: torch.Tensor, image: torch.Tensor, what: str
-) -> None:
-    """Equal up to the table's tolerance, of the largest finite entry; NaN where NaN is."""
-    assert ours.shape == reference.shape, what
-    assert ours.dtype == reference.dtype, what
-    if ours.device.type == "meta" or ours.numel() == 0:
-        return
-    whole = not ours.is_floating_point()
-    a, b = ours.detach().double(), reference.detach().double()
-    finite = b.isfinite()
-    assert torch.equal(a.isfinite(), finite), f"{what}: {a}\n{b}"
-    largest = max(1.0, float(b[finite].abs().max())) if finite.any() else 1.0
-    # a value half way between two whole numbers may be rounded either way
-    tolerance = 1.0 if whole else max(map(tolerance_of, (ours, image))) * largest
-    assert not ((a - b).abs()[finite] > tolerance).any(), f"{what}: {a}\n{b}"
-
-
-def check(name: str, values: dict[str, Any]) -> None:
-    """One call: refused, or right."""
+def check_warp(name: str, case: Case, values: dict[str, Any]) -> None:
+    """The backends agree, gradients too."""
     mine = leaves(values)
-    result = run(name, mine)
+    result = run(name, case, mine)
     if result is None:
         return
     grads = gradients(result, mine)
-    if CASES[name][0].__module__ != "warpkit.warp" or name == "sample_pixels":
+    if name == "sample_pixels" or values.get("backend", "auto") == "grid_sample":
         return
     others = leaves(values) | {"backend": "reference"}
-    reference = CASES[name][0](**others)
-    if values.get("backend", "auto") == "grid_sample":
-        return
+    reference = case.function(**others)
     assert_near(result, reference, values["image"], "result")
     for key, grad in gradients(reference, others).items():
         assert_near(grads[key], grad, values["image"], f"gradient to {key}")
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_any_call_is_right_or_refused(name):
-    @settings(
-        max_examples=int(MORE or 60),
-        derandomize=not MORE,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(values=calls(name))
-    def one(values):
-        check(name, values)
+def check_objects(name: str, case: Case, values: dict[str, Any]) -> None:
+    """Crops and pasted patches are what warps of each by itself make of them."""
+    mine = leaves(values)
+    result = run(name, case, mine)
+    if result is None:
+        return
+    gradients(result, mine)
+    if result.device.type == "cpu" and result.is_floating_point() and result.numel():
+        truth = LOOPS.get(name, lambda **options: None)(**values)
+        if truth is not None:
+            assert_near(result, truth.to(result.dtype), values["images"], "result")
 
-    one()
+
+def crop_loop(images, boxes, image_index, size, **options):
+    """`crop_patches`, one box after the other."""
+    batch = images if images.ndim == 4 else images[None]
+    if len(boxes) == 0 or torch.is_tensor(options.get("border_value")):
+        return None
+    index = [0] * len(boxes) if image_index is None else image_index
+    there = wk.box_to_matrix(torch.as_tensor(boxes).double(), size)
+    options |= {"size": size, "inverse": True, "backend": "reference"}
+    crops = [wk.warp_affine(batch[int(i)], m, **options) for i, m in zip(index, there, strict=True)]
+    return torch.stack(crops)
+
+
+def paste_each(images, patches, matrices, image_index, **options):
+    """`paste_loop` of the same arguments, those that it has."""
+    batch = images if images.ndim == 4 else images[None]
+    tensors = (images, patches, matrices)
+    if "opacity" in options or not all(torch.is_tensor(t) and t.isfinite().all() for t in tensors):
+        return None
+    index = [0] * len(matrices) if image_index is None else image_index
+    dtype = torch.float64 if images.dtype == torch.float64 else torch.float32
+    mask = options.pop("mask", None)
+    result = paste_loop(
+        batch.to(dtype),
+        patches.to(dtype),
+        matrices.double(),
+        torch.as_tensor(index),
+        mask=mask if mask is None else mask.to(dtype),
+        **options,
+    )
+    return result.reshape(images.shape)
+
+
+LOOPS = {"crop_patches": crop_loop, "paste_patches": paste_each}
+
+
+@pytest.mark.parametrize("name", WARPS)
+def test_any_warp_is_right_or_refused(name):
+    fuzz(name, WARPS[name], check_warp)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_any_objects_are_right_or_refused(name):
+    fuzz(name, OBJECTS[name], check_objects)
+
+
+@pytest.mark.parametrize("name", DROP_IN)
+def test_any_call_of_the_drop_in_is_done_or_refused(name):
+    fuzz(name, DROP_IN[name])

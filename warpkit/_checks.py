@@ -102,6 +102,13 @@ def check_dense(function: str, argument: str, tensor: Tensor) -> None:
         fail(function, argument, "a dense tensor", tensor.layout, TypeError)
 
 
+def check_held(function: str, argument: str, tensor: Tensor) -> None:
+    """A tensor whose values are looked at must have some."""
+    check_dense(function, argument, tensor)
+    if tensor.is_meta:
+        fail(function, argument, "a tensor that holds values", "one on the device meta", TypeError)
+
+
 def check_no_dtensor(function: str, argument: str, tensor: Tensor) -> None:
     """`warpkit.distributed` hands shards on: no DTensor comes this far once it is imported."""
     if type(tensor).__name__ == "DTensor":

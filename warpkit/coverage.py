@@ -29,10 +29,13 @@ class Reads:
         antialias: bool | int,
     ) -> None:
         name = "explain"
-        if mask.ndim < 3:
-            wanted = "of an image (..., C, H, W)"
+        if mask.ndim < 3 or min(mask.shape[-3:]) < 1:
+            wanted = "of an image (..., C, H, W), at least one channel and one pixel a side"
             checks.fail(name, "mask", wanted, f"shape {checks.shape_of(mask)}")
-        where = checks.as_float(name, "where", where, mask.device).detach().double()
+        where = checks.as_float(name, "where", where, mask.device)
+        checks.check_device(name, "where", where, mask.device)
+        where = where.detach().double()
+        checks.check_bool(name, "inverse", inverse)
         self.image = torch.ones(mask.shape, dtype=torch.float64, device=mask.device)
         self.size = (
             tuple(mask.shape[-2:]) if size is None else checks.check_size(name, "size", size)
@@ -43,8 +46,9 @@ class Reads:
             self.points = where
         else:
             checks.check_matrix_shape(name, "where", where, (2, 3))
-            self.map = where if checks.check_bool(name, "inverse", inverse) else inverse_map(where)
+            self.map = where if inverse else inverse_map(where)
             self.points = output_points(self.map, self.size)
+        checks.broadcast_batch(name, mask=mask.shape[:-3], where=self.points.shape[:-3])
         self.rule = rule
         self.outside = self.image.new_zeros(())
 

@@ -137,6 +137,7 @@ def gradient_support(output: Tensor, input: Tensor) -> GradientSupport:
     """
     for argument, tensor in (("output", output), ("input", input)):
         _check_floating("gradient_support", argument, tensor)
+        checks.check_held("gradient_support", argument, tensor)
         if not tensor.requires_grad:
             wanted = "part of an autograd graph"
             checks.fail("gradient_support", argument, wanted, "requires_grad=False")
@@ -204,11 +205,10 @@ def check_gradients(function: Callable[..., Any], *inputs: Any) -> GradientRepor
     (True, 2)
     """
     name = "check_gradients"
+    if not callable(function):
+        checks.fail(name, "function", "a function", type(function).__name__, TypeError)
     values = [_double(value) for value in inputs]
-    places = [i for i, value in enumerate(values) if _is_floating(value)]
-    if not places:
-        got = ", ".join(type(value).__name__ for value in inputs) or "none"
-        checks.fail(name, "inputs", "at least one floating tensor", got, TypeError)
+    places = _floating_places(name, values)
     with torch.enable_grad():
         tracked = [v.clone().requires_grad_() if i in places else v for i, v in enumerate(values)]
         try:
@@ -225,6 +225,17 @@ def check_gradients(function: Callable[..., Any], *inputs: Any) -> GradientRepor
     ranks = [math.inf if math.isnan(x) else x for x in excess]
     worst = entries[max(range(len(entries)), key=ranks.__getitem__)] if entries else None
     return GradientReport(wrong == 0, worst, len(entries), wrong)
+
+
+def _floating_places(name: str, inputs: Sequence[Any]) -> list[int]:
+    """Which inputs get a gradient: at least one, and their values can be moved."""
+    places = [i for i, value in enumerate(inputs) if _is_floating(value)]
+    if not places:
+        got = ", ".join(type(value).__name__ for value in inputs) or "none"
+        checks.fail(name, "inputs", "at least one floating tensor", got, TypeError)
+    for i in places:
+        checks.check_held(name, f"inputs[{i}]", inputs[i])
+    return places
 
 
 def _double(value: Any) -> Any:

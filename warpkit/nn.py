@@ -109,6 +109,9 @@ class SpatialTransformer(nn.Module):
             checks.fail(name, "localization", "a torch.nn.Module", got, TypeError)
         self.size = checks.check_size(name, "size", size)
         self.transform = checks.check_name(name, "transform", transform, NUMBERS)
+        whole = isinstance(features, int) and not isinstance(features, bool)
+        if features is not None and not (whole and features >= 1):
+            checks.fail(name, "features", "None or an integer of at least 1", repr(features))
         self.localization = localization
         self.head = zero_linear(features, NUMBERS[transform])
         self.options: dict[str, Any] = {"interpolation": interpolation, "border": border}

@@ -299,6 +299,7 @@ def _scalar(name: str, value: Any, src: Any) -> Tensor:
         first = [float(value) if c % 4 == 0 else 0.0 for c in range(channels)]
         return torch.tensor(first, dtype=torch.float64, device=_device(src))
     value = checks.as_float(name, "borderValue", value, _device(src), torch.float64)
+    checks.check_device(name, "borderValue", value, _device(src), "`src`")
     scalar = torch.atleast_1d(value)
     if scalar.ndim != 1 or not 1 <= len(scalar) <= 4:
         checks.fail(name, "borderValue", "a number or up to four", f"shape {tuple(value.shape)}")
@@ -355,6 +356,8 @@ def _map(name: str, argument: str, value: Any, src: Any) -> Tensor:
     if isinstance(value, Tensor):
         checks.check_dense(name, argument, value)
         checks.check_device(name, argument, value, _device(src), "`src`")
+        if value.is_floating_point():  # refuses what torch promotes to no other type
+            return checks.as_float(name, argument, value, _device(src))
         return value
     if isinstance(value, np.ndarray):
         return checks.from_array(name, argument, value, _device(src))
@@ -383,6 +386,9 @@ def _background(name: str, src: Any, dst: Any, size: tuple[int, int], border: st
         checks.fail(name, "dst", wanted, "None")
     if tuple(dst.shape) != shape or dst.dtype != src.dtype:
         checks.fail(name, "dst", wanted, f"{tuple(dst.shape)} {dst.dtype}")
+    if isinstance(dst, Tensor):
+        checks.check_dense(name, "dst", dst)
+        checks.check_device(name, "dst", dst, _device(src), "`src`")
     return _planes(dst)
 
 

@@ -20,7 +20,7 @@ try:
     import PIL.Image
     from torchvision import tv_tensors
     from torchvision.transforms import v2
-    from torchvision.transforms.v2._utils import _get_fill
+    from torchvision.transforms.v2._utils import _get_fill, query_size
 except ModuleNotFoundError as error:
     needs = "warpkit.transforms needs torchvision: pip install 'warpkit[torchvision]'"
     raise ModuleNotFoundError(needs, name=error.name) from error
@@ -135,6 +135,15 @@ class RandomPerspective(v2.RandomPerspective):
         self.interpolation = name
         self.border = checks.check_name("RandomPerspective", "border", border, SHOWN)
 
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """torchvision's draw, which solves for the matrix of four corners that must differ."""
+        try:
+            return super().make_params(flat_inputs)
+        except torch.linalg.LinAlgError:  # pyright: ignore
+            size = query_size(flat_inputs)
+            wanted = "large enough for its four corners to stay apart"
+            checks.fail("RandomPerspective", "inpt", wanted, f"size {tuple(size)}")
+
     def matrix(self, params: dict[str, Any]) -> Tensor:
         """What the drawn `params` do: (3, 3), destination -> source pixels."""
         last = torch.tensor([*params["coefficients"], 1.0], dtype=torch.float64).reshape(3, 3)
@@ -171,6 +180,7 @@ def warp(inpt: Any, matrix_of: Any, interpolation: str, border: str, fill: Any) 
         pixels = v2.functional.pil_to_tensor(inpt)
         warped = warp(pixels, matrix_of, interpolation, border, fill)
         return v2.functional.to_pil_image(warped, mode=inpt.mode)
+    checks.check_dense("warpkit.transforms", "inpt", inpt)
     if inpt.numel() == 0:  # no mask, where there is no object
         return inpt
     is_mask = isinstance(inpt, tv_tensors.Mask)

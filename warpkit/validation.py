@@ -52,6 +52,8 @@ def compare_with_opencv(
     image = checks.check_image(name, "image", image)
     matrix = checks.as_float(name, "matrix", matrix, image.device)
     checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
+    for argument, tensor in (("image", image), ("matrix", matrix)):
+        checks.check_held(name, argument, tensor)
     kind = "affine" if matrix.shape[-2] == 2 else "perspective"
     cv2 = load_cv2(name)
     arithmetic = known(name, arithmetic, cv2)

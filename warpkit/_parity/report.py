@@ -140,7 +140,9 @@ def report(
 ) -> ParityReport:
     """Run the suite and look at the worst."""
     checks.check_bool(name, "progress", progress)
-    photographs = {key: checks.check_image(name, "images", i) for key, i in named(images).items()}
+    photographs = {
+        key: checks.check_image(name, "images", i) for key, i in named(name, images).items()
+    }
     if not photographs:
         checks.fail(name, "images", "at least one", "none")
     for image in photographs.values():

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit import _checks as checks
 from warpkit import geometry
 from warpkit._parity import peers
 from warpkit._parity.calls import Call, by_opencv, by_warpkit, compared
@@ -226,10 +227,13 @@ def waves(period: float) -> Tensor:
     return points.float().double()  # as cv2 holds maps
 
 
-def named(images: Tensor | Sequence[Tensor] | Mapping[str, Tensor]) -> dict[str, Tensor]:
+def named(name: str, images: Tensor | Sequence[Tensor] | Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The photographs by name; a batch (B, C, H, W) and a sequence are numbered."""
     if isinstance(images, Mapping):
         return dict(images)
+    if not isinstance(images, Tensor | Sequence) or isinstance(images, checks.TEXT):
+        wanted = "tensors (C, H, W): a batch, a sequence or a mapping by name"
+        checks.fail(name, "images", wanted, type(images).__name__, TypeError)
     if isinstance(images, Tensor) and images.ndim == 3:
         images = [images]
     return {f"image {k}": image for k, image in enumerate(images, 1)}

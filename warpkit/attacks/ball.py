@@ -97,6 +97,7 @@ def check_unit(function: str, argument: str, image: object) -> Tensor:
     images = check_images(function, argument, image).detach()
     if images.dtype not in (torch.float32, torch.float64):
         checks.fail(function, argument, "float32 or float64", images.dtype, TypeError)
+    checks.check_held(function, argument, images)
     if not bool(((images >= 0) & (images <= 1)).all()):
         low, high = images.min().item(), images.max().item()
         checks.fail(function, argument, "in [0, 1]", f"values from {low:g} to {high:g}")

@@ -59,6 +59,7 @@ def expectation(
     tensor(0.5000)
     """
     name = "expectation"
+    check_objective(name, objective)
     images = check_images(name, "image", image)
     size = (images.shape[-2], images.shape[-1])
     matrices = draw(name, distribution, samples, size, generator, images.device)
@@ -103,6 +104,13 @@ def in_levels(name: str, value: Any) -> Any:
 def to_levels(image: Tensor) -> Tensor:
     """What an 8-bit file holds of an image in [0, 1]."""
     return (image.detach().clamp(0, 1) * 255).round().to(torch.uint8)
+
+
+def check_objective(name: str, objective: object) -> None:
+    """Said before the first draw, which a generator would remember."""
+    if not callable(objective):
+        wanted = "a function that takes images and returns a scalar tensor"
+        checks.fail(name, "objective", wanted, type(objective).__name__, TypeError)
 
 
 def evaluate(name: str, objective: Objective, images: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from warpkit import _objects as given
 from warpkit.attacks.ball import check_positive, check_unit
 from warpkit.attacks.descent import MakeOptimizer, choose_optimizer, descend, mean_and_gradient
 from warpkit.attacks.distribution import Distribution, check_count, check_range, draw
-from warpkit.attacks.expectation import Objective, split
+from warpkit.attacks.expectation import Objective, check_objective, split
 from warpkit.attacks.scene import Scene
 from warpkit.kernels.rules import ARITHMETICS
 
@@ -92,6 +92,7 @@ def optimize_patch(
     tensor([[[0.]]])
     """
     name = "optimize_patch"
+    check_objective(name, objective)
     batch = check_unit(name, "images", images)
     data = given.images(name, batch)
     boxes, index = given.boxes(name, boxes, image_index, data)

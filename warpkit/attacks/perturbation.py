@@ -11,7 +11,7 @@ from torch import Tensor
 from warpkit.attacks.ball import check_positive, make_ball
 from warpkit.attacks.descent import MakeOptimizer, choose_optimizer, descend, mean_and_gradient
 from warpkit.attacks.distribution import Distribution, check_count, draw
-from warpkit.attacks.expectation import Objective, split, views
+from warpkit.attacks.expectation import Objective, check_objective, split, views
 
 PLAIN = {"linf": "sign", "l2": "gradient"}
 """The steepest descent of each norm."""
@@ -92,6 +92,7 @@ def optimize_perturbation(
              [0.2500, 0.2500]]])
     """
     name = "optimize_perturbation"
+    check_objective(name, objective)
     ball = make_ball(name, image, epsilon, norm, quantize)
     check_count(name, "steps", steps)
     check_count(name, "samples", samples)
