@@ -55,10 +55,15 @@ def milliseconds(row: Row) -> str:
 
 
 def cases(rows: list[Row]) -> dict[str, list[Row]]:
-    """The rows of each case, warpkit's first, in the file's order."""
+    """The rows of each case, warpkit's first, in the file's order.
+
+    A file with several numbers of threads has a case for each.
+    """
+    several = len({row.get("threads") for row in rows}) > 1
     grouped: dict[str, list[Row]] = {}
     for row in rows:
-        grouped.setdefault(case_of(row), []).append(row)
+        case = case_of(row) + (f", {ABOUT['threads'].format(row['threads'])}" if several else "")
+        grouped.setdefault(case, []).append(row)
     for ways in grouped.values():
         ways.sort(key=lambda row: row["way"] != "warpkit")
     return grouped

@@ -124,6 +124,16 @@ def test_the_plots_take_whatever_rows_there_are(tmp_path: Path, monkeypatch: pyt
     assert plots.pictures() == drawn  # the same at every build
 
 
+def test_numbers_of_threads_are_told_apart_where_a_file_has_several():
+    rows = [
+        {"case": "large", "way": way, "ms": "2.0", "times_warpkit": "1.00", "threads": threads}
+        for threads in ("1", "2")
+        for way in ("warpkit", "theirs")
+    ]
+    assert list(plots.cases(rows)) == ["large, threads: 1", "large, threads: 2"]
+    assert list(plots.cases(rows[:2])) == ["large"]
+
+
 def test_docstrings_name_pages_that_exist():
     code = "".join(path.read_text() for path in (ROOT / "warpkit").glob("**/*.py"))
     named = set(re.findall(r"docs/([\w-]+\.md)", code))
