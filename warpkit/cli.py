@@ -34,7 +34,7 @@ from warpkit.cli_options import (
     Translate,
     gather,
 )
-from warpkit.image_files import ImageFileError, format_of, read_image, write_image
+from warpkit.image_files import ImageFileError, check_target, format_of, read_image, write_image
 
 app = typer.Typer(
     name="warpkit",
@@ -121,6 +121,7 @@ def warp(
     The result keeps the image's kind (grey, colour, alpha, palette, 16-bit grey).
     """
     format_of(out)  # refused before any work
+    check_target(out)
     picture = read_image(source)
     channels, height, width = picture.pixels.shape
     names = ("angle", "scale", "shear", "translate", "center")

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import EACCES, EISDIR
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -123,18 +124,38 @@ def check_target(path: Path | None) -> None:
     """Say before the work, not after it, that a file cannot be written."""
     if path is None:
         return
-    if path.is_dir():
-        raise ImageFileError(f"{path}: Is a directory")
-    if not path.parent.is_dir():
-        raise ImageFileError(f"{path}: No such file or directory")
+    try:
+        if special(path):
+            return
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        parent = path.resolve().parent
+        os.stat(os.path.join(parent, ""))  # a folder, or the reason why not
+        own = os.access in os.supports_effective_ids
+        if not os.access(parent, os.W_OK | os.X_OK, effective_ids=own):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+    except OSError as error:
+        raise ImageFileError(f"{path}: {reason(error)}") from None
+
+
+def special(path: Path) -> bool:
+    """Whether it is a device or a pipe, such as /dev/stdout, that no file can take the name of."""
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` to write to, which takes its name when it is complete."""
+    """A file beside `path` to write to, which takes its name when it is complete.
+
+    A device or a pipe is written to as it is.
+    """
     target = path.resolve()  # a link stays a link
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
+        if special(path):
+            with path.open("wb") as file:
+                yield file
+            return
         try:
             with partial.open("xb") as file:
                 yield file
