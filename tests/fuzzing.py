@@ -126,11 +126,15 @@ LARGE = 1e4
 
 
 def plain(value: Any) -> Any:
-    """Tensors as float64 arrays, integers as they are."""
+    """Tensors as float64 arrays, integers as they are; lists of numbers as arrays, too."""
     if isinstance(value, torch.Tensor):
         array = value.detach()
         return array.double().numpy() if array.is_floating_point() else array.numpy()
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple):
+        return value
+    if any(isinstance(item, torch.Tensor) for item in value):
+        return [plain(item) for item in value]
+    return np.asarray(value)
 
 
 def tame(value: Any) -> bool:

@@ -52,7 +52,7 @@ def rotation_matrix(center, angle, scale=1.0):
 
 
 def affine_matrix(angle=0.0, scale=1.0, shear=0.0, translation=(0.0, 0.0), center=(0.0, 0.0)):
-    if not isinstance(shear, int | float):
+    if np.ndim(shear):
         return None  # pairs and batches of two are told apart by rules of their own
     (x, y), (right, down) = (map(np.asarray, pair(p)) for p in (center, translation))
     slant = build(1.0, math.tan(math.radians(shear)), 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)

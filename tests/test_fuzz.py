@@ -117,6 +117,7 @@ OBJECTS = {
             "space": st.sampled_from(("pixel", "theta", "box")),
             "mask": masks,
             "opacity": wild.numbers,
+            "edge": st.sampled_from(("hard", "soft", "round")),
             "overlap": st.sampled_from(("last", "sequential", "first")),
         }
         | {k: names[k] for k in ("interpolation", "border", "border_value")},

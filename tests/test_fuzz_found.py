@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 import torch
 
@@ -63,8 +64,14 @@ FOUND = {
     "warpAffine: `borderValue` must be on cpu, where `src` is, got meta": (
         lambda: cv2.warpAffine(PLANES, EYE, (5, 4), borderValue=META[0, 0, 0])
     ),
+    "warpAffine: `borderValue` must be a number that float64 holds, got 100000000000": (
+        lambda: cv2.warpAffine(PLANES, EYE, (5, 4), borderValue=10**400)
+    ),
     "warpAffine: `dst` must be on cpu, where `src` is, got meta": (
         lambda: cv2.warpAffine(PLANES, EYE, (5, 4), dst=META[0], borderMode=cv2.BORDER_TRANSPARENT)
+    ),
+    "linear_lookup: `border` must be one of 'replicate', 'reflect',": (
+        lambda: wk.linear_lookup([1.0], 0.5, border=np.array(["a", "b"]))  # pyright: ignore
     ),
     "remap: `map1` must be of one of the types float16, bfloat16, float32, float64, got": (
         lambda: cv2.remap(PLANES, MAP.to(torch.float8_e5m2), MAP, cv2.INTER_LINEAR)

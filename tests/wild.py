@@ -149,9 +149,12 @@ def boxes(draw: st.DrawFn, count: int) -> torch.Tensor:
 
 
 numbers = st.one_of(
-    st.floats(-90, 90), st.sampled_from(HUGE), batches.flatmap(lambda b: tensors(b, high=30.0))
+    st.floats(-90, 90, width=32),
+    st.sampled_from(HUGE),
+    batches.flatmap(lambda b: tensors(b, high=30.0)),
 )
 pairs = st.one_of(
-    st.tuples(st.floats(-9, 9), st.floats(-9, 9)), batches.flatmap(lambda b: tensors((*b, 2)))
+    st.tuples(st.floats(-9, 9, width=32), st.floats(-9, 9, width=32)),
+    batches.flatmap(lambda b: tensors((*b, 2))),
 )
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))

@@ -151,7 +151,7 @@ def as_float(
     elif isinstance(value, Real) and not isinstance(value, bool):
         # filled on the device: a copy from the host would wait for it, and end a graph's capture;
         # in float64: torch refuses to fill a float32 with 1e300, which `to` makes infinite
-        number = _number(function, argument, value)
+        number = float64_of(function, argument, value)
         tensor = torch.full((), number, dtype=torch.float64, device=device).to(default)
     elif isinstance(value, Sequence) and not isinstance(value, TEXT) and len(value) > 0:
         tensor = stack(function, argument, value, device, default)
@@ -168,7 +168,8 @@ def as_float(
     return tensor
 
 
-def _number(function: str, argument: str, value: Real) -> float:
+def float64_of(function: str, argument: str, value: Real) -> float:
+    """A number as Python holds it, if it can."""
     try:
         return float(value)
     except OverflowError:

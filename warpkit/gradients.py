@@ -253,6 +253,9 @@ def _weighted_sum(output: Any) -> Tensor:
             got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
             wanted = "a function that returns floating tensors"
             checks.fail("check_gradients", "function", wanted, got, TypeError)
+        if tensor.is_meta:
+            wanted = "a function that returns tensors that hold values"
+            checks.fail("check_gradients", "function", wanted, "one on the device meta", TypeError)
     return torch.stack(
         [(tensor * fixed_weights(tensor)).sum().double() for tensor in outputs]
     ).sum()

@@ -284,7 +284,7 @@ def _same_device(name: str, argument: str, tensor: Tensor, device: torch.device 
 
 
 def _border(name: str, border: object) -> str:
-    if border in rules.MISSING:
+    if isinstance(border, str) and border in rules.MISSING:
         wanted = "a border that continues the array (" + ", ".join(map(repr, BORDERS)) + ")"
         checks.fail(name, "border", wanted, repr(border))
     border = checks.check_name(name, "border", border, (*BORDERS, "border"))

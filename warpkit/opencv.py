@@ -248,13 +248,7 @@ def _warp(
 
 
 def _options(
-    name: str,
-    src: object,
-    dst: object,
-    flags: int,
-    border_mode: int,
-    border_value: Any,
-    arithmetic: str,
+    name: str, src: Any, dst: Any, flags: int, border_mode: int, border_value: Any, arithmetic: str
 ) -> dict[str, Any]:
     """The options of the core that flags, borderMode, borderValue and arithmetic ask for."""
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
@@ -268,8 +262,10 @@ def _options(
         checks.fail(name, "src", wanted, src.dtype, TypeError)
     if src.ndim not in (2, 3) or 0 in src.shape:
         checks.fail(name, "src", "of shape (H, W) or (H, W, C)", tuple(src.shape))
-    if isinstance(src, Tensor):
-        checks.check_dense(name, "src", src)
+    for argument, image in (("src", src), ("dst", dst)):
+        if isinstance(image, Tensor):
+            checks.check_dense(name, argument, image)
+            checks.check_device(name, argument, image, _device(src), "`src`")
     if dst is not None and type(dst) is not type(src):
         checks.fail(name, "dst", f"a {type(src).__name__}", type(dst).__name__, TypeError)
     if isinstance(dst, np.ndarray) and not dst.flags.writeable:
@@ -296,7 +292,8 @@ def _scalar(name: str, value: Any, src: Any) -> Tensor:
     """cv2.Scalar: up to four numbers, zeros behind them; channel c takes number c mod 4."""
     channels = src.shape[2] if src.ndim == 3 else 1
     if isinstance(value, int | float):  # by far the most common, in one operation
-        first = [float(value) if c % 4 == 0 else 0.0 for c in range(channels)]
+        number = checks.float64_of(name, "borderValue", value)  # pyright: ignore
+        first = [number if c % 4 == 0 else 0.0 for c in range(channels)]
         return torch.tensor(first, dtype=torch.float64, device=_device(src))
     value = checks.as_float(name, "borderValue", value, _device(src), torch.float64)
     checks.check_device(name, "borderValue", value, _device(src), "`src`")
@@ -353,15 +350,13 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> Tensor:
 
 def _map(name: str, argument: str, value: Any, src: Any) -> Tensor:
     """One map, in its own type: convertMaps's integers are not coordinates."""
-    if isinstance(value, Tensor):
-        checks.check_dense(name, argument, value)
-        checks.check_device(name, argument, value, _device(src), "`src`")
-        if value.is_floating_point():  # refuses what torch promotes to no other type
-            return checks.as_float(name, argument, value, _device(src))
-        return value
     if isinstance(value, np.ndarray):
         return checks.from_array(name, argument, value, _device(src))
-    return checks.as_float(name, argument, value, _device(src))
+    if not isinstance(value, Tensor) or value.is_floating_point():
+        value = checks.as_float(name, argument, value, _device(src))
+    checks.check_dense(name, argument, value)
+    checks.check_device(name, argument, value, _device(src), "`src`")
+    return value
 
 
 def _device(src: Any) -> torch.device:
@@ -386,9 +381,6 @@ def _background(name: str, src: Any, dst: Any, size: tuple[int, int], border: st
         checks.fail(name, "dst", wanted, "None")
     if tuple(dst.shape) != shape or dst.dtype != src.dtype:
         checks.fail(name, "dst", wanted, f"{tuple(dst.shape)} {dst.dtype}")
-    if isinstance(dst, Tensor):
-        checks.check_dense(name, "dst", dst)
-        checks.check_device(name, "dst", dst, _device(src), "`src`")
     return _planes(dst)
 
 
