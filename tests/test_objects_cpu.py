@@ -193,3 +193,19 @@ def test_a_gradient_that_is_differentiated_again_is_the_same(function):
     )
     atol = LOOP * max(1, float(once.abs().max()))
     torch.testing.assert_close(twice.detach(), once, atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("function", [transform, crop])
+def test_batches_of_gradients_are_those_one_by_one(function):
+    images, boxes, theta, index = objects(5, 2, 40, 50)
+    leaves = [images.requires_grad_(), boxes.double().requires_grad_(), theta.double()]
+    out = function(*leaves, index, 0.5)
+    pushes = noise(3, *out.shape)
+    wanted = leaves[:2]
+    together = torch.autograd.grad(out, wanted, pushes, retain_graph=True, is_grads_batched=True)
+    for n, push in enumerate(pushes):
+        alone = torch.autograd.grad(out, wanted, push, retain_graph=True)
+        for many, one in zip(together, alone, strict=True):
+            assert not many.requires_grad
+            atol = LOOP * max(1, float(one.abs().max()))
+            torch.testing.assert_close(many[n], one, atol=atol, rtol=0)

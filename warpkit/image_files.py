@@ -99,9 +99,10 @@ def format_of(path: Path) -> str:
 
 
 def check_figure(path: Path) -> None:
-    """The commands' figures are PNGs."""
+    """Say before the work that a figure, which is a PNG, cannot be written."""
     if format_of(path) != "PNG":
         raise ImageFileError(f"{path}: the figure is a PNG: its name must end in .png")
+    check_target(path)
 
 
 def write_image(path: Path, picture: Picture) -> None:

@@ -50,11 +50,14 @@ def paint(
 def pull_plain(
     plain: Plain, inputs: Sequence[Tensor], wanted: Sequence[bool], gradients: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `plain`, which can be differentiated again."""
-    # other names for them: where a matrix was made from the images, the way through it is not ours
-    inputs = [t.view_as(t) for t in inputs]
-    chosen = [t for t, want in zip(inputs, wanted, strict=True) if want]
-    found = torch.autograd.grad(plain(*inputs), chosen, gradients, create_graph=True)
+    """The gradients of `plain`, which can be differentiated again where a tape is kept."""
+    kept = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # other names for them: where a matrix was made from the images, the way through it is not
+        # ours
+        inputs = [t.view_as(t) for t in inputs]
+        chosen = [t for t, want in zip(inputs, wanted, strict=True) if want]
+        found = torch.autograd.grad(plain(*inputs), chosen, gradients, create_graph=kept)
     rest = iter(found)
     return tuple(next(rest) if want else None for want in wanted)
 
@@ -87,7 +90,7 @@ class _Paint(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled():  # to be differentiated once more
+        if torch.is_grad_enabled() or not is_eager(*gradients):  # to be differentiated once more
             return *pull_plain(ctx.plain, saved, wanted, gradients), None, None
         from warpkit.kernels.cpu.memory import empty
         from warpkit.kernels.cpu.painting import backward_kernel
