@@ -15,8 +15,8 @@ from warpkit.image_files import read_image
 
 FOLDER = Path(__file__).parents[1] / "data" / "images"
 NAMES = tuple(sorted(path.stem for path in FOLDER.glob("*.png")))
-SIZE = 48
-"""Pixels a side."""
+SIZE, LONGEST = 48, 384
+"""Pixels a side, and of the longest side of a photograph."""
 
 
 class Crops(Dataset[tuple[Tensor, int]]):
@@ -24,7 +24,7 @@ class Crops(Dataset[tuple[Tensor, int]]):
 
     def __init__(self, count: int, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
-        photographs = [small(read_image(FOLDER / f"{name}.png").pixels) for name in NAMES]
+        photographs = [small(read_image(FOLDER / f"{n}.png").pixels, LONGEST) for n in NAMES]
         self.images = torch.empty(count, 3, SIZE, SIZE)
         self.labels = torch.arange(count) % len(NAMES)
         for label, photograph in enumerate(photographs):

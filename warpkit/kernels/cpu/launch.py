@@ -211,4 +211,5 @@ def _sum_to(total: np.ndarray, like: Tensor) -> Tensor:
     if total.shape != tuple(like.shape):
         ones = tuple(d for d in range(like.ndim) if like.shape[d] == 1 != total.shape[d])
         total = total.sum(ones, keepdims=True)
-    return torch.from_numpy(np.ascontiguousarray(total)).to(like.dtype)
+    # numpy makes a row of a single number
+    return torch.from_numpy(np.ascontiguousarray(total).reshape(like.shape)).to(like.dtype)
