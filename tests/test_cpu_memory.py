@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ FLOAT = np.dtype(np.float32)
 @pytest.fixture(autouse=True)
 def nothing_waits():
     gc.collect()
-    memory._waiting.clear()
+    memory.release()
 
 
 def test_a_dropped_result_gives_its_pages_to_the_next():
@@ -63,13 +64,13 @@ def test_it_is_an_ordinary_array(shape, dtype):
 
 
 def test_what_waits_is_bounded(monkeypatch):
-    monkeypatch.setattr(memory, "KEPT", 3 * (memory.UNIT + memory.LINE))
-    held = [memory.empty(memory.UNIT, np.dtype(np.uint8)) for _ in range(5)]
+    monkeypatch.setattr(memory, "KEPT", 3 * (memory.LEAST + memory.LINE))
+    held = [memory.empty(memory.LEAST, np.dtype(np.uint8)) for _ in range(5)]
     assert len(memory._waiting) == 0
     held.clear()
     assert len(memory._waiting) == 3
     del held
-    large = memory.empty(4 * memory.UNIT, np.dtype(np.uint8))
+    large = memory.empty(4 * memory.LEAST, np.dtype(np.uint8))
     del large  # alone more than all that may wait
     assert len(memory._waiting) == 0
 
@@ -79,3 +80,12 @@ def test_a_result_that_outlives_the_program_ends_it_in_silence():
     script += "[[1.0, 0, 3], [0, 1, 0]])\nclass Last:\n  out = kept\n  me = None\nLast.me = Last"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_limit_is_a_number():
+    assert memory.limit("0") == 0
+    assert memory.limit("3") == 3 << 20
+    for text in ("", "-1", "1.5", "much"):
+        wanted = f"warpkit: WARPKIT_KEPT_MB must be a number such as 256, got {text!r}"
+        with pytest.raises(ValueError, match=re.escape(wanted)):
+            memory.limit(text)

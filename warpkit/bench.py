@@ -1,8 +1,9 @@
 """Warps on this machine's CPU beside grid_sample, kornia and OpenCV: what `warpkit bench` measures.
 
 Every workload first proves that its ways agree, then times them in turns, so that a busy moment
-meets all of them; all outputs are allocated as each way does. The ratio is the median over the
-turns of (other / warpkit).
+meets all of them; the second of two calls is timed, which finds the way's own data in the caches
+and its own threads awake. All outputs are allocated as each way does. The ratio is the median over
+the turns of (other / warpkit).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from torch import Tensor
 import warpkit as wk
 
 PAUSE = 0.005
-"""Seconds before each timing: OpenMP's threads spin for about one millisecond after their work, and
-would take a core from a way that comes next and has threads of its own."""
+"""Seconds before each way's turn: OpenMP's threads spin for about one millisecond after their work,
+and would take a core from a way that comes next and has threads of its own."""
 
 Way = tuple[str, Callable[..., Any], list[Tensor]]
 
@@ -131,6 +132,7 @@ def measure(work: Workload, turns: int) -> Iterator[dict[str, Any]]:
     for _ in range(turns + 1):  # the first turn warms up
         for name, call in calls.items():
             time.sleep(PAUSE)
+            call()
             start = time.perf_counter()
             for _ in range(repeat):
                 call()

@@ -17,11 +17,19 @@ import numpy as np
 LEAST = 1 << 20
 """Bytes of an array from which on its pages are kept; the C library keeps smaller ones."""
 
-KEPT = int(os.environ.get("WARPKIT_KEPT_MB", "256")) << 20
+
+def limit(text: str) -> int:
+    """Bytes from what WARPKIT_KEPT_MB says."""
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(f"warpkit: WARPKIT_KEPT_MB must be a number such as 256, got {text!r}")
+    return int(text) << 20
+
+
+KEPT = limit(os.environ.get("WARPKIT_KEPT_MB", "256"))
 """Bytes of blocks waiting for use, at most."""
 
-UNIT = 2 << 20
-"""Blocks are multiples of a huge page, so that arrays of about the same size share them."""
+UNIT = 1 << 18
+"""Blocks are multiples of it, so that arrays of about the same size share them."""
 
 LINE = 64
 
@@ -53,6 +61,11 @@ def empty(shape: int | Sequence[int], dtype: np.dtype) -> np.ndarray:
         return np.empty(shape, dtype)
     block = _take(-(-count * dtype.itemsize // UNIT) * UNIT + LINE)
     return np.asarray(_Lease(block, count, dtype)).reshape(shape)
+
+
+def release() -> None:
+    """Give back what waits."""
+    _waiting.clear()
 
 
 def _take(size: int) -> np.ndarray:
