@@ -215,7 +215,7 @@ def test_any_call_is_done_or_refused(name):
     fuzz(name, CASES[name], least=40)
 
 
-@pytest.mark.parametrize("images", wild.WRONG)
+@pytest.mark.parametrize("images", wild.WRONG, ids=lambda wrong: repr(wrong)[:12])
 def test_a_suite_of_no_photographs_is_refused(images):
     with pytest.raises((ValueError, TypeError), match="parity_suite: "):
         validation.parity_suite(images)
