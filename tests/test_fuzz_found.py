@@ -70,6 +70,15 @@ FOUND = {
     "warpAffine: `dst` must be on cpu, where `src` is, got meta": (
         lambda: cv2.warpAffine(PLANES, EYE, (5, 4), dst=META[0], borderMode=cv2.BORDER_TRANSPARENT)
     ),
+    "quantize: `levels` must be an integer of at most 2^53, got 100000000000": (
+        lambda: wk.quantize(IMAGE, levels=10**400)
+    ),
+    "AffineDistribution.sample: `n` must be an integer below 2^31, got 100000000000": (
+        lambda: attacks.AffineDistribution().sample(10**400, size=(2, 2))
+    ),
+    "SpatialTransformer: `features` must be an integer below 2^31, got 100000000000": (
+        lambda: SpatialTransformer(torch.nn.Flatten(), (2, 2), features=10**400)
+    ),
     "linear_lookup: `border` must be one of 'replicate', 'reflect',": (
         lambda: wk.linear_lookup([1.0], 0.5, border=np.array(["a", "b"]))  # pyright: ignore
     ),

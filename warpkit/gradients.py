@@ -61,6 +61,8 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
     _check_floating(name, "image", image)
     if not isinstance(levels, int) or isinstance(levels, bool) or levels < 2:
         checks.fail(name, "levels", "an integer of at least 2", repr(levels))
+    if levels > 2**53:  # no type tells more of them apart
+        checks.fail(name, "levels", "an integer of at most 2^53", f"{levels!r:.60}")
     exact = image.detach().to(compute_dtype(image.dtype))
     rounded = (exact.clamp(0, 1) * (levels - 1)).round() / (levels - 1)
     return add_gradient(rounded.to(image.dtype), image)

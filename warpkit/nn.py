@@ -112,6 +112,8 @@ class SpatialTransformer(nn.Module):
         whole = isinstance(features, int) and not isinstance(features, bool)
         if features is not None and not (whole and features >= 1):
             checks.fail(name, "features", "None or an integer of at least 1", repr(features))
+        if features is not None and features >= checks.SIDE:
+            checks.fail(name, "features", "an integer below 2^31", f"{features!r:.60}")
         self.localization = localization
         self.head = zero_linear(features, NUMBERS[transform])
         self.options: dict[str, Any] = {"interpolation": interpolation, "border": border}

@@ -107,11 +107,13 @@ def draw(
 
 
 def check_count(name: str, argument: str, value: object) -> int:
-    """`value` must be an integer of at least 1."""
+    """`value` must be an integer of at least 1, and below 2^31."""
     if not isinstance(value, int) or isinstance(value, bool):
         checks.fail(name, argument, "an integer of at least 1", repr(value), TypeError)
     if value < 1:
         checks.fail(name, argument, "an integer of at least 1", repr(value))
+    if value >= checks.SIDE:
+        checks.fail(name, argument, "an integer below 2^31", f"{value!r:.60}")
     return value
 
 
