@@ -79,6 +79,9 @@ FOUND = {
     "SpatialTransformer: `features` must be an integer below 2^31, got 100000000000": (
         lambda: SpatialTransformer(torch.nn.Flatten(), (2, 2), features=10**400)
     ),
+    "expectation: `image` must be of a floating type, in [0, 1], with quantize=True, got": (
+        lambda: attacks.expectation(torch.sum, IMAGE.byte(), EYE[None], quantize=True)
+    ),
     "linear_lookup: `border` must be one of 'replicate', 'reflect',": (
         lambda: wk.linear_lookup([1.0], 0.5, border=np.array(["a", "b"]))  # pyright: ignore
     ),
@@ -92,3 +95,9 @@ FOUND = {
 def test_a_call_that_fuzzing_found_is_refused(text):
     with pytest.raises((ValueError, TypeError), match=re.escape(text)):
         FOUND[text]()
+
+
+def test_no_background_is_none_of_8_bits_either():
+    options = {"quantize": True, "background": None}
+    value = attacks.expectation(torch.mean, torch.ones(1, 4, 4), torch.eye(2, 3)[None], **options)
+    torch.testing.assert_close(value, torch.tensor(1.0))

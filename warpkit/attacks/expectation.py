@@ -61,6 +61,9 @@ def expectation(
     name = "expectation"
     check_objective(name, objective)
     images = check_images(name, "image", image)
+    if quantize and not images.is_floating_point():
+        wanted = "of a floating type, in [0, 1], with quantize=True"
+        checks.fail(name, "image", wanted, images.dtype, TypeError)
     size = (images.shape[-2], images.shape[-1])
     matrices = draw(name, distribution, samples, size, generator, images.device)
     pieces = split(name, matrices, chunk)
@@ -98,7 +101,7 @@ def in_levels(name: str, value: Any) -> Any:
     """A warp option for 8-bit images: what stands for a colour is in levels of 255."""
     if name == "border_value":
         return torch.as_tensor(value).detach() * 255
-    return to_levels(value) if name == "background" else value
+    return to_levels(value) if name == "background" and value is not None else value
 
 
 def to_levels(image: Tensor) -> Tensor:
