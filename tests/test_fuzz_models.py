@@ -38,7 +38,13 @@ units = st.one_of(
     wild.tensors((2, 3, 5, 6)), wild.tensors((1, 4, 5)), wild.images((3, 4)).filter(torch.is_tensor)
 )
 objectives = st.sampled_from(
-    (average, torch.sum, lambda x: average(x.square()), lambda x: x, lambda x: average(x.detach()))
+    (
+        average,
+        torch.sum,
+        lambda x: average(x.double() ** 2),
+        lambda x: x,
+        lambda x: average(x.detach()),
+    )
 )
 generators = st.one_of(st.none(), st.integers(0, 9).map(torch.Generator().manual_seed))
 distributions = st.one_of(
