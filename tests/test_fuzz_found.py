@@ -14,6 +14,7 @@ from warpkit import attacks, validation
 from warpkit.nn import SpatialTransformer
 from warpkit.transforms import RandomAffine, RandomPerspective
 
+ONCE = {"steps": 1, "samples": 1}
 IMAGE, EYE = torch.zeros(1, 4, 5), torch.eye(2, 3)
 META = torch.zeros(1, 4, 5, device="meta")
 PLANES, MAP = torch.zeros(4, 5), torch.zeros(2, 3)
@@ -78,6 +79,18 @@ FOUND = {
     ),
     "SpatialTransformer: `features` must be an integer below 2^31, got 100000000000": (
         lambda: SpatialTransformer(torch.nn.Flatten(), (2, 2), features=10**400)
+    ),
+    "expectation: `quantize` must be True or False, got tensor": (
+        lambda: attacks.expectation(torch.sum, IMAGE, EYE[None], quantize=IMAGE)  # pyright: ignore
+    ),
+    "optimize_perturbation: `optimizer` must be ": (
+        lambda: attacks.optimize_perturbation(
+            torch.sum,
+            IMAGE,
+            epsilon=0.1,
+            optimizer=IMAGE,
+            **ONCE,  # pyright: ignore
+        )
     ),
     "expectation: `image` must be of a floating type, in [0, 1], with quantize=True, got": (
         lambda: attacks.expectation(torch.sum, IMAGE.byte(), EYE[None], quantize=True)

@@ -61,7 +61,7 @@ def expectation(
     name = "expectation"
     check_objective(name, objective)
     images = check_images(name, "image", image)
-    if quantize and not images.is_floating_point():
+    if checks.check_bool(name, "quantize", quantize) and not images.is_floating_point():
         wanted = "of a floating type, in [0, 1], with quantize=True"
         checks.fail(name, "image", wanted, images.dtype, TypeError)
     size = (images.shape[-2], images.shape[-1])

@@ -116,7 +116,7 @@ def optimize_perturbation(
         x,
         gradient_of,
         ball.project,
-        choose_optimizer(name, optimizer or PLAIN[norm])([x], lr=step_size),
+        choose_optimizer(name, PLAIN[norm] if optimizer is None else optimizer)([x], lr=step_size),
         steps=steps,
         resume=resume,
         generator=generator,
