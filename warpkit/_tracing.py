@@ -27,9 +27,7 @@ def is_eager(*tensors: Tensor) -> bool:
     Not while torch traces, transforms, or hands all operations to a mode of torch's dispatcher; a
     subclass with a dispatch of its own, such as a fake tensor, may have no memory.
     """
-    if torch.compiler.is_compiling() or has_tangents():
-        return False
-    if torch._C._are_functorch_transforms_active():  # pyright: ignore
+    if torch.compiler.is_compiling() or has_tangents() or in_transform():
         return False
     if torch._C._len_torch_dispatch_stack() > 0 or torch.jit.is_tracing():  # pyright: ignore
         return False
