@@ -12,6 +12,22 @@ import warpkit as wk
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
 
+REFUSED = [
+    (
+        {"images": torch.zeros(2, 1, 4, 4, device="meta")},
+        "`images` must be on a device that holds values: how much is painted depends on them",
+    ),
+    (
+        {"mask": torch.zeros(1, 1, 3, 3).to_sparse()},
+        "`mask` must be a dense tensor, got torch.sparse_coo",
+    ),
+    (
+        {"mask": torch.zeros(1, 1, 3, 3).to(torch.float8_e5m2)},
+        "`mask` must be of one of the types float16, bfloat16, float32, float64, got torch.f",
+    ),
+]
+"""Arguments that every function which paints refuses, and how."""
+
 
 class Scene(NamedTuple):
     images: Tensor

@@ -10,7 +10,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 import warpkit as wk
 from tests.cases import noise
-from tests.loops import paste_loop
+from tests.loops import REFUSED, paste_loop
 from tests.tolerances import TOLERANCE
 
 LOOP = TOLERANCE["objects against the loop"]
@@ -142,18 +142,7 @@ def test_gradients(rows):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"images": torch.zeros(2, 1, 4, 4, device="meta")},
-            "`images` must be on a device that holds values: how much is painted depends on them",
-        ),
-        (
-            {"mask": torch.zeros(1, 1, 3, 3).to_sparse()},
-            "`mask` must be a dense tensor, got torch.sparse_coo",
-        ),
-        (
-            {"mask": torch.zeros(1, 1, 3, 3).to(torch.float8_e5m2)},
-            "`mask` must be of one of the types float16, bfloat16, float32, float64, got torch.f",
-        ),
+        *REFUSED,
         (
             {"matrices": torch.zeros(2, 3)},
             "`matrices` must be of shape (N, 2, 3) or (N, 3, 3), got (2, 3)",

@@ -9,7 +9,14 @@ import torch
 
 import warpkit as wk
 from tests.cases import noise
-from tests.loops import Scene, assert_same_with_gradients, scene, transform, transform_loop
+from tests.loops import (
+    REFUSED,
+    Scene,
+    assert_same_with_gradients,
+    scene,
+    transform,
+    transform_loop,
+)
 from tests.tolerances import TOLERANCE
 
 LOOP = TOLERANCE["objects against the loop"]
@@ -308,18 +315,7 @@ IMAGES, BOX, MATRIX = torch.zeros(2, 1, 4, 4), torch.tensor([[0.0, 0, 2, 2]]), t
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"images": torch.zeros(2, 1, 4, 4, device="meta")},
-            "`images` must be on a device that holds values: how much is painted depends on them",
-        ),
-        (
-            {"mask": torch.zeros(1, 1, 3, 3).to_sparse()},
-            "`mask` must be a dense tensor, got torch.sparse_coo",
-        ),
-        (
-            {"mask": torch.zeros(1, 1, 3, 3).to(torch.float8_e5m2)},
-            "`mask` must be of one of the types float16, bfloat16, float32, float64, got torch.f",
-        ),
+        *REFUSED,
         (
             {"image_index": torch.tensor([2])},
             "`image_index` must be in [0, 2), the number of images, got 2 at 0",
