@@ -27,6 +27,22 @@ def batch_of(image: Sequence[int], where: Sequence[int]) -> tuple[int, ...]:
     return batch if own in (batch, ()) else tuple(torch.broadcast_shapes(batch, own))
 
 
+def numbers_of(where: Sequence[int]) -> int:
+    """How many numbers the matrix or the points of one item are."""
+    return prod(where[len(own_batch(where)) :])
+
+
+def outside_strides(outside: Sequence[int]) -> tuple[int, int, int, int]:
+    """By what a dense `outside` of this shape is read: item, channel, row, column of the result."""
+    *own, c, h, w = (1,) * (3 - len(outside)) + tuple(outside)
+    return (
+        c * h * w if prod(own) > 1 else 0,
+        h * w if c > 1 else 0,
+        w if h > 1 else 0,
+        1 if w > 1 else 0,
+    )
+
+
 def read_in_place(image: Tensor) -> Tensor:
     """The image without the batch entries that only repeat memory; dense, in its own layout."""
     last = is_last(image)

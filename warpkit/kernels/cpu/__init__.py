@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -69,14 +70,10 @@ def inverse_map(matrix: Tensor) -> Tensor:
     return inverse_by(matrix, invert)
 
 
-def _call(
-    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], *names: str
-) -> Tensor:
+def _call(*inputs: Any) -> Tensor:
     from warpkit.kernels.cpu import op
 
-    if image.dtype not in (torch.float16, torch.bfloat16):
-        return op.call(image, where, outside, size, *names)
-    return op.call(image.float(), where, outside, size, *names).to(image.dtype)
+    return op.call(*inputs)
 
 
 _followed = Operator(_call)
@@ -92,6 +89,9 @@ def _sample(
     forward: bool = False,
 ) -> Tensor:
     """forward: `where` is a matrix source -> destination."""
+    if image.dtype in (torch.float16, torch.bfloat16):  # the processor computes with neither
+        whole = _sample(image.float(), where, size, outside, rule, forward=forward)
+        return whole.to(image.dtype)
     if is_eager(image, where, outside):
         from warpkit.kernels.cpu import direct
 

@@ -15,7 +15,7 @@ from warpkit.kernels.cpu.items import entries
 from warpkit.kernels.cpu.locate import POINTS
 from warpkit.kernels.cpu.scratch import SIDE
 from warpkit.kernels.cpu.tile import Plan
-from warpkit.kernels.layout import batch_of, own_batch
+from warpkit.kernels.layout import batch_of, numbers_of, outside_strides, own_batch
 from warpkit.kernels.rules import CODE
 
 BANDED = 250_000
@@ -80,19 +80,10 @@ def call(
     batch = own if listed else batch_of(image, where)
     shape = (*batch, image[-3], h, w)
     kind = POINTS if where[-1] == 2 else where[-2]
-    shown = (1,) * (3 - len(outside)) + tuple(outside)
-    rows, columns = shown[-2:]
-    area, expand = rows * columns, prod(shown[:-3]) > 1
-    strides = (
-        shown[-3] * area if expand else 0,
-        area if shown[-3] > 1 else 0,
-        columns if rows > 1 else 0,
-        1 if columns > 1 else 0,
-    )
-    numbers = 2 * h * w if kind == POINTS else 3 * kind
     channels, height, width = image[-3:]
     sizes = (prod(batch), channels, height, width, h, w)
-    plan = Plan(*sizes, CODE[border], numbers, *strides, area > 1, credited)
+    dense = prod(outside[-2:]) > 1
+    plan = Plan(*sizes, CODE[border], numbers_of(where), *outside_strides(outside), dense, credited)
     tall, wide = -(-h // SIDE), -(-w // SIDE)
     return Call(
         batch,
@@ -100,7 +91,7 @@ def call(
         prod(shape),
         kind,
         entries(own, batch),
-        expand,
+        prod(outside[:-3]) > 1,
         tall,
         wide,
         plan,
@@ -117,18 +108,20 @@ def deal(own: Shape, batch: Shape, height: int, values: int) -> Deal:
     with an accumulator of its own (0.7 of the bands' time on 64 matrices).
     """
     images, items = prod(own), prod(batch)
-    groups = parts = 1
-    if images < UNITS and values >= BANDED:
-        if items >= 4 * images:
-            groups = min(items // images, -(-UNITS // images), 4)
-        parts = 1 if groups > 1 else min(-(-UNITS // images), height)
-    return _shares(entries(own, batch), images, groups, parts)
+    parts = _bands(images, height, values)
+    groups = min(items // images, parts, 4) if parts > 1 and items >= 4 * images else 1
+    return _shares(entries(own, batch), images, groups, 1 if groups > 1 else parts)
 
 
 def deal_by(of: np.ndarray, images: int, height: int, values: int) -> Deal:
     """The same where item n has image of[n]."""
+    return _shares(of, images, 1, _bands(images, height, values))
+
+
+def _bands(images: int, height: int, values: int) -> int:
+    """Bands for each image."""
     few = 0 < images < UNITS and values >= BANDED
-    return _shares(of, images, 1, min(-(-UNITS // images), height) if few else 1)
+    return min(-(-UNITS // images), height) if few else 1
 
 
 def _shares(of: np.ndarray, images: int, groups: int, parts: int) -> Deal:

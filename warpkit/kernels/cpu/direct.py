@@ -31,15 +31,10 @@ def call(
     """The result for plain tensors. forward: `where` is a matrix source -> destination."""
     if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
         where = where.detach()
-    half = image.dtype in (torch.float16, torch.bfloat16)
-    pixels = image.float() if half else image
     if image.is_floating_point() and wants_gradient(image, where, outside):
-        found = Direct.apply(pixels, where, outside, size, rule, forward)  # pyright: ignore
-        result = found[0] if forward else found
-    else:
-        source = invert(where) if forward else where
-        result = launch.forward(pixels, source, outside, size, rule)
-    return result.to(image.dtype) if half else result
+        found: Any = Direct.apply(image, where, outside, size, rule, forward)
+        return found[0] if forward else found
+    return launch.forward(image, invert(where) if forward else where, outside, size, rule)
 
 
 class Direct(torch.autograd.Function):

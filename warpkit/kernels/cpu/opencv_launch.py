@@ -19,7 +19,7 @@ from warpkit.kernels.cpu.opencv_planes import WIDE, planes_kernel
 from warpkit.kernels.cpu.opencv_tile import TALL, Plan
 from warpkit.kernels.cpu.scratch import of_this_thread
 from warpkit.kernels.cpu.threads import run
-from warpkit.kernels.layout import batch_of, own_batch
+from warpkit.kernels.layout import batch_of, numbers_of, own_batch
 from warpkit.kernels.rules import CODE, TAPS, Rule
 from warpkit.kernels.tables import integer_table
 
@@ -94,7 +94,7 @@ def _plan(
         out_line=out_line,
         out_pixel=out_pixel,
         out_plane=out_plane,
-        where=2 * out_height * out_width if where.shape[-1] == 2 else 3 * where.shape[-2],
+        where=numbers_of(where.shape),
         shown=0 if len(shown) == channels else channels,
         border=CODE[rule.border],
         taps=TAPS[rule.interpolation],

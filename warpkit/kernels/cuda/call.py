@@ -13,7 +13,15 @@ import triton.language as tl
 from torch import Tensor
 
 from warpkit.kernels.cuda.locate import COLUMNS
-from warpkit.kernels.layout import batch_of, cycle, is_last, own_batch, read_in_place
+from warpkit.kernels.layout import (
+    batch_of,
+    cycle,
+    is_last,
+    numbers_of,
+    outside_strides,
+    own_batch,
+    read_in_place,
+)
 from warpkit.kernels.reference import compute_dtype
 from warpkit.kernels.rules import CODE, TAPS, Rule
 
@@ -72,7 +80,7 @@ def prepare(image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], 
     }  # fmt: skip
     maps = {
         "where_div": where_cycle[0], "where_mod": where_cycle[1],
-        "numbers": 2 * h * w if kind == 0 else 3 * kind,
+        "numbers": numbers_of(where.shape),
         "image_div": image_cycle[0], "image_mod": image_cycle[1],
     }  # fmt: skip
     wide = max(image.numel(), prod(batch) * channels * h * w) >= NARROW
@@ -93,14 +101,8 @@ def _strides_of(outside: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, dict[s
     outside = outside.reshape(own)
     if prod(own[:-3]) > 1:
         outside = outside.expand(*batch, *own[-3:])
-    c, h, w = own[-3:]
-    strides = {
-        "outside_item": 0 if prod(own[:-3]) == 1 else c * h * w,
-        "outside_channel": h * w if c > 1 else 0,
-        "outside_row": w if h > 1 else 0,
-        "outside_column": 1 if w > 1 else 0,
-    }
-    return outside.contiguous(), strides
+    names = ("outside_item", "outside_channel", "outside_row", "outside_column")
+    return outside.contiguous(), dict(zip(names, outside_strides(own), strict=True))
 
 
 def block(call: Call) -> dict[str, int]:
