@@ -49,6 +49,15 @@ FOUND = {
     "optimize_patch: `objective` must be a function that takes images": (
         lambda: attacks.optimize_patch(None, IMAGE, [[0, 0, 1, 1]], None, patch_size=(1, 1))  # pyright: ignore
     ),
+    "optimize_perturbation: `epsilon` must be a number that float64 holds, got 1000000": (
+        lambda: attacks.optimize_perturbation(torch.mean, IMAGE, epsilon=10**400)
+    ),
+    "AffineDistribution: `angle` must be a number that float64 holds, got 10000": (
+        lambda: attacks.AffineDistribution(angle=(0, 10**400))
+    ),
+    "expectation: `samples` must be an integer of at least 1, got tensor(indices=": (
+        lambda: attacks.expectation(torch.mean, IMAGE, EYE[None], samples=SPARSE)  # pyright: ignore
+    ),
     "compare_with_opencv: `image` must be a tensor that holds values": (
         lambda: validation.compare_with_opencv(META, EYE)
     ),

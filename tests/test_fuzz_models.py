@@ -96,7 +96,7 @@ def perturbed(**arguments: Any) -> Any:
     assert found.image.shape == arguments["image"].shape
     assert ((found.image >= 0) & (found.image <= 1)).all()
     if arguments.get("norm", "linf") == "linf":
-        assert (found.delta.abs().double() <= arguments["epsilon"]).all()
+        assert (found.delta.abs().double() <= float(arguments["epsilon"])).all()
     return found.image
 
 

@@ -108,7 +108,7 @@ def check_positive(function: str, argument: str, value: object) -> float:
     """`value` must be a finite number above 0."""
     if not isinstance(value, Real) or isinstance(value, bool):
         checks.fail(function, argument, "a number above 0", repr(value), TypeError)
-    number = float(value)
+    number = checks.float64_of(function, argument, value)
     if not (number > 0 and math.isfinite(number)):
         checks.fail(function, argument, "a number above 0", repr(value))
     return number

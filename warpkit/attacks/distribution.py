@@ -100,7 +100,7 @@ def draw(
     if matrices.ndim != 3 or matrices.shape[1:] not in ((2, 3), (3, 3)) or len(matrices) == 0:
         wanted = "a distribution, or matrices (samples, 2, 3) or (samples, 3, 3), at least one"
         checks.fail(name, "distribution", wanted, f"shape {checks.shape_of(matrices)}")
-    if samples is not None and samples != len(matrices):
+    if samples is not None and check_count(name, "samples", samples) != len(matrices):
         wanted = f"None or {len(matrices)}, the number of the given matrices"
         checks.fail(name, "samples", wanted, repr(samples))
     return matrices
@@ -131,7 +131,7 @@ def check_range(name: str, argument: str, value: object) -> tuple[float, float]:
         checks.fail(name, argument, wanted, repr(value), TypeError)
     if not all(isinstance(v, Real) and not isinstance(v, bool) for v in value):
         checks.fail(name, argument, wanted, repr(value), TypeError)
-    low, high = value
+    low, high = (checks.float64_of(name, argument, v) for v in value)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         checks.fail(name, argument, wanted, repr(value))
     return low, high
