@@ -1,5 +1,8 @@
 """warpkit: cv2.warpAffine for tensors, with gradients."""
 
+import importlib
+import typing
+
 from warpkit.geometry import affine_from_points as affine_from_points
 from warpkit.geometry import affine_matrix as affine_matrix
 from warpkit.geometry import box_to_matrix as box_to_matrix
@@ -32,6 +35,23 @@ from warpkit.warp import remap as remap
 from warpkit.warp import sample_pixels as sample_pixels
 from warpkit.warp import warp_affine as warp_affine
 from warpkit.warp import warp_perspective as warp_perspective
+
+if typing.TYPE_CHECKING:
+    from warpkit import attacks as attacks
+    from warpkit import distributed as distributed
+    from warpkit import nn as nn
+    from warpkit import opencv as opencv
+    from warpkit import transforms as transforms
+    from warpkit import validation as validation
+else:
+    _MODULES = ("attacks", "distributed", "nn", "opencv", "transforms", "validation")
+
+    def __getattr__(name):
+        """Load a module when it is first asked for: some need what others do without."""
+        if name in _MODULES:
+            return importlib.import_module(f"warpkit.{name}")
+        raise AttributeError(f"module 'warpkit' has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 __all__ = [
