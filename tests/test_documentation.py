@@ -57,6 +57,12 @@ def test_every_public_name_is_documented_once():
             assert any(getattr(module, name) is each for each in documented), name
 
 
+def test_every_file_that_the_guide_to_the_code_names_is_there():
+    for name in re.findall(r"`([\w/.]+(?:\.py|/))`", (DOCS / "code.md").read_text()):
+        found = [*(ROOT / "warpkit").rglob(name), *ROOT.glob(name)]
+        assert found, name
+
+
 def pictures() -> list[Path]:
     return sorted((DOCS / "images").iterdir())
 
