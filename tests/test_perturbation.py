@@ -293,6 +293,22 @@ def test_a_gradient_of_zero_is_not_silent():
             "`image` must be float32 or float64, got torch.float16",
         ),
         (
+            {"optimizer": int},
+            TypeError,
+            (
+                "`optimizer` must be what makes a torch.optim.Optimizer of "
+                "([tensor], lr=step_size), got <class 'int'>"
+            ),
+        ),
+        (
+            {"optimizer": lambda variables, lr: None},
+            TypeError,
+            (
+                "`optimizer` must be what makes a torch.optim.Optimizer of "
+                "([tensor], lr=step_size), got what makes a NoneType"
+            ),
+        ),
+        (
             {"optimizer": "adam"},
             ValueError,
             "`optimizer` must be one of 'sign', 'gradient', got 'adam'",

@@ -57,11 +57,19 @@ def normalized(params: Any, lr: float) -> Steepest:
 STEPS: dict[str, MakeOptimizer] = {"sign": sign, "gradient": normalized}
 
 
-def choose_optimizer(name: str, optimizer: str | MakeOptimizer) -> MakeOptimizer:
-    """One of STEPS by name, or the caller's own."""
-    if callable(optimizer):
-        return optimizer
-    return STEPS[checks.check_name(name, "optimizer", optimizer, STEPS)]
+def make_optimizer(
+    name: str, optimizer: str | MakeOptimizer, variable: Tensor, step_size: float
+) -> torch.optim.Optimizer:
+    """One of STEPS by name, or by the caller's own function."""
+    if not callable(optimizer):
+        optimizer = STEPS[checks.check_name(name, "optimizer", optimizer, STEPS)]
+    other = isinstance(optimizer, type) and not issubclass(optimizer, torch.optim.Optimizer)
+    made = None if other else optimizer([variable], lr=step_size)  # pyright: ignore
+    if not isinstance(made, torch.optim.Optimizer):
+        wanted = "what makes a torch.optim.Optimizer of ([tensor], lr=step_size)"
+        got = repr(optimizer) if other else f"what makes a {type(made).__name__}"
+        checks.fail(name, "optimizer", wanted, got, TypeError)
+    return made
 
 
 def mean_and_gradient(

@@ -12,7 +12,7 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import _objects as given
 from warpkit.attacks.ball import check_positive, check_unit
-from warpkit.attacks.descent import MakeOptimizer, choose_optimizer, descend, mean_and_gradient
+from warpkit.attacks.descent import MakeOptimizer, descend, make_optimizer, mean_and_gradient
 from warpkit.attacks.distribution import Distribution, check_count, check_range, draw
 from warpkit.attacks.expectation import Objective, check_objective, split
 from warpkit.attacks.scene import Scene
@@ -118,7 +118,7 @@ def optimize_patch(
         patch,
         gradient_of,
         lambda patch: patch.clamp(low, high),
-        choose_optimizer(name, optimizer)([patch], lr=check_positive(name, "step_size", step_size)),
+        make_optimizer(name, optimizer, patch, check_positive(name, "step_size", step_size)),
         steps=steps,
         resume=resume,
         generator=generator,

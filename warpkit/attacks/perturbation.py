@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.ball import check_positive, make_ball
-from warpkit.attacks.descent import MakeOptimizer, choose_optimizer, descend, mean_and_gradient
+from warpkit.attacks.descent import MakeOptimizer, descend, make_optimizer, mean_and_gradient
 from warpkit.attacks.distribution import Distribution, check_count, draw
 from warpkit.attacks.expectation import Objective, check_objective, split, views
 
@@ -116,7 +116,7 @@ def optimize_perturbation(
         x,
         gradient_of,
         ball.project,
-        choose_optimizer(name, PLAIN[norm] if optimizer is None else optimizer)([x], lr=step_size),
+        make_optimizer(name, PLAIN[norm] if optimizer is None else optimizer, x, step_size),
         steps=steps,
         resume=resume,
         generator=generator,
