@@ -244,12 +244,13 @@ def test_vmap_needs_a_number_where_the_matrix_cannot_be_read():
 
 
 @pytest.mark.parametrize(
-    ("value", "error"), [(0, ValueError), (-2, ValueError), (2.0, TypeError), ("yes", TypeError)]
+    ("value", "error"),
+    [(0, ValueError), (-2, ValueError), (257, ValueError), (2.0, TypeError), ("yes", TypeError)],
 )
 def test_antialias_refuses(value, error):
     text = (
-        "warp_affine: `antialias` must be True, False or a number of samples along an axis, at "
-        f"least 1, got {value!r}"
+        "warp_affine: `antialias` must be True, False or a number of samples along an axis, from 1 "
+        f"to 256, got {value!r}"
     )
     with pytest.raises(error, match=re.escape(text)):
         wk.warp_affine(torch.zeros(1, 3, 3), torch.eye(2, 3), antialias=value)

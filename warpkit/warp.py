@@ -65,7 +65,7 @@ def warp_affine(
             square carried to the source; elsewhere (largest singular value <= 1) nothing changes.
             True reads the number of samples from the matrix: less than one source pixel apart, so
             that every visible pixel gets a gradient, at most 256 an axis (16 for a perspective).
-            An integer fixes the number an axis, as vmap, torch.compile and export need.
+            An integer up to 256 fixes the number an axis, as vmap, torch.compile and export need.
         image_gradient: "exact", or "straight_through": the same result, with every neighbour's
             weight taken as 1 in the gradient to the image, also where it is 0 (missing taps get
             none). Biased: it reaches pixels that no weight reaches; see `straight_through`.

@@ -51,10 +51,10 @@ class Footprint(NamedTuple):
 
 def check_antialias(function: str, value: object) -> bool | int:
     """`antialias` is True, False or a number of samples along each axis."""
-    if not isinstance(value, bool) and (not isinstance(value, int) or value < 1):
+    if not isinstance(value, bool) and not (isinstance(value, int) and 1 <= value <= MOST_AFFINE):
         error = ValueError if isinstance(value, int) else TypeError
-        wanted = "True, False or a number of samples along an axis, at least 1"
-        checks.fail(function, "antialias", wanted, repr(value), error)
+        wanted = f"True, False or a number of samples along an axis, from 1 to {MOST_AFFINE}"
+        checks.fail(function, "antialias", wanted, f"{value!r:.60}", error)
     return value
 
 
