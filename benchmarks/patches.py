@@ -1,4 +1,4 @@
-"""Objects in images against loops and roi_align, there and back: python -m benchmarks.patches
+"""Objects in images against loops, canvases and roi_align, there and back: -m benchmarks.patches
 
 Every case first proves that its ways agree in value and gradients, then times them in turns. The
 ratio is the median over the turns of (other / warpkit), so that a slow moment hits both. Memory is
@@ -34,10 +34,14 @@ BATCH, SIZE, SIDE = 4, 256, 32
 
 
 class Objects(NamedTuple):
-    """Images, boxes of 32 x 32 pixels, thetas and the index; leaves that need a gradient first."""
+    """Images, boxes and the index, and a theta of each box or one patch for all.
+
+    Leaves that need a gradient first.
+    """
 
     images: Tensor
     theta: Tensor
+    patch: Tensor
     boxes: Tensor
     index: Tensor
 
@@ -49,20 +53,35 @@ class Case(NamedTuple):
     name: str
     objects: int
     ways: dict[str, Way]
+    inputs: Callable[..., Objects]
     most: int | None = None
     """Turns that a slow way is worth; all of them if None."""
 
 
-def inputs(count: int, dtype: torch.dtype = torch.float32) -> Objects:
-    """Noise, and boxes anywhere within it."""
+def anywhere(count: int, dtype: torch.dtype = torch.float32) -> Objects:
+    """Noise, and boxes of 32 x 32 pixels anywhere within it."""
     generator = torch.Generator().manual_seed(0)
     low = torch.randint(0, SIZE - SIDE + 1, (count, 2), generator=generator)
     turn = 0.2 * torch.randn(count, 2, 3, generator=generator)
     return Objects(
         torch.rand(BATCH, 3, SIZE, SIZE, generator=generator).to(dtype).requires_grad_(),
         (torch.eye(2, 3) + turn).to(dtype).requires_grad_(),
+        torch.zeros(()),
         torch.cat((low, low + SIDE), 1).to(dtype),
         torch.randint(0, BATCH, (count,), generator=generator),
+    )
+
+
+def one_each(count: int, dtype: torch.dtype = torch.float32) -> Objects:
+    """Images of 224 x 224, each with a box of 110 x 130 pixels for a patch of 64 x 64."""
+    generator = torch.Generator().manual_seed(0)
+    low = 94 * torch.rand(count, 2, generator=generator)
+    return Objects(
+        torch.rand(count, 3, 224, 224, generator=generator).to(dtype).requires_grad_(),
+        torch.zeros(()),
+        torch.rand(3, 64, 64, generator=generator).to(dtype).requires_grad_(),
+        torch.cat((low, low + torch.tensor([110.0, 130.0])), 1).to(dtype),
+        torch.arange(count),
     )
 
 
@@ -116,27 +135,65 @@ def roi_align(given: Objects) -> Tensor:
     return roi_align(given.images, rois, (SIDE, SIDE), sampling_ratio=1, aligned=True)
 
 
+def stickers(given: Objects) -> tuple[Tensor, Tensor]:
+    """The matrices that lay the patch on its boxes, each turned another way, and a round mask."""
+    angle = torch.linspace(-30, 30, len(given.boxes), dtype=given.boxes.dtype)
+    matrices = wk.box_to_matrix(given.boxes, given.patch.shape[-2:], angle=angle)
+    line = torch.linspace(-1, 1, 64, dtype=given.patch.dtype)
+    return matrices, (line[:, None].square() + line.square() < 1).to(line.dtype)[None]
+
+
+def paste(given: Objects) -> Tensor:
+    matrices, mask = stickers(given)
+    return wk.paste_patches(given.images, given.patch, matrices, given.index, mask=mask)
+
+
+def canvas(given: Objects, *, kornia: bool) -> Tensor:
+    """What people write: patch and mask warped to the size of the image, then blended."""
+    matrices, mask = stickers(given)
+    layers = torch.cat((given.patch * mask, mask)).expand(len(given.images), 4, 64, 64)
+    if kornia:
+        from kornia.geometry.transform import warp_affine
+
+        warped = warp_affine(layers, matrices, given.images.shape[-2:], align_corners=True)
+    else:
+        theta = wk.to_theta(matrices, (64, 64), given.images.shape[-2:])
+        grid = F.affine_grid(theta, [*layers.shape[:2], 224, 224], align_corners=False)
+        warped = F.grid_sample(layers, grid, align_corners=False)
+    return warped[:, :3] + (1 - warped[:, 3:]) * given.images
+
+
+def torch_canvas(given: Objects) -> Tensor:
+    return canvas(given, kornia=False)
+
+
+def kornia_canvas(given: Objects) -> Tensor:
+    return canvas(given, kornia=True)
+
+
 def cases() -> Iterator[Case]:
     loops = {"in-place loop": in_place_loop, "copying loop": copying_loop}
-    yield Case("transform, last", 400, {"warpkit": warpkit_last, **loops})
-    yield Case("transform, last", 4000, {"warpkit": warpkit_last, **loops}, most=1)
+    yield Case("transform, last", 400, {"warpkit": warpkit_last, **loops}, anywhere)
+    yield Case("transform, last", 4000, {"warpkit": warpkit_last, **loops}, anywhere, most=1)
     sequential = {"warpkit": warpkit_sequential, "copying loop": sequential_loop}
-    yield Case("transform, sequential", 400, sequential)
-    yield Case("crop", 400, {"warpkit": crop, "roi_align": roi_align})
+    yield Case("transform, sequential", 400, sequential, anywhere)
+    yield Case("crop", 400, {"warpkit": crop, "roi_align": roi_align}, anywhere)
+    canvases = {"grid_sample canvas": torch_canvas, "kornia canvas": kornia_canvas}
+    yield Case("paste, one an image", 32, {"warpkit": paste, **canvases}, one_each)
 
 
 def run(way: Way, given: Objects) -> list[Tensor | None]:
-    """Forward and backward: the value and both gradients."""
+    """Forward and backward: the value and the gradients."""
     value = way(given)
     weight = torch.linspace(-1, 1, value.numel(), dtype=value.dtype).reshape(value.shape)
-    leaves = (given.images, given.theta)
+    leaves = [leaf for leaf in given[:3] if leaf.requires_grad]
     gradients = torch.autograd.grad(value, leaves, weight, allow_unused=True)
     return [value.detach(), *gradients]
 
 
 def prove_equal(case: Case) -> None:
-    """Values and gradients of all ways against warpkit's, in float64 at 200 objects."""
-    given = inputs(200, torch.float64)
+    """Values and gradients of all ways against warpkit's, in float64 at up to 200 objects."""
+    given = case.inputs(min(200, case.objects), torch.float64)
     ours = run(case.ways["warpkit"], given)
     for way in case.ways.values():
         for mine, other in zip(ours, run(way, given), strict=True):
@@ -169,7 +226,7 @@ def memory(way: Way, given: Objects) -> float:
 def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     """One row for each way."""
     prove_equal(case)
-    given = inputs(case.objects)
+    given = case.inputs(case.objects)
     seconds: dict[str, list[float]] = {name: [] for name in case.ways}
     busy: dict[str, list[float]] = {name: [] for name in case.ways}
     turns = min(turns, case.most or turns)

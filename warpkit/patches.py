@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import _objects as given
 from warpkit._sharding import objects
-from warpkit.kernels import crops_cpu, frames, windows_cpu
+from warpkit.kernels import blends_cpu, crops_cpu, frames, windows_cpu
 from warpkit.kernels.antialias import MOST_AFFINE, SLACK
 from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
 from warpkit.kernels.maps import inverse_map, matrix_of
@@ -215,9 +215,16 @@ def paste_patches(
     alpha = given.opacity(name, opacity, count, data)
     places = frames.footprints(matrices.double(), (height, width), rule, index, data.shape)
     inverse = frames.from_corner(inverse_map(matrices.double()), places)
-    pixels = frames.covered(pixels_of(places, data.size), inverse, (height, width), rule)
-    paint = Paint(inverse, rule, data.batch.new_zeros(1, 1), alpha)
-    return data.unflatten(paint_layers(data.flatten(), pixels, patch_painter(paint, patches, mask)))
+
+    def plain(
+        batch: Tensor, inverse: Tensor, patches: Tensor, mask: Tensor | None, alpha: Tensor | None
+    ) -> Tensor:
+        pixels = frames.covered(pixels_of(places, data.size), inverse, (height, width), rule)
+        painter = patch_painter(Paint(inverse, rule, batch.new_zeros(1, 1), alpha), patches, mask)
+        painted = paint_layers(batch.movedim(1, 0).flatten(1), pixels, painter)
+        return painted.unflatten(1, data.shape).movedim(0, 1)
+
+    return _blended(data, places, rule, (data.batch, inverse, patches, mask, alpha), plain)
 
 
 @objects("image", boxes=1, matrices=1, image_index=0, mask=3, opacity=0, border_value=1)
@@ -318,6 +325,8 @@ def transform_patches(
     paint = Paint(frames.box_inverse(matrices.double(), edges, space), rule, outside, alpha)
     if overlap == "last" and cover is None and alpha is None and not soft:
         return _opaque(data, places, paint)
+    if overlap == "last" and cover is not None and not soft:
+        return _masked(data, places, paint, cover)
     painter = window_painter(paint, places, data.size, cover, edges if soft else None)
     if overlap == "sequential":
         flat = paint_levels(data.flatten(), places, data.size, painter, data.rounded)
@@ -333,6 +342,36 @@ def _canvas(name: str, images: Any) -> given.Images:
         wanted = "on a device that holds values: how much is painted depends on them"
         checks.fail(name, "images", wanted, "meta")
     return data
+
+
+def _masked(data: given.Images, places: Rectangles, paint: Paint, cover: Tensor) -> Tensor:
+    """What the images show in rectangles, by a mask (1, P) of their pixels."""
+
+    def plain(
+        batch: Tensor, inverse: Tensor, _: None, cover: Tensor, alpha: Tensor | None
+    ) -> Tensor:
+        own = paint._replace(inverse=inverse, opacity=alpha)
+        painter = window_painter(own, places, data.size, cover, None)
+        painted = paint_layers(
+            batch.movedim(1, 0).flatten(1), pixels_of(places, data.size), painter
+        )
+        return painted.unflatten(1, data.shape).movedim(0, 1)
+
+    layers = (data.batch, paint.inverse, None, cover, paint.opacity)
+    return _blended(data, places, paint.rule, layers, plain)
+
+
+def _blended(
+    data: given.Images,
+    places: Rectangles,
+    rule: Rule,
+    layers: blends_cpu.Layers,
+    plain: Callable[..., Tensor],
+) -> Tensor:
+    """Objects with a coverage: by compiled kernels where there are some."""
+    if blends_cpu.serves(rule, layers):
+        return data.restore(blends_cpu.blend(layers, places, plain))
+    return data.restore(plain(*layers))
 
 
 def _opaque(data: given.Images, places: Rectangles, paint: Paint) -> Tensor:

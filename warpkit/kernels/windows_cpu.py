@@ -26,9 +26,9 @@ an image is gone through for both."""
 Plain = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def compiled(images: Tensor) -> bool:
+def compiled(images: Tensor, *others: Tensor) -> bool:
     """Whether kernels can be called."""
-    return cpu.HAS_NUMBA and images.device.type == "cpu" and is_eager(images)
+    return cpu.HAS_NUMBA and images.device.type == "cpu" and is_eager(images, *others)
 
 
 def serves(images: Tensor, rule: Rule) -> bool:
@@ -48,16 +48,22 @@ def paint(
 
 
 def pull_plain(
-    plain: Plain, inputs: Sequence[Tensor], wanted: Sequence[bool], gradients: Sequence[Tensor]
+    plain: Callable[..., Tensor],
+    inputs: Sequence[Tensor | None],
+    wanted: Sequence[bool],
+    gradients: Sequence[Tensor],
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `plain`, which can be differentiated again where a tape is kept."""
     kept = torch.is_grad_enabled()
     with torch.enable_grad():
         # other names for them: where a matrix was made from the images, the way through it is not
         # ours
-        inputs = [t.view_as(t) for t in inputs]
-        chosen = [t for t, want in zip(inputs, wanted, strict=True) if want]
-        found = torch.autograd.grad(plain(*inputs), chosen, gradients, create_graph=kept)
+        inputs = [None if t is None else t.view_as(t) for t in inputs]
+        chosen = [t for t, want in zip(inputs, wanted, strict=True) if want and t is not None]
+        # zeros where nothing is painted, which uses no matrix
+        found = torch.autograd.grad(
+            plain(*inputs), chosen, gradients, create_graph=kept, materialize_grads=True
+        )
     rest = iter(found)
     return tuple(next(rest) if want else None for want in wanted)
 
@@ -72,17 +78,15 @@ class _Paint(torch.autograd.Function):
         from warpkit.kernels.cpu.threads import run
 
         count, channels, height, width = images.shape
-        index = boxes.image.numpy()
-        order = np.argsort(index, kind="stable")
-        starts = np.searchsorted(index[order], np.arange(count + 1))
+        order, starts = by_image(boxes, count)
         edges = torch.stack(boxes[1:], dim=1).numpy()
         shown = empty(count * height * width, np.dtype(np.int32))
         parts = min(-(-PARTS // max(count, 1)), height)
         scene = Scene(channels, height, width, outside.shape[1], parts, True, True, True)
         ctx.save_for_backward(images, inverse, outside)
         ctx.scene, ctx.plain, ctx.places = scene, plain, (shown, edges, order, starts)
-        result = torch.from_numpy(empty(images.shape, _array(images).dtype))
-        arrays = (*map(_array, (images, inverse, outside, result)), *ctx.places, scene)
+        result = torch.from_numpy(empty(images.shape, array_of(images).dtype))
+        arrays = (*map(array_of, (images, inverse, outside, result)), *ctx.places, scene)
         kernel = forward_kernel()
         run(lambda *span: kernel(*arrays, *span), count * -(-height // BAND), result.numel())
         return result
@@ -98,10 +102,10 @@ class _Paint(torch.autograd.Function):
 
         images, inverse, outside = saved
         scene = ctx.scene._replace(to_images=wanted[0], to_inverse=wanted[1], to_outside=wanted[2])
-        to_images = empty(images.numel() if wanted[0] else 0, _array(images).dtype)
+        to_images = empty(images.numel() if wanted[0] else 0, array_of(images).dtype)
         to_inverse = np.zeros((len(inverse), 6))
         to_outside = np.zeros((len(outside), len(inverse)))
-        arrays = (*map(_array, (*gradients, *saved)), to_images, to_inverse, to_outside)
+        arrays = (*map(array_of, (*gradients, *saved)), to_images, to_inverse, to_outside)
         kernel, units = backward_kernel(), len(images) * scene.parts
         work = (*arrays, *ctx.places, scene)
         run(lambda *span: kernel(*work, *span), units, images.numel())
@@ -116,5 +120,13 @@ class _Paint(torch.autograd.Function):
         return (*found, None, None)
 
 
-def _array(tensor: Tensor) -> np.ndarray:
+def by_image(boxes: Rectangles, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The objects by their image, each image's in order; and where each image's begin."""
+    index = boxes.image.numpy()
+    order = np.argsort(index, kind="stable")
+    return order, np.searchsorted(index[order], np.arange(count + 1))
+
+
+def array_of(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor in one row."""
     return tensor.detach().contiguous().numpy().reshape(-1)

@@ -3,8 +3,8 @@
 How a call runs: `op` is the torch operator, `launch` turns tensors into kernel calls, `threads`
 shares them out. `forward` and `backward` are the kernels. Both cut the output into tiles; `tile`
 finds where one looks (`locate`, `weights`) and copies what it reads into a `window`; `gradient` has
-the steps back. `painting` has kernels of its own, for objects over images. `lanes` and `compiler`
-are about the machine.
+the steps back. `painting` and `blending` have kernels of their own, for opaque objects over images
+and for those with a coverage. `lanes` and `compiler` are about the machine.
 """
 
 from __future__ import annotations

@@ -75,9 +75,9 @@ def end_of_run(shown, p, stop):
 
 
 @inline
-def locate(inverse, o, x, y):
+def locate(kind, inverse, o, x, y):
     """The source point of pixel (x, y) of an object: first tap and fractions; off it for none."""
-    u, v = position(AFFINE, inverse, 6 * o, x, y)
+    u, v = position(kind, inverse, 3 * kind * o, x, y)
     near = (abs(u) < LIMIT) & (abs(v) < LIMIT)  # false for NaN
     u, v = u if near else -2.0, v if near else -2.0
     i, j = np.int64(u), np.int64(v)
@@ -92,7 +92,7 @@ def paint_run(images, inverse, outside, result, scene, o, box, start, y, span):
     wide, tall, width = right - left, bottom - top, scene.width
     area, one = np.uint64(scene.height * width), images.dtype.type(1)
     for x in range(span[0], span[1]):
-        i, j, fx, fy = locate(inverse, o, x - left, y - top)
+        i, j, fx, fy = locate(AFFINE, inverse, o, x - left, y - top)
         tx, ty = images.dtype.type(fx), images.dtype.type(fy)
         q, p = np.uint64(start + (top + j) * width + left + i), np.uint64(start + y * width + x)
         if inside(i, wide - 1) & inside(j, tall - 1):
@@ -168,7 +168,7 @@ def pull_run(
     first, rows = band[0] - top, band[1] - band[0]  # the band, counted from the box's top
     moment_x = sum_x = moment_y = sum_y = 0.0
     for x in range(span[0], span[1]):
-        i, j, fx, fy = locate(inverse, o, x - left, y - top)
+        i, j, fx, fy = locate(AFFINE, inverse, o, x - left, y - top)
         tx, ty = images.dtype.type(fx), images.dtype.type(fy)
         sx, sy = one - tx, one - ty
         q, p = np.uint64(start + (top + j) * width + left + i), np.uint64(start + y * width + x)

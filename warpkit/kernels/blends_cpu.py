@@ -1,0 +1,197 @@
+"""Objects composited over images on a CPU, compiled by Numba: bilinear, nothing outside a source.
+
+What `layers.paint_layers` does with a patch painter, or with a window painter and a mask, in one
+pass over the images and two back, without a list of pixels. Sums have one order for any number of
+threads. Higher derivatives and forward mode are the plain path's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit._tracing import is_eager
+from warpkit.kernels import windows_cpu
+from warpkit.kernels.objects import Rectangles
+from warpkit.kernels.rules import Rule
+from warpkit.kernels.windows_cpu import array_of, by_image, pull_plain
+
+GROUPS = 8
+"""Sums of the gradient to what all objects share, which threads can work on side by side."""
+
+Layers = tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]
+"""images (B, C, H, W); inverse (N, 2 or 3, 3), float64, from pixels counted from the boxes'
+corners; patches (N or 1, C, h, w), or None where objects show what the images have in their boxes;
+mask (N or 1, 1, h, w), or (1, P) for the pixels of all boxes; opacity () or (N,)."""
+
+
+def serves(rule: Rule, layers: Layers) -> bool:
+    """Whether the kernels can do this."""
+    if rule != Rule("bilinear", "constant"):
+        return False
+    return windows_cpu.compiled(*(layer for layer in layers if layer is not None))
+
+
+def blend(layers: Layers, boxes: Rectangles, plain: Callable[..., Tensor]) -> Tensor:
+    """Objects over images, a later one over an earlier one; all read the original.
+
+    `plain` is the same, of the layers, in plain torch.
+    """
+    return _Blend.apply(*layers, boxes, plain)  # pyright: ignore
+
+
+class _Blend(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        images: Tensor,
+        inverse: Tensor,
+        patches: Tensor | None,
+        mask: Tensor | None,
+        opacity: Tensor | None,
+        boxes: Rectangles,
+        plain: Callable[..., Tensor],
+    ) -> Tensor:
+        from warpkit.kernels.cpu.blending import BAND, Blend, forward_kernel
+        from warpkit.kernels.cpu.memory import empty
+        from warpkit.kernels.cpu.threads import run
+
+        count, channels, height, width = images.shape
+        source = images if patches is None else patches
+        scene = Blend(
+            channels,
+            height,
+            width,
+            plane=source.shape[-2:].numel(),
+            line=source.shape[-1],
+            masked=mask is not None,
+            opacities=1 if opacity is None else opacity.numel(),
+        )
+        ctx.save_for_backward(images, inverse, patches, mask, opacity)
+        ctx.scene, ctx.plain, ctx.image_of = scene, plain, boxes.image.numpy()
+        ctx.places = _table(boxes, images, patches, mask), *by_image(boxes, count)
+        given = _arrays(images, inverse, patches, mask, opacity)
+        result = torch.from_numpy(empty(images.shape, given[0].dtype))
+        arrays = (*given, array_of(result), *ctx.places, scene)
+        kernel = forward_kernel(inverse.shape[-2])
+        run(lambda *span: kernel(*arrays, *span), count * -(-height // BAND), result.numel())
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:5]
+        if torch.is_grad_enabled() or not is_eager(*gradients):  # to be differentiated once more
+            return *pull_plain(ctx.plain, saved, wanted, gradients), None, None
+        found = (
+            torch.from_numpy(total).reshape(t.shape).to(t.dtype) if want else None
+            for total, t, want in zip(_pull(ctx, gradients[0], saved, wanted), saved, wanted,
+                                      strict=True)
+        )  # fmt: skip
+        return *found, None, None
+
+
+def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> Sequence[Any]:
+    """The gradients to the layers; anything for one that is not wanted."""
+    from warpkit.kernels.cpu.blending import BAND, backward_kernel, through_kernel
+    from warpkit.kernels.cpu.memory import empty
+    from warpkit.kernels.cpu.threads import run
+
+    images, inverse, patches, mask, _ = saved
+    table, order, starts = ctx.places
+    count, rows = inverse.shape[:2]
+    # what is one for all has as many sums as there are groups, else each object has its own
+    patch_step = patches.numel() if patches is not None and len(patches) < count else 0
+    shared = patches is not None and mask is not None and len(mask) < count
+    mask_step = mask.numel() if shared and mask is not None else 0
+    to_colour = wanted[0] if patches is None else wanted[2]
+    scene = ctx.scene._replace(
+        to_images=wanted[0],
+        to_alpha=wanted[1] or wanted[3] or wanted[4],
+        to_colour=to_colour,
+        to_mask=wanted[3],
+        colour_step=patch_step,
+        mask_step=mask_step,
+    )
+    upstream, (pixels, *others) = array_of(gradient), _arrays(*saved)
+    dtype, visited = pixels.dtype, int(_areas(table).sum())
+    to_images = empty(images.numel() if wanted[0] else 0, dtype)
+    passed, pull = empty(visited, dtype), empty(visited if scene.to_alpha else 0, dtype)
+    through = through_kernel(rows)
+    arrays = (upstream, pixels, *others, to_images, passed, pull, *ctx.places, scene)
+    bands = len(images) * -(-scene.height // BAND)
+    run(lambda *span: through(*arrays, *span), bands, images.numel())
+    to_inverse, to_opacity = np.zeros((count, 9)), np.zeros(count, dtype)
+    to_mask = _zeros(mask, mask_step, wanted[3], dtype)
+    to_patches = _zeros(patches, patch_step, wanted[2], dtype)
+    if scene.to_alpha or to_colour:
+        backward = backward_kernel(rows)
+        source = to_images if patches is None else to_patches
+        groups = starts if patches is None else _groups(table, order)
+        sums = to_inverse, source.reshape(-1), to_mask.reshape(-1), to_opacity
+        work = (upstream, *others, passed, pull, *sums, table, ctx.image_of, order, groups, scene)
+        run(lambda *span: backward(*work, *span), len(groups) - 1, visited * scene.channels)
+    if scene.opacities == 1:
+        to_opacity = to_opacity.sum(keepdims=True)
+    to_inverse = to_inverse[:, : 3 * rows].copy()
+    return to_images, to_inverse, to_patches.sum(0), to_mask.sum(0), to_opacity
+
+
+def _arrays(
+    images: Tensor,
+    inverse: Tensor,
+    patches: Tensor | None,
+    mask: Tensor | None,
+    opacity: Tensor | None,
+) -> tuple[np.ndarray, ...]:
+    """The layers' numbers: nothing for no mask, and 1 for no opacity."""
+    pixels = array_of(images)
+    colour = pixels if patches is None else array_of(patches)
+    cover = pixels[:0] if mask is None else array_of(mask)
+    full = np.ones(1, pixels.dtype) if opacity is None else array_of(opacity)
+    return pixels, array_of(inverse), colour, cover, full
+
+
+def _table(
+    boxes: Rectangles, images: Tensor, patches: Tensor | None, mask: Tensor | None
+) -> np.ndarray:
+    """The objects as `blending.Item` has them, without their numbers."""
+    table = np.empty((len(boxes.image), 9), np.int64)
+    table[:, :4] = torch.stack(boxes[1:], dim=1).numpy()
+    area, number = _areas(table), np.arange(len(table))
+    table[:, 8] = np.cumsum(area) - area
+    if patches is None:
+        _, channels, height, width = images.shape
+        rows = boxes.image.numpy() * (channels * height) + table[:, 1]
+        table[:, 4] = rows * width + table[:, 0]
+        table[:, 5], table[:, 6] = table[:, 3] - table[:, 1], table[:, 2] - table[:, 0]
+        table[:, 7] = table[:, 8]
+        return table
+    size = patches.shape[-2:]
+    table[:, 4] = number * (patches.shape[1] * size.numel() if len(patches) > 1 else 0)
+    table[:, 5:7] = size
+    table[:, 7] = number * (size.numel() if mask is not None and len(mask) > 1 else 0)
+    return table
+
+
+def _areas(table: np.ndarray) -> np.ndarray:
+    """The pixels of every object's box."""
+    return (table[:, 2] - table[:, 0]) * (table[:, 3] - table[:, 1])
+
+
+def _groups(table: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Where runs of objects begin that have about as many pixels each."""
+    done = np.cumsum(_areas(table)[order])
+    total = done[-1] if len(done) else 0
+    inner = np.searchsorted(done, np.arange(1, GROUPS) * total // GROUPS)
+    return np.array([0, *inner, len(order)])
+
+
+def _zeros(like: Tensor | None, step: int, wanted: bool, dtype: np.dtype) -> np.ndarray:
+    """Sums to begin with: one for each group where they have a step."""
+    return np.zeros(
+        (GROUPS if step else 1, like.numel() if wanted and like is not None else 0), dtype
+    )
