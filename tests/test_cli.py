@@ -371,5 +371,5 @@ def test_a_missing_package_is_named():
     done = run(
         "sys.modules['typer'] = None; from warpkit.__main__ import main; sys.exit(main(['warp']))"
     )
-    message = "warpkit: the command line needs typer: pip install 'warpkit[cli]'\n"
+    message = "warpkit: the command line needs typer: pip install '.[cli]' in a checkout\n"
     assert (done.returncode, done.stderr) == (1, message)

@@ -92,7 +92,7 @@ def test_without_opencv():
     code = f"import sys; sys.path.insert(0, {root!r}); sys.modules['cv2'] = None; "
     code += "from warpkit.cli import main; sys.exit(main(['parity', 'in.png']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    message = "warpkit: parity_suite needs OpenCV: pip install 'warpkit[opencv]'\n"
+    message = "warpkit: parity_suite needs OpenCV: pip install '.[opencv]' in a checkout\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 

@@ -214,7 +214,8 @@ def test_progress_is_shown_on_stderr(capsys: pytest.CaptureFixture[str]):
 
 def test_progress_without_rich_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    text = "optimize_perturbation: progress=True needs rich.console: pip install 'warpkit[cli]'"
+    text = "optimize_perturbation: progress=True needs rich.console: "
+    text += "pip install '.[cli]' in a checkout"
     with pytest.raises(ModuleNotFoundError, match=re.escape(text)):
         run(progress=True)
 

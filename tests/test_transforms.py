@@ -244,6 +244,6 @@ def test_arguments_are_checked(build, text: str):
 def test_without_torchvision_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "torchvision", None)
     monkeypatch.delitem(sys.modules, "warpkit.transforms")
-    needs = "warpkit.transforms needs torchvision: pip install 'warpkit[torchvision]'"
+    needs = "warpkit.transforms needs torchvision: pip install '.[torchvision]' in a checkout"
     with pytest.raises(ModuleNotFoundError, match=re.escape(needs)):
         importlib.import_module("warpkit.transforms")

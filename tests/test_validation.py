@@ -243,7 +243,7 @@ def test_without_opencv(name: str):
         f"try: v.{name}{call}\nexcept ImportError as e: print(e)"
     )
     assert (done.stdout, done.stderr) == (
-        f"{name} needs OpenCV: pip install 'warpkit[opencv]'\n",
+        f"{name} needs OpenCV: pip install '.[opencv]' in a checkout\n",
         "",
     )
 

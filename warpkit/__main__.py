@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from warpkit._environment import how_to_install
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; say in one line what to install where its packages are missing."""
@@ -13,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("warpkit"):
             raise
-        missing = f"the command line needs {error.name}: pip install 'warpkit[cli]'"
+        missing = f"the command line needs {error.name}: {how_to_install('cli')}"
         print(f"warpkit: {missing}", file=sys.stderr)
         return 1
     return cli.main(argv)

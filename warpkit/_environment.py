@@ -1,4 +1,4 @@
-"""What figures depend on: the processor, and the versions of packages."""
+"""The processor, the versions of packages, and how to install those that are missing."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ def installed(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return ""
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra; on PyPI `warpkit` is another project."""
+    return f"pip install '.[{extra}]' in a checkout"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from warpkit._environment import how_to_install
+
 
 @contextmanager
 def progress_bar(
@@ -27,7 +29,7 @@ def progress_bar(
             TimeRemainingColumn,
         )
     except ModuleNotFoundError as error:
-        text = f"{label}: progress=True needs {error.name}: pip install 'warpkit[cli]'"
+        text = f"{label}: progress=True needs {error.name}: {how_to_install('cli')}"
         raise ModuleNotFoundError(text, name=error.name) from None
     columns = (
         TextColumn("{task.description}"),

@@ -16,13 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit._environment import how_to_install
+
 try:
     import PIL.Image
     from torchvision import tv_tensors
     from torchvision.transforms import v2
     from torchvision.transforms.v2._utils import _get_fill, query_size
 except ModuleNotFoundError as error:
-    needs = "warpkit.transforms needs torchvision: pip install 'warpkit[torchvision]'"
+    needs = f"warpkit.transforms needs torchvision: {how_to_install('torchvision')}"
     raise ModuleNotFoundError(needs, name=error.name) from error
 
 from warpkit import _checks as checks

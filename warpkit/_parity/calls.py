@@ -12,6 +12,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import warp
+from warpkit._environment import how_to_install
 from warpkit._parity.figures import Parity, figures, peak_of
 from warpkit.kernels.maps import inverse_map, output_points
 from warpkit.kernels.opencv import TYPES
@@ -200,5 +201,5 @@ def load_cv2(name: str) -> Any:
     try:
         import cv2
     except ImportError as error:
-        raise ImportError(f"{name} needs OpenCV: pip install 'warpkit[opencv]'") from error
+        raise ImportError(f"{name} needs OpenCV: {how_to_install('opencv')}") from error
     return cv2
