@@ -23,7 +23,7 @@ WARP = [
     (
         {"image": np.zeros((3, 4, 5))},
         TypeError,
-        "`image` must be a tensor of shape (..., C, H, W), got ndarray",
+        "`image` must be a tensor of shape (..., C, H, W), got ndarray (torch.from_numpy, then permute(2, 0, 1) where it is (H, W, C))",
     ),
     (
         {"image": IMAGE.bool()},
@@ -82,7 +82,17 @@ WARP = [
     (
         {"matrix": [[1, 0, 0], [0, 1, 0], [0, 0.1, 1]]},
         ValueError,
-        "`matrix` must be affine, with the last row (0, 0, 1); warp_perspective takes any, got a",
+        "`matrix` must be affine, with the last row (0, 0, 1); warp_perspective takes any, got [0.0, 0.1, 1.0]",
+    ),
+    (
+        {"matrix": torch.tensor([np.eye(3).tolist(), [[1, 0, 0], [0, 1, 0], [0, 0, 2.0]]])},
+        ValueError,
+        "`matrix` must be affine, with the last row (0, 0, 1); warp_perspective takes any, got [0.0, 0.0, 2.0] at 1",
+    ),
+    (
+        {"size": torch.zeros(4, 5)},
+        TypeError,
+        "`size` must be (H, W), two integers of at least 1, got a tensor of shape (4, 5)",
     ),
     ({"size": 7}, TypeError, "`size` must be (H, W), two integers of at least 1, got 7"),
     (

@@ -61,6 +61,8 @@ def check_size(
 ) -> tuple[int, int]:
     """A size is (H, W), or in another `order`: two integers of at least 1."""
     wanted = f"{order}, two integers of at least 1"
+    if isinstance(value, Tensor):  # an image in place of its size would fill the screen
+        fail(function, argument, wanted, f"a tensor of shape {shape_of(value)}", TypeError)
     if not isinstance(value, Sequence) or isinstance(value, TEXT) or len(value) != 2:
         fail(function, argument, wanted, repr(value), TypeError)
     if not all(isinstance(n, WHOLE) and not isinstance(n, bool) for n in value):
@@ -76,9 +78,10 @@ def check_size(
 def check_image(function: str, argument: str, image: object) -> Tensor:
     """An image is a tensor (..., C, H, W) of a supported type with at least one pixel a side."""
     if not isinstance(image, Tensor):
-        fail(
-            function, argument, "a tensor of shape (..., C, H, W)", type(image).__name__, TypeError
-        )
+        got = type(image).__name__
+        if isinstance(image, np.ndarray):
+            got += " (torch.from_numpy, then permute(2, 0, 1) where it is (H, W, C))"
+        fail(function, argument, "a tensor of shape (..., C, H, W)", got, TypeError)
     check_no_dtensor(function, argument, image)
     if image.dtype not in FLOATS + INTEGERS:
         wanted = f"of one of the types {names_of(FLOATS + INTEGERS)}"
@@ -343,7 +346,8 @@ def check_values(
     if bool(bad.any()):
         where = tuple(bad.nonzero()[0].tolist())
         if values is not None:
-            fail(function, argument, wanted, f"{values[where].tolist()} at {where[0]}")
+            at = f" at {where[0] if len(where) == 1 else where}" if where else ""
+            fail(function, argument, wanted, f"{values[where].tolist()}{at}")
         got = f"a degenerate one at {where} of the batch" if where else "a degenerate one"
         fail(function, argument, wanted, got)
 

@@ -99,7 +99,7 @@ def warp_affine(
     if matrix.shape[-2] == 3:
         projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
-        checks.check_values(name, "matrix", projective, wanted)
+        checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
         matrix = matrix[..., :2, :]
     return _warp(
         name,
