@@ -221,6 +221,14 @@ def test_warp_is_the_function():
             ),
         ),
         (
+            lambda: SpatialTransformer(nn.Flatten(), (4, 4), features=9)(torch.zeros(2, 1, 4, 4)),
+            ValueError,
+            (
+                "`localization` must be a module that returns (2, 9) for images (2, 1, 4, 4), "
+                "got (2, 16)"
+            ),
+        ),
+        (
             lambda: SpatialTransformer(nn.Flatten(), (4, 4))(torch.zeros(1, 4, 4)),
             ValueError,
             "`images` must be of shape (B, C, H, W), got (1, 4, 4)",

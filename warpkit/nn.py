@@ -75,8 +75,8 @@ class SpatialTransformer(nn.Module):
         size: (h, w) of the result.
         transform: "affine"; "similarity" (turn, scale and shift in the image's pixels); or
             "perspective".
-        features: F, if known; None learns it at the first call, before which the parameters
-            cannot be given to an optimizer.
+        features: F, if known; None learns it at the first call, before which the head's
+            parameters have no shape.
         interpolation, border: as in `warp_affine`.
 
     The head that makes the matrix of the features is added, and starts at zero: at the identity in
@@ -114,6 +114,7 @@ class SpatialTransformer(nn.Module):
             checks.fail(name, "features", "None or an integer of at least 1", repr(features))
         if features is not None and features >= checks.SIDE:
             checks.fail(name, "features", "an integer below 2^31", f"{features!r:.60}")
+        self.features = features
         self.localization = localization
         self.head = zero_linear(features, NUMBERS[transform])
         self.options: dict[str, Any] = {"interpolation": interpolation, "border": border}
@@ -125,8 +126,10 @@ class SpatialTransformer(nn.Module):
         (B, 2, 3), or (B, 3, 3) for a perspective.
         """
         features = self.localization(images)
-        if features.ndim != 2 or len(features) != len(images):
-            wanted = f"a module that returns ({len(images)}, F) for images {tuple(images.shape)}"
+        batch, known = len(images), self.features
+        if features.ndim != 2 or len(features) != batch or known not in (None, features.shape[1]):
+            shape = f"({batch}, {known or 'F'})"
+            wanted = f"a module that returns {shape} for images {tuple(images.shape)}"
             got = checks.shape_of(features)
             checks.fail("SpatialTransformer", "localization", wanted, got)
         numbers = self.head(features)
