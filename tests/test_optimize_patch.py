@@ -98,6 +98,8 @@ def test_the_patch_becomes_what_the_objective_wants():
     assert len(found.history) == 40
     assert found.patch.shape == (3, 4, 5)
     assert not found.patch.requires_grad
+    assert str(found).startswith("patch of (3, 4, 5): 40 steps, objective ")
+    assert "state" not in repr(found)
     assert (found.patch > 0.99).all()
 
 

@@ -6,6 +6,7 @@ import io
 import re
 import sys
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -368,3 +369,10 @@ def test_steps_are_no_fewer_than_those_done():
     text = "optimize_perturbation: `steps` must be at least 3, those done before, got 2"
     with pytest.raises(ValueError, match=text):
         optimize_perturbation(torch.mean, IMAGE, epsilon=0.1, steps=2, resume=state)
+
+
+def test_a_result_prints_as_a_line():
+    found = optimize_perturbation(torch.mean, torch.full((1, 2, 2), 0.5), epsilon=0.1, steps=3)
+    assert str(found) == "perturbation of (1, 2, 2): 3 steps, objective 0.5 -> 0.4"
+    assert "state" not in repr(found)  # an optimizer's tensors, pages of them
+    assert str(replace(found, history=[])) == "perturbation of (1, 2, 2): 0 steps"

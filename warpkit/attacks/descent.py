@@ -91,6 +91,12 @@ def mean_and_gradient(
     return total, gradient
 
 
+def told(history: list[float]) -> str:
+    """A descent in words."""
+    ends = f", objective {history[0]:.4g} -> {history[-1]:.4g}" if history else ""
+    return f"{len(history)} steps{ends}"
+
+
 def descend(
     name: str,
     variable: Tensor,

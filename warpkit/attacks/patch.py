@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,7 +12,13 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import _objects as given
 from warpkit.attacks.ball import check_positive, check_unit
-from warpkit.attacks.descent import MakeOptimizer, descend, make_optimizer, mean_and_gradient
+from warpkit.attacks.descent import (
+    MakeOptimizer,
+    descend,
+    make_optimizer,
+    mean_and_gradient,
+    told,
+)
 from warpkit.attacks.distribution import Distribution, check_count, check_range, draw
 from warpkit.attacks.expectation import Objective, check_objective, split
 from warpkit.attacks.scene import Scene
@@ -21,14 +27,17 @@ from warpkit.kernels.rules import ARITHMETICS
 
 @dataclass(frozen=True)
 class Patch:
-    """What `optimize_patch` found."""
+    """What `optimize_patch` found; `str` of it is one line."""
 
     patch: Tensor
     """(C, h, w), within the limits."""
     history: list[float]
     """The objective at each step, before it."""
-    state: dict[str, Any]
+    state: dict[str, Any] = field(repr=False)
     """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
+
+    def __str__(self) -> str:
+        return f"patch of {tuple(self.patch.shape)}: {told(self.history)}"
 
 
 def optimize_patch(

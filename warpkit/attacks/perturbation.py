@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from warpkit.attacks.ball import check_positive, make_ball
-from warpkit.attacks.descent import MakeOptimizer, descend, make_optimizer, mean_and_gradient
+from warpkit.attacks.descent import (
+    MakeOptimizer,
+    descend,
+    make_optimizer,
+    mean_and_gradient,
+    told,
+)
 from warpkit.attacks.distribution import Distribution, check_count, draw
 from warpkit.attacks.expectation import Objective, check_objective, split, views
 
@@ -19,7 +25,7 @@ PLAIN = {"linf": "sign", "l2": "gradient"}
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What `optimize_perturbation` found."""
+    """What `optimize_perturbation` found; `str` of it is one line."""
 
     image: Tensor
     """The perturbed image, shaped like the input, in [0, 1] and within epsilon of it."""
@@ -27,8 +33,11 @@ class Perturbation:
     """`image` minus the input."""
     history: list[float]
     """The objective at each step, before it."""
-    state: dict[str, Any]
+    state: dict[str, Any] = field(repr=False)
     """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
+
+    def __str__(self) -> str:
+        return f"perturbation of {tuple(self.image.shape)}: {told(self.history)}"
 
 
 def optimize_perturbation(
@@ -59,7 +68,8 @@ def optimize_perturbation(
         distribution: an `AffineDistribution`, or anything with its `sample`, drawn anew at each
             step; or matrices (samples, 2, 3) or (samples, 3, 3), all of which are used at each
             step. None: the images as they are, one view of each.
-        epsilon: the largest change: of a value ("linf"), or of an image's l2 norm ("l2").
+        epsilon: the largest change: of a value ("linf"; 8 / 255 is 8 levels of a file), or of an
+            image in l2 norm ("l2").
         norm: "linf" or "l2".
         steps: how many, those before `resume` included.
         samples: views of each image at each step.
