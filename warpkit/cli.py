@@ -223,7 +223,9 @@ def bench(
     only: Annotated[
         str, typer.Option(metavar="TEXT", help="Only workloads whose name contains this.")
     ] = "",
-    threads: Annotated[int | None, typer.Option(min=1, help="[default: torch's]")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="[default: torch's]")
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="CSV", help="Write the rows.")] = None,
     warm: Annotated[
         bool, typer.Option("--warm", help="Compile the usual kernels instead, once and for all.")

@@ -247,7 +247,7 @@ def transform_patches(
 
     What this loop does, for all objects of all images at once, without its in-place writes::
 
-        for i, (x1, y1, x2, y2) in zip(image_index, boxes):
+        for i, (x1, y1, x2, y2), matrix in zip(image_index, boxes, matrices):
             images[i, :, y1:y2, x1:x2] = warp_affine(images[i, :, y1:y2, x1:x2], matrix)
 
     Args:
