@@ -16,6 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import warpkit as wk
 from tests.cases import BACKENDS, noise
 from tests.tolerances import TOLERANCE
+from warpkit.nn import SpatialTransformer
 
 MATRIX = torch.tensor([[[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]], [[1.3, -0.3, 0.6], [0.2, 0.8, 0.1]]])
 HOMOGRAPHY = torch.cat((MATRIX, torch.tensor([[[0.02, -0.03, 1.0]]] * 2)), 1)
@@ -116,6 +117,21 @@ def test_export_with_a_batch_of_any_size(backend, strict):
     )
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_crops_compile_whole_and_export(strict):
+    class Crop(nn.Module):
+        def forward(self, images: Tensor, boxes: Tensor, index: Tensor) -> Tensor:
+            return wk.crop_patches(images, boxes, index, (3, 2))
+
+    boxes = torch.tensor([[0.5, 1.0, 4.0, 3.5], [2.0, 0.0, 5.0, 4.0], [1.0, 1.0, 2.0, 2.0]])
+    arguments = (noise(2, 3, 5, 6).float(), boxes, torch.tensor([0, 1, 1]))
+    expected, near = Crop()(*arguments), {"rtol": 0, "atol": TOLERANCE["compiled float32"]}
+    program = torch.export.export(Crop(), arguments, strict=strict)
+    torch.testing.assert_close(program.module()(*arguments), expected, **near)
+    compiled = torch.compile(Crop(), backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*arguments), expected, **near)
+
+
 @pytest.mark.parametrize(
     ("name", "interpolation", "border"),
     [
@@ -125,9 +141,21 @@ def test_export_with_a_batch_of_any_size(backend, strict):
     ],
 )
 def test_onnxruntime_gives_the_same(name, interpolation, border):
-    runtime = pytest.importorskip("onnxruntime")
     module = Warp(name, backend="grid_sample", interpolation=interpolation, border=border)
-    arguments = (noise(2, 3, 5, 6).float(), GEOMETRY[name])
+    assert_onnxruntime_agrees(module, noise(2, 3, 5, 6).float(), GEOMETRY[name])
+
+
+@pytest.mark.parametrize("transform", ["affine", "similarity", "perspective"])
+def test_onnxruntime_runs_a_spatial_transformer(transform):
+    localization = nn.Sequential(nn.Flatten(), nn.Linear(16, 4))
+    options = {"transform": transform, "features": 4, "backend": "grid_sample"}
+    module = SpatialTransformer(localization, (4, 5), **options).eval()
+    nn.init.normal_(module.head.weight, std=0.1)
+    assert_onnxruntime_agrees(module, noise(2, 1, 4, 4).float())
+
+
+def assert_onnxruntime_agrees(module: nn.Module, *arguments: Tensor) -> None:
+    runtime = pytest.importorskip("onnxruntime")
     program = torch.onnx.export(module, arguments, dynamo=True, opset_version=20, verbose=False)
     model = program.model_proto
     assert model.opset_import[0].version >= 20
@@ -137,7 +165,8 @@ def test_onnxruntime_gives_the_same(name, interpolation, border):
     session = runtime.InferenceSession(file.getvalue())
     feed = {i.name: a.numpy() for i, a in zip(session.get_inputs(), arguments, strict=True)}
     got = session.run(None, feed)[0]
-    np.testing.assert_allclose(got, module(*arguments), rtol=0, atol=TOLERANCE["compiled float32"])
+    expected = module(*arguments).detach()
+    np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE["compiled float32"])
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])

@@ -77,7 +77,7 @@ class SpatialTransformer(nn.Module):
             "perspective".
         features: F, if known; None learns it at the first call, before which the head's
             parameters have no shape.
-        interpolation, border: as in `warp_affine`.
+        interpolation, border, backend: as in `warp_affine`; "grid_sample" exports to ONNX.
 
     The head that makes the matrix of the features is added, and starts at zero: at the identity in
     normalised coordinates, so that another `size` resizes the whole image. `theta(images)` is the
@@ -101,6 +101,7 @@ class SpatialTransformer(nn.Module):
         features: int | None = None,
         interpolation: str = "bilinear",
         border: str = "constant",
+        backend: str = "auto",
     ) -> None:
         super().__init__()
         name = "SpatialTransformer"
@@ -117,7 +118,11 @@ class SpatialTransformer(nn.Module):
         self.features = features
         self.localization = localization
         self.head = zero_linear(features, NUMBERS[transform])
-        self.options: dict[str, Any] = {"interpolation": interpolation, "border": border}
+        self.options: dict[str, Any] = {
+            "interpolation": interpolation,
+            "border": border,
+            "backend": backend,
+        }
         self.calls = 0
 
     def theta(self, images: Tensor) -> Tensor:

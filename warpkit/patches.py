@@ -78,11 +78,11 @@ def crop_patches(
         return convert(crops, images.dtype).contiguous()
     x1, y1, x2, y2 = boxes.double().unbind(-1)
     x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
-    samples = boxes.new_ones(len(boxes), 2, dtype=x1.dtype)
+    across = down = None
     if antialias:
-        samples = _samples(boxes.double(), (height, width), rule.interpolation)
-    x, keep_x = _positions(x1, x2, width, samples[:, 0])
-    y, keep_y = _positions(y1, y2, height, samples[:, 1])
+        across, down = _samples(boxes.double(), (height, width), rule.interpolation).unbind(1)
+    x, keep_x = _positions(x1, x2, width, across)
+    y, keep_y = _positions(y1, y2, height, down)
     values = _sample_grids(data.batch, index, x, y, outside, rule)
     if antialias:
         values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
@@ -145,14 +145,17 @@ def _samples(boxes: Tensor, size: tuple[int, int], interpolation: str) -> Tensor
     return torch.where(shares.amax(1, keepdim=True) > 1 + SLACK, counts, 1.0)
 
 
-def _positions(low: Tensor, high: Tensor, length: int, samples: Tensor) -> tuple[Tensor, Tensor]:
+def _positions(
+    low: Tensor, high: Tensor, length: int, samples: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Where `length` pixels spread over [low, high) look, and the weights of one pixel's samples.
 
-    (N, length k) and (N, k), k being the most of `samples` (N,); the weight is 0 for those that a
-    box does not need.
+    (N, length k) and (N, k), k being the most of `samples` (N,), which are 1 where None; the weight
+    is 0 for those that a box does not need.
     """
+    most = int(samples.max()) if samples is not None and len(low) else 1  # no trace has a number
+    samples = torch.ones_like(low) if samples is None else samples
     share, samples = ((high - low) / length)[:, None, None], samples[:, None, None]
-    most = int(samples.max()) if len(low) else 1
     number = torch.arange(most, dtype=low.dtype, device=low.device)
     pixel = torch.arange(length, dtype=low.dtype, device=low.device)[:, None]
     weights = (number < samples) / samples
