@@ -6,9 +6,9 @@ holds milliseconds, and `times_warpkit` says how many times warpkit's time a way
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
-import sys
 from itertools import cycle
 from pathlib import Path
 
@@ -157,7 +157,10 @@ def picture(rows: list[Row]) -> str:
 
 def main() -> None:
     """Write the plots into a folder."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("."))
+    folder = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
     for name, svg in pictures().items():
         (folder / f"{name}.svg").write_text(svg)
         print(f"wrote {folder / name}.svg")

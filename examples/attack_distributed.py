@@ -275,4 +275,6 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(main)
+    app()

@@ -69,7 +69,8 @@ def affine_matrix(
 ) -> Tensor:
     """Scale, shear and turn about `center`, then translate.
 
-    angle (...) and shear in degrees; scale (...); translation and center (..., 2), pixels. shear is
+    angle (...) and shear in degrees; scale (...), of both axes: a pair is a batch of two;
+    translation and center (..., 2), pixels, the center the top-left pixel's unless told. shear is
     x alone, (...), or a pair (x, y), (..., 2): x' = x + tan(x shear) y, y' = y + tan(y shear) x.
     All broadcast. Returns (..., 2, 3), source -> destination. Gradients: all orders, to all.
 

@@ -71,7 +71,7 @@ def warp_affine(
             none). Biased: it reaches pixels that no weight reaches; see `straight_through`.
         arithmetic: "exact", or OpenCV's pixels bit for bit: "opencv4" (4.14) or "opencv5" (5.0);
             see docs/opencv-versions.md. A singular matrix then looks at pixel (0, 0), as there.
-        backend: "auto", or a name of `warpkit.kernels.BACKENDS`, which is used or refused.
+        backend: "auto", or "cpu", "cuda", "grid_sample" or "reference", which is used or refused.
 
     Returns:
         (..., C, h, w) of the image's type, channels-last if the image is.
