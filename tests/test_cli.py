@@ -283,7 +283,10 @@ BAD = {
     "warp in.png o.png --size 1e30 1": (2, "--size takes numbers below 2^31"),
     "demo in.png": (
         1,
-        "in.png: the photograph must have 64 pixels a side and no long strip, got 9 x 9",
+        (
+            "in.png: the photograph must have at least 64 pixels a side and be no long strip, "
+            "got 9 x 9"
+        ),
     ),
     "demo --out demo.jpg": (1, "demo.jpg: the figure is a PNG: its name must end in .png"),
 }

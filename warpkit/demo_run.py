@@ -47,8 +47,8 @@ def photograph(path: Path, longest: int, smallest: int) -> Tensor:
     image = demo.small(picture.pixels, longest)
     if min(image.shape[-2:]) < smallest:
         height, width = picture.pixels.shape[-2:]
-        size = f"{smallest} pixels a side and no long strip"
-        raise ImageFileError(f"{path}: the photograph must have {size}, got {width} x {height}")
+        wanted = f"at least {smallest} pixels a side and be no long strip"
+        raise ImageFileError(f"{path}: the photograph must have {wanted}, got {width} x {height}")
     return image
 
 
