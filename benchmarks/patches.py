@@ -97,7 +97,7 @@ def warpkit_sequential(given: Objects) -> Tensor:
 
 def loop(given: Objects, *, sequential: bool, copy: bool) -> Tensor:
     """What people write: slice, grid_sample, put back, with a copy where autograd wants one."""
-    images, theta, boxes, index = given
+    images, theta, _, boxes, index = given
     result = images.clone()
     places = zip(index.tolist(), boxes.long().tolist(), strict=True)
     for i, (b, (x1, y1, x2, y2)) in enumerate(places):
