@@ -36,17 +36,9 @@ class Images(NamedTuple):
     def channels(self) -> int:
         return self.batch.shape[1]
 
-    def flatten(self) -> Tensor:
-        """(C, B H W)."""
-        return self.batch.movedim(1, 0).flatten(1)
-
     def rounded(self, values: Tensor) -> Tensor:
         """What is left of values that are written to the given images, and read again."""
         return convert(values, self.given.dtype).to(values.dtype)
-
-    def unflatten(self, flat: Tensor) -> Tensor:
-        """Flat images in the given shape, type and memory format."""
-        return self.restore(flat.unflatten(1, self.shape).movedim(0, 1))
 
     def restore(self, batch: Tensor) -> Tensor:
         """Images (B, C, H, W) in the given shape, type and memory format."""

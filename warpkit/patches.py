@@ -224,8 +224,7 @@ def paste_patches(
     ) -> Tensor:
         pixels = frames.covered(pixels_of(places, data.size), inverse, (height, width), rule)
         painter = patch_painter(Paint(inverse, rule, batch.new_zeros(1, 1), alpha), patches, mask)
-        painted = paint_layers(batch.movedim(1, 0).flatten(1), pixels, painter)
-        return painted.unflatten(1, data.shape).movedim(0, 1)
+        return paint_layers(batch, pixels, painter)
 
     return _blended(data, places, rule, (data.batch, inverse, patches, mask, alpha), plain)
 
@@ -332,10 +331,10 @@ def transform_patches(
         return _masked(data, places, paint, cover)
     painter = window_painter(paint, places, data.size, cover, edges if soft else None)
     if overlap == "sequential":
-        flat = paint_levels(data.flatten(), places, data.size, painter, data.rounded)
+        batch = paint_levels(data.batch, places, data.size, painter, data.rounded)
     else:
-        flat = paint_layers(data.flatten(), pixels_of(places, data.size), painter)
-    return data.unflatten(flat)
+        batch = paint_layers(data.batch, pixels_of(places, data.size), painter)
+    return data.restore(batch)
 
 
 def _canvas(name: str, images: Any) -> given.Images:
@@ -355,10 +354,7 @@ def _masked(data: given.Images, places: Rectangles, paint: Paint, cover: Tensor)
     ) -> Tensor:
         own = paint._replace(inverse=inverse, opacity=alpha)
         painter = window_painter(own, places, data.size, cover, None)
-        painted = paint_layers(
-            batch.movedim(1, 0).flatten(1), pixels_of(places, data.size), painter
-        )
-        return painted.unflatten(1, data.shape).movedim(0, 1)
+        return paint_layers(batch, pixels_of(places, data.size), painter)
 
     layers = (data.batch, paint.inverse, None, cover, paint.opacity)
     return _blended(data, places, paint.rule, layers, plain)
@@ -383,9 +379,7 @@ def _opaque(data: given.Images, places: Rectangles, paint: Paint) -> Tensor:
     def plain(batch: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
         own = paint._replace(inverse=inverse, outside=outside)
         painter = window_painter(own, places, data.size, None, None)
-        flat = batch.movedim(1, 0).flatten(1)
-        painted = paint_topmost(flat, topmost(places, data.shape), places, painter)
-        return painted.unflatten(1, data.shape).movedim(0, 1)
+        return paint_topmost(batch, topmost(places, data.shape), places, painter)
 
     if windows_cpu.serves(data.batch, paint.rule):
         outside = paint.outside.expand(data.channels, -1)

@@ -1,13 +1,16 @@
 """Objects painted over images, in order: which pixels at once, and how layers compose.
 
-Images are flat, (C, M) with M = B H W, in the type of the computation. A painter gives what a list
-of pixels gets from its objects: the colour (C, P), premultiplied, and the coverage (P,), None for
-opaque. It reads the flat images that it is handed. Nothing is written in place.
+Images (B, C, H, W) are in the type of the computation, and flat, (C, B H W), for the work. A
+painter gives what a list of pixels gets from its objects: the colour (C, P), premultiplied, and the
+coverage (P,), None for opaque. It reads the flat images that it is handed. Nothing is written in
+place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +20,19 @@ from warpkit.kernels.objects import Pixels, Rectangles, levels, pixels_of
 Painter = Callable[[Tensor, Pixels], tuple[Tensor, Tensor | None]]
 
 
+def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function of flat images as one of images (B, C, H, W)."""
+
+    @wraps(paint)
+    def paint_images(images: Tensor, *given: Any) -> Tensor:
+        count, _, height, width = images.shape
+        painted = paint(images.movedim(1, 0).flatten(1), *given)
+        return painted.unflatten(1, (count, height, width)).movedim(0, 1)
+
+    return paint_images
+
+
+@on_flat
 def paint_topmost(images: Tensor, top: Tensor, boxes: Rectangles, painter: Painter) -> Tensor:
     """Opaque objects that all read `images`: each pixel samples the one that `topmost` found."""
     _, height, width = top.shape
@@ -29,6 +45,7 @@ def paint_topmost(images: Tensor, top: Tensor, boxes: Rectangles, painter: Paint
     return images.index_copy(1, place, colour)
 
 
+@on_flat
 def paint_layers(images: Tensor, pixels: Pixels, painter: Painter) -> Tensor:
     """Objects with a coverage that all read `images`: one sampling, then "over" by layers."""
     pixels, sizes, place = by_layer(pixels)
@@ -38,6 +55,7 @@ def paint_layers(images: Tensor, pixels: Pixels, painter: Painter) -> Tensor:
     return images.index_copy(1, place, over(images[:, place], colour, alpha, sizes))
 
 
+@on_flat
 def paint_levels(
     images: Tensor,
     boxes: Rectangles,
