@@ -28,6 +28,7 @@ from tests.opencv_cases import (
     matrices,
     vector_case,
 )
+from warpkit import opencv
 from warpkit.kernels import table_sums
 from warpkit.kernels.maps import inverse_map
 
@@ -87,16 +88,44 @@ def test_recorded_results_on_cuda(version, monkeypatch):
             assert differing(got, golden(version)[str(n)]) == 0, case
 
 
-def test_fixed_maps_round_nearest_as_opencv_4_in_both():
-    """OpenCV 5.0.0 moves the other pixels by one; 4.14 had mended it."""
-    found = 0
-    for n, case in enumerate(cases()):
-        if case.maps == "fixed" and case.interpolation == "nearest":
-            found += 1
-            got = call_warpkit(case, "opencv5")
-            assert differing(got, golden("4.14.0")[str(n)]) == 0
-            assert differing(got, golden("5.0.0")[str(n)]) > 0
-    assert found
+@pytest.mark.parametrize(
+    ("arithmetic", "parts", "expected"),
+    [
+        ("opencv4", [0, 15, 16, 31], [1, 1, 2, 2]),  # a half and more goes up
+        ("opencv5", [0, 15, 16, 31], [2, 2, 1, 1]),  # less than a half does
+    ],
+)
+def test_nearest_of_a_fixed_map(arithmetic, parts, expected):
+    """OpenCV 5.0.0 rounds the 1/32 parts the wrong way; a map without them is taken as it is."""
+    row = np.arange(6, dtype=np.float32)[None]
+    pixels = np.array([[[1, 0]] * 4], np.int16)
+    fractions = np.array([parts], np.uint16) + 32 * 16 * (arithmetic == "opencv5")
+    options = {"interpolation": opencv.INTER_NEAREST, "arithmetic": arithmetic}
+    assert opencv.remap(row, pixels, fractions, **options).tolist() == [expected]
+    assert opencv.remap(row, pixels, None, **options).tolist() == [[1] * 4]
+
+
+def test_nearest_of_fixed_maps_differs_between_the_versions():
+    fixed = [n for n, c in enumerate(cases()) if (c.maps, c.interpolation) == ("fixed", "nearest")]
+    assert all(differing(golden("4.14.0")[str(n)], golden("5.0.0")[str(n)]) > 0 for n in fixed)
+    assert fixed
+
+
+def test_float64_bicubic_is_cut_near_the_border_in_opencv5():
+    """What cv2 5.0.0 printed for these calls: int32 near the border, float32 inside."""
+    image = torch.full((1, 6, 6), 1.9, dtype=torch.float64)
+    rule = {"interpolation": "bicubic", "arithmetic": "opencv5"}
+    still = [[1.0, 0, 0], [0, 1, 0]]
+    got = wk.warp_affine(image, still, border="replicate", **rule)[0]
+    assert (got[0, 0], got[2, 2]) == (1.0, np.float32(1.9))
+    for value, cut in ((-1.99999999999, -1.0), (3e9, -(2.0**31)), (16777217.7, 16777216.0)):
+        got = wk.warp_affine(torch.full_like(image, value), still, border="replicate", **rule)
+        assert got[0, 0, 0] == cut
+    below = torch.full_like(image, 9.7)
+    moved = [[1.0, 0, 4], [0, 1, 0]]
+    options = {"border": "transparent", "background": below}
+    got = wk.warp_affine(torch.zeros_like(image), moved, **options, **rule)[0]
+    assert got[0].tolist() == [9.7, 9.0, 9.0, 9.0, 0.0, 0.0]
 
 
 # ---------------------------------------------------------------- the installed OpenCV
@@ -197,11 +226,12 @@ def test_undefined_corners_agree_where_no_neighbour_is_missing():
 
 
 @pytest.mark.parametrize("border", BORDERS)
-def test_float64_bicubic_agrees_where_no_neighbour_is_missing(cv2, border):
-    """Elsewhere OpenCV 5.0.0 cuts the fractions off."""
+def test_float64_bicubic_agrees_with_its_fractions(cv2, border):
+    """The recorded cases hold whole numbers, of which OpenCV 5.0.0 cuts nothing off."""
     image, below = noise(30, 40, seed=1).mul(255), noise(30, 40, seed=2).mul(255)
     matrix = ((0.9, 0.1, 1.0), (-0.1, 0.95, 2.0))
     options = {"arithmetic": "opencv4" if cv2.__version__[0] == "4" else "opencv5"}
+    options["border_value"] = 7.6
     if border == "transparent":
         options["background"] = below[None]
     got = wk.warp_affine(
@@ -218,11 +248,9 @@ def test_float64_bicubic_agrees_where_no_neighbour_is_missing(cv2, border):
         dst=below.numpy().copy(),
         flags=cv2.INTER_CUBIC,
         borderMode=BORDERS[border],
+        borderValue=7.6,
     )
-    case = Case("affine", "float64", 1, (30, 40), (30, 40), "bicubic", border, matrix=matrix)
-    inner = sees_the_image_alone(case)
-    assert inner.sum() > 700
-    assert differing(got[inner], expected[inner]) == 0
+    assert differing(got, expected) == 0
 
 
 def sees_the_image_alone(case: Case) -> np.ndarray:

@@ -133,7 +133,7 @@ def remap(
     options = _options(name, src, dst, interpolation, borderMode, borderValue, arithmetic)
     if interpolation & WARP_INVERSE_MAP:
         checks.fail(name, "interpolation", "without WARP_INVERSE_MAP", interpolation)
-    points = _points(name, map1, map2, src)
+    points, fixed = _points(name, map1, map2, src)
     height, width = points.shape[:2]
     if interpolation & WARP_RELATIVE_MAP:
         rows, columns = torch.meshgrid(
@@ -144,8 +144,6 @@ def remap(
         points = points + torch.stack((columns, rows), dim=-1)
     background = _background(name, src, dst, (height, width), options["border"])
     rule = Rule(options["interpolation"], options["border"], options["arithmetic"])
-    # convertMaps's integers keep OpenCV 5 on OpenCV 4's path
-    fixed = getattr(map1, "dtype", None) in (np.dtype(np.int16), torch.int16)
     extra = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
     value = options["border_value"]
     result = warp.remap_by(name, _planes(src), points, rule, value, background, "auto", **extra)
@@ -324,8 +322,11 @@ def _matrix(name: str, matrix: Any, src: Any, rows: int) -> Tensor:
     return matrix
 
 
-def _points(name: str, map1: Any, map2: Any, src: Any) -> Tensor:
-    """The maps as points (h, w, 2)."""
+def _points(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, bool]:
+    """The maps as points (h, w, 2); and whether they are convertMaps's pixels and 1/32 parts.
+
+    Those keep OpenCV 5 on OpenCV 4's path.
+    """
     map1 = _map(name, "map1", map1, src)
     map2 = None if map2 is None else _map(name, "map2", map2, src)
     if map2 is not None and map2.numel() == 0:
@@ -334,14 +335,14 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> Tensor:
     pair = map1.ndim == 3 and shape[2] == 2
     if pair and map1.dtype == torch.int16 and (map2 is None or tuple(map2.shape) == shape[:2]):
         if map2 is None:
-            return map1.double()
+            return map1.double(), False
         table = map2.long() & 1023  # 5 bits of y, 5 bits of x
-        return map1.double() + torch.stack((table & 31, table >> 5), dim=-1) / 32
+        return map1.double() + torch.stack((table & 31, table >> 5), dim=-1) / 32, True
     if pair and map2 is None and map1.is_floating_point():
-        return map1
+        return map1, False
     planar = map2 is not None and map1.ndim == 2 and tuple(map2.shape) == shape
     if planar and map1.is_floating_point() and map2.is_floating_point():  # pyright: ignore
-        return torch.stack((map1, map2), dim=-1)  # pyright: ignore
+        return torch.stack((map1, map2), dim=-1), False  # pyright: ignore
     wanted = "two (h, w) of floats, (h, w, 2) of floats and None, or convertMaps's (h, w, 2) int16"
     wanted += " with (h, w) uint16 or None"
     second = "None" if map2 is None else f"{tuple(map2.shape)} {map2.dtype}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.kernels.rounding import INT_MAX, INT_MIN, saturate16, to_int32, wrap32
+from warpkit.kernels.rounding import INT_MAX, INT_MIN, saturate16, to_int32, wrap16, wrap32
 from warpkit.kernels.rules import LIMIT, Rule
 from warpkit.kernels.tables import STEPS
 
@@ -92,15 +92,20 @@ def _perspective_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> Grid:
 def sample_grid(points: Tensor, rule: Rule, *, fixed_map: bool = False) -> Grid:
     """The positions of cv2.remap's maps; points (*P, h, w, 2), which become float32.
 
-    fixed_map: the points are a CV_16SC2 map's, multiples of 1/32; nearest rounds their ties up.
+    fixed_map: the points are a CV_16SC2 map's and its CV_16UC1's, multiples of 1/32. Nearest rounds
+    their ties up in OpenCV 4.14, and the other way round altogether in 5.0: 0.25 becomes 1.
     """
     points = points.float()
     height, width = points.shape[-3:-1]
     valid = (points.abs() < LIMIT).all(-1)
-    if rule.interpolation == "nearest" and not fixed_map:
+    if rule.interpolation != "nearest":
+        fixed = to_int32(points * STEPS)
+    elif not fixed_map:
         fixed = to_int32(points) << 5
     else:
         fixed = to_int32(points * STEPS)
-        fixed = (fixed + 16) >> 5 << 5 if rule.interpolation == "nearest" else fixed
+        upper_half = (fixed & 31) >= STEPS // 2
+        up = upper_half if rule.arithmetic == "opencv4" else ~upper_half
+        fixed = wrap16((fixed >> 5) + up.long()) << 5
     block = min(16384 // min(128, height), width)
     return Grid(fixed[..., 0], fixed[..., 1], valid, block)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from warpkit.kernels.reference import convert, reader
-from warpkit.kernels.rounding import fma32
+from warpkit.kernels.rounding import fma32, to_int32
 from warpkit.kernels.rules import CUBIC_A, LIMIT, MISSING, Rule, resolve
 
 TYPES = (torch.uint8, torch.uint16, torch.float32)
@@ -112,21 +112,26 @@ def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
     outside is the border's value, or the background.
     """
     height, width = image.shape[-2:]
-    outside = outside.float()
-    read = reader(image, grid.x.shape, torch.float32)
+    cuts = image.dtype == torch.float64
+    work = torch.float64 if cuts else torch.float32
+    outside = outside.to(work)
+    read = reader(image, grid.x.shape, work)
     if rule.interpolation == "nearest":
         x, y = (p.double().round().long() for p in (grid.x, grid.y))
     else:
         x, y = (p.floor().long() for p in (grid.x, grid.y))
+    near = (x < 1) | (x >= width - 2) | (y < 1) | (y >= height - 2)  # for bicubic
 
     def tap(dy: int, dx: int) -> tuple[Tensor, Tensor | None]:
         row, row_inside = resolve(y + dy, height, rule.border)
         column, column_inside = resolve(x + dx, width, rule.border)
-        value = read(row * width + column)
-        if row_inside is None or column_inside is None:
-            return value, None
-        inside = (row_inside & column_inside)[..., None, :, :]
-        return torch.where(inside, value, outside), inside
+        value, inside = read(row * width + column), None
+        if row_inside is not None and column_inside is not None:
+            inside = (row_inside & column_inside)[..., None, :, :]
+            value = torch.where(inside, value, outside)
+        if cuts:  # OpenCV 5.0 makes int32 of all 16 where one of them is off the image
+            value = torch.where(near[..., None, :, :], to_int32(value.trunc()), value).float()
+        return value, inside
 
     if rule.interpolation == "nearest":
         return convert(tap(0, 0)[0], image.dtype)
@@ -139,7 +144,7 @@ def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
             far = (x < -3) | (x > width) | (y < -3) | (y > height)
             if _has_vector_kernel(image) and rule.border == "constant":
                 far = _whole_blocks(far)
-            total = torch.where(far[..., None, :, :], outside, total)
+            total = torch.where(far[..., None, :, :], outside, total.to(work))
     return convert(total, image.dtype)
 
 

@@ -49,13 +49,8 @@ def promise(
     channels: int,
     interpolation: str,
     border: str,
-    fixed_map: bool = False,
-    whole_numbers: bool = False,
 ) -> Promise:
     """What is promised of a call under the arithmetic of OpenCV's `version`.
-
-    fixed_map: a remap by CV_16SC2 and CV_16UC1. whole_numbers: those of a float64 image, of its
-    border value and its background.
 
     >>> promise("5.0.0", dtype="uint8", channels=3, interpolation="bilinear", border="wrap").where
     'everywhere'
@@ -67,8 +62,4 @@ def promise(
     vector = dtype in ("uint8", "uint16", "float32") and channels != 2
     if vector and interpolation == "bicubic" and border == "transparent":
         return Promise("interior", "bicubic and transparent: undefined in OpenCV 5.0 at the border")
-    if dtype == "float64" and interpolation == "bicubic" and not whole_numbers:
-        return Promise("interior", "float64 bicubic: OpenCV 5.0 cuts fractions off at the border")
-    if fixed_map and interpolation == "nearest":
-        return Promise("nowhere", "nearest of a fixed-point map: inverted in OpenCV 5.0")
     return Promise("everywhere")

@@ -23,6 +23,11 @@ def wrap32(values: Tensor) -> Tensor:
     return (values - INT_MIN).remainder(2**32) + INT_MIN
 
 
+def wrap16(values: Tensor) -> Tensor:
+    """int64 values as an int16 that overflowed would hold them."""
+    return (values + 2**15).remainder(2**16) - 2**15
+
+
 def saturate16(values: Tensor) -> Tensor:
     """Clamped to what an int16 holds."""
     return values.clamp(-(2**15), 2**15 - 1)
