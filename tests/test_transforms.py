@@ -195,6 +195,25 @@ def test_pil_images(mode: str):
     )
 
 
+@pytest.mark.parametrize("mode", ["L", "LA", "RGBX", "CMYK", "YCbCr", "HSV", "I;16", "F"])
+def test_every_mode_of_pil_comes_back(mode: str):
+    array = (noise(5, 6) * 60000).numpy().astype("uint16" if mode == "I;16" else "float32")
+    image = PIL.Image.fromarray(array)
+    if mode not in ("I;16", "F"):
+        image = PIL.Image.fromarray(noise(5, 6, dtype=torch.uint8).numpy())
+        image = image.convert(mode) if mode in ("L", "LA") else image.convert("RGB").convert(mode)
+    turned = RandomAffine((180, 180))(image)
+    assert turned.mode == mode
+    assert np.array_equal(np.array(turned), np.array(image)[::-1, ::-1])
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "I"])
+def test_modes_of_pil_without_such_numbers_are_refused(mode: str):
+    text = "`inpt` must be a PIL image of one of the modes L, LA, RGB"
+    with pytest.raises(ValueError, match=f"^warpkit.transforms: {text}.*, got '{mode}'$"):
+        RandomAffine(40)(PIL.Image.new(mode, (6, 5)))
+
+
 def test_gradients_pass_with_a_fill():
     """Torchvision 0.28's raise here."""
     image = SMOOTH.clone().requires_grad_()

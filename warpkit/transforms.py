@@ -34,6 +34,9 @@ from warpkit.warp import ALIASES, warp_affine, warp_perspective
 
 SHOWN = tuple(border for border in (*BORDERS, *ALIASES) if border != "transparent")
 
+PIL_MODES = ("L", "LA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "I;16", "F")
+"""Those whose channels are numbers of a type that images have: no bits, palettes or int32."""
+
 
 class RandomAffine(v2.RandomAffine):
     """torchvision.transforms.v2.RandomAffine, warped by warpkit.
@@ -179,8 +182,13 @@ def warp(inpt: Any, matrix_of: Any, interpolation: str, border: str, fill: Any) 
     A matrix of three rows maps destination -> source.
     """
     if isinstance(inpt, PIL.Image.Image):
+        if inpt.mode not in PIL_MODES:
+            wanted = f"a PIL image of one of the modes {', '.join(PIL_MODES)}: see convert()"
+            checks.fail("warpkit.transforms", "inpt", wanted, repr(inpt.mode))
         pixels = v2.functional.pil_to_tensor(inpt)
         warped = warp(pixels, matrix_of, interpolation, border, fill)
+        if inpt.mode == "I;16":
+            warped = warped.view(torch.int16)  # the type by which torchvision knows it
         return v2.functional.to_pil_image(warped, mode=inpt.mode)
     checks.check_dense("warpkit.transforms", "inpt", inpt)
     if inpt.numel() == 0:  # no mask, where there is no object
