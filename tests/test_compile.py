@@ -74,6 +74,16 @@ def test_aot_eager_traces_every_option_whole(name, options, backend):
     assert_same(warp, compiled, noise(2, 3, 5, 6).float(), GEOMETRY[name])
 
 
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("arithmetic", ["opencv4", "opencv5"])
+def test_opencvs_pixels_trace_whole_with_their_gradients(arithmetic, interpolation):
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix, arithmetic=arithmetic, interpolation=interpolation)
+
+    compiled = torch.compile(warp, fullgraph=True, backend="aot_eager")
+    assert_same(warp, compiled, noise(2, 3, 5, 6).float(), MATRIX[0])
+
+
 def test_the_other_operations_trace_whole():
     points = noise(2, 3, 4, 2).float() * 5
 

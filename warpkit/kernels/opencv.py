@@ -7,7 +7,6 @@ the interpolation at OpenCV's rounded position, passed straight through to the u
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -113,7 +112,7 @@ def _with_gradient(
     kept = rule.border == "transparent" and isinstance(grid, fixed_point.Grid)
     interpolate = _keep_background if kept else reference.sample
     surrogate = interpolate(image, moving, outside, rule._replace(arithmetic="exact"))
-    return StraightThrough.apply(value, surrogate)
+    return value - reference.minus_nothing(surrogate)
 
 
 def _keep_background(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
@@ -147,25 +146,3 @@ def _wants_gradient(image: Tensor, *others: Tensor) -> bool:
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return True
     return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)
-
-
-class StraightThrough(torch.autograd.Function):
-    """The first argument's value with the second's derivatives, of every order and mode."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(value: Tensor, surrogate: Tensor) -> Tensor:
-        return value.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, grads[0]
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Tensor:
-        return tangents[1].clone()
