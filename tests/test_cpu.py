@@ -335,3 +335,19 @@ def test_results_are_where_the_image_is_whatever_the_default_device(arithmetic):
             out.sum().backward()
             out = wk.warp_affine(image.detach(), where, arithmetic=arithmetic)
             torch.testing.assert_close(out, image.expand_as(out), rtol=0, atol=0)
+
+
+def test_infinite_gradients_meet_without_a_warning():
+    """numpy, which adds up, would warn of inf - inf; torch does not."""
+    image, value = noise(1, 3, 9, 9).requires_grad_(), noise(3).requires_grad_()
+    shift = torch.tensor([[1.0, 0, 5], [0, 1, 5]]).double()
+    out = wk.warp_affine(image, torch.stack((shift, shift)), border_value=value, backend="cpu")
+    push = torch.full_like(out, torch.inf)
+    push[1] = -torch.inf
+    (gradient,) = torch.autograd.grad(out, value, push)
+    assert gradient.isnan().all()
+    patch = noise(3, 4, 4).requires_grad_()
+    turned = wk.box_to_matrix([[1.2, 1.3, 6, 7], [2, 3.1, 7, 8]], (4, 4), angle=20.0)
+    out = wk.paste_patches(image, patch, turned, [0, 0], opacity=torch.inf)
+    (gradient,) = torch.autograd.grad(out.sum(), patch)
+    assert gradient.isnan().any()

@@ -94,6 +94,7 @@ class _Blend(torch.autograd.Function):
         return *found, None, None
 
 
+@np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
 def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> Sequence[Any]:
     """The gradients to the layers; anything for one that is not wanted."""
     from warpkit.kernels.cpu.blending import BAND, backward_kernel, through_kernel

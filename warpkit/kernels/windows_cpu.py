@@ -110,7 +110,8 @@ class _Paint(torch.autograd.Function):
         work = (*arrays, *ctx.places, scene)
         run(lambda *span: kernel(*work, *span), units, images.numel())
         if scene.values == 1:
-            to_outside = to_outside.sum(1, keepdims=True)
+            with np.errstate(all="ignore"):  # infinities may meet: NaN without a warning
+                to_outside = to_outside.sum(1, keepdims=True)
         found = (
             torch.from_numpy(total).view(t.shape).to(t.dtype) if want else None
             for total, t, want in zip(

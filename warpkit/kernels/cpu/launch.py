@@ -187,6 +187,7 @@ def _image_gradient(total: np.ndarray, image: Tensor, dealt: Deal, last: bool) -
     return _tensor(total, image.shape, last)
 
 
+@np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
 def _where_gradient(total: np.ndarray, where: Tensor, made: Call, parts: int, any_: bool) -> Tensor:
     if not any_:
         return torch.zeros_like(where, memory_format=torch.contiguous_format)
@@ -197,6 +198,7 @@ def _where_gradient(total: np.ndarray, where: Tensor, made: Call, parts: int, an
     return _sum_to(total[..., : where.shape[-2], :], where)
 
 
+@np.errstate(all="ignore")
 def _outside_gradient(total: np.ndarray, outside: Tensor, made: Call, parts: int) -> Tensor:
     if made.plan.dense:
         return _sum_to(total.reshape(made.shape), outside)
