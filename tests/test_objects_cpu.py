@@ -37,7 +37,7 @@ def crop(images, boxes, theta, index, value):
 
 def paste(images, boxes, theta, index, value):
     """One patch for all, or each its own, by its value; masked, each as opaque as it is far."""
-    patches = noise(3, 9, 11, seed=5, dtype=value.dtype) + value[..., None, None]
+    patches = noise(9, 11, seed=5, dtype=value.dtype) + value[..., None, None]
     matrices = wk.compose(theta, wk.box_to_matrix(boxes, (9, 11), angle=20.0))
     mask = noise(1, 9, 11, seed=6, dtype=images.dtype).sigmoid()
     return wk.paste_patches(
@@ -87,6 +87,31 @@ def test_the_kernels_do_what_the_plain_path_does(monkeypatch, function, batch, v
         # gradients to maps are sums over thousands of pixels, each times a coordinate
         atol = LOOP * max(1, float(wanted.nan_to_num().abs().max()))
         torch.testing.assert_close(got, wanted, atol=atol, rtol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4, 9])
+@pytest.mark.parametrize("each", [False, True])
+def test_patches_of_any_number_of_channels(monkeypatch, channels, each):
+    """Kernels add four channels at once to a patch's gradient."""
+    images, boxes, theta, index = objects(6, 2, 40, 50)
+    images = noise(2, channels, 40, 50)
+    value = noise(6, channels, seed=4) if each else noise(channels, seed=4)
+    ours = with_gradients(paste, images, boxes.double(), theta.double(), index, value)
+    monkeypatch.setattr("warpkit.kernels.windows_cpu.compiled", lambda *_: False)
+    plain = with_gradients(paste, images, boxes.double(), theta.double(), index, value)
+    for got, wanted in zip(ours, plain, strict=True):
+        atol = LOOP * max(1, float(wanted.abs().max()))
+        torch.testing.assert_close(got, wanted, atol=atol, rtol=0)
+
+
+def test_what_is_opaque_hides_everything():
+    """Also in float32, in which four weights may add up to 1 - 6e-8."""
+    image = torch.full((1, 9, 9), 1e30)
+    matrix = wk.rotation_matrix((4, 4), 10.0)
+    mask = torch.ones(1, 9, 9)
+    for options in ({}, {"mask": mask}):
+        shown = wk.paste_patches(image, torch.zeros(1, 9, 9), matrix[None], None, **options)
+        assert not shown[:, 2:7, 2:7].any()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

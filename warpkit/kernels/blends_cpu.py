@@ -98,27 +98,33 @@ class _Blend(torch.autograd.Function):
 def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> Sequence[Any]:
     """The gradients to the layers; anything for one that is not wanted."""
     from warpkit.kernels.cpu.blending import BAND, backward_kernel, through_kernel
+    from warpkit.kernels.cpu.lanes import LANES
     from warpkit.kernels.cpu.memory import empty
     from warpkit.kernels.cpu.threads import run
 
     images, inverse, patches, mask, _ = saved
     table, order, starts = ctx.places
     count, rows = inverse.shape[:2]
+    upstream, (pixels, *others) = array_of(gradient), _arrays(*saved)
+    dtype, visited = pixels.dtype, int(_areas(table).sum())
     # what is one for all has as many sums as there are groups, else each object has its own
-    patch_step = patches.numel() if patches is not None and len(patches) < count else 0
-    shared = patches is not None and mask is not None and len(mask) < count
-    mask_step = mask.numel() if shared and mask is not None else 0
-    to_colour = wanted[0] if patches is None else wanted[2]
+    to_patches, to_mask = np.zeros((1, 0), dtype), np.zeros((1, 0), dtype)
+    if patches is not None and wanted[2]:
+        quads = -(-patches.shape[1] // LANES)
+        shape = (len(patches), quads, *patches.shape[-2:], LANES)
+        to_patches = np.zeros((GROUPS if len(patches) < count else 1, *shape), dtype)
+    if mask is not None and wanted[3]:
+        shared = patches is not None and len(mask) < count
+        to_mask = np.zeros((GROUPS if shared else 1, mask.numel()), dtype)
     scene = ctx.scene._replace(
         to_images=wanted[0],
         to_alpha=wanted[1] or wanted[3] or wanted[4],
-        to_colour=to_colour,
+        to_colour=wanted[0] if patches is None else wanted[2],
         to_mask=wanted[3],
-        colour_step=patch_step,
-        mask_step=mask_step,
+        packed=patches is not None,
+        colour_step=to_patches[0].size // LANES if len(to_patches) > 1 else 0,
+        mask_step=to_mask[0].size if len(to_mask) > 1 else 0,
     )
-    upstream, (pixels, *others) = array_of(gradient), _arrays(*saved)
-    dtype, visited = pixels.dtype, int(_areas(table).sum())
     to_images = empty(images.numel() if wanted[0] else 0, dtype)
     passed, pull = empty(visited, dtype), empty(visited if scene.to_alpha else 0, dtype)
     through = through_kernel(rows)
@@ -126,9 +132,7 @@ def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> 
     bands = len(images) * -(-scene.height // BAND)
     run(lambda *span: through(*arrays, *span), bands, images.numel())
     to_inverse, to_opacity = np.zeros((count, 9)), np.zeros(count, dtype)
-    to_mask = _zeros(mask, mask_step, wanted[3], dtype)
-    to_patches = _zeros(patches, patch_step, wanted[2], dtype)
-    if scene.to_alpha or to_colour:
+    if scene.to_alpha or scene.to_colour:
         backward = backward_kernel(rows)
         source = to_images if patches is None else to_patches
         groups = starts if patches is None else _groups(table, order)
@@ -138,7 +142,11 @@ def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> 
     if scene.opacities == 1:
         to_opacity = to_opacity.sum(keepdims=True)
     to_inverse = to_inverse[:, : 3 * rows].copy()
-    return to_images, to_inverse, to_patches.sum(0), to_mask.sum(0), to_opacity
+    to_patches = to_patches.sum(0)
+    if patches is not None and wanted[2]:  # (N, C / 4, h, w, 4), with channels of nothing
+        to_patches = np.moveaxis(to_patches, -1, 2).reshape(len(patches), -1, *patches.shape[-2:])
+        to_patches = to_patches[:, : patches.shape[1]].copy()
+    return to_images, to_inverse, to_patches, to_mask.sum(0), to_opacity
 
 
 def _arrays(
@@ -189,10 +197,3 @@ def _groups(table: np.ndarray, order: np.ndarray) -> np.ndarray:
     total = done[-1] if len(done) else 0
     inner = np.searchsorted(done, np.arange(1, GROUPS) * total // GROUPS)
     return np.array([0, *inner, len(order)])
-
-
-def _zeros(like: Tensor | None, step: int, wanted: bool, dtype: np.dtype) -> np.ndarray:
-    """Sums to begin with: one for each group where they have a step."""
-    return np.zeros(
-        (GROUPS if step else 1, like.numel() if wanted and like is not None else 0), dtype
-    )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warpkit.kernels.cpu.compiler import DIGEST, inline, kernel
-from warpkit.kernels.cpu.lanes import least, most
+from warpkit.kernels.cpu.lanes import LANES, add4, least, load4, most, pack4, store4
 from warpkit.kernels.cpu.locate import AFFINE, PERSPECTIVE, inside
 from warpkit.kernels.cpu.painting import BAND, locate
 
@@ -39,6 +39,11 @@ class Blend(NamedTuple):
     """To what the coverage depends on: map, mask or opacity."""
     to_colour: bool = False
     to_mask: bool = False
+    packed: bool = False
+    """Whether the gradient to sources has four channels side by side, and not one after the other.
+
+    Then a place of a source is four numbers, and `plane` leads from four channels to the next.
+    """
     colour_step: int = 0
     """From one group's gradient to the next; 0 where all add to one."""
     mask_step: int = 0
@@ -93,7 +98,7 @@ def aim(kind, inverse, mask, masked, item, x, y):
     """Where pixel (x, y) of the image looks.
 
     The first tap's column and row, the fractions, which of the four taps are there, and whether
-    all are; and their weights times the mask.
+    all are; their weights times the mask, and the sum of these.
     """
     i, j, fx, fy = locate(kind, inverse, item.number, x - item.left, y - item.top)
     tx, ty, one = mask.dtype.type(fx), mask.dtype.type(fy), mask.dtype.type(1)
@@ -101,15 +106,16 @@ def aim(kind, inverse, mask, masked, item, x, y):
     y0, y1 = inside(j, item.tall), inside(j + 1, item.tall)
     zero, whole = mask.dtype.type(0), (x0 & x1) & (y0 & y1)
     seen = (x0 & y0, x1 & y0, x0 & y1, x1 & y1, whole)
-    m = (one, one, one, one)
     if masked:
         m = read(mask, np.uint64(item.cover + j * item.wide + i), item.wide, seen)
+    else:
+        m = (one if seen[0] else zero, one if seen[1] else zero,
+             one if seen[2] else zero, one if seen[3] else zero)  # fmt: skip
     sx, sy = one - tx, one - ty
-    w0 = sy * sx * m[0] if seen[0] else zero
-    w1 = sy * tx * m[1] if seen[1] else zero
-    w2 = ty * sx * m[2] if seen[2] else zero
-    w3 = ty * tx * m[3] if seen[3] else zero
-    return i, j, tx, ty, seen, (w0, w1, w2, w3)
+    weights = (sy * sx * m[0], sy * tx * m[1], ty * sx * m[2], ty * tx * m[3])
+    # not their sum, which may be 1 but for its last bit: what is opaque hides 1e30, too
+    above, below = m[0] + tx * (m[1] - m[0]), m[2] + tx * (m[3] - m[2])
+    return i, j, tx, ty, seen, weights, above + ty * (below - above)
 
 
 @inline
@@ -144,6 +150,34 @@ def add(total, q, line, seen, g, w):
         total[r] += g * w[2]
     if seen[3]:
         total[r + np.uint64(1)] += g * w[3]
+
+
+@inline
+def add_packed(total, q, line, seen, lanes, w):
+    """The same for four channels side by side."""
+    at = np.uint64(LANES) * q
+    right, down = at + np.uint64(LANES), at + np.uint64(LANES * line)
+    if seen[0]:
+        store4(total, at, add4(w[0], lanes, load4(total, at)))
+    if seen[1]:
+        store4(total, right, add4(w[1], lanes, load4(total, right)))
+    if seen[2]:
+        store4(total, down, add4(w[2], lanes, load4(total, down)))
+    if seen[3]:
+        right = down + np.uint64(LANES)
+        store4(total, right, add4(w[3], lanes, load4(total, right)))
+
+
+@inline
+def four_of(gradient, p, area, left):
+    """Four channels of a pixel, 0 for those beyond the `left` ones."""
+    zero = gradient.dtype.type(0)
+    return pack4(
+        gradient[p],
+        gradient[p + area] if left > 1 else zero,
+        gradient[p + np.uint64(2) * area] if left > 2 else zero,
+        gradient[p + np.uint64(3) * area] if left > 3 else zero,
+    )
 
 
 @inline
@@ -184,11 +218,12 @@ def forward_kernel(kind: int) -> Any:
                 for y in range(most(item.top, low), least(item.bottom, high)):
                     first, last = span(kind, inverse, item, y)
                     for x in range(first, last):
-                        i, j, _tx, _ty, seen, w = aim(kind, inverse, mask, scene.masked, item,
-                                                      x, y)  # fmt: skip
+                        i, j, _tx, _ty, seen, w, cover = aim(
+                            kind, inverse, mask, scene.masked, item, x, y
+                        )
                         if not any_of(seen):
                             continue
-                        alpha = full * ((w[0] + w[1]) + (w[2] + w[3]))
+                        alpha = full * cover
                         q = np.uint64(item.start + j * scene.line + i)
                         p = np.uint64(base + y * scene.width + x)
                         for _c in range(scene.channels):
@@ -231,9 +266,10 @@ def through_kernel(kind: int) -> Any:
                     entry = item.first + (y - item.top) * (item.right - item.left) - item.left
                     first, last = span(kind, inverse, item, y)
                     for x in range(first, last):
-                        i, j, _tx, _ty, seen, w = aim(kind, inverse, mask, scene.masked, item,
-                                                      x, y)  # fmt: skip
-                        alpha = full * ((w[0] + w[1]) + (w[2] + w[3]))
+                        i, j, _tx, _ty, seen, w, cover = aim(
+                            kind, inverse, mask, scene.masked, item, x, y
+                        )
+                        alpha = full * cover
                         passed[np.uint64(entry + x)] = alpha
                         if any_of(seen) & scene.to_alpha:
                             q = np.uint64(item.start + j * scene.line + i)
@@ -308,6 +344,7 @@ def backward_kernel(kind: int) -> Any:
         _ = digest
         area, zero = np.uint64(scene.height * scene.width), colour.dtype.type(0)
         one, sums = colour.dtype.type(1), np.empty(6)
+        quads = (scene.channels + LANES - 1) // LANES
         for n in range(groups[begin], groups[end]):
             k = begin
             while groups[k + 1] <= n:
@@ -321,22 +358,33 @@ def backward_kernel(kind: int) -> Any:
                 sums[:] = 0
                 first, last = span(kind, inverse, item, y)
                 for x in range(first, last):
-                    i, j, tx, ty, seen, w = aim(kind, inverse, mask, scene.masked, item,
+                    i, j, tx, ty, seen, w, _cover = aim(kind, inverse, mask, scene.masked, item,
                                                 x, y)  # fmt: skip
                     if not any_of(seen):
                         continue
                     part = passed[np.uint64(entry + x)]
                     start = item.start + j * scene.line + i
                     q, p = np.uint64(start), np.uint64(base + y * scene.width + x)
-                    at = np.uint64(start + k * scene.colour_step)
+                    at = start
+                    if scene.packed:
+                        at += item.start // scene.channels * (quads - scene.channels)
+                    at = np.uint64(at + k * scene.colour_step)
                     s0 = s1 = s2 = s3 = pull[np.uint64(entry + x)] if scene.to_alpha else zero
-                    for _c in range(scene.channels):
+                    if scene.to_colour & scene.packed:
+                        f = part * full
+                        parts = (f * w[0], f * w[1], f * w[2], f * w[3])
+                        for quad in range(quads):
+                            g = four_of(gradient, p + np.uint64(LANES * quad) * area, area,
+                                        scene.channels - LANES * quad)  # fmt: skip
+                            to = at + np.uint64(quad * scene.plane)
+                            add_packed(to_colour, to, scene.line, seen, g, parts)
+                    for _c in range(scene.channels if scene.to_alpha | (not scene.packed) else 0):
                         g = gradient[p] * part
                         if scene.to_alpha:
                             v = read(colour, q, scene.line, seen)
                             s0, s1 = s0 + g * v[0], s1 + g * v[1]
                             s2, s3 = s2 + g * v[2], s3 + g * v[3]
-                        if scene.to_colour:
+                        if scene.to_colour & (not scene.packed):
                             add(to_colour, at, scene.line, seen, g * full, w)
                         step = np.uint64(scene.plane)
                         p, q, at = p + area, q + step, at + step

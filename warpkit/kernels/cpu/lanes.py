@@ -95,6 +95,19 @@ def zero4(typing: Any, array: Any) -> Any:
     return Lanes(array.dtype)(array), generate
 
 
+@instruction
+def pack4(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Four values of one type as lanes."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = ir.Constant(context.get_value_type(signature.return_type), ir.Undefined)
+        for n, value in enumerate(args):
+            lanes = builder.insert_element(lanes, value, ir.Constant(ir.IntType(32), n))
+        return lanes
+
+    return Lanes(a)(a, a, a, a), generate
+
+
 def _splat(builder: Any, value: Any) -> Any:
     lanes = ir.VectorType(value.type, LANES)
     index = ir.IntType(32)
