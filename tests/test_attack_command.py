@@ -61,7 +61,7 @@ def test_the_command_writes_its_figure(
         (
             "attack strip.png",
             1,
-            "warpkit: strip.png: the photograph must have 32 pixels a side ",
+            "warpkit: strip.png: the photograph must have at least 32 pixels a side ",
         ),
         ("attack --epsilon 0", 2, "warpkit: Invalid value for '--epsilon': "),
     ],

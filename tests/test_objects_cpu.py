@@ -272,6 +272,22 @@ def test_batches_of_gradients_are_those_one_by_one(function):
             torch.testing.assert_close(many[n], one, atol=atol, rtol=0)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_no_objects_give_zeros(shared):
+    image = noise(2, 3, 8, 9).requires_grad_()
+    patches, mask = (
+        noise(*([] if shared else [0]), 3, 4, 4),
+        noise(*([] if shared else [0]), 1, 4, 4),
+    )
+    leaves = [image, patches, torch.zeros(0, 2, 3).double(), mask, torch.tensor(0.5).double()]
+    image, patches, matrices, mask, opacity = (leaf.requires_grad_() for leaf in leaves)
+    index = torch.zeros(0, dtype=torch.long)
+    out = wk.paste_patches(image, patches, matrices, index, mask=mask, opacity=opacity)
+    through, *others = torch.autograd.grad(out.square().sum(), leaves)
+    assert torch.equal(through, 2 * image)
+    assert all(torch.equal(g, torch.zeros_like(t)) for g, t in zip(others, leaves[1:], strict=True))
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_objects_beyond_the_image_give_zeros(again):
     image, patch = noise(1, 3, 8, 9).requires_grad_(), noise(3, 4, 4).requires_grad_()

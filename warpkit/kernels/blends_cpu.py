@@ -97,7 +97,8 @@ class _Blend(torch.autograd.Function):
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
 def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> Sequence[Any]:
     """The gradients to the layers; anything for one that is not wanted."""
-    from warpkit.kernels.cpu.blending import BAND, backward_kernel, through_kernel
+    from warpkit.kernels.cpu.blending import BAND
+    from warpkit.kernels.cpu.blending_back import backward_kernel, through_kernel
     from warpkit.kernels.cpu.lanes import LANES
     from warpkit.kernels.cpu.memory import empty
     from warpkit.kernels.cpu.threads import run
@@ -107,23 +108,20 @@ def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> 
     count, rows = inverse.shape[:2]
     upstream, (pixels, *others) = array_of(gradient), _arrays(*saved)
     dtype, visited = pixels.dtype, int(_areas(table).sum())
-    # what is one for all has as many sums as there are groups, else each object has its own
-    to_patches, to_mask = np.zeros((1, 0), dtype), np.zeros((1, 0), dtype)
-    if patches is not None and wanted[2]:
-        quads = -(-patches.shape[1] // LANES)
-        shape = (len(patches), quads, *patches.shape[-2:], LANES)
-        to_patches = np.zeros((GROUPS if len(patches) < count else 1, *shape), dtype)
-    if mask is not None and wanted[3]:
-        shared = patches is not None and len(mask) < count
-        to_mask = np.zeros((GROUPS if shared else 1, mask.numel()), dtype)
+    one_patch = patches is not None and len(patches) < count
+    one_mask = patches is not None and mask is not None and len(mask) < count
+    to_patches = _sums(
+        _packed(patches) if wanted[2] and patches is not None else (0,), one_patch, dtype
+    )
+    to_mask = _sums(mask.shape if wanted[3] and mask is not None else (0,), one_mask, dtype)
     scene = ctx.scene._replace(
         to_images=wanted[0],
         to_alpha=wanted[1] or wanted[3] or wanted[4],
         to_colour=wanted[0] if patches is None else wanted[2],
         to_mask=wanted[3],
         packed=patches is not None,
-        colour_step=to_patches[0].size // LANES if len(to_patches) > 1 else 0,
-        mask_step=to_mask[0].size if len(to_mask) > 1 else 0,
+        colour_step=to_patches[0].size // LANES if one_patch else 0,
+        mask_step=to_mask[0].size if one_mask else 0,
     )
     to_images = empty(images.numel() if wanted[0] else 0, dtype)
     passed, pull = empty(visited, dtype), empty(visited if scene.to_alpha else 0, dtype)
@@ -131,7 +129,7 @@ def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> 
     arrays = (upstream, pixels, *others, to_images, passed, pull, *ctx.places, scene)
     bands = len(images) * -(-scene.height // BAND)
     run(lambda *span: through(*arrays, *span), bands, images.numel())
-    to_inverse, to_opacity = np.zeros((count, 9)), np.zeros(count, dtype)
+    to_inverse, to_opacity = np.zeros((count, 9)), np.zeros(count)
     if scene.to_alpha or scene.to_colour:
         backward = backward_kernel(rows)
         source = to_images if patches is None else to_patches
@@ -143,10 +141,29 @@ def _pull(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> 
         to_opacity = to_opacity.sum(keepdims=True)
     to_inverse = to_inverse[:, : 3 * rows].copy()
     to_patches = to_patches.sum(0)
-    if patches is not None and wanted[2]:  # (N, C / 4, h, w, 4), with channels of nothing
-        to_patches = np.moveaxis(to_patches, -1, 2).reshape(len(patches), -1, *patches.shape[-2:])
-        to_patches = to_patches[:, : patches.shape[1]].copy()
+    if wanted[2]:
+        to_patches = _unpacked(to_patches, ctx.scene.channels)
     return to_images, to_inverse, to_patches, to_mask.sum(0), to_opacity
+
+
+def _sums(shape: Sequence[int], shared: bool, dtype: np.dtype) -> np.ndarray:
+    """Zeros to add to: for each group where objects share them, else once."""
+    return np.zeros((GROUPS if shared else 1, *shape), dtype)
+
+
+def _packed(patches: Tensor) -> tuple[int, ...]:
+    """The shape of patches with four channels side by side."""
+    from warpkit.kernels.cpu.lanes import LANES
+
+    count, channels, height, width = patches.shape
+    return count, -(-channels // LANES), height, width, LANES
+
+
+def _unpacked(packed: np.ndarray, channels: int) -> np.ndarray:
+    """(N, C, h, w) again, without the channels that fill up."""
+    count, quads, height, width, lanes = packed.shape
+    planes = np.moveaxis(packed, -1, 2).reshape(count, quads * lanes, height, width)
+    return planes[:, :channels].copy()
 
 
 def _arrays(
