@@ -138,3 +138,14 @@ def test_errors_name_the_argument(change, message):
     }
     with pytest.raises((ValueError, TypeError), match=re.escape(f"crop_patches: {message}")):
         wk.crop_patches(**(given | change))
+
+
+def test_empty_lists_are_no_objects():
+    images = noise(2, 3, 5, 6)
+    assert wk.crop_patches(images, [], [], (3, 4)).shape == (0, 3, 3, 4)
+    for space in ("pixel", "theta"):
+        assert torch.equal(wk.transform_patches(images, [], [], [], space=space), images)
+    assert torch.equal(wk.paste_patches(images, noise(3, 2, 2), [], []), images)
+    text = "transform_patches: `matrices` must be of shape (1, 2, 3), got (0, 2, 3)"
+    with pytest.raises(ValueError, match=re.escape(text)):
+        wk.transform_patches(images, [[0, 0, 3, 3]], [], [0])

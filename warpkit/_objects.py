@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -55,8 +56,15 @@ def images(function: str, value: Any) -> Images:
     return Images(image, batch.to(compute_dtype(image.dtype)))
 
 
+def _empty(value: Any, *item: int) -> Any:
+    """No objects at all, as an empty list, are none of shape `item`; anything else is as it is."""
+    kind = np.float64 if item else np.int64
+    return np.zeros((0, *item), kind) if isinstance(value, checks.LISTS) and not value else value
+
+
 def boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
     """Boxes (N, 4), x1 < x2 and y1 < y2, and the index (N,) of each one's image."""
+    value = _empty(value, 4)
     value = checks.as_float(function, "boxes", value, data.given.device)
     if value.ndim != 2 or value.shape[1] != 4:
         checks.fail(function, "boxes", "of shape (N, 4)", checks.shape_of(value))
@@ -76,9 +84,7 @@ def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
             wanted = f"given where there are {batch} images"
             checks.fail(function, "image_index", wanted, None)
         return torch.zeros(count, dtype=torch.int64, device=device)
-    if isinstance(value, checks.LISTS) and not value:
-        value = torch.zeros(0, dtype=torch.int64, device=device)
-    value = checks.as_exact(function, "image_index", value, device)
+    value = checks.as_exact(function, "image_index", _empty(value), device)
     wanted = "a tensor of integers of shape (N,), or None where there is one image"
     if not isinstance(value, Tensor):
         checks.fail(function, "image_index", wanted, f"{value!r:.60}", TypeError)
@@ -104,6 +110,7 @@ def matrices(
     flat: bool = False,
 ) -> Tensor:
     """Matrices (N, rows, 3); with `flat` also (N, 6), made (N, 2, 3)."""
+    value = _empty(value, *shapes[0])
     value = checks.as_float(function, "matrices", value, data.given.device)
     checks.check_device(function, "matrices", value, data.given.device)
     n = "N" if count is None else count
