@@ -112,15 +112,17 @@ def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
     outside is the border's value, or the background.
     """
     height, width = image.shape[-2:]
-    cuts = image.dtype == torch.float64
-    work = torch.float64 if cuts else torch.float32
+    work = torch.float64 if image.dtype == torch.float64 else torch.float32
     outside = outside.to(work)
     read = reader(image, grid.x.shape, work)
     if rule.interpolation == "nearest":
         x, y = (p.double().round().long() for p in (grid.x, grid.y))
     else:
         x, y = (p.floor().long() for p in (grid.x, grid.y))
-    near = (x < 1) | (x >= width - 2) | (y < 1) | (y >= height - 2)  # for bicubic
+    frame = None
+    if work == torch.float64:  # bicubic: all 16 taps become int32 where one is off the image
+        frame = (x < 1) | (x >= width - 2) | (y < 1) | (y >= height - 2)
+        frame = frame[..., None, :, :]
 
     def tap(dy: int, dx: int) -> tuple[Tensor, Tensor | None]:
         row, row_inside = resolve(y + dy, height, rule.border)
@@ -129,8 +131,8 @@ def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
         if row_inside is not None and column_inside is not None:
             inside = (row_inside & column_inside)[..., None, :, :]
             value = torch.where(inside, value, outside)
-        if cuts:  # OpenCV 5.0 makes int32 of all 16 where one of them is off the image
-            value = torch.where(near[..., None, :, :], to_int32(value.trunc()), value).float()
+        if frame is not None:
+            value = torch.where(frame, to_int32(value.trunc()), value).float()
         return value, inside
 
     if rule.interpolation == "nearest":

@@ -97,7 +97,7 @@ def aim(kind, inverse, mask, masked, item, x, y):
     """Where pixel (x, y) of the image looks.
 
     The first tap's column and row, the fractions, which of the four taps are there, and whether
-    all are; their weights times the mask, and the sum of these.
+    all are; the mask there, their weights times it, and the sum of these.
     """
     i, j, fx, fy = locate(kind, inverse, item.number, x - item.left, y - item.top)
     tx, ty, one = mask.dtype.type(fx), mask.dtype.type(fy), mask.dtype.type(1)
@@ -114,7 +114,7 @@ def aim(kind, inverse, mask, masked, item, x, y):
     weights = (sy * sx * m[0], sy * tx * m[1], ty * sx * m[2], ty * tx * m[3])
     # not their sum, which may be 1 but for its last bit: what is opaque hides 1e30, too
     above, below = m[0] + tx * (m[1] - m[0]), m[2] + tx * (m[3] - m[2])
-    return i, j, tx, ty, seen, weights, above + ty * (below - above)
+    return i, j, tx, ty, seen, m, weights, above + ty * (below - above)
 
 
 @inline
@@ -169,7 +169,7 @@ def forward_kernel(kind: int) -> Any:
                 for y in range(most(item.top, low), least(item.bottom, high)):
                     first, last = span(kind, inverse, item, y)
                     for x in range(first, last):
-                        i, j, _tx, _ty, seen, w, cover = aim(
+                        i, j, _tx, _ty, seen, _m, w, cover = aim(
                             kind, inverse, mask, scene.masked, item, x, y
                         )
                         if not any_of(seen):

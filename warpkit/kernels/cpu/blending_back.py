@@ -98,7 +98,7 @@ def through_kernel(kind: int) -> Any:
                     entry = item.first + (y - item.top) * (item.right - item.left) - item.left
                     first, last = span(kind, inverse, item, y)
                     for x in range(first, last):
-                        i, j, _tx, _ty, seen, w, cover = aim(
+                        i, j, _tx, _ty, seen, _m, w, cover = aim(
                             kind, inverse, mask, scene.masked, item, x, y
                         )
                         alpha = full * cover
@@ -177,8 +177,8 @@ def backward_kernel(kind: int) -> Any:
         area, zero = np.uint64(scene.height * scene.width), colour.dtype.type(0)
         one, sums = colour.dtype.type(1), np.empty(6)
         quads = (scene.channels + LANES - 1) // LANES
+        k = begin
         for n in range(groups[begin], groups[end]):
-            k = begin
             while groups[k + 1] <= n:
                 k += 1
             item = item_of(table, order[n])
@@ -190,7 +190,7 @@ def backward_kernel(kind: int) -> Any:
                 sums[:] = 0
                 first, last = span(kind, inverse, item, y)
                 for x in range(first, last):
-                    i, j, tx, ty, seen, w, _cover = aim(
+                    i, j, tx, ty, seen, m, w, _cover = aim(
                         kind, inverse, mask, scene.masked, item, x, y
                     )
                     if not any_of(seen):
@@ -223,16 +223,13 @@ def backward_kernel(kind: int) -> Any:
                         p, q, at = p + area, q + step, at + step
                     if scene.to_alpha:
                         to_opacity[o] += dot(w, (s0, s1, s2, s3))
-                        s, m = (full * s0, full * s1, full * s2, full * s3), (one, one, one, one)
-                        start = item.cover + j * item.wide + i
-                        if scene.masked:
-                            m = read(mask, np.uint64(start), item.wide, seen)
+                        s = (full * s0, full * s1, full * s2, full * s3)
                         sx, sy = one - tx, one - ty
                         if scene.to_mask:
                             weights = (sy * sx * s[0], sy * tx * s[1], ty * sx * s[2],
                                        ty * tx * s[3])  # fmt: skip
-                            at = np.uint64(start + k * scene.mask_step)
-                            add(to_mask, at, item.wide, seen, one, weights)
+                            at = item.cover + j * item.wide + i + k * scene.mask_step
+                            add(to_mask, np.uint64(at), item.wide, seen, one, weights)
                         n0 = m[0] * s[0] if seen[0] else zero
                         n1 = m[1] * s[1] if seen[1] else zero
                         n2 = m[2] * s[2] if seen[2] else zero
