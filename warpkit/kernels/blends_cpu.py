@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit._tracing import is_eager
 from warpkit.kernels import windows_cpu
 from warpkit.kernels.objects import Rectangles
+from warpkit.kernels.pulls import array_of, as_tensors, followed, pull_plain
 from warpkit.kernels.rules import Rule
-from warpkit.kernels.windows_cpu import array_of, by_image, pull_plain
+from warpkit.kernels.windows_cpu import by_image
 
 GROUPS = 8
 """Sums of the gradient to what all objects share, which threads can work on side by side."""
@@ -84,14 +84,9 @@ class _Blend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:5]
-        if torch.is_grad_enabled() or not is_eager(*gradients):  # to be differentiated once more
+        if followed(gradients):
             return *pull_plain(ctx.plain, saved, wanted, gradients), None, None
-        found = (
-            torch.from_numpy(total).reshape(t.shape).to(t.dtype) if want else None
-            for total, t, want in zip(_pull(ctx, gradients[0], saved, wanted), saved, wanted,
-                                      strict=True)
-        )  # fmt: skip
-        return *found, None, None
+        return *as_tensors(_pull(ctx, gradients[0], saved, wanted), saved, wanted), None, None
 
 
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch

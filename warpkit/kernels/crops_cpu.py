@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit._tracing import is_eager
+from warpkit.kernels.pulls import followed, pull_plain
 from warpkit.kernels.rules import Rule
-from warpkit.kernels.windows_cpu import Plain, pull_plain
+from warpkit.kernels.windows_cpu import Plain
 
 
 def crop(
@@ -55,7 +55,7 @@ class _Crop(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled() or not is_eager(*gradients):  # to be differentiated once more
+        if followed(gradients):
             return *pull_plain(ctx.plain, saved, wanted, gradients), *(None,) * 4
         from warpkit.kernels.cpu.launch import backward
 

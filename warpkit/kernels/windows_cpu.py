@@ -7,7 +7,7 @@ are the plain path's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from torch import Tensor
 from warpkit._tracing import is_eager
 from warpkit.kernels import cpu
 from warpkit.kernels.objects import Rectangles
+from warpkit.kernels.pulls import array_of, as_tensors, followed, pull_plain
 from warpkit.kernels.rules import Rule
 
 PARTS = 4
@@ -47,27 +48,6 @@ def paint(
     return _Paint.apply(images, inverse, outside, boxes, plain)  # pyright: ignore
 
 
-def pull_plain(
-    plain: Callable[..., Tensor],
-    inputs: Sequence[Tensor | None],
-    wanted: Sequence[bool],
-    gradients: Sequence[Tensor],
-) -> tuple[Tensor | None, ...]:
-    """The gradients of `plain`, which can be differentiated again where a tape is kept."""
-    kept = torch.is_grad_enabled()
-    with torch.enable_grad():
-        # other names for them: where a matrix was made from the images, the way through it is not
-        # ours
-        inputs = [None if t is None else t.view_as(t) for t in inputs]
-        chosen = [t for t, want in zip(inputs, wanted, strict=True) if want and t is not None]
-        # zeros where nothing is painted, which uses no matrix
-        found = torch.autograd.grad(
-            plain(*inputs), chosen, gradients, create_graph=kept, materialize_grads=True
-        )
-    rest = iter(found)
-    return tuple(next(rest) if want else None for want in wanted)
-
-
 class _Paint(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -94,7 +74,7 @@ class _Paint(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled() or not is_eager(*gradients):  # to be differentiated once more
+        if followed(gradients):
             return *pull_plain(ctx.plain, saved, wanted, gradients), None, None
         from warpkit.kernels.cpu.memory import empty
         from warpkit.kernels.cpu.painting import backward_kernel
@@ -112,13 +92,7 @@ class _Paint(torch.autograd.Function):
         if scene.values == 1:
             with np.errstate(all="ignore"):  # infinities may meet: NaN without a warning
                 to_outside = to_outside.sum(1, keepdims=True)
-        found = (
-            torch.from_numpy(total).view(t.shape).to(t.dtype) if want else None
-            for total, t, want in zip(
-                (to_images, to_inverse, to_outside), saved, wanted, strict=True
-            )
-        )
-        return (*found, None, None)
+        return *as_tensors((to_images, to_inverse, to_outside), saved, wanted), None, None
 
 
 def by_image(boxes: Rectangles, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -126,8 +100,3 @@ def by_image(boxes: Rectangles, count: int) -> tuple[np.ndarray, np.ndarray]:
     index = boxes.image.numpy()
     order = np.argsort(index, kind="stable")
     return order, np.searchsorted(index[order], np.arange(count + 1))
-
-
-def array_of(tensor: Tensor) -> np.ndarray:
-    """The numbers of a tensor in one row."""
-    return tensor.detach().contiguous().numpy().reshape(-1)
