@@ -8,13 +8,12 @@ pixel. So a gradient flows back in one pass, in a fixed order: bit by bit the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from warpkit.kernels.rules import LIMIT, Rule, taps
+from warpkit.kernels.rules import LIMIT, Rule, any_inside, taps
 
 GROUP = 4
 """Taps read at once: the bilinear's; more would only cost memory."""
@@ -63,7 +62,7 @@ def sample_opaque(
     for group in _groups(rows, columns_):
         places = [torch.where(tap.inside, place(tap.row, tap.column), missing) for tap in group]
         total = total + (_read(store, places) * torch.stack([tap.weight for tap in group])).sum(1)
-    reached = _any(rows) & _any(columns_)
+    reached = any_inside(y.inside for y in rows) & any_inside(x.inside for x in columns_)
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
     return torch.where(reached, total, columns(outside, own))
 
@@ -120,11 +119,6 @@ def _groups(rows: list[_Axis], columns_: list[_Axis]) -> Iterator[list[_Tap]]:
             _Tap(row.at, column.at, row.inside & column.inside, row.weight * column.weight)
             for row, column in pairs[start : start + GROUP]
         ]
-
-
-def _any(axis: list[_Axis]) -> Tensor:
-    """Whether a point has a tap that is inside along this axis."""
-    return reduce(torch.logical_or, [tap.inside for tap in axis])
 
 
 def _read(flat: Tensor, places: Sequence[Tensor]) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.kernels.maps import no_float64, output_points
-from warpkit.kernels.rules import LIMIT, MISSING, Rule, Tap, taps
+from warpkit.kernels.rules import LIMIT, MISSING, Rule, any_inside, taps
 
 
 def why_not(image: Tensor, rule: Rule) -> list[str]:
@@ -62,7 +62,8 @@ def sum_of_taps(
     columns, lines = taps(points[..., 0], width, rule), taps(points[..., 1], height, rule)
     total, reached, beyond = outside.new_zeros(()), near, outside
     if rule.border in MISSING:
-        reached = near & (any_inside(columns) & any_inside(lines))[..., None, :, :]
+        seen = any_inside(x.inside for x in columns) & any_inside(y.inside for y in lines)
+        reached = near & seen[..., None, :, :]
         # a NaN would leave its trace in the gradient to a point whose result it is, and constant
         beyond = torch.where(reached, outside, 0.0)
     for y in lines:
@@ -75,11 +76,6 @@ def sum_of_taps(
             total = total + value
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
     return convert(torch.where(reached, total, outside), image.dtype)
-
-
-def any_inside(axis: list[Tap]) -> Tensor:
-    """Where some tap along an axis is inside; for borders that leave taps missing."""
-    return torch.stack([tap.inside for tap in axis if tap.inside is not None]).any(0)
 
 
 def by_rows(outside: Tensor, points: Tensor) -> Tensor:

@@ -16,7 +16,9 @@ The 2-D rule is the product of two axes.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -59,6 +61,11 @@ class Tap:
     """None for nearest: the pixel itself."""
     inside: Tensor | None
     """False where the tap is missing; None under a border that has no missing taps."""
+
+
+def any_inside(insides: Iterable[Tensor | None]) -> Tensor:
+    """Where some tap along an axis is inside, by what each says of it; not if all say None."""
+    return reduce(torch.logical_or, [inside for inside in insides if inside is not None])
 
 
 def taps(position: Tensor, length: int | Tensor, rule: Rule) -> list[Tap]:
