@@ -22,14 +22,20 @@ MATRIX = [[0.9, 0.2, 1.3], [-0.2, 1.1, 0.4]]
 
 
 def both_ways(seed: int, side: int = 24) -> list[torch.Tensor]:
-    """A warp and its gradients."""
+    """A warp and a patch pasted on it, and their gradients."""
     image = noise(2, 3, side, side, dtype=torch.float32, seed=seed).requires_grad_()
     matrix = torch.tensor(MATRIX).requires_grad_()
     out = wk.warp_affine(image, matrix, border="reflect_101")
     out.square().sum().backward()
     assert image.grad is not None
     assert matrix.grad is not None
-    return [out.detach(), image.grad, matrix.grad]
+    patch = noise(3, 7, 9, dtype=torch.float32, seed=seed).requires_grad_()
+    boxes = [[2.5, 3, side - 2, side - 4], [1, 1, side - 1, 9]]
+    places = wk.box_to_matrix(boxes, (7, 9), angle=10.0)
+    pasted = wk.paste_patches(out.detach(), patch, places, [0, 1])
+    pasted.square().sum().backward()
+    assert patch.grad is not None
+    return [out.detach(), image.grad, matrix.grad, pasted.detach(), patch.grad]
 
 
 @pytest.mark.parametrize("side", [24, 320])  # without the pool of threads, and with it
