@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from warpkit._parity.figures import Figures
-from warpkit._parity.report import ParityReport, Scene
+from warpkit._parity.results import Results, Scene
 from warpkit._parity.suite import CROP, PEER_DTYPES, Row
 from warpkit._parity.table import left_out, levels, number
 from warpkit.kernels.rules import INTERPOLATIONS
@@ -26,7 +26,7 @@ FILTERS = ("map", "interpolation", "border", "dtype", "channels", "promised")
 STRENGTHS = tuple(digit * 10**power for power in range(5) for digit in (1, 2, 5))
 
 
-def render(report: ParityReport) -> str:
+def render(report: Results) -> str:
     """The page's text."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

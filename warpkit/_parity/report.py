@@ -1,4 +1,4 @@
-"""A parity report: all rows, whether they keep what is promised, and how to read and store them."""
+"""A parity report: the suite run over all settings, and how its results are read and stored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from warpkit import _checks as checks
 from warpkit._environment import processor
 from warpkit._parity.calls import by_opencv, by_warpkit
 from warpkit._parity.figures import Figures
+from warpkit._parity.results import Results, Scene
 from warpkit._parity.suite import CROP, PEER_DTYPES, Row, Suite, crop, named, settings
 from warpkit.progress import progress_bar
 
@@ -27,54 +28,9 @@ PICTURES = 6
 """Rows that are shown as pictures."""
 
 
-class Scene(NamedTuple):
-    """One row's pictures, each (C, H, W) of the row's type."""
-
-    row: Row
-    source: Tensor
-    opencv: Tensor
-    others: dict[str, Tensor]
-    """warpkit's, and the peers' that can do the same."""
-
-
 @dataclass(frozen=True, repr=False)
-class ParityReport:
+class ParityReport(Results):
     """What `parity_suite` returns."""
-
-    rows: tuple[Row, ...]
-    arithmetic: str
-    environment: dict[str, str]
-    """Versions, the machine and the day."""
-    images: tuple[str, ...]
-    """The names of what was warped."""
-    scenes: tuple[Scene, ...]
-    """The rows with the largest differences, for the pictures of the page."""
-
-    @property
-    def broken(self) -> tuple[Row, ...]:
-        """The rows that do not keep what is promised."""
-        return tuple(row for row in self.rows if not row.passed)
-
-    @property
-    def promised(self) -> tuple[Row, ...]:
-        """The rows of which something is promised."""
-        return tuple(row for row in self.rows if row.promise.where != "nowhere")
-
-    @property
-    def passed(self) -> bool:
-        """Whether no pixel differs that is promised to be OpenCV's."""
-        return not self.broken
-
-    @property
-    def verdict(self) -> str:
-        """The outcome in one sentence."""
-        version, count = self.environment["opencv"], len(self.promised)
-        if not count:
-            reason = self.rows[0].promise.reason if self.rows else "no rows"
-            return f"nothing is promised beside OpenCV {version} ({reason})"
-        if self.broken:
-            return f"{len(self.broken):,} of {count:,} settings differ from OpenCV {version}"
-        return f"{count:,} settings, and every promised pixel is that of OpenCV {version}"
 
     def __repr__(self) -> str:
         state = "passed" if self.promised else "nothing promised"

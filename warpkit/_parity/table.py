@@ -12,21 +12,21 @@ from rich.table import Table
 from rich.text import Text
 
 from warpkit._parity.figures import Figures
-from warpkit._parity.report import ParityReport
+from warpkit._parity.results import Results
 from warpkit._parity.suite import Row
 
 HEADS = {"torchvision": "torch-\nvision", "grid_sample": "grid_\nsample"}
 NOTE = "values are those promised to be OpenCV's; then the largest difference in levels of 8 bits"
 
 
-def as_text(report: ParityReport, width: int = 80) -> str:
+def as_text(report: Results, width: int = 80) -> str:
     """The table without colour."""
     out = StringIO()
     show(report, Console(file=out, width=width, color_system=None, highlight=False))
     return out.getvalue()
 
 
-def show(report: ParityReport, console: Console) -> None:
+def show(report: Results, console: Console) -> None:
     """Print the table, what is not promised, and the verdict."""
     console.print(table(report))
     others = ", the others' in uint8 and float32" if report.rows and report.rows[0].peers else ""
@@ -38,7 +38,7 @@ def show(report: ParityReport, console: Console) -> None:
     console.print(report.verdict, style=style, markup=False)
 
 
-def table(report: ParityReport) -> Table:
+def table(report: Results) -> Table:
     """One line for each map and interpolation."""
     names = list(report.rows[0].peers) if report.rows else []
     made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
