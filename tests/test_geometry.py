@@ -165,10 +165,93 @@ def test_points_on_a_line_are_an_error(line, dtype):
         wk.affine_from_points(line, good)
     four = torch.cat((line, torch.tensor([[7.0, 0.0]], dtype=dtype)))
     square = torch.tensor([[0, 0], [4, 0], [4, 3.0], [0, 3]])
-    for argument, pair in (("src", (four, square)), ("dst", (square, four))):
-        wanted = f"perspective_from_points: `{argument}` must be four points of which no three are "
+    wanted = "perspective_from_points: `src` must be four points of which no three are on a line"
+    with pytest.raises(ValueError, match=re.escape(wanted)):
+        wk.perspective_from_points(four, square)
+    assert wk.perspective_from_points(square, four).isfinite().all()
+
+
+SQUARE = [[0, 0], [10, 0], [10, 8], [0, 8]]
+TRAPEZOID = [[320, 512], [960, 512], [0, 1024], [1280, 1024]]
+"""Its sides meet at (640, 0); the line through that point and the origin goes to infinity."""
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_an_origin_that_goes_to_infinity_gives_a_finite_matrix(dtype):
+    """By hand: u = 2 x - 1280 + ... over w = y / 512; with w = 0 at y = 0, so m22 is 0."""
+    src = torch.tensor(TRAPEZOID, dtype=dtype, requires_grad=True)
+    dst = torch.tensor([[0, 0], [1280, 0], [0, 1024], [1280, 1024]], dtype=dtype)
+    matrix = wk.perspective_from_points(src, dst)
+    assert matrix.isfinite().all()
+    assert abs(matrix[2, 2]) < torch.finfo(dtype).eps
+    if dtype != torch.float16:
+        assert float(matrix.detach().double().norm()) == pytest.approx(1, abs=1e-6)
+        moved = wk.transform_points(matrix.detach().double(), src.detach().double())
+        assert (moved - dst).abs().max() < 1280 * 32 * torch.finfo(dtype).eps
+    (grad,) = torch.autograd.grad(matrix.sum(), src)
+    assert grad.isfinite().all()
+
+
+def test_the_gradient_of_a_matrix_of_norm_1_is_that_of_its_homography():
+    """Where points go does not depend on the factor: both normalisations must move them alike."""
+    dst = double([[0, 0], [1280, 0], [0, 1024], [1280, 1024]])
+
+    def moved(src, by):
+        matrix = wk.perspective_from_points(src + by, dst + by)
+        return wk.transform_points(matrix, double([700.0, 800.0]) + by) - by
+
+    src = double(TRAPEZOID)
+    far = torch.autograd.functional.jacobian(lambda s: moved(s, 0.0), src)
+    usual = torch.autograd.functional.jacobian(lambda s: moved(s, 50.0), src)
+    torch.testing.assert_close(far, usual, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "dst",
+    [
+        [[0, 0], [1, 1], [2, 2], [3, 3]],
+        [[0.1, 0.3], [0.2, 0.6], [0.4, 1.2], [0.3, 0.9]],
+        [[7, 0], [7, 0], [7, 20], [7, 20]],
+        [[3, 4]] * 4,
+        [[0, 0]] * 4,
+        [[0, 0], [1, 1], [0, 0], [1, 1]],
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_collapsed_target_is_reached(dst, dtype):
+    src, dst = torch.tensor(SQUARE, dtype=dtype), torch.tensor(dst, dtype=dtype)
+    src.requires_grad_(), dst.requires_grad_()
+    matrix = wk.perspective_from_points(src, dst)
+    moved = wk.transform_points(matrix.detach().double(), double(SQUARE))
+    assert (moved - dst).abs().max() < 200 * torch.finfo(dtype).eps
+    for grad in torch.autograd.grad(matrix.sum(), (src, dst)):
+        assert grad.isfinite().all()
+    both = wk.perspective_from_points(src, torch.stack((dst, src)))
+    assert torch.equal(both[0], matrix)
+    close(both[1].double(), torch.eye(3).double(), "float32 matrices")
+
+
+def test_an_affine_collapse_is_found_exactly():
+    flat = double([[2.0, 1], [4, 2], [0, 0]])  # what it does to homogeneous points, of rank 2
+    dst = double(SQUARE) @ flat[:2] / 10 + flat[2]
+    matrix = wk.perspective_from_points(double(SQUARE), dst)
+    close(matrix, double([[0.2, 0.4, 0], [0.1, 0.2, 0], [0, 0, 1]]))
+
+
+def test_points_on_lines_that_stay_on_lines_have_a_matrix():
+    bent = double([[0, 0], [1, 0], [2, 0], [1, 5]])
+    moved = wk.transform_points(wk.perspective_from_points(bent, bent + 3), bent)
+    assert (moved - bent - 3).abs().max() < 1e-12
+    pair = double([[0, 0], [0, 0], [2, 0], [1, 5]])
+    moved = wk.transform_points(wk.perspective_from_points(pair, 2 * pair), pair)
+    assert (moved - 2 * pair).abs().max() < 1e-12
+    wanted = "perspective_from_points: `src` must be four points of which no three are on a line"
+    for apart in ([[0, 0], [1, 0], [2, 0], [3, 0]], [[0, 0], [9, 0], [2, 0], [1, 5]]):
         with pytest.raises(ValueError, match=re.escape(wanted)):
-            wk.perspective_from_points(*pair)
+            wk.perspective_from_points(pair, double(apart))
+    wanted = "perspective_from_points: `dst` must be four finite points, got a degenerate one"
+    with pytest.raises(ValueError, match=re.escape(wanted)):
+        wk.perspective_from_points(double(SQUARE), double(SQUARE) * math.nan)
 
 
 def test_the_degenerate_item_of_a_batch_is_named():

@@ -341,15 +341,19 @@ def check_values(
     Reading a value back from an accelerator would stop its queue, and a traced or vmapped tensor
     has no value to read: there the result of the bad item is NaN instead.
     """
-    if bad.device.type != "cpu" or torch.compiler.is_compiling() or is_transformed(bad):
-        return
-    if bool(bad.any()):
+    if is_readable(bad) and bool(bad.any()):
         where = tuple(bad.nonzero()[0].tolist())
         if values is not None:
             at = f" at {where[0] if len(where) == 1 else where}" if where else ""
             fail(function, argument, wanted, f"{values[where].tolist()}{at}")
         got = f"a degenerate one at {where} of the batch" if where else "a degenerate one"
         fail(function, argument, wanted, got)
+
+
+def is_readable(tensor: Tensor) -> bool:
+    """Whether looking at the values costs nothing: on the CPU, outside traces and transforms."""
+    on_cpu = tensor.device.type == "cpu"
+    return on_cpu and not torch.compiler.is_compiling() and not is_transformed(tensor)
 
 
 def is_transformed(tensor: Tensor) -> bool:

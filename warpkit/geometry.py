@@ -24,8 +24,8 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit._sharding import batched
+from warpkit.kernels import quads
 from warpkit.kernels.maps import (
-    adjugate,
     inverse_map,
     map_points,
     matrix_of,
@@ -46,9 +46,9 @@ def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
     """
     name = "rotation_matrix"
     device, dtype = checks.result_kind(center, angle, scale)
-    center = _floats(name, "center", center, device, checks.as_pair)
-    angle = _floats(name, "angle", angle, device)
-    scale = _floats(name, "scale", scale, device)
+    center = floats(name, "center", center, device, checks.as_pair)
+    angle = floats(name, "angle", angle, device)
+    scale = floats(name, "scale", scale, device)
     checks.broadcast_batch(name, center=center.shape[:-1], angle=angle.shape, scale=scale.shape)
     x, y = center.double().unbind(-1)
     radians = angle.double() * (math.pi / 180)
@@ -80,10 +80,10 @@ def affine_matrix(
     """
     name = "affine_matrix"
     device, dtype = checks.result_kind(angle, scale, shear, translation, center)
-    angle = _floats(name, "angle", angle, device)
-    scale = _floats(name, "scale", scale, device)
-    translation = _floats(name, "translation", translation, device, checks.as_pair)
-    center = _floats(name, "center", center, device, checks.as_pair)
+    angle = floats(name, "angle", angle, device)
+    scale = floats(name, "scale", scale, device)
+    translation = floats(name, "translation", translation, device, checks.as_pair)
+    center = floats(name, "center", center, device, checks.as_pair)
     others = checks.broadcast_batch(
         name,
         angle=angle.shape,
@@ -106,8 +106,8 @@ def affine_matrix(
 
 def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Tensor:
     if isinstance(shear, checks.LISTS):
-        return _floats(name, "shear", shear, device, checks.as_pair)
-    shear = _floats(name, "shear", shear, device)
+        return floats(name, "shear", shear, device, checks.as_pair)
+    shear = floats(name, "shear", shear, device)
     if shear.ndim == 0 or shear.shape[-1] != 2:
         return torch.stack((shear, torch.zeros_like(shear)), dim=-1)
     if shear.ndim == len(batch) and batch[-1] == 2:
@@ -138,8 +138,8 @@ def affine_from_points(src: Any, dst: Any) -> Tensor:
             [0., 2., 7.]])
     """
     name = "affine_from_points"
-    src, dst, dtype = _point_pairs(name, src, dst, 3)
-    checks.check_values(name, "src", _collinear(src, dtype), "three points that span a triangle")
+    src, dst, dtype = point_pairs(name, src, dst, 3)
+    checks.check_values(name, "src", collinear(src, dtype), "three points that span a triangle")
     (ax, ay), (bx, by) = ((src[..., i, :] - src[..., 0, :]).unbind(-1) for i in (1, 2))
     u, v = (dst[..., i, :] - dst[..., 0, :] for i in (1, 2))
     area = (ax * by - ay * bx)[..., None]
@@ -154,8 +154,11 @@ def affine_from_points(src: Any, dst: Any) -> Tensor:
 def perspective_from_points(src: Any, dst: Any) -> Tensor:
     """The perspective matrix that carries four points to four: cv2.getPerspectiveTransform.
 
-    src and dst (..., 4, 2), (x, y) in pixels, broadcast. Returns (..., 3, 3) whose last entry is 1.
-    Gradients: all orders, to both. Raises ValueError where three of four points lie on a line.
+    src and dst (..., 4, 2), (x, y) in pixels, broadcast. Returns (..., 3, 3) whose last entry is 1,
+    or whose norm is 1 where that entry is 0: where the source's origin goes to infinity. The points
+    of `dst` may be collapsed or lie on a line; where more than one matrix carries them, it is the
+    one nearest to an affine one. Gradients: all orders, to both (to a line's points, as if they
+    stayed on it). Raises ValueError where points of `src` lie on a line and those of `dst` do not.
 
     >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
     >>> perspective_from_points(square, [[0, 0], [2, 0], [2, 2], [0, 2]])
@@ -164,41 +167,50 @@ def perspective_from_points(src: Any, dst: Any) -> Tensor:
             [0., 0., 1.]])
     """
     name = "perspective_from_points"
-    src, dst, dtype = _point_pairs(name, src, dst, 4)
-    for argument, points in (("src", src), ("dst", dst)):
-        threes = ([1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2])
-        bad = torch.stack([_collinear(points[..., three, :], dtype) for three in threes]).any(0)
-        checks.check_values(name, argument, bad, "four points of which no three are on a line")
-    # both quadrilaterals are images of one projective frame: source -> frame -> destination.
-    # The origin moves to each first point, so that a far-away quadrilateral loses no digits.
-    frame_to_src, frame_to_dst = (_frame_matrix(p - p[..., :1, :]) for p in (src, dst))
-    local = frame_to_dst @ adjugate(frame_to_src)
-    whole = _shift(dst[..., 0, :]) @ local @ _shift(-src[..., 0, :])
-    return as_result(whole / whole[..., 2:, 2:], dtype)
+    src, dst, dtype = point_pairs(name, src, dst, 4)
+    finite = dst.detach().isfinite().all(-1).all(-1)
+    checks.check_values(name, "dst", ~finite, "four finite points")
+    whole = quads.carry(src, dst)
+    src_lines, dst_lines = _lines(src, dtype), _lines(dst, dtype)
+    several = src_lines.any(0) | dst_lines.all(0)  # matrices, or none
+    if not checks.is_readable(several):
+        whole = torch.where(several[..., None, None], torch.nan, whole)
+    elif bool(several.any()):
+        whole = _carry_lines(name, src, dst, whole, src_lines, several)
+    return as_result(quads.normalised(whole, quads.origin_is_far(whole, src, dtype)), dtype)
 
 
-def _frame_matrix(points: Tensor) -> Tensor:
-    """The matrix that carries (1,0,0), (0,1,0), (0,0,1) and (1,1,1) to four points (..., 4, 2)."""
-    columns = torch.cat((points, torch.ones_like(points[..., :1])), dim=-1).mT
-    first = columns[..., :3]
-    return first * (adjugate(first) @ columns[..., 3:]).mT
+def _carry_lines(
+    name: str, src: Tensor, dst: Tensor, whole: Tensor, src_lines: Tensor, several: Tensor
+) -> Tensor:
+    """`whole` (..., 3, 3), where `several` (...) holds by one of several matrices, or an error."""
+    flat, bent = (lines.expand(several.shape) for lines in (src_lines.all(0), src_lines.any(0)))
+    wanted = "four points of which no three are on a line, unless those of `dst` are too"
+    checks.check_values(name, "src", flat, wanted)
+    src, dst = (p.expand(*several.shape, 4, 2)[several] for p in (src, dst))
+    found, carried = quads.carry_somehow(src, dst)
+    none = torch.zeros_like(several).masked_scatter(several, ~carried) & bent
+    checks.check_values(name, "src", none, wanted)
+    return whole.masked_scatter(several[..., None, None], found)
 
 
-def _shift(by: Tensor) -> Tensor:
-    one, zero = torch.ones_like(by[..., 0]), torch.zeros_like(by[..., 0])
-    return matrix_of(((one, zero, by[..., 0]), (zero, one, by[..., 1]), (zero, zero, one)))
+def _lines(points: Tensor, dtype: torch.dtype) -> Tensor:
+    """Which three of four points (..., 4, 2) lie on a line, (4, ...): all but the i-th."""
+    threes = ([1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2])
+    return torch.stack([collinear(points[..., three, :], dtype) for three in threes])
 
 
-def _point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, torch.dtype]:
+def point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, torch.dtype]:
+    """Checked pairs (..., n, 2) in float64, and the type of what is made from them."""
     device, dtype = checks.result_kind(src, dst)
-    src, dst = (_floats(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
+    src, dst = (floats(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
     for argument, points in (("src", src), ("dst", dst)):
         checks.check_last(name, argument, points, n, 2)
     checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])
     return src.double(), dst.double(), dtype
 
 
-def _collinear(points: Tensor, dtype: torch.dtype) -> Tensor:
+def collinear(points: Tensor, dtype: torch.dtype) -> Tensor:
     """Whether three points (..., 3, 2) lie on a line, up to the rounding of `dtype`.
 
     A coordinate c known to eps c moves the doubled area by eps c times an edge; 4 for safety.
@@ -235,11 +247,11 @@ def box_to_matrix(
     name = "box_to_matrix"
     height, width = checks.check_size(name, "size", size)
     device, dtype = checks.result_kind(boxes, angle, scale, translation)
-    boxes = _floats(name, "boxes", boxes, device)
+    boxes = floats(name, "boxes", boxes, device)
     checks.check_last(name, "boxes", boxes, 4)
-    angle = _floats(name, "angle", angle, device)
-    scale = _floats(name, "scale", scale, device)
-    translation = _floats(name, "translation", translation, device, checks.as_pair)
+    angle = floats(name, "angle", angle, device)
+    scale = floats(name, "scale", scale, device)
+    translation = floats(name, "translation", translation, device, checks.as_pair)
     checks.broadcast_batch(
         name,
         boxes=boxes.shape[:-1],
@@ -317,7 +329,7 @@ def transform_points(matrix: Any, points: Any) -> Tensor:
     name = "transform_points"
     device, dtype = checks.result_kind(matrix, points)
     matrix = as_matrix(name, matrix, "matrix", device)
-    points = _floats(name, "points", points, device)
+    points = floats(name, "points", points, device)
     checks.check_last(name, "points", points, 2)
     single = points.ndim == 1
     rows = points[None] if single else points
@@ -331,12 +343,12 @@ def as_matrix(
     name: str, matrix: Any, argument: str = "matrix", device: torch.device | None = None
 ) -> Tensor:
     """A matrix (..., 2 or 3, 3), checked."""
-    tensor = _floats(name, argument, matrix, device)
+    tensor = floats(name, argument, matrix, device)
     checks.check_matrix_shape(name, argument, tensor, (2, 3))
     return tensor
 
 
-def _floats(
+def floats(
     name: str,
     argument: str,
     value: Any,
