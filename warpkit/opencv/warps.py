@@ -1,19 +1,4 @@
-"""The drop-in face: ``import warpkit.opencv as cv2``, for tensors and arrays alike.
-
-OpenCV's names, argument order and defaults; images (H, W) or (H, W, C), sizes (W, H). Tensor in,
-tensor out, with gradients; array in, array out. One keyword more: ``arithmetic``, by default
-"auto", the pixels of the OpenCV that is installed (of OpenCV 5 where there is none); "opencv4",
-"opencv5" and "exact" as in `warpkit.warp_affine`.
-
-This module translates names and layouts, nothing else. Where it differs from cv2, beside
-docs/opencv-versions.md:
-
-- a `dst` array of the result's shape and type is written to and returned, as in cv2, but a
-  tensor given as `dst` is only read;
-- BORDER_TRANSPARENT without `dst` is an error, where cv2 shows uninitialised memory;
-- degenerate points and singular matrices are errors in the functions that make matrices, where
-  cv2 returns zeros.
-"""
+"""cv2's warps: names and layouts translated, nothing else."""
 
 from __future__ import annotations
 
@@ -26,17 +11,29 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
-from warpkit import geometry, warp
+from warpkit import warp
 from warpkit.kernels.opencv import TYPES as OPENCV_TYPES
 from warpkit.kernels.promises import installed_arithmetic
 from warpkit.kernels.rules import ARITHMETICS, Rule
-
-INTER_NEAREST, INTER_LINEAR, INTER_CUBIC, INTER_AREA, INTER_LANCZOS4 = range(5)
-INTER_LINEAR_EXACT, INTER_NEAREST_EXACT, INTER_MAX = 5, 6, 7
-WARP_FILL_OUTLIERS, WARP_INVERSE_MAP, WARP_RELATIVE_MAP = 8, 16, 32
-BORDER_CONSTANT, BORDER_REPLICATE, BORDER_REFLECT, BORDER_WRAP, BORDER_REFLECT_101 = range(5)
-BORDER_TRANSPARENT, BORDER_ISOLATED = 5, 16
-BORDER_REFLECT101 = BORDER_DEFAULT = BORDER_REFLECT_101
+from warpkit.opencv.constants import (
+    BORDER_CONSTANT,
+    BORDER_ISOLATED,
+    BORDER_REFLECT,
+    BORDER_REFLECT_101,
+    BORDER_REPLICATE,
+    BORDER_TRANSPARENT,
+    BORDER_WRAP,
+    INTER_AREA,
+    INTER_CUBIC,
+    INTER_LANCZOS4,
+    INTER_LINEAR,
+    INTER_MAX,
+    INTER_NEAREST,
+    WARP_FILL_OUTLIERS,
+    WARP_INVERSE_MAP,
+    WARP_RELATIVE_MAP,
+)
+from warpkit.opencv.outputs import check_output, written
 
 INTERPOLATIONS = {
     INTER_NEAREST: "nearest",
@@ -61,10 +58,11 @@ def warpAffine(
     src: Image,
     M: Any,
     dsize: Sequence[int] | None,
-    dst: Image | None = None,
-    flags: int = INTER_LINEAR,
-    borderMode: int = BORDER_CONSTANT,
+    dst: Image | float | None = None,
+    flags: int | None = INTER_LINEAR,
+    borderMode: int | None = BORDER_CONSTANT,
     borderValue: Any = 0,
+    hint: int | None = None,
     *,
     arithmetic: str = "auto",
 ) -> Image:
@@ -80,6 +78,7 @@ def warpAffine(
            [0, 3, 4]], dtype=uint8)
     """
     name = "warpAffine"
+    dst, flags = check_output(name, "dst", dst, src), INTER_LINEAR if flags is None else flags
     options = _options(name, src, dst, flags, borderMode, borderValue, arithmetic)
     M = _matrix(name, M, src, 2)
     return _warp(name, warp.warp_affine, src, M, dsize, dst, flags, options)
@@ -89,10 +88,11 @@ def warpPerspective(
     src: Image,
     M: Any,
     dsize: Sequence[int] | None,
-    dst: Image | None = None,
-    flags: int = INTER_LINEAR,
-    borderMode: int = BORDER_CONSTANT,
+    dst: Image | float | None = None,
+    flags: int | None = INTER_LINEAR,
+    borderMode: int | None = BORDER_CONSTANT,
     borderValue: Any = 0,
+    hint: int | None = None,
     *,
     arithmetic: str = "auto",
 ) -> Image:
@@ -104,6 +104,7 @@ def warpPerspective(
            [3, 4, 5]], dtype=uint8)
     """
     name = "warpPerspective"
+    dst, flags = check_output(name, "dst", dst, src), INTER_LINEAR if flags is None else flags
     options = _options(name, src, dst, flags, borderMode, borderValue, arithmetic)
     M = _matrix(name, M, src, 3)
     return _warp(name, warp.warp_perspective, src, M, dsize, dst, flags, options)
@@ -113,10 +114,11 @@ def remap(
     src: Image,
     map1: Any,
     map2: Any,
-    interpolation: int,
-    dst: Image | None = None,
-    borderMode: int = BORDER_CONSTANT,
+    interpolation: int | None,
+    dst: Image | float | None = None,
+    borderMode: int | None = BORDER_CONSTANT,
     borderValue: Any = 0,
+    hint: int | None = None,
     *,
     arithmetic: str = "auto",
 ) -> Image:
@@ -130,6 +132,8 @@ def remap(
     array([[0.5, 5. ]], dtype=float32)
     """
     name = "remap"
+    dst = check_output(name, "dst", dst, src)
+    interpolation = INTER_NEAREST if interpolation is None else interpolation
     options = _options(name, src, dst, interpolation, borderMode, borderValue, arithmetic)
     if interpolation & WARP_INVERSE_MAP:
         checks.fail(name, "interpolation", "without WARP_INVERSE_MAP", interpolation)
@@ -148,83 +152,6 @@ def remap(
     value = options["border_value"]
     result = warp.remap_by(name, _planes(src), points, rule, value, background, "auto", **extra)
     return _finish(src, dst, result)
-
-
-def getRotationMatrix2D(center: Any, angle: Any, scale: Any) -> Any:
-    """cv2.getRotationMatrix2D: `warpkit.rotation_matrix` of the centre rounded to float32.
-
-    >>> getRotationMatrix2D((2, 1), 0, 2)
-    array([[ 2.,  0., -2.],
-           [ 0.,  2., -1.]])
-    """
-    values = (center, angle, scale)
-    name = "getRotationMatrix2D"
-    if any(isinstance(value, Tensor) for value in values):
-        return _call(name, geometry.rotation_matrix, *values)
-    center = _numbers(name, "center", center, torch.float32).double()  # cv2's Point2f
-    angle, scale = _numbers(name, "angle", angle), _numbers(name, "scale", scale)
-    return _call(name, geometry.rotation_matrix, center, angle, scale).numpy()
-
-
-def getAffineTransform(src: Any, dst: Any) -> Any:
-    """cv2.getAffineTransform: `warpkit.affine_from_points` of two times three points.
-
-    >>> getAffineTransform([[0, 0], [1, 0], [0, 1]], [[5, 7], [6, 7], [5, 9]])
-    array([[1., 0., 5.],
-           [0., 2., 7.]])
-    """
-    return _from_points(geometry.affine_from_points, src, dst, 3)
-
-
-def getPerspectiveTransform(src: Any, dst: Any) -> Any:
-    """cv2.getPerspectiveTransform: `warpkit.perspective_from_points` of two times four points.
-
-    >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
-    >>> getPerspectiveTransform(square, [[0, 0], [2, 0], [2, 2], [0, 2]])
-    array([[2., 0., 0.],
-           [0., 2., 0.],
-           [0., 0., 1.]])
-    """
-    return _from_points(geometry.perspective_from_points, src, dst, 4)
-
-
-def invertAffineTransform(M: Any) -> Any:
-    """cv2.invertAffineTransform: `warpkit.invert` of a matrix (2, 3).
-
-    >>> invertAffineTransform(np.array([[2.0, 0, 4], [0, 1, -3]]))
-    array([[ 0.5,  0. , -2. ],
-           [ 0. ,  1. ,  3. ]])
-    """
-    name = "invertAffineTransform"
-    if isinstance(M, Tensor):
-        return _call(name, geometry.invert, M)
-    single = getattr(M, "dtype", None) == np.float32
-    dtype = torch.float32 if single else torch.float64
-    return _call(name, geometry.invert, _numbers(name, "M", M, dtype)).numpy()
-
-
-def _from_points(make: Callable[[Any, Any], Tensor], src: Any, dst: Any, n: int) -> Any:
-    name = "getAffineTransform" if n == 3 else "getPerspectiveTransform"
-    if isinstance(src, Tensor) or isinstance(dst, Tensor):
-        return _call(name, make, src, dst)
-    pairs = [_numbers(name, argument, p) for argument, p in (("src", src), ("dst", dst))]
-    # cv2 takes (n, 1, 2) and (1, n, 2) too, as its own functions return points
-    pairs = [p.reshape(n, 2) if p.numel() == 2 * n and p.shape[-1] == 2 else p for p in pairs]
-    return _call(name, make, *pairs).numpy()
-
-
-def _call(name: str, function: Callable[..., Tensor], *args: Any) -> Tensor:
-    """What the function makes; its errors under the name, and with the argument's name, of cv2."""
-    try:
-        return function(*args)
-    except (ValueError, TypeError) as error:
-        text = str(error).removeprefix(f"{function.__name__}: ").replace("`matrix`", "`M`")
-        raise type(error)(f"{name}: {text}") from None
-
-
-def _numbers(name: str, argument: str, value: Any, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Numbers and arrays on the CPU, where arrays are, whatever torch's default device is."""
-    return checks.as_float(name, argument, value, torch.device("cpu"), dtype).to(dtype)
 
 
 def _warp(
@@ -264,10 +191,6 @@ def _options(
         if isinstance(image, Tensor):
             checks.check_dense(name, argument, image)
             checks.check_device(name, argument, image, _device(src), "`src`")
-    if dst is not None and type(dst) is not type(src):
-        checks.fail(name, "dst", f"a {type(src).__name__}", type(dst).__name__, TypeError)
-    if isinstance(dst, np.ndarray) and not dst.flags.writeable:
-        checks.fail(name, "dst", "an array that can be written to", "a read-only one")
     argument = "interpolation" if name == "remap" else "flags"
     known = INTER_MAX | WARP_FILL_OUTLIERS | WARP_INVERSE_MAP
     known |= WARP_RELATIVE_MAP if name == "remap" else 0
@@ -275,6 +198,10 @@ def _options(
     if not whole or flags | known != known or flags & INTER_MAX not in INTERPOLATIONS:
         wanted = "one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS4, and WARP_ flags"
         checks.fail(name, argument, wanted, repr(flags))
+    if border_mode is None:
+        border_mode = BORDER_CONSTANT
+    elif isinstance(border_mode, Integral):  # no warp looks beyond the image that it is given
+        border_mode = int(border_mode) & ~BORDER_ISOLATED
     if not isinstance(border_mode, Integral) or border_mode not in BORDERS:
         wanted = "one of BORDER_CONSTANT, _REPLICATE, _REFLECT, _WRAP, _REFLECT_101, _TRANSPARENT"
         checks.fail(name, "borderMode", wanted, repr(border_mode))
@@ -289,6 +216,7 @@ def _options(
 def _scalar(name: str, value: Any, src: Any) -> Tensor:
     """cv2.Scalar: up to four numbers, zeros behind them; channel c takes number c mod 4."""
     channels = src.shape[2] if src.ndim == 3 else 1
+    value = 0 if value is None else value
     if isinstance(value, int | float):  # by far the most common, in one operation
         number = checks.float64_of(name, "borderValue", value)  # pyright: ignore
         first = [number if c % 4 == 0 else 0.0 for c in range(channels)]
@@ -328,16 +256,20 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, bool]:
     Those keep OpenCV 5 on OpenCV 4's path.
     """
     map1 = _map(name, "map1", map1, src)
-    map2 = None if map2 is None else _map(name, "map2", map2, src)
+    absent = map2 is None or (isinstance(map2, tuple) and not map2)
+    map2 = None if absent else _map(name, "map2", map2, src)
     if map2 is not None and map2.numel() == 0:
         map2 = None  # cv2's empty Mat
+    if map2 is not None and map2.dtype == torch.int16 and map2.ndim == 3:
+        map1, map2 = map2, map1  # cv2 takes the pixels and their parts in either order
     shape = tuple(map1.shape)
     pair = map1.ndim == 3 and shape[2] == 2
-    if pair and map1.dtype == torch.int16 and (map2 is None or tuple(map2.shape) == shape[:2]):
-        if map2 is None:
-            return map1.double(), False
-        table = map2.long() & 1023  # 5 bits of y, 5 bits of x
-        return map1.double() + torch.stack((table & 31, table >> 5), dim=-1) / 32, True
+    if pair and map1.dtype == torch.int16 and map2 is None:
+        return map1.double(), False
+    table = map2 is not None and map2.dtype in (torch.int16, torch.uint16)
+    if pair and map1.dtype == torch.int16 and table and tuple(map2.shape) == shape[:2]:  # pyright: ignore
+        parts = map2.long() & 1023  # pyright: ignore  # 5 bits of y, 5 bits of x
+        return map1.double() + torch.stack((parts & 31, parts >> 5), dim=-1) / 32, True
     if pair and map2 is None and map1.is_floating_point():
         return map1, False
     planar = map2 is not None and map1.ndim == 2 and tuple(map2.shape) == shape
@@ -350,14 +282,14 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, bool]:
 
 
 def _map(name: str, argument: str, value: Any, src: Any) -> Tensor:
-    """One map, in its own type: convertMaps's integers are not coordinates."""
+    """One map, in its own type: convertMaps's integers are not coordinates; (h, w, 1) as (h, w)."""
     if isinstance(value, np.ndarray):
-        return checks.from_array(name, argument, value, _device(src))
-    if not isinstance(value, Tensor) or value.is_floating_point():
+        value = checks.from_array(name, argument, value, _device(src))
+    elif not isinstance(value, Tensor) or value.is_floating_point():
         value = checks.as_float(name, argument, value, _device(src))
     checks.check_dense(name, argument, value)
     checks.check_device(name, argument, value, _device(src), "`src`")
-    return value
+    return value[..., 0] if value.ndim == 3 and value.shape[2] == 1 else value
 
 
 def _device(src: Any) -> torch.device:
@@ -391,8 +323,7 @@ def _finish(src: Any, dst: Any, result: Tensor) -> Any:
     if isinstance(src, Tensor):
         return image
     array = np.ascontiguousarray(image.detach().numpy())  # M may be a tensor in a graph
-    if dst is not None and dst.shape == array.shape and dst.dtype == array.dtype:
-        dst[...] = array
+    if written(dst, array) is dst and dst is not None:
         return dst
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[..., 0]  # cv2 returns (H, W) for (H, W, 1)

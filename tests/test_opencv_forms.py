@@ -1,0 +1,164 @@
+"""Forms of arguments that cv2 takes besides the usual ones, each compared with cv2 itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import warpkit.opencv as ours
+
+RANDOM = np.random.default_rng(0)
+IMAGE = RANDOM.integers(0, 256, (12, 15, 3), dtype=np.uint8)
+TURN = np.array([[0.9, 0.3, -2.0], [-0.25, 1.1, 3.0]])
+TILT = np.vstack([TURN, [0.002, -0.001, 1.0]])
+X = (RANDOM.random((9, 11)) * 19 - 2).astype(np.float32)
+Y = (RANDOM.random((9, 11)) * 16 - 2).astype(np.float32)
+XY = np.dstack([X, Y])
+CALLS = {
+    "warpAffine": (IMAGE, TURN, (14, 10)),
+    "warpPerspective": (IMAGE, TILT, (14, 10)),
+    "remap": (IMAGE, X, Y, 1),
+}
+
+
+def both(name, arguments, options):
+    cv2 = pytest.importorskip("cv2")
+    return getattr(ours, name)(*arguments, **options), getattr(cv2, name)(*arguments, **options)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "more",
+    [(0,), (1,), (2,), (1.5,), (True,), ((1, 2),), ((),), (1, 2, 1), (None, None, None, None)],
+)
+def test_what_stands_for_dst_is_ignored_and_none_is_the_default(name, more):
+    more = more[: 1 + (name != "remap")] + more[2:]  # remap's flags come before dst
+    out, truth = both(name, CALLS[name] + more, {})
+    assert np.array_equal(out, truth)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("option", ["flags", "borderMode", "borderValue", "dst"])
+def test_none_is_the_default_by_name_too(name, option):
+    if (name, option) == ("remap", "flags"):  # it has no default: cv2 falls to INTER_NEAREST
+        out, truth = both(name, (IMAGE, X, Y, None), {})
+        assert np.array_equal(out, truth)
+        assert np.array_equal(out, ours.remap(IMAGE, X, Y, ours.INTER_NEAREST))
+        return
+    out, truth = both(name, CALLS[name], {option: None})
+    assert np.array_equal(out, truth)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "dst",
+    [np.zeros((3, 3), np.uint8), np.zeros((10, 14, 3), np.float32), np.array([])],
+    ids=["another shape", "another type", "empty"],
+)
+def test_a_dst_that_does_not_fit_is_left_alone(name, dst):
+    out, truth = both(name, CALLS[name], {"dst": dst})
+    assert np.array_equal(out, truth)
+    assert out is not dst
+    assert not dst.any()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_hint_changes_nothing(name):
+    cv2 = pytest.importorskip("cv2")
+    plain = getattr(ours, name)(*CALLS[name])
+    for hint in (None, 0, ours.ALGO_HINT_ACCURATE, ours.ALGO_HINT_APPROX):
+        assert np.array_equal(getattr(ours, name)(*CALLS[name], hint=hint), plain)
+        if "hint" in getattr(cv2, name).__doc__:  # not in every version
+            assert np.array_equal(getattr(cv2, name)(*CALLS[name], hint=hint), plain)
+
+
+@pytest.mark.parametrize("border", range(5))
+@pytest.mark.parametrize("name", CALLS)
+def test_isolated_borders_are_the_borders(name, border):
+    """cv2 agrees where nothing lies off the image; elsewhere it raises, or reads other memory."""
+    cv2 = pytest.importorskip("cv2")
+    call = getattr(ours, name)
+    plain = call(*CALLS[name], borderMode=border, borderValue=(9, 8, 7))
+    flagged = call(*CALLS[name], borderMode=border | ours.BORDER_ISOLATED, borderValue=(9, 8, 7))
+    assert np.array_equal(flagged, plain)
+    x, y = np.meshgrid(np.float32([3, 4.5, 7.25]), np.float32([4, 6.75]))
+    truth = cv2.remap(IMAGE, x, y, 1, borderMode=border | cv2.BORDER_ISOLATED)
+    assert np.array_equal(ours.remap(IMAGE, x, y, 1, borderMode=border | 16), truth)
+
+
+@pytest.mark.parametrize("flags", [ours.INTER_LINEAR, ours.INTER_CUBIC])
+def test_maps_of_one_channel(flags):
+    for maps in ((X[..., None], Y[..., None]), (X[..., None], Y), (X, Y[..., None])):
+        out, truth = both("remap", (IMAGE, *maps, flags), {})
+        assert np.array_equal(out, truth)
+    points = torch.from_numpy(X[..., None]).requires_grad_()
+    image = torch.rand(12, 15)
+    out = ours.remap(image, points, torch.from_numpy(Y), flags)
+    assert torch.autograd.grad(out.sum(), points)[0].any()
+
+
+@pytest.mark.parametrize("flags", [ours.INTER_LINEAR, ours.INTER_CUBIC, ours.INTER_LANCZOS4])
+def test_fixed_point_maps_in_cv2s_forms(flags):
+    cv2 = pytest.importorskip("cv2")
+    pixels, parts = cv2.convertMaps(X, Y, cv2.CV_16SC2)
+    truth = cv2.remap(IMAGE, pixels, parts, flags)
+    for maps in (
+        (pixels, parts),
+        (parts, pixels),
+        (pixels, parts[..., None]),
+        (parts[..., None], pixels),
+        (pixels, parts.astype(np.int16)),
+    ):
+        if flags != ours.INTER_CUBIC or maps[0] is pixels:  # 5.0's bicubic wants them in order
+            assert np.array_equal(cv2.remap(IMAGE, *maps, flags), truth)
+        assert np.array_equal(ours.remap(IMAGE, *maps, flags), truth)
+    with pytest.raises(ValueError, match="remap: `map1, map2` must be two"):
+        ours.remap(IMAGE, pixels, X, flags)
+
+
+@pytest.mark.parametrize(
+    "empty", [None, (), np.array([]), np.zeros((0, 0), np.float32), np.zeros((0, 5, 2), np.int16)]
+)
+@pytest.mark.parametrize("flags", [ours.INTER_LINEAR, ours.INTER_CUBIC])
+def test_an_empty_array_is_no_map(flags, empty):
+    """Beside cv2 with None: 5.0 reads an empty second map's memory under nearest and linear."""
+    cv2 = pytest.importorskip("cv2")
+    truth = cv2.remap(IMAGE, XY, None, flags)
+    assert np.array_equal(ours.remap(IMAGE, XY, empty, flags), truth)
+    pixels = cv2.convertMaps(X, Y, cv2.CV_16SC2)[0]
+    truth = cv2.remap(IMAGE, pixels, None, ours.INTER_NEAREST)
+    assert np.array_equal(ours.remap(IMAGE, pixels, empty, ours.INTER_NEAREST), truth)
+
+
+def test_names_that_are_not_here_say_where_they_are():
+    for name in ("GaussianBlur", "imread", "cvtColor", "resize", "undistort", "INTER_BITS"):
+        text = f"module 'warpkit.opencv' has no attribute '{name}': what of cv2 is not here, or not"
+        with pytest.raises(AttributeError, match=f"{text} yet, stays OpenCV's; import cv2 beside"):
+            getattr(ours, name)
+        assert not hasattr(ours, name)
+    for slip in ("warpAfine", "getPerspectivTransform", "BORDER_REFLECT_10", "__path", "_options"):
+        with pytest.raises(AttributeError) as raised:
+            getattr(ours, slip)
+        assert str(raised.value) == f"module 'warpkit.opencv' has no attribute '{slip}'"
+    with pytest.raises(ImportError, match="cannot import name 'GaussianBlur'"):
+        from warpkit.opencv import GaussianBlur  # pyright: ignore  # noqa: F401
+
+
+def test_asking_for_a_name_does_not_import_cv2():
+    code = (
+        "import sys, warpkit.opencv as c; hasattr(c, 'GaussianBlur'); print('cv2' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_all_lists_what_is_here():
+    assert list(ours.__all__) == sorted(ours.__all__)
+    assert all(hasattr(ours, name) for name in ours.__all__)
+    public = {n for n in vars(ours) if n[:4] in ("warp", "getA", "getP", "getR", "inve", "rema")}
+    constants = {n for n in vars(ours.constants) if n.isupper() or n.startswith("INTER_")}
+    assert public | constants == set(ours.__all__) | {"warps"}

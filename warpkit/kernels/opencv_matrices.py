@@ -1,0 +1,121 @@
+"""OpenCV's matrices to the last bit: its elimination in its order, its float32 products.
+
+OpenCV computes them on the CPU, one rounded operation after the other and nothing fused. numpy
+does the same, for a batch at once. Versions 4.14 and 5.0.0 agree; where they divide by nothing
+they say nothing, and so does this.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+TOO_SMALL = 100 * np.finfo(np.float64).eps
+"""A pivot below it makes OpenCV call a system singular."""
+
+
+@np.errstate(all="ignore")
+def rotation(center: np.ndarray, angle: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """cv2.getRotationMatrix2D: center (..., 2) float32, angle (...) degrees and scale (...).
+
+    Returns (..., 2, 3). Cosine and sine are the C library's: numpy's and torch's own vectorised
+    ones differ from them in the last bit for some angles.
+    """
+    x, y, angle, scale = np.broadcast_arrays(
+        center[..., 0].astype(np.float64), center[..., 1].astype(np.float64), angle, scale
+    )
+    radians = angle * (math.pi / 180)
+    a, b = (_by_c(f, radians) * scale for f in (math.cos, math.sin))
+    rows = ((a, b, (1 - a) * x - b * y), (-b, a, b * x + (1 - a) * y))
+    return np.stack([np.stack(row, -1) for row in rows], -2)
+
+
+def _by_c(function: object, values: np.ndarray) -> np.ndarray:
+    found = [function(v) if math.isfinite(v) else math.nan for v in values.ravel().tolist()]  # pyright: ignore
+    return np.array(found, np.float64).reshape(values.shape)
+
+
+@np.errstate(all="ignore")
+def affine(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """cv2.getAffineTransform: src and dst (..., 3, 2) float32, their batches broadcast.
+
+    Returns the matrix (..., 2, 3), zeros where OpenCV finds none, and where it finds one, (...).
+    """
+    src, dst = np.broadcast_arrays(src, dst)
+    system = np.zeros((*src.shape[:-2], 6, 7))
+    for row, axis in ((0, 0), (1, 1)):  # the rows of x and y alternate
+        system[..., row::2, 3 * axis : 3 * axis + 2] = src
+        system[..., row::2, 3 * axis + 2] = 1
+        system[..., row::2, 6] = dst[..., axis]
+    found, solved = _eliminate(system)
+    return np.where(solved[..., None], found, 0).reshape(*solved.shape, 2, 3), solved
+
+
+@np.errstate(all="ignore")
+def perspective(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """cv2.getPerspectiveTransform: src and dst (..., 4, 2) float32, their batches broadcast.
+
+    Returns the matrix (..., 3, 3) and where its last entry is 1, (...). Elsewhere the equations for
+    that are singular, and the matrix is one of norm 1 that solves them without.
+    """
+    src, dst = np.broadcast_arrays(src, dst)
+    system = np.zeros((*src.shape[:-2], 8, 9))
+    for axis in (0, 1):
+        rows = system[..., 4 * axis : 4 * axis + 4, :]
+        rows[..., 3 * axis : 3 * axis + 2] = src
+        rows[..., 3 * axis + 2] = 1
+        rows[..., 6:8] = -(src * dst[..., axis, None])  # float32 products
+        rows[..., 8] = dst[..., axis]
+    found, solved = _eliminate(system.copy())
+    entries = np.concatenate((found, np.ones((*solved.shape, 1))), -1)
+    system[..., 8] *= -1
+    for item in np.argwhere(~solved):
+        at = tuple(item)
+        entries[at] = math.nan
+        if np.isfinite(system[at]).all():
+            entries[at] = np.linalg.svd(system[at])[2][-1]  # of the smallest singular value
+    return entries.reshape(*solved.shape, 3, 3), solved
+
+
+def _eliminate(system: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian elimination of (..., n, n + 1), which is overwritten, with pivots by columns.
+
+    Returns the solutions (..., n), and where no pivot was too small, (...).
+    """
+    n = system.shape[-2]
+    a = system.reshape(-1, n, n + 1)
+    item, solved = np.arange(len(a)), np.ones(len(a), bool)
+    for i in range(n):
+        pivot = i + np.abs(a[:, i:, i]).argmax(1)  # the first of the largest
+        first = a[item, pivot]
+        a[item, pivot] = a[:, i]
+        a[:, i] = first
+        solved &= ~(np.abs(a[:, i, i]) < TOO_SMALL)
+        factor = a[:, i + 1 :, i] * (-1 / a[:, i, i])[:, None]
+        a[:, i + 1 :, i + 1 :] += factor[..., None] * a[:, None, i, i + 1 :]
+    x = np.zeros((len(a), n))
+    for i in reversed(range(n)):
+        rest = a[:, i, n].copy()
+        for k in range(i + 1, n):
+            rest -= a[:, i, k] * x[:, k]
+        x[:, i] = rest / a[:, i, i]
+    batch = system.shape[:-2]
+    return x.reshape(*batch, n), solved.reshape(batch)
+
+
+@np.errstate(all="ignore")
+def inverse(matrix: np.ndarray) -> np.ndarray:
+    """cv2.invertAffineTransform: (..., 2, 3), float32 or float64, as it is; zeros where singular.
+
+    In float32 only the division and the shifts are computed in float64, and rounded once.
+    """
+    (a, b, c), (d, e, f) = (np.moveaxis(row, -1, 0) for row in np.moveaxis(matrix, -2, 0))
+    det = a * e - b * d
+    per = np.where(det == 0, 0, 1 / det.astype(np.float64)).astype(matrix.dtype)
+    a11, a12, a21, a22 = e * per, -b * per, -d * per, a * per
+    wide = [value.astype(np.float64) for value in (a11, a12, a21, a22, c, f)]
+    w11, w12, w21, w22, x, y = wide
+    shifts = (v.astype(matrix.dtype) for v in (-w11 * x - w12 * y, -w21 * x - w22 * y))
+    rows = ((a11, a12, next(shifts)), (a21, a22, next(shifts)))
+    return np.stack([np.stack(row, -1) for row in rows], -2)

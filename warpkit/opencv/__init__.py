@@ -1,0 +1,113 @@
+"""The drop-in face: ``import warpkit.opencv as cv2``, for tensors and arrays alike.
+
+OpenCV's names, argument order and defaults; images (H, W) or (H, W, C), sizes (W, H). Tensor in,
+tensor out, with gradients; array in, array out. One keyword more: ``arithmetic``, by default
+"auto", the pixels of the OpenCV that is installed (of OpenCV 5 where there is none); "opencv4",
+"opencv5" and "exact" as in `warpkit.warp_affine`.
+
+These modules translate names and layouts, nothing else. Where they differ from cv2, beside
+docs/opencv-versions.md:
+
+- a `dst` array of the result's shape and type is written to and returned, as in cv2, but a
+  tensor given as `dst` is only read;
+- BORDER_TRANSPARENT without `dst` is an error, where cv2 shows uninitialised memory;
+- points of every type are taken, and rounded to float32, where cv2 takes float32 alone.
+
+Whatever else cv2 has stays OpenCV's: ``import cv2`` beside it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from warpkit.kernels.promises import installed_arithmetic as installed_arithmetic
+from warpkit.opencv.constants import (
+    ALGO_HINT_ACCURATE,
+    ALGO_HINT_APPROX,
+    ALGO_HINT_DEFAULT,
+    BORDER_CONSTANT,
+    BORDER_DEFAULT,
+    BORDER_ISOLATED,
+    BORDER_REFLECT,
+    BORDER_REFLECT101,
+    BORDER_REFLECT_101,
+    BORDER_REPLICATE,
+    BORDER_TRANSPARENT,
+    BORDER_WRAP,
+    DECOMP_CHOLESKY,
+    DECOMP_EIG,
+    DECOMP_LU,
+    DECOMP_NORMAL,
+    DECOMP_QR,
+    DECOMP_SVD,
+    INTER_AREA,
+    INTER_CUBIC,
+    INTER_LANCZOS4,
+    INTER_LINEAR,
+    INTER_LINEAR_EXACT,
+    INTER_MAX,
+    INTER_NEAREST,
+    INTER_NEAREST_EXACT,
+    WARP_FILL_OUTLIERS,
+    WARP_INVERSE_MAP,
+    WARP_RELATIVE_MAP,
+)
+from warpkit.opencv.matrices import (
+    getAffineTransform,
+    getPerspectiveTransform,
+    getRotationMatrix2D,
+    invertAffineTransform,
+)
+from warpkit.opencv.warps import (
+    remap,
+    warpAffine,
+    warpPerspective,
+)
+
+__all__ = [
+    "ALGO_HINT_ACCURATE",
+    "ALGO_HINT_APPROX",
+    "ALGO_HINT_DEFAULT",
+    "BORDER_CONSTANT",
+    "BORDER_DEFAULT",
+    "BORDER_ISOLATED",
+    "BORDER_REFLECT",
+    "BORDER_REFLECT101",
+    "BORDER_REFLECT_101",
+    "BORDER_REPLICATE",
+    "BORDER_TRANSPARENT",
+    "BORDER_WRAP",
+    "DECOMP_CHOLESKY",
+    "DECOMP_EIG",
+    "DECOMP_LU",
+    "DECOMP_NORMAL",
+    "DECOMP_QR",
+    "DECOMP_SVD",
+    "INTER_AREA",
+    "INTER_CUBIC",
+    "INTER_LANCZOS4",
+    "INTER_LINEAR",
+    "INTER_LINEAR_EXACT",
+    "INTER_MAX",
+    "INTER_NEAREST",
+    "INTER_NEAREST_EXACT",
+    "WARP_FILL_OUTLIERS",
+    "WARP_INVERSE_MAP",
+    "WARP_RELATIVE_MAP",
+    "getAffineTransform",
+    "getPerspectiveTransform",
+    "getRotationMatrix2D",
+    "invertAffineTransform",
+    "remap",
+    "warpAffine",
+    "warpPerspective",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Say where the rest of cv2 is; what looks like a slip of a name here is told as by Python."""
+    text = f"module {__name__!r} has no attribute {name!r}"
+    if not name.startswith("_") and not difflib.get_close_matches(name, __all__, cutoff=0.85):
+        text += ": what of cv2 is not here, or not yet, stays OpenCV's; import cv2 beside it"
+    raise AttributeError(text)

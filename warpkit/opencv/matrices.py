@@ -1,0 +1,211 @@
+"""cv2's functions that make matrices: OpenCV's own bits, with the gradient of the exact formulas.
+
+Arrays and numbers give float64 arrays, as in cv2. Where an argument is a tensor the result is one,
+float64 too, batched and with gradients; values on another device are read back from it. Under
+torch.compile, torch.func and forward mode, which leave no values to be read, it is the result of
+warpkit's own function, the same but for the last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit import _checks as checks
+from warpkit import geometry
+from warpkit._tracing import is_eager, wants_gradient
+from warpkit.gradients import add_gradient
+from warpkit.kernels import opencv_matrices, quads
+from warpkit.kernels.maps import inverse_map
+from warpkit.opencv.constants import (
+    DECOMP_LU,
+    DECOMP_NORMAL,
+    DECOMP_QR,
+    DECOMP_SVD,
+)
+from warpkit.opencv.outputs import check_output, written
+
+SINGLE = torch.float32
+"""OpenCV's points."""
+
+
+def getRotationMatrix2D(center: Any, angle: Any, scale: Any) -> Any:
+    """cv2.getRotationMatrix2D: `warpkit.rotation_matrix` of the centre rounded to float32.
+
+    center (x, y) in pixels, angle in degrees; of tensors (..., 2), (...) and (...). Returns (2, 3),
+    of tensors (..., 2, 3).
+
+    >>> getRotationMatrix2D((2, 1), 0, 2)
+    array([[ 2.,  0., -2.],
+           [-0.,  2., -1.]])
+    """
+    name, values = "getRotationMatrix2D", (center, angle, scale)
+    if not _is_readable(values):
+        return _call(name, geometry.rotation_matrix, *values)
+    device = checks.result_kind(*values)[0]
+    pair = _floats(name, "center", center, device, checks.as_pair)
+    angle, scale = (_floats(name, a, v, device) for a, v in (("angle", angle), ("scale", scale)))
+    checks.broadcast_batch(name, center=pair.shape[:-1], angle=angle.shape, scale=scale.shape)
+    found = opencv_matrices.rotation(_array(pair, SINGLE), _array(angle), _array(scale))
+    values = (pair, angle, scale)
+    return _result(found, device, values, lambda value: geometry.rotation_matrix(*values))
+
+
+def getAffineTransform(src: Any, dst: Any) -> Any:
+    """cv2.getAffineTransform: `warpkit.affine_from_points` of points rounded to float32.
+
+    src and dst (3, 2), (3, 1, 2) or (1, 3, 2), (x, y) in pixels; of tensors (..., 3, 2). Returns
+    (2, 3), of tensors (..., 2, 3); zeros, with gradient 0, where `src` lies on a line.
+
+    >>> getAffineTransform([[0, 0], [1, 0], [0, 1]], [[5, 7], [6, 7], [5, 9]])
+    array([[1., 0., 5.],
+           [0., 2., 7.]])
+    """
+    name = "getAffineTransform"
+    if not _is_readable((src, dst)):
+        return _call(name, geometry.affine_from_points, src, dst)
+    device, src, dst = _pairs(name, src, dst, 3)
+    found, solved = opencv_matrices.affine(_array(src, SINGLE), _array(dst, SINGLE))
+
+    def exact(value: Tensor) -> Tensor:
+        good = _mask(solved, device) & ~geometry.collinear(src, torch.float64)
+        corners = torch.where(good[..., None, None], src, _UNIT_SQUARE[:3].to(src.device))
+        made = geometry.affine_from_points(corners, dst)
+        return torch.where(good[..., None, None], made, 0.0)
+
+    return _result(found, device, (src, dst), exact)
+
+
+def getPerspectiveTransform(src: Any, dst: Any, solveMethod: int | None = None) -> Any:
+    """cv2.getPerspectiveTransform: `warpkit.perspective_from_points` of points rounded to float32.
+
+    src and dst (4, 2), (4, 1, 2) or (1, 4, 2), (x, y) in pixels; of tensors (..., 4, 2). Returns
+    (3, 3), of tensors (..., 3, 3). Its last entry is 1; where OpenCV finds no such matrix (the
+    source's origin goes to infinity, points that lie on a line) it is one of norm 1, OpenCV's up to
+    its sign and 1e-12. Where more than one matrix does it, OpenCV's choice is its own, and this one
+    has no gradient. solveMethod: a DECOMP_* value that can solve it; the numbers are DECOMP_LU's.
+
+    >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
+    >>> getPerspectiveTransform(square, [[0, 0], [2, 0], [2, 2], [0, 2]]) + 0.0
+    array([[2., 0., 0.],
+           [0., 2., 0.],
+           [0., 0., 1.]])
+    """
+    name = "getPerspectiveTransform"
+    if solveMethod is not None and solveMethod not in _METHODS:
+        wanted = "DECOMP_LU, _SVD, _QR, _NORMAL or DECOMP_NORMAL | DECOMP_SVD"
+        checks.fail(name, "solveMethod", wanted, repr(solveMethod))
+    if not _is_readable((src, dst)):
+        return _call(name, geometry.perspective_from_points, src, dst)
+    device, src, dst = _pairs(name, src, dst, 4)
+    found, solved = opencv_matrices.perspective(_array(src, SINGLE), _array(dst, SINGLE))
+
+    def exact(value: Tensor) -> Tensor:
+        # rounding moves what is nearly singular: the exact matrix must be along OpenCV's
+        raw = quads.carry(src, dst).detach()
+        along = (raw * value).sum((-1, -2)).abs() / (
+            raw.norm(dim=(-1, -2)) * value.norm(dim=(-1, -2))
+        )
+        alone = (along > 0.999)[..., None, None]
+        square = _UNIT_SQUARE.to(src.device)
+        corners, targets = (torch.where(alone, points, square) for points in (src, dst))
+        made = quads.carry(corners, targets)
+        far = ~_mask(solved, device) | quads.origin_is_far(made, corners, torch.float64)
+        made = quads.normalised(made, far)
+        length = torch.where(far, (made.detach() * value).sum((-1, -2)), 1.0)  # of either sign
+        return torch.where(alone, made * length[..., None, None], 0.0)
+
+    return _result(found, device, (src, dst), exact)
+
+
+def invertAffineTransform(M: Any, iM: Any = None) -> Any:
+    """cv2.invertAffineTransform: `warpkit.invert` of a matrix (2, 3), of tensors (..., 2, 3).
+
+    Returns the same shape, float32 for float32 and float64 for all others; zeros, with gradient 0,
+    where there is no inverse. iM: an array to write to, if it has the result's shape and type.
+
+    >>> invertAffineTransform(np.array([[2.0, 0, 4], [0, 1, -3]]))
+    array([[ 0.5, -0. , -2. ],
+           [-0. ,  1. ,  3. ]])
+    """
+    name = "invertAffineTransform"
+    iM = check_output(name, "iM", iM, M if isinstance(M, Tensor) else np.zeros(0))
+    if not _is_readable((M,)):
+        return _call(name, geometry.invert, M)
+    device = checks.result_kind(M)[0]
+    single = getattr(M, "dtype", None) in (np.dtype(np.float32), torch.float32)
+    matrix = _floats(name, "M", M, device)
+    checks.check_matrix_shape(name, "M", matrix, (2,))
+    found = opencv_matrices.inverse(_array(matrix, SINGLE if single else torch.float64))
+    if device is None:
+        return written(iM, found)
+    return _result(found, device, (matrix,), lambda value: inverse_map(matrix).to(value.dtype))
+
+
+_UNIT_SQUARE = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=torch.float64)
+"""What stands for points that have no gradient; any that are fit for the formulas."""
+_METHODS = (DECOMP_LU, DECOMP_SVD, DECOMP_QR, DECOMP_NORMAL, DECOMP_NORMAL | DECOMP_SVD)
+"""Those with which OpenCV's own answer is the solution; the others need a symmetric system."""
+
+
+def _is_readable(values: tuple[Any, ...]) -> bool:
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    return is_eager(*tensors) and not any(tensor.is_meta for tensor in tensors)
+
+
+def _call(name: str, function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """What the core's function makes in float64; its errors under the names of cv2."""
+    try:
+        return function(*(arg.double() if isinstance(arg, Tensor) else arg for arg in args))
+    except (ValueError, TypeError) as error:
+        text = str(error).removeprefix(f"{function.__name__}: ").replace("`matrix`", "`M`")
+        raise type(error)(f"{name}: {text}") from None
+
+
+def _floats(
+    name: str,
+    argument: str,
+    value: Any,
+    device: torch.device | None,
+    read: Callable[..., Tensor] = checks.as_float,
+) -> Tensor:
+    """In float64; numbers and arrays on the CPU, where arrays are, whatever torch's default is."""
+    return geometry.floats(name, argument, value, device or torch.device("cpu"), read).double()
+
+
+def _pairs(name: str, src: Any, dst: Any, n: int) -> tuple[torch.device | None, Tensor, Tensor]:
+    """The points (..., n, 2) in float64, and the device of the tensors among them."""
+    device = checks.result_kind(src, dst)[0]
+    pairs = [_floats(name, argument, p, device) for argument, p in (("src", src), ("dst", dst))]
+    if device is None:  # cv2 takes (n, 1, 2) and (1, n, 2) too, as its own functions return points
+        pairs = [p.reshape(n, 2) if p.numel() == 2 * n and p.shape[-1] == 2 else p for p in pairs]
+    src, dst, _ = geometry.point_pairs(name, *pairs, n)
+    return device, src, dst
+
+
+def _array(tensor: Tensor, dtype: torch.dtype = torch.float64) -> np.ndarray:
+    return tensor.detach().to("cpu", dtype).numpy()
+
+
+def _mask(mask: np.ndarray, device: torch.device | None) -> Tensor:
+    return torch.as_tensor(mask, device=device or torch.device("cpu"))
+
+
+def _result(
+    found: np.ndarray,
+    device: torch.device | None,
+    tensors: tuple[Tensor, ...],
+    exact: Callable[[Tensor], Tensor],
+) -> Any:
+    """An array, or with tensors among the arguments a tensor with the gradient of `exact`.
+
+    That is made from the value, and only where a gradient is wanted.
+    """
+    if device is None:
+        return found
+    value = torch.from_numpy(found).to(device)
+    return add_gradient(value, exact(value)) if wants_gradient(*tensors) else value

@@ -1,0 +1,30 @@
+"""cv2's output arguments, `dst` and `iM`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from warpkit import _checks as checks
+
+
+def check_output(name: str, argument: str, value: Any, src: Any) -> Any:
+    """An array or tensor as `src` is one, or None; a number or a tuple is nothing, as in cv2."""
+    if value is None or isinstance(value, int | float | complex | tuple):
+        return None
+    kind = Tensor if isinstance(src, Tensor) else np.ndarray
+    if not isinstance(value, kind):
+        checks.fail(name, argument, f"a {kind.__name__}", type(value).__name__, TypeError)
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        checks.fail(name, argument, "an array that can be written to", "a read-only one")
+    return value
+
+
+def written(output: np.ndarray | None, result: np.ndarray) -> np.ndarray:
+    """`output` with the result in it, if it has its shape and type; else the result."""
+    if output is None or output.shape != result.shape or output.dtype != result.dtype:
+        return result
+    output[...] = result
+    return output
