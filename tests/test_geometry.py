@@ -173,12 +173,11 @@ def test_points_on_a_line_are_an_error(line, dtype):
 
 SQUARE = [[0, 0], [10, 0], [10, 8], [0, 8]]
 TRAPEZOID = [[320, 512], [960, 512], [0, 1024], [1280, 1024]]
-"""Its sides meet at (640, 0); the line through that point and the origin goes to infinity."""
+"""Its legs meet at (640, 0), its other sides are level: as a rectangle, y = 0 is at infinity."""
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 def test_an_origin_that_goes_to_infinity_gives_a_finite_matrix(dtype):
-    """By hand: u = 2 x - 1280 + ... over w = y / 512; with w = 0 at y = 0, so m22 is 0."""
     src = torch.tensor(TRAPEZOID, dtype=dtype, requires_grad=True)
     dst = torch.tensor([[0, 0], [1280, 0], [0, 1024], [1280, 1024]], dtype=dtype)
     matrix = wk.perspective_from_points(src, dst)

@@ -282,3 +282,36 @@ def test_vmap_over_images_of_any_layout(backend):
         )
         singly = torch.stack([wk.warp_affine(i, matrix, backend=backend) for i in images])
         torch.testing.assert_close(moved, singly)
+
+
+@pytest.mark.parametrize(
+    ("border", "padding", "corners", "last"),
+    [
+        ("replicate", "border", False, 0.0),
+        ("reflect", "reflection", False, 0.0),
+        ("reflect_101", "reflection", True, 3.0),
+    ],
+)
+def test_a_kink_has_the_derivative_from_the_right_where_torch_has_0(border, padding, corners, last):
+    """By hand, on a ramp of slope 3: 5 pixels wide, in its middle row."""
+    image = (3.0 * torch.arange(5.0, dtype=torch.float64)).expand(1, 3, 5)
+    first, middle, end = (torch.tensor([[[x, 1.0]]]).double() for x in (0.0, 2.0, 4.0))
+    size = torch.tensor([5.0, 3.0]).double()
+
+    def torchs(p):
+        grid = 2 * p / (size - 1) - 1 if corners else (2 * p + 1) / size - 1
+        options = {"padding_mode": padding, "align_corners": corners}
+        return torch.nn.functional.grid_sample(image[None], grid[None], **options)
+
+    def slope(warp, p):
+        p = p.clone().requires_grad_()
+        return torch.autograd.grad(warp(p).sum(), p)[0][..., 0].item()
+
+    def ours(p):
+        return wk.remap(image, p, border=border)
+
+    found = [slope(ours, p) for p in (first, middle, end)]
+    assert found == pytest.approx([3.0, 3.0, -last])  # behind the end the mirrored ramp falls
+    assert [slope(torchs, p) for p in (first, middle, end)] == pytest.approx([0.0, 3.0, 0.0])
+    through = [slope(lambda p: wk.remap(image, p, border=border, backend="grid_sample"), first)]
+    assert through == [0.0]
