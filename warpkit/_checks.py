@@ -18,6 +18,8 @@ from torch import Tensor
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int16, torch.uint16)
 """The image types OpenCV rounds and saturates to; they carry no gradient."""
+LABELS = (torch.bool, torch.int8, torch.int32, torch.int64, torch.uint32, torch.uint64)
+"""The image types that nearest alone takes: it moves them, bit by bit."""
 ARRAYS = (np.ndarray, np.generic)
 SIDE = 2**31
 """Sides of images are below it, as their coordinates are."""
@@ -75,16 +77,20 @@ def check_size(
     return height, width
 
 
-def check_image(function: str, argument: str, image: object) -> Tensor:
-    """An image is a tensor (..., C, H, W) of a supported type with at least one pixel a side."""
+def check_image(function: str, argument: str, image: object, labels: bool = False) -> Tensor:
+    """An image is a tensor (..., C, H, W) of a supported type with at least one pixel a side.
+
+    labels: whether the function takes types that only nearest does; see `check_labels`.
+    """
     if not isinstance(image, Tensor):
         got = type(image).__name__
         if isinstance(image, np.ndarray):
             got += " (torch.from_numpy, then permute(2, 0, 1) where it is (H, W, C))"
         fail(function, argument, "a tensor of shape (..., C, H, W)", got, TypeError)
     check_no_dtensor(function, argument, image)
-    if image.dtype not in FLOATS + INTEGERS:
+    if image.dtype not in FLOATS + INTEGERS + LABELS * labels:
         wanted = f"of one of the types {names_of(FLOATS + INTEGERS)}"
+        wanted += f", with 'nearest' also {names_of(LABELS)}" * labels
         fail(function, argument, wanted, image.dtype, TypeError)
     check_dense(function, argument, image)
     if image.ndim < 3:
@@ -92,6 +98,16 @@ def check_image(function: str, argument: str, image: object) -> Tensor:
     if min(image.shape[-3:]) < 1:
         fail(function, argument, "at least one channel and one pixel a side", shape_of(image))
     return image
+
+
+def check_labels(
+    function: str, argument: str, value: object, dtype: torch.dtype | None, wanted: str, fits: bool
+) -> None:
+    """An argument must not ask for a mean of labels; it is `wanted`, or None at all, if it fits."""
+    if dtype in LABELS and not fits:
+        got = type(value).__name__ if isinstance(value, Tensor) else f"{value!r:.60}"
+        names = f"for {dtype}: labels have no mean (convert them to floats for one)"
+        fail(function, argument, f"{wanted} {names}", got)
 
 
 def names_of(dtypes: Sequence[torch.dtype]) -> str:

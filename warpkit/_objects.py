@@ -11,6 +11,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import _outside
+from warpkit.kernels.labels import as_bits, as_one, as_words, saturated
 from warpkit.kernels.layout import like
 from warpkit.kernels.reference import compute_dtype, convert
 from warpkit.kernels.rules import Rule
@@ -21,7 +22,7 @@ class Images(NamedTuple):
 
     given: Tensor
     batch: Tensor
-    """(B, C, H, W), in the type of the computation."""
+    """(B, C, H, W), in the type of the computation; of labels their words."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -35,25 +36,48 @@ class Images(NamedTuple):
 
     @property
     def channels(self) -> int:
-        return self.batch.shape[1]
+        return self.given.shape[-3]
 
     def rounded(self, values: Tensor) -> Tensor:
         """What is left of values that are written to the given images, and read again."""
-        return convert(values, self.given.dtype).to(values.dtype)
+        return values if self.of_labels else convert(values, self.given.dtype).to(values.dtype)
+
+    @property
+    def of_labels(self) -> bool:
+        return self.given.dtype in checks.LABELS
+
+    def converted(self, batch: Tensor) -> Tensor:
+        """Values (N, C, h, w) of the computation in the given type."""
+        dtype = self.given.dtype
+        return as_one(batch, dtype) if self.of_labels else convert(batch, dtype)
 
     def restore(self, batch: Tensor) -> Tensor:
         """Images (B, C, H, W) in the given shape, type and memory format."""
-        return like(self.given, convert(batch, self.given.dtype).reshape(self.given.shape))
+        return like(self.given, self.converted(batch).reshape(self.given.shape))
 
 
 def images(function: str, value: Any) -> Images:
     """Images (B, C, H, W), or one (C, H, W)."""
-    image = checks.check_image(function, "images", value)
+    image = checks.check_image(function, "images", value, labels=True)
     if image.ndim > 4:
         wanted = "of shape (B, C, H, W) or (C, H, W)"
         checks.fail(function, "images", wanted, checks.shape_of(image))
     batch = image if image.ndim == 4 else image[None]
+    if image.dtype in checks.LABELS:
+        return Images(image, as_words(as_bits(batch)))
     return Images(image, batch.to(compute_dtype(image.dtype)))
+
+
+def check_whole(
+    function: str, data: Images, mask: object, opacity: object, edge: object = "hard"
+) -> None:
+    """Labels are painted whole or not at all: nothing may blend them with what is below."""
+    dtype = data.given.dtype
+    whole = mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool)
+    checks.check_labels(function, "mask", mask, dtype, "None or of booleans", whole)
+    one = isinstance(opacity, int | float) and opacity == 1
+    checks.check_labels(function, "opacity", opacity, dtype, "1", one)
+    checks.check_labels(function, "edge", edge, dtype, "'hard'", edge == "hard")
 
 
 def _empty(value: Any, *item: int) -> Any:
@@ -146,7 +170,10 @@ def per_object(
     if not fits or (value.ndim == 4 and len(value) != count):
         checks.fail(function, argument, wanted, checks.shape_of(value))
     checks.check_device(function, argument, value, data.given.device)
-    return (value if value.ndim == 4 else value[None]).to(data.batch.dtype)
+    value = value if value.ndim == 4 else value[None]
+    if argument == "patches" and data.of_labels:
+        return as_words(saturated(value, data.given.dtype))
+    return value.to(data.batch.dtype)
 
 
 def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | None:
@@ -165,4 +192,8 @@ def border_value(function: str, value: Any, count: int, data: Images) -> Tensor:
     """(C or 1, N or 1) in the type of the computation."""
     shape, rule = (count, data.channels, 1, 1), Rule("bilinear", "constant")
     value = _outside.border_value(function, data.given, shape, rule, value)
+    if data.of_labels:
+        value = as_words(
+            value.reshape(-1, *(value.shape[-3:] or (1, 1, 1))).expand(-1, data.channels, 1, 1)
+        )
     return value[..., 0, 0].reshape(-1, value.shape[-3]).mT if value.ndim else value[None, None]

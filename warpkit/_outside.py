@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit.kernels.labels import fill, saturated
 from warpkit.kernels.reference import compute_dtype, convert
 from warpkit.kernels.rounding import to_int32
 from warpkit.kernels.rules import Rule
@@ -25,7 +26,7 @@ def outside(
     value: Any,
     background: Tensor | None,
 ) -> Tensor:
-    """What stands where the rule finds nothing, in the type of the computation."""
+    """What stands where the rule finds nothing, in the type of the computation; bits of labels."""
     value = border_value(name, image, shape, rule, value)
     if rule.border != "transparent":
         if background is not None:
@@ -39,9 +40,11 @@ def outside(
     same = background.ndim >= 3 and tuple(background.shape[-3:]) == tuple(shape[-3:])
     if not same or not _broadcasts(background.shape[:-3], shape[:-3]):
         checks.fail(name, "background", wanted, checks.shape_of(background))
-    if background.dtype not in checks.FLOATS + checks.INTEGERS:
+    if background.dtype not in checks.FLOATS + checks.INTEGERS + checks.LABELS:
         checks.fail(name, "background", "of a type that images have", background.dtype, TypeError)
     checks.check_dense(name, "background", background)
+    if image.dtype in checks.LABELS:
+        return saturated(background, image.dtype)
     return background.to(compute_dtype(image.dtype))
 
 
@@ -56,10 +59,15 @@ def start(
 
 def border_value(name: str, image: Tensor, shape: Sequence[int], rule: Rule, value: Any) -> Tensor:
     """The border's value in the type of the computation: (), or (..., C or 1, 1, 1)."""
+    if image.dtype in checks.LABELS:
+        value = _label(name, image, shape, rule, value)
+        return value[..., None, None] if value.ndim else value
     real = compute_dtype(image.dtype)
     if type(value) in (int, float) and abs(value) < LARGE:  # as nearly always, 3 us sooner
         value = torch.full((), float(value), dtype=real, device=image.device)
     else:
+        # numbers come as float64, so that a float64 image shows 0.1 itself and not its float32
+        value = checks.as_float(name, "border_value", value, image.device, torch.float64)
         value = _fitting(name, image, shape, value).to(real)
     if not image.is_floating_point() and not _holds(image.dtype, value):
         if rule.arithmetic != "exact":
@@ -68,10 +76,20 @@ def border_value(name: str, image: Tensor, shape: Sequence[int], rule: Rule, val
     return value[..., None, None] if value.ndim else value
 
 
-def _fitting(name: str, image: Tensor, shape: Sequence[int], value: Any) -> Tensor:
-    """Anything that may be given as a border's value, as a tensor of a shape that it may have."""
-    # numbers come as float64, so that a float64 image shows 0.1 itself and not its float32
-    value = checks.as_float(name, "border_value", value, image.device, torch.float64)
+def _label(name: str, image: Tensor, shape: Sequence[int], rule: Rule, value: Any) -> Tensor:
+    """The border's value of labels as their bits: whole numbers exactly, whatever their size."""
+    bits = fill(value, image.dtype, image.device, rule.arithmetic)
+    if bits is not None:
+        return _fitting(name, image, shape, bits)
+    value = checks.as_exact(name, "border_value", value, image.device)
+    if not isinstance(value, Tensor) or value.is_floating_point() or value.is_complex():
+        value = checks.as_float(name, "border_value", value, image.device, torch.float64)
+    checks.check_dense(name, "border_value", value)
+    return saturated(_fitting(name, image, shape, value), image.dtype, rule.arithmetic)
+
+
+def _fitting(name: str, image: Tensor, shape: Sequence[int], value: Tensor) -> Tensor:
+    """The border's value, checked: on the image's device, of a shape that it may have."""
     checks.check_device(name, "border_value", value, image.device)
     channels, batch = shape[-3], tuple(shape[:-3])
     fits = value.ndim == 0 or (

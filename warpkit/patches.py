@@ -19,9 +19,8 @@ from warpkit.kernels.maps import inverse_map, matrix_of
 from warpkit.kernels.objects import Rectangles, pixels_of, rectangles, topmost
 from warpkit.kernels.painters import Paint, patch_painter, stretched_mask, window_painter
 from warpkit.kernels.places import Points, sample_opaque
-from warpkit.kernels.reference import convert
 from warpkit.kernels.rules import Rule
-from warpkit.warp import named_rule
+from warpkit.warp import check_nearest, named_rule
 
 
 @objects("object", boxes=1, image_index=0, border_value=1)
@@ -69,13 +68,15 @@ def crop_patches(
     boxes, index = given.boxes(name, boxes, image_index, data)
     height, width = checks.check_size(name, "size", size)
     rule = named_rule(name, interpolation, border, "exact")
+    check_nearest(name, rule, images)
     if rule.border == "transparent":
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
     checks.check_bool(name, "antialias", antialias)
+    checks.check_labels(name, "antialias", antialias, images.dtype, "False", not antialias)
     outside = given.border_value(name, border_value, len(boxes), data)
     if not antialias and windows_cpu.compiled(data.batch):
         crops = _crop_compiled(data, boxes.double(), outside, index, (height, width), rule)
-        return convert(crops, images.dtype).contiguous()
+        return data.converted(crops).contiguous()
     x1, y1, x2, y2 = boxes.double().unbind(-1)
     x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
     across = down = None
@@ -88,7 +89,7 @@ def crop_patches(
         values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
         weights = (keep.to(values.dtype) for keep in (keep_y, keep_x))
         values = torch.einsum("cnhjwi,nj,ni->cnhw", values, *weights)
-    return convert(values.movedim(1, 0), images.dtype).contiguous()
+    return data.converted(values.movedim(1, 0)).contiguous()
 
 
 def _crop_compiled(
@@ -211,6 +212,8 @@ def paste_patches(
     count = len(matrices)
     index = given.image_index(name, image_index, count, data)
     rule = named_rule(name, interpolation, "constant", "exact")
+    check_nearest(name, rule, images)
+    given.check_whole(name, data, mask, opacity)
     patches = given.per_object(name, "patches", patches, count, (data.channels, "h", "w"), data)
     height, width = patches.shape[-2:]
     if mask is not None:
@@ -309,6 +312,8 @@ def transform_patches(
     ):
         checks.check_name(name, argument, value, names)
     rule = named_rule(name, interpolation, border, "exact")
+    check_nearest(name, rule, images)
+    given.check_whole(name, data, mask, opacity, edge)
     count, soft = len(boxes), edge == "soft"
     matrices = given.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
     alpha = given.opacity(name, opacity, count, data)

@@ -20,6 +20,7 @@ from warpkit import kernels
 from warpkit._sharding import batched
 from warpkit.kernels.antialias import check_antialias
 from warpkit.kernels.antialias import warp as antialiased_warp
+from warpkit.kernels.labels import as_bits, as_labels
 from warpkit.kernels.layout import like
 from warpkit.kernels.maps import inverse_map, output_points
 from warpkit.kernels.reference import minus_nothing, sum_of_taps
@@ -91,7 +92,7 @@ def warp_affine(
              [0., 3., 4.]]])
     """
     name = "warp_affine"
-    image = checks.check_image(name, "image", image)
+    image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
     module = _backend(name, backend, image, rule)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
@@ -143,7 +144,7 @@ def warp_perspective(
              [3., 4., 5.]]])
     """
     name = "warp_perspective"
-    image = checks.check_image(name, "image", image)
+    image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
     module = _backend(name, backend, image, rule)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
@@ -178,6 +179,7 @@ def _warp(
 ) -> Tensor:
     checks.check_bool(name, "inverse", inverse)
     check_antialias(name, antialias)
+    checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
     if antialias is not False and rule.arithmetic != "exact":
         checks.fail(
             name, "antialias", f"False with arithmetic={rule.arithmetic!r}", repr(antialias)
@@ -191,16 +193,17 @@ def _warp(
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *out)
     outside = values.outside(name, image, shape, rule, border_value, background)
+    start = values.start(name, image, shape, rule, border_value)
+    dtype, image = image.dtype, as_bits(image)
     alone = antialias is False and image_gradient == "exact" and not inverse
     if alone and (warp := getattr(module, "warp_forward", None)):  # nothing else needs the inverse
-        return like(image, warp(image, matrix, out, outside, rule))
+        return as_labels(like(image, warp(image, matrix, out, outside, rule)), dtype)
     singular = torch.nan if rule.arithmetic == "exact" else 0.0
     invert = getattr(module, "inverse_map", partial(inverse_map, singular=singular))
     to_source = matrix.double() if inverse else invert(matrix.double())
-    start = values.start(name, image, shape, rule, border_value)
     plain = partial(_plain, module, out, rule, image_gradient, start)
     if antialias is False:
-        return like(image, plain(image, to_source, outside))
+        return as_labels(like(image, plain(image, to_source, outside)), dtype)
     return like(
         image, antialiased_warp(name, plain, image, to_source, out, outside, rule, antialias)
     )
@@ -263,7 +266,7 @@ def remap_by(
     **options: bool,
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `kernels.opencv.sample`)."""
-    image = checks.check_image(name, "image", image)
+    image = checks.check_image(name, "image", image, labels=True)
     module = _backend(name, backend, image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
     checks.check_device(name, "points", points, image.device)
@@ -273,7 +276,9 @@ def remap_by(
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     outside = values.outside(name, image, shape, rule, border_value, background)
     start = values.start(name, image, shape, rule, border_value)
-    return like(image, module.sample(image, points, outside, rule, **start, **options))
+    bits = as_bits(image)
+    result = like(bits, module.sample(bits, points, outside, rule, **start, **options))
+    return as_labels(result, image.dtype)
 
 
 @batched(image=3, points=2, border_value=1)
@@ -295,7 +300,7 @@ def sample_pixels(
     tensor([[1.5000, 1.2500]])
     """
     name = "sample_pixels"
-    image = checks.check_image(name, "image", image)
+    image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, "exact")
     module = _backend(name, "auto", image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)
@@ -310,7 +315,8 @@ def sample_pixels(
     outside = values.outside(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
         return image.new_zeros((*batch, image.shape[-3], 0))
-    return module.sample(image, points[..., None, :, :], outside, rule)[..., 0, :]
+    values_at = module.sample(as_bits(image), points[..., None, :, :], outside, rule)
+    return as_labels(values_at, image.dtype)[..., 0, :]
 
 
 def named_rule(name: str, interpolation: object, border: object, arithmetic: object) -> Rule:
@@ -325,6 +331,14 @@ def named_rule(name: str, interpolation: object, border: object, arithmetic: obj
     return Rule(interpolation, ALIASES.get(border, border), arithmetic)
 
 
+def check_nearest(name: str, rule: Rule, image: Tensor) -> None:
+    """Labels take no other interpolation."""
+    nearest = rule.interpolation == "nearest"
+    value, wanted = rule.interpolation, "'nearest'"
+    checks.check_labels(name, "interpolation", value, image.dtype, wanted, nearest)
+
+
 def _backend(name: str, backend: object, image: Tensor, rule: Rule) -> ModuleType:
+    check_nearest(name, rule, image)
     backend = checks.check_name(name, "backend", backend, ("auto", *kernels.BACKENDS))
     return kernels.choose(name, backend, image, rule)

@@ -29,7 +29,7 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
     """The reasons why grid_sample cannot do this."""
     reasons = no_float64(image)
     if not image.is_floating_point():
-        reasons.append(f"needs a floating image, got {image.dtype}")
+        reasons.append(f"needs a floating image (a grid has no other), got {image.dtype}")
     if rule.interpolation == "lanczos4":
         reasons.append("has no lanczos4")
     if rule.border not in PADDING:

@@ -12,17 +12,20 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from warpkit._checks import LABELS
 from warpkit.kernels import fixed_point, opencv5, reference, table_sums
 from warpkit.kernels.maps import output_points
 from warpkit.kernels.rules import Rule
 
 TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
+"""The types that OpenCV interpolates. It moves int8 and int32 too, and no other labels: those are
+moved likewise."""
 
 
 def why_not(image: Tensor, rule: Rule) -> list[str]:
     """The reasons why OpenCV's pixels cannot be had."""
     reasons = reference.why_not(image, rule)
-    if image.dtype not in TYPES:
+    if image.dtype not in TYPES + LABELS:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in TYPES)
         reasons.append(f"OpenCV warps {names} and no {str(image.dtype).removeprefix('torch.')}")
     return reasons
@@ -91,6 +94,9 @@ Grid = fixed_point.Grid | opencv5.Grid
 
 def _values(image: Tensor, grid: Grid, outside: Tensor, start: Tensor, rule: Rule) -> Tensor:
     image = image.detach()
+    if image.dtype in LABELS:
+        points = torch.where(grid.valid[..., None], grid.points(), torch.nan)
+        return reference.sample(image, points, outside, rule._replace(arithmetic="exact"))
     outside, start = (reference.convert(t.detach(), image.dtype) for t in (outside, start))
     if isinstance(grid, opencv5.Grid):
         value = opencv5.values(image, grid, outside, rule)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from warpkit._checks import LABELS
 from warpkit.kernels.maps import no_float64, output_points
 from warpkit.kernels.rules import LIMIT, MISSING, Rule, any_inside, taps
 
@@ -35,7 +36,10 @@ def warp(
 
 
 def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
-    """Sample `image` (*I, C, H, W) at `points` (*P, h, w, 2), (x, y) in pixels."""
+    """Sample `image` (*I, C, H, W) at `points` (*P, h, w, 2), (x, y) in pixels.
+
+    An image of labels and its `outside` come as their bits: see `labels`.
+    """
     return sum_of_taps(image, points, outside, rule, weighted=True)
 
 
@@ -65,7 +69,7 @@ def sum_of_taps(
         seen = any_inside(x.inside for x in columns) & any_inside(y.inside for y in lines)
         reached = near & seen[..., None, :, :]
         # a NaN would leave its trace in the gradient to a point whose result it is, and constant
-        beyond = torch.where(reached, outside, 0.0)
+        beyond = torch.where(reached, outside, 0)  # not 0.0, which makes floats of labels
     for y in lines:
         for x in columns:
             value = read(y.index * width + x.index)
@@ -144,15 +148,18 @@ class Fold:
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Half types are computed in float32; integers in float64, so that they round only once."""
-    if dtype in (torch.float32, torch.float64):
+    """Half types are computed in float32; integers in float64, so that they round only once.
+
+    Labels are not computed with.
+    """
+    if dtype in (torch.float32, torch.float64, *LABELS):
         return dtype
     return torch.float32 if dtype.is_floating_point else torch.float64
 
 
 def convert(values: Tensor, dtype: torch.dtype) -> Tensor:
     """To the image's type; integers by rounding half to even and saturating, as OpenCV does."""
-    if dtype.is_floating_point:
+    if dtype.is_floating_point or dtype in LABELS:
         return values.to(dtype)
     limits = torch.iinfo(dtype)
     return values.round().clamp(limits.min, limits.max).to(dtype)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import warp
+from warpkit.kernels.labels import whole_scalar
 from warpkit.kernels.opencv import TYPES as OPENCV_TYPES
 from warpkit.kernels.promises import installed_arithmetic
 from warpkit.kernels.rules import ARITHMETICS, Rule
@@ -140,12 +141,8 @@ def remap(
     points, fixed = _points(name, map1, map2, src)
     height, width = points.shape[:2]
     if interpolation & WARP_RELATIVE_MAP:
-        rows, columns = torch.meshgrid(
-            torch.arange(height, device=points.device),
-            torch.arange(width, device=points.device),
-            indexing="ij",
-        )
-        points = points + torch.stack((columns, rows), dim=-1)
+        axes = (torch.arange(n, device=points.device) for n in (height, width))
+        points = points + torch.stack(torch.meshgrid(*axes, indexing="ij")[::-1], dim=-1)
     background = _background(name, src, dst, (height, width), options["border"])
     rule = Rule(options["interpolation"], options["border"], options["arithmetic"])
     extra = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
@@ -181,6 +178,7 @@ def _options(
     if not isinstance(src, Tensor | np.ndarray):
         checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
     types = checks.FLOATS + checks.INTEGERS if arithmetic == "exact" else OPENCV_TYPES
+    types += checks.LABELS
     dtype = src.dtype if isinstance(src, Tensor) else checks.array_dtype(src)
     if dtype not in types:
         wanted = f"of one of the types {checks.names_of(types)} with arithmetic={arithmetic!r}"
@@ -202,21 +200,24 @@ def _options(
         border_mode = BORDER_CONSTANT
     elif isinstance(border_mode, Integral):  # no warp looks beyond the image that it is given
         border_mode = int(border_mode) & ~BORDER_ISOLATED
+    checks.check_labels(name, argument, flags, dtype, "INTER_NEAREST", not flags & INTER_MAX)
     if not isinstance(border_mode, Integral) or border_mode not in BORDERS:
         wanted = "one of BORDER_CONSTANT, _REPLICATE, _REFLECT, _WRAP, _REFLECT_101, _TRANSPARENT"
         checks.fail(name, "borderMode", wanted, repr(border_mode))
     return {
         "interpolation": INTERPOLATIONS[flags & INTER_MAX],
         "border": BORDERS[border_mode],
-        "border_value": _scalar(name, border_value, src),
+        "border_value": _scalar(name, border_value, src, dtype),
         "arithmetic": arithmetic,
     }
 
 
-def _scalar(name: str, value: Any, src: Any) -> Tensor:
+def _scalar(name: str, value: Any, src: Any, dtype: Any) -> Tensor | list[int]:
     """cv2.Scalar: up to four numbers, zeros behind them; channel c takes number c mod 4."""
     channels = src.shape[2] if src.ndim == 3 else 1
     value = 0 if value is None else value
+    if dtype in checks.LABELS and (whole := whole_scalar(value, channels)):  # exact above 2^53 too
+        return whole
     if isinstance(value, int | float):  # by far the most common, in one operation
         number = checks.float64_of(name, "borderValue", value)  # pyright: ignore
         first = [number if c % 4 == 0 else 0.0 for c in range(channels)]

@@ -12,12 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit._checks import LABELS
 from warpkit.kernels.cpu.backward import Task, backward_kernel, spans_kernel
 from warpkit.kernels.cpu.calls import Call, Deal, call, deal, deal_by
 from warpkit.kernels.cpu.forward import forward_kernel
 from warpkit.kernels.cpu.items import entries
 from warpkit.kernels.cpu.locate import POINTS
 from warpkit.kernels.cpu.memory import empty
+from warpkit.kernels.cpu.moving import moving_kernel
 from warpkit.kernels.cpu.scratch import scratch
 from warpkit.kernels.cpu.threads import run
 from warpkit.kernels.layout import is_last, read_in_place
@@ -73,11 +75,15 @@ def forward(
     out = _tensor(memory, made.shape, last)
     if made.values == 0:
         return out
-    low, high = 0, 0
-    if not image.is_floating_point():
-        low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
     taps, outside_flat = TAPS[rule.interpolation], _outside(outside, made)
-    kernel = forward_kernel(made.kind, taps, last, low, high)
+    dtype = outside_flat.dtype
+    if image.dtype in LABELS:
+        kernel, dtype = moving_kernel(made.kind, last), np.dtype(np.float32)
+    else:
+        low, high = 0, 0
+        if not image.is_floating_point():
+            low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
+        kernel = forward_kernel(made.kind, taps, last, low, high)
     arrays = (
         pixels,
         _flat(where.contiguous()),
@@ -87,7 +93,6 @@ def forward(
         made.where_of,
         made.sizes,
     )
-    dtype = outside_flat.dtype
     units = made.plan.items * made.tall
     run(lambda *span: kernel(*arrays, scratch(taps, dtype), *span), units, made.values)
     return out

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from warpkit._checks import LABELS
 from warpkit._tracing import is_eager
 from warpkit.kernels import cpu, maps, opencv
 from warpkit.kernels.rules import Rule
@@ -20,7 +21,7 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
     reasons = cpu.why_not(image, rule)
     of = f"in arithmetic {rule.arithmetic!r}"
     wide = rule.interpolation in ("bicubic", "lanczos4")
-    if image.dtype not in (torch.uint8, torch.float32):
+    if image.dtype not in (torch.uint8, torch.float32, *LABELS):
         reasons.append(f"has no {image.dtype} {of}")
     elif wide and (image.dtype != torch.uint8 or opencv.is_float(image, rule)):
         # only sums in whole numbers: the others' depend on the order, near the border and inside

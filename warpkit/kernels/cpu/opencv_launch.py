@@ -40,7 +40,7 @@ def forward(
     taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
     last = image.stride(-3) == 1 and image.stride(-1) == channels
     packed = last and channels in (3, 4)
-    by_bytes = whole_numbers and taps <= 2 and (packed or image.stride(-1) == 1)
+    by_bytes = image.dtype == torch.uint8 and taps <= 2 and (packed or image.stride(-1) == 1)
     shape = (*batch, *size, channels) if last else (*batch, channels, *size)
     memory = torch.from_numpy(empty(shape, image[..., :0].numpy().dtype))
     out = memory.movedim(-1, -3) if last else memory

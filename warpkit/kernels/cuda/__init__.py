@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit._checks import LABELS
 from warpkit.kernels.compiled import Operator
 from warpkit.kernels.inverse import inverse_by
 from warpkit.kernels.rules import Rule
@@ -23,7 +24,7 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") not in ("", "0")
 """Triton reads it when the kernels are imported."""
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-DTYPES += (torch.uint8, torch.int16, torch.uint16)
+DTYPES += (torch.uint8, torch.int16, torch.uint16, *LABELS)
 
 try:
     import triton

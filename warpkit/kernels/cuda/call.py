@@ -29,6 +29,8 @@ NARROW = 2**31
 """Tensors of as many elements and more are indexed in 64 bits."""
 
 REALS = {torch.float32: tl.float32, torch.float64: tl.float64}
+MOVED = {torch.int8: tl.int8, torch.int32: tl.int32, torch.int64: tl.int64}
+"""What carries labels, which are not computed with."""
 
 
 class Call(NamedTuple):
@@ -84,7 +86,7 @@ def prepare(image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], 
         "image_div": image_cycle[0], "image_mod": image_cycle[1],
     }  # fmt: skip
     wide = max(image.numel(), prod(batch) * channels * h * w) >= NARROW
-    real = compute_dtype(image.dtype)
+    real = torch.float64 if image.dtype in MOVED else compute_dtype(image.dtype)
     switches = {
         "KIND": kind, "TAPS": TAPS[rule.interpolation], "BORDER": CODE[rule.border],
         "REAL": REALS[real], "OFFSET": tl.int64 if wide else tl.int32,

@@ -28,9 +28,13 @@ def forward_kernel(
     outside_item, outside_channel, outside_row, outside_column,
     KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, DENSE: tl.constexpr,
     REAL: tl.constexpr, OFFSET: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
+    MOVED: tl.constexpr, VALUE: tl.constexpr,
     LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """A program is one tile of an item, tiles first; it finds its taps once for all channels."""
+    """A program is one tile of an item, tiles first; it finds its taps once for all channels.
+
+    MOVED: labels, of the type VALUE, of which the one tap is taken as it is.
+    """
     unit = tl.program_id(0)
     item = unit // tiles
     corner_x, corner_y = tile_corner(unit % tiles, out_width, PIXELS)
@@ -59,9 +63,9 @@ def forward_kernel(
         exists = channel < channels
         have = exists & live[None, :]
         beyond = outside + channel * outside_channel
-        missing = tl.load(beyond, mask=have if DENSE else exists, other=0).to(REAL)
+        missing = tl.load(beyond, mask=have if DENSE else exists, other=0).to(VALUE)
         from_channel = image + channel * plane
-        total = tl.zeros([LANES, PIXELS], REAL)
+        total = tl.zeros([LANES, PIXELS], VALUE)
         for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
             at_y, in_y = resolve(first_y, j, height, BORDER)
             weight_y = weigh(ty, j, norm_y, TAPS)[0]
@@ -70,10 +74,13 @@ def forward_kernel(
                 weight = (weight_y * weigh(tx, i, norm_x, TAPS)[0])[None, :]
                 inside = (near & in_y & in_x)[None, :]
                 at = from_channel + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]
-                value = tl.load(at, mask=exists & inside, other=0).to(REAL)
+                value = tl.load(at, mask=exists & inside, other=0).to(VALUE)
                 # by value: 0 times a NaN on the unchosen side would leak
                 value = tl.where(inside, value, missing)
-                total = tl.fma(tl.broadcast_to(weight, value.shape), value, total)
+                if MOVED:
+                    total = value
+                else:
+                    total = tl.fma(tl.broadcast_to(weight, value.shape), value, total)
         total = tl.where(reached, total, missing)
         if LOW < HIGH:
             total = tl.minimum(tl.maximum((total + ROUND) - ROUND, LOW), HIGH)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from warpkit.kernels.cuda.backward import backward_kernel
-from warpkit.kernels.cuda.call import Call, block, launch, prepare, tiles_of
+from warpkit.kernels.cuda.call import MOVED, REALS, Call, block, launch, prepare, tiles_of
 from warpkit.kernels.cuda.forward import forward_kernel
 from warpkit.kernels.cuda.to_image import gather, scatter
 from warpkit.kernels.layout import sum_to
@@ -29,8 +29,8 @@ def forward(
     out = torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
     if out.numel() == 0:
         return out
-    low, high = 0, 0
-    if not image.is_floating_point():
+    low, high, moved = 0, 0, MOVED.get(image.dtype)
+    if not moved and not image.is_floating_point():
         low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
     shape = block(call)
     tiles = tiles_of(size, shape["PIXELS"])
@@ -38,6 +38,7 @@ def forward(
         forward_kernel, call.items * tiles, call.image, call.where, call.outside, out,
         **call.sizes, **call.maps, **call.strides, **call.switches, **shape,
         tiles=tiles, DENSE=call.dense, LOW=low, HIGH=high,
+        MOVED=moved is not None, VALUE=moved or REALS[call.real],
     )  # fmt: skip
     return out
 
