@@ -33,7 +33,8 @@ from warpkit.kernels import cuda
 from warpkit.kernels.maps import inverse_map
 from warpkit.kernels.rules import Rule
 
-FILES = [__file__, str(Path(__file__).with_name("test_cuda_extremes.py"))]
+FILES = [__file__]
+FILES += [str(Path(__file__).with_name(f"test_cuda_{name}.py")) for name in ("extremes", "labels")]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ DOUBLES = ("where", "to_where", "scale", "matrix", "inverse")
 POINTERS = ("image", "grad", "outside", "to_outside", "out", "to_image", "units", "rests", *DOUBLES)
 SWITCHES = {
     "KIND": 2, "TAPS": 2, "BORDER": 0, "DENSE": False, "REAL": tl.float32, "OFFSET": tl.int32,
-    "LOW": 0, "HIGH": 0, "LANES": 1, "PIXELS": 512, "SPAN": 8, "UNROLL": 2, "LAST": False,
+    "LOW": 0, "HIGH": 0, "MOVED": False, "VALUE": None, "LANES": 1, "PIXELS": 512, "SPAN": 8, "UNROLL": 2, "LAST": False,
     "TO_WHERE": True, "TO_OUTSIDE": True, "BLOCK": 128,
 }  # fmt: skip
 
@@ -49,6 +49,8 @@ def type_of(name: str, image: str) -> str:
         (forward_kernel, "fp32", {}),
         (forward_kernel, "fp16", {"KIND": 3, "BORDER": 2, "SPAN": 16}),
         (forward_kernel, "u8", {"REAL": tl.float64, "HIGH": 255, "TAPS": 1, "BORDER": 4}),
+        (forward_kernel, "i8", {"REAL": tl.float64, "MOVED": True, "VALUE": tl.int8, "TAPS": 1}),
+        (forward_kernel, "i64", {"REAL": tl.float64, "MOVED": True, "VALUE": tl.int64, "TAPS": 1}),
         (forward_kernel, "fp32", {"KIND": 0, "DENSE": True, "LANES": 4, "PIXELS": 128}),
         (backward_kernel, "fp32", {}),
         (backward_kernel, "fp32", {"KIND": 3, "TAPS": 4, "UNROLL": 4, "PIXELS": 256}),
@@ -66,6 +68,7 @@ def type_of(name: str, image: str) -> str:
 )
 def test_a_kernel_compiles_without_a_device(kernel, image, changes):
     switches = {**SWITCHES, **changes}
+    switches["VALUE"] = switches["VALUE"] or switches["REAL"]
     names = kernel.arg_names
     constants = {(names.index(name),): switches[name] for name in switches if name in names}
     signature = {n: "constexpr" if n in switches else type_of(n, image) for n in names}

@@ -16,7 +16,7 @@ from warpkit.kernels.rules import Rule
 
 IMAGE = torch.zeros(2, 3, 4, 5)
 EYE = torch.eye(2, 3)
-TYPES = "float16, bfloat16, float32, float64, uint8, int16, uint16"
+TYPES = "float16, bfloat16, float32, float64, uint8, int16, uint16, with 'nearest' also bool, int8, int32, int64, uint32, uint64"
 META = torch.zeros(2, 3, device="meta")
 
 WARP = [
@@ -26,9 +26,9 @@ WARP = [
         "`image` must be a tensor of shape (..., C, H, W), got ndarray (torch.from_numpy, then permute(2, 0, 1) where it is (H, W, C))",
     ),
     (
-        {"image": IMAGE.bool()},
-        TypeError,
-        f"`image` must be of one of the types {TYPES}, got torch.b",
+        {"image": IMAGE.bool(), "interpolation": "bicubic"},
+        ValueError,
+        "`interpolation` must be 'nearest' for torch.bool: labels have no mean (convert them to floats for one), got 'bicubic'",
     ),
     (
         {"image": IMAGE.cfloat()},
@@ -36,9 +36,9 @@ WARP = [
         f"`image` must be of one of the types {TYPES}, got torch.c",
     ),
     (
-        {"image": IMAGE.int()},
-        TypeError,
-        f"`image` must be of one of the types {TYPES}, got torch.int3",
+        {"image": IMAGE.int(), "interpolation": "nearest", "antialias": 2},
+        ValueError,
+        "`antialias` must be False for torch.int32: labels have no mean (convert them to floats for one), got 2",
     ),
     ({"image": IMAGE[0, 0]}, ValueError, "`image` must be of shape (..., C, H, W), got (4, 5)"),
     (

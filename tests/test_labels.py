@@ -209,7 +209,10 @@ def test_vmap_compile_and_export(dtype):
 
     expected = warp(images, turns)
     assert equal(torch.vmap(warp)(images, turns), expected)
-    assert equal(torch.compile(warp, fullgraph=True)(images, turns), expected)
+    backend = "inductor" if dtype in ("bool", "uint64") else "aot_eager"
+    torch._dynamo.reset()
+    compiled = torch.compile(warp, fullgraph=True, backend=backend)
+    assert equal(compiled(images, turns), expected)
 
     class Module(torch.nn.Module):
         def forward(self, image, matrix):
@@ -217,6 +220,18 @@ def test_vmap_compile_and_export(dtype):
 
     program = torch.export.export(Module(), (images, turns))
     assert equal(program.module()(images, turns), expected)
+
+
+def test_compiled_code_takes_any_border_value():
+    def warp(image, value):
+        return wk.warp_affine(image, [[1.0, 0, 9], [0, 1, 0]], border_value=value, **NEAREST)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(warp, fullgraph=True, backend="aot_eager")
+    for dtype, values in (("int64", (3, 5, 2**62 + 1, 2**70)), ("uint64", (2**64 - 1, 7, -9))):
+        image = labels(dtype, 1, 1, 2)
+        for value in values:
+            assert equal(compiled(image, value), warp(image, value))
 
 
 def equal(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -214,8 +214,8 @@ EYE = np.eye(2, 3)
             "warpAffine: `src` must be of shape (H, W) or (H, W, C), got (1, 1, 4, 5)",
         ),
         (
-            lambda: ours.warpAffine(GREY.astype(np.int32), EYE, (2, 2)),
-            "warpAffine: `src` must be of one of the types uint8, uint16, int16, float32, float64 with ",
+            lambda: ours.warpAffine(GREY.astype(np.float16), EYE, (2, 2)),
+            "warpAffine: `src` must be of one of the types uint8, uint16, int16, float32, float64, bool, int8, ",
         ),
         (
             lambda: ours.warpAffine(GREY, np.eye(3), (2, 2)),

@@ -40,10 +40,11 @@ def outside(
     same = background.ndim >= 3 and tuple(background.shape[-3:]) == tuple(shape[-3:])
     if not same or not _broadcasts(background.shape[:-3], shape[:-3]):
         checks.fail(name, "background", wanted, checks.shape_of(background))
-    if background.dtype not in checks.FLOATS + checks.INTEGERS + checks.LABELS:
+    of_labels = image.dtype in checks.LABELS
+    if background.dtype not in checks.FLOATS + checks.INTEGERS + checks.LABELS * of_labels:
         checks.fail(name, "background", "of a type that images have", background.dtype, TypeError)
     checks.check_dense(name, "background", background)
-    if image.dtype in checks.LABELS:
+    if of_labels:
         return saturated(background, image.dtype)
     return background.to(compute_dtype(image.dtype))
 

@@ -38,7 +38,7 @@ def crop_patches(
     """Cut boxes out of images and resize them: torchvision.ops.roi_align with one sample a bin.
 
     Args:
-        images: (B, C, H, W), or (C, H, W) for one image.
+        images: (B, C, H, W), or (C, H, W) for one image; types as in `warp_affine`.
         boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates; `torchvision.ops.box_convert` makes
             them from other formats. They may reach beyond the image.
         image_index: (N,), integers: the image of each box. None where there is one image.
@@ -178,7 +178,8 @@ def paste_patches(
     """Paste patches on images, each under a matrix of its own, in order.
 
     Args:
-        images: (B, C, H, W), or (C, H, W) for one image.
+        images: (B, C, H, W), or (C, H, W) for one image; types as in `warp_affine`. Labels are
+            painted whole: by "nearest", with no mask but one of booleans, and no opacity.
         patches: (N, C, h, w), or one (C, h, w) for all, which is never copied.
         matrices: (N, 2, 3) or (N, 3, 3), patch pixel -> image pixel; `box_to_matrix` makes them.
         image_index: (N,), integers: the image of each object. None where there is one image.
@@ -256,7 +257,8 @@ def transform_patches(
             images[i, :, y1:y2, x1:x2] = warp_affine(images[i, :, y1:y2, x1:x2], matrix)
 
     Args:
-        images: (B, C, H, W), or (C, H, W) for one image.
+        images: (B, C, H, W), or (C, H, W) for one image; labels as in `paste_patches`, and with
+            edge="hard".
         boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates; `torchvision.ops.box_convert` makes
             them from other formats. The part outside the image is neither read nor painted.
         matrices: space="pixel": (N, 2, 3), source -> destination in the box's own pixels, whose

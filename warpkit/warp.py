@@ -51,7 +51,8 @@ def warp_affine(
 
     Args:
         image: (..., C, H, W); float16, bfloat16, float32 or float64, or uint8, int16 or uint16,
-            which are rounded and saturated as OpenCV does and carry no gradient.
+            which are rounded and saturated as OpenCV does and carry no gradient. With "nearest"
+            labels too: bool, int8, int32, int64, uint32 and uint64, which are moved bit by bit.
         matrix: (..., 2, 3), or (..., 3, 3) with the last row (0, 0, 1); source pixel ->
             destination pixel. Its batch and the image's broadcast; a broadcast image is not copied.
         size: (H, W) of the output; None keeps the image's.
@@ -59,7 +60,8 @@ def warp_affine(
         border: "constant", "replicate", "reflect", "reflect_101", "wrap" or "transparent", as in
             OpenCV; "zeros" and "border" are torch's names for constant 0 and replicate.
         border_value: a number, a sequence of C, or a tensor (C,) or (B, C). One that is NaN or
-            infinite makes every pixel that reads it, with weight 0 too, NaN or infinite.
+            infinite makes every pixel that reads it, with weight 0 too, NaN or infinite. Integer
+            images show it rounded (half to even) and saturated; labels take Python's exactly.
         inverse: the matrix maps destination -> source already (cv2.WARP_INVERSE_MAP).
         background: (..., C, h, w), what border="transparent" shows where the source does not reach.
         antialias: where the map minifies, take the mean of the image over the output pixel's unit

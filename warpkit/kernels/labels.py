@@ -50,6 +50,8 @@ def fill(
     if isinstance(value, WHOLE):
         (low, high), carrier = limits(dtype), CARRIERS[dtype.itemsize]
         number = int(value) if isinstance(value, Integral) else value
+        if not -(2**63) <= number < 2**63:  # while Dynamo traces, a constant: no symbol holds it
+            number = int(f"{number}")
         if arithmetic != "exact" and dtype in ROUNDED and not INT_MIN <= number <= INT_MAX:
             number = INT_MIN
         number = min(max(number, low), high)
