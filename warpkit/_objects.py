@@ -86,9 +86,22 @@ def _empty(value: Any, *item: int) -> Any:
     return np.zeros((0, *item), kind) if isinstance(value, checks.LISTS) and not value else value
 
 
+def as_corners(function: str, value: Any) -> Any:
+    """The corners of boxes that know their format, torchvision's; anything else as it is."""
+    if type(value).__name__ != "BoundingBoxes":  # by name, since torchvision may be absent
+        return value
+    if value.format.name not in ("XYXY", "XYWH", "CXCYWH"):
+        wanted = "of the format XYXY, XYWH or CXCYWH: a box here has no rotation"
+        checks.fail(function, "boxes", wanted, value.format.name)
+    from torchvision.transforms.v2.functional import convert_bounding_box_format
+
+    plain = value.as_subclass(Tensor)
+    return convert_bounding_box_format(plain, old_format=value.format, new_format="XYXY")
+
+
 def boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
     """Boxes (N, 4), x1 < x2 and y1 < y2, and the index (N,) of each one's image."""
-    value = _empty(value, 4)
+    value = _empty(as_corners(function, value), 4)
     value = checks.as_float(function, "boxes", value, data.given.device)
     if value.ndim != 2 or value.shape[1] != 4:
         checks.fail(function, "boxes", "of shape (N, 4)", checks.shape_of(value))

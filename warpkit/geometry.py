@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit._objects import as_corners
 from warpkit._sharding import batched
 from warpkit.kernels import quads
 from warpkit.kernels.maps import (
@@ -234,11 +235,12 @@ def box_to_matrix(
 ) -> Tensor:
     """The matrix that lays a patch of `size` pixels on its box in an image.
 
-    boxes (..., 4), (x1, y1, x2, y2) in edge coordinates; size (H, W) of the patch; the patch is
-    turned by angle (...) degrees and scaled by scale (...) about the box's centre, then moved by
-    translation (..., 2) pixels. Returns (..., 2, 3), patch pixel -> image pixel; boxes are in edge
-    coordinates and matrices in centre coordinates, and the half pixel between them is dealt with
-    here. Gradients: all orders, to all tensors.
+    boxes (..., 4), (x1, y1, x2, y2) in edge coordinates, or torchvision's BoundingBoxes of any
+    format that is not rotated; size (H, W) of the patch; the patch is turned by angle (...) degrees
+    and scaled by scale (...) about the box's centre, then moved by translation (..., 2) pixels.
+    Returns (..., 2, 3), patch pixel -> image pixel; boxes are in edge coordinates and matrices in
+    centre coordinates, and the half pixel between them is dealt with here. Gradients: all orders,
+    to all tensors.
 
     >>> box_to_matrix((4.0, 2.0, 8.0, 4.0), (2, 4))
     tensor([[1., 0., 4.],
@@ -246,6 +248,7 @@ def box_to_matrix(
     """
     name = "box_to_matrix"
     height, width = checks.check_size(name, "size", size)
+    boxes = as_corners(name, boxes)
     device, dtype = checks.result_kind(boxes, angle, scale, translation)
     boxes = floats(name, "boxes", boxes, device)
     checks.check_last(name, "boxes", boxes, 4)

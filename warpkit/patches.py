@@ -39,8 +39,8 @@ def crop_patches(
 
     Args:
         images: (B, C, H, W), or (C, H, W) for one image; types as in `warp_affine`.
-        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates; `torchvision.ops.box_convert` makes
-            them from other formats. They may reach beyond the image.
+        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates, which may leave the image, or
+            torchvision's BoundingBoxes of any format that is not rotated.
         image_index: (N,), integers: the image of each box. None where there is one image.
         size: (h, w) of the result; each pixel is the image at the middle of its share of the box.
         interpolation, border: as in `warp_affine`; the border is the image's, not the box's, and
