@@ -14,6 +14,8 @@ from warpkit import _checks as checks
 from warpkit.kernels.maps import inverse_of_theta, map_points
 from warpkit.warp import warp_affine, warp_perspective
 
+__all__ = ["SpatialTransformer", "Warp"]
+
 NUMBERS = {"affine": 6, "similarity": 4, "perspective": 8}
 """What the head computes for each transform."""
 
