@@ -207,10 +207,10 @@ def test_every_mode_of_pil_comes_back(mode: str):
     assert np.array_equal(np.array(turned), np.array(image)[::-1, ::-1])
 
 
-@pytest.mark.parametrize("mode", ["1", "P", "I"])
+@pytest.mark.parametrize("mode", ["1", "P"])
 def test_modes_of_pil_without_such_numbers_are_refused(mode: str):
     text = "`inpt` must be a PIL image of one of the modes L, LA, RGB"
-    with pytest.raises(ValueError, match=f"^warpkit.transforms: {text}.*, got '{mode}'$"):
+    with pytest.raises(ValueError, match=f"^RandomAffine: {text}.*, got '{mode}'$"):
         RandomAffine(40)(PIL.Image.new(mode, (6, 5)))
 
 

@@ -9,8 +9,11 @@ OpenCV, positions in float64, every interpolation and border.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from enum import Enum
+from math import cos, radians, sin, tan
+from numbers import Real
 from typing import Any
 
 import torch
@@ -28,14 +31,23 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(needs, name=error.name) from error
 
 from warpkit import _checks as checks
-from warpkit.geometry import affine_matrix, compose
+from warpkit.geometry import as_result
+from warpkit.kernels.labels import as_labels, saturated
+from warpkit.kernels.maps import inverse_map
 from warpkit.kernels.rules import BORDERS, INTERPOLATIONS
 from warpkit.warp import ALIASES, warp_affine, warp_perspective
 
+__all__ = ["RandomAffine", "RandomPerspective"]
+
 SHOWN = tuple(border for border in (*BORDERS, *ALIASES) if border != "transparent")
 
-PIL_MODES = ("L", "LA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "I;16", "F")
-"""Those whose channels are numbers of a type that images have: no bits, palettes or int32."""
+PIL_MODES = ("L", "LA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "I", "I;16", "F")
+"""Those whose channels are numbers: no bits and no palettes."""
+
+PIL_NUMBERS = {mode.value: mode.name.lower() for mode in PIL.Image.Resampling}
+
+Rows = tuple[tuple[float, float, float], ...]
+"""A matrix, row by row."""
 
 
 class RandomAffine(v2.RandomAffine):
@@ -46,7 +58,8 @@ class RandomAffine(v2.RandomAffine):
         translate: (x, y), the largest shifts as fractions of width and height.
         scale: (low, high).
         shear: a number, (low, high) along x, or four numbers, in degrees.
-        interpolation: as in `warp_affine`, or torchvision's InterpolationMode; masks are nearest.
+        interpolation: as in `warp_affine`, or torchvision's InterpolationMode, or Pillow's number
+            (2: bilinear); masks are nearest.
         fill: a number, one for each channel, or a dictionary by type; for border="constant".
         center: (x, y) to turn about, from the top-left corner; the middle where None.
         border: as in `warp_affine`, "transparent" excepted.
@@ -54,8 +67,12 @@ class RandomAffine(v2.RandomAffine):
     A pixel on the image's edge is `fill` as far as it is outside; torchvision multiplies it by its
     coverage twice there, unless fill is None.
 
-    Takes and returns what torchvision's does: tensors, PIL images, tv_tensors, and structures of
-    them, of which images, videos, masks, boxes and keypoints move together.
+    Takes and returns what torchvision's does: tensors of every integer type, bool too, and float,
+    PIL images, tv_tensors, and structures of them, of which images, videos, masks, boxes and
+    keypoints move together.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came.
 
     >>> RandomAffine((90, 90))(torch.tensor([[[1, 2], [3, 4]]], dtype=torch.uint8))
     tensor([[[3, 1],
@@ -65,13 +82,13 @@ class RandomAffine(v2.RandomAffine):
     def __init__(
         self,
         degrees: float | Sequence[float],
-        *,
         translate: Sequence[float] | None = None,
         scale: Sequence[float] | None = None,
         shear: float | Sequence[float] | None = None,
         interpolation: Any = "nearest",
         fill: Any = 0,
         center: Sequence[float] | None = None,
+        *,
         border: str = "constant",
     ) -> None:
         name = mode_name("RandomAffine", interpolation)
@@ -80,37 +97,35 @@ class RandomAffine(v2.RandomAffine):
             translate,
             scale,
             shear,  # pyright: ignore
-            fill=fill,
-            center=None if center is None else list(center),
+            fill=check_fill("RandomAffine", fill),
+            center=check_center(center),
         )
         self.interpolation = name
         self.border = checks.check_name("RandomAffine", "border", border, SHOWN)
 
     def matrix(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """What the drawn `params` do to images of `size` (H, W): (2, 3), source -> destination."""
+        return as_result(torch.tensor(self._rows(params, size), dtype=torch.float64), torch.float64)
+
+    def _rows(self, params: dict[str, Any], size: Sequence[int]) -> Rows:
+        """Numbers: a matrix made of tensors takes ten times as long as warping a small image."""
         height, width = size
         x, y = self.center or (width / 2, height / 2)
-        middle = torch.tensor((x - 0.5, y - 0.5), dtype=torch.float64)  # torchvision's are edges
-        shear_x, shear_y = params["shear"]
-        return compose(
-            affine_matrix(shear=(-shear_x, 0.0), center=middle),
-            affine_matrix(shear=(0.0, -shear_y), center=middle),
-            affine_matrix(
-                angle=-params["angle"],
-                scale=params["scale"],
-                translation=params["translate"],
-                center=middle,
-            ),
-        )
+        x, y = x - 0.5, y - 0.5  # torchvision's are edges
+        angle, scale, (right, down) = radians(params["angle"]), params["scale"], params["translate"]
+        tx, ty = (tan(radians(shear)) for shear in params["shear"])
+        c, s = cos(angle) * scale, sin(angle) * scale
+        # turn [[c, -s], [s, c]] after shear y [[1, 0], [-ty, 1]] after shear x [[1, -tx], [0, 1]]
+        a, d = c + s * ty, s - c * ty
+        b, e = -s - a * tx, c - d * tx
+        return (a, b, x - a * x - b * y + right), (d, e, y - d * x - e * y + down)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One input under the drawn `params`."""
         if not has_pixels(inpt):
             return super().transform(inpt, params)
         fill = _get_fill(self._fill, type(inpt))
-        return warp(
-            inpt, lambda size: self.matrix(params, size), self.interpolation, self.border, fill
-        )
+        return warp(self, inpt, lambda size: self._rows(params, size), fill)
 
 
 class RandomPerspective(v2.RandomPerspective):
@@ -129,14 +144,14 @@ class RandomPerspective(v2.RandomPerspective):
     def __init__(
         self,
         distortion_scale: float = 0.5,
-        *,
         p: float = 0.5,
         interpolation: Any = "bilinear",
         fill: Any = 0,
+        *,
         border: str = "constant",
     ) -> None:
         name = mode_name("RandomPerspective", interpolation)
-        super().__init__(distortion_scale, p, fill=fill)
+        super().__init__(distortion_scale, p, fill=check_fill("RandomPerspective", fill))
         self.interpolation = name
         self.border = checks.check_name("RandomPerspective", "border", border, SHOWN)
 
@@ -149,24 +164,68 @@ class RandomPerspective(v2.RandomPerspective):
             wanted = "large enough for its four corners to stay apart"
             checks.fail("RandomPerspective", "inpt", wanted, f"size {tuple(size)}")
 
-    def matrix(self, params: dict[str, Any]) -> Tensor:
-        """What the drawn `params` do: (3, 3), destination -> source pixels."""
-        last = torch.tensor([*params["coefficients"], 1.0], dtype=torch.float64).reshape(3, 3)
-        half = torch.tensor((0.5, 0.5), dtype=torch.float64)  # torchvision's are edges
-        return compose(affine_matrix(translation=half), last, affine_matrix(translation=-half))
+    def matrix(self, params: dict[str, Any], size: Sequence[int] | None = None) -> Tensor:
+        """What the drawn `params` do to images of `size` (H, W): (3, 3), source -> destination.
+
+        Without `size`, which is deprecated, the matrix maps destination -> source.
+        """
+        to_source = torch.tensor(self._rows(params), dtype=torch.float64)
+        if size is not None:
+            return as_result(inverse_map(to_source), torch.float64)
+        text = "RandomPerspective.matrix(params) maps destination -> source; "
+        text += "matrix(params, size) maps source -> destination, as every matrix here"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return to_source
+
+    def _rows(self, params: dict[str, Any]) -> Rows:
+        """Numbers, as RandomAffine's; torchvision's map destination -> source, between edges."""
+        a, b, c, d, e, f, g, h = params["coefficients"]
+        w = 1 + (g + h) / 2
+        x, y = c + (a + b) / 2 - w / 2, f + (d + e) / 2 - w / 2
+        return (a - g / 2, b - h / 2, x), (d - g / 2, e - h / 2, y), (g, h, w)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One input under the drawn `params`."""
         if not has_pixels(inpt):
             return super().transform(inpt, params)
         fill = _get_fill(self._fill, type(inpt))
-        return warp(inpt, lambda size: self.matrix(params), self.interpolation, self.border, fill)
+        return warp(self, inpt, lambda size: self._rows(params), fill)
 
 
 def mode_name(function: str, interpolation: Any) -> str:
-    """warpkit's name of an interpolation, which may be torchvision's."""
+    """warpkit's name of an interpolation, which may be torchvision's, or Pillow's number."""
     value = interpolation.value if isinstance(interpolation, Enum) else interpolation
+    if isinstance(value, int) and not isinstance(value, bool) and value in PIL_NUMBERS:
+        value = PIL_NUMBERS[value]
+    value = "nearest" if value == "nearest-exact" else value
     return checks.check_name(function, "interpolation", value, INTERPOLATIONS)
+
+
+def check_center(center: Any) -> list[float] | None:
+    """A center is (x, y), or None."""
+    if center is None:
+        return None
+    wanted = "(x, y), two numbers"
+    try:
+        pair = [float(number) for number in center]
+    except (TypeError, ValueError):
+        checks.fail("RandomAffine", "center", wanted, f"{center!r:.60}", TypeError)
+    if isinstance(center, checks.TEXT) or len(pair) != 2:
+        checks.fail("RandomAffine", "center", wanted, f"{center!r:.60}")
+    return pair
+
+
+def check_fill(function: str, fill: Any) -> Any:
+    """A fill, in a form that torchvision reads: None, a number, some, or a dictionary of these."""
+    if isinstance(fill, dict):
+        return {kind: check_fill(function, value) for kind, value in fill.items()}
+    if isinstance(fill, Real):
+        return fill if isinstance(fill, int | float) else float(fill)
+    several = isinstance(fill, checks.LISTS) and len(fill) > 0
+    if fill is not None and not (several and all(isinstance(n, Real) for n in fill)):
+        wanted = "a number, one for each channel, None, or a dictionary of these by type"
+        checks.fail(function, "fill", wanted, f"{fill!r:.60}", TypeError)
+    return fill
 
 
 def has_pixels(value: Any) -> bool:
@@ -176,39 +235,55 @@ def has_pixels(value: Any) -> bool:
     return isinstance(value, Tensor) and not isinstance(value, tv_tensors.TVTensor)
 
 
-def warp(inpt: Any, matrix_of: Any, interpolation: str, border: str, fill: Any) -> Any:
+def warp(
+    transform: RandomAffine | RandomPerspective,
+    inpt: Any,
+    rows_of: Callable[[Sequence[int]], Rows],
+    fill: Any,
+) -> Any:
     """Any kind of image under the matrix for its size; what comes out is what went in.
 
-    A matrix of three rows maps destination -> source.
+    Two rows map source -> destination, three destination -> source.
     """
+    name = type(transform).__name__
     if isinstance(inpt, PIL.Image.Image):
         if inpt.mode not in PIL_MODES:
             wanted = f"a PIL image of one of the modes {', '.join(PIL_MODES)}: see convert()"
-            checks.fail("warpkit.transforms", "inpt", wanted, repr(inpt.mode))
-        pixels = v2.functional.pil_to_tensor(inpt)
-        warped = warp(pixels, matrix_of, interpolation, border, fill)
+            checks.fail(name, "inpt", wanted, repr(inpt.mode))
+        warped = warp(transform, v2.functional.pil_to_tensor(inpt), rows_of, fill)
         if inpt.mode == "I;16":
             warped = warped.view(torch.int16)  # the type by which torchvision knows it
         return v2.functional.to_pil_image(warped, mode=inpt.mode)
-    checks.check_dense("warpkit.transforms", "inpt", inpt)
+    checks.check_dense(name, "inpt", inpt)
     if inpt.numel() == 0:  # no mask, where there is no object
         return inpt
-    is_mask = isinstance(inpt, tv_tensors.Mask)
     pixels = inpt.as_subclass(torch.Tensor)
     image = pixels[None] if pixels.ndim == 2 else pixels
-    if is_mask:
-        image = image.double()  # holds every label, also of the types that images do not have
-    matrix = matrix_of(image.shape[-2:]).to(image.device)
+    is_mask = isinstance(inpt, tv_tensors.Mask)
+    interpolation = "nearest" if is_mask else transform.interpolation
+    blended = interpolation != "nearest" and pixels.dtype in checks.LABELS
+    if blended:  # as torchvision does; float64 holds all of them but 64 bits beyond 2^53
+        image = image.double()
+    checks.check_image(name, "inpt", image, labels=True)
+    channels = image.shape[-3]
+    if isinstance(fill, list) and len(fill) not in (1, channels):
+        wanted = f"a number, or {channels}, for the channels of a {type(inpt).__name__} of shape "
+        wanted += f"{checks.shape_of(pixels)} (a dictionary holds one for each type)"
+        checks.fail(name, "fill", wanted, fill)
+    rows = rows_of(image.shape[-2:])
+    matrix = torch.tensor(rows, dtype=torch.float64, device=image.device)
     options = {
-        "interpolation": "nearest" if is_mask else interpolation,
-        "border": border,
+        "interpolation": interpolation,
+        "border": transform.border,
         "border_value": 0.0 if fill is None else fill,
     }
-    if len(matrix) == 2:
+    if len(rows) == 2:
         warped = warp_affine(image, matrix, **options)
     else:
         warped = warp_perspective(image, matrix, inverse=True, **options)
-    result = warped.to(pixels.dtype).reshape(pixels.shape)
+    if blended:
+        warped = as_labels(saturated(warped, pixels.dtype), pixels.dtype)
+    result = warped.reshape(pixels.shape)
     if not isinstance(inpt, tv_tensors.TVTensor):
         return result
     return tv_tensors.wrap(result, like=inpt)  # pyright: ignore
