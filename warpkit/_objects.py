@@ -96,7 +96,9 @@ def as_corners(function: str, value: Any) -> Any:
     from torchvision.transforms.v2.functional import convert_bounding_box_format
 
     plain = value.as_subclass(Tensor)
-    return convert_bounding_box_format(plain, old_format=value.format, new_format="XYXY")
+    return convert_bounding_box_format(
+        plain, old_format=value.format, new_format=type(value.format).XYXY
+    )
 
 
 def boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
