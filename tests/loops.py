@@ -85,6 +85,65 @@ def transform_loop(
     return result
 
 
+def transform_by_pixels(
+    given: Scene,
+    masks: Tensor,
+    opacity: Tensor,
+    *,
+    overlap: str,
+    edge: str = "hard",
+    padding: str = "zeros",
+) -> Tensor:
+    """`transform_patches` with masks over whole images (N, 1, H, W), a pixel at a time.
+
+    By the definition: a pixel of the box looks where the inverse of the matrix, in pixels from the
+    box's corner, says; a tap counts if it lies in the box, with the mask at its own place in the
+    image. The scene's thetas are pixel matrices here. Bilinear; padding is "zeros" or "border".
+    """
+    images, boxes, matrices, index = given
+    height, width = images.shape[-2:]
+    pixels = [list(image.permute(1, 2, 0).flatten(0, 1)) for image in images]  # rows of colours
+    original = [list(image) for image in pixels]
+    for i, b in enumerate(index.tolist()):
+        x1, y1, x2, y2 = boxes[i]
+        share = {}
+        for y in range(height):
+            for x in range(width):
+                if edge == "hard":
+                    inside = x1 <= x + 0.5 < x2 and y1 <= y + 0.5 < y2
+                    part = images.new_tensor(float(inside))
+                else:
+                    part = (torch.minimum(x2, x1.new_tensor(x + 1)) - x1.clamp(min=x)).clamp(min=0)
+                    part = part * (torch.minimum(y2, y1.new_tensor(y + 1)) - y1.clamp(min=y)).clamp(
+                        min=0
+                    )
+                if part > 0:
+                    share[x, y] = part
+        rows = {y for _, y in share}
+        columns = {x for x, _ in share}
+        inverse = torch.linalg.inv(torch.cat((matrices[i], matrices.new_tensor([[0, 0, 1]]))))
+        seen = original[b] if overlap == "last" else list(pixels[b])
+        for (x, y), part in share.items():
+            at = inverse @ torch.stack((x - x1, y - y1, torch.ones_like(x1)))
+            u, v = at[0] + x1, at[1] + y1
+            left, top = int(torch.floor(u)), int(torch.floor(v))
+            colour, alpha = torch.zeros_like(seen[0]), u.new_zeros(())
+            for column, row in [(left + p, top + q) for p in (0, 1) for q in (0, 1)]:
+                weight = (1 - (u - column).abs()) * (1 - (v - row).abs())
+                if padding == "border":
+                    column = min(max(column, min(columns)), max(columns))
+                    row = min(max(row, min(rows)), max(rows))
+                elif (column, row) not in share:
+                    continue
+                inner = share[column, row] if edge == "soft" and padding == "zeros" else 1.0
+                weight = weight * masks[i, 0, row, column] * inner
+                colour, alpha = colour + weight * seen[row * width + column], alpha + weight
+            k = y * width + x
+            alpha = alpha * opacity[i] * part
+            pixels[b][k] = colour * opacity[i] * part + (1 - alpha) * pixels[b][k]
+    return torch.stack([torch.stack(p).unflatten(0, (height, width)) for p in pixels]).movedim(3, 1)
+
+
 def paste_loop(
     images: Tensor,
     patches: Tensor,

@@ -61,7 +61,16 @@ def masked(images, boxes, theta, index, value):
     )
 
 
-FUNCTIONS = [transform, crop, paste, paste_in_perspective, masked]
+def masked_over_the_image(images, boxes, theta, index, value):
+    """Masks of the images' size: stripes, each object's as strong as its value."""
+    rows = torch.arange(images.shape[2], dtype=value.dtype).cos()[:, None]
+    masks = value[..., :1, None, None] * rows  # (H, 1) each
+    masks = masks.expand(*masks.shape[:-1], images.shape[3]).sigmoid()
+    options = {"space": "theta", "mask": masks, "mask_space": "image"}
+    return wk.transform_patches(images, boxes, theta, index, **options)
+
+
+FUNCTIONS = [transform, crop, paste, paste_in_perspective, masked, masked_over_the_image]
 
 
 def with_gradients(function, images, boxes, theta, index, value):

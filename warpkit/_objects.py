@@ -168,7 +168,7 @@ def per_object(
     item: tuple[int | str, ...],
     data: Images,
 ) -> Tensor:
-    """(N, *item), or `item` for all objects, as (N or 1, *item) in the type of the computation."""
+    """(N, *item), or `item` for all objects, as (N or 1, *item) of its own type."""
     one = "(" + ", ".join(map(str, item)) + ")"
     wanted = f"of shape {one.replace('(', f'({count}, ')}, or {one} for all objects"
     if not isinstance(value, Tensor):
@@ -185,10 +185,32 @@ def per_object(
     if not fits or (value.ndim == 4 and len(value) != count):
         checks.fail(function, argument, wanted, checks.shape_of(value))
     checks.check_device(function, argument, value, data.given.device)
-    value = value if value.ndim == 4 else value[None]
-    if argument == "patches" and data.of_labels:
-        return as_words(saturated(value, data.given.dtype))
-    return value.to(data.batch.dtype)
+    return value if value.ndim == 4 else value[None]
+
+
+def patches(function: str, value: Any, count: int, data: Images) -> Tensor:
+    """(N or 1, C, h, w) in the type of the computation, of the range that the images have."""
+    value = per_object(function, "patches", value, count, (data.channels, "h", "w"), data)
+    kind, own = data.given.dtype, value.dtype
+    if own.is_floating_point != kind.is_floating_point and own != torch.bool:
+        wanted = "floats" if kind.is_floating_point else "integers"
+        wanted += f", as the images of {kind} are (1.0 in floats is 255 in bytes: convert one)"
+        checks.fail(function, "patches", wanted, own, TypeError)
+    return as_words(saturated(value, kind)) if data.of_labels else value.to(data.batch.dtype)
+
+
+def mask(function: str, value: Any, space: str | None, count: int, data: Images) -> Tensor:
+    """(N or 1, 1, h, w), as large as the images where it lies over them.
+
+    In the type of the computation, save bytes: a box may need few of them.
+    """
+    item = (1, *data.size) if space == "image" else (1, "h", "w")
+    value = per_object(function, "mask", value, count, item, data)
+    if space is None and value.shape[-2:] == data.size:
+        wanted = "'image' (a mask over the whole image) or 'box' (one stretched over each box) "
+        wanted += f"where the mask is of the images' size, {data.size}"
+        checks.fail(function, "mask_space", wanted, None)
+    return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.batch.dtype)
 
 
 def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | None:

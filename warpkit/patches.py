@@ -17,7 +17,13 @@ from warpkit.kernels.antialias import MOST_AFFINE, SLACK
 from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
 from warpkit.kernels.maps import inverse_map, matrix_of
 from warpkit.kernels.objects import Rectangles, pixels_of, rectangles, topmost
-from warpkit.kernels.painters import Paint, patch_painter, stretched_mask, window_painter
+from warpkit.kernels.painters import (
+    Paint,
+    cropped_mask,
+    patch_painter,
+    stretched_mask,
+    window_painter,
+)
 from warpkit.kernels.places import Points, sample_opaque
 from warpkit.kernels.rules import Rule
 from warpkit.warp import check_nearest, named_rule
@@ -180,7 +186,8 @@ def paste_patches(
     Args:
         images: (B, C, H, W), or (C, H, W) for one image; types as in `warp_affine`. Labels are
             painted whole: by "nearest", with no mask but one of booleans, and no opacity.
-        patches: (N, C, h, w), or one (C, h, w) for all, which is never copied.
+        patches: (N, C, h, w), or one (C, h, w) for all, which is never copied. Floats where the
+            images are floats, integers where they are integers.
         matrices: (N, 2, 3) or (N, 3, 3), patch pixel -> image pixel; `box_to_matrix` makes them.
         image_index: (N,), integers: the image of each object. None where there is one image.
         mask: (N, 1, h, w), or one (1, h, w) for all: how much of each patch pixel there is.
@@ -215,18 +222,18 @@ def paste_patches(
     rule = named_rule(name, interpolation, "constant", "exact")
     check_nearest(name, rule, images)
     given.check_whole(name, data, mask, opacity)
-    patches = given.per_object(name, "patches", patches, count, (data.channels, "h", "w"), data)
-    height, width = patches.shape[-2:]
+    patches = given.patches(name, patches, count, data)
+    size = patches.shape[-2:]
     if mask is not None:
-        mask = given.per_object(name, "mask", mask, count, (1, height, width), data)
+        mask = given.per_object(name, "mask", mask, count, (1, *size), data).to(data.batch.dtype)
     alpha = given.opacity(name, opacity, count, data)
-    places = frames.footprints(matrices.double(), (height, width), rule, index, data.shape)
+    places = frames.footprints(matrices.double(), size, rule, index, data.shape)
     inverse = frames.from_corner(inverse_map(matrices.double()), places)
 
     def plain(
         batch: Tensor, inverse: Tensor, patches: Tensor, mask: Tensor | None, alpha: Tensor | None
     ) -> Tensor:
-        pixels = frames.covered(pixels_of(places, data.size), inverse, (height, width), rule)
+        pixels = frames.covered(pixels_of(places, data.size), inverse, size, rule)
         painter = patch_painter(Paint(inverse, rule, batch.new_zeros(1, 1), alpha), patches, mask)
         return paint_layers(batch, pixels, painter)
 
@@ -242,6 +249,7 @@ def transform_patches(
     *,
     space: str = "pixel",
     mask: Tensor | None = None,
+    mask_space: str | None = None,
     opacity: Any = 1.0,
     overlap: str = "last",
     edge: str = "hard",
@@ -267,7 +275,9 @@ def transform_patches(
             destination -> source in [-1, 1] over the box.
         image_index: (N,), integers: the image of each object. None where there is one image.
         mask: (N, 1, h, w), or one (1, h, w) for all: how much of each pixel of the box belongs to
-            the object. Stretched over the box if of another size, and warped with it.
+            the object. It is warped with the box's pixels.
+        mask_space: "box" stretches the mask over the box; "image" says that it lies over the whole
+            image, (N, 1, H, W). None: "box", and a mask of the images' size is refused.
         opacity: a number, or (N,).
         overlap: "last": every object reads the original images; "sequential": what the earlier
             ones left, as the loop does. Both paint in order, a later object over an earlier one.
@@ -311,6 +321,7 @@ def transform_patches(
         ("space", space, ("pixel", "theta")),
         ("overlap", overlap, ("last", "sequential")),
         ("edge", edge, ("hard", "soft")),
+        ("mask_space", "box" if mask_space is None else mask_space, ("box", "image")),
     ):
         checks.check_name(name, argument, value, names)
     rule = named_rule(name, interpolation, border, "exact")
@@ -321,12 +332,14 @@ def transform_patches(
     alpha = given.opacity(name, opacity, count, data)
     outside = given.border_value(name, border_value, count, data)
     if mask is not None:
-        mask = given.per_object(name, "mask", mask, count, (1, "h", "w"), data)
+        mask = given.mask(name, mask, mask_space, count, data)
     places = rectangles(boxes, index, data.shape, touched=soft)
     edges = boxes.double() - torch.stack((places.left, places.top), dim=-1).repeat(1, 2)
     cover = None
-    if mask is not None:
-        cover = stretched_mask(mask, places, edges, data.size, rule)
+    if mask is not None and mask_space == "image":
+        cover = cropped_mask(mask, places, data.size).to(data.batch.dtype)
+    elif mask is not None:
+        cover = stretched_mask(mask.to(data.batch.dtype), places, edges, data.size, rule)
     elif rule.border == "transparent":  # what a mask of 1 within the box and 0 outside shows
         cover = data.batch.new_ones(1, int((places.width * places.height).sum()))
     if rule.border == "transparent":

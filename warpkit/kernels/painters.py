@@ -129,6 +129,18 @@ def stretched_mask(
     )
 
 
+def cropped_mask(mask: Tensor, boxes: Rectangles, size: tuple[int, int]) -> Tensor:
+    """Masks (N or 1, 1, H, W) over whole images: their values at the boxes' pixels.
+
+    Returns (1, P) in the order of `pixels_of`, of the masks' type.
+    """
+    flat, step = _flat(mask)
+    pixels = pixels_of(boxes, size)
+    objects = torch.arange(len(boxes.image), device=flat.device)
+    to_mask = step * objects - size[0] * size[1] * boxes.image  # from the place in the images
+    return columns(flat, pixels.place + to_mask[pixels.object])
+
+
 def _flat(patches: Tensor) -> tuple[Tensor, int]:
     """(N, C, h, w) as (C, N h w), and the step from one to the next: 0 if there is one for all."""
     count, channels, height, width = patches.shape
