@@ -108,6 +108,19 @@ def test_types(dtype):
     torch.testing.assert_close(result.double(), exact, atol=TOLERANCE[name], rtol=0)
 
 
+def test_types_of_one_range_mix():
+    matrices, images = torch.eye(2, 3)[None], torch.zeros(1, 4, 4)
+    expected = torch.zeros(1, 4, 4)
+    expected[:, :2, :2] = 1
+    for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.bool):
+        pasted = wk.paste_patches(images, torch.ones(1, 2, 2, dtype=dtype), matrices, None)
+        assert torch.equal(pasted, expected)
+    for dtype in (torch.int16, torch.int64):
+        patch = torch.full((1, 2, 2), 200, dtype=dtype)
+        pasted = wk.paste_patches(images.byte(), patch, matrices, None)
+        assert torch.equal(pasted, expected.byte() * 200)
+
+
 def test_nothing_to_paste():
     images = noise(2, 1, 5, 5)
     none = torch.zeros(0, 2, 3)
@@ -164,6 +177,15 @@ def test_gradients(rows):
             "`image_index` must be in [0, 2), the number of images, got 7 at 0",
         ),
         ({"image_index": None}, "`image_index` must be given where there are 2 images, got None"),
+        (
+            {"images": torch.zeros(2, 1, 4, 4, dtype=torch.uint8)},
+            "`patches` must be integers, as the images of torch.uint8 are (1.0 in floats is 255 in",
+        ),
+        (
+            {"patches": torch.zeros(1, 3, 3, dtype=torch.uint8)},
+            "`patches` must be floats, as the images of torch.float32 are (1.0 in floats is 255 in "
+            + "bytes: convert one), got torch.uint8",
+        ),
         ({"patches": None}, "`patches` must be a tensor of shape (1, 1, h, w), or (1, h, w) for"),
     ],
 )
