@@ -77,7 +77,7 @@ def test_a_name_that_is_not_there_is_refused_as_by_any_module():
 
 
 ORDER = """
-    _tracing _environment _checks _sharding kernels _outside geometry theta warp
+    _tracing _environment _names _slips _checks _sharding kernels _outside geometry theta warp
     coverage gradients indexing _objects patches __init__ opencv nn transforms
     progress attacks _parity validation _shard_gradients distributed
     image_files demo demo_figure demo_run attack_demo attack_run parity_run bench bench_run

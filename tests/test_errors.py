@@ -40,6 +40,11 @@ WARP = [
         ValueError,
         "`antialias` must be False for torch.int32: labels have no mean (convert them to floats for one), got 2",
     ),
+    (
+        {"image": [IMAGE, IMAGE]},
+        TypeError,
+        "`image` must be a tensor of shape (..., C, H, W), got list (stack them, torch.stack, where they are of one size, or loop)",
+    ),
     ({"image": IMAGE[0, 0]}, ValueError, "`image` must be of shape (..., C, H, W), got (4, 5)"),
     (
         {"image": IMAGE[..., :0]},

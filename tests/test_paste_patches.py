@@ -183,8 +183,10 @@ def test_gradients(rows):
         ),
         (
             {"patches": torch.zeros(1, 3, 3, dtype=torch.uint8)},
-            "`patches` must be floats, as the images of torch.float32 are (1.0 in floats is 255 in "
-            + "bytes: convert one), got torch.uint8",
+            (
+                "`patches` must be floats, as the images of torch.float32 are (1.0 in floats is "
+                "255 in bytes: convert one), got torch.uint8"
+            ),
         ),
         ({"patches": None}, "`patches` must be a tensor of shape (1, 1, h, w), or (1, h, w) for"),
     ],

@@ -15,6 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit._names import instead_of
+from warpkit._slips import look_at_layout
+
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int16, torch.uint16)
 """The image types OpenCV rounds and saturates to; they carry no gradient."""
@@ -47,7 +50,8 @@ def shape_of(tensor: Tensor) -> tuple[int, ...]:
 def check_name(function: str, argument: str, value: object, names: Collection[str]) -> str:
     """`value` must be one of `names`, which the message lists."""
     if not isinstance(value, str) or value not in names:
-        fail(function, argument, "one of " + ", ".join(map(repr, names)), repr(value))
+        got = repr(value) + instead_of(argument, value)
+        fail(function, argument, "one of " + ", ".join(map(repr, names)), got)
     return value
 
 
@@ -86,6 +90,8 @@ def check_image(function: str, argument: str, image: object, labels: bool = Fals
         got = type(image).__name__
         if isinstance(image, np.ndarray):
             got += " (torch.from_numpy, then permute(2, 0, 1) where it is (H, W, C))"
+        elif isinstance(image, LISTS):
+            got += " (stack them, torch.stack, where they are of one size, or loop)"
         fail(function, argument, "a tensor of shape (..., C, H, W)", got, TypeError)
     check_no_dtensor(function, argument, image)
     if image.dtype not in FLOATS + INTEGERS + LABELS * labels:
@@ -97,6 +103,7 @@ def check_image(function: str, argument: str, image: object, labels: bool = Fals
         fail(function, argument, "of shape (..., C, H, W)", shape_of(image))
     if min(image.shape[-3:]) < 1:
         fail(function, argument, "at least one channel and one pixel a side", shape_of(image))
+    look_at_layout(function, argument, image.shape)
     return image
 
 

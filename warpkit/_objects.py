@@ -11,6 +11,7 @@ from torch import Tensor
 
 from warpkit import _checks as checks
 from warpkit import _outside
+from warpkit._slips import look_at_boxes
 from warpkit.kernels.labels import as_bits, as_one, as_words, saturated
 from warpkit.kernels.layout import like
 from warpkit.kernels.reference import compute_dtype, convert
@@ -112,6 +113,7 @@ def boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, 
     bad = ~((low < high) & low.isfinite() & high.isfinite()).all(1)
     wanted = "finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2"
     checks.check_values(function, "boxes", bad, wanted, value.detach())
+    look_at_boxes(function, value, data.size)
     return value, image_index(function, index, len(value), data)
 
 

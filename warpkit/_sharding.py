@@ -12,6 +12,10 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+import torch
+
+from warpkit._names import instead_of_keyword
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Labels = tuple[Hashable, ...]
@@ -57,13 +61,28 @@ def shardable(rule: Rule, *tensors: str) -> Callable[[Callable[P, R]], Callable[
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            if _handler is None:
-                return function(*args, **kwargs)
-            return _handler(own, args, kwargs)
+            try:
+                if _handler is None:
+                    return function(*args, **kwargs)
+                return _handler(own, args, kwargs)
+            except TypeError:
+                if torch.compiler.is_compiling() or not (text := _named_elsewhere(own, kwargs)):
+                    raise
+                raise TypeError(text) from None
 
         return call
 
     return decorate
+
+
+def _named_elsewhere(own: Shardable, kwargs: Mapping[str, Any]) -> str | None:
+    """What to say about a keyword that the function lacks, and has by another name."""
+    names = own.signature.parameters
+    for keyword, value in kwargs.items():
+        if keyword not in names and (wanted := instead_of_keyword(keyword, names)):
+            said = f"`{keyword}` must be {wanted}, got {keyword}={value!r:.60}"
+            return f"{own.function.__name__}: {said}"
+    return None
 
 
 def batched(**cores: int) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -18,6 +18,7 @@ from warpkit import _checks as checks
 from warpkit import _outside as values
 from warpkit import kernels
 from warpkit._sharding import batched
+from warpkit._slips import look_at_points
 from warpkit.kernels.antialias import check_antialias
 from warpkit.kernels.antialias import warp as antialiased_warp
 from warpkit.kernels.labels import as_bits, as_labels
@@ -274,6 +275,7 @@ def remap_by(
     checks.check_device(name, "points", points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
+    look_at_points(name, points, image.shape[-2:])
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     outside = values.outside(name, image, shape, rule, border_value, background)

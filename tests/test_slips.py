@@ -1,0 +1,179 @@
+"""Users of other libraries: their names are answered, their conventions warned of."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from PIL.Image import Resampling
+from torchvision.transforms import InterpolationMode
+
+import warpkit as wk
+
+IMAGE, EYE = torch.zeros(2, 3, 4, 5), torch.eye(2, 3)
+LARGE = torch.zeros(1, 3, 32, 48)
+
+ELSEWHERE = [
+    ("interpolation", "linear", "'linear' (write 'bilinear')"),
+    ("interpolation", "cubic", "'cubic' (write 'bicubic')"),
+    ("interpolation", "BILINEAR", "'BILINEAR' (write 'bilinear')"),
+    ("interpolation", "nearest-exact", "'nearest-exact' (write 'nearest')"),
+    ("interpolation", "area", "'area' (write 'bilinear' and antialias=True)"),
+    ("interpolation", 1, "1 (cv2.INTER_LINEAR: write 'bilinear')"),
+    ("interpolation", 17, "17 (cv2.INTER_LINEAR: write 'bilinear' and inverse=True)"),
+    ("interpolation", 4, "4 (cv2.INTER_LANCZOS4: write 'lanczos4')"),
+    ("interpolation", 99, "99"),
+    ("interpolation", True, "True"),
+    ("interpolation", Resampling.BICUBIC, "<Resampling.BICUBIC: 3> (write 'bicubic')"),
+    (
+        "interpolation",
+        InterpolationMode.NEAREST_EXACT,
+        "<InterpolationMode.NEAREST_EXACT: 'nearest-exact'> (write 'nearest')",
+    ),
+    ("border", "reflect101", "'reflect101' (write 'reflect_101')"),
+    ("border", "reflect-101", "'reflect-101' (write 'reflect_101')"),
+    ("border", "BORDER_REPLICATE", "'BORDER_REPLICATE' (write 'replicate')"),
+    ("border", "symmetric", "'symmetric' (write 'reflect')"),
+    ("border", "circular", "'circular' (write 'wrap')"),
+    ("border", 4, "4 (cv2.BORDER_REFLECT_101: write 'reflect_101')"),
+    ("border", 16, "16"),
+    ("arithmetic", "linear", "'linear'"),
+]
+
+
+@pytest.mark.parametrize(("argument", "value", "got"), ELSEWHERE)
+@pytest.mark.parametrize("name", ["warp_affine", "crop_patches"])
+def test_the_names_of_other_libraries_are_answered(name, argument, value, got):
+    calls = {
+        "warp_affine": lambda: wk.warp_affine(IMAGE, EYE, **{argument: value}),
+        "crop_patches": lambda: wk.crop_patches(
+            IMAGE[0], [[0, 0, 2, 2]], None, (2, 2), **{argument: value}
+        ),
+    }
+    if (name, argument) == ("crop_patches", "arithmetic"):
+        got = "arithmetic"  # it has none: Python's own answer
+        with pytest.raises(TypeError, match=got):
+            calls[name]()
+        return
+    with pytest.raises(
+        ValueError, match=f"{name}: `{argument}` must be one of .*got {re.escape(got)}$"
+    ):
+        calls[name]()
+
+
+KEYWORDS = [
+    ("warp_affine", "mode", "bilinear", "called `interpolation`, got mode='bilinear'"),
+    ("warp_affine", "padding_mode", "border", "called `border`, got padding_mode='border'"),
+    ("warp_affine", "flags", 1, "called `interpolation`, got flags=1"),
+    ("warp_affine", "dsize", (5, 4), "called `size`, (H, W), got dsize=(5, 4)"),
+    ("warp_affine", "fill", 0, "called `border_value`, got fill=0"),
+    (
+        "remap",
+        "align_corners",
+        True,
+        "left out: there is none in pixels; to_theta and from_theta take it, got align_corners=",
+    ),
+    ("remap", "grid", 0, "called `points`, (x, y) in pixels, got grid=0"),
+    ("crop_patches", "img", 0, "called `images`, got img=0"),
+    ("sample_pixels", "mode", "nearest", "called `interpolation`, got mode='nearest'"),
+]
+
+
+@pytest.mark.parametrize(("name", "keyword", "value", "text"), KEYWORDS)
+def test_the_keywords_of_other_libraries_are_answered(name, keyword, value, text):
+    with pytest.raises(TypeError, match=re.escape(f"{name}: `{keyword}` must be {text}")) as caught:
+        getattr(wk, name)(IMAGE, EYE, **{keyword: value})
+    assert caught.value.__suppress_context__  # Python's own answer does not stand above it
+
+
+def test_a_keyword_that_nobody_has_gets_pythons_answer():
+    for keyword in ("intrpolation", "fill"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{keyword}'"):
+            wk.linear_lookup(torch.zeros(3), 0.5, **{keyword: 1})
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'matrix'"):
+        wk.warp_affine(IMAGE)
+
+
+def grid(height: int, width: int) -> torch.Tensor:
+    """The identity of F.grid_sample, (1, h, w, 2)."""
+    return F.affine_grid(EYE[None], [1, 1, height, width], align_corners=False)
+
+
+SLIPS = [
+    (
+        lambda: wk.warp_affine(torch.zeros(48, 64, 3), EYE),
+        "warp_affine: `image` of shape (48, 64, 3) is read as (..., C, H, W), and looks like (",
+    ),
+    (
+        lambda: wk.warp_perspective(torch.zeros(2, 32, 32, 1), torch.eye(3)),
+        "warp_perspective: `image` of shape (2, 32, 32, 1) is read as (..., C, H, W), and looks",
+    ),
+    (
+        lambda: wk.crop_patches(torch.zeros(48, 64, 4), [[0, 0, 2, 9]], None, (2, 2)),
+        "crop_patches: `images` of shape (48, 64, 4) is read as",
+    ),
+    (
+        lambda: wk.remap(LARGE, grid(32, 48)),
+        "remap: all `points` lie within [-1, 1], the first pixel of an image of (32, 48): they are",
+    ),
+    (
+        lambda: wk.remap(LARGE, grid(16, 16).half().requires_grad_()),
+        "remap: all `points` lie within [-1, 1], the first pixel of an image of (32, 48): they are",
+    ),
+    (
+        lambda: wk.crop_patches(LARGE, [[0.1, 0.2, 0.5, 1.0]], None, (2, 2)),
+        "crop_patches: all `boxes` lie within [0, 1], the first pixel of images of (32, 48): they",
+    ),
+    (
+        lambda: wk.transform_patches(LARGE, np.array([[0, 0, 1, 0.5]]), EYE[None], [0]),
+        "transform_patches: all `boxes` lie within [0, 1], the first pixel of images of (32, 48)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), SLIPS)
+def test_other_conventions_are_warned_of_once(call, text):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith(text)
+    assert caught[0].filename == __file__  # the line to mend, not one of the package
+
+
+def test_what_can_be_meant_is_not_warned_of():
+    """Every warning is an error in these tests."""
+    wk.warp_affine(torch.zeros(2, 512, 4, 4), EYE)  # a network's features
+    wk.warp_affine(torch.zeros(3, 64, 4), EYE)  # a strip
+    small, zeros = torch.zeros(1, 8, 8), torch.zeros(1, 20, 20, 2)
+    wk.remap(small, grid(20, 20))  # a part of a small image
+    wk.remap(LARGE, grid(8, 8))  # of a few points
+    wk.remap(LARGE, zeros)
+    wk.remap(LARGE, zeros - 1)  # what marks points that see nothing
+    wk.remap(LARGE, grid(20, 20) * 20)
+    wk.remap(LARGE, torch.full_like(zeros, torch.nan))
+    wk.crop_patches(LARGE, [[0, 0, 1, 1]], None, (2, 2))  # the first pixel
+    wk.crop_patches(small, [[0.2, 0.2, 0.9, 0.9]], None, (2, 2))
+    wk.crop_patches(LARGE, [[0.2, 0.2, 0.9, 0.9], [0.2, 0.2, 3.9, 0.9]], None, (2, 2))
+    wk.crop_patches(LARGE, torch.zeros(0, 4), None, (2, 2))
+
+
+def test_nobody_looks_where_there_is_no_value():
+    """In vmap, while torch traces, and on a device without numbers."""
+    points = grid(32, 48).expand(3, -1, -1, -1)
+    torch.vmap(lambda p: wk.remap(LARGE[0], p))(points)
+    torch.compile(lambda p: wk.remap(LARGE, p), backend="eager", fullgraph=True)(points)
+    wk.remap(LARGE.to("meta"), points.to("meta"))
+    exported = torch.export.export(
+        Warp(), (torch.zeros(2, 32, 40, 9),), dynamic_shapes=({3: torch.export.Dim("w", min=2)},)
+    )
+    assert exported.module()(torch.zeros(2, 32, 40, 3)).shape == (2, 32, 40, 3)
+
+
+class Warp(torch.nn.Module):
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return wk.warp_affine(image, EYE)

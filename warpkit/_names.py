@@ -1,0 +1,96 @@
+"""What other libraries call the same things: the answer to a name that is not one here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum
+from numbers import Integral
+from typing import NamedTuple
+
+
+class Names(NamedTuple):
+    """How the values of an argument are called elsewhere."""
+
+    prefix: str
+    """Of cv2's constants, in small letters."""
+    numbers: tuple[str, ...]
+    """cv2's constants by their number."""
+    here: dict[str, str]
+    """What to write, by the name elsewhere in small letters; the argument's own names too."""
+
+
+VALUES = {
+    "interpolation": Names(
+        "inter_",
+        ("nearest", "linear", "cubic", "area", "lanczos4", "linear_exact", "nearest_exact"),
+        {
+            **{name: f"'{name}'" for name in ("nearest", "bilinear", "bicubic", "lanczos4")},
+            **dict.fromkeys(("linear", "linear_exact"), "'bilinear'"),
+            "cubic": "'bicubic'",
+            "lanczos": "'lanczos4'",
+            "nearest_exact": "'nearest'",
+            **dict.fromkeys(("area", "box"), "'bilinear' and antialias=True"),
+        },
+    ),
+    "border": Names(
+        "border_",
+        ("constant", "replicate", "reflect", "wrap", "reflect_101", "transparent"),
+        {
+            **{name: f"'{name}'" for name in ("constant", "replicate", "reflect", "wrap")},
+            **{name: f"'{name}'" for name in ("transparent", "zeros", "border")},
+            **dict.fromkeys(("zero", "zero_padding"), "'constant'"),
+            **dict.fromkeys(("edge", "nearest", "clamp"), "'replicate'"),
+            **dict.fromkeys(("reflect_101", "reflect101", "default", "mirror"), "'reflect_101'"),
+            "symmetric": "'reflect'",
+            **dict.fromkeys(("circular", "periodic", "grid_wrap"), "'wrap'"),
+        },
+    ),
+}
+INVERSE = 16
+"""cv2.WARP_INVERSE_MAP, which is added to the interpolation's number."""
+
+
+def instead_of(argument: str, value: object) -> str:
+    """What to write instead of `value`, in brackets; nothing where it is called so nowhere."""
+    names = VALUES.get(argument)
+    if names is None:
+        return ""
+    said = more = ""
+    if isinstance(value, Enum):  # torchvision's and Pillow's
+        value = value.name
+    elif isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+        if argument == "interpolation" and INVERSE <= number < 2 * INVERSE:
+            number, more = number - INVERSE, " and inverse=True"
+        if not 0 <= number < len(names.numbers):
+            return ""
+        said = f"cv2.{(names.prefix + names.numbers[number]).upper()}: "
+        value = names.numbers[number]
+    if not isinstance(value, str):
+        return ""
+    name = value.lower().replace("-", "_").replace(" ", "_").removeprefix(names.prefix)
+    return f" ({said}write {names.here[name]}{more})" if name in names.here else ""
+
+
+INTERPOLATION, BORDER, FILL = ("`interpolation`", "`border`", "`border_value`")
+KEYWORDS = {
+    **dict.fromkeys(("mode", "resample", "resampling", "interp", "flags", "order"), INTERPOLATION),
+    **dict.fromkeys(("padding_mode", "border_mode", "borderMode"), BORDER),
+    **dict.fromkeys(("fill", "fill_value", "padding_value", "borderValue", "cval"), FILL),
+    **dict.fromkeys(("dsize", "output_size", "output_shape"), "`size`, (H, W)"),
+    **dict.fromkeys(("M", "homography", "transform"), "`matrix`"),
+    "theta": "`matrix`, in pixels: see from_theta",
+    "grid": "`points`, (x, y) in pixels",
+    **dict.fromkeys(("src", "img", "input", "images"), "`image`"),
+}
+"""The name here by the name elsewhere, between the first pair of ` `, and what else to know."""
+
+
+def instead_of_keyword(keyword: str, own: Collection[str]) -> str | None:
+    """What a keyword must be of a function that has the names `own`; None where it is unknown."""
+    if keyword == "align_corners":
+        return "left out: there is none in pixels; to_theta and from_theta take it"
+    here = KEYWORDS.get(keyword, "")
+    if here == "`image`" and "images" in own:
+        here = "`images`"
+    return f"called {here}" if here and here.split("`")[1] in own else None
