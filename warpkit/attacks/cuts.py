@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,56 +14,111 @@ from torch.utils._pytree import tree_leaves
 
 from warpkit import _checks as checks
 
+NUMBERS = ("item", "tolist", "__int__", "__index__")
+"""What hands out a tensor's values as integers; other calls' integers are shapes."""
+
 
 class Watch(TorchFunctionMode):
-    """Follows what is computed from a tensor, up to the first call that drops its gradient."""
+    """Follows what is computed from a tensor, and which call took the gradient of each result.
 
-    def __init__(self, start: Tensor) -> None:
+    Not every call without a gradient is to blame: noise is drawn in an image's shape, and warps
+    compute in arrays of their own. The one that counts is where the objective's value came from.
+    """
+
+    def __init__(self, leaf: Tensor) -> None:
         super().__init__()
-        self.derived = {id(start): start}  # kept alive, so that no id is used again
-        self.cut: str | None = None
+        self.leaf = leaf
+        self.start = leaf.clone()  # no leaf, so that the objective may write to it
+        self.cuts: dict[int, tuple[Any, str]] = {}
+        """By id, what has lost the gradient, and where; kept alive, so that no id is used again."""
+        self.escapes: dict[bool, str] = {}
+        """The last cut whose values left torch: in the package (True), or in the objective."""
+        self._reaches: dict[Any, bool] = {}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        given = tree_leaves((args, kwargs))
+        follows = any(map(self.follows, given))
+        inherited = None if follows else next(filter(None, map(self.cut_of, given)), None)
         result = func(*args, **(kwargs or {}))
-        if self.cut is None and any(id(x) in self.derived for x in tensors((args, kwargs))):
-            outputs = list(tensors(result))
-            self.derived.update((id(x), x) for x in outputs if x.requires_grad)
-            values = outputs or [
-                x for x in tree_leaves(result) if isinstance(x, float | np.ndarray)
-            ]
-            if values and not any(x.requires_grad for x in outputs):
-                self.cut = f"{short_name(func)} at {caller()}"
-                if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
-                    self.cut += ", where gradients are switched off (no_grad or inference_mode)"
+        if follows or inherited:
+            outputs = [args[0]] if func is Tensor.__setitem__ else values_of(func, result)
+            if outputs and not any(map(self.follows, outputs)):
+                inside, where = place()
+                cut = inherited or told(func, inside, where)
+                self.cuts.update((id(x), (x, cut)) for x in outputs if isinstance(x, HELD))
+                if not any(isinstance(x, Tensor) for x in outputs):
+                    self.escapes[bool(inside)] = cut
         return result
 
+    def follows(self, value: object) -> bool:
+        """Whether a gradient of `value` would reach the images."""
+        if value is self.start or not isinstance(value, Tensor):
+            return value is self.start
+        seen, stack = set(), [value.grad_fn]
+        while stack:
+            node = stack.pop()
+            if node is None or node in seen or self._reaches.get(node) is False:
+                continue
+            if self._reaches.get(node) or getattr(node, "variable", None) is self.leaf:
+                self._reaches[value.grad_fn] = True
+                return True
+            seen.add(node)
+            stack += [child for child, _ in node.next_functions]
+        self._reaches.update(dict.fromkeys(seen, False))
+        return False
 
-def tensors(values: Any) -> Iterator[Tensor]:
-    """The tensors in nested values."""
-    return (x for x in tree_leaves(values) if isinstance(x, Tensor))
+    def cut_of(self, value: object) -> str | None:
+        """Where `value` lost the gradient, if it did."""
+        return self.cuts.get(id(value), (None, None))[1]
+
+    def cause(self, value: object) -> str | None:
+        """Where the objective's `value` lost the gradient, if it had one."""
+        return self.cut_of(value) or self.escapes.get(False) or self.escapes.get(True)
 
 
-def short_name(func: Callable[..., Any]) -> str:
-    """`torch.Tensor.detach` and the like."""
-    return resolve_name(func) or getattr(func, "__name__", repr(func))
+HELD = (Tensor, np.ndarray)
 
 
-def caller() -> str:
-    """The line of the call that is watched: the innermost one outside torch and this file."""
-    for frame in reversed(traceback.extract_stack()):
-        path = frame.filename.replace("\\", "/")
-        if "/torch/" not in path and frame.filename != __file__ and "<" not in path[:1]:
-            return f"{path.rsplit('/', 1)[-1]}:{frame.lineno}"
-    return "an unknown line"
+def values_of(func: Callable[..., Any], result: object) -> list[Any]:
+    """The tensors, arrays and numbers of a result that hold values."""
+    kinds = (*HELD, float, int) if getattr(func, "__name__", "") in NUMBERS else (*HELD, float)
+    return [x for x in tree_leaves(result) if isinstance(x, kinds)]
+
+
+def told(func: Callable[..., Any], inside: str, where: str) -> str:
+    """A cut in words: `torch.Tensor.detach at model.py:12` and the like."""
+    cut = inside or resolve_name(func) or getattr(func, "__name__", repr(func))
+    if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
+        where += ", where gradients are switched off (no_grad or inference_mode)"
+    return cut + where
+
+
+def place() -> tuple[str, str]:
+    """The package's function that makes the watched call, if one does, and the objective's line."""
+    inside = ""
+    frame = sys._getframe(2)
+    while frame and frame.f_code is not fail_without_gradient.__code__:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package == __name__.partition(".")[0]:
+            own = frame.f_code.co_name
+            inside = inside if own == "call" else f"warpkit.{own}"  # not the sharding's wrapper
+        elif package != "torch":
+            file = frame.f_code.co_filename.replace("\\", "/").rsplit("/", 1)[-1]
+            return inside, f" at {file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return inside, ""
 
 
 def fail_without_gradient(name: str, objective: Callable[[Tensor], Any], views: Tensor) -> NoReturn:
     """Raise the error of an objective from which no gradient reaches `views`."""
-    start = views.detach().requires_grad_()
-    with torch.enable_grad(), Watch(start) as watch:
-        objective(start)
-    cut = watch.cut or "the objective does not use the images it is given"
-    wanted = "differentiable in the images it is given"
-    checks.fail(name, "objective", wanted, f"no gradient: it ends at {cut}" if watch.cut else cut)
+    leaf = views.detach().requires_grad_()
+    with torch.enable_grad():
+        watch = Watch(leaf)
+        with watch:
+            value = objective(watch.start)
+    cause = watch.cause(value)
+    ignored = "the objective does not use the images it is given"
+    got = f"no gradient: it ends at {cause}" if cause else ignored
+    checks.fail(name, "objective", "differentiable in the images it is given", got)
