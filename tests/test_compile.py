@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import re
 import warnings
@@ -155,28 +156,70 @@ def test_onnxruntime_gives_the_same(name, interpolation, border):
     assert_onnxruntime_agrees(module, noise(2, 3, 5, 6).float(), GEOMETRY[name])
 
 
-@pytest.mark.parametrize("transform", ["affine", "similarity", "perspective"])
-def test_onnxruntime_runs_a_spatial_transformer(transform):
-    localization = nn.Sequential(nn.Flatten(), nn.Linear(16, 4))
-    options = {"transform": transform, "features": 4, "backend": "grid_sample"}
-    module = SpatialTransformer(localization, (4, 5), **options).eval()
+def transformer(transform: str, **options) -> SpatialTransformer:
+    """One for images (B, 1, 4, 6) that is not at the identity."""
+    localization = nn.Sequential(nn.Flatten(), nn.Linear(24, 4))
+    module = SpatialTransformer(localization, (4, 5), transform=transform, features=4, **options)
     nn.init.normal_(module.head.weight, std=0.1)
-    assert_onnxruntime_agrees(module, noise(2, 1, 4, 4).float())
+    return module
 
 
-def assert_onnxruntime_agrees(module: nn.Module, *arguments: Tensor) -> None:
+TRANSFORMS = ["affine", "similarity", "perspective"]
+BATCH = ({0: torch.export.Dim("batch")},)
+
+
+def assert_onnxruntime_agrees(
+    module: nn.Module, *arguments: Tensor, dynamic: tuple | None = None, others: tuple = ()
+) -> None:
+    """On the arguments, and on `others` that the model has not been exported with."""
     runtime = pytest.importorskip("onnxruntime")
-    program = torch.onnx.export(module, arguments, dynamo=True, opset_version=20, verbose=False)
+    options = {"dynamo": True, "opset_version": 20, "dynamic_shapes": dynamic}
+    program = torch.onnx.export(module, arguments, verbose=False, **options)
     model = program.model_proto
     assert model.opset_import[0].version >= 20
     assert "GridSample" in {node.op_type for node in model.graph.node}
     file = io.BytesIO()
     program.save(file)
     session = runtime.InferenceSession(file.getvalue())
-    feed = {i.name: a.numpy() for i, a in zip(session.get_inputs(), arguments, strict=True)}
-    got = session.run(None, feed)[0]
-    expected = module(*arguments).detach()
-    np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE["compiled float32"])
+    for given in (arguments, *others):
+        feed = {i.name: a.numpy() for i, a in zip(session.get_inputs(), given, strict=True)}
+        got = session.run(None, feed)[0]
+        expected = module(*given).detach()
+        np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE["compiled float32"])
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_onnxruntime_runs_a_spatial_transformer_on_any_batch(transform):
+    module = transformer(transform, backend="grid_sample").eval()
+    images, one, seven = (noise(n, 1, 4, 6, seed=n).float() for n in (3, 1, 7))
+    assert_onnxruntime_agrees(module, images, dynamic=BATCH, others=((one,), (seven,)))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_spatial_transformer_exports_for_any_batch(transform, strict):
+    module = transformer(transform)
+    images = noise(3, 1, 4, 6).float()
+    program = torch.export.export(module, (images,), dynamic_shapes=BATCH, strict=strict)
+    for count in (1, 7):
+        other = noise(count, 1, 4, 6, seed=count).float()
+        torch.testing.assert_close(program.module()(other), module(other), rtol=0, atol=0)
+
+
+def test_a_spatial_transformer_is_trained_whole_as_one_graph():
+    """Eight graphs of one function are torch's limit, which a change at each call reaches."""
+    eager = transformer("affine")
+    compiled = copy.deepcopy(eager)
+    steps = torch.compile(compiled, fullgraph=True, backend="aot_eager")
+    for step in range(14):
+        images = noise(2, 1, 4, 6, seed=step).float()
+        with torch._dynamo.config.patch(error_on_recompile=step > 0):
+            losses = [run(images).square().mean() for run in (steps, eager)]
+        for module, loss in zip((compiled, eager), losses, strict=True):
+            module.zero_grad()
+            loss.backward()
+            torch.optim.SGD(module.parameters(), lr=0.1).step()
+        torch.testing.assert_close(*losses, rtol=0, atol=TOLERANCE["compiled float32"])
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import warpkit as wk
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
-from warpkit.nn import NUMBERS, SpatialTransformer, Warp
+from warpkit.nn import LOOK_EVERY, NUMBERS, SpatialTransformer, Warp
 
 
 class Given(nn.Module):
@@ -146,8 +146,67 @@ def test_it_warns_where_most_of_a_batch_is_outside(shift: float):
         if shift < 1:
             module(images)
             return
-    with pytest.warns(UserWarning, match="SpatialTransformer: 4 of 4 images are sampled"):
+    with pytest.warns(UserWarning, match="SpatialTransformer: 4 of 4 images are sampled") as seen:
         module(images)
+    assert seen[0].filename == __file__  # the line that called it
+
+
+def test_how_often_it_looks():
+    """On the CPU always; an accelerator, whose queue a look waits for, every hundredth time."""
+    module = transformer(torch.tensor([0, 0, 1.2, 0, 0, 0]).double(), "affine", (6, 6))
+    for _ in range(5):
+        with pytest.warns(UserWarning, match="2 of 2 images are sampled"):
+            module(noise(2, 1, 6, 6))
+    module = SpatialTransformer(nn.Flatten(), (6, 6), features=36)
+    due = [call for call in range(1, 301) if module.looks("cuda")]
+    assert due == [100, 200, 300]
+    assert all(module.looks("cpu") for _ in range(5))
+
+
+def test_it_does_not_look_where_there_are_no_numbers():
+    module = SpatialTransformer(nn.Flatten(), (6, 6), features=36).to("meta")
+    for _ in range(LOOK_EVERY):
+        assert module(torch.zeros(2, 1, 6, 6, device="meta")).shape == (2, 1, 6, 6)
+
+
+class Half(nn.Module):
+    """A localization whose features come in bfloat16, as a network's do under autocast."""
+
+    def __init__(self, features: Tensor) -> None:
+        super().__init__()
+        self.features = features
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.features.bfloat16() if torch.is_autocast_enabled("cpu") else self.features
+
+
+@pytest.mark.parametrize("transform", NUMBERS)
+@pytest.mark.parametrize("lazy", [True, False])
+def test_autocast_does_not_round_the_matrix(transform: str, lazy: bool):
+    """At 224 pixels bfloat16 would move corners by up to half a pixel."""
+    features = noise(3, 12).bfloat16().float()
+    module = SpatialTransformer(
+        Half(features), (224, 224), transform=transform, features=None if lazy else 12
+    )
+    images = noise(3, 1, 224, 224).float()
+    module.theta(images)
+    nn.init.normal_(module.head.weight, std=0.2, generator=torch.Generator().manual_seed(1))
+    plain, image = module.theta(images), module(images)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(module.theta(images), plain)
+        assert torch.equal(module(images), image)
+    assert plain.dtype == torch.float32
+
+
+@pytest.mark.parametrize("transform", NUMBERS)
+def test_the_matrix_of_a_half_module_is_made_in_float32(transform: str):
+    numbers = torch.tensor(NUMBERS_OF[transform]).half()
+    images = noise(2, 3, 5, 7)
+    module = transformer(numbers, transform, (5, 7))
+    theta = module.half().theta(images.half())
+    assert theta.dtype == torch.float32
+    # float16 has 11 bits: numbers up to 1/2 are off by 1.2e-4, 1 and a number by 4.9e-4
+    torch.testing.assert_close(theta, module.double().theta(images).float(), rtol=0, atol=1e-6)
 
 
 def test_it_does_not_warn_for_the_lesser_part():
@@ -192,6 +251,49 @@ def test_warp_is_the_function():
     expected = wk.warp_perspective(image, full, size=(4, 4), border="reflect")
     assert torch.equal(layer(image, full), expected)
     assert repr(layer) == "Warp(size=(4, 4), border='reflect')"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"interpolation": "linear"}, ValueError, "`interpolation` must be one of 'nearest', "),
+        ({"border": "mirror"}, ValueError, "`border` must be one of 'constant', "),
+        ({"border": "transparent"}, ValueError, "`border` must be a border other than 'transpa"),
+        ({"backend": "opencl"}, ValueError, "`backend` must be one of 'auto', "),
+    ],
+)
+@pytest.mark.parametrize("layer", ["Warp", "SpatialTransformer"])
+def test_layers_refuse_bad_names_when_they_are_made(layer: str, options, error, text: str):
+    start = f"^{re.escape(f'{layer}: {text}')}"
+    with pytest.raises(error, match=start):
+        Warp(**options) if layer == "Warp" else SpatialTransformer(nn.Flatten(), (4, 4), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"size": 4}, TypeError, "`size` must be (H, W), two integers of at least 1, got 4"),
+        ({"arithmetic": "opencv3"}, ValueError, "`arithmetic` must be one of 'exact', "),
+        ({"inverse": 1}, TypeError, "`inverse` must be True or False, got 1"),
+        ({"antialias": 0}, ValueError, "`antialias` must be True, False or a number of samples "),
+        ({"antialias": 2, "arithmetic": "opencv5"}, ValueError, "`antialias` must be False with "),
+        ({"image_gradient": "ste"}, ValueError, "`image_gradient` must be one of 'exact', 'strai"),
+        ({"mode": "bilinear"}, TypeError, "`options` must be options of the warps: size, interpo"),
+        ({"image": 3}, TypeError, "`options` must be options of the warps: size, interpolation, "),
+    ],
+)
+def test_warp_refuses_bad_options_when_it_is_made(options, error, text: str):
+    with pytest.raises(error, match=f"^{re.escape(f'Warp: {text}')}"):
+        Warp(**options)
+
+
+def test_warp_takes_every_option():
+    background = noise(3, 4, 4, seed=2)
+    layer = Warp(size=(4, 4), border="transparent", background=background)
+    image, matrix = noise(3, 5, 6), wk.rotation_matrix((2.0, 2.0), 30.0)
+    options = {"size": (4, 4), "border": "transparent", "background": background}
+    assert torch.equal(layer(image, matrix), wk.warp_affine(image, matrix, **options))
+    Warp(antialias=True, border="zeros", border_value=(1, 2, 3), inverse=True, backend="cpu")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import torch
@@ -11,8 +12,10 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from warpkit import _checks as checks
+from warpkit import _tracing as tracing
+from warpkit._warnings import warn
 from warpkit.kernels.maps import inverse_of_theta, map_points
-from warpkit.warp import warp_affine, warp_perspective
+from warpkit.warp import check_options, named_backend, named_rule, warp_affine, warp_perspective
 
 __all__ = ["SpatialTransformer", "Warp"]
 
@@ -27,7 +30,8 @@ its queue."""
 class Warp(nn.Module):
     """`warp_affine` or `warp_perspective` as a layer, by the matrix's shape.
 
-    Takes image (..., C, H, W) and matrix (..., 2, 3) or (..., 3, 3); the options are the warps'.
+    Takes image (..., C, H, W) and matrix (..., 2, 3) or (..., 3, 3); the options are the warps',
+    and are checked at once.
 
     >>> Warp(size=(1, 2))(torch.ones(1, 2, 2), torch.eye(2, 3))
     tensor([[[1., 1.]]])
@@ -35,6 +39,7 @@ class Warp(nn.Module):
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
+        _check_options("Warp", **options)
         self.options = options
 
     def forward(self, image: Tensor, matrix: Tensor) -> Tensor:
@@ -45,6 +50,28 @@ class Warp(nn.Module):
     def extra_repr(self) -> str:
         """The options."""
         return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+
+
+OPTIONS = {p.name: p.default for p in signature(warp_affine).parameters.values()}
+"""The arguments of a warp with their defaults."""
+
+
+def _check_options(name: str, **options: Any) -> None:
+    """What a warp refuses of these options whatever the image."""
+    names = [option for option in OPTIONS if option not in ("image", "matrix")]
+    for option in options:
+        if option not in names:
+            wanted = "options of the warps: " + ", ".join(names)
+            checks.fail(name, "options", wanted, repr(option), TypeError)
+    given = {**OPTIONS, **options}
+    rule = named_rule(name, given["interpolation"], given["border"], given["arithmetic"])
+    named_backend(name, given["backend"])
+    if given["size"] is not None:
+        checks.check_size(name, "size", given["size"])
+    check_options(name, rule, given["inverse"], given["antialias"], given["image_gradient"])
+    if rule.border == "transparent" and given["background"] is None:
+        wanted = "a border other than 'transparent', which needs a background"
+        checks.fail(name, "border", wanted, repr(given["border"]))
 
 
 def zero_linear(features: int | None, numbers: int) -> nn.Module:
@@ -125,6 +152,7 @@ class SpatialTransformer(nn.Module):
             "border": border,
             "backend": backend,
         }
+        _check_options(name, **self.options)
         self.calls = 0
 
     def theta(self, images: Tensor) -> Tensor:
@@ -133,19 +161,34 @@ class SpatialTransformer(nn.Module):
         (B, 2, 3), or (B, 3, 3) for a perspective.
         """
         features = self.localization(images)
-        batch, known = len(images), self.features
-        if features.ndim != 2 or len(features) != batch or known not in (None, features.shape[1]):
+        batch, known = images.shape[0], self.features  # len() would fix the batch of an export
+        same = features.ndim == 2 and features.shape[0] == batch
+        if not same or known not in (None, features.shape[1]):
             shape = f"({batch}, {known or 'F'})"
             wanted = f"a module that returns {shape} for images {tuple(images.shape)}"
             got = checks.shape_of(features)
             checks.fail("SpatialTransformer", "localization", wanted, got)
-        numbers = self.head(features)
+        numbers = self._head(features)
+        if self.transform == "similarity":
+            return similarity(numbers, images.shape[-2] / images.shape[-1])
+        options: dict[str, Any] = {"dtype": numbers.dtype, "device": numbers.device}
         if self.transform == "affine":
-            return torch.eye(2, 3, device=numbers.device) + numbers.unflatten(1, (2, 3))
-        if self.transform == "perspective":
-            full = nn.functional.pad(numbers, (0, 1)).unflatten(1, (3, 3))
-            return torch.eye(3, device=numbers.device) + full
-        return similarity(numbers, images.shape[-2] / images.shape[-1])
+            return torch.eye(2, 3, **options) + numbers.unflatten(1, (2, 3))
+        full = nn.functional.pad(numbers, (0, 1)).unflatten(1, (3, 3))
+        return torch.eye(3, **options) + full
+
+    def _head(self, features: Tensor) -> Tensor:
+        """The head's numbers in float32 at least, and not rounded on the way there.
+
+        bfloat16 has 8 bits: of a shift by half an image of 224 pixels it leaves half a pixel.
+        """
+        device = features.device.type
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+            with torch.autocast(device, enabled=False):
+                numbers = self.head(features.to(self.head.weight.dtype))
+        else:
+            numbers = self.head(features)
+        return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
     def forward(self, images: Tensor) -> Tensor:
         """The images (B, C, H, W) as seen through their matrices, (B, C, h, w)."""
@@ -162,10 +205,8 @@ class SpatialTransformer(nn.Module):
 
     def _look(self, theta: Tensor) -> None:
         """Warn where most of a batch is sampled mostly outside; on a coarse grid of samples."""
-        self.calls += 1
-        if torch.compiler.is_compiling() or checks.is_transformed(theta):
-            return
-        if theta.device.type != "cpu" and self.calls % LOOK_EVERY:
+        # a graph that depended on the count would be another at each call
+        if theta.is_meta or not tracing.is_eager(theta) or not self.looks(theta.device.type):
             return
         line = torch.linspace(-0.875, 0.875, 8, dtype=torch.float64, device=theta.device)
         points = map_points(theta.double(), line.repeat(8), line.repeat_interleave(8))
@@ -173,11 +214,13 @@ class SpatialTransformer(nn.Module):
         lost = int((outside.double().mean(-1) > 0.5).sum())
         if lost > len(theta) / 2:
             text = f"SpatialTransformer: {lost} of {len(theta)} images are sampled mostly outside "
-            text += (
-                "their borders: what it returns is border, and its gradient vanishes (a smaller "
-            )
-            text += "learning rate for the localization helps)"
-            warnings.warn(text, stacklevel=4)
+            text += "their borders: what it returns is border, and its gradient vanishes (a "
+            warn(text + "smaller learning rate for the localization helps)")
+
+    def looks(self, device: str) -> bool:
+        """Whether this call looks at its samples, by the kind of device; it is counted."""
+        self.calls += 1
+        return device == "cpu" or self.calls % LOOK_EVERY == 0
 
     def extra_repr(self) -> str:
         """Size, transform and options."""

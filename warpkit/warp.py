@@ -19,6 +19,7 @@ from warpkit import _outside as values
 from warpkit import kernels
 from warpkit._sharding import batched
 from warpkit._slips import look_at_points
+from warpkit._warnings import warn_of_integers
 from warpkit.kernels.antialias import check_antialias
 from warpkit.kernels.antialias import warp as antialiased_warp
 from warpkit.kernels.labels import as_bits, as_labels
@@ -180,18 +181,13 @@ def _warp(
     image_gradient: str,
     module: ModuleType,
 ) -> Tensor:
-    checks.check_bool(name, "inverse", inverse)
-    check_antialias(name, antialias)
+    check_options(name, rule, inverse, antialias, image_gradient)
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
-    if antialias is not False and rule.arithmetic != "exact":
-        checks.fail(
-            name, "antialias", f"False with arithmetic={rule.arithmetic!r}", repr(antialias)
-        )
-    checks.check_name(name, "image_gradient", image_gradient, IMAGE_GRADIENTS)
     if image_gradient != "exact" and not image.is_floating_point():
         wanted = f"'exact' for an image of {image.dtype}, which carries no gradient"
         checks.fail(name, "image_gradient", wanted, repr(image_gradient))
     checks.check_device(name, "matrix", matrix, image.device)
+    warn_of_integers(name, image, rule.interpolation, matrix=matrix)
     out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *out)
@@ -210,6 +206,19 @@ def _warp(
     return like(
         image, antialiased_warp(name, plain, image, to_source, out, outside, rule, antialias)
     )
+
+
+def check_options(
+    name: str, rule: Rule, inverse: object, antialias: object, image_gradient: object
+) -> None:
+    """What the warps refuse of these whatever the image; layers do so when they are made."""
+    checks.check_bool(name, "inverse", inverse)
+    check_antialias(name, antialias)
+    if antialias is not False and rule.arithmetic != "exact":
+        checks.fail(
+            name, "antialias", f"False with arithmetic={rule.arithmetic!r}", repr(antialias)
+        )
+    checks.check_name(name, "image_gradient", image_gradient, IMAGE_GRADIENTS)
 
 
 def _plain(
@@ -276,6 +285,7 @@ def remap_by(
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
     look_at_points(name, points, image.shape[-2:])
+    warn_of_integers(name, image, rule.interpolation, points=points)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     outside = values.outside(name, image, shape, rule, border_value, background)
@@ -314,6 +324,7 @@ def sample_pixels(
     if isinstance(border, str) and border == "transparent":
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))
+    warn_of_integers(name, image, rule.interpolation, points=points)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
     shape = (*batch, image.shape[-3], 1, points.shape[-2])
     outside = values.outside(name, image, shape, rule, border_value, None)
@@ -344,5 +355,9 @@ def check_nearest(name: str, rule: Rule, image: Tensor) -> None:
 
 def _backend(name: str, backend: object, image: Tensor, rule: Rule) -> ModuleType:
     check_nearest(name, rule, image)
-    backend = checks.check_name(name, "backend", backend, ("auto", *kernels.BACKENDS))
-    return kernels.choose(name, backend, image, rule)
+    return kernels.choose(name, named_backend(name, backend), image, rule)
+
+
+def named_backend(name: str, backend: object) -> str:
+    """A backend, or "auto", by its name."""
+    return checks.check_name(name, "backend", backend, ("auto", *kernels.BACKENDS))
