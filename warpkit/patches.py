@@ -12,6 +12,7 @@ from torch import Tensor
 from warpkit import _checks as checks
 from warpkit import _objects as given
 from warpkit._sharding import objects
+from warpkit._warnings import warn_of_integers
 from warpkit.kernels import blends_cpu, crops_cpu, frames, windows_cpu
 from warpkit.kernels.antialias import MOST_AFFINE, SLACK
 from warpkit.kernels.layers import paint_layers, paint_levels, paint_topmost
@@ -79,6 +80,7 @@ def crop_patches(
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
     checks.check_bool(name, "antialias", antialias)
     checks.check_labels(name, "antialias", antialias, images.dtype, "False", not antialias)
+    warn_of_integers(name, data.given, rule.interpolation, boxes=boxes)
     outside = given.border_value(name, border_value, len(boxes), data)
     if not antialias and windows_cpu.compiled(data.batch):
         crops = _crop_compiled(data, boxes.double(), outside, index, (height, width), rule)
@@ -221,6 +223,7 @@ def paste_patches(
     index = given.image_index(name, image_index, count, data)
     rule = named_rule(name, interpolation, "constant", "exact")
     check_nearest(name, rule, images)
+    warn_of_integers(name, data.given, rule.interpolation, matrices=matrices)
     given.check_whole(name, data, mask, opacity)
     patches = given.patches(name, patches, count, data)
     size = patches.shape[-2:]
@@ -329,6 +332,7 @@ def transform_patches(
     given.check_whole(name, data, mask, opacity, edge)
     count, soft = len(boxes), edge == "soft"
     matrices = given.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
+    warn_of_integers(name, data.given, rule.interpolation, boxes=boxes, matrices=matrices)
     alpha = given.opacity(name, opacity, count, data)
     outside = given.border_value(name, border_value, count, data)
     if mask is not None:

@@ -1,0 +1,87 @@
+"""Integer images under a map that wants a gradient: said, at the caller's line, and never else."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import warpkit as wk
+from warpkit import opencv
+
+DTYPES = [torch.uint8, torch.int16, torch.uint16]
+BOX = torch.tensor([[1.0, 1.0, 4.0, 4.0]], requires_grad=True)
+EYE = torch.eye(2, 3, requires_grad=True)
+POINTS = torch.zeros(3, 3, 2, requires_grad=True)
+
+CALLS: dict[str, Callable[..., Tensor]] = {
+    "warp_affine: no gradient reaches `matrix` ": lambda x, **o: wk.warp_affine(x, EYE, **o),
+    "warp_perspective: no gradient reaches `matrix` ": lambda x, **o: wk.warp_perspective(
+        x, torch.eye(3, requires_grad=True), **o
+    ),
+    "remap: no gradient reaches `points` ": lambda x, **o: wk.remap(x, POINTS, **o),
+    "sample_pixels: no gradient reaches `points` ": lambda x, **o: wk.sample_pixels(
+        x, POINTS[0], **o
+    ),
+    "crop_patches: no gradient reaches `boxes` ": lambda x, **o: wk.crop_patches(
+        x, BOX, None, (2, 2), **o
+    ),
+    "paste_patches: no gradient reaches `matrices` ": lambda x, **o: wk.paste_patches(
+        x, x[:, :2, :2], EYE[None], None, **o
+    ),
+    "transform_patches: no gradient reaches `boxes` and `matrices` ": (
+        lambda x, **o: wk.transform_patches(x, BOX, EYE[None], None, **o)
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("text", CALLS)
+def test_a_gradient_that_integers_round_away_is_said(text: str, dtype: torch.dtype):
+    image = torch.zeros(1, 6, 6).to(dtype)
+    whole = f"{text}through an image of {dtype}: pass a floating one (image.float()), or detach"
+    with pytest.warns(UserWarning, match=f"^{re.escape(whole)}") as seen:
+        CALLS[text](image)
+    assert [warning.filename for warning in seen] == [__file__]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", CALLS)
+def test_nothing_is_said_where_nothing_is_lost(text: str):
+    image = torch.zeros(1, 6, 6, dtype=torch.uint8)
+    CALLS[text](image.float())
+    CALLS[text](image, interpolation="nearest")  # labels that follow a trained matrix
+    with torch.no_grad():
+        CALLS[text](image)
+
+
+def test_it_is_said_at_the_line_whatever_lies_between():
+    image = torch.zeros(1, 6, 6, dtype=torch.uint8)
+    for call in (
+        lambda: wk.nn.Warp()(image, EYE),
+        lambda: opencv.warpAffine(image[0], EYE, (6, 6)),
+    ):
+        with pytest.warns(UserWarning, match="no gradient reaches `matrix`") as seen:
+            call()
+        assert [warning.filename for warning in seen] == [__file__]
+
+
+def test_it_is_said_once_a_line():
+    image = torch.zeros(1, 6, 6, dtype=torch.uint8)
+    wk.warp_affine(image, EYE.detach())  # kernels are loaded: numba changes the filters
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            wk.warp_affine(image, EYE)
+    assert len(seen) == 1
+
+
+@pytest.mark.filterwarnings("error:.*no gradient reaches")
+def test_it_does_not_break_a_graph():
+    image = torch.zeros(1, 6, 6, dtype=torch.uint8)
+    compiled = torch.compile(wk.warp_affine, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(image, EYE), image)
