@@ -80,8 +80,8 @@ ORDER = """
     _tracing _environment _names _slips _checks _sharding kernels _outside geometry theta warp
     coverage gradients indexing _objects patches __init__ opencv nn transforms
     progress attacks _parity validation _shard_gradients distributed
-    image_files demo demo_figure demo_run attack_demo attack_run parity_run bench bench_run
-    cli_options cli __main__
+    image_kinds image_files demo demo_figure demo_run attack_demo attack_run parity_run bench
+    bench_run cli_errors cli_options warp_picture warp_run cli __main__
 """
 """A module imports only from itself and those before it."""
 LAYERS = ORDER.split()

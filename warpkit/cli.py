@@ -6,35 +6,37 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import typer
-from torch import Tensor
 
 import warpkit as wk
-from warpkit._checks import SIDE
+from warpkit.cli_errors import CommandError, cause_of, say
 from warpkit.cli_options import (
     Angle,
+    Antialias,
     Arithmetic,
     Border,
     BorderValue,
     Center,
+    Corners,
+    Files,
+    Format,
     Interpolation,
+    Inverse,
     Matrix,
     Numbers,
-    Out,
+    OutFolder,
     ParityArithmetic,
+    Quality,
     Scale,
     Shear,
     Size,
-    Source,
     Translate,
     gather,
 )
-from warpkit.image_files import ImageFileError, check_target, format_of, read_image, write_image
 
 app = typer.Typer(
     name="warpkit",
@@ -44,10 +46,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class CommandError(Exception):
-    """Options that do not go together, or values that a command cannot use."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,25 +58,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return fail("interrupted", 130)
     except typer.TyperException as error:
-        return fail(error.format_message(), error.exit_code)
-    except CommandError as error:
-        return fail(str(error), 2)
-    except ImageFileError as error:
-        return fail(str(error), 1)
+        return fail(" ".join(error.format_message().split()), error.exit_code)
     except OSError as error:  # files are ImageFileErrors: it is stdout, full or closed
         with suppress(OSError, ValueError):  # Python would try again to write, and say so, at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return fail(f"standard output: {error.strerror}", 1)
-    except (MemoryError, OverflowError, RuntimeError) as error:
-        known = ("allocate memory", "overflow", "Unable to cast")  # a size beyond int64
-        if isinstance(error, RuntimeError) and not any(text in str(error) for text in known):
+    except Exception as error:
+        if (cause := cause_of(error)) is None:
             raise
-        return fail("not enough memory for images of this size", 1)
+        return fail(*cause)
 
 
 def fail(message: str, status: int) -> int:
     """Say in one line on stderr what was wrong."""
-    print("warpkit:", " ".join(message.split()), file=sys.stderr)
+    say(message)
     return status
 
 
@@ -99,53 +92,54 @@ def common(
     """Options that stand before the command."""
 
 
-@app.command(short_help="Warp an image file.")
+@app.command(short_help="Warp image files.")
 def warp(
-    source: Source,
-    out: Out,
+    files: Files = None,
+    out: OutFolder = None,
     angle: Angle = None,
     scale: Scale = None,
     shear: Shear = None,
     translate: Translate = None,
     center: Center = None,
     matrix: Matrix = None,
+    inverse: Inverse = False,
+    corners: Corners = None,
     size: Size = None,
     interpolation: Interpolation = "bilinear",
+    antialias: Antialias = False,
     border: Border = "constant",
     border_value: BorderValue = None,
     arithmetic: Arithmetic = "exact",
-) -> None:
-    """Warp an image file by an angle, scale, shear and translation, or by a matrix.
+    format: Format = None,
+    quality: Quality = None,
+) -> int:
+    """Warp images: warpkit warp IN OUT, or warpkit warp IN ... --out DIR.
 
+    By an angle, scale, shear and translation about the centre, by a matrix, or by four corners.
     Sizes are height and width; pixels are (x, y), and the centre of the top-left pixel is (0, 0).
-    The result keeps the image's kind (grey, colour, alpha, palette, 16-bit grey).
+
+    A result keeps its image's kind (grey, colour, alpha, palette, CMYK; 16-bit, 32-bit and
+    floating-point grey) where its format holds it; what was converted is said on stderr. With
+    --out, files keep their names; those that fail are listed at the end.
     """
-    format_of(out)  # refused before any work
-    check_target(out)
-    picture = read_image(source)
-    channels, height, width = picture.pixels.shape
-    names = ("angle", "scale", "shear", "translate", "center")
-    values = (angle, scale, shear, translate, center)
-    parts = {name: value for name, value in zip(names, values, strict=True) if value is not None}
-    to_out = matrix_of(matrix, parts, wk.image_center((height, width)))
-    value = border_value or Numbers((0.0,))
-    if len(value) not in (1, channels):
-        raise CommandError(
-            f"--border-value takes 1 or {channels} numbers for this image, got {len(value)}"
-        )
-    if size and max(size) >= SIDE:
-        raise CommandError("--size takes numbers below 2^31")
-    warp_by = wk.warp_affine if to_out.shape == (2, 3) else wk.warp_perspective
-    pixels = warp_by(
-        picture.pixels,
-        to_out,
-        size=(int(size[0]), int(size[1])) if size else None,
+    from warpkit.warp_picture import Options
+    from warpkit.warp_run import run
+
+    parts = {"angle": angle, "scale": scale, "shear": shear, "translate": translate}
+    parts = {name: v for name, v in {**parts, "center": center}.items() if v is not None}
+    options = Options(
+        parts=parts,
+        matrix=matrix,
+        inverse=inverse,
+        corners=corners,
+        size=size,
         interpolation=interpolation,
+        antialias=antialias,
         border=border,
-        border_value=torch.tensor(value, dtype=torch.float64),
+        border_value=border_value or Numbers((0.0,)),
         arithmetic=arithmetic,
     )
-    write_image(out, replace(picture, pixels=pixels))
+    return run(files or [], out, format, quality, options)
 
 
 @app.command()
@@ -245,37 +239,3 @@ def bench(
         return run(quick, only, threads or torch.get_num_threads(), out)
     except ValueError as error:
         raise CommandError(str(error)) from None
-
-
-def matrix_of(
-    matrix: Numbers | None, parts: dict[str, Numbers], middle: tuple[float, float]
-) -> Tensor:
-    """The matrix that the options stand for, float64: (2, 3), or (3, 3) where given so."""
-    if matrix is None:
-        return affine_of(parts, middle)
-    if parts:
-        raise CommandError(f"--matrix takes the place of --{next(iter(parts))}: give one of them")
-    result = torch.tensor(matrix, dtype=torch.float64).reshape(-1, 3)
-    try:
-        wk.invert(result)
-    except ValueError:
-        raise CommandError("--matrix must be invertible") from None
-    return result
-
-
-def affine_of(parts: dict[str, Numbers], middle: tuple[float, float]) -> Tensor:
-    """The affine matrix (2, 3) of the options that were given, about `middle` unless told."""
-    angle, scale, shear, translation, center = (
-        torch.tensor(parts.get(name, default), dtype=torch.float64)
-        for name, default in (
-            ("angle", (0.0,)),
-            ("scale", (1.0,)),
-            ("shear", (0.0,)),
-            ("translate", (0.0, 0.0)),
-            ("center", middle),
-        )
-    )
-    shear = torch.nn.functional.pad(shear, (0, 2 - len(shear)))
-    return wk.affine_matrix(
-        angle=angle[0], scale=scale[0], shear=shear, translation=translation, center=center
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ GATHERED = {
     "--angle",
     "--border-value",
     "--center",
+    "--corners",
     "--matrix",
     "--scale",
     "--shear",
@@ -94,6 +94,23 @@ def one_of(names: Collection[str]) -> Callable[..., str]:
     return parse
 
 
+def an_ending(text: str) -> str:
+    """The ending of an image file's name, without the dot."""
+    from PIL import Image
+
+    ending = text.removeprefix(".")
+    if Image.registered_extensions().get(f".{ending.lower()}") not in Image.SAVE:
+        raise typer.BadParameter(f"{text!r} is not the ending of an image to write, such as png")
+    return ending
+
+
+def percent(text: str) -> int:
+    """A whole number from 1 to 100."""
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise typer.BadParameter(f"takes a whole number from 1 to 100, got {text}")
+    return int(text)
+
+
 def option(parser: Callable[..., Any], metavar: str, help: str) -> Any:
     """An option whose words `parser` reads."""
     return typer.Option(parser=parser, metavar=metavar, help=help)
@@ -102,8 +119,18 @@ def option(parser: Callable[..., Any], metavar: str, help: str) -> Any:
 SHOWN = tuple(border for border in BORDERS if border != "transparent")
 """The command line's borders: it has no background for "transparent" to show."""
 
-Source = Annotated[Path, typer.Argument(metavar="IN", help="The image to warp.")]
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write the result.")]
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE",
+        help="IN and OUT, each a file or - for a pipe; with --out, all are images to warp.",
+        show_default=False,
+    ),
+]
+OutFolder = Annotated[
+    str | None,
+    typer.Option("--out", metavar="DIR", help="The folder to write to, made if need be."),
+]
 Angle = Annotated[Numbers | None, option(numbers(1), "A", "Degrees, counter-clockwise.")]
 Scale = Annotated[
     Numbers | None, option(numbers(1, positive=True), "S", "2 makes it twice as large.")
@@ -123,15 +150,30 @@ Matrix = Annotated[
         "to destination pixel, as for cv2.warpAffine.",
     ),
 ]
+Inverse = Annotated[
+    bool, typer.Option("--inverse", help="The matrix maps destination pixel to source pixel.")
+]
+Corners = Annotated[
+    Numbers | None,
+    option(
+        numbers(8),
+        "X Y ...",
+        "In place of the above: four pixels of IN, such as a document's corners, that become those "
+        "of the result; first the one for its top left.",
+    ),
+]
 Size = Annotated[
     Numbers | None,
     option(
         numbers(2, positive=True, whole=True),
         "H W",
-        "The result's height and width. [default: those of IN]",
+        "The result's height and width. [default: IN's, or that of --corners]",
     ),
 ]
 Interpolation = Annotated[str, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))]
+Antialias = Annotated[
+    bool, typer.Option("--antialias", help="Average over the pixels that shrink to one.")
+]
 Border = Annotated[str, option(one_of(SHOWN), "NAME", ", ".join(SHOWN))]
 Arithmetic = Annotated[
     str,
@@ -152,4 +194,17 @@ BorderValue = Annotated[
         "V ...",
         "For border constant: one number, or one for each channel. [default: 0]",
     ),
+]
+Format = Annotated[
+    str | None,
+    option(
+        an_ending,
+        "ENDING",
+        "The format to write, such as png, tif or jpg, for - and pipes; with --out, the names' "
+        "new ending. [default: that of the name; png for -]",
+    ),
+]
+Quality = Annotated[
+    int | None,
+    option(percent, "Q", "1 to 100, for JPEG and AVIF, and for WebP in place of lossless."),
 ]

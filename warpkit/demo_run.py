@@ -11,7 +11,7 @@ from torch import Tensor
 
 import warpkit as wk
 from warpkit import demo
-from warpkit.image_files import ImageFileError, check_figure, read_image, replacing
+from warpkit.image_files import ImageFileError, check_figure, read_photograph, replacing
 from warpkit.progress import progress_bar
 
 LONGEST, SMALLEST = 384, 64
@@ -41,9 +41,7 @@ def run(source: Path | None, out: Path) -> None:
 
 def photograph(path: Path, longest: int, smallest: int) -> Tensor:
     """An image file as an RGB image in [0, 1], its sides `longest` at most, `smallest` at least."""
-    picture = read_image(path)
-    if picture.mode in ("CMYK", "F"):
-        raise ImageFileError(f"{path}: the demonstration takes a grey or RGB photograph")
+    picture = read_photograph(path, "the demonstration takes a grey or RGB photograph")
     image = demo.small(picture.pixels, longest)
     if min(image.shape[-2:]) < smallest:
         height, width = picture.pixels.shape[-2:]

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from torch import Tensor
 
-from warpkit.image_files import ImageFileError, check_target, read_image, replacing
+from warpkit.image_files import check_target, read_photograph, replacing
 from warpkit.validation import ParityReport, parity_suite
 
 
@@ -32,9 +32,7 @@ def photographs(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The files' pixels, by name."""
     found: dict[str, Tensor] = {}
     for path in paths:
-        picture = read_image(path)
-        if picture.mode in ("CMYK", "F"):
-            raise ImageFileError(f"{path}: the comparison takes grey and RGB photographs")
+        picture = read_photograph(path, "the comparison takes grey and RGB photographs")
         name, count = path.name, 1
         while name in found:
             count += 1
