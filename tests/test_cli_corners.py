@@ -44,7 +44,7 @@ def test_a_page_becomes_upright_as_by_opencv(order: tuple[int, ...], size: tuple
     # the longer of 33.24 and 38.13 pixels, of 24.19 and 31.06, and one more, from centre to centre
     height, width = size or (32, 39)
     square = [(0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)]
-    matrix = cv2.getPerspectiveTransform(PAGE.astype(np.float32), np.float32(square))
+    matrix = cv2.getPerspectiveTransform(PAGE.astype(np.float32), np.array(square, np.float32))
     theirs = cv2.warpPerspective(PIXELS, matrix, (width, height))
     assert result().shape == (height, width, 3)
     assert (result() != theirs).mean() < 1e-3  # its matrix has other last bits

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_a_pipe_is_written_to_and_stays_one(folder: Path):
 @pytest.mark.parametrize("name", ["in.png", "in.gif", "in.webp", "in.tif"])
 def test_of_several_images_the_first_is_warped(name: str):
     frames = [Image.fromarray(PIXELS[..., k]) for k in range(3)]
-    options = {"lossless": True} if name == "in.webp" else {}
+    options: dict[str, Any] = {"lossless": True} if name == "in.webp" else {}
     frames[0].save(name, save_all=True, append_images=frames[1:], **options)
     assert main(["warp", name, "out.png", "--angle", "180"]) == 0
     with Image.open(name) as file, Image.open("out.png") as out:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +35,7 @@ from warpkit.cli_options import (
     Translate,
     gather,
 )
+from warpkit.image_files import leave_stdout
 
 app = typer.Typer(
     name="warpkit",
@@ -47,21 +46,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as of a shell; typer returns it without a word."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = gather(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
         status = app(words, prog_name="warpkit", standalone_mode=False) or 0
-        sys.stdout.flush()
-        return status
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return fail("interrupted", status) if status == INTERRUPTED else status
     except (typer.Abort, KeyboardInterrupt):
-        return fail("interrupted", 130)
+        return fail("interrupted", INTERRUPTED)
     except typer.TyperException as error:
         return fail(" ".join(error.format_message().split()), error.exit_code)
     except OSError as error:  # files are ImageFileErrors: it is stdout, full or closed
-        with suppress(OSError, ValueError):  # Python would try again to write, and say so, at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_stdout()
         return fail(f"standard output: {error.strerror}", 1)
     except Exception as error:
         if (cause := cause_of(error)) is None:

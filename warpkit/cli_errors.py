@@ -26,7 +26,8 @@ def cause_of(error: Exception) -> tuple[str, int] | None:
 
 def say(message: str) -> None:
     """One line on stderr, whatever a file is called."""
-    print("warpkit:", printable(message), file=sys.stderr)
+    if sys.stderr is not None:  # closed: print() would take stdout
+        print("warpkit:", printable(message), file=sys.stderr)
 
 
 def printable(text: str) -> str:

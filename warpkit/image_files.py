@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EACCES, EISDIR
 from pathlib import Path
 from typing import BinaryIO
@@ -55,8 +55,8 @@ def read_photograph(path: Path, wanted: str) -> Picture:
 def stream(path: str | Path) -> Path | BinaryIO:
     """What Pillow can open: a file, or all that a pipe brings, since Pillow goes back and forth."""
     if str(path) in INPUTS:
-        if sys.stdin.isatty():
-            raise OSError("a terminal, not an image")
+        if sys.stdin is None or sys.stdin.isatty():
+            raise OSError("closed, or a terminal: no image comes from it")
         return io.BytesIO(sys.stdin.buffer.read())
     path = Path(path)
     return io.BytesIO(path.read_bytes()) if path.is_fifo() else path
@@ -86,18 +86,33 @@ def write_image(path: str | Path, picture: Picture, kind: str, quality: int | No
     except ValueError as error:
         raise ImageFileError(f"{name}: {reason(error)}") from None
     if str(path) in OUTPUTS:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except OSError as error:  # typer would say nothing of a broken pipe
+            leave_stdout()
+            raise ImageFileError(f"{name}: {reason(error)}") from None
         return words
     with replacing(Path(path)) as file:
         file.write(data)
     return words
 
 
-def check_target(path: Path | None) -> None:
+def leave_stdout() -> None:
+    """Let go of a standard output that is full or closed: Python writes what is left at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def check_target(path: str | Path | None) -> None:
     """Say before the work, not after it, that a file cannot be written."""
     if path is None:
         return
+    if str(path) in OUTPUTS:
+        if sys.stdout is None or sys.stdout.isatty():
+            raise ImageFileError("standard output: closed, or a terminal: no place for an image")
+        return
+    path = Path(path)
     try:
         if special(path):
             return

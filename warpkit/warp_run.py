@@ -51,8 +51,7 @@ def run(
     if folder is None:
         job = single(files, ending)
         check_quality(quality, [job])
-        if str(job.target) not in OUTPUTS:
-            check_target(Path(job.target))
+        check_target(job.target)
         do(job, quality, options)
         return 0
     return many(files, folder, ending, quality, options)
@@ -113,7 +112,7 @@ def many(
             jobs.append(Job(source, target, format_of(target)))
     check_quality(quality, jobs)
     make(Path(folder))
-    shown = sys.stderr.isatty()
+    shown = sys.stderr is not None and sys.stderr.isatty()
     with progress_bar("warping", total=len(files), done=len(failures), shown=shown) as advance:
         for job in jobs:
             with noting(job.source, failures):
