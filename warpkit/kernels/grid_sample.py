@@ -2,6 +2,9 @@
 
 Its grid is normalised to [-1, 1] in the image's type: in float32 it is several times less exact
 than the reference (see the tolerance table), and `backend="auto"` does not choose it for that.
+
+Tangents are the reference's business, as for the compiled kernels: before 2.15 torch has no forward
+mode here, and 2.15 has none of the gradient.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from warpkit._tracing import has_tangents
+from warpkit.kernels import reference
 from warpkit.kernels.maps import no_float64, output_points, pixels_from_theta
 from warpkit.kernels.reference import Fold, by_rows, compute_dtype
 from warpkit.kernels.rules import LIMIT, MISSING, TAPS, Rule
@@ -50,6 +55,8 @@ def warp(
 
 def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
     """As `reference.sample`."""
+    if has_tangents():
+        return reference.sample(image, points, outside, rule)
     points = points.double()
     if rule.interpolation == "nearest":
         # detached: autograd then says that there is no gradient, as the reference; rounded: a tie
