@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.autograd.forward_ad as forward
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, jacfwd, jacrev, jvp, vmap
@@ -16,6 +17,7 @@ from torch.func import grad, jacfwd, jacrev, jvp, vmap
 import warpkit as wk
 from tests.cases import BACKENDS, RULES, noise
 from tests.tolerances import TOLERANCE
+from warpkit.kernels import grid_sample
 
 # forward mode loads torch's own decompositions, which still use torch.jit.script
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
@@ -244,13 +246,10 @@ def test_the_table_is_whole_and_the_front_page_shows_it():
     assert page[start : page.index("\n\n", start)] in front
 
 
-# torch warns of a missing batching rule before it raises for want of forward AD
-@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("check", CHECKS)
 def test_cell(check, name, backend):
-    """ "yes" holds for every backend; "not `name`" for every other, and that one raises."""
     operation = "remap" if name == "points" else "warp_perspective"
     case = Case(
         operation, backend, "bicubic", "transparent" if name == "background" else "constant"
@@ -262,14 +261,38 @@ def test_cell(check, name, backend):
         inputs[place] = x
         return case(*inputs)
 
-    cell = documented()[check, name]
-    if f"not `{backend}`" in cell:
-        call = partial(CHECKS[check], of_one, case.inputs[place].clone())
-        with pytest.raises(NotImplementedError, match="forward AD"):
-            call()
-    else:
-        assert cell == "yes" or cell.startswith("not `")
-        CHECKS[check](of_one, case.inputs[place].clone())
+    assert documented()[check, name] == "yes"
+    CHECKS[check](of_one, case.inputs[place].clone())
+
+
+def test_torch_is_asked_whether_it_differentiates_its_sampler_twice():
+    """Wherever the first call happens to be made."""
+    image, grid = noise(1, 1, 2, 2), torch.full((1, 1, 1, 2), 0.1).double().requires_grad_()
+    try:
+        truth = gradgradcheck(lambda g: F.grid_sample(image, g, align_corners=False), grid)
+    except RuntimeError:
+        truth = False
+    answers = []
+
+    def ask(x: Tensor) -> Tensor:
+        answers.append(grid_sample.has_second_order.__wrapped__())
+        return x.sum()
+
+    ask(image)
+    vmap(grad(ask))(image)
+    with torch.inference_mode(), torch.device("meta"):
+        ask(image)
+    with forward.dual_level():
+        ask(image)
+    assert answers == [truth] * 4
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("check", CHECKS)
+def test_cell_where_torch_cannot_differentiate_its_sampler_twice(check, name, monkeypatch):
+    """As torch up to 2.12, on any torch: the gradient's gradient comes from the reference."""
+    monkeypatch.setattr(grid_sample, "has_second_order", lambda: False)
+    test_cell(check, name, "grid_sample")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

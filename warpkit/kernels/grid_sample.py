@@ -4,22 +4,30 @@ Its grid is normalised to [-1, 1] in the image's type: in float32 it is several 
 than the reference (see the tolerance table), and `backend="auto"` does not choose it for that.
 
 Tangents are the reference's business, as for the compiled kernels: before 2.15 torch has no forward
-mode here, and 2.15 has none of the gradient.
+mode here, and 2.15 has none of the gradient. So is the gradient's gradient where torch, up to 2.12,
+has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from threading import Thread
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit._tracing import has_tangents
+from warpkit._tracing import has_tangents, in_transform, wants_gradient
 from warpkit.kernels import reference
 from warpkit.kernels.maps import no_float64, output_points, pixels_from_theta
 from warpkit.kernels.reference import Fold, by_rows, compute_dtype
 from warpkit.kernels.rules import LIMIT, MISSING, TAPS, Rule
+
+if TYPE_CHECKING:
+    from warpkit.kernels.ops import Functions
 
 PADDING = {
     "constant": "zeros",
@@ -57,6 +65,76 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
     """As `reference.sample`."""
     if has_tangents():
         return reference.sample(image, points, outside, rule)
+    if _is_followed(image, points, outside) and not has_second_order():
+        where = points.detach() if rule.interpolation == "nearest" else points
+        size = points.shape[-3:-1]
+        return _followed().call(image, where, outside, size, rule.interpolation, rule.border)
+    return _sample(image, points, outside, rule)
+
+
+def _is_followed(*tensors: Tensor) -> bool:
+    """Whether a gradient may be asked for; exporters and compilers, who ask once, want torch's."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    return in_transform() or wants_gradient(*tensors)
+
+
+@cache
+def has_second_order() -> bool:
+    """Whether torch can differentiate the gradient of its F.grid_sample."""
+    found = []
+
+    def ask() -> None:
+        grid = torch.zeros(1, 1, 1, 2, requires_grad=True)
+        value = F.grid_sample(torch.ones(1, 1, 2, 2), grid, align_corners=False)
+        try:
+            (first,) = torch.autograd.grad(value.sum(), grid, create_graph=True)
+            torch.autograd.grad(first.sum(), grid)
+        except RuntimeError:
+            return
+        found.append(True)
+
+    # the caller's transforms, modes and devices are its thread's
+    thread = Thread(target=ask)
+    thread.start()
+    thread.join()
+    return bool(found)
+
+
+@cache
+def _followed() -> Functions:
+    from warpkit.kernels.ops import Functions
+
+    return Functions(SimpleNamespace(forward=_forward, backward=_backward))
+
+
+def _forward(
+    image: Tensor, points: Tensor, outside: Tensor, size: Sequence[int], rule: Rule
+) -> Tensor:
+    return _sample(image, points, outside, rule)
+
+
+def _backward(
+    grad: Tensor,
+    image: Tensor,
+    points: Tensor,
+    outside: Tensor,
+    size: Sequence[int],
+    rule: Rule,
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    """The gradients that are wanted, by torch's own; anything for the others."""
+    inputs = [image, points, outside]
+    for n, want in enumerate(wanted):
+        inputs[n] = inputs[n].detach().requires_grad_(want)
+    with torch.enable_grad():
+        value = _sample(*inputs, rule)
+        leaves = [tensor for tensor in inputs if tensor.requires_grad]
+        found = iter(torch.autograd.grad(value, leaves, grad, materialize_grads=True))
+    return [next(found) if want else grad for want in wanted]
+
+
+def _sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
     points = points.double()
     if rule.interpolation == "nearest":
         # detached: autograd then says that there is no gradient, as the reference; rounded: a tie

@@ -115,6 +115,22 @@ class Operators:
         return grads, tuple(0 if want else None for want in wanted)
 
 
+class Functions(Operators):
+    """The same by autograd functions alone, without operators: for a backend of torch's own."""
+
+    def __init__(self, launch: Any) -> None:
+        self.launch = launch
+        self.sample, self.sample_backward = self._forward, self._backward
+
+    def call(self, *inputs: Any) -> Tensor:
+        """As the operator."""
+        return Sample.apply(*inputs, self)
+
+    def call_backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """As the backward operator."""
+        return SampleBackward.apply(*inputs, self)
+
+
 def _fake_forward(
     image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], i: str, b: str
 ) -> Tensor:
