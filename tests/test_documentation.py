@@ -5,6 +5,8 @@ That links resolve is the strict build's part, which scripts/test runs.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -23,6 +25,8 @@ DOCS = ROOT / "docs"
 PAGES = {str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md")}
 GENERATED = {"CHANGELOG.md"}
 """Pages of the menu whose source is not in docs/."""
+CHECKOUT = {"reference.md"}
+"""Pages that are read in a checkout alone: the site has the same in docs/api."""
 
 
 def load(name: str) -> ModuleType:
@@ -44,7 +48,7 @@ def leaves(menu: object) -> list[str]:
 
 def test_the_menu_has_every_page_once():
     menu = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
-    assert sorted(menu) == sorted(PAGES | GENERATED)
+    assert sorted(menu) == sorted(PAGES - CHECKOUT | GENERATED)
 
 
 def test_every_public_name_is_documented_once():
@@ -55,6 +59,47 @@ def test_every_public_name_is_documented_once():
     for module in (warpkit, attacks, validation):
         for name in module.__all__:
             assert any(getattr(module, name) is each for each in documented), name
+
+
+def test_the_reference_is_up_to_date():
+    if (DOCS / "reference.md").read_text() != load("write_reference").reference():
+        pytest.fail(
+            "docs/reference.md does not say what the docstrings say: scripts/write_reference"
+        )
+
+
+def test_the_reference_has_every_name_with_the_arguments_that_it_takes():
+    text = (DOCS / "reference.md").read_text()
+    signatures = dict(re.findall(r"^#+ `(\S+)`\n\n```py\n\1(.+?)\n```$", text, re.M | re.S))
+    pages = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
+    assert {resolve_name(f"warpkit:{name}") for name in signatures} >= {
+        resolve_name(path)
+        for path in re.findall(r"^::: (\S+)$", pages, re.M)
+        if not inspect.ismodule(resolve_name(path))
+    }
+    for name, written in signatures.items():
+        (function,) = ast.parse(f"def f{written}: ...").body
+        assert isinstance(function, ast.FunctionDef)
+        said = function.args
+        real = inspect.signature(resolve_name(f"warpkit:{name}")).parameters.values()
+        kinds = {
+            kind: [p.name for p in real if p.kind is kind and p.name != "self"]
+            for kind in inspect._ParameterKind
+        }
+        assert [a.arg for a in said.args] == kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD], name
+        assert [a.arg for a in said.kwonlyargs] == kinds[inspect.Parameter.KEYWORD_ONLY], name
+        optional = sum(p.default is not p.empty for p in real)
+        written_so = len(said.defaults) + sum(d is not None for d in said.kw_defaults)
+        assert written_so == optional, name
+
+
+def test_the_links_within_the_reference_lead_to_one_heading_each():
+    page = load("write_reference")
+    text = (DOCS / "reference.md").read_text()
+    headings = [page.slug(heading) for heading in re.findall(r"^#+ (.+)$", text, re.M)]
+    assert len(headings) == len(set(headings))
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(headings)
+    assert "][" not in re.sub(r"```.+?```", "", text, flags=re.S)  # a link of the site's alone
 
 
 def test_every_file_that_the_guide_to_the_code_names_is_there():
