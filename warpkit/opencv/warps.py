@@ -170,7 +170,13 @@ def _warp(
 
 
 def _options(
-    name: str, src: Any, dst: Any, flags: int, border_mode: int, border_value: Any, arithmetic: str
+    name: str,
+    src: Any,
+    dst: Any,
+    flags: int,
+    border_mode: int | None,
+    border_value: Any,
+    arithmetic: str,
 ) -> dict[str, Any]:
     """The options of the core that flags, borderMode, borderValue and arithmetic ask for."""
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
