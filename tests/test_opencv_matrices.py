@@ -222,6 +222,11 @@ def test_under_torchs_transforms_the_exact_functions_are_called():
     angle = torch.tensor(30.0, dtype=torch.float64)
     truth = torch.func.jacfwd(lambda a: wk.rotation_matrix((1.0, 2.0), a))
     assert torch.equal(slope(angle), truth(angle))
+    kinds = []
+    torch.func.vmap(lambda x: kinds.append(type(ours.getRotationMatrix2D((1, 2), 3, 1))) or x)(
+        torch.zeros(2)
+    )
+    assert kinds == [np.ndarray]  # numbers stay outside
 
 
 def test_a_pipeline_that_takes_its_matrix_here_has_cv2s_pixels():

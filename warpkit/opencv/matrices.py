@@ -153,6 +153,8 @@ _METHODS = (DECOMP_LU, DECOMP_SVD, DECOMP_QR, DECOMP_NORMAL, DECOMP_NORMAL | DEC
 
 
 def _is_readable(values: tuple[Any, ...]) -> bool:
+    if checks.result_kind(*values)[0] is None:
+        return True  # numbers and arrays, whatever torch does around them
     tensors = [value for value in values if isinstance(value, Tensor)]
     return is_eager(*tensors) and not any(tensor.is_meta for tensor in tensors)
 
