@@ -226,7 +226,8 @@ def paste_patches(
     warn_of_integers(name, data.given, rule.interpolation, matrices=matrices)
     given.check_whole(name, data, mask, opacity)
     patches = given.patches(name, patches, count, data)
-    size = patches.shape[-2:]
+    height, width = patches.shape[-2:]
+    size = (height, width)
     if mask is not None:
         mask = given.per_object(name, "mask", mask, count, (1, *size), data).to(data.batch.dtype)
     alpha = given.opacity(name, opacity, count, data)
