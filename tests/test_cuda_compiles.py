@@ -26,9 +26,8 @@ DOUBLES = ("where", "to_where", "scale", "matrix", "inverse")
 POINTERS = ("image", "grad", "outside", "to_outside", "out", "to_image", "units", "rests", *DOUBLES)
 SWITCHES = {
     "KIND": 2, "TAPS": 2, "BORDER": 0, "DENSE": False, "REAL": tl.float32, "OFFSET": tl.int32,
-    "LOW": 0, "HIGH": 0, "MOVED": False, "VALUE": None,
-    "LANES": 1, "PIXELS": 512, "SPAN": 8, "UNROLL": 2, "LAST": False,
-    "TO_WHERE": True, "TO_OUTSIDE": True, "BLOCK": 128,
+    "LOW": 0, "HIGH": 0, "MOVED": False, "VALUE": None, "LANES": 1, "PIXELS": 512, "SPAN": 8,
+    "UNROLL": 2, "LAST": False, "TO_WHERE": True, "TO_OUTSIDE": True, "BLOCK": 128,
 }  # fmt: skip
 
 
