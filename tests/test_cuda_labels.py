@@ -24,15 +24,14 @@ def test_the_bits_are_the_references(border, dtype):
         below = [None, None]
         if border == "transparent":
             below = [labels(dtype, 2, 3, *size, seed=2).to(DEVICE) for size in (SIZE, (3, 4))]
+        found = {}
         for backend in ("reference", "cuda"):
             options["backend"] = backend
             warped = wk.warp_affine(image, turns, size=SIZE, background=below[0], **options)
             mapped = wk.remap(image, where, background=below[1], **options)
             assert warped.dtype == mapped.dtype == image.dtype
-            found = [result.cpu().numpy() for result in (warped, mapped)]
-            if backend == "reference":
-                expected = found
-        for one, other in zip(found, expected, strict=True):
+            found[backend] = [result.cpu().numpy() for result in (warped, mapped)]
+        for one, other in zip(found["cuda"], found["reference"], strict=True):
             assert np.array_equal(one, other)
 
 

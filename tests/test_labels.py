@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +24,13 @@ LIMITS = {
     "uint64": (0, 2**64 - 1),
 }
 BACKENDS = ("auto", "cpu", "reference")
-PAD = {"replicate": "edge", "reflect": "symmetric", "reflect_101": "reflect", "wrap": "wrap"}
-NEAREST = {"interpolation": "nearest"}
+PAD: dict[str, Any] = {
+    "replicate": "edge",
+    "reflect": "symmetric",
+    "reflect_101": "reflect",
+    "wrap": "wrap",
+}
+NEAREST: dict[str, Any] = {"interpolation": "nearest"}
 FAR = 60
 SIZE = (5, 8)
 
@@ -38,10 +44,10 @@ def labels(dtype: str, *shape: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(values)
 
 
-def moved(image, points, border: str, value: int) -> np.ndarray:
+def moved(image: Any, points: Any, border: str, value: int) -> np.ndarray:
     """What nearest is, by numpy: image (C, H, W) at points (h, w, 2); numpy itself pads."""
     pixels, points = image.numpy(), np.asarray(points, np.float64)
-    near = np.isfinite(points).all(-1)
+    near: Any = np.isfinite(points).all(-1)
     column, row = np.rint(np.where(near[..., None], points, 0)).astype(int).transpose(2, 0, 1)
     height, width = pixels.shape[1:]
     if border == "constant":
@@ -110,7 +116,7 @@ def test_ties_go_to_even(dtype, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_sizes_of_one_batches_and_nothing(dtype, backend):
-    options = {**NEAREST, "backend": backend}
+    options: dict[str, Any] = {**NEAREST, "backend": backend}
     one = labels(dtype, 2, 1, 1)
     shift = torch.tensor([[1.0, 0, 1], [0, 1, 0]])
     assert (

@@ -32,7 +32,7 @@ CALLS = {
     "integer maps": lambda cv, a, **o: cv.remap(a, *FIXED, 0, **o),
 }
 MAPS = np.random.default_rng(3).uniform(-6, 34, (2, 19, 21)).astype(np.float32)
-FIXED = cv2.convertMaps(*MAPS, cv2.CV_16SC2)
+FIXED = cv2.convertMaps(MAPS[0], MAPS[1], cv2.CV_16SC2)
 
 
 @pytest.mark.parametrize("name", list(CALLS))
