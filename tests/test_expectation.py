@@ -171,6 +171,25 @@ def test_quantized_views_are_those_of_the_file():
     torch.testing.assert_close(gradient, through)
 
 
+def test_quantized_views_have_the_border_of_the_file():
+    """A colour a channel: 127.5 levels round to the even 128, and beyond [0, 1] they saturate."""
+    image = (noise(1, 3, 9, 8, seed=5) * 255).round().div(255).float()
+    away = torch.tensor([[[1.0, 0, 4.5], [0, 1, 0]]])  # half a pixel of border and image, too
+    colour = torch.tensor([0.5, 1.0, 1.2], requires_grad=True)
+    seen: list[Tensor] = []
+    value = expectation(
+        lambda x: seen.append(x) or x.mean(), image, away, quantize=True, border_value=colour
+    )
+    levels = (seen[0].detach() * 255).round()[0]
+    assert levels[:, :, :4].flatten(1).unique(dim=1).mT.tolist() == [[128, 255, 255]]
+    file = (image[0] * 255).round()
+    edge = (file[:, :, 0] + torch.tensor([[128.0], [255.0], [255.0]])) / 2
+    assert torch.equal(levels[:, :, 4], edge.round())
+    # 4 columns and a half of 8, of one channel of 3
+    (gradient,) = torch.autograd.grad(value, colour)
+    torch.testing.assert_close(gradient, torch.full((3,), 4.5 / 8 / 3))
+
+
 @pytest.mark.parametrize(
     ("part", "error"),
     [

@@ -42,6 +42,7 @@ def run(**options) -> Perturbation:
     return optimize_perturbation(**given)
 
 
+@pytest.mark.filterwarnings("ignore:.*which bounds nothing")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("epsilon", [1e-3, 8 / 255, 0.7, 30.0])

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit import _tracing as tracing
+from warpkit._warnings import warn
 from warpkit.coverage import Reads, fixed_weights
 from warpkit.kernels.reference import compute_dtype, minus_nothing
 from warpkit.warp import IMAGE_GRADIENTS, named_rule
@@ -52,7 +54,8 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
     Returns the same shape and type. Biased: the true gradient is zero nearly everywhere, this one
     is 1, outside [0, 1] too, so that a saturated pixel can come back. It helps where a perturbation
     must survive being saved as 8 bits. NaN stays NaN. Gradients: first order, both modes (the
-    second is zero).
+    second is zero). Warns, on the CPU, of values that no change by at most 1 brings about: below
+    -1 and above 2, as images in [0, 255] have them.
 
     >>> quantize(torch.tensor([0.1, 0.5, 1.2]), levels=3)
     tensor([0.0000, 0.5000, 1.0000])
@@ -63,9 +66,23 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
         checks.fail(name, "levels", "an integer of at least 2", repr(levels))
     if levels > 2**53:  # no type tells more of them apart
         checks.fail(name, "levels", "an integer of at most 2^53", f"{levels!r:.60}")
+    warn_beyond_unit(name, image)
     exact = image.detach().to(compute_dtype(image.dtype))
     rounded = (exact.clamp(0, 1) * (levels - 1)).round() / (levels - 1)
     return add_gradient(rounded.to(image.dtype), image)
+
+
+def warn_beyond_unit(name: str, image: Tensor) -> None:
+    """Say that an image is not one in [0, 1], nor one that a perturbation has driven out of it.
+
+    One pass over its values, where they can be read and nothing waits for them.
+    """
+    if image.device.type != "cpu" or image.numel() == 0 or not tracing.is_eager(image):
+        return
+    low, high = (bound.item() for bound in image.detach().aminmax())
+    if low < -1 or high > 2:
+        text = f"{name}: the image has values from {low:g} to {high:g}, but is taken as one in "
+        warn(text + "[0, 1]: what lies outside becomes 0 or 1 (image / 255, if it is in 8 bits)")
 
 
 def _check_floating(name: str, argument: str, tensor: object) -> None:

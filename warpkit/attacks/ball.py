@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit._warnings import warn
 from warpkit.attacks.expectation import check_images
 
 NORMS = ("linf", "l2")
@@ -80,6 +81,9 @@ def make_ball(
     images = check_unit(function, "image", image)
     epsilon = check_positive(function, "epsilon", epsilon)
     norm = checks.check_name(function, "norm", norm, NORMS)
+    if norm == "linf" and epsilon > 1:
+        text = f"{function}: `epsilon` is {epsilon:g} on images in [0, 1], which bounds nothing: "
+        warn(text + f"{epsilon:g} levels of an 8-bit file are {epsilon:g} / 255; 1 is no bound")
     quantize = checks.check_bool(function, "quantize", quantize)
     if quantize:
         # float32 holds k / 255 to 1.5e-5 of a level

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit._warnings import warn
 from warpkit.attacks.cuts import fail_without_gradient
 from warpkit.attacks.distribution import check_count, check_generator
 from warpkit.attacks.expectation import Objective, evaluate
@@ -125,7 +125,7 @@ def descend(
             if not history and not bool(variable.grad.any()):
                 text = f"{name}: the gradient is zero at every pixel in the first step: "
                 text += "the objective is flat there, or no view shows the image"
-                warnings.warn(text, stacklevel=3)
+                warn(text)
             optimizer.step()
             with torch.no_grad():
                 variable.copy_(project(variable))

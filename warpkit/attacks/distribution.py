@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from numbers import Real
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from warpkit import _checks as checks
 from warpkit.geometry import affine_matrix, image_center
@@ -91,10 +92,15 @@ def draw(
 ) -> Tensor:
     """`samples` matrices of a distribution, or all the matrices given in its place."""
     check_generator(name, generator)
+    check_distribution(name, distribution)
     if hasattr(distribution, "sample"):
         count = check_count(name, "samples", samples)
         drawn = distribution.sample(count, size=size, generator=generator)
-        return checks.as_float(name, "distribution", drawn, device).to(device)
+        drawn = checks.as_float(name, "distribution", drawn, device).to(device)
+        if drawn.shape not in ((count, 2, 3), (count, 3, 3)):
+            wanted = f"one whose `sample({count}, ...)` returns ({count}, 2, 3) or ({count}, 3, 3)"
+            checks.fail(name, "distribution", wanted, f"shape {checks.shape_of(drawn)}")
+        return drawn
     matrices = checks.as_float(name, "distribution", distribution, device)
     checks.check_device(name, "distribution", matrices, device)
     if matrices.ndim != 3 or matrices.shape[1:] not in ((2, 3), (3, 3)) or len(matrices) == 0:
@@ -104,6 +110,39 @@ def draw(
         wanted = f"None or {len(matrices)}, the number of the given matrices"
         checks.fail(name, "samples", wanted, repr(samples))
     return matrices
+
+
+def check_distribution(name: str, distribution: object) -> None:
+    """`distribution` must draw matrices as `Distribution` does, or may be matrices."""
+    wanted = "an AffineDistribution, an object with `sample(n, *, size, generator)`, or matrices"
+    wanted += " (samples, 2, 3) or (samples, 3, 3)"
+    if isinstance(distribution, type):
+        got = f"the class {distribution.__name__} (an instance of it?)"
+        checks.fail(name, "distribution", wanted, got, TypeError)
+    sample = getattr(distribution, "sample", None)
+    if sample is not None:
+        takes = refuses(sample, 1, size=(1, 1), generator=None)
+        if takes is not None:
+            got = f"a {type(distribution).__name__} with `sample{takes}`"
+            checks.fail(name, "distribution", wanted, got, TypeError)
+    elif callable(distribution) or distribution is None:
+        got = "a function (make it the `sample` of a class)" if distribution else "None"
+        checks.fail(name, "distribution", wanted, got, TypeError)
+
+
+def refuses(function: Any, *args: Any, **kwargs: Any) -> str | None:
+    """What `function` takes, where that is seen to be something else than these arguments."""
+    if torch.compiler.is_compiling():  # Dynamo reads no signatures
+        return None
+    try:
+        takes = signature(function.forward if isinstance(function, nn.Module) else function)
+    except (TypeError, ValueError):  # built in: it says nothing
+        return None
+    try:
+        takes.bind(*args, **kwargs)
+    except TypeError:
+        return f"({', '.join(takes.parameters)})"
+    return None
 
 
 def check_count(name: str, argument: str, value: object) -> int:

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from warpkit import _checks as checks
-from warpkit.attacks.distribution import Distribution, check_count, draw
-from warpkit.gradients import straight_through
+from warpkit.attacks.distribution import Distribution, check_count, draw, refuses
+from warpkit.gradients import straight_through, warn_beyond_unit
 from warpkit.warp import warp_affine, warp_perspective
 
 Objective = Callable[[Tensor], Tensor]
@@ -64,6 +64,8 @@ def expectation(
     if checks.check_bool(name, "quantize", quantize) and not images.is_floating_point():
         wanted = "of a floating type, in [0, 1], with quantize=True"
         checks.fail(name, "image", wanted, images.dtype, TypeError)
+    if quantize:
+        warn_beyond_unit(name, images)
     size = (images.shape[-2], images.shape[-1])
     matrices = draw(name, distribution, samples, size, generator, images.device)
     pieces = split(name, matrices, chunk)
@@ -111,17 +113,22 @@ def to_levels(image: Tensor) -> Tensor:
 
 def check_objective(name: str, objective: object) -> None:
     """Said before the first draw, which a generator would remember."""
-    if not callable(objective):
-        wanted = "a function that takes images and returns a scalar tensor"
-        checks.fail(name, "objective", wanted, type(objective).__name__, TypeError)
+    wanted = "a function that takes images and returns a scalar tensor"
+    if not callable(objective) or isinstance(objective, type):
+        kind = type(objective).__name__
+        got = f"the class {objective.__name__}" if isinstance(objective, type) else kind
+        checks.fail(name, "objective", wanted, got, TypeError)
+    if (takes := refuses(objective, "images")) is not None:
+        checks.fail(name, "objective", wanted, f"one that takes {takes}", TypeError)
 
 
 def evaluate(name: str, objective: Objective, images: Tensor) -> Tensor:
     """The objective's value, which must be a scalar tensor."""
     value = objective(images)
-    if not isinstance(value, Tensor) or value.ndim != 0:
-        is_tensor = isinstance(value, Tensor)
-        got = f"shape {checks.shape_of(value)}" if is_tensor else type(value).__name__
+    if not isinstance(value, Tensor) or value.ndim != 0 or value.is_complex():
+        got = type(value).__name__
+        if isinstance(value, Tensor):
+            got = str(value.dtype) if value.ndim == 0 else f"shape {checks.shape_of(value)}"
         checks.fail(name, "objective", "a function that returns a scalar tensor", got, TypeError)
     return value
 
