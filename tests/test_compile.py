@@ -6,6 +6,7 @@ import copy
 import io
 import re
 import warnings
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
@@ -56,6 +57,17 @@ def test_inductor_compiles_a_warp_whole_for_any_size():
     assert_same(warp, compiled, noise(4, 5, 8, 6).float(), MATRIX.repeat(2, 1, 1))
     with torch._dynamo.config.patch(error_on_recompile=True):
         assert_same(warp, compiled, noise(6, 4, 9, 7).float(), MATRIX.repeat(3, 1, 1))
+
+
+def test_it_traces_whole_with_the_sharding_rules_loaded():
+    """They look at every argument for shards; Dynamo knew no `|` of types before torch 2.10."""
+    assert resolve_name("warpkit.distributed").Shardable
+
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix, size=(4, 5))
+
+    compiled = torch.compile(warp, backend="aot_eager", fullgraph=True)
+    assert_same(warp, compiled, noise(2, 3, 5, 6).float(), MATRIX)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

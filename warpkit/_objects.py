@@ -217,7 +217,7 @@ def mask(function: str, value: Any, space: str | None, count: int, data: Images)
 
 def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | None:
     """() or (N,) in the type of the computation; None for the number 1, which needs no blending."""
-    if isinstance(value, int | float) and value == 1:
+    if isinstance(value, (int, float)) and value == 1:
         return None
     value = checks.as_float(function, "opacity", value, data.given.device, torch.float64)
     if value.ndim and value.shape != (count,):

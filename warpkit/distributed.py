@@ -50,7 +50,7 @@ def dispatch(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def _has_shards(value: Any) -> bool:
-    if isinstance(value, tuple | list):
+    if isinstance(value, checks.LISTS):
         return any(isinstance(item, DTensor) for item in value)
     return isinstance(value, DTensor)
 
@@ -86,7 +86,7 @@ def _given(own: Shardable, arguments: dict[str, Any]) -> dict[str, Any]:
         elif value is not None:
             given[argument] = value
     for argument, value in given.items():
-        if isinstance(value, tuple | list) and any(isinstance(v, Tensor) and v.ndim for v in value):
+        if isinstance(value, checks.LISTS) and any(isinstance(v, Tensor) and v.ndim for v in value):
             wanted = "one tensor in a call with DTensors"
             checks.fail(own.function.__name__, argument, wanted, "a sequence of tensors", TypeError)
     return given

@@ -181,7 +181,7 @@ def _options(
     """The options of the core that flags, borderMode, borderValue and arithmetic ask for."""
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
     arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
-    if not isinstance(src, Tensor | np.ndarray):
+    if not isinstance(src, (Tensor, np.ndarray)):
         checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
     types = checks.FLOATS + checks.INTEGERS if arithmetic == "exact" else OPENCV_TYPES
     types += checks.LABELS
@@ -224,7 +224,7 @@ def _scalar(name: str, value: Any, src: Any, dtype: Any) -> Tensor | list[int]:
     value = 0 if value is None else value
     if dtype in checks.LABELS and (whole := whole_scalar(value, channels)):  # exact above 2^53 too
         return whole
-    if isinstance(value, int | float):  # by far the most common, in one operation
+    if isinstance(value, (int, float)):  # by far the most common, in one operation
         number = checks.float64_of(name, "borderValue", value)  # pyright: ignore
         first = [number if c % 4 == 0 else 0.0 for c in range(channels)]
         return torch.tensor(first, dtype=torch.float64, device=_device(src))
@@ -242,7 +242,7 @@ def _size(name: str, dsize: Any, src: Any) -> tuple[int, int]:
     if isinstance(dsize, Tensor):
         checks.check_device(name, "dsize", dsize, torch.device("cpu"), "a size")
         checks.check_dense(name, "dsize", dsize)
-    pair = dsize.tolist() if isinstance(dsize, np.ndarray | Tensor) else dsize
+    pair = dsize.tolist() if isinstance(dsize, (np.ndarray, Tensor)) else dsize
     if pair is None or (isinstance(pair, Sequence) and tuple(pair) == (0, 0)):
         return src.shape[0], src.shape[1]
     width, height = checks.check_size(name, "dsize", pair, "(W, H)")
