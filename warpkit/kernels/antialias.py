@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from warpkit import _checks as checks
+from warpkit._tracing import in_transform
 from warpkit.kernels.maps import output_points, seen_from
 from warpkit.kernels.reference import compute_dtype, convert
 from warpkit.kernels.rules import MISSING, TAPS, Rule
@@ -138,7 +139,11 @@ def _counts(
 
 def _whole(counts: Tensor) -> list[int]:
     readable = checks.peel(counts)
-    return [] if readable is None else [int(n) for n in readable.flatten().tolist()]
+    if readable is None:
+        return []
+    numbers = readable.flatten()
+    # one by one: a transform wraps what is done under it, and tolist() reads that since torch 2.9
+    return [int(n) for n in (numbers if in_transform() else numbers.tolist())]
 
 
 def _looks_at_image(
