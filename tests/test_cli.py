@@ -128,8 +128,9 @@ def test_a_png_keeps_its_kind(kind: str):
     image, expected = KINDS[kind]
     image.save("in.png")
     assert main(["warp", "in.png", "out.png", "--angle", "90"]) == 0
-    with Image.open("out.png") as out:
-        assert out.mode == expected
+    with Image.open("out.png") as out, Image.open("in.png") as saved:
+        # Pillow before 11.3 opens a grey PNG of 16 bits as I
+        assert out.mode == (saved.mode if kind == "I;16" else expected)
         exact = "RGB" if kind == "P" else expected
         turned = np.rot90(np.array(image.convert(exact)))
         np.testing.assert_array_equal(np.array(out.convert(exact)), turned)
