@@ -46,6 +46,11 @@ def pictures(dtype=np.float32):
 FLAGS = [ours.INTER_NEAREST, ours.INTER_LINEAR, ours.INTER_CUBIC, ours.INTER_AREA, 4]
 
 
+def known(version: str) -> bool:
+    """Whether it is one of the versions that are reproduced to the last bit."""
+    return version.startswith(tuple(f"{reproduced}." for reproduced in promises.VERSIONS))
+
+
 # OpenCV 5's bicubic reads the wrong pixels of a transparent dst: docs/opencv-versions.md
 RULES = [(f, b) for f in FLAGS for b in range(6) if (f, b) != (ours.INTER_CUBIC, 5)]
 
@@ -69,7 +74,9 @@ def test_arrays_come_out_as_from_cv2_to_the_last_bit(dtype, flags, inverse, layo
             truth = getattr(cv2, name)(*arguments[0], **options)
             out = getattr(ours, name)(*arguments[1], **options)
             assert (out.shape, out.dtype) == (truth.shape, truth.dtype)
-            assert np.array_equal(out, truth)
+            # OpenCV 4.10 rounds one float channel otherwise than 4.14, which is what is promised
+            last_bit = 0 if known(cv2.__version__) or dtype == np.uint8 else 2.0**-15
+            assert np.abs(np.subtract(out, truth, dtype=np.float64)).max() <= last_bit
 
 
 def test_remap_takes_every_kind_of_map():
