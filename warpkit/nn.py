@@ -185,7 +185,9 @@ class SpatialTransformer(nn.Module):
         device = features.device.type
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             with torch.autocast(device, enabled=False):
-                numbers = self.head(features.to(self.head.weight.dtype))
+                weight = self.head.weight
+                assert isinstance(weight, Tensor)
+                numbers = self.head(features.to(weight.dtype))
         else:
             numbers = self.head(features)
         return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
