@@ -180,7 +180,7 @@ def test_floats_become_uint64_above_the_half_of_its_range():
 def test_other_rules_say_why_they_do_not_take_labels(dtype):
     image, eye = labels(dtype, 1, 3, 4), torch.eye(2, 3)
     why = f"for torch.{dtype}: labels have no mean (convert them to floats for one), got"
-    calls = (
+    calls: Any = (
         (wk.warp_affine, eye, {}, "'bilinear'"),
         (wk.warp_perspective, torch.eye(3), {"interpolation": "lanczos4"}, "'lanczos4'"),
         (wk.remap, torch.zeros(1, 1, 2), {"interpolation": "bicubic"}, "'bicubic'"),
