@@ -157,6 +157,10 @@ def test_how_often_it_looks():
     for _ in range(5):
         with pytest.warns(UserWarning, match="2 of 2 images are sampled"):
             module(noise(2, 1, 6, 6))
+    module.looks = lambda device: False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module(noise(2, 1, 6, 6))
     module = SpatialTransformer(nn.Flatten(), (6, 6), features=36)
     due = [call for call in range(1, 301) if module.looks("cuda")]
     assert due == [100, 200, 300]

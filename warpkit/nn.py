@@ -185,9 +185,7 @@ class SpatialTransformer(nn.Module):
         device = features.device.type
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             with torch.autocast(device, enabled=False):
-                weight = self.head.weight
-                assert isinstance(weight, Tensor)
-                numbers = self.head(features.to(weight.dtype))
+                numbers = self.head(features.to(next(self.head.parameters()).dtype))
         else:
             numbers = self.head(features)
         return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
