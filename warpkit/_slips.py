@@ -20,8 +20,8 @@ MOST_CHANNELS_LAST = 4
 LEAST_SIDE = 24
 """Of both sides of an (H, W, C) image; the features of networks are as narrow only where they are
 as low, such as (512, 4, 4)."""
-LEAST_IMAGE, LEAST_POINTS = 16, 256
-"""Sides and points below which everything near a corner can be meant, and a look would cost."""
+LEAST_IMAGE, LEAST_POINTS = 16, 512
+"""Sides and points below which all near a corner can be meant, and a look of 4 us would cost."""
 
 
 def warn(text: str) -> None:

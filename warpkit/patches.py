@@ -226,8 +226,7 @@ def paste_patches(
     warn_of_integers(name, data.given, rule.interpolation, matrices=matrices)
     given.check_whole(name, data, mask, opacity)
     patches = given.patches(name, patches, count, data)
-    height, width = patches.shape[-2:]
-    size = (height, width)
+    size = (patches.shape[-2], patches.shape[-1])
     if mask is not None:
         mask = given.per_object(name, "mask", mask, count, (1, *size), data).to(data.batch.dtype)
     alpha = given.opacity(name, opacity, count, data)
