@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
-from warpkit._environment import processor
+from warpkit.core.environment import processor
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "indexing.csv"
 TURNS = 21

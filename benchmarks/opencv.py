@@ -24,8 +24,8 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as wcv
-from warpkit._environment import processor
-from warpkit.bench import PAUSE
+from warpkit.cli.bench.work import PAUSE
+from warpkit.core.environment import processor
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "opencv.csv"
 SECONDS = 2.0

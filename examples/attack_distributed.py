@@ -32,8 +32,8 @@ from torch.utils.data import DataLoader, Sampler
 import warpkit as wk
 import warpkit.distributed
 from examples.photographs import NAMES, SIZE, Crops, learn, network
-from warpkit.image_files import replacing
-from warpkit.progress import progress_bar
+from warpkit.cli.image_files import replacing
+from warpkit.core.progress import progress_bar
 
 TARGET = NAMES.index("astronaut")
 """What the net shall say."""

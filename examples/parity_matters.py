@@ -25,7 +25,7 @@ from examples.figures import ACCENT, SECOND, new_figure, save
 from examples.robust_perturbation import MOVES, UNSEEN, towards
 from warpkit.attacks import optimize_perturbation
 from warpkit.attacks.expectation import to_levels
-from warpkit.progress import progress_bar
+from warpkit.core.progress import progress_bar
 
 ARITHMETIC = f"opencv{re.match('[0-9]+', cv2.__version__)[0]}"  # pyright: ignore
 LEVELS = (2, 8, 16, 32)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from warpkit import crop_patches
-from warpkit.demo import small
-from warpkit.image_files import read_image
+from warpkit.cli.demo.work import small
+from warpkit.cli.image_files import read_image
 
 FOLDER = Path(__file__).parents[1] / "data" / "images"
 NAMES = tuple(sorted(path.stem for path in FOLDER.glob("*.png")))

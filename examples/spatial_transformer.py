@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from examples.digits import SIZE, Digits, accuracy, load, moved, network, train
 from examples.figures import grey_row, save
 from warpkit.attacks import AffineDistribution
+from warpkit.core.progress import progress_bar
 from warpkit.nn import SpatialTransformer
-from warpkit.progress import progress_bar
 
 TURNS = AffineDistribution(angle=(-60, 60), scale=(0.7, 1.1), translation=(-2, 2))
 CHANNELS, WIDER = 4, 12

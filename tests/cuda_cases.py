@@ -9,7 +9,7 @@ import torch
 import warpkit as wk
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import cuda
+from warpkit.engine.backends import cuda
 
 DEVICE = "cuda" if torch.cuda.is_available() and not cuda.INTERPRETED else "cpu"
 HERE = DEVICE == "cuda" or cuda.INTERPRETED

@@ -48,7 +48,7 @@ class Case:
 
 def corner(case: Case, version: str) -> str | None:
     """Why OpenCV's own result is not asked for here, by the package's one list."""
-    from warpkit.kernels.promises import promise
+    from warpkit.engine.arithmetic.guarantees import promise
 
     kept = promise(
         version,

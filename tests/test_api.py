@@ -6,6 +6,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import warpkit as wk
 
 PACKAGE = Path(wk.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
 POSITIONAL = {("rotation_matrix", "scale")}
 """Defaults that are positional because OpenCV has them so."""
 
@@ -76,31 +78,62 @@ def test_a_name_that_is_not_there_is_refused_as_by_any_module():
     assert not hasattr(wk, "cli_option")
 
 
-ORDER = """
-    _tracing _environment _names _slips _checks _sharding kernels _outside geometry theta warp
-    coverage gradients indexing _objects patches __init__ opencv nn transforms
-    progress attacks _parity validation _shard_gradients distributed
-    image_kinds image_files demo demo_figure demo_run attack_demo attack_run parity_run bench
-    bench_run cli_errors cli_options warp_picture warp_run cli __main__
+ROOMS = """
+    core
+    engine.sampling engine.arithmetic engine.compositing
+    engine.backends.compiled engine.backends.inverse engine.backends.operators
+    engine.backends.cpu.runtime engine.backends.cpu.warp
+    engine.backends.cpu engine.backends.cpu.opencv engine.backends.cpu.objects
+    engine.backends.cuda engine.backends
+    geometry warp gradients indexing patches __init__
+    opencv nn transforms attacks validation distributed cli __main__
 """
-"""A module imports only from itself and those before it."""
-LAYERS = ORDER.split()
+"""A module imports only from its room and those before it; its room is the longest that fits."""
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
-def test_imports_point_one_way(path):
-    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    tree = ast.parse(path.read_text())
+def modules() -> dict[str, Path]:
+    """Every file of the package by its dotted name, a folder's own file by that of the folder."""
+    parts = {path: path.relative_to(PACKAGE).with_suffix("").parts for path in FILES}
+    return {".".join(p).removesuffix(".__init__") or "__init__": path for path, p in parts.items()}
+
+
+def imports(name: str) -> set[str]:
+    """The modules of the package that a module imports, anywhere in its file."""
+    tree, known, found = ast.parse(modules()[name].read_text()), modules(), set()
     for top in tree.body:
         if isinstance(top, ast.If) and ast.unparse(top.test) == "typing.TYPE_CHECKING":
             top.body.clear()  # never runs
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("warpkit"):
-            assert node.module is not None
-            inner = node.module.split(".")[1:] or [alias.name for alias in node.names]
-            assert LAYERS.index(inner[0]) <= LAYERS.index(own), f"{path.name} imports {inner[0]}"
+            base = (node.module or "").removeprefix("warpkit").removeprefix(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".removeprefix(".")
+                found.add(inner if inner in known else base or "__init__")
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name == "warpkit"}
+    return {"__init__" if module == "warpkit" else module for module in found} - {name}
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
+def room(name: str) -> int:
+    """The number of the room that a module stands in."""
+    rooms = ROOMS.split()
+    fits = [r for r in rooms if name == r or name.startswith(f"{r}.")]
+    return rooms.index(max(fits, key=len))
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_imports_point_one_way(name):
+    for imported in imports(name):
+        assert room(imported) <= room(name), f"{name} imports {imported}"
+
+
+def test_no_import_runs_in_a_circle():
+    """Inside a room either."""
+    graph = {name: imports(name) for name in modules()}
+    order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the circle
+    assert len(order) == len(graph) > 100
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_files_stay_small(path):
     assert len(path.read_text().splitlines()) <= 400

@@ -29,8 +29,8 @@ from tests.opencv_cases import (
     vector_case,
 )
 from warpkit import opencv
-from warpkit.kernels import table_sums
-from warpkit.kernels.maps import inverse_map
+from warpkit.engine.arithmetic import opencv4_sums as table_sums
+from warpkit.engine.sampling.maps import inverse_map
 
 VERSIONS = {"4.14.0": "opencv4", "5.0.0": "opencv5"}
 ARITHMETICS = tuple(VERSIONS.values())

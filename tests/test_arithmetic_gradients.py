@@ -11,9 +11,10 @@ from torch.autograd import forward_ad, gradcheck, gradgradcheck
 import warpkit as wk
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import opencv, reference
-from warpkit.kernels.maps import inverse_map, output_points
-from warpkit.kernels.rules import BORDERS, INTERPOLATIONS, Rule
+from warpkit.engine.arithmetic import opencv
+from warpkit.engine.sampling import reference
+from warpkit.engine.sampling.maps import inverse_map, output_points
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, Rule
 
 # torch's own decompositions for forward mode are scripted on first use
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")

@@ -10,8 +10,8 @@ from PIL import Image
 
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
-from warpkit import attack_demo
-from warpkit.cli import main
+from warpkit.cli.app import main
+from warpkit.cli.attack import work as attack_demo
 
 
 def test_quarters_are_the_photographs():
@@ -41,7 +41,7 @@ def test_the_command_writes_its_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(attack_demo, "TRAINING_STEPS", 2)
-    monkeypatch.setattr("warpkit.attack_run.TRAINING_STEPS", 2)
+    monkeypatch.setattr("warpkit.cli.attack.run.TRAINING_STEPS", 2)
     out = tmp_path / "out.png"
     assert main(["attack", "--out", str(out), "--steps", "2", "--epsilon", "4"]) == 0
     with Image.open(out) as figure:

@@ -12,8 +12,8 @@ import torch
 
 import benchmarks
 import warpkit as wk
-from warpkit import bench
-from warpkit.cli import main
+from warpkit.cli.app import main
+from warpkit.cli.bench import work as bench
 
 SCRIPTS = sorted(path.stem for path in Path(benchmarks.__file__).parent.glob("[!_]*.py"))
 

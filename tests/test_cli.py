@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 import warpkit as wk
-from warpkit.cli import main
+from warpkit.cli.app import main
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)
 """A square of odd side: a quarter turn about its middle carries pixels to pixels."""

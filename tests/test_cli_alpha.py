@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 import warpkit as wk
-from warpkit.cli import main
+from warpkit.cli.app import main
 
 SIZE = (12, 15)
 MATRIX = np.array([[0.9, 0.3, -1.2], [-0.25, 1.1, 1.7]])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from warpkit.cli import main
+from warpkit.cli.app import main
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
 PAGE = np.array([[8.0, 5.0], [41.0, 9.0], [44.0, 33.0], [6.0, 36.0]])

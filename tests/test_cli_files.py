@@ -17,10 +17,12 @@ import torch
 from PIL import Image
 
 from tests.test_parity_suite import FEW
-from warpkit import attack_demo, attack_run, demo
-from warpkit._parity import report
-from warpkit.cli import main
-from warpkit.image_files import replacing
+from warpkit.cli.app import main
+from warpkit.cli.attack import run as attack_run
+from warpkit.cli.attack import work as attack_demo
+from warpkit.cli.demo import work as demo
+from warpkit.cli.image_files import replacing
+from warpkit.validation import report
 
 resource = pytest.importorskip("resource")
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.test_cli import png16
-from warpkit.cli import main
+from warpkit.cli.app import main
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (9, 12, 4), dtype=np.uint8)
 RGB, GREY = Image.fromarray(PIXELS[..., :3].copy()), Image.fromarray(PIXELS[..., 0].copy())
@@ -143,7 +143,7 @@ def test_what_is_converted_is_said(
 
 
 def test_modes_that_no_file_here_has_are_read_too():
-    from warpkit.image_kinds import decode
+    from warpkit.cli.image_kinds import decode
 
     for mode in ("RGBX", "HSV", "La", "RGBa", "I;16B"):
         first = {"La": "LA", "RGBa": "RGBA", "I;16B": "I;16B"}.get(mode, "RGB")

@@ -18,8 +18,8 @@ import pytest
 from PIL import Image
 
 from tests.test_cli_files import nobody, room
-from warpkit import warp_run
-from warpkit.cli import main
+from warpkit.cli.app import main
+from warpkit.cli.warp import run as warp_run
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (30, 40, 3), dtype=np.uint8)
 TURN = ["--angle", "180"]

@@ -14,8 +14,8 @@ from PIL import Image
 from tests.test_parity_suite import FEW
 from tests.test_validation import off_by_one
 from warpkit import warp
-from warpkit._parity import report
-from warpkit.cli import main
+from warpkit.cli.app import main
+from warpkit.validation import report
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (90, 130, 3), dtype=np.uint8)
 

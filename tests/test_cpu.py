@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from torch import Tensor
 import warpkit as wk
 from tests.cases import RULES, affine_matrices, images, noise, perspective_matrices
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import reference
-from warpkit.kernels.rules import BORDERS, INTERPOLATIONS
+from warpkit.engine.sampling import reference
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
 MAPS = [(wk.warp_affine, name) for name in affine_matrices()]
 MAPS += [(wk.warp_perspective, name) for name in perspective_matrices()]
@@ -208,19 +208,19 @@ def test_gradcheck(kind, interpolation):
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_operators_pass_opcheck():
-    from warpkit.kernels.cpu import op
+    from warpkit.engine.backends.cpu.warp import operators
 
     image = noise(2, 3, 6, 7, dtype=torch.float32).requires_grad_()
     matrix = affine_matrices()["batch of turns"].requires_grad_()
     outside = torch.zeros(3, 1, 1, requires_grad=True)
     options = ([5, 6], "bilinear", "constant")
-    torch.library.opcheck(op.operators.sample, (image, matrix, outside, *options))
+    torch.library.opcheck(operators.operators.sample, (image, matrix, outside, *options))
     last = image.detach().to(memory_format=torch.channels_last)
-    torch.library.opcheck(op.operators.sample, (last, matrix, outside, *options))
+    torch.library.opcheck(operators.operators.sample, (last, matrix, outside, *options))
     grad = noise(2, 3, 5, 6, dtype=torch.float32)
     wanted = [True, True, True]
     torch.library.opcheck(
-        op.operators.sample_backward, (grad, image, matrix, outside, *options, wanted)
+        operators.operators.sample_backward, (grad, image, matrix, outside, *options, wanted)
     )
 
 
@@ -266,7 +266,7 @@ def test_compile_keeps_it_in_one_graph():
 
 HOSTILE = """
 import sys, torch, warpkit as wk
-from warpkit.kernels.rules import BORDERS
+from warpkit.engine.sampling.rules import BORDERS
 torch.manual_seed(0)
 big = [0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -2.0**31, 1e300]
 big += [float("inf"), float("nan")]
@@ -303,8 +303,8 @@ def test_hostile_maps_stay_inside_the_arrays(interpolation):
 
 
 def test_auto_chooses_it_and_it_refuses_other_devices():
-    from warpkit.kernels import choose, cpu
-    from warpkit.kernels.rules import Rule
+    from warpkit.engine.backends import choose, cpu
+    from warpkit.engine.sampling.rules import Rule
 
     rule = Rule("bilinear", "constant")
     assert choose("warp_affine", "auto", noise(1, 2, 3), rule) is cpu
@@ -314,16 +314,25 @@ def test_auto_chooses_it_and_it_refuses_other_devices():
     assert reference.why_not(noise(1, 2, 3), rule) == []
 
 
-def test_compiled_code_is_kept_by_every_number_that_it_holds():
-    from warpkit.kernels.cpu import compiler
+def test_compiled_code_is_kept_by_every_source_that_it_is_made_of():
+    """Whatever a file of kernels imports from the package, by name or as a module."""
+    from warpkit.engine.backends.cpu.runtime import compiler
 
+    package = Path(wk.__file__).parent
     found = set()
-    for path in Path(compiler.__file__).parent.glob("*.py"):
-        if "from warpkit.kernels.cpu.compiler import" in path.read_text():
-            found |= set(
-                re.findall(r"^from warpkit\.kernels\.(\w+) import", path.read_text(), re.M)
-            )
-    assert found == set(compiler.CONSTANTS)
+    for path in compiler.KERNELS.rglob("*.py"):
+        nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+        modules = [node.module or "" for node in nodes]
+        if "warpkit.engine.backends.cpu.runtime.compiler" not in modules:
+            continue
+        for node in nodes:
+            if (node.module or "").startswith("warpkit."):
+                of = package.joinpath(*(node.module or "").split(".")[1:])
+                files = [of.with_suffix(".py"), of / "__init__.py"]
+                files += [(of / alias.name).with_suffix(".py") for alias in node.names]
+                found |= {file for file in files if file.exists()}
+    assert len(found) > 10
+    assert found <= set(compiler.sources())
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])

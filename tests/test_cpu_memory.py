@@ -16,7 +16,7 @@ import warpkit as wk
 
 pytest.importorskip("numba")
 
-from warpkit.kernels.cpu import memory
+from warpkit.engine.backends.cpu.runtime import result_memory as memory
 
 FLOAT = np.dtype(np.float32)
 

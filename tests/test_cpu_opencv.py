@@ -17,12 +17,12 @@ import warpkit as wk
 import warpkit.opencv as wcv
 from tests.cases import affine_matrices, images, noise, perspective_matrices
 from tests.opencv_cases import GOLDEN, call_warpkit, cases
-from warpkit import kernels
-from warpkit.kernels import opencv
-from warpkit.kernels.cpu import opencv as cpu_opencv
-from warpkit.kernels.cpu.opencv_bytes import bytes_kernel
-from warpkit.kernels.cpu.opencv_planes import planes_kernel
-from warpkit.kernels.rules import BORDERS, Rule
+from warpkit.engine import backends as kernels
+from warpkit.engine.arithmetic import opencv
+from warpkit.engine.backends.cpu import opencv as cpu_opencv
+from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
+from warpkit.engine.backends.cpu.opencv.planar import planes_kernel
+from warpkit.engine.sampling.rules import BORDERS, Rule
 
 FILLED = tuple(border for border in BORDERS if border != "transparent")
 ARITHMETICS = ("opencv4", "opencv5")

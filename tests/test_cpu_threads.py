@@ -9,8 +9,8 @@ import torch
 
 pytest.importorskip("numba")
 
-from warpkit.kernels.cpu import threads
-from warpkit.kernels.cpu.scratch import of_this_thread
+from warpkit.engine.backends.cpu.runtime import threads
+from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 
 
 @pytest.fixture(params=["torch's", "ours"], autouse=True)

@@ -29,9 +29,9 @@ from tests.cuda_cases import (
     run,
 )
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import cuda
-from warpkit.kernels.maps import inverse_map
-from warpkit.kernels.rules import Rule
+from warpkit.engine.backends import cuda
+from warpkit.engine.sampling.maps import inverse_map
+from warpkit.engine.sampling.rules import Rule
 
 FILES = [__file__]
 FILES += [str(Path(__file__).with_name(f"test_cuda_{name}.py")) for name in ("extremes", "labels")]

@@ -14,13 +14,13 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
-from warpkit.kernels import cuda
-from warpkit.kernels.cuda.backward import backward_kernel
-from warpkit.kernels.cuda.forward import forward_kernel
-from warpkit.kernels.cuda.gather import gather_kernel
-from warpkit.kernels.cuda.gather_affine import gather_affine_kernel
-from warpkit.kernels.cuda.invert import invert_kernel
-from warpkit.kernels.cuda.scatter import collect_kernel, scatter_kernel
+from warpkit.engine.backends import cuda
+from warpkit.engine.backends.cuda.backward import backward_kernel
+from warpkit.engine.backends.cuda.forward import forward_kernel
+from warpkit.engine.backends.cuda.gather import gather_kernel
+from warpkit.engine.backends.cuda.gather_affine import gather_affine_kernel
+from warpkit.engine.backends.cuda.inverse import invert_kernel
+from warpkit.engine.backends.cuda.scatter import collect_kernel, scatter_kernel
 
 DOUBLES = ("where", "to_where", "scale", "matrix", "inverse")
 POINTERS = ("image", "grad", "outside", "to_outside", "out", "to_image", "units", "rests", *DOUBLES)

@@ -55,7 +55,7 @@ def test_extreme_perspectives(rows):
 @pytest.mark.parametrize("kind", ["affine", "points"])
 def test_indices_of_64_bits(kind, border, monkeypatch):
     """As for tensors of 2^31 elements and more."""
-    monkeypatch.setattr("warpkit.kernels.cuda.call.NARROW", 0)
+    monkeypatch.setattr("warpkit.engine.backends.cuda.work.NARROW", 0)
     image = images(torch.float32)["channels-last" if border == "constant" else "odd"]
     if kind == "points":
         check(wk.remap, image, points(), "bilinear", border)
@@ -68,7 +68,7 @@ def test_indices_of_64_bits(kind, border, monkeypatch):
 @pytest.mark.parametrize("kind", ["affine", "points"])
 def test_operators_keep_torchs_contract(kind):
     """Schemas, fake forms and autograd, as torch.compile relies on them."""
-    from warpkit.kernels.cuda import op  # noqa: F401
+    from warpkit.engine.backends.cuda import operators  # noqa: F401
 
     image = images(torch.float32)["channels-last" if kind == "affine" else "odd"].to(DEVICE)
     where = {

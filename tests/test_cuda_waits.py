@@ -13,12 +13,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import warpkit as wk
-from warpkit.kernels import cuda
-from warpkit.kernels.rules import Rule
+from warpkit.engine.backends import cuda
+from warpkit.engine.sampling.rules import Rule
 
 pytest.importorskip("triton")
 
-from warpkit.kernels.cuda import invert, launch, to_image
+from warpkit.engine.backends.cuda import image_gradient as to_image
+from warpkit.engine.backends.cuda import inverse as invert
+from warpkit.engine.backends.cuda import launch
 
 CALLS = {
     "affine": lambda image, m: wk.warp_affine(image, m[:, :2]),

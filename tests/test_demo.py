@@ -13,10 +13,10 @@ from PIL import Image
 
 import warpkit as wk
 from tests.tolerances import TOLERANCE
-from warpkit import demo
-from warpkit.cli import main
-from warpkit.demo_figure import draw
-from warpkit.image_files import read_image
+from warpkit.cli.app import main
+from warpkit.cli.demo import work as demo
+from warpkit.cli.demo.figure import draw
+from warpkit.cli.image_files import read_image
 
 PHOTOGRAPH = demo.default_photograph()
 
@@ -138,7 +138,7 @@ def test_the_command_writes_its_figure(
     capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.setattr(demo, "STAGES", ((48, 3, 1.0), (96, 2, 0.5)))  # not found, only shown
-    monkeypatch.setattr("warpkit.demo_figure.STAGES", demo.STAGES)
+    monkeypatch.setattr("warpkit.cli.demo.figure.STAGES", demo.STAGES)
     if not opencv:
         monkeypatch.setitem(sys.modules, "cv2", None)
     with Image.open(PHOTOGRAPH) as image:

@@ -8,8 +8,8 @@ from torch import Tensor
 
 import warpkit as wk
 from tests.cases import affine_matrices, images, noise, perspective_matrices
-from warpkit.kernels import cpu, inverse
-from warpkit.kernels.cpu.invert import invert, pull
+from warpkit.engine.backends import cpu, inverse
+from warpkit.engine.backends.cpu.warp.inverse import invert, pull
 
 TURNS = affine_matrices()["batch of turns"]
 WHERE = {

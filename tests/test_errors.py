@@ -10,9 +10,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import warpkit as wk
-from warpkit import kernels
-from warpkit.kernels import BACKENDS, reference
-from warpkit.kernels.rules import Rule
+from warpkit.engine import backends as kernels
+from warpkit.engine.backends import BACKENDS
+from warpkit.engine.sampling import reference
+from warpkit.engine.sampling.rules import Rule
 
 IMAGE = torch.zeros(2, 3, 4, 5)
 EYE = torch.eye(2, 3)

@@ -17,7 +17,7 @@ import warpkit.opencv as wcv
 from tests import wild
 from tests.fuzzing import Case, assert_near, fuzz, gradients, leaves, run
 from tests.loops import paste_loop
-from warpkit.kernels.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
+from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 
 bools = st.booleans()
 names = {

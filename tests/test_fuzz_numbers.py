@@ -10,8 +10,8 @@ import warpkit as wk
 from tests import numpy_truth as truth
 from tests import wild
 from tests.fuzzing import Case, fuzz
+from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.indexing import BORDERS
-from warpkit.kernels.rules import INTERPOLATIONS
 
 count = 3
 bools = st.booleans()

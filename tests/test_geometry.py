@@ -13,7 +13,7 @@ from torch.autograd import gradcheck, gradgradcheck
 import warpkit as wk
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
-from warpkit import _checks as checks
+from warpkit.core import checks
 
 
 def double(*values):

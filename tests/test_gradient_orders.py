@@ -17,7 +17,7 @@ from torch.func import grad, jacfwd, jacrev, jvp, vmap
 import warpkit as wk
 from tests.cases import BACKENDS, RULES, noise
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import grid_sample
+from warpkit.engine.backends import grid_sample
 
 # forward mode loads torch's own decompositions, which still use torch.jit.script
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.tolerances import TOLERANCE
-from warpkit.kernels.layers import by_layer, over
-from warpkit.kernels.objects import Rectangles, levels, pixels_of, rectangles, topmost
+from warpkit.engine.compositing.over import by_layer, over
+from warpkit.engine.compositing.rectangles import Rectangles, levels, pixels_of, rectangles, topmost
 
 SHAPE = (3, 50, 60)
 
@@ -60,7 +60,7 @@ def test_levels_are_the_longest_chains_of_overlap(count):
 def test_levels_compared_in_pieces(monkeypatch):
     boxes = scattered(90, 40, False)
     whole = levels(boxes)
-    monkeypatch.setattr("warpkit.kernels.objects.PAIRS", 200)
+    monkeypatch.setattr("warpkit.engine.compositing.rectangles.PAIRS", 200)
     assert torch.equal(levels(boxes), whole)
 
 

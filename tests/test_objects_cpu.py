@@ -90,7 +90,7 @@ def test_the_kernels_do_what_the_plain_path_does(monkeypatch, function, batch, v
     given = (images, boxes.double(), theta.double(), index)
     value = noise(values, 3, seed=4) if values > 1 else noise(3, seed=4)
     ours = with_gradients(function, *given, value)
-    monkeypatch.setattr("warpkit.kernels.windows_cpu.compiled", lambda *_: False)
+    monkeypatch.setattr("warpkit.engine.backends.cpu.objects.opaque.compiled", lambda *_: False)
     plain = with_gradients(function, *given, value)
     for got, wanted in zip(ours, plain, strict=True):
         # gradients to maps are sums over thousands of pixels, each times a coordinate
@@ -106,7 +106,7 @@ def test_patches_of_any_number_of_channels(monkeypatch, channels, each):
     images = noise(2, channels, 40, 50)
     value = noise(6, channels, seed=4) if each else noise(channels, seed=4)
     ours = with_gradients(paste, images, boxes.double(), theta.double(), index, value)
-    monkeypatch.setattr("warpkit.kernels.windows_cpu.compiled", lambda *_: False)
+    monkeypatch.setattr("warpkit.engine.backends.cpu.objects.opaque.compiled", lambda *_: False)
     plain = with_gradients(paste, images, boxes.double(), theta.double(), index, value)
     for got, wanted in zip(ours, plain, strict=True):
         atol = LOOP * max(1, float(wanted.abs().max()))
@@ -152,7 +152,7 @@ def test_crops_read_images_of_any_layout(monkeypatch):
         ours = wk.crop_patches(leaf, boxes, index, (7, 9))
         (gradient,) = torch.autograd.grad(ours.double().square().sum(), leaf)
         with monkeypatch.context() as patch:
-            patch.setattr("warpkit.kernels.windows_cpu.compiled", lambda *_: False)
+            patch.setattr("warpkit.engine.backends.cpu.objects.opaque.compiled", lambda *_: False)
             plain = wk.crop_patches(leaf, boxes, index, (7, 9))
             (wanted,) = torch.autograd.grad(plain.double().square().sum(), leaf)
         assert ours.is_contiguous()

@@ -13,7 +13,7 @@ import warpkit as wk
 import warpkit.opencv as ours
 from tests.cases import noise
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import promises
+from warpkit.engine.arithmetic import guarantees as promises
 
 TURN = np.array([[0.9, 0.3, -2.0], [-0.25, 1.1, 3.0]])
 CONSTANTS = [n for n in vars(ours) if n.startswith(("INTER_", "BORDER_", "WARP_", "DECOMP_"))]

@@ -14,7 +14,7 @@ import warpkit as wk
 from tests.cases import noise
 from tests.test_validation import cv2, off_by_one
 from warpkit import validation, warp
-from warpkit._parity import peers, report, suite
+from warpkit.validation import peers, report, suite
 
 
 def shifted(image: Tensor, value: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tests.cases import noise
-from warpkit.kernels.rounding import fma32, to_int32, wrap32
+from warpkit.engine.sampling.rounding import fma32, to_int32, wrap32
 
 
 def one_rounding(a: float, b: float, c: float) -> np.float32:

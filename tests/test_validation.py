@@ -16,9 +16,9 @@ from torch import Tensor
 import warpkit as wk
 from tests.cases import noise
 from warpkit import validation, warp
-from warpkit._parity import calls
-from warpkit._parity.figures import Figures, figures, peak_of
-from warpkit.kernels.promises import promise
+from warpkit.engine.arithmetic.guarantees import promise
+from warpkit.validation import calls
+from warpkit.validation.metrics import Figures, figures, peak_of
 
 cv2 = pytest.importorskip("cv2")
 if not cv2.__version__.startswith(("4.14", "5.0")):

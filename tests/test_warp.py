@@ -10,8 +10,8 @@ import warpkit as wk
 from tests import oracle
 from tests.cases import BACKENDS, RULES, affine_matrices, images, noise, perspective_matrices
 from tests.tolerances import TOLERANCE
-from warpkit.kernels import grid_sample
-from warpkit.kernels.rules import BORDERS, INTERPOLATIONS, Rule
+from warpkit.engine.backends import grid_sample
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, Rule
 
 SIZE = (6, 5)
 

@@ -10,8 +10,8 @@ import torch
 import warpkit as wk
 from tests.cases import RULES, noise
 from tests.tolerances import TOLERANCE
-from warpkit import kernels
-from warpkit.kernels.rules import Rule
+from warpkit.engine import backends as kernels
+from warpkit.engine.sampling.rules import Rule
 
 WILD = [float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 2.0**31, -(2.0**31)]
 

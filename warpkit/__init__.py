@@ -7,10 +7,12 @@ from warpkit.geometry import affine_from_points as affine_from_points
 from warpkit.geometry import affine_matrix as affine_matrix
 from warpkit.geometry import box_to_matrix as box_to_matrix
 from warpkit.geometry import compose as compose
+from warpkit.geometry import from_theta as from_theta
 from warpkit.geometry import image_center as image_center
 from warpkit.geometry import invert as invert
 from warpkit.geometry import perspective_from_points as perspective_from_points
 from warpkit.geometry import rotation_matrix as rotation_matrix
+from warpkit.geometry import to_theta as to_theta
 from warpkit.geometry import transform_points as transform_points
 from warpkit.gradients import GradientReport as GradientReport
 from warpkit.gradients import GradientSupport as GradientSupport
@@ -29,8 +31,6 @@ from warpkit.indexing import superposition_lookup as superposition_lookup
 from warpkit.patches import crop_patches as crop_patches
 from warpkit.patches import paste_patches as paste_patches
 from warpkit.patches import transform_patches as transform_patches
-from warpkit.theta import from_theta as from_theta
-from warpkit.theta import to_theta as to_theta
 from warpkit.warp import remap as remap
 from warpkit.warp import sample_pixels as sample_pixels
 from warpkit.warp import warp_affine as warp_affine

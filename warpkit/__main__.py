@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from warpkit._environment import how_to_install
+from warpkit.core.environment import how_to_install
 
 
 def main(argv: Sequence[str] | None = None) -> int:

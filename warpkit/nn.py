@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from warpkit import _checks as checks
-from warpkit import _tracing as tracing
-from warpkit._warnings import warn
-from warpkit.kernels.maps import inverse_of_theta, map_points
+from warpkit.core import checks, tracing
+from warpkit.core.caller_warnings import warn
+from warpkit.engine.sampling.maps import inverse_of_theta, map_points
 from warpkit.warp import check_options, named_backend, named_rule, warp_affine, warp_perspective
 
 __all__ = ["SpatialTransformer", "Warp"]

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit._environment import how_to_install
+from warpkit.core.environment import how_to_install
 
 try:
     import PIL.Image
@@ -30,11 +30,11 @@ except ModuleNotFoundError as error:
     needs = f"warpkit.transforms needs torchvision: {how_to_install('torchvision')}"
     raise ModuleNotFoundError(needs, name=error.name) from error
 
-from warpkit import _checks as checks
-from warpkit.geometry import as_result
-from warpkit.kernels.labels import as_labels, saturated
-from warpkit.kernels.maps import inverse_map
-from warpkit.kernels.rules import BORDERS, INTERPOLATIONS
+from warpkit.core import checks
+from warpkit.engine.sampling.labels import as_labels, saturated
+from warpkit.engine.sampling.maps import inverse_map
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.geometry.arguments import as_result
 from warpkit.warp import ALIASES, warp_affine, warp_perspective
 
 __all__ = ["RandomAffine", "RandomPerspective"]

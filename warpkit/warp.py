@@ -14,19 +14,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit import _checks as checks
-from warpkit import _outside as values
-from warpkit import kernels
-from warpkit._sharding import batched
-from warpkit._slips import look_at_points
-from warpkit._warnings import warn_of_integers
-from warpkit.kernels.antialias import check_antialias
-from warpkit.kernels.antialias import warp as antialiased_warp
-from warpkit.kernels.labels import as_bits, as_labels
-from warpkit.kernels.layout import like
-from warpkit.kernels.maps import inverse_map, output_points
-from warpkit.kernels.reference import minus_nothing, sum_of_taps
-from warpkit.kernels.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, Rule
+from warpkit.core import checks
+from warpkit.core.caller_warnings import warn_of_integers
+from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_points
+from warpkit.engine import backends as kernels
+from warpkit.engine.sampling import fill as values
+from warpkit.engine.sampling.antialias import check_antialias
+from warpkit.engine.sampling.antialias import warp as antialiased_warp
+from warpkit.engine.sampling.labels import as_bits, as_labels
+from warpkit.engine.sampling.layout import like
+from warpkit.engine.sampling.maps import inverse_map, output_points
+from warpkit.engine.sampling.reference import minus_nothing, sum_of_taps
+from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, Rule
 
 ALIASES = {"zeros": "constant", "border": "replicate"}
 """torch's names for two borders."""

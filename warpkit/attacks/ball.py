@@ -9,9 +9,9 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from warpkit import _checks as checks
-from warpkit._warnings import warn
 from warpkit.attacks.expectation import check_images
+from warpkit.core import checks
+from warpkit.core.caller_warnings import warn
 
 NORMS = ("linf", "l2")
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._pytree import tree_leaves
 
-from warpkit import _checks as checks
+from warpkit.core import checks
 
 NUMBERS = ("item", "tolist", "__int__", "__index__")
 """What hands out a tensor's values as integers; other calls' integers are shapes."""

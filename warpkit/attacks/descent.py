@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit import _checks as checks
-from warpkit._warnings import warn
 from warpkit.attacks.cuts import fail_without_gradient
 from warpkit.attacks.distribution import check_count, check_generator
 from warpkit.attacks.expectation import Objective, evaluate
-from warpkit.progress import progress_bar
+from warpkit.core import checks
+from warpkit.core.caller_warnings import warn
+from warpkit.core.progress import progress_bar
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
 STATE = {"variable", "history", "optimizer", "generator"}

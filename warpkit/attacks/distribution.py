@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from warpkit import _checks as checks
+from warpkit.core import checks
 from warpkit.geometry import affine_matrix, image_center
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from warpkit import _checks as checks
 from warpkit.attacks.distribution import Distribution, check_count, draw, refuses
-from warpkit.gradients import straight_through, warn_beyond_unit
+from warpkit.core import checks
+from warpkit.gradients.surrogates import straight_through, warn_beyond_unit
 from warpkit.warp import warp_affine, warp_perspective
 
 Objective = Callable[[Tensor], Tensor]

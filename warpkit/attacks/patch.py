@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit import _checks as checks
-from warpkit import _objects as given
 from warpkit.attacks.ball import check_positive, check_unit
 from warpkit.attacks.descent import (
     MakeOptimizer,
@@ -22,7 +20,9 @@ from warpkit.attacks.descent import (
 from warpkit.attacks.distribution import Distribution, check_count, check_range, draw
 from warpkit.attacks.expectation import Objective, check_objective, split
 from warpkit.attacks.scene import Scene
-from warpkit.kernels.rules import ARITHMETICS
+from warpkit.core import checks
+from warpkit.engine.sampling.rules import ARITHMETICS
+from warpkit.patches import arguments as given
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from warpkit.kernels.promises import installed_arithmetic as installed_arithmetic
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic as installed_arithmetic
 from warpkit.opencv.constants import (
     ALGO_HINT_ACCURATE,
     ALGO_HINT_APPROX,

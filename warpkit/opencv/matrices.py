@@ -15,12 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit import _checks as checks
 from warpkit import geometry
-from warpkit._tracing import is_eager, wants_gradient
-from warpkit.gradients import add_gradient
-from warpkit.kernels import opencv_matrices, quads
-from warpkit.kernels.maps import inverse_map
+from warpkit.core import checks
+from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.engine.arithmetic import opencv_matrices
+from warpkit.engine.sampling.maps import inverse_map
+from warpkit.geometry import arguments, from_points, quads
+from warpkit.gradients.surrogates import add_gradient
 from warpkit.opencv.constants import (
     DECOMP_LU,
     DECOMP_NORMAL,
@@ -72,7 +73,7 @@ def getAffineTransform(src: Any, dst: Any) -> Any:
     found, solved = opencv_matrices.affine(_array(src, SINGLE), _array(dst, SINGLE))
 
     def exact(value: Tensor) -> Tensor:
-        good = _mask(solved, device) & ~geometry.collinear(src, torch.float64)
+        good = _mask(solved, device) & ~from_points.collinear(src, torch.float64)
         corners = torch.where(good[..., None, None], src, _UNIT_SQUARE[:3].to(src.device))
         made = geometry.affine_from_points(corners, dst)
         return torch.where(good[..., None, None], made, 0.0)
@@ -176,7 +177,7 @@ def _floats(
     read: Callable[..., Tensor] = checks.as_float,
 ) -> Tensor:
     """In float64; numbers and arrays on the CPU, where arrays are, whatever torch's default is."""
-    return geometry.floats(name, argument, value, device or torch.device("cpu"), read).double()
+    return arguments.floats(name, argument, value, device or torch.device("cpu"), read).double()
 
 
 def _pairs(name: str, src: Any, dst: Any, n: int) -> tuple[torch.device | None, Tensor, Tensor]:
@@ -185,7 +186,7 @@ def _pairs(name: str, src: Any, dst: Any, n: int) -> tuple[torch.device | None, 
     pairs = [_floats(name, argument, p, device) for argument, p in (("src", src), ("dst", dst))]
     if device is None:  # cv2 takes (n, 1, 2) and (1, n, 2) too, as its own functions return points
         pairs = [p.reshape(n, 2) if p.numel() == 2 * n and p.shape[-1] == 2 else p for p in pairs]
-    src, dst, _ = geometry.point_pairs(name, *pairs, n)
+    src, dst, _ = from_points.point_pairs(name, *pairs, n)
     return device, src, dst
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from warpkit import _checks as checks
+from warpkit.core import checks
 
 
 def check_output(name: str, argument: str, value: Any, src: Any) -> Any:

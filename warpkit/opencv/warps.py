@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit import _checks as checks
 from warpkit import warp
-from warpkit.kernels.labels import whole_scalar
-from warpkit.kernels.opencv import TYPES as OPENCV_TYPES
-from warpkit.kernels.promises import installed_arithmetic
-from warpkit.kernels.rules import ARITHMETICS, Rule
+from warpkit.core import checks
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.sampling.labels import whole_scalar
+from warpkit.engine.sampling.rules import ARITHMETICS, Rule
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
     BORDER_ISOLATED,

@@ -1,1 +1,0 @@
-"""What `warpkit.validation` is made of."""

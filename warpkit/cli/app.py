@@ -1,0 +1,243 @@
+"""The command line. An error that a user can cause is one line on stderr, exit status 1 or 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+import warpkit as wk
+from warpkit.cli.errors import CommandError, cause_of, say
+from warpkit.cli.image_files import leave_stdout
+from warpkit.cli.options import (
+    Angle,
+    Antialias,
+    Arithmetic,
+    Border,
+    BorderValue,
+    Center,
+    Corners,
+    Files,
+    Format,
+    Interpolation,
+    Inverse,
+    Matrix,
+    Numbers,
+    OutFolder,
+    ParityArithmetic,
+    Quality,
+    Scale,
+    Shear,
+    Size,
+    Translate,
+    gather,
+)
+
+app = typer.Typer(
+    name="warpkit",
+    help="cv2.warpAffine for tensors, with gradients: the command line.",
+    epilog="warpkit COMMAND --help explains a command.",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as of a shell; typer returns it without a word."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    words = gather(sys.argv[1:] if argv is None else argv) or ["--help"]
+    try:
+        status = app(words, prog_name="warpkit", standalone_mode=False) or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return fail("interrupted", status) if status == INTERRUPTED else status
+    except (typer.Abort, KeyboardInterrupt):
+        return fail("interrupted", INTERRUPTED)
+    except typer.TyperException as error:
+        return fail(" ".join(error.format_message().split()), error.exit_code)
+    except OSError as error:  # files are ImageFileErrors: it is stdout, full or closed
+        leave_stdout()
+        return fail(f"standard output: {error.strerror}", 1)
+    except Exception as error:
+        if (cause := cause_of(error)) is None:
+            raise
+        return fail(*cause)
+
+
+def fail(message: str, status: int) -> int:
+    """Say in one line on stderr what was wrong."""
+    say(message)
+    return status
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        print("warpkit", wk.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+@app.command(short_help="Warp image files.")
+def warp(
+    files: Files = None,
+    out: OutFolder = None,
+    angle: Angle = None,
+    scale: Scale = None,
+    shear: Shear = None,
+    translate: Translate = None,
+    center: Center = None,
+    matrix: Matrix = None,
+    inverse: Inverse = False,
+    corners: Corners = None,
+    size: Size = None,
+    interpolation: Interpolation = "bilinear",
+    antialias: Antialias = False,
+    border: Border = "constant",
+    border_value: BorderValue = None,
+    arithmetic: Arithmetic = "exact",
+    format: Format = None,
+    quality: Quality = None,
+) -> int:
+    """Warp images: warpkit warp IN OUT, or warpkit warp IN ... --out DIR.
+
+    By an angle, scale, shear and translation about the centre, by a matrix, or by four corners.
+    Sizes are height and width; pixels are (x, y), and the centre of the top-left pixel is (0, 0).
+
+    A result keeps its image's kind (grey, colour, alpha, palette, CMYK; 16-bit, 32-bit and
+    floating-point grey) where its format holds it; what was converted is said on stderr. With
+    --out, files keep their names; those that fail are listed at the end.
+    """
+    from warpkit.cli.warp.run import run
+    from warpkit.cli.warp.work import Options
+
+    parts = {"angle": angle, "scale": scale, "shear": shear, "translate": translate}
+    parts = {name: v for name, v in {**parts, "center": center}.items() if v is not None}
+    options = Options(
+        parts=parts,
+        matrix=matrix,
+        inverse=inverse,
+        corners=corners,
+        size=size,
+        interpolation=interpolation,
+        antialias=antialias,
+        border=border,
+        border_value=border_value or Numbers((0.0,)),
+        arithmetic=arithmetic,
+    )
+    return run(files or [], out, format, quality, options)
+
+
+@app.command()
+def demo(
+    image: Annotated[
+        Path | None,
+        typer.Argument(metavar="IMAGE", help="A photograph of your own. [default: warpkit's]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
+        "demo.png"
+    ),
+) -> None:
+    """Warp a photograph, compare with OpenCV, and find a hidden warp by its gradients.
+
+    Writes one figure, and takes a few seconds.
+    """
+    from warpkit.cli.demo.run import run
+
+    run(image, out)
+
+
+@app.command(short_help="Compare with the installed OpenCV, pixel by pixel.")
+def parity(
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE", help="Photographs, grey or RGB.")
+    ],
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one page.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every figure.")] = None,
+    arithmetic: ParityArithmetic = "auto",
+) -> int:
+    """Warp photographs and noise by warpkit and by the installed OpenCV, and count what differs.
+
+    Every map, interpolation, border, type and number of channels, which takes about a minute.
+    Exit status 1 where a pixel differs that is promised to be OpenCV's.
+    """
+    from warpkit.cli.parity import run
+
+    try:
+        return run(images, html, json, arithmetic)
+    except ImportError as error:
+        return fail(str(error), 1)
+
+
+@app.command(short_help="Fool a small net about a photograph.")
+def attack(
+    image: Annotated[
+        Path | None,
+        typer.Argument(metavar="IMAGE", help="A photograph of your own. [default: warpkit's]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
+        "attack.png"
+    ),
+    epsilon: Annotated[
+        int, typer.Option(min=1, max=255, metavar="N", help="Levels of 255 a value may change.")
+    ] = 16,
+    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of the descent.")] = 40,
+) -> None:
+    """Perturb a photograph so that a small net is misled about it, however it is turned.
+
+    The net learns to tell the photograph's quarters apart under turns, scales and shifts; the
+    perturbation makes it name the next quarter. It is found twice, as the photograph stands and as
+    a mean over transformations, and judged under transformations not seen before. Writes one
+    figure.
+    """
+    from warpkit.cli.attack.run import run
+
+    run(image, out, epsilon, steps)
+
+
+@app.command(short_help="Time warps on this machine beside grid_sample, kornia and OpenCV.")
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="5 turns each, not 21.")] = False,
+    only: Annotated[
+        str, typer.Option(metavar="TEXT", help="Only workloads whose name contains this.")
+    ] = "",
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="[default: torch's]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="CSV", help="Write the rows.")] = None,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Compile the usual kernels instead, once and for all.")
+    ] = False,
+) -> None:
+    """Time warps on the CPU, forward and with gradients, in turns with those of other libraries.
+
+    Every workload first proves that all compute the same numbers. The ratios are medians over the
+    turns of (other / warpkit): above 1, warpkit is faster. kornia and OpenCV take part where they
+    are installed.
+    """
+    from warpkit.cli.bench.run import compile_all, run
+
+    if warm:
+        return compile_all()
+    try:
+        return run(quick, only, threads or torch.get_num_threads(), out)
+    except ValueError as error:
+        raise CommandError(str(error)) from None

@@ -1,0 +1,84 @@
+"""`warpkit bench`: the rows with their progress bar, the table, and the file asked for."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from io import TextIOWrapper
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+import warpkit as wk
+from warpkit.cli.bench.work import WORKLOADS, measure, warm
+from warpkit.cli.image_files import check_target, replacing
+from warpkit.core.environment import installed, processor
+from warpkit.core.progress import progress_bar
+from warpkit.engine.arithmetic.guarantees import PACKAGES
+
+TURNS, QUICK = 21, 5
+
+
+def run(quick: bool, only: str, threads: int, out: Path | None) -> None:
+    """Measure, print, write."""
+    check_target(out)
+    torch.set_num_threads(threads)
+    chosen = [work for work in WORKLOADS if only in f"{work.name} {work.interpolation}"]
+    if not chosen:
+        names = ", ".join(dict.fromkeys(work.name for work in WORKLOADS))
+        raise ValueError(f"--only {only} is in no workload's name: {names}")
+    stamp = about(QUICK if quick else TURNS, threads)
+    rows = []
+    with progress_bar("bench", total=len(chosen)) as advance:
+        for work in chosen:
+            rows += [row | stamp for row in measure(work, stamp["turns"])]
+            advance(work.name)
+    console = Console(highlight=False)
+    console.print(table(rows))
+    if out is not None:
+        with replacing(out) as file, TextIOWrapper(file, "utf-8", newline="") as text:
+            writer = csv.DictWriter(text, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        console.print(f"wrote {out}", markup=False, soft_wrap=True)
+
+
+def compile_all() -> None:
+    """`warpkit bench --warm`."""
+    with progress_bar("warm", total=12) as advance:
+        for name in warm():
+            advance(name)
+
+
+def about(turns: int, threads: int) -> dict[str, Any]:
+    """What every row says of the machine and the versions."""
+    return {
+        "turns": turns,
+        "threads": threads,
+        "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "",
+        "machine": processor(),
+        **{name: installed(name) for name in ("torch", "numba", "kornia")},
+        "opencv": next(filter(None, map(installed, PACKAGES)), ""),
+        "warpkit": wk.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """Milliseconds of warpkit, and how many times as long the others take."""
+    others = list(dict.fromkeys(row["way"] for row in rows if row["way"] != "warpkit"))
+    result = Table("workload", "", "warpkit, ms", *others)
+    for column in result.columns[2:]:
+        column.justify = "right"
+    keys = ("workload", "interpolation", "does")
+    for case, group in groupby(rows, key=lambda row: tuple(row[key] for key in keys)):
+        found = {row["way"]: row for row in group}
+        ratios = (f"{found[way]['times_warpkit']}x" if way in found else "" for way in others)
+        name, interpolation, does = case
+        result.add_row(name, f"{interpolation}, {does}", found["warpkit"]["ms"], *ratios)
+    return result

@@ -1,0 +1,65 @@
+"""`warpkit demo`: the demonstration with its progress bar, its figure and its closing words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+import warpkit as wk
+from warpkit.cli.demo import work as demo
+from warpkit.cli.image_files import ImageFileError, check_figure, read_photograph, replacing
+from warpkit.core.progress import progress_bar
+
+LONGEST, SMALLEST = 384, 64
+"""Pixels of the longest side, of the shortest: less leaves nothing to see."""
+
+
+def run(source: Path | None, out: Path) -> None:
+    """Do the work, show how it goes, write the figure, say what came out."""
+    check_figure(out)
+    image = photograph(source or demo.default_photograph(), LONGEST, SMALLEST)
+    center = wk.image_center((image.shape[-2], image.shape[-1]))
+    matrix = wk.rotation_matrix(torch.tensor(center, dtype=torch.float64), demo.TURN, demo.ZOOM)
+    console = Console(highlight=False)
+    comparison = demo.compare(image, matrix)
+    reach = demo.reach(image, matrix)
+    with progress_bar("looking for the hidden warp", total=demo.STEPS) as advance:
+        recovery = demo.recover(image, lambda angle: advance(f"{angle:7.3f}°"))
+
+    from warpkit.cli.demo.figure import draw  # matplotlib takes a second to load
+
+    figure = draw(image, comparison, reach, recovery)
+    with replacing(out) as file:
+        figure.savefig(file, format="png")
+    console.print(summary(comparison, reach, recovery))
+    console.print(f"\nwrote {out}", markup=False, soft_wrap=True)
+
+
+def photograph(path: Path, longest: int, smallest: int) -> Tensor:
+    """An image file as an RGB image in [0, 1], its sides `longest` at most, `smallest` at least."""
+    picture = read_photograph(path, "the demonstration takes a grey or RGB photograph")
+    image = demo.small(picture.pixels, longest)
+    if min(image.shape[-2:]) < smallest:
+        height, width = picture.pixels.shape[-2:]
+        wanted = f"at least {smallest} pixels a side and be no long strip"
+        raise ImageFileError(f"{path}: the photograph must have {wanted}, got {width} x {height}")
+    return image
+
+
+def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recovery) -> Table:
+    """The figures in words."""
+    table = Table.grid(padding=(0, 2))
+    if comparison.theirs is None:
+        table.add_row("OpenCV", f"{comparison.version}: nothing to compare with")
+    else:
+        table.add_row(f"OpenCV {comparison.version}", comparison.differing)
+    table.add_row("gradient to image", f"arrives at {reach.fraction:.1%} of the pixels")
+    rows = "   ".join(" ".join(f"{v:+.4f}" for v in row) for row in reach.to_matrix.tolist())
+    table.add_row("gradient to matrix", rows)
+    hidden, found = demo.HIDDEN[0], recovery.angles[-1]
+    table.add_row("hidden turn", f"{hidden:.3f}°, found {found:.3f}°: off by {recovery.error:.3f}°")
+    return table

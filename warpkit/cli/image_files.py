@@ -1,0 +1,159 @@
+"""Image files and streams as pictures, and back; a file is replaced only by a complete one."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import EACCES, EISDIR
+from pathlib import Path
+from typing import BinaryIO
+
+from PIL import Image, UnidentifiedImageError
+
+from warpkit.cli.image_kinds import Picture, decode, encode, reason
+
+INPUTS, OUTPUTS = ("-", "/dev/stdin"), ("-", "/dev/stdout")
+"""Names of standard input and output; `./-` is a file."""
+
+
+class ImageFileError(Exception):
+    """A file that cannot be read or written as an image; the text is one line and names it."""
+
+
+def read_image(path: str | Path) -> Picture:
+    """Read the first image of a file, or of standard input where the name is "-"."""
+    name = "standard input" if str(path) in INPUTS else path
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's, about size and metadata
+            with Image.open(stream(path)) as file:
+                return decode(file)
+    except UnidentifiedImageError:
+        raise ImageFileError(f"{name}: not an image that Pillow can read") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # a broken file makes Pillow's readers raise nearly anything
+        raise ImageFileError(f"{name}: {reason(error)}") from None
+
+
+def read_photograph(path: Path, wanted: str) -> Picture:
+    """Read a grey or RGB image; refuse another with the words `wanted`."""
+    picture = read_image(path)
+    if picture.mode in ("CMYK", "I", "F"):
+        raise ImageFileError(f"{path}: {wanted}")
+    if picture.dropped:
+        raise ImageFileError(
+            f"{path}: 16 bits a channel, of which Pillow reads 8 (grey may have 16)"
+        )
+    return picture
+
+
+def stream(path: str | Path) -> Path | BinaryIO:
+    """What Pillow can open: a file, or all that a pipe brings, since Pillow goes back and forth."""
+    if str(path) in INPUTS:
+        if sys.stdin is None or sys.stdin.isatty():
+            raise OSError("closed, or a terminal: no image comes from it")
+        return io.BytesIO(sys.stdin.buffer.read())
+    path = Path(path)
+    return io.BytesIO(path.read_bytes()) if path.is_fifo() else path
+
+
+def format_of(path: Path) -> str:
+    """The format that a file name's ending stands for."""
+    name = Image.registered_extensions().get(path.suffix.lower())
+    if name is None or name not in Image.SAVE:
+        ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
+        raise ImageFileError(f"{path}: {ending}, which names no image format to write (try .png)")
+    return name
+
+
+def check_figure(path: Path) -> None:
+    """Say before the work that a figure, which is a PNG, cannot be written."""
+    if format_of(path) != "PNG":
+        raise ImageFileError(f"{path}: the figure is a PNG: its name must end in .png")
+    check_target(path)
+
+
+def write_image(path: str | Path, picture: Picture, kind: str, quality: int | None = None) -> str:
+    """Write an image of the format `kind`; return in words what the file holds."""
+    name = "standard output" if str(path) in OUTPUTS else path
+    try:
+        data, words = encode(picture, kind, quality)
+    except ValueError as error:
+        raise ImageFileError(f"{name}: {reason(error)}") from None
+    if str(path) in OUTPUTS:
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except OSError as error:  # typer would say nothing of a broken pipe
+            leave_stdout()
+            raise ImageFileError(f"{name}: {reason(error)}") from None
+        return words
+    with replacing(Path(path)) as file:
+        file.write(data)
+    return words
+
+
+def leave_stdout() -> None:
+    """Let go of a standard output that is full or closed: Python writes what is left at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def check_target(path: str | Path | None) -> None:
+    """Say before the work, not after it, that a file cannot be written."""
+    if path is None:
+        return
+    if str(path) in OUTPUTS:
+        if sys.stdout is None or sys.stdout.isatty():
+            raise ImageFileError("standard output: closed, or a terminal: no place for an image")
+        return
+    path = Path(path)
+    try:
+        if special(path):
+            return
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        check_folder(path.resolve().parent)
+    except OSError as error:
+        raise ImageFileError(f"{path}: {reason(error)}") from None
+
+
+def check_folder(folder: Path) -> None:
+    """Raise an OSError where no file can be made in a folder."""
+    os.stat(os.path.join(folder, ""))  # a folder, or the reason why not
+    own = os.access in os.supports_effective_ids
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=own):
+        raise PermissionError(EACCES, os.strerror(EACCES))
+
+
+def special(path: Path) -> bool:
+    """Whether it is a device or a pipe, such as /dev/full, that no file can take the name of."""
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file beside `path` to write to, which takes its name when it is complete.
+
+    A device or a pipe is written to as it is.
+    """
+    target = path.resolve()  # a link stays a link
+    partial = target.with_name(f".{target.name[:50]}.{os.getpid()}.part")  # of 255 bytes
+    try:
+        if special(path):
+            with path.open("wb") as file:
+                yield file
+            return
+        try:
+            with partial.open("xb") as file:
+                yield file
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        raise ImageFileError(f"{path}: {reason(error)}") from None

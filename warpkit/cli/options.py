@@ -1,0 +1,210 @@
+"""The command line's options: what each is called, takes and means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
+
+GATHERED = {
+    "--angle",
+    "--border-value",
+    "--center",
+    "--corners",
+    "--matrix",
+    "--scale",
+    "--shear",
+    "--size",
+    "--translate",
+}
+"""The options that take all the numbers that follow them."""
+
+
+class Numbers(tuple[float, ...]):
+    """The numbers of one option."""
+
+
+def gather(argv: Sequence[str]) -> list[str]:
+    """Join the numbers after an option of GATHERED into one word, for `numbers` to take apart.
+
+    A parser of options gives an option a fixed count of words, and reads `-3` as an option.
+
+    >>> gather(["warp", "in.png", "--translate", "-3", "1e1", "out.png"])
+    ['warp', 'in.png', '--translate', '-3 1e1', 'out.png']
+    """
+    words: list[str] = []
+    left = list(argv)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            return [*words, word, *left]
+        option, equals, first = word.partition("=")
+        words.append(option if option in GATHERED else word)
+        if option not in GATHERED:
+            continue
+        values = [first] if equals else []
+        while left and is_number(left[0]):
+            values.append(left.pop(0))
+        if values:
+            words.append(" ".join(values))
+    return words
+
+
+def is_number(word: str) -> bool:
+    """Whether `word` reads as a number, finite or not."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def numbers(*counts: int, positive: bool = False, whole: bool = False) -> Callable[..., Numbers]:
+    """A parser of as many finite numbers as one of `counts` says."""
+    wanted = " or ".join(map(str, counts)) + (" whole" if whole else "")
+    wanted += (" positive" if positive else "") + (" number" if counts == (1,) else " numbers")
+
+    def parse(text: str) -> Numbers:
+        words = text.replace(",", " ").split()
+        for word in words:
+            if not is_number(word) or not math.isfinite(float(word)):
+                raise typer.BadParameter(f"{word!r} is not a finite number")
+        values = Numbers(float(word) for word in words)
+        if len(values) not in counts:
+            raise typer.BadParameter(f"takes {wanted}, got {len(values)}")
+        if (positive and min(values) <= 0) or (whole and any(v % 1 for v in values)):
+            raise typer.BadParameter(f"takes {wanted}, got {' '.join(words)}")
+        return values
+
+    return parse
+
+
+def one_of(names: Collection[str]) -> Callable[..., str]:
+    """A parser of one of `names`."""
+
+    def parse(text: str) -> str:
+        if text not in names:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(names)}")
+        return text
+
+    return parse
+
+
+def an_ending(text: str) -> str:
+    """The ending of an image file's name, without the dot."""
+    from PIL import Image
+
+    ending = text.removeprefix(".")
+    if Image.registered_extensions().get(f".{ending.lower()}") not in Image.SAVE:
+        raise typer.BadParameter(f"{text!r} is not the ending of an image to write, such as png")
+    return ending
+
+
+def percent(text: str) -> int:
+    """A whole number from 1 to 100."""
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise typer.BadParameter(f"takes a whole number from 1 to 100, got {text}")
+    return int(text)
+
+
+def option(parser: Callable[..., Any], metavar: str, help: str) -> Any:
+    """An option whose words `parser` reads."""
+    return typer.Option(parser=parser, metavar=metavar, help=help)
+
+
+SHOWN = tuple(border for border in BORDERS if border != "transparent")
+"""The command line's borders: it has no background for "transparent" to show."""
+
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE",
+        help="IN and OUT, each a file or - for a pipe; with --out, all are images to warp.",
+        show_default=False,
+    ),
+]
+OutFolder = Annotated[
+    str | None,
+    typer.Option("--out", metavar="DIR", help="The folder to write to, made if need be."),
+]
+Angle = Annotated[Numbers | None, option(numbers(1), "A", "Degrees, counter-clockwise.")]
+Scale = Annotated[
+    Numbers | None, option(numbers(1, positive=True), "S", "2 makes it twice as large.")
+]
+Shear = Annotated[Numbers | None, option(numbers(1, 2), "X [Y]", "Degrees along x (and y).")]
+Translate = Annotated[Numbers | None, option(numbers(2), "X Y", "Pixels to the right and down.")]
+Center = Annotated[
+    Numbers | None,
+    option(numbers(2), "X Y", "The pixel to turn about. [default: the middle]"),
+]
+Matrix = Annotated[
+    Numbers | None,
+    option(
+        numbers(6, 9),
+        "M ...",
+        "In place of the above: 6 numbers (affine) or 9 (perspective), row by row, source pixel "
+        "to destination pixel, as for cv2.warpAffine.",
+    ),
+]
+Inverse = Annotated[
+    bool, typer.Option("--inverse", help="The matrix maps destination pixel to source pixel.")
+]
+Corners = Annotated[
+    Numbers | None,
+    option(
+        numbers(8),
+        "X Y ...",
+        "In place of the above: four pixels of IN, such as a document's corners, that become those "
+        "of the result; first the one for its top left.",
+    ),
+]
+Size = Annotated[
+    Numbers | None,
+    option(
+        numbers(2, positive=True, whole=True),
+        "H W",
+        "The result's height and width. [default: IN's, or that of --corners]",
+    ),
+]
+Interpolation = Annotated[str, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))]
+Antialias = Annotated[
+    bool, typer.Option("--antialias", help="Average over the pixels that shrink to one.")
+]
+Border = Annotated[str, option(one_of(SHOWN), "NAME", ", ".join(SHOWN))]
+Arithmetic = Annotated[
+    str,
+    option(one_of(ARITHMETICS), "NAME", "exact, or OpenCV's pixels bit for bit: opencv4, opencv5"),
+]
+ParityArithmetic = Annotated[
+    str,
+    option(
+        one_of(("auto", *ARITHMETICS)),
+        "NAME",
+        "auto, the installed OpenCV's; or " + ", ".join(ARITHMETICS),
+    ),
+]
+BorderValue = Annotated[
+    Numbers | None,
+    option(
+        numbers(1, 2, 3, 4),
+        "V ...",
+        "For border constant: one number, or one for each channel. [default: 0]",
+    ),
+]
+Format = Annotated[
+    str | None,
+    option(
+        an_ending,
+        "ENDING",
+        "The format to write, such as png, tif or jpg, for - and pipes; with --out, the names' "
+        "new ending. [default: that of the name; png for -]",
+    ),
+]
+Quality = Annotated[
+    int | None,
+    option(percent, "Q", "1 to 100, for JPEG and AVIF, and for WebP in place of lossless."),
+]

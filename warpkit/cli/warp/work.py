@@ -1,0 +1,175 @@
+"""What `warpkit warp` does to one picture: its matrix, and the warp with alpha."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+import warpkit as wk
+from warpkit.cli.errors import CommandError
+from warpkit.cli.image_kinds import Picture
+from warpkit.cli.options import Numbers
+from warpkit.core.checks import SIDE
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `warpkit warp` that say how, as the command line has read them."""
+
+    parts: Mapping[str, Numbers]
+    """angle, scale, shear, translate and center, those that were given."""
+    matrix: Numbers | None
+    inverse: bool
+    corners: Numbers | None
+    size: Numbers | None
+    interpolation: str
+    antialias: bool
+    border: str
+    border_value: Numbers
+    arithmetic: str
+
+    def check(self) -> None:
+        """Refuse before any work what cannot be right for any picture."""
+        given = {f"--{name}": value for name, value in self.parts.items()}
+        if self.matrix is not None:
+            clash("--matrix", given)
+            if not self.inverse:
+                check_invertible(as_matrix(self.matrix))
+        if self.corners is not None:
+            clash("--corners", {"--matrix": self.matrix, "--inverse": self.inverse, **given})
+            if self.size and min(self.size) < 2:
+                raise CommandError("--size takes numbers of 2 and more with --corners")
+            from_corners(self.corners, self.size)
+        if self.size and max(self.size) >= SIDE:
+            raise CommandError("--size takes numbers below 2^31")
+        if self.antialias and self.arithmetic != "exact":
+            raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
+
+
+def warp_picture(picture: Picture, options: Options) -> Picture:
+    """The picture, warped as the options say."""
+    channels, height, width = picture.pixels.shape
+    value = options.border_value
+    if len(value) not in (1, channels):
+        raise CommandError(
+            f"--border-value takes 1 or {channels} numbers for this image, got {len(value)}"
+        )
+    size = (int(options.size[0]), int(options.size[1])) if options.size else None
+    if options.corners:
+        matrix, size = from_corners(options.corners, options.size)
+    elif options.matrix:
+        matrix = as_matrix(options.matrix)
+    else:
+        matrix = from_parts(options.parts, wk.image_center((height, width)))
+    warp = partial(
+        wk.warp_affine if matrix.shape == (2, 3) else wk.warp_perspective,
+        matrix=matrix,
+        size=size,
+        interpolation=options.interpolation,
+        border=options.border,
+        inverse=options.inverse,
+        antialias=options.antialias,
+        arithmetic=options.arithmetic,
+    )
+    outside = torch.tensor(value, dtype=torch.float64).expand(channels)
+    pixels = warp(picture.pixels, border_value=outside)
+    mixes = options.interpolation != "nearest" or options.antialias
+    if picture.mode in ("LA", "RGBA") and mixes:
+        shown = outside[-1] if options.border == "constant" else torch.tensor(255.0)
+        if picture.pixels[-1].min() < 255 or shown < 255:
+            mix_visible(warp, picture.pixels, outside, pixels)
+    return replace(picture, pixels=pixels)
+
+
+def mix_visible(
+    warp: Callable[..., Tensor], image: Tensor, outside: Tensor, pixels: Tensor
+) -> None:
+    """Replace, in `pixels`, colours that are mixed with those of pixels that are seen through.
+
+    Each colour weighs as much as it is seen: warped times its alpha, in float64, divided by the
+    warped alpha, rounded once. Where every neighbour is opaque, and where the result is wholly
+    transparent, the colours stay what they are. `image` and `pixels` are (C, H, W) of 8 bits, the
+    alpha last.
+    """
+    alpha, cover = image[-1:].double(), outside[-1:]
+    seen_through = warp(255 - alpha, border_value=255 - cover)[0] != 0
+    at = seen_through & (pixels[-1] > 0)
+    if not at.any():
+        return
+    weight = warp(alpha, border_value=cover)[0][at]
+    for colour, value, result in zip(image[:-1], outside[:-1], pixels[:-1], strict=True):
+        weighed = warp(colour.double() * alpha, border_value=value * cover)[0][at]
+        result[at] = (weighed / weight).round().clamp(0, 255).to(result.dtype)
+
+
+def clash(option: str, others: Mapping[str, object]) -> None:
+    """Refuse an option beside one that it takes the place of."""
+    for other, value in others.items():
+        if value not in (None, False):
+            raise CommandError(f"{option} takes the place of {other}: give one of them")
+
+
+def as_matrix(values: Numbers) -> Tensor:
+    """The matrix of 6 or 9 numbers, float64."""
+    return torch.tensor(values, dtype=torch.float64).reshape(-1, 3)
+
+
+def check_invertible(matrix: Tensor) -> None:
+    """Refuse a matrix that leaves no way back to the source."""
+    try:
+        wk.invert(matrix)
+    except ValueError:
+        raise CommandError("--matrix must be invertible") from None
+
+
+def from_parts(parts: Mapping[str, Numbers], middle: tuple[float, float]) -> Tensor:
+    """The affine matrix (2, 3) of the options that were given, about `middle` unless told."""
+    angle, scale, shear, translation, center = (
+        torch.tensor(parts.get(name, default), dtype=torch.float64)
+        for name, default in (
+            ("angle", (0.0,)),
+            ("scale", (1.0,)),
+            ("shear", (0.0,)),
+            ("translate", (0.0, 0.0)),
+            ("center", middle),
+        )
+    )
+    shear = torch.nn.functional.pad(shear, (0, 2 - len(shear)))
+    return wk.affine_matrix(
+        angle=angle[0], scale=scale[0], shear=shear, translation=translation, center=center
+    )
+
+
+def from_corners(values: Numbers, wanted: Numbers | None) -> tuple[Tensor, tuple[int, int]]:
+    """The matrix (3, 3) that makes four corners an upright rectangle, and its size (h, w).
+
+    The corners are centres of pixels and become the centres of the corner pixels, so that those of
+    a whole image leave it as it is. The first is the top left; the others may come in any order.
+    Without a size `wanted` each side is as long as the longer of the two that it comes from.
+    """
+    given = list(zip(values[::2], values[1::2], strict=True))
+    x, y = (sum(axis) / 4 for axis in zip(*given, strict=True))
+    around = sorted(given, key=lambda point: math.atan2(point[1] - y, point[0] - x))  # clockwise
+    start = around.index(given[0])
+    corners = around[start:] + around[:start]
+    for k, here in enumerate(corners):
+        before, after = corners[k - 1], corners[(k + 1) % 4]
+        turn = (here[0] - before[0]) * (after[1] - here[1])
+        turn -= (here[1] - before[1]) * (after[0] - here[0])
+        if not turn > 0:
+            raise CommandError("--corners must be the corners of a quadrilateral without dents")
+    top, right, bottom, left = (math.dist(corners[k], corners[(k + 1) % 4]) for k in range(4))
+    if wanted:
+        height, width = int(wanted[0]), int(wanted[1])
+    else:
+        height, width = round(max(left, right)) + 1, round(max(top, bottom)) + 1
+        if min(height, width) < 2 or max(height, width) >= SIDE:
+            raise CommandError("--corners must be 1 to 2^31 pixels apart")
+    square = [(0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)]
+    source, target = (torch.tensor(points, dtype=torch.float64) for points in (corners, square))
+    return wk.perspective_from_points(source, target), (height, width)

@@ -1,0 +1,38 @@
+"""Warnings that point at the caller's own line, whatever stands between it and the function."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import torch
+from torch import Tensor
+
+from warpkit.core import tracing
+
+INSIDE = ("warpkit", "torch")
+"""Packages whose lines are not the caller's: layers, sharding and OpenCV's face lie between."""
+
+
+def warn(text: str) -> None:
+    """A UserWarning at the innermost line outside the package, once a line by Python's filter."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
+
+
+def warn_of_integers(function: str, image: Tensor, interpolation: str, **places: Tensor) -> None:
+    """Say that no gradient comes back to `places`, by their names, from a warp of integers.
+
+    Not under nearest, which gives them none for any type: label maps follow a trained matrix.
+    """
+    if image.is_floating_point() or interpolation == "nearest":
+        return
+    if torch.compiler.is_compiling():
+        return
+    wanting = [argument for argument, place in places.items() if tracing.wants_gradient(place)]
+    if wanting:
+        names = " and ".join(f"`{argument}`" for argument in wanting)
+        text = f"{function}: no gradient reaches {names} through an image of {image.dtype}: "
+        warn(text + "pass a floating one (image.float()), or detach what needs none")

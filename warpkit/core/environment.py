@@ -1,0 +1,32 @@
+"""The processor, versions of packages, how to install those that are missing, and settings."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") not in ("", "0")
+"""Whether kernels for CUDA run on the CPU; Triton reads it when they are imported."""
+
+
+def processor() -> str:
+    """The CPU's name, as far as the system tells."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def installed(package: str) -> str:
+    """A package's version, without importing it; nothing where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs an extra; on PyPI `warpkit` is another project."""
+    return f"pip install '.[{extra}]' in a checkout"

@@ -1,0 +1,193 @@
+"""How the arguments of a function may be sharded over processes: said beside the function.
+
+A rule gives every dimension of every tensor a label, or None where it must be whole on each
+process. Dimensions of one label are sharded together. `warpkit.distributed` acts on the rules;
+until it is imported they cost one comparison a call, and torch's DTensor is not loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import torch
+
+from warpkit.core.names import instead_of_keyword
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Labels = tuple[Hashable, ...]
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class Layout(NamedTuple):
+    """The labels of a call."""
+
+    arguments: dict[str, Labels]
+    results: tuple[Labels, ...]
+    """Of each result's first dimensions; the others are whole."""
+
+
+Rule = Callable[[Shapes, Mapping[str, Any]], Layout]
+"""From the shapes of the tensors and all arguments of a call."""
+
+
+class Shardable(NamedTuple):
+    """A function, the names of its tensors, and its rule."""
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    tensors: tuple[str, ...]
+    rule: Rule
+
+
+Handler = Callable[[Shardable, tuple[Any, ...], dict[str, Any]], Any]
+_handler: Handler | None = None
+
+
+def register(handler: Handler) -> None:
+    """From now on `handler` makes every call of a shardable function."""
+    global _handler
+    _handler = handler
+
+
+def shardable(rule: Rule, *tensors: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare how the arguments named in `tensors` may be sharded."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        own = Shardable(function, inspect.signature(function), tensors, rule)
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                if _handler is None:
+                    return function(*args, **kwargs)
+                return _handler(own, args, kwargs)
+            except TypeError:
+                if torch.compiler.is_compiling() or not (text := _named_elsewhere(own, kwargs)):
+                    raise
+                raise TypeError(text) from None
+
+        return call
+
+    return decorate
+
+
+def _named_elsewhere(own: Shardable, kwargs: Mapping[str, Any]) -> str | None:
+    """What to say about a keyword that the function lacks, and has by another name."""
+    names = own.signature.parameters
+    for keyword, value in kwargs.items():
+        if keyword not in names and (wanted := instead_of_keyword(keyword, names)):
+            said = f"`{keyword}` must be {wanted}, got {keyword}={value!r:.60}"
+            return f"{own.function.__name__}: {said}"
+    return None
+
+
+def batched(**cores: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Batch dimensions may be sharded, which broadcast; `cores` says how many follow them.
+
+    The label of a batch dimension is its place from the last one, -1, -2, ...
+    """
+
+    def rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+        labels = {a: _batch(len(s), cores[a.partition("[")[0]]) for a, s in shapes.items()}
+        batch = max((len(s) - s.count(None) for s in labels.values()), default=0)
+        return Layout(labels, (tuple(range(-batch, 0)),))
+
+    return shardable(rule, *cores)
+
+
+def _batch(ndim: int, core: int) -> Labels:
+    core = min(ndim, core)
+    return (*range(core - ndim, 0), *(None,) * core)
+
+
+def objects(result: str, **cores: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Images may be sharded along their batch, and objects along theirs; `result` is one of both.
+
+    `cores` says how many dimensions one object's value has: with fewer it is one for all objects.
+    """
+
+    def rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+        labels: dict[str, Labels] = {}
+        for argument, shape in shapes.items():
+            own = "image" if argument == "images" else "object"
+            core = 3 if argument == "images" else cores[argument]
+            first = (own,) * (len(shape) > core)
+            labels[argument] = first + (None,) * (len(shape) - len(first))
+        return Layout(labels, (labels["images"][:1] if result == "image" else (result,),))
+
+    return shardable(rule, "images", *cores)
+
+
+def reads_rows(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+    """array (*A, n, *B) at an index I or weights (*I, n): (*A, *I, *B); n must be whole."""
+    before, after = _around(shapes, options)
+    index = _index(shapes)
+    at = index if "index" in shapes else (*index, None)
+    own = {"array": (*before, None, *after), "index": at, "weights": at}
+    labels = {argument: own[argument] for argument in shapes}
+    return Layout(labels, ((*before, *index, *after), index))
+
+
+def writes_rows(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+    """As `reads_rows`, with a value to write; the index must be whole, since its order counts."""
+    before, after = _around(shapes, options)
+    count = len(_index(shapes))
+    array = (*before, None, *after)
+    labels: dict[str, Labels] = {argument: (None,) * len(s) for argument, s in shapes.items()}
+    labels["array"] = array
+    labels["value"] = _last((*before, *(None,) * count, *after), len(shapes["value"]))
+    return Layout(labels, (array,))
+
+
+def weighs_positions(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+    """index I: (*I, length)."""
+    index = _index(shapes)
+    return Layout({"index": index}, (index,))
+
+
+def reads_2d(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+    """array (H, W, *B) with weights (*I, H) and (*I, W), which broadcast: (*I, *B)."""
+    rest = tuple(("array", d) for d in range(2, len(shapes["array"])))
+    labels: dict[str, Labels] = {"array": (*_whole(shapes["array"]), *rest)}
+    for argument in ("row_weights", "column_weights"):
+        labels[argument] = _batch(len(shapes[argument]), 1)
+    index = max(len(labels["row_weights"]), len(labels["column_weights"])) - 1
+    return Layout(labels, ((*range(-index, 0), *rest),))
+
+
+def writes_2d(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+    """As `reads_2d`, with a value (*I, *B) to write; the weights must be whole."""
+    rest = tuple(("array", d) for d in range(2, len(shapes["array"])))
+    labels: dict[str, Labels] = {argument: (None,) * len(s) for argument, s in shapes.items()}
+    labels["array"] = (*_whole(shapes["array"]), *rest)
+    index = max(len(shapes["row_weights"]), len(shapes["column_weights"])) - 1
+    labels["value"] = _last((*(None,) * index, *rest), len(shapes["value"]))
+    return Layout(labels, (labels["array"],))
+
+
+def _whole(shape: tuple[int, ...]) -> Labels:
+    return (None,) * min(len(shape), 2)
+
+
+def _around(shapes: Shapes, options: Mapping[str, Any]) -> tuple[Labels, Labels]:
+    """The labels of the array's dimensions before and after `dim`."""
+    ndim = len(shapes["array"])
+    dim = options["dim"]
+    dim = dim % ndim if isinstance(dim, int) and ndim else 0  # a bad one is refused later
+    labels = tuple(("array", d) for d in range(ndim))
+    return labels[:dim], labels[dim + 1 :]
+
+
+def _index(shapes: Shapes) -> Labels:
+    """The labels of the index's own dimensions."""
+    count = len(shapes["index"]) if "index" in shapes else len(shapes["weights"]) - 1
+    return tuple(("index", d) for d in range(count))
+
+
+def _last(labels: Labels, count: int) -> Labels:
+    """The labels of a tensor that broadcasts to one with `labels`."""
+    return labels[max(0, len(labels) - count) :]

@@ -1,0 +1,304 @@
+"""Every function on tensors takes DTensors that are sharded along the batch: import it, no more.
+
+Each process computes its own shard with the function itself; nothing is gathered, and nothing is
+sent on the way forward. The result is a DTensor, equal to that of the whole tensors in one process.
+
+The rules:
+
+- A dimension of the batch, of objects, or of rows that are looked up may be `Shard`; everything
+  may be `Replicate`. What must be whole (channels, height, width, the rows of an array) and
+  `Partial` are refused, with what to redistribute.
+- All DTensors of a call lie on one mesh, of any number of dimensions. Batches that the processes
+  do not divide evenly are split as `torch.chunk` does; a process may hold none.
+- A tensor that is no DTensor, an array and a sequence are the same on every process, as
+  `Replicate`. Of what is replicated along a sharded dimension each process takes its part.
+- The gradient to what is replicated is summed over the processes: the same, whole one on each,
+  also for a tensor that is no DTensor. It is in the placements of the tensor.
+- `image_index` counts the images of the whole batch. Objects are sharded along with their images,
+  each on the process of its image; or replicated, and each process takes those of its images.
+  `crop_patches` also takes sharded objects of replicated images.
+
+Gradients of all orders in reverse mode. Forward mode and vmap do not know DTensors; torch.compile
+breaks the graph around a call with one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from inspect import Parameter
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard
+
+from warpkit.core import checks
+from warpkit.core.sharding import Labels, Shardable, register
+from warpkit.distributed.collectives import JoinGraph, Whole, Wrap
+
+Dims = tuple[int, ...]
+"""Dimensions of the mesh."""
+
+
+def dispatch(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function, on its shards where there is a DTensor."""
+    if any(map(_has_shards, args)) or any(map(_has_shards, kwargs.values())):
+        return _on_shards(own, args, kwargs)
+    return own.function(*args, **kwargs)
+
+
+def _has_shards(value: Any) -> bool:
+    if isinstance(value, checks.LISTS):
+        return any(isinstance(item, DTensor) for item in value)
+    return isinstance(value, DTensor)
+
+
+def _on_shards(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function on the shards of this process, and say what the results are shards of."""
+    call = own.signature.bind(*args, **kwargs)
+    call.apply_defaults()
+    given = _given(own, call.arguments)
+    if not any(isinstance(value, DTensor) for value in given.values()):
+        return own.function(*args, **kwargs)  # one where no tensor belongs, which is refused there
+    split = Split(own, given, call.arguments)
+    local, joined = split.localize()
+    for argument in own.tensors:
+        if argument in given:
+            call.arguments[argument] = local[argument]
+        elif isinstance(call.arguments[argument], tuple):  # *matrices
+            items = enumerate(call.arguments[argument])
+            call.arguments[argument] = tuple(local[f"{argument}[{i}]"] for i, _ in items)
+    result = own.function(*call.args, **call.kwargs)
+    if isinstance(result, tuple):
+        return tuple(split.join(r, s, joined) for r, s in zip(result, split.results, strict=True))
+    return split.join(result, split.results[0], joined)
+
+
+def _given(own: Shardable, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that may be tensors, each of `*matrices` by itself."""
+    given = {}
+    for argument in own.tensors:
+        value = arguments[argument]
+        if own.signature.parameters[argument].kind is Parameter.VAR_POSITIONAL:
+            given.update({f"{argument}[{i}]": item for i, item in enumerate(value)})
+        elif value is not None:
+            given[argument] = value
+    for argument, value in given.items():
+        if isinstance(value, checks.LISTS) and any(isinstance(v, Tensor) and v.ndim for v in value):
+            wanted = "one tensor in a call with DTensors"
+            checks.fail(own.function.__name__, argument, wanted, "a sequence of tensors", TypeError)
+    return given
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Of a tensor, an array, a number or a nested sequence; () of what is refused later."""
+    if isinstance(value, Tensor):
+        return tuple(value.shape)
+    try:
+        return np.shape(value)
+    except (RuntimeError, TypeError, ValueError):
+        return ()
+
+
+class Split:
+    """What this process takes of the tensors of a call."""
+
+    def __init__(self, own: Shardable, given: dict[str, Any], options: dict[str, Any]) -> None:
+        self.name = own.function.__name__
+        self.given = given
+        self.shapes = {argument: _shape(value) for argument, value in given.items()}
+        self.labels, self.results = own.rule(self.shapes, options)
+        self.sizes = self._measure()
+        """How long the dimensions of a label are, where one does not broadcast."""
+        self.placed = {a: value for a, value in given.items() if isinstance(value, DTensor)}
+        self.first = next(iter(self.placed))
+        self.mesh = self.placed[self.first].device_mesh
+        self.sharded: dict[Hashable, Dims] = {}
+        """The dimensions of the mesh that each label is sharded over."""
+        for argument, value in self.placed.items():
+            self._place(argument, value)
+        self.active = sorted({m for dims in self.sharded.values() for m in dims})
+        self._check()
+
+    def _measure(self) -> dict[Hashable, int]:
+        sizes: dict[Hashable, int] = {}
+        for argument, shape in self.shapes.items():
+            for label, length in zip(self.labels[argument], shape, strict=True):
+                if sizes.get(label, 1) == 1:
+                    sizes[label] = length
+        return sizes
+
+    def _place(self, argument: str, value: DTensor) -> None:
+        """Note what a DTensor is sharded along, or refuse it."""
+        if value.device_mesh != self.mesh:
+            wanted = f"on the mesh of `{self.first}`, {self.mesh}"
+            checks.fail(self.name, argument, wanted, value.device_mesh)
+        own: dict[Hashable, Dims] = {}
+        for m, placement in enumerate(value.placements):
+            if type(placement) is Shard and self._splits(argument, placement.dim):
+                label = self.labels[argument][placement.dim]
+                own[label] = (*own.get(label, ()), m)
+            elif type(placement) is not Replicate:
+                self._refuse(argument)
+        for label, dims in own.items():
+            if self.sharded.setdefault(label, dims) != dims:
+                where = f"dimensions {self.sharded[label]} of the mesh, as other arguments are"
+                self._refuse(argument, f"sharded over the {where}")
+
+    def _splits(self, argument: str, dim: int) -> bool:
+        """Whether a dimension has a label, and more than what is broadcast along it."""
+        label = self.labels[argument][dim]
+        return label is not None and self.shapes[argument][dim] == self.sizes[label]
+
+    def _refuse(self, argument: str, wanted: str = "") -> NoReturn:
+        """Say how a DTensor may be placed instead."""
+        value = self.placed[argument]
+        if not wanted:
+            free = [f"Shard({d})" for d in range(value.ndim) if self._splits(argument, d)]
+            wanted = f"redistributed to {' or '.join([*free, 'Replicate()'])}"
+        got = f"{value.placements} of shape {self.shapes[argument]}"
+        checks.fail(self.name, argument, wanted, got)
+
+    def _check(self) -> None:
+        """Labels of one mesh dimension must belong together, and lengths of one label agree."""
+        for m in self.active:
+            labels = {label for label, dims in self.sharded.items() if m in dims}
+            kept = {label for labels in self.results for label in labels} & labels
+            if not kept or (len(labels) > 1 and labels != {"image", "object"}):
+                self._refuse_together(m, labels)
+        images, objects = (set(self.sharded.get(label, ())) for label in ("image", "object"))
+        if objects and not images <= objects:
+            self._refuse_together(min(images - objects), {"image"})
+        for argument, shape in self.shapes.items():
+            for d, label in enumerate(self.labels[argument]):
+                if label in self.sharded and shape[d] not in (1, self.sizes[label]):
+                    wanted = f"{self.sizes[label]} long in dimension {d}, as what is sharded is"
+                    checks.fail(self.name, argument, wanted, shape)
+
+    def _refuse_together(self, m: int, labels: set[Hashable]) -> NoReturn:
+        """The placements on one dimension of the mesh do not go together."""
+        if labels == {"image"}:
+            argument, wanted = "boxes", "Shard(0) where `images` are: each on its image's process"
+        elif labels == {"object"}:
+            argument, wanted = "images", "Shard(0) where the objects are, or these Replicate()"
+        else:
+            argument = next(a for a, v in self.placed.items() if v.placements[m] != Replicate())
+            wanted = f"the only argument that is sharded over dimension {m} of the mesh"
+        value = self.given[argument]
+        got = value.placements if isinstance(value, DTensor) else "a tensor without placements"
+        checks.fail(self.name, argument, wanted, got)
+
+    def range(self, label: Hashable) -> tuple[int, int]:
+        """The first and the number of what this process has of a label, split by torch.chunk."""
+        first, count = 0, self.sizes[label]
+        for m in self.sharded[label]:
+            each = math.ceil(count / self.mesh.size(m))
+            skip = min(count, each * self.mesh.get_local_rank(m))
+            first, count = first + skip, min(each, count - skip)
+        return first, count
+
+    def localize(self) -> tuple[dict[str, Any], tuple[Tensor, ...]]:
+        """The arguments on this process, and those that must be in the graph whatever it has."""
+        local = {argument: self._local(argument) for argument in self.given}
+        summed, groups = {}, []
+        for argument, value in local.items():
+            over = [m for m in self.active if m not in self._dims(argument)]
+            if over and isinstance(value, Tensor) and value.requires_grad:
+                summed[argument] = value
+                groups.append(tuple(self.mesh.get_group(m) for m in over))
+        if not torch.is_grad_enabled():
+            summed.clear()
+        if summed:
+            summed = dict(zip(summed, Whole.apply(groups, *summed.values()), strict=True))
+            local.update(summed)
+        empty = [v for v in local.values() if isinstance(v, Tensor) and v.numel() == 0]
+        joined = (*summed.values(), *(v for v in empty if v.requires_grad))
+        local = {argument: self._own_part(argument, value) for argument, value in local.items()}
+        if "image" in self.sharded:
+            self._own_objects(local)
+        return local, joined
+
+    def _dims(self, argument: str, dim: int | None = None) -> set[int]:
+        """The dimensions of the mesh that an argument is sharded over itself, along one or any."""
+        if argument not in self.placed:
+            return set()
+        placements = enumerate(self.placed[argument].placements)
+        return {m for m, p in placements if type(p) is Shard and dim in (None, p.dim)}
+
+    def _local(self, argument: str) -> Any:
+        """The shard that is here, or what is the same everywhere."""
+        value = self.given[argument]
+        if isinstance(value, DTensor):
+            value = value.to_local()
+            # what is still on its way arrives with the first operation that is no view
+            return value if type(value) is Tensor else value.clone()
+        if isinstance(value, checks.ARRAYS):
+            device = self.placed[self.first].to_local().device
+            return checks.from_array(self.name, argument, value, device)
+        return value
+
+    def _own_part(self, argument: str, value: Any) -> Any:
+        """Of what is whole, the part that belongs to this process."""
+        for d, label in enumerate(self.labels[argument]):
+            if label not in self.sharded or not self._splits(argument, d):
+                continue
+            first, count = self.range(label)
+            self._check_tensor(argument, value)
+            if not self._dims(argument, d):
+                value = value.narrow(d, first, count)
+            elif value.shape[d] != count:
+                wanted = f"split as torch.chunk does, {count} of {self.sizes[label]} here"
+                checks.fail(self.name, argument, wanted, value.shape[d])
+        return value
+
+    def _own_objects(self, local: dict[str, Any]) -> None:
+        """The objects of the images that are here, counted from the first of these."""
+        if "image_index" not in local:
+            wanted = "given where the images are sharded, the number of each in the whole batch"
+            checks.fail(self.name, "image_index", wanted, None)
+        first, count = self.range("image")
+        index = local["image_index"]
+        if not isinstance(index, Tensor):
+            index = torch.as_tensor(index, device=local["images"].device)
+        low, high = (first, first + count) if "object" in self.sharded else (0, self.sizes["image"])
+        whose = "images of its process" if "object" in self.sharded else "number of images"
+        bad = (index < low) | (index >= high)
+        checks.check_values(
+            self.name, "image_index", bad, f"in [{low}, {high}), the {whose}", index
+        )
+        if not index.is_floating_point():
+            local["image_index"] = index.long() - first
+        if "object" in self.sharded:
+            return
+        rows = ((index >= first) & (index < first + count)).nonzero()[:, 0]
+        for argument, labels in self.labels.items():
+            if "object" in labels:
+                self._check_tensor(argument, local[argument])
+                local[argument] = local[argument][rows]
+
+    def _check_tensor(self, argument: str, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            wanted = "a tensor or an array where it is split over processes"
+            checks.fail(self.name, argument, wanted, type(value).__name__, TypeError)
+
+    def join(self, result: Tensor, labels: Labels, joined: tuple[Tensor, ...]) -> DTensor:
+        """A result as the DTensor that it is a shard of."""
+        if joined and result.is_floating_point():
+            result = JoinGraph.apply(result, *joined)
+        placements: list[Any] = [Replicate()] * self.mesh.ndim
+        shape = list(result.shape)
+        for d, label in enumerate(labels):
+            for m in self.sharded.get(label, ()):
+                placements[m] = Shard(d)
+                shape[d] = self.sizes[label]
+            if label in self.sharded and result.shape[d] != self.range(label)[1]:
+                wanted = f"{self.range(label)[1]} long in dimension {d} on this process"
+                checks.fail(self.name, "result", wanted, checks.shape_of(result))
+        others = [m for m in self.active if type(placements[m]) is Replicate]
+        owned = all(self.mesh.get_local_rank(m) == 0 for m in others)
+        return Wrap.apply(result, self.mesh, placements, shape, owned)
+
+
+register(dispatch)

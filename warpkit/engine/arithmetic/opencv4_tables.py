@@ -1,0 +1,91 @@
+"""OpenCV's weight tables: positions between pixels in 32 steps.
+
+A table is made once, in float32 and in the order of operations that OpenCV uses, on the CPU.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from warpkit.engine.sampling.rules import CUBIC_A, TAPS
+
+STEPS = 32
+"""Positions between two pixels."""
+
+ONE = 1 << 15
+"""Weights of 8-bit images are integers in units of 1 / ONE."""
+
+
+@torch.compiler.assume_constant_result
+def axis_table(interpolation: str, device: torch.device) -> Tensor:
+    """(32, K) float32: the weights along one axis at every step."""
+    return torch.from_numpy(_axis_table(interpolation).copy()).to(device)
+
+
+@torch.compiler.assume_constant_result
+def integer_table(interpolation: str, device: torch.device) -> Tensor:
+    """(32 * 32, K * K) int32: the weights of a neighbourhood, at y step * 32 + x step."""
+    return torch.from_numpy(_integer_table(interpolation).copy()).to(device)
+
+
+@lru_cache
+def _axis_table(interpolation: str) -> NDArray[np.float32]:
+    steps: NDArray[np.float32] = (np.arange(STEPS) / STEPS).astype(np.float32)
+    if interpolation == "bilinear":
+        return np.stack([np.float32(1) - steps, steps], axis=1)
+    if interpolation == "bicubic":
+        return _cubic(steps)
+    return np.stack([_lanczos(step) for step in steps])
+
+
+def _cubic(t: NDArray[np.float32]) -> NDArray[np.float32]:
+    a, one = np.float32(CUBIC_A), np.float32(1)
+    d, u = t + one, one - t
+    first = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    second = ((a + 2) * t - (a + 3)) * t * t + one
+    third = ((a + 2) * u - (a + 3)) * u * u + one
+    return np.stack([first, second, third, one - first - second - third], axis=1)
+
+
+def _lanczos(t: np.float32) -> NDArray[np.float32]:
+    """One sine and one cosine for all taps, which are quarter periods of pi / 4 apart."""
+    if t == 0:
+        return np.eye(8, dtype=np.float32)[3]
+    turns = [(1, 0), (-1, -1), (0, 1), (1, -1), (-1, 0), (1, 1), (0, -1), (-1, 1)]
+    start = -float(t + np.float32(3)) * math.pi * 0.25
+    sine, cosine = math.sin(start), math.cos(start)
+    weights, total = np.zeros(8, np.float32), np.float32(0)
+    for k, (p, q) in enumerate(turns):
+        scale = 0.70710678118654752440 if p and q else 1.0
+        d = -float(t + np.float32(3) - np.float32(k)) * math.pi * 0.25
+        weights[k] = np.float32((p * scale * sine + q * scale * cosine) / (d * d))
+        total = total + weights[k]
+    return weights * (np.float32(1) / total)
+
+
+@lru_cache
+def _integer_table(interpolation: str) -> NDArray[np.int32]:
+    """Products of axis weights in units of 1 / ONE, corrected so that every row sums to ONE."""
+    axis, k = _axis_table(interpolation), TAPS[interpolation]
+    products = axis[:, None, :, None] * axis[None, :, None, :]
+    limits = np.iinfo(np.int16)
+    table = np.rint(products * np.float32(ONE)).clip(limits.min, limits.max).astype(np.int32)
+    table = table.reshape(STEPS * STEPS, k, k)
+    if interpolation == "bilinear":
+        # exact but for (ONE, 0, 0, 0), which an int16 cannot hold: OpenCV's table has
+        # (ONE - 1, 0, 0, 1) there, which no 8-bit result can show
+        table[0, 0, 0] = ONE
+        return table.reshape(STEPS * STEPS, k * k)
+    for weights in table:
+        off = int(weights.sum()) - ONE
+        centre = weights[k // 2 : k // 2 + 2, k // 2 : k // 2 + 2]
+        # an excess comes off the smallest weight of the centre, a lack goes onto the largest
+        where = centre.argmax() if off < 0 else centre.argmin()
+        centre[np.unravel_index(where, centre.shape)] -= off
+    return table.reshape(STEPS * STEPS, k * k)

@@ -1,0 +1,199 @@
+"""OpenCV 5's float path: positions and weights in float32, fused multiply-adds as with AVX2.
+
+It serves bicubic of every type, and nearest and bilinear of uint8, uint16 and float32 images with
+1, 3 or 4 channels; the rest goes through `fixed_point` and `table_sums`, as in OpenCV 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.sampling.reference import convert, reader
+from warpkit.engine.sampling.rounding import fma32, to_int32
+from warpkit.engine.sampling.rules import CUBIC_A, LIMIT, MISSING, Rule, resolve
+
+TYPES = (torch.uint8, torch.uint16, torch.float32)
+CHANNELS = (1, 3, 4)
+
+COLUMNS = 16
+"""Positions are computed so many columns at a time; the rest of a row in another order."""
+
+BLOCK = 8
+"""Bicubic pixels are computed so many at a time."""
+
+
+class Grid(NamedTuple):
+    """Source positions, float32, (*P, h, w)."""
+
+    x: Tensor
+    y: Tensor
+    valid: Tensor
+    """False for NaN, and for positions of 2^31 pixels and beyond: nothing is sampled there."""
+
+    def points(self) -> Tensor:
+        """The positions as float64 points (*P, h, w, 2)."""
+        return torch.stack([self.x, self.y], dim=-1).double()
+
+
+def serves(image: Tensor, rule: Rule) -> bool:
+    """Whether OpenCV 5 takes this path."""
+    if rule.interpolation in ("nearest", "bilinear"):
+        return _has_vector_kernel(image)
+    return rule.interpolation == "bicubic"
+
+
+def _has_vector_kernel(image: Tensor) -> bool:
+    return image.dtype in TYPES and image.shape[-3] in CHANNELS
+
+
+def warp_grid(inverse: Tensor, size: Sequence[int], image: Tensor, rule: Rule) -> Grid:
+    """Where every pixel of an output of `size` looks; inverse (..., 2 or 3, 3), float64."""
+    height, width = size
+    x = torch.arange(width, dtype=torch.float32, device=inverse.device)
+    y = torch.arange(height, dtype=torch.float32, device=inverse.device)[:, None]
+    finite = inverse.isfinite().all(-1).all(-1)[..., None, None]
+    rows = inverse.float()[..., None, None].unbind(-4)
+    cubic = rule.interpolation == "bicubic"
+    if cubic and len(rows) == 3:
+        u, v, w = (_cubic_wide(row, x, y) for row in rows)
+        axes = ((u / w).float(), (v / w).float())
+    else:
+        u, v, *w = ((_cubic if cubic else _linear)(row, x, y) for row in rows)
+        axes = (u / w[0], v / w[0]) if w else (u, v)
+    return _grid(*axes, finite, image, rule)
+
+
+def sample_grid(points: Tensor, image: Tensor, rule: Rule) -> Grid:
+    """The positions of cv2.remap's maps; points (*P, h, w, 2), which become float32."""
+    x, y = points.float().unbind(-1)
+    return _grid(x, y, torch.ones((), dtype=torch.bool, device=x.device), image, rule)
+
+
+def _linear(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    a, b, c = row.unbind(-3)
+    head = fma32(a, x, y * b + c)
+    tail = fma32(a, x, y * b) + c
+    width = x.shape[-1]
+    return torch.where(x < width // COLUMNS * COLUMNS, head, tail)
+
+
+def _cubic(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    a, b, c = row.unbind(-3)
+    return x * a + (y * b + c)
+
+
+def _cubic_wide(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    a, b, c = row.unbind(-3)
+    return x.double() * a.double() + (y * b + c).double()
+
+
+def _grid(x: Tensor, y: Tensor, finite: Tensor, image: Tensor, rule: Rule) -> Grid:
+    valid = finite & (x.abs() < LIMIT) & (y.abs() < LIMIT)
+    x, y = (torch.where(valid, p, 0.0) for p in (x, y))
+    if rule.interpolation == "bicubic":
+        # before the border's rule: farther out, reflect and wrap are periodic no longer
+        height, width = (max(n, 16) for n in image.shape[-2:])
+        x, y = x.clamp(-width, 2 * width), y.clamp(-height, 2 * height)
+    return Grid(x, y, valid)
+
+
+Tap = Callable[[int, int], tuple[Tensor, Tensor | None]]
+"""A neighbour by (dy, dx): its value, or what stands outside; and whether it is on the image (None:
+it always is)."""
+
+
+def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
+    """Sample `image` (*I, C, H, W) at the grid, without gradient.
+
+    outside is the border's value, or the background.
+    """
+    height, width = image.shape[-2:]
+    work = torch.float64 if image.dtype == torch.float64 else torch.float32
+    outside = outside.to(work)
+    read = reader(image, grid.x.shape, work)
+    if rule.interpolation == "nearest":
+        x, y = (p.double().round().long() for p in (grid.x, grid.y))
+    else:
+        x, y = (p.floor().long() for p in (grid.x, grid.y))
+    frame = None
+    if work == torch.float64:  # bicubic: all 16 taps become int32 where one is off the image
+        frame = (x < 1) | (x >= width - 2) | (y < 1) | (y >= height - 2)
+        frame = frame[..., None, :, :]
+
+    def tap(dy: int, dx: int) -> tuple[Tensor, Tensor | None]:
+        row, row_inside = resolve(y + dy, height, rule.border)
+        column, column_inside = resolve(x + dx, width, rule.border)
+        value, inside = read(row * width + column), None
+        if row_inside is not None and column_inside is not None:
+            inside = (row_inside & column_inside)[..., None, :, :]
+            value = torch.where(inside, value, outside)
+        if frame is not None:
+            value = torch.where(frame, to_int32(value.trunc()), value).float()
+        return value, inside
+
+    if rule.interpolation == "nearest":
+        return convert(tap(0, 0)[0], image.dtype)
+    tx, ty = ((p - p.floor())[..., None, :, :] for p in (grid.x, grid.y))
+    if rule.interpolation == "bilinear":
+        total = _bilinear(tap, tx, ty, outside)
+    else:
+        total = _bicubic(tap, tx, ty, _has_vector_kernel(image))
+        if rule.border in MISSING:
+            far = (x < -3) | (x > width) | (y < -3) | (y > height)
+            if _has_vector_kernel(image) and rule.border == "constant":
+                far = _whole_blocks(far)
+            total = torch.where(far[..., None, :, :], outside, total.to(work))
+    return convert(total, image.dtype)
+
+
+def _bilinear(tap: Tap, tx: Tensor, ty: Tensor, outside: Tensor) -> Tensor:
+    (p00, in00), (p01, in01), (p10, in10), (p11, in11) = (tap(r, c) for r in (0, 1) for c in (0, 1))
+    upper = fma32(tx, p01 - p00, p00)
+    lower = fma32(tx, p11 - p10, p10)
+    total = fma32(ty, lower - upper, upper)
+    if in00 is None or in01 is None or in10 is None or in11 is None:
+        return total
+    return torch.where(in00 | in01 | in10 | in11, total, outside)
+
+
+def _bicubic(tap: Tap, tx: Tensor, ty: Tensor, vector: bool) -> Tensor:
+    """Rows, then the column of rows; OpenCV's two kernels differ in the order of operations."""
+    across, down = _cubic_weights(tx, vector), _cubic_weights(ty, vector)
+    total = None
+    for r in range(4):
+        p = [tap(r - 1, c - 1)[0] for c in range(4)]
+        first, second = (0, 1) if vector else (1, 0)
+        line = p[first] * across[first]
+        for c in (second, 2, 3):
+            line = fma32(p[c], across[c], line)
+        total = line * down[0] if total is None else fma32(line, down[r], total)
+    assert total is not None
+    return total
+
+
+def _cubic_weights(t: Tensor, vector: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    u = 1 - t
+    if vector:
+        first, last = CUBIC_A * (t * (u * u)), CUBIC_A * (u * (t * t))
+    else:
+        first, last = (CUBIC_A * t) * (u * u), (CUBIC_A * (t * t)) * u
+    slope = fma32(torch.full_like(t, CUBIC_A + 2), t, torch.full_like(t, -(CUBIC_A + 3)))
+    second = fma32(slope, t * t, torch.ones_like(t))
+    return first, second, ((1 - first) - second) - last, last
+
+
+def _whole_blocks(far: Tensor) -> Tensor:
+    """True where the whole block of columns is; the last block ends with the row."""
+    width = far.shape[-1]
+    if width < BLOCK:
+        return torch.zeros_like(far)
+    full = width // BLOCK * BLOCK
+    blocks = far[..., :full].unflatten(-1, (-1, BLOCK)).all(-1).repeat_interleave(BLOCK, -1)
+    if full == width:
+        return blocks
+    last = far[..., -BLOCK:].all(-1, keepdim=True).expand(*far.shape[:-1], BLOCK)
+    return torch.cat([blocks[..., : width - BLOCK], last], dim=-1)

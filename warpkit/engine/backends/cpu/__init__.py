@@ -1,0 +1,102 @@
+"""The CPU backend: kernels compiled by Numba, the same results as the reference.
+
+How a call runs: `op` is the torch operator, `launch` turns tensors into kernel calls, `threads`
+shares them out. `forward` and `backward` are the kernels. Both cut the output into tiles; `tile`
+finds where one looks (`locate`, `weights`) and copies what it reads into a `window`; `gradient` has
+the steps back. `painting` and `blending` have kernels of their own, for opaque objects over images
+and for those with a coverage. `lanes` and `compiler` are about the machine.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import is_eager
+from warpkit.engine.backends.compiled import Operator
+from warpkit.engine.backends.inverse import inverse_by
+from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.sampling.rules import Rule
+
+HAS_NUMBA = find_spec("numba") is not None
+
+
+def why_not(image: Tensor, rule: Rule) -> list[str]:
+    """The reasons why the kernels cannot do this."""
+    if image.device.type != "cpu":
+        return [f"needs a CPU tensor, got {image.device}"]
+    if not HAS_NUMBA:
+        _warn()
+        return ["needs Numba: pip install numba"]
+    return []
+
+
+@cache
+def _warn() -> None:
+    text = "warpkit: Numba is not installed; on the CPU the slow reference is used"
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def warp(
+    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    """As `reference.warp`."""
+    return _sample(image, inverse.double(), size, outside, rule)
+
+
+def warp_forward(
+    image: Tensor, matrix: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    """As `reference.warp` by the inverse of `matrix`, of any float type."""
+    return _sample(image, matrix, size, outside, rule, forward=True)
+
+
+def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+    """As `reference.sample`."""
+    points = points.to(compute_dtype(points.dtype))
+    return _sample(image, points, points.shape[-3:-1], outside, rule)
+
+
+def inverse_map(matrix: Tensor) -> Tensor:
+    """As `maps.inverse_map`."""
+    from warpkit.engine.backends.cpu.warp.inverse import invert
+
+    return inverse_by(matrix, invert)
+
+
+def _call(*inputs: Any) -> Tensor:
+    from warpkit.engine.backends.cpu.warp import operators
+
+    return operators.call(*inputs)
+
+
+_followed = Operator(_call)
+
+
+def _sample(
+    image: Tensor,
+    where: Tensor,
+    size: Sequence[int],
+    outside: Tensor,
+    rule: Rule,
+    *,
+    forward: bool = False,
+) -> Tensor:
+    """forward: `where` is a matrix source -> destination."""
+    if image.dtype in (torch.float16, torch.bfloat16):  # the processor computes with neither
+        whole = _sample(image.float(), where, size, outside, rule, forward=forward)
+        return whole.to(image.dtype)
+    if is_eager(image, where, outside):
+        from warpkit.engine.backends.cpu.warp import eager as direct
+
+        return direct.call(image, where, size, outside, rule, forward)
+    where = inverse_map(where.double()) if forward else where
+    if where.shape[-1] == 2:
+        return _followed.sample(image, where, outside, rule)
+    return _followed.warp(image, where, size, outside, rule)

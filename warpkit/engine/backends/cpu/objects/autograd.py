@@ -1,0 +1,52 @@
+"""What the autograd functions of objects share: gradients by kernels, or by the plain path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import is_eager
+
+
+def followed(gradients: Sequence[Tensor]) -> bool:
+    """Whether gradients are to be differentiated once more, or are a batch: not for kernels."""
+    return torch.is_grad_enabled() or not is_eager(*gradients)
+
+
+def pull_plain(
+    plain: Callable[..., Tensor],
+    inputs: Sequence[Tensor | None],
+    wanted: Sequence[bool],
+    gradients: Sequence[Tensor],
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `plain`, which can be differentiated again where a tape is kept."""
+    kept = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # other names for them: where a matrix was made from the images, the way through it is not
+        # ours
+        inputs = [None if t is None else t.view_as(t) for t in inputs]
+        chosen = [t for t, want in zip(inputs, wanted, strict=True) if want and t is not None]
+        # zeros where nothing is painted, which uses no matrix
+        found = torch.autograd.grad(
+            plain(*inputs), chosen, gradients, create_graph=kept, materialize_grads=True
+        )
+    rest = iter(found)
+    return tuple(next(rest) if want else None for want in wanted)
+
+
+def as_tensors(
+    sums: Sequence[np.ndarray], inputs: Sequence[Tensor | None], wanted: Sequence[bool]
+) -> tuple[Tensor | None, ...]:
+    """The kernels' sums as gradients like the inputs; None for one that is not wanted."""
+    return tuple(
+        torch.from_numpy(total).reshape(t.shape).to(t.dtype) if want and t is not None else None
+        for total, t, want in zip(sums, inputs, wanted, strict=True)
+    )
+
+
+def array_of(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor in one row."""
+    return tensor.detach().contiguous().numpy().reshape(-1)

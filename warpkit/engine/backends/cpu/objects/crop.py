@@ -1,0 +1,68 @@
+"""Crops on a CPU by the kernels of the warps, which read each image in place.
+
+Higher derivatives are the plain path's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.backends.cpu.objects.autograd import followed, pull_plain
+from warpkit.engine.backends.cpu.objects.opaque import Plain
+from warpkit.engine.sampling.rules import Rule
+
+
+def crop(
+    images: Tensor,
+    inverse: Tensor,
+    outside: Tensor,
+    index: Tensor,
+    size: Sequence[int],
+    rule: Rule,
+    plain: Plain,
+) -> Tensor:
+    """(N, C, h, w): images[index] under affine maps.
+
+    images (B, C, H, W); inverse (N, 2, 3), float64, output -> source; outside (1 or N, 1 or C, 1,
+    1); index (N,), within the images. `plain` is the same, of the first three, in plain torch.
+    """
+    return _Crop.apply(images, inverse, outside, index, size, rule, plain)  # pyright: ignore
+
+
+class _Crop(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        images: Tensor,
+        inverse: Tensor,
+        outside: Tensor,
+        index: Tensor,
+        size: Sequence[int],
+        rule: Rule,
+        plain: Plain,
+    ) -> Tensor:
+        from warpkit.engine.backends.cpu.warp.launch import forward
+
+        ctx.save_for_backward(images, inverse, outside)
+        ctx.call, ctx.plain = (size, rule, index.contiguous().numpy()), plain
+        size, rule, image_of = ctx.call
+        return forward(images, inverse, outside, size, rule, image_of)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
+        if followed(gradients):
+            return *pull_plain(ctx.plain, saved, wanted, gradients), *(None,) * 4
+        from warpkit.engine.backends.cpu.warp.launch import backward
+
+        size, rule, image_of = ctx.call
+        images, inverse, outside = saved
+        found = backward(gradients[0], images, inverse, outside, size, rule, wanted, image_of)
+        return (
+            *(g if want else None for g, want in zip(found, wanted, strict=True)),
+            *(None,) * 4,
+        )

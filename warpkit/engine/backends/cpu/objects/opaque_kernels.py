@@ -1,0 +1,277 @@
+"""Opaque objects over images, there and back: the kernels of `kernels.windows_cpu`.
+
+Images are flat, (B, C, H, W); the affine maps (N, 2, 3) and the border values (C, 1 or N) too.
+Boxes (N, 4) are left, top, right and bottom, exclusive, within their image. The objects of image b
+are order[starts[b] : starts[b + 1]], the last one on top.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
+from warpkit.engine.backends.cpu.runtime.simd import least, most
+from warpkit.engine.backends.cpu.warp.backward_steps import clear
+from warpkit.engine.backends.cpu.warp.positions import AFFINE, inside, position
+from warpkit.engine.sampling.rules import LIMIT
+
+BAND = 32
+"""Rows of an image that are found and painted at once."""
+
+
+class Scene(NamedTuple):
+    """The sizes of one call."""
+
+    channels: int
+    height: int
+    width: int
+    values: int
+    """Border values a channel: 1, or one for each object."""
+    parts: int
+    """Bands that the gradient to one image is cut into."""
+    to_images: bool
+    """Which gradients are wanted."""
+    to_inverse: bool
+    to_outside: bool
+
+
+@inline
+def show(shown, free, boxes, order, first, last, base, rows, width):
+    """Which object each pixel of `rows` shows, -1 for none; `base` is its image's first pixel.
+
+    From the topmost down, each object takes what is free. free[x] leads from a taken place towards
+    the next free one, so that the time grows with rows of boxes and with pixels, not with areas.
+    """
+    for p in range((rows[1] - rows[0]) * width):
+        shown[np.uint64(base + rows[0] * width + p)] = -1
+        free[np.uint64(p)] = p % width
+    for n in range(last - 1, first - 1, -1):
+        o = order[n]
+        left, top, right, bottom = boxes[o, 0], boxes[o, 1], boxes[o, 2], boxes[o, 3]
+        for y in range(most(top, rows[0]), least(bottom, rows[1])):
+            line, place = (y - rows[0]) * width, base + y * width
+            x = left
+            while x < right:
+                ahead = np.int64(free[np.uint64(line + x)])
+                if ahead == x:
+                    shown[np.uint64(place + x)] = o
+                    free[np.uint64(line + x)] = right
+                    ahead += 1
+                x = ahead
+            free[np.uint64(line + left)] = x
+
+
+@inline
+def end_of_run(shown, p, stop):
+    """The first place after p, up to `stop`, that shows another object."""
+    o = shown[np.uint64(p)]
+    p += 1
+    while p < stop and shown[np.uint64(p)] == o:
+        p += 1
+    return p
+
+
+@inline
+def locate(kind, inverse, o, x, y):
+    """The source point of pixel (x, y) of an object: first tap and fractions; off it for none."""
+    u, v = position(kind, inverse, 3 * kind * o, x, y)
+    near = (abs(u) < LIMIT) & (abs(v) < LIMIT)  # false for NaN
+    u, v = u if near else -2.0, v if near else -2.0
+    i, j = np.int64(u), np.int64(v)
+    i, j = i - np.int64(u < i), j - np.int64(v < j)
+    return i, j, u - i, v - j
+
+
+@inline
+def paint_run(images, inverse, outside, result, scene, o, box, start, y, span):
+    """The pixels span[0] .. span[1] of row y, which show object o; `start` is their image's."""
+    left, top, right, bottom = box
+    wide, tall, width = right - left, bottom - top, scene.width
+    area, one = np.uint64(scene.height * width), images.dtype.type(1)
+    for x in range(span[0], span[1]):
+        i, j, fx, fy = locate(AFFINE, inverse, o, x - left, y - top)
+        tx, ty = images.dtype.type(fx), images.dtype.type(fy)
+        q, p = np.uint64(start + (top + j) * width + left + i), np.uint64(start + y * width + x)
+        if inside(i, wide - 1) & inside(j, tall - 1):
+            r = q + np.uint64(width)
+            for _c in range(scene.channels):
+                above = (one - tx) * images[q] + tx * images[q + np.uint64(1)]
+                below = (one - tx) * images[r] + tx * images[r + np.uint64(1)]
+                result[p] = (one - ty) * above + ty * below
+                p, q, r = p + area, q + area, r + area
+            continue
+        x0, x1, y0, y1 = inside(i, wide), inside(i + 1, wide), inside(j, tall), inside(j + 1, tall)
+        for c in range(scene.channels):
+            v = outside[c * scene.values + (o if scene.values > 1 else 0)]
+            if (x0 | x1) & (y0 | y1):
+                r = q + np.uint64(width)
+                v00 = images[q] if x0 & y0 else v
+                v01 = images[q + np.uint64(1)] if x1 & y0 else v
+                v10 = images[r] if x0 & y1 else v
+                v11 = images[r + np.uint64(1)] if x1 & y1 else v
+                above, below = (one - tx) * v00 + tx * v01, (one - tx) * v10 + tx * v11
+                v = (one - ty) * above + ty * below
+            result[p] = v
+            p, q = p + area, q + area
+
+
+@cache
+def forward_kernel() -> Any:
+    """The kernel that paints."""
+    digest = DIGEST
+
+    def forward(
+        images, inverse, outside, result, shown, boxes, order, starts, scene, begin, end
+    ):  # fmt: skip
+        """Bands begin .. end of BAND rows of all images, counted through; fills `shown` as well."""
+        _ = digest
+        width, area = scene.width, scene.height * scene.width
+        bands = (scene.height + BAND - 1) // BAND
+        free = np.empty(BAND * width, np.int32)
+        for unit in range(begin, end):
+            b, y0 = unit // bands, unit % bands * BAND
+            rows = (y0, least(y0 + BAND, scene.height))
+            show(shown, free, boxes, order, starts[b], starts[b + 1], b * area, rows, width)
+            start = b * scene.channels * area
+            for y in range(rows[0], rows[1]):
+                line, x = b * area + y * width, 0
+                while x < width:
+                    stop = end_of_run(shown, line + x, line + width) - line
+                    o = np.int64(shown[np.uint64(line + x)])
+                    if o < 0:
+                        for c in range(scene.channels):
+                            at = start + c * area + y * width
+                            for k in range(x, stop):
+                                result[np.uint64(at + k)] = images[np.uint64(at + k)]
+                    else:
+                        box = (boxes[o, 0], boxes[o, 1], boxes[o, 2], boxes[o, 3])
+                        paint_run(images, inverse, outside, result, scene, o, box, start, y,
+                                  (x, stop))  # fmt: skip
+                    x = stop
+
+    return kernel(forward)
+
+
+@inline
+def pull_run(
+    gradient, images, inverse, outside, to_images, to_inverse, to_outside, scene, o, box, start, y,
+    span, band,
+):  # fmt: skip
+    """Back from `paint_run`: to the image's rows `band`, and to the object if it begins in them."""
+    left, top, right, bottom = box
+    wide, tall, width = right - left, bottom - top, scene.width
+    area, one = np.uint64(scene.height * width), images.dtype.type(1)
+    owner = inside(top - band[0], band[1] - band[0])
+    first, rows = band[0] - top, band[1] - band[0]  # the band, counted from the box's top
+    moment_x = sum_x = moment_y = sum_y = 0.0
+    for x in range(span[0], span[1]):
+        i, j, fx, fy = locate(AFFINE, inverse, o, x - left, y - top)
+        tx, ty = images.dtype.type(fx), images.dtype.type(fy)
+        sx, sy = one - tx, one - ty
+        q, p = np.uint64(start + (top + j) * width + left + i), np.uint64(start + y * width + x)
+        r = q + np.uint64(width)
+        slope_x = slope_y = images.dtype.type(0)
+        in0, in1 = inside(j - first, rows), inside(j + 1 - first, rows)
+        if inside(i, wide - 1) & inside(j, tall - 1) & in0 & in1:
+            for _c in range(scene.channels):
+                g = gradient[p]
+                if scene.to_images:
+                    to_images[q] += g * (sy * sx)
+                    to_images[q + np.uint64(1)] += g * (sy * tx)
+                    to_images[r] += g * (ty * sx)
+                    to_images[r + np.uint64(1)] += g * (ty * tx)
+                if scene.to_inverse:
+                    v00, v01 = images[q], images[q + np.uint64(1)]
+                    v10, v11 = images[r], images[r + np.uint64(1)]
+                    slope_x += g * (sy * (v01 - v00) + ty * (v11 - v10))
+                    slope_y += g * (sx * (v10 - v00) + tx * (v11 - v01))
+                p, q, r = p + area, q + area, r + area
+        else:
+            x0, x1 = inside(i, wide), inside(i + 1, wide)
+            y0, y1 = inside(j, tall), inside(j + 1, tall)
+            any_ = (x0 | x1) & (y0 | y1)
+            for c in range(scene.channels):
+                g, lost = gradient[p], images.dtype.type(0)
+                v00 = v01 = v10 = v11 = outside[c * scene.values + (o if scene.values > 1 else 0)]
+                for t in range(4):
+                    seen = (x1 if t & 1 else x0) & (y1 if t & 2 else y0)
+                    at = (r if t & 2 else q) + np.uint64(t & 1)
+                    share = g * ((ty if t & 2 else sy) * (tx if t & 1 else sx))
+                    if not seen:
+                        lost += share
+                        continue
+                    if scene.to_images and (in1 if t & 2 else in0):
+                        to_images[at] += share
+                    if scene.to_inverse:
+                        v = images[at]
+                        v00, v01 = (v if t == 0 else v00), (v if t == 1 else v01)
+                        v10, v11 = (v if t == 2 else v10), (v if t == 3 else v11)
+                if owner and scene.to_outside:
+                    to_outside[c, o] += lost if any_ else g
+                if any_:
+                    slope_x += g * (sy * (v01 - v00) + ty * (v11 - v10))
+                    slope_y += g * (sx * (v10 - v00) + tx * (v11 - v01))
+                p, q, r = p + area, q + area, r + area
+        moment_x, sum_x = moment_x + slope_x * (x - left), sum_x + slope_x
+        moment_y, sum_y = moment_y + slope_y * (x - left), sum_y + slope_y
+    if owner and scene.to_inverse:
+        to_inverse[o, 0] += moment_x
+        to_inverse[o, 1] += sum_x * (y - top)
+        to_inverse[o, 2] += sum_x
+        to_inverse[o, 3] += moment_y
+        to_inverse[o, 4] += sum_y * (y - top)
+        to_inverse[o, 5] += sum_y
+
+
+@inline
+def reach(boxes, order, first, last, band):
+    """The rows of the objects that have rows in `band`, and those of the band."""
+    low, high = band
+    for n in range(first, last):
+        top, bottom = boxes[order[n], 1], boxes[order[n], 3]
+        if top < band[1] and bottom > band[0]:
+            low, high = least(low, top), most(high, bottom)
+    return low, high
+
+
+@cache
+def backward_kernel() -> Any:
+    """The kernel of the gradients; those to maps and border values are added to zeros."""
+    digest = DIGEST
+
+    def backward(
+        gradient, images, inverse, outside, to_images, to_inverse, to_outside, shown, boxes, order,
+        starts, scene, begin, end,
+    ):  # fmt: skip
+        """Units begin .. end: unit u is band u % parts of the gradient to image u // parts."""
+        _ = digest
+        width, area = scene.width, scene.height * scene.width
+        for unit in range(begin, end):
+            b, part = unit // scene.parts, unit % scene.parts
+            band = (scene.height * part // scene.parts, scene.height * (part + 1) // scene.parts)
+            low, high = reach(boxes, order, starts[b], starts[b + 1], band)
+            start = b * scene.channels * area
+            if scene.to_images:
+                clear(to_images, scene.channels, area, start, width, band)
+            for y in range(low, high):
+                line, x, mine = b * area + y * width, 0, inside(y - band[0], band[1] - band[0])
+                while x < width:
+                    stop = end_of_run(shown, line + x, line + width) - line
+                    o = np.int64(shown[np.uint64(line + x)])
+                    if o >= 0:
+                        box = (boxes[o, 0], boxes[o, 1], boxes[o, 2], boxes[o, 3])
+                        if box[1] < band[1] and box[3] > band[0]:
+                            pull_run(gradient, images, inverse, outside, to_images, to_inverse,
+                                     to_outside, scene, o, box, start, y, (x, stop),
+                                     band)  # fmt: skip
+                    elif mine and scene.to_images:
+                        for c in range(scene.channels):
+                            at = start + c * area + y * width
+                            for k in range(x, stop):
+                                to_images[np.uint64(at + k)] += gradient[np.uint64(at + k)]
+                    x = stop
+
+    return kernel(backward)

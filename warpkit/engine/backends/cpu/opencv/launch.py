@@ -1,0 +1,135 @@
+"""From tensors to the kernels of OpenCV's arithmetics: strides, border values, units of work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.engine.arithmetic.opencv4_tables import integer_table
+from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
+from warpkit.engine.backends.cpu.opencv.planar import WIDE, planes_kernel
+from warpkit.engine.backends.cpu.opencv.positions import ROW
+from warpkit.engine.backends.cpu.opencv.tile import TALL, Plan
+from warpkit.engine.backends.cpu.runtime.result_memory import empty
+from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
+from warpkit.engine.backends.cpu.runtime.threads import run
+from warpkit.engine.backends.cpu.warp.items import entries
+from warpkit.engine.backends.cpu.warp.positions import POINTS
+from warpkit.engine.sampling.layout import batch_of, numbers_of, own_batch
+from warpkit.engine.sampling.rules import CODE, TAPS, Rule
+
+BAND = 4
+"""Rows of tiles dealt at once: to call a kernel takes 5 us, and a row of small tiles not 20."""
+
+
+def forward(
+    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], rule: Rule, fixed: bool
+) -> Tensor:
+    """The result (*batch, C, h, w), channels side by side where the image's are.
+
+    where: a matrix, float64, or points, float32. fixed: OpenCV 4's way.
+    """
+    batch = batch_of(image.shape, where.shape)
+    image = image.detach()
+    channels = image.shape[-3]
+    taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
+    last = image.stride(-3) == 1 and image.stride(-1) == channels
+    packed = last and channels in (3, 4)
+    by_bytes = image.dtype == torch.uint8 and taps <= 2 and (packed or image.stride(-1) == 1)
+    shape = (*batch, *size, channels) if last else (*batch, channels, *size)
+    memory = torch.from_numpy(empty(shape, image[..., :0].numpy().dtype))
+    out = memory.movedim(-1, -3) if last else memory
+    if out.numel() == 0:
+        return out
+    shown = _shown(outside, image, batch)
+    plan = _plan(image, where, out, shown, rule, 1 if packed else channels)
+    arrays = (
+        _memory(image),
+        entries(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
+        where.detach().contiguous().numpy().reshape(-1),
+        entries(own_batch(where.shape), batch),
+        shown,
+        memory.numpy().reshape(-1),
+        _table(rule.interpolation),
+        plan,
+    )
+    kind = POINTS if where.shape[-1] == 2 else where.shape[-2]
+    units = prod(batch) * -(-size[0] // TALL)
+    if by_bytes:
+        kernel = bytes_kernel(kind, fixed, channels if packed else 1, taps == 1)
+        units *= plan.planes
+    else:
+        kernel = planes_kernel(kind, fixed, min(taps, WIDE), whole_numbers)
+
+    def work(begin: int, end: int) -> None:
+        kernel(*arrays, of_this_thread(_row), begin * BAND, min(end * BAND, units))
+
+    run(work, -(-units // BAND), out.numel())
+    return out
+
+
+def _plan(
+    image: Tensor, where: Tensor, out: Tensor, shown: np.ndarray, rule: Rule, planes: int
+) -> Plan:
+    channels, height, width = image.shape[-3:]
+    plane, line, pixel = image.stride()[-3:]
+    out_height, out_width = out.shape[-2:]
+    out_plane, out_line, out_pixel = out.stride()[-3:]
+    return Plan(
+        channels=channels,
+        planes=planes,
+        height=height,
+        width=width,
+        line=line,
+        pixel=pixel,
+        plane=plane,
+        out_height=out_height,
+        out_width=out_width,
+        out_item=channels * out_height * out_width,
+        out_line=out_line,
+        out_pixel=out_pixel,
+        out_plane=out_plane,
+        where=numbers_of(where.shape),
+        shown=0 if len(shown) == channels else channels,
+        border=CODE[rule.border],
+        taps=TAPS[rule.interpolation],
+    )
+
+
+def _memory(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor from its first to its last, with whatever lies between."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return tensor.as_strided((1 + sum((n - 1) * s for n, s in pairs),), (1,)).numpy()
+
+
+def _shown(outside: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
+    """The border's value for every channel, of one item or of all."""
+    channels = image.shape[-3]
+    value = outside.detach().numpy()
+    if image.dtype == torch.uint8:
+        value = np.rint(value).clip(0, 255).astype(np.uint8)
+    value = value[..., 0, 0] if value.ndim > 2 else value
+    items = batch if value.ndim and value.size > value.shape[-1] else ()
+    if value.shape != (channels,) or items:
+        value = np.broadcast_to(value, (*items, channels))
+    return np.array(value).reshape(-1)  # a copy, as in `entries`
+
+
+@lru_cache
+def _table(interpolation: str) -> np.ndarray:
+    """The integer weights of bicubic and lanczos4, as `tables` has them; nothing for the others."""
+    if TAPS[interpolation] <= 2:
+        return np.empty(0, np.int32)
+    return integer_table(interpolation, torch.device("cpu")).numpy().reshape(-1)
+
+
+def _row() -> tuple[np.ndarray, ...]:
+    """What kernels work in: one entry a pixel of a row."""
+    kinds = (np.int32, np.int32, np.float32, np.float32, np.uint64, np.uint64, np.uint32)
+    reads = [np.empty(max(TAPS.values()) * ROW, np.int64) for _ in range(2)]
+    return *(np.empty(ROW, kind) for kind in kinds), *reads

@@ -1,0 +1,86 @@
+"""The sizes of a call in OpenCV's arithmetics, and looking ahead from one tile to the next."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from warpkit.engine.backends.cpu.opencv.positions import ROW, position5
+from warpkit.engine.backends.cpu.runtime.compiler import inline
+from warpkit.engine.backends.cpu.runtime.simd import least, most, prefetch
+from warpkit.engine.backends.cpu.warp.positions import POINTS
+from warpkit.engine.backends.cpu.warp.window import CACHE_LINE
+
+TALL = 16
+"""A tile is ROW x TALL pixels of the output."""
+
+
+class Plan(NamedTuple):
+    """The sizes of one call, and its strides in numbers."""
+
+    channels: int
+    planes: int
+    """Planes of one item that `opencv_bytes` warps one by one: 1 where channels are packed."""
+    height: int
+    width: int
+    line: int
+    pixel: int
+    plane: int
+    out_height: int
+    out_width: int
+    out_item: int
+    out_line: int
+    out_pixel: int
+    out_plane: int
+    where: int
+    """Numbers in one item's matrix or points."""
+    shown: int
+    """Numbers in one item's border value; 0 where it is one for all."""
+    border: int
+    taps: int
+
+
+@inline
+def all_finite(kind, where, start):
+    """Whether an item's matrix is."""
+    good = True
+    if kind != POINTS:
+        for k in range(3 * kind):
+            good &= abs(where[start + k]) < np.inf
+    return good
+
+
+@inline
+def ask_ahead(kind, image, base, plan, where, start, x0, y0, rows):
+    """Prefetch about what the tile at (x0, y0) reads: the box of where its corners look."""
+    if x0 >= plan.out_width:
+        return
+    x1, y1 = least(x0 + ROW, plan.out_width) - 1, y0 + rows - 1
+    low_x = low_y = np.float32(2**30)
+    high_x = high_y = np.float32(-(2**30))
+    for n in range(4):
+        x = x0 if n % 2 == 0 else x1
+        y = y0 if n < 2 else y1
+        u, v = position5(kind, where, start, plan.out_width, x, y)
+        low_x, high_x = least(u, low_x), most(u, high_x)
+        low_y, high_y = least(v, low_y), most(v, high_y)
+    if high_x - low_x > 8 * ROW or high_y - low_y > 8 * ROW:  # would read more than it is worth
+        return
+    first = np.int64(most(low_x, np.float32(0)))
+    last = np.int64(least(high_x + 1, np.float32(plan.width - 1)))
+    top = np.int64(most(low_y, np.float32(0)))
+    bottom = np.int64(least(high_y + 1, np.float32(plan.height - 1)))
+    step = most(CACHE_LINE // image.itemsize // plan.pixel, 1)
+    for j in range(top, bottom + 1):
+        for i in range(first, last + step, step):
+            prefetch(image, base + j * plan.line + least(i, last) * plan.pixel)
+
+
+@inline
+def make_room(out, at, line, rows, numbers):
+    """Prefetch the part of the output that a tile writes, or the stores wait for it."""
+    step = CACHE_LINE // out.itemsize
+    for r in range(rows):
+        for i in range(0, numbers + step, step):
+            prefetch(out, at + r * line + i)

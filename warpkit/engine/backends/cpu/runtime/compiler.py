@@ -1,0 +1,118 @@
+"""How the kernels are compiled: no argument aliases another, compiled code is kept on disk.
+
+Without `noalias` LLVM must assume that storing a result changes the image, and nothing is
+vectorised: 5 times slower. Numba can only be told so through a pipeline of one's own, and helpers
+need it too.
+
+A kernel is a closure over ints and strings, which Numba's cache tells apart; a closure over a
+function would be compiled anew by every process. Helpers are therefore at module level and take
+the constants as arguments: they are always inlined, where the constants fold.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from numba import njit
+from numba.core import config
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+
+
+class NoAlias(CompilerBase):
+    """Numba's own pipeline with `noalias`, and without an entry from C."""
+
+    def define_pipelines(self) -> list[Any]:
+        """As the base class has it."""
+        self.state.flags.noalias = self.state.flags.no_cfunc_wrapper = True
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+    def compile_extra(self, func: Any) -> Any:
+        """As the base class has it; a fifth of the time was garbage collection that found none."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collecting:
+                gc.enable()
+
+
+class Draft(JITCodeLibrary):
+    """A helper's code as it is linked into kernels, where it is optimised: not here as well."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class Inlined(NoAlias):
+    """For helpers: no machine code and no entry from Python, which nobody calls."""
+
+    def define_pipelines(self) -> list[Any]:
+        """As the base class has it."""
+        flags = self.state.flags
+        flags.no_compile = flags.no_cpython_wrapper = True
+        codegen = self.state.targetctx.codegen()
+        self.state.library = Draft(codegen, self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+    def compile_extra(self, func: Any) -> Any:
+        """As the base class has it."""
+        result = super().compile_extra(func)
+        # the entry only names the function to its callers: any builtin of its own will do
+        entry = [].append
+        self.state.targetctx.insert_user_function(entry, result.fndesc, [result.library])
+        return result._replace(entry_point=entry)
+
+
+ENGINE = Path(__file__).parents[3]
+KERNELS = ENGINE / "backends" / "cpu"
+CONSTANTS = (
+    ENGINE / "arithmetic" / "opencv4_tables.py",
+    ENGINE / "arithmetic" / "opencv5.py",
+    ENGINE / "sampling" / "rounding.py",
+    ENGINE / "sampling" / "rules.py",
+)
+"""The modules outside `KERNELS` whose numbers kernels hold."""
+
+
+def sources() -> list[Path]:
+    """Every file that compiled code is made of; a test looks for one that is missing."""
+    return [*sorted(KERNELS.rglob("*.py")), *CONSTANTS]
+
+
+def _digest() -> int:
+    """A number that changes with any source of the kernels.
+
+    Numba's cache looks at the kernel's own file alone. Kernels that hold this number in a cell are
+    compiled again when a helper's or a constant's file has changed, or when bounds are checked.
+    """
+    checked = config.BOUNDSCHECK  # pyright: ignore
+    return crc32(b"".join(path.read_bytes() for path in sources()), int(bool(checked)))
+
+
+DIGEST = _digest()
+"""To be captured by every kernel, in a local variable of the function that makes it."""
+
+
+def inline(function: Callable[..., Any]) -> Any:
+    """A helper that disappears into its kernel, where its constant arguments fold."""
+    options = {"nogil": True, "error_model": "numpy", "forceinline": True}
+    return njit(function, pipeline_class=Inlined, **options)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """A compiled function that releases the interpreter's lock, cached where that is possible."""
+    options = {"nogil": True, "error_model": "numpy", "pipeline_class": NoAlias}
+    try:
+        return njit(function, cache=True, **options)
+    except RuntimeError:  # no directory to keep it in can be written to
+        return njit(function, **options)

@@ -1,0 +1,9 @@
+"""The kernels as torch operators, on CPU tensors."""
+
+from __future__ import annotations
+
+from warpkit.engine.backends.cpu.warp import launch
+from warpkit.engine.backends.operators import Operators
+
+operators = Operators("cpu", launch, ["CPU"])
+call = operators.call

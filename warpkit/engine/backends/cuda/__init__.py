@@ -1,0 +1,66 @@
+"""The CUDA backend: kernels in Triton, the same results as the reference.
+
+The counterpart of `cpu`. `launch` turns tensors into kernel launches; the kernels are `forward`,
+`backward` (to the map and the border's value), `gather` and `scatter` (to the image). All find
+their pixels by `locate` and their weights by `weights`. No kernel adds floats atomically: every
+result is the same to the last bit from run to run. Under TRITON_INTERPRET=1 the kernels take CPU
+tensors, so that they can be tested without a device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core.checks import LABELS
+from warpkit.core.environment import TRITON_INTERPRETED as INTERPRETED
+from warpkit.engine.backends.compiled import Operator
+from warpkit.engine.backends.inverse import inverse_by
+from warpkit.engine.sampling.rules import Rule
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+DTYPES += (torch.uint8, torch.int16, torch.uint16, *LABELS)
+
+try:
+    import triton
+
+    # 3.3 can pass tuples to functions, as the kernels do with a matrix
+    HAS_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 3)
+except ImportError:
+    HAS_TRITON = False
+
+LONGEST = 2**30
+"""Positions beyond are pulled in to here; as many rows or columns are more than memory holds."""
+
+
+def why_not(image: Tensor, rule: Rule) -> list[str]:
+    """The reasons why the kernels cannot do this."""
+    reasons = []
+    if not image.is_cuda and not (INTERPRETED and image.device.type == "cpu"):
+        reasons.append(f"needs a CUDA tensor, got {image.device}")
+    elif not HAS_TRITON:
+        reasons.append("needs Triton 3.3 or newer: pip install triton")
+    if image.dtype not in DTYPES:
+        reasons.append(f"has no {image.dtype}")
+    if max(image.shape[-2:]) >= LONGEST:
+        reasons.append("needs fewer than 2^30 rows and columns")
+    return reasons
+
+
+def inverse_map(matrix: Tensor) -> Tensor:
+    """As `maps.inverse_map`."""
+    from warpkit.engine.backends.cuda.inverse import invert
+
+    return inverse_by(matrix, invert)
+
+
+def _call(*inputs: Any) -> Tensor:
+    from warpkit.engine.backends.cuda import operators
+
+    return operators.call(*inputs)
+
+
+_operator = Operator(_call)
+warp, sample = _operator.warp, _operator.sample

@@ -1,0 +1,87 @@
+"""The forward kernel: locate, sum over taps, write."""
+
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# Triton's loops have no types
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from warpkit.engine.backends.cuda.positions import (
+    ROUND,
+    aim,
+    locate,
+    resolve,
+    tile_corner,
+    tile_pixels,
+)
+from warpkit.engine.backends.cuda.weights import cover, normalize, weigh
+
+
+@triton.jit
+def forward_kernel(
+    image, where, outside, out,
+    channels, height, width, out_height, out_width, tiles,
+    image_div, image_mod, where_div, where_mod, numbers,
+    plane, pixel, out_plane, out_pixel,
+    outside_item, outside_channel, outside_row, outside_column,
+    KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, DENSE: tl.constexpr,
+    REAL: tl.constexpr, OFFSET: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
+    MOVED: tl.constexpr, VALUE: tl.constexpr,
+    LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """A program is one tile of an item, tiles first; it finds its taps once for all channels.
+
+    MOVED: labels, of the type VALUE, of which the one tap is taken as it is.
+    """
+    unit = tl.program_id(0)
+    item = unit // tiles
+    corner_x, corner_y = tile_corner(unit % tiles, out_width, PIXELS)
+    column, row = tile_pixels(PIXELS, SPAN)
+    x, y = corner_x + column, corner_y + row
+    live = (x < out_width) & (y < out_height)
+
+    where += (item // where_div % where_mod).to(tl.int64) * numbers
+    u, v, _, near = locate(where, x, y, live, out_width, KIND)
+    first_x, tx = aim(u, width, TAPS, BORDER, REAL)
+    first_y, ty = aim(v, height, TAPS, BORDER, REAL)
+    norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
+    some_x = cover(first_x, tx, norm_x, width, TAPS, BORDER)[0]
+    some_y = cover(first_y, ty, norm_y, height, TAPS, BORDER)[0]
+    near = near & live
+    reached = (near & some_x & some_y)[None, :]
+
+    image += (item // image_div % image_mod).to(tl.int64) * channels * height * width
+    outside += item.to(tl.int64) * outside_item
+    if DENSE:
+        outside += (y.to(OFFSET) * outside_row + x * outside_column)[None, :]
+    out += item.to(tl.int64) * channels * out_height * out_width
+    out += ((y.to(OFFSET) * out_width + x) * out_pixel)[None, :]
+    for first in range(0, channels, LANES):
+        channel = (first + tl.arange(0, LANES)).to(OFFSET)[:, None]
+        exists = channel < channels
+        have = exists & live[None, :]
+        beyond = outside + channel * outside_channel
+        missing = tl.load(beyond, mask=have if DENSE else exists, other=0).to(VALUE)
+        from_channel = image + channel * plane
+        total = tl.zeros([LANES, PIXELS], VALUE)
+        for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
+            at_y, in_y = resolve(first_y, j, height, BORDER)
+            weight_y = weigh(ty, j, norm_y, TAPS)[0]
+            for i in tl.static_range(TAPS):
+                at_x, in_x = resolve(first_x, i, width, BORDER)
+                weight = (weight_y * weigh(tx, i, norm_x, TAPS)[0])[None, :]
+                inside = (near & in_y & in_x)[None, :]
+                at = from_channel + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]
+                value = tl.load(at, mask=exists & inside, other=0).to(VALUE)
+                # by value: 0 times a NaN on the unchosen side would leak
+                value = tl.where(inside, value, missing)
+                if MOVED:
+                    total = value
+                else:
+                    total = tl.fma(tl.broadcast_to(weight, value.shape), value, total)
+        total = tl.where(reached, total, missing)
+        if LOW < HIGH:
+            total = tl.minimum(tl.maximum((total + ROUND) - ROUND, LOW), HIGH)
+        tl.store(out + channel * out_plane, total.to(out.dtype.element_ty), mask=have)

@@ -1,0 +1,196 @@
+"""The image's gradient under a matrix, as a gather: every source pixel visits its readers.
+
+The output pixels that read source pixel s look within `reach` of it. Under a matrix they fill a
+quadrilateral: its rows come from the corners of that square carried forward, and in each row the
+columns between four lines. Bounds are a little too wide; a candidate counts if the forward kernel's
+own position says so. No atomics: each pixel is one sum, in one order.
+
+The cost is that of the output pixels within a square of 2 reach, turned: about 9 candidates at
+scale 1, 4 of which read; many where the map magnifies, or carries a source pixel to the horizon.
+"""
+
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# Triton's loops have no types
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from warpkit.engine.backends.cuda.positions import (
+    AFFINE,
+    INFINITY,
+    PERSPECTIVE,
+    carry,
+    finite,
+    read_map,
+    tile_corner,
+    tile_pixels,
+    whole,
+)
+from warpkit.engine.backends.cuda.weights import normalize, weigh
+
+SLACK = tl.constexpr(1 / 64)
+"""Bounds are wider by this, in pixels: rounding shifts them by 1e-9 at most."""
+
+WIDER = tl.constexpr(1 + 1e-12)
+"""And by this factor: where a column is 1e15 source pixels wide, rounding shifts them by more."""
+
+
+@triton.jit
+def gather_kernel(
+    grad, where, to_image,
+    channels, height, width, out_height, out_width, tiles, groups, parts, readers,
+    image_div, image_mod, where_div, where_mod, numbers,
+    plane, pixel, out_plane, out_pixel,
+    KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr, OFFSET: tl.constexpr,
+    LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
+):  # fmt: skip
+    """One tile of LANES channels of an image's gradient, for one part of the items that read it."""
+    unit = tl.program_id(0)
+    group, unit_image = unit // tiles % groups, unit // tiles // groups
+    part, slot = unit_image % parts, (unit_image // parts).to(tl.int64)
+    corner_x, corner_y = tile_corner(unit % tiles, width, PIXELS)
+    column, row = tile_pixels(PIXELS, SPAN)
+    x, y = corner_x + column, corner_y + row
+    live = (x < width) & (y < height)
+    channel = group * LANES + tl.arange(0, LANES)[:, None]
+    exists = channel < channels
+
+    total = tl.zeros([LANES, PIXELS], REAL)
+    begin, end = readers * part.to(tl.int64) // parts, readers * (part + 1).to(tl.int64) // parts
+    for n in range(begin, end):
+        item = n // image_div * (image_div * image_mod) + slot * image_div + n % image_div
+        m = read_map(where + item // where_div % where_mod * numbers, KIND)
+        from_item = grad + item * channels * out_height * out_width + channel.to(OFFSET) * out_plane
+        for side in range(KIND - 1):  # a perspective has two sides of its horizon
+            top, rows = rows_of(m, x, y, side, out_height, KIND, TAPS)
+            rows = tl.where(live, rows, 0)
+            for r in range(tl.max(rows, axis=0)):
+                at_y = top + r
+                left, columns = columns_of(m, x, y, at_y, side, out_width, KIND, TAPS)
+                columns = tl.where(r < rows, columns, 0)
+                for c in range(most_columns(m, columns, out_width, KIND, TAPS)):
+                    at_x = left + c
+                    weight, reads = weight_of(m, at_x, at_y, x, y, KIND, TAPS, REAL)
+                    reads = reads & (c < columns)
+                    at = (at_y.to(OFFSET) * out_width + at_x) * out_pixel
+                    g = tl.load(from_item + at[None, :], mask=exists & reads[None, :], other=0)
+                    total += tl.where(reads, weight, 0.0)[None, :] * g.to(REAL)
+    to_image += unit_image.to(tl.int64) * channels * height * width + channel.to(OFFSET) * plane
+    at = (y.to(OFFSET) * width + x) * pixel
+    tl.store(
+        to_image + at[None, :], total.to(to_image.dtype.element_ty), mask=exists & live[None, :]
+    )
+
+
+@triton.jit
+def weight_of(m, at_x, at_y, x, y, KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr):
+    """The weight of source pixel (x, y) in output pixel (at_x, at_y), and whether it is a tap."""
+    u, v, _, near = carry(m, at_x, at_y, KIND)
+    first_x, tx = whole(u, TAPS)
+    first_y, ty = whole(v, TAPS)
+    i, j = x - first_x, y - first_y
+    taps = near & (i >= 0) & (i < TAPS) & (j >= 0) & (j < TAPS)
+    i, j = tl.where(taps, i, 0.0).to(tl.int32), tl.where(taps, j, 0.0).to(tl.int32)
+    tx, ty = tx.to(REAL), ty.to(REAL)
+    weight_x = weigh(tx, i, normalize(tx, TAPS), TAPS)[0]
+    weight_y = weigh(ty, j, normalize(ty, TAPS), TAPS)[0]
+    return weight_x * weight_y, taps
+
+
+@triton.jit
+def reach_of(TAPS: tl.constexpr):
+    """How far a reader looks from the pixel it reads, at most."""
+    if TAPS == 1:
+        return 0.5 + SLACK
+    return TAPS // 2 + SLACK
+
+
+@triton.jit
+def rows_of(m, x, y, side, out_height, KIND: tl.constexpr, TAPS: tl.constexpr):
+    """The first output row that may read source pixel (x, y), and how many follow."""
+    a, b, c, d, e, f, g, h, i = m
+    reach = reach_of(TAPS)
+    x, y = x.to(tl.float64), y.to(tl.float64)
+    if KIND == AFFINE:
+        det = a * e - b * d
+        per = 1 / tl.where(tl.abs(det) < INFINITY, det, 0.0)
+        middle = a * per * (y - f) - d * per * (x - c)
+        half = reach * (tl.abs(a) + tl.abs(d)) * tl.abs(per)
+        low, high = middle - half, middle + half  # all rows where the map has no inverse: NaN
+    else:
+        ei, fh, di, fg, dh, eg = e * i, f * h, d * i, f * g, d * h, e * g
+        det = a * (ei - fh) - b * (di - fg) + c * (dh - eg)
+        terms = tl.abs(a) * (tl.abs(ei) + tl.abs(fh)) + tl.abs(b) * (tl.abs(di) + tl.abs(fg))
+        terms += tl.abs(c) * (tl.abs(dh) + tl.abs(eg))
+        det = tl.where(tl.abs(det) > 1e-12 * terms, det, 0.0)  # else its sign may be rounding's
+        # the last two rows of the adjugate carry the square's corners forward, with a divisor q
+        # whose sign tells the side of the horizon; a corner too near to it leaves all rows
+        k, s, n = fg - di, a * i - c * g, c * d - a * f
+        o, p, q = dh - eg, b * g - a * h, a * e - b * d
+        turn = tl.where(det > 0, 1.0, tl.where(det < 0, -1.0, 0.0)) * (1 - 2 * side)
+        small = 1e-9 * (tl.abs(o * x) + tl.abs(p * y) + tl.abs(q))
+        small += 1e-13 * (tl.abs(k * x) + tl.abs(s * y) + tl.abs(n))
+        low, high = x * 0 + INFINITY, x * 0 - INFINITY
+        ahead, behind = x == x, x == x
+        for corner in tl.static_range(4):
+            cx = x + reach * (2 * (corner % 2) - 1)
+            cy = y + reach * (2 * (corner // 2) - 1)
+            divisor = (o * cx + p * cy + q) * turn
+            ahead, behind = ahead & (divisor > small), behind & (divisor < -small)
+            at = (k * cx + s * cy + n) * turn / tl.where(divisor == 0, 1.0, divisor)
+            low, high = tl.minimum(low, at), tl.maximum(high, at)
+        low, high = tl.where(ahead, low, -INFINITY), tl.where(ahead, high, INFINITY)
+        low = tl.where(behind, INFINITY, low)
+    return span_of(low - SLACK, tl.where(finite(m), high + SLACK, -1.0), out_height)
+
+
+@triton.jit
+def columns_of(m, x, y, at_y, side, out_width, KIND: tl.constexpr, TAPS: tl.constexpr):
+    """The first column of an output row that may read source pixel (x, y), and how many follow.
+
+    |u - x w| <= reach |w| and the same for v: four lines, each on one side of w = 0.
+    """
+    a, b, c, d, e, f, g, h, i = m
+    reach, fy = reach_of(TAPS), at_y.to(tl.float64)
+    u, v, w, turn = b * fy + c, e * fy + f, i, 1.0
+    if KIND == PERSPECTIVE:
+        w, turn = h * fy + i, 1.0 - 2 * side
+    low, high = fy * 0 - INFINITY, fy * 0 + INFINITY
+    for line in tl.static_range(4):
+        along, constant, edge = a, u, x + reach * (2 * (line % 2) - 1)
+        if line >= 2:
+            along, constant, edge = d, v, y + reach * (2 * (line % 2) - 1)
+        constant = constant - edge * w
+        if KIND == PERSPECTIVE:
+            along = (along - edge * g) * turn
+            constant = constant * turn
+        if line % 2 == 1:
+            along, constant = -along, -constant
+        # along * column + constant >= 0, where the constant's slack outweighs its rounding
+        cut = -constant * (1 / tl.where(along == 0, 1e-300, along))
+        low = tl.where(along >= 0, tl.maximum(low, cut), low)
+        high = tl.where(along >= 0, high, tl.minimum(high, cut))
+    return span_of(low, high, out_width)
+
+
+@triton.jit
+def span_of(low, high, length):
+    """The whole numbers of 0 .. length - 1 between two bounds: the first, and how many.
+
+    A NaN is no bound: minimum and maximum leave it out.
+    """
+    first = tl.minimum(tl.maximum(tl.ceil(low * (2 - WIDER)), 0.0), length.to(tl.float64))
+    last = tl.maximum(tl.minimum(tl.floor(high * WIDER), length - 1.0), -1.0)
+    return first.to(tl.int32), tl.maximum(last - first + 1, 0.0).to(tl.int32)
+
+
+@triton.jit
+def most_columns(m, columns, out_width, KIND: tl.constexpr, TAPS: tl.constexpr):
+    """How many columns to go through in a row. Under an affine map no pixel has more than this."""
+    if KIND == AFFINE:
+        a, _, _, d, _, _, _, _, _ = m
+        widest = 2 * reach_of(TAPS) / tl.maximum(tl.maximum(tl.abs(a), tl.abs(d)), 1e-300)
+        return tl.minimum(tl.floor(widest) + 1, out_width + 0.0).to(tl.int32)
+    return tl.max(columns, axis=0)

@@ -1,0 +1,106 @@
+"""The image's gradient under an affine map: `gather` with positions from a few sums.
+
+In each row the first candidate's u - x and v - y are small: found in float64, and for the columns
+that follow in the type of the computation. That is as exact, since a weight changes little where
+the position does; nearest's does not, and goes through `gather`.
+"""
+
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# Triton's loops have no types
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from warpkit.engine.backends.cuda.gather import SLACK, WIDER, most_columns, rows_of
+from warpkit.engine.backends.cuda.positions import AFFINE, read_map, tile_corner, tile_pixels
+from warpkit.engine.backends.cuda.weights import cubic, normalize, weigh
+
+
+@triton.jit
+def gather_affine_kernel(
+    grad, where, to_image,
+    channels, height, width, out_height, out_width, tiles, groups, parts, readers,
+    image_div, image_mod, where_div, where_mod, numbers,
+    plane, pixel, out_plane, out_pixel,
+    KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr, OFFSET: tl.constexpr,
+    LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
+):  # fmt: skip
+    """As `gather_kernel`."""
+    unit = tl.program_id(0)
+    group, unit_image = unit // tiles % groups, unit // tiles // groups
+    part, slot = (unit_image % parts).to(tl.int64), (unit_image // parts).to(tl.int64)
+    corner_x, corner_y = tile_corner(unit % tiles, width, PIXELS)
+    column, row = tile_pixels(PIXELS, SPAN)
+    x, y = corner_x + column, corner_y + row
+    live = (x < width) & (y < height)
+    channel = (group * LANES + tl.arange(0, LANES)).to(OFFSET)[:, None]
+    exists = channel < channels
+
+    total = tl.zeros([LANES, PIXELS], REAL)
+    for n in range(readers * part // parts, readers * (part + 1) // parts):
+        item = n // image_div * (image_div * image_mod) + slot * image_div + n % image_div
+        m = read_map(where + item // where_div % where_mod * numbers, AFFINE)
+        a, _, _, d, _, _, _, _, _ = m
+        top, rows = rows_of(m, x, y, 0, out_height, AFFINE, TAPS)
+        rows = tl.where(live, rows, 0)
+        columns = most_columns(m, rows, out_width, AFFINE, TAPS)
+        per = 1 / tl.maximum(tl.abs(a), 1e-300), 1 / tl.maximum(tl.abs(d), 1e-300)
+        # far beyond any reach, but not beyond float32: infinity times column 0 would be NaN
+        slope_u, slope_v = within(a, 1e30).to(REAL), within(d, 1e30).to(REAL)
+        from_item = grad + item * channels * out_height * out_width + channel * out_plane
+        for r in range(tl.max(rows, axis=0)):
+            left, u, v = first_of(m, per, x, y, top + r, out_width, TAPS)
+            u, v = u.to(REAL), v.to(REAL)
+            line = (top + r).to(OFFSET) * out_width
+            step = 0.0
+            for c in range(columns):
+                weight, reads = weight_at(u + slope_u * step, v + slope_v * step, TAPS)
+                reads = (reads & (r < rows) & (left + c < out_width))[None, :]
+                at = from_item + ((line + (left + c)) * out_pixel)[None, :]
+                g = tl.load(at, mask=exists & reads, other=0).to(REAL)
+                weight = tl.where(reads, weight[None, :], 0.0)
+                total = tl.fma(tl.broadcast_to(weight, g.shape), g, total)
+                step += 1.0
+    to_image += unit_image.to(tl.int64) * channels * height * width + channel * plane
+    to_image += ((y.to(OFFSET) * width + x) * pixel)[None, :]
+    tl.store(to_image, total.to(to_image.dtype.element_ty), mask=exists & live[None, :])
+
+
+@triton.jit
+def within(value, limit):
+    """The value, or the limit with its sign."""
+    return tl.minimum(tl.maximum(value, -limit), limit)
+
+
+@triton.jit
+def first_of(m, per, x, y, at_y, out_width, TAPS: tl.constexpr):
+    """The first column of an output row that may read source pixel (x, y), and where it looks from
+    there: in the forward kernel's own float64. `per` are 1 / |a| and 1 / |d|."""
+    a, b, c, d, e, f, _, _, _ = m
+    per_a, per_d = per
+    fy, reach = at_y.to(tl.float64), TAPS // 2 + SLACK
+    bu, ev = b * fy, e * fy
+    u, v = bu + c - x, ev + f - y
+    low_u = (tl.where(a < 0, u, -u) - reach) * per_a
+    low_v = (tl.where(d < 0, v, -v) - reach) * per_d
+    low = tl.ceil(tl.maximum(low_u, low_v) * (2 - WIDER))
+    low = tl.minimum(tl.maximum(low, 0.0), out_width + 0.0)
+    return low.to(tl.int32), a * low + bu + c - x, d * low + ev + f - y
+
+
+@triton.jit
+def weight_at(u, v, TAPS: tl.constexpr):
+    """The weight of a pixel at a distance, and whether it is a tap."""
+    half: tl.constexpr = TAPS // 2
+    taps = (u >= -half) & (u < half) & (v >= -half) & (v < half)
+    if TAPS == 2:
+        return (1 - tl.abs(u)) * (1 - tl.abs(v)), taps
+    if TAPS == 4:
+        return cubic(u)[0] * cubic(v)[0], taps
+    u, v = tl.where(taps, u, 0.0), tl.where(taps, v, 0.0)
+    i, j = tl.floor(u), tl.floor(v)
+    tx, ty = u - i, v - j
+    weight_x = weigh(tx, 3 - i.to(tl.int32), normalize(tx, TAPS), TAPS)[0]
+    return weight_x * weigh(ty, 3 - j.to(tl.int32), normalize(ty, TAPS), TAPS)[0], taps

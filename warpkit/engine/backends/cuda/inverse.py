@@ -1,0 +1,57 @@
+"""Matrices inverted by one kernel: `maps.inverse_map` is some 30 launches, longer than a warp."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from warpkit.engine.backends.cuda.positions import AFFINE, INFINITY, finite
+from warpkit.engine.backends.cuda.work import launch
+
+MATRICES = 128
+"""Matrices of a program: one a thread."""
+
+
+@triton.jit
+def invert_kernel(matrix, inverse, count, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    """As `maps.inverse_map`, in its order of operations."""
+    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    live = n < count
+    m, to = matrix + n * (3 * KIND), inverse + n * (3 * KIND)
+    a, b, c = tl.load(m, mask=live), tl.load(m + 1, mask=live), tl.load(m + 2, mask=live)
+    d, e, f = tl.load(m + 3, mask=live), tl.load(m + 4, mask=live), tl.load(m + 5, mask=live)
+    g, h, i = a * 0, a * 0, a * 0 + 1
+    if KIND == AFFINE:
+        det = a * e - b * d
+        per = 1 / det
+        k, p, q, r = e * per, b * -per, d * -per, a * per
+        s, t = -k * c - p * f, -q * c - r * f
+    else:
+        g, h, i = tl.load(m + 6, mask=live), tl.load(m + 7, mask=live), tl.load(m + 8, mask=live)
+        det = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+        per = 1 / det
+        k, p, s = (e * i - f * h) * per, (c * h - b * i) * per, (b * f - c * e) * per
+        q, r, t = (f * g - d * i) * per, (a * i - c * g) * per, (c * d - a * f) * per
+    good = finite((a, b, c, d, e, f, g, h, i)) & (tl.abs(det) < INFINITY) & (tl.abs(per) < INFINITY)
+    tl.store(to, tl.where(good, k, float("nan")), mask=live)
+    tl.store(to + 1, tl.where(good, p, float("nan")), mask=live)
+    tl.store(to + 2, tl.where(good, s, float("nan")), mask=live)
+    tl.store(to + 3, tl.where(good, q, float("nan")), mask=live)
+    tl.store(to + 4, tl.where(good, r, float("nan")), mask=live)
+    tl.store(to + 5, tl.where(good, t, float("nan")), mask=live)
+    if KIND != AFFINE:
+        tl.store(to + 6, tl.where(good, (d * h - e * g) * per, float("nan")), mask=live)
+        tl.store(to + 7, tl.where(good, (b * g - a * h) * per, float("nan")), mask=live)
+        tl.store(to + 8, tl.where(good, (a * e - b * d) * per, float("nan")), mask=live)
+
+
+def invert(matrix: Tensor) -> Tensor:
+    """The inverses of dense float64 matrices (..., 2 or 3, 3)."""
+    inverse, rows = torch.empty_like(matrix), matrix.shape[-2]
+    count = matrix.numel() // (3 * rows)
+    if count:
+        options = {"count": count, "KIND": rows, "BLOCK": MATRICES}
+        launch(invert_kernel, triton.cdiv(count, MATRICES), matrix, inverse, **options)
+    return inverse

@@ -1,0 +1,100 @@
+"""The image's gradient as a scatter in fixed point, for points and for borders that repeat pixels.
+
+Whole numbers add up to the same sum in any order, so that atomics stay exact and repeatable. Each
+channel of each image has a scale of its own: the sum of its gradient's magnitudes is 2^57, so that
+no sum overflows, and what is rounded off is 2^-58 of it a term. float64 keeps the rounded rest in a
+second number. The cost: TAPS^2 atomics a value, and 8 bytes (16 for float64) a source value.
+"""
+
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# Triton's loops have no types
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from warpkit.engine.backends.cuda.positions import (
+    CONSTANT,
+    TRANSPARENT,
+    aim,
+    locate,
+    resolve,
+    tile_corner,
+    tile_pixels,
+)
+from warpkit.engine.backends.cuda.weights import normalize, weigh
+
+
+@triton.jit
+def scatter_kernel(
+    grad, where, scale, units, rests,
+    channels, height, width, out_height, out_width, tiles,
+    image_div, image_mod, where_div, where_mod, numbers,
+    plane, pixel, out_plane, out_pixel, rest_scale,
+    KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, REAL: tl.constexpr,
+    OFFSET: tl.constexpr, LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
+    UNROLL: tl.constexpr,
+):  # fmt: skip
+    """A program is one tile of an item, as in the forward kernel."""
+    unit = tl.program_id(0)
+    item = unit // tiles
+    corner_x, corner_y = tile_corner(unit % tiles, out_width, PIXELS)
+    column, row = tile_pixels(PIXELS, SPAN)
+    x, y = corner_x + column, corner_y + row
+    live = (x < out_width) & (y < out_height)
+
+    where += (item // where_div % where_mod).to(tl.int64) * numbers
+    u, v, _, near = locate(where, x, y, live, out_width, KIND)
+    first_x, tx = aim(u, width, TAPS, BORDER, REAL)
+    first_y, ty = aim(v, height, TAPS, BORDER, REAL)
+    norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
+
+    near = near & live
+    grad += item.to(tl.int64) * channels * out_height * out_width
+    grad += ((y.to(OFFSET) * out_width + x) * out_pixel)[None, :]
+    slot = (item // image_div % image_mod).to(tl.int64)
+    for first in range(0, channels, LANES):
+        channel = (first + tl.arange(0, LANES)).to(OFFSET)[:, None]
+        exists = channel < channels
+        g = tl.load(grad + channel * out_plane, mask=exists & near[None, :], other=0).to(REAL)
+        per_unit = tl.load(scale + slot * channels + channel, mask=exists, other=0)
+        start = slot * channels * height * width + channel * plane
+        for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
+            at_y, in_y = resolve(first_y, j, height, BORDER)
+            weight_y = weigh(ty, j, norm_y, TAPS)[0]
+            for i in tl.static_range(TAPS):
+                at_x, in_x = resolve(first_x, i, width, BORDER)
+                weight_x = weigh(tx, i, norm_x, TAPS)[0]
+                inside = near
+                if BORDER == CONSTANT or BORDER == TRANSPARENT:
+                    inside = near & in_y & in_x
+                term = ((weight_y * weight_x)[None, :] * g).to(tl.float64) * per_unit
+                # a NaN makes the whole channel NaN, see `scales`; it has no whole number
+                term = tl.where(tl.abs(term) < 4.0e18, term, 0.0)
+                count = tl.floor(term + 0.5)
+                to = start + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]
+                some = exists & inside[None, :]
+                tl.atomic_add(units + to, count.to(tl.int64), mask=some, sem="relaxed")
+                if REAL == tl.float64:
+                    rest = tl.floor((term - count) * rest_scale + 0.5).to(tl.int64)
+                    tl.atomic_add(rests + to, rest, mask=some, sem="relaxed")
+
+
+@triton.jit
+def collect_kernel(
+    units, rests, scale, to_image, values, area, rest_scale, channels,
+    REAL: tl.constexpr, LAST: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Whole numbers back to the image's type. `values` in all, `area` pixels a channel."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    some = at < values
+    of = at // area
+    if LAST:
+        of = at // (area * channels) * channels + at % channels
+    per = 1 / tl.load(scale + of, mask=some, other=1)
+    total = tl.load(units + at, mask=some, other=0).to(tl.float64)
+    if REAL == tl.float64:
+        total += tl.load(rests + at, mask=some, other=0).to(tl.float64) / rest_scale
+    total = (total * per).to(REAL)
+    tl.store(to_image + at, total.to(to_image.dtype.element_ty), mask=some)

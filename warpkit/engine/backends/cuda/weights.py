@@ -1,0 +1,98 @@
+"""The weights of the taps along one axis and their slopes, as in `rules.axis_weights`.
+
+In products the tensor comes before the constant: the interpreter takes no other order.
+"""
+
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+# Triton's loops have no types
+
+from __future__ import annotations
+
+import math
+
+import triton
+import triton.language as tl
+
+from warpkit.engine.backends.cuda.positions import CONSTANT, TRANSPARENT, resolve
+from warpkit.engine.sampling.rules import CUBIC_A
+
+A = tl.constexpr(CUBIC_A)
+PI = tl.constexpr(math.pi)
+QUARTER = tl.constexpr(math.pi / 4)
+LOBES = tl.constexpr(4 / math.pi**2)
+SECOND = tl.constexpr(17 / 96)
+FOURTH = tl.constexpr(1 / 120 + 1 / 576 + 1 / 30720)
+
+
+@triton.jit
+def weigh(t, k, norm, TAPS: tl.constexpr):
+    """The weight of tap k at the fraction t and its slope; `norm` from `normalize`.
+
+    k is a number or a tensor; what is not used the compiler leaves out.
+    """
+    if TAPS == 1:
+        return t * 0 + 1, t * 0
+    if TAPS == 2:
+        return k * t + (1 - k) * (1 - t), t * 0 + (2 * k - 1)
+    if TAPS == 4:
+        return cubic(t + 1 - k)
+    per, total_slope = norm
+    value, slope = lobe(t, k)
+    value = value * per
+    return value, (slope - value * total_slope) * per
+
+
+@triton.jit
+def cubic(signed):
+    """Keys' cubic and its slope at a distance."""
+    d = tl.abs(signed)
+    near = (d * (A + 2) - (A + 3)) * d * d + 1
+    near_slope = (d * (3 * (A + 2)) - 2 * (A + 3)) * d
+    # factored: the sum of powers cancels 24 to 0, which costs float32 a digit
+    far = (d - 1) * (d - 2) * (d - 2) * A
+    far_slope = (d - 2) * (d * 3 - 4) * A
+    slope = tl.where(d <= 1, near_slope, far_slope)
+    return tl.where(d <= 1, near, far), tl.where(signed < 0, -slope, slope)
+
+
+@triton.jit
+def lobe(t, k):
+    """sinc(d) sinc(d / 4) at d = t + 3 - k, and its slope."""
+    d = t + 3 - k
+    small = tl.abs(d) < 1e-2
+    z = d * d * (PI * PI)
+    series = 1 - z * SECOND + z * z * FOURTH
+    series_slope = d * (PI * PI) * (z * (4 * FOURTH) - 2 * SECOND)
+    e = tl.where(small, 1.0, d)
+    odd = 2 * (k % 2) - 1  # sin(pi d) = odd sin(pi t)
+    sin4, cos4 = odd * tl.sin(t * PI), odd * tl.cos(t * PI)
+    sin1, cos1 = tl.sin(e * QUARTER), tl.cos(e * QUARTER)
+    scale = 1 / (e * e) * LOBES
+    value = sin4 * sin1 * scale
+    slope = (cos4 * sin1 * PI + sin4 * cos1 * QUARTER) * scale - 2 * value / e
+    return tl.where(small, series, value), tl.where(small, series_slope, slope)
+
+
+@triton.jit
+def normalize(t, TAPS: tl.constexpr):
+    """What brings lanczos4's weights to the sum 1: 1 / total, and the total's slope."""
+    total, total_slope = t * 0, t * 0
+    if TAPS == 8:
+        for k in tl.static_range(8):
+            value, slope = lobe(t, k)
+            total, total_slope = total + value, total_slope + slope
+    return 1 / tl.where(total == 0, 1.0, total), total_slope
+
+
+@triton.jit
+def cover(first, t, norm, length, TAPS: tl.constexpr, BORDER: tl.constexpr):
+    """Along one axis: whether any tap is inside, whether all are, and the weights of those."""
+    total = t * 0
+    some, every = first == first, first == first
+    if BORDER == CONSTANT or BORDER == TRANSPARENT:
+        some = first != first
+        for k in tl.static_range(TAPS):
+            inside = resolve(first, k, length, BORDER)[1]
+            some, every = some | inside, every & inside
+            total += tl.where(inside, weigh(t, k, norm, TAPS)[0], 0.0)
+    return some, every, total

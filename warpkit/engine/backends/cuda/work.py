@@ -1,0 +1,139 @@
+"""What every kernel of a call is told: sizes, strides and switches, by argument name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from math import prod
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from warpkit.engine.backends.cuda.positions import COLUMNS
+from warpkit.engine.sampling.layout import (
+    batch_of,
+    cycle,
+    is_last,
+    numbers_of,
+    outside_strides,
+    own_batch,
+    read_in_place,
+)
+from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.sampling.rules import CODE, TAPS, Rule
+
+NARROW = 2**31
+"""Tensors of as many elements and more are indexed in 64 bits."""
+
+REALS = {torch.float32: tl.float32, torch.float64: tl.float64}
+MOVED = {torch.int8: tl.int8, torch.int32: tl.int32, torch.int64: tl.int64}
+"""What carries labels, which are not computed with."""
+
+
+class Call(NamedTuple):
+    """A call's dense tensors, and the kernels' arguments in groups."""
+
+    image: Tensor
+    where: Tensor
+    outside: Tensor
+    batch: tuple[int, ...]
+    real: torch.dtype
+    """The type of the computation."""
+    last: bool
+    """Channels-last."""
+    dense: bool
+    """Whether `outside` has a value for every output pixel."""
+    sizes: dict[str, Any]
+    maps: dict[str, Any]
+    strides: dict[str, Any]
+    """Those of `outside`."""
+    switches: dict[str, Any]
+
+    @property
+    def items(self) -> int:
+        """Images of the result."""
+        return prod(self.batch)
+
+
+def prepare(image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], rule: Rule) -> Call:
+    """Dense tensors, and what the kernels must know about them."""
+    batch = batch_of(image.shape, where.shape)
+    image, where = read_in_place(image), where.contiguous()
+    if len(batch) != 1:
+        image = image.contiguous()
+    where_cycle, image_cycle = cycle(own_batch(where.shape), batch), cycle(image.shape[:-3], batch)
+    if where_cycle is None:
+        where = where.expand(*batch, *where.shape[len(own_batch(where.shape)) :]).contiguous()
+        where_cycle = 1, prod(batch)
+    if image_cycle is None:  # repeated in an outer and an inner dimension: copied after all
+        image = image.expand(*batch, *image.shape[-3:]).contiguous()
+        image_cycle = 1, prod(batch)
+    outside, strides = _strides_of(outside, batch)
+    channels, height, width = image.shape[-3:]
+    last, (h, w) = is_last(image), size
+    kind = 0 if where.shape[-1] == 2 else where.shape[-2]
+    sizes = {
+        "channels": channels, "height": height, "width": width, "out_height": h, "out_width": w,
+        "plane": 1 if last else height * width, "pixel": channels if last else 1,
+        "out_plane": 1 if last else h * w, "out_pixel": channels if last else 1,
+    }  # fmt: skip
+    maps = {
+        "where_div": where_cycle[0], "where_mod": where_cycle[1],
+        "numbers": numbers_of(where.shape),
+        "image_div": image_cycle[0], "image_mod": image_cycle[1],
+    }  # fmt: skip
+    wide = max(image.numel(), prod(batch) * channels * h * w) >= NARROW
+    real = torch.float64 if image.dtype in MOVED else compute_dtype(image.dtype)
+    switches = {
+        "KIND": kind, "TAPS": TAPS[rule.interpolation], "BORDER": CODE[rule.border],
+        "REAL": REALS[real], "OFFSET": tl.int64 if wide else tl.int32,
+        # a warp's patch has rows of 32 bytes: what memory is written by
+        "SPAN": 16 if image.element_size() < 4 else 8,
+    }  # fmt: skip
+    dense = max(outside.shape[-2:], default=1) > 1
+    return Call(image, where, outside, batch, real, last, dense, sizes, maps, strides, switches)
+
+
+def _strides_of(outside: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, dict[str, int]]:
+    """`outside` dense, with the strides that carry it to the result's shape."""
+    own = (1,) * (3 - outside.ndim) + tuple(outside.shape)
+    outside = outside.reshape(own)
+    if prod(own[:-3]) > 1:
+        outside = outside.expand(*batch, *own[-3:])
+    names = ("outside_item", "outside_channel", "outside_row", "outside_column")
+    return outside.contiguous(), dict(zip(names, outside_strides(own), strict=True))
+
+
+def block(call: Call) -> dict[str, int]:
+    """The switches of the kernels whose programs go through all channels.
+
+    Planes one by one, in tiles of 512 pixels: 4 a thread keep 16 loads on the way, and finding the
+    taps is shared by the channels. Side by side in memory, channels are read together.
+    """
+    taps = call.switches["TAPS"]
+    unroll = taps if taps < 8 else 1  # lanczos4's 64 taps at once would not fit the registers
+    if call.last:
+        lanes = min(8, triton.next_power_of_2(call.sizes["channels"]))
+        return {"LANES": lanes, "PIXELS": 128, "UNROLL": unroll}
+    return {"LANES": 1, "PIXELS": 512 if taps <= 2 else 256, "UNROLL": unroll}
+
+
+def tiles_of(size: Sequence[int], pixels: int) -> int:
+    """Tiles that cover an area."""
+    return triton.cdiv(size[1], COLUMNS.value) * triton.cdiv(size[0], pixels // COLUMNS.value)
+
+
+def launch(kernel: Any, programs: int, *arrays: Tensor, **options: Any) -> None:
+    """Run `programs` programs on the current stream of the first array's device.
+
+    Products and sums are not fused, see `locate`. The interpreter takes CPU tensors.
+    """
+    device = arrays[0].device
+    context: AbstractContextManager[Any] = nullcontext()
+    if device.type == "cuda":
+        context = torch.cuda.device(device)
+    with context:
+        kernel[(programs,)](*arrays, **options, enable_fp_fusion=False)

@@ -1,0 +1,55 @@
+"""Inverses by a backend of its own: `maps.inverse_map` is 30 operations, longer than a warp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import is_eager
+from warpkit.engine.sampling import maps
+
+
+def inverse_by(matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
+    """As `maps.inverse_map`, by `invert` of a dense tensor; under torch's transforms it is that."""
+    if not is_eager(matrix):
+        return maps.inverse_map(matrix)
+    if not (matrix.requires_grad and torch.is_grad_enabled()):
+        return invert(matrix.detach().contiguous())
+    return Invert.apply(matrix, invert)  # pyright: ignore
+
+
+class Invert(torch.autograd.Function):
+    """The inverse of float64 matrices (..., 2 or 3, 3); NaN, with gradient 0, where none is."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
+        """The backend's result."""
+        inverse = invert(matrix.detach().contiguous())
+        ctx.save_for_backward(inverse)
+        return inverse
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        """See `pull_inverse`."""
+        (inverse,) = ctx.saved_tensors
+        (grad,) = grads
+        return pull_inverse(inverse, grad), None
+
+
+def pull_inverse(inverse: Tensor, grad: Tensor) -> Tensor:
+    """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
+    # no gradient where there is no inverse, or where squares of its determinant or of products
+    # of its entries would overflow
+    largest = inverse.abs().amax((-1, -2)).square().square()
+    steady = (maps.determinant(inverse).square() + largest).isfinite()[..., None, None]
+    safe = maps.to_3x3(torch.where(steady, inverse, 0.0))
+    rows = inverse.shape[-2]
+    # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
+    right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
+    # narrow, since the slice of everything is an alias, which batches of gradients cannot have
+    first = safe if rows == 3 else safe.narrow(-2, 0, rows)
+    found = -(first[..., None] * right[..., :, None, :]).sum(-3)
+    return found if rows == 3 else found.narrow(-2, 0, rows)

@@ -1,0 +1,272 @@
+"""Compiled kernels as torch operators: autograd of every order, vmap, torch.compile and export.
+
+Two operators for a backend, `warpkit::<name>_sample` and its backward. `where` is a matrix that
+maps destination -> source, or points. The first gradient comes from kernels; a gradient of the
+gradient is the reference's, and costs nothing unless it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import in_transform
+from warpkit.engine.sampling import reference
+from warpkit.engine.sampling.layout import batch_of, layout_of
+from warpkit.engine.sampling.rules import Rule
+
+LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
+INPUTS = "Tensor image, Tensor where, Tensor outside, SymInt[] size, "
+INPUTS += "str interpolation, str border"
+
+
+class Operators:
+    """The two operators of a backend, by the name that prefixes theirs.
+
+    `launch` has `forward` and `backward`, which take tensors of any layout and batch; gradients
+    that are not wanted may be anything. `keys` are the dispatch keys of its devices.
+    """
+
+    def __init__(self, name: str, launch: ModuleType, keys: Sequence[str]) -> None:
+        self.launch = launch
+        schema = f"{name}_sample({INPUTS}) -> Tensor"
+        self.sample = self._define(
+            schema, keys, self._forward, _fake_forward, self._vmap, self._pull, _keep_what_is_needed
+        )
+        schema = f"{name}_sample_backward(Tensor grad, {INPUTS}, bool[] wanted)"
+        self.sample_backward = self._define(
+            f"{schema} -> (Tensor, Tensor, Tensor)",
+            keys, self._backward, _fake_backward, self._vmap_backward, _pull_twice, _keep,
+        )  # fmt: skip
+
+    def _define(
+        self,
+        schema: str,
+        keys: Sequence[str],
+        kernel: Any,
+        fake: Any,
+        vmap: Any,
+        gradient: Any,
+        keep: Any,
+    ) -> Any:
+        name = schema.partition("(")[0]
+        LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+        for key in keys:
+            LIBRARY.impl(name, kernel, key)
+        full = f"warpkit::{name}"
+        torch.library.register_autograd(full, gradient, setup_context=keep, lib=LIBRARY)
+        torch.library.register_fake(full, fake, lib=LIBRARY)
+        torch.library.register_vmap(full, vmap, lib=LIBRARY)
+        return getattr(torch.ops.warpkit, name).default
+
+    def call(self, *inputs: Any) -> Tensor:
+        """The operator, in a form that whatever is going on can differentiate."""
+        return Sample.apply(*inputs, self) if in_transform() else self.sample(*inputs)
+
+    def call_backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for the backward operator."""
+        if in_transform():
+            return SampleBackward.apply(*inputs, self)
+        return self.sample_backward(*inputs)
+
+    def _forward(self, *inputs: Any) -> Tensor:
+        *tensors, size, interpolation, border = inputs
+        return self.launch.forward(*tensors, size, Rule(interpolation, border))
+
+    def _backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        *tensors, size, interpolation, border, wanted = inputs
+        found = self.launch.backward(*tensors, size, Rule(interpolation, border), wanted)
+        # as `_fake_backward` says, which compiled code relies on: no memory twice, dense layouts
+        layouts = layout_of(tensors[1]), torch.contiguous_format, torch.contiguous_format
+        a, b, c = (
+            g.contiguous(memory_format=layout) if want else tensors[0].new_empty(0)
+            for g, layout, want in zip(found, layouts, wanted, strict=True)
+        )
+        return a, b, c
+
+    def _pull(self, ctx: Any, *grads: Any) -> Any:
+        """The kernels' gradient, itself an operator that can be differentiated."""
+        wanted = ctx.needs_input_grad[:3]
+        found = self.call_backward(*grads, *ctx.saved_tensors, *ctx.options, list(wanted))
+        return *(g if want else None for g, want in zip(found, wanted, strict=True)), *(None,) * 3
+
+    def _vmap(self, info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
+        return self.call(*_fold(info.batch_size, dims[:3], inputs[:3]), *inputs[3:]), 0
+
+    def _vmap_backward(self, info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
+        count, wanted = info.batch_size, inputs[-1]
+        grad = inputs[0].expand(count, *inputs[0].shape) if dims[0] is None else inputs[0]
+        grad = grad if dims[0] is None else grad.movedim(dims[0], 0)
+        folded = _fold(count, dims[1:4], inputs[1:4])
+        batch = batch_of(folded[0].shape, folded[1].shape)
+        found = self.call_backward(grad.reshape(*batch, *grad.shape[-3:]), *folded, *inputs[4:])
+        shapes = [
+            t.shape if d is None else t.movedim(d, 0).shape[1:]
+            for t, d in zip(inputs[1:4], dims[1:4], strict=True)
+        ]
+        grads = tuple(
+            g.reshape(count, *shape) if want else g
+            for g, shape, want in zip(found, shapes, wanted, strict=True)
+        )
+        return grads, tuple(0 if want else None for want in wanted)
+
+
+class Functions(Operators):
+    """The same by autograd functions alone, without operators: for a backend of torch's own."""
+
+    def __init__(self, launch: Any) -> None:
+        self.launch = launch
+        self.sample, self.sample_backward = self._forward, self._backward
+
+    def call(self, *inputs: Any) -> Tensor:
+        """As the operator."""
+        return Sample.apply(*inputs, self)
+
+    def call_backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """As the backward operator."""
+        return SampleBackward.apply(*inputs, self)
+
+
+def _fake_forward(
+    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], i: str, b: str
+) -> Tensor:
+    shape = (*batch_of(image.shape, where.shape), image.shape[-3], *size)
+    layout = layout_of(image) if len(shape) == 4 else torch.contiguous_format
+    return torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
+
+
+def _fake_backward(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    image, where, outside, *_, wanted = inputs
+    layouts = layout_of(image), torch.contiguous_format, torch.contiguous_format
+    a, b, c = (
+        torch.empty(t.shape, dtype=t.dtype, device=t.device, memory_format=layout)
+        if want
+        else grad.new_empty(0)
+        for t, layout, want in zip((image, where, outside), layouts, wanted, strict=True)
+    )
+    return a, b, c
+
+
+def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    tensors = [x for x in inputs if isinstance(x, Tensor)]
+    ctx.save_for_backward(*tensors)
+    ctx.options = inputs[len(tensors) :]
+
+
+def _keep_what_is_needed(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    """An image's pixels serve the gradient to `where` alone; for the others its shape is enough."""
+    image = inputs[0]
+    if not ctx.needs_input_grad[1]:
+        image = image.new_empty(()).expand(image.shape)
+    _keep(ctx, (image, *inputs[1:]), output)
+
+
+def _pull_twice(ctx: Any, *grads: Any) -> Any:
+    """The gradient of the reference's gradient, differentiable again."""
+    *options, wanted = ctx.options
+    chosen = [n for n in range(3) if wanted[n]]
+    needed = [n for n in range(4) if ctx.needs_input_grad[n]]
+    saved = ctx.saved_tensors
+
+    def first(*needs: Tensor) -> tuple[Tensor, ...]:
+        grad, *inputs = _replaced(saved, needed, needs)
+
+        def warped(*some: Tensor) -> Tensor:
+            return reference_sample(*_replaced(inputs, chosen, some), *options)
+
+        return torch.func.vjp(warped, *(inputs[n] for n in chosen))[1](grad)
+
+    pull: Any = torch.func.vjp(first, *(saved[n] for n in needed))[1]
+    found = dict(zip(needed, pull(tuple(grads[n] for n in chosen)), strict=True))
+    return *(found.get(n) for n in range(4)), *(None,) * 4
+
+
+def _replaced(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> list[Any]:
+    """A copy of `values` with `new` at `places`."""
+    values = list(values)
+    for place, value in zip(places, new, strict=True):
+        values[place] = value
+    return values
+
+
+class Sample(torch.autograd.Function):
+    """The operator for torch.func's transforms, which an operator's own gradient cannot nest in.
+
+    The last input is the backend's `Operators`.
+    """
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:
+        """As the operator."""
+        return inputs[-1].sample(*inputs[:-1])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep what the gradient needs."""
+        _keep_what_is_needed(ctx, inputs[:-1], output)
+        ctx.ops = inputs[-1]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """As the operator's."""
+        return *ctx.ops._pull(ctx, *grads), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
+        """As the operator's rule, differentiable."""
+        return inputs[-1]._vmap(info, in_dims, *inputs[:-1])
+
+
+class SampleBackward(torch.autograd.Function):
+    """The same for the backward operator."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Any:
+        """As the operator."""
+        return inputs[-1].sample_backward(*inputs[:-1])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep what the gradient needs."""
+        _keep(ctx, inputs[:-1], output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """As the operator's."""
+        return *_pull_twice(ctx, *grads), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
+        """As the operator's rule, differentiable."""
+        return inputs[-1]._vmap_backward(info, in_dims, *inputs[:-1])
+
+
+def reference_sample(
+    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], i: str, b: str
+) -> Tensor:
+    """The definition of the operator."""
+    rule = Rule(i, b)
+    if where.shape[-1] == 2:
+        return reference.sample(image, where, outside, rule)
+    return reference.warp(image, where, size, outside, rule)
+
+
+def _fold(count: int, dims: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """image, where and outside with the vmapped dimension, of `count`, first in the batch of each.
+
+    One that is not vmapped repeats its memory, which the kernels read in place.
+    """
+    first = [
+        t.expand(count, *t.shape) if d is None else t.movedim(d, 0)
+        for t, d in zip(tensors, dims, strict=True)
+    ]
+    own = (3, 3 if first[1].shape[-1] == 2 else 2, 3)
+    batch = max(t.ndim - 1 - n for t, n in zip(first, own, strict=True))
+    return [
+        t.reshape(count, *(1,) * (batch + n - t.ndim + 1), *t.shape[1:])
+        for t, n in zip(first, own, strict=True)
+    ]

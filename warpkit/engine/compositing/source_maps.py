@@ -1,0 +1,82 @@
+"""Frames of objects: from a pixel counted in an object's rectangle to a point of its source."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.compositing.gather import columns
+from warpkit.engine.compositing.rectangles import Pixels, Rectangles, rectangles
+from warpkit.engine.sampling.maps import inverse_map, map_xy, matrix_of, seen_from, to_3x3
+from warpkit.engine.sampling.rules import TAPS, Rule
+
+
+def box_inverse(matrices: Tensor, edges: Tensor, space: str) -> Tensor:
+    """Where the pixels of boxes look, (N, 2, 3), in pixels counted from their rectangles.
+
+    matrices (N, 2, 3), float64: pixel matrices, source -> destination, or thetas of F.affine_grid.
+    edges (N, 4), float64: the boxes, counted from their rectangles' corners.
+    """
+    x1, y1, x2, y2 = edges.unbind(-1)
+    source = inverse_map(matrices) if space == "pixel" else matrices
+    known = source.isfinite().all(-1).all(-1)[:, None, None]
+    # what looks nowhere gives the box no gradient: 0, not 0 x NaN
+    source = torch.where(known, source, 0.0)
+    if space == "pixel":
+        return torch.where(known, _shifted(source, x1, y1), torch.nan)
+    # theta acts on [-1, 1] over the box: on pixels, about the box's centre, half a side is 1
+    (a, b, c), (d, e, f) = (row.unbind(-1) for row in source.unbind(-2))
+    width, height = x2 - x1, y2 - y1
+    inverse = matrix_of(
+        ((a, b * (width / height), c * width / 2), (d * (height / width), e, f * height / 2))
+    )
+    middle = (x1 + x2 - 1) / 2, (y1 + y2 - 1) / 2
+    return torch.where(known, _shifted(inverse, *middle), torch.nan)
+
+
+def _shifted(inverse: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """An affine map about the origin as the same map about (x, y)."""
+    (a, b, c), (d, e, f) = (row.unbind(-1) for row in inverse.unbind(-2))
+    return matrix_of(((a, b, c + x - a * x - b * y), (d, e, f + y - d * x - e * y)))
+
+
+def from_corner(inverse: Tensor, places: Rectangles) -> Tensor:
+    """A map of image pixels as one of pixels counted from the rectangles' corners."""
+    return seen_from(inverse, places.left[:, None], places.top[:, None])
+
+
+def footprints(
+    matrices: Tensor, size: tuple[int, int], rule: Rule, image: Tensor, shape: tuple[int, int, int]
+) -> Rectangles:
+    """Rectangles that hold all pixels where patches of `size` show under `matrices`, float64.
+
+    A patch that crosses the horizon of a perspective gets the whole image.
+    """
+    reach = TAPS[rule.interpolation] / 2
+    matrices = to_3x3(matrices.detach())
+    ends = [matrices.new_tensor([-reach, n - 1 + reach]) for n in size]
+    y, x = torch.meshgrid(*ends, indexing="ij")
+    corners = torch.stack((x, y, torch.ones_like(x))).flatten(1)
+    u, v, w = (matrices @ corners).unbind(-2)
+    x, y = u / w + 0.5, v / w + 0.5
+    boxes = torch.stack((x.amin(-1), y.amin(-1), x.amax(-1), y.amax(-1)), dim=-1)
+    everywhere = matrices.new_tensor([0, 0, shape[2], shape[1]])
+    one_side = (w > 0).all(-1) | (w < 0).all(-1)
+    boxes = torch.where(one_side[:, None], boxes, everywhere)
+    return rectangles(boxes, image, shape, touched=True)
+
+
+def covered(pixels: Pixels, inverse: Tensor, size: tuple[int, int], rule: Rule) -> Pixels:
+    """Those of `pixels` that look at a point from where the rule reaches a patch of `size`."""
+    reach = TAPS[rule.interpolation] / 2
+    x, y = source(inverse.detach(), pixels)
+    seen = (x >= -reach) & (x <= size[1] - 1 + reach) & (y >= -reach) & (y <= size[0] - 1 + reach)
+    return pixels.take(seen.nonzero()[:, 0])
+
+
+def source(inverse: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor]:
+    """Where the pixels look: x and y, each (P,), float64."""
+    # a contiguous row of P for each coefficient
+    coefficients = columns(inverse.flatten(1).mT, pixels.object).unbind(0)
+    rows = [coefficients[i : i + 3] for i in range(0, len(coefficients), 3)]
+    return map_xy(rows, pixels.x, pixels.y)

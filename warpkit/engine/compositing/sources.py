@@ -1,0 +1,169 @@
+"""Painters: the colour and coverage that a list of pixels gets from its objects.
+
+For each pixel of the list: its object, the source point under the object's map, and one call of the
+sampler. See `layers` for what a painter is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.compositing.gather import Lookup, Points, columns, sample_covered, sample_opaque
+from warpkit.engine.compositing.over import Painter
+from warpkit.engine.compositing.rectangles import Pixels, Rectangles, pixels_of
+from warpkit.engine.compositing.source_maps import source
+from warpkit.engine.sampling.rules import Rule
+
+
+class Paint(NamedTuple):
+    """How objects are painted, in the type of the computation."""
+
+    inverse: Tensor
+    """(N, 2 or 3, 3), float64: where a pixel of the object's rectangle looks in its source."""
+    rule: Rule
+    outside: Tensor
+    """What a missing tap is: (C or 1, N or 1). Not used where there is a coverage."""
+    opacity: Tensor | None
+    """() or (N,); None for 1."""
+
+
+def patch_painter(paint: Paint, patches: Tensor, mask: Tensor | None) -> Painter:
+    """Paint patches (N or 1, C, h, w), with masks (N or 1, 1, h, w), or all of each patch.
+
+    One patch for all objects is read in place, never copied.
+    """
+    height, width = patches.shape[-2:]
+    flat, step = _flat(patches)
+    cover, cover_step = (flat, 0) if mask is None else _flat(mask)
+
+    def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
+        start, cover_start = step * pixels.object, cover_step * pixels.object
+
+        def place(row: Tensor, column: Tensor) -> Tensor:
+            return start + row * width + column
+
+        def covered(row: Tensor, column: Tensor) -> Tensor:
+            return columns(cover, cover_start + row * width + column)[0]
+
+        points = Points(*source(paint.inverse, pixels), (height, width))
+        lookup = None if mask is None else covered
+        values, alpha = sample_covered(flat, lookup, place, points, paint.rule)
+        return _with_opacity(paint, pixels, values, alpha)
+
+    return painter
+
+
+def window_painter(
+    paint: Paint,
+    boxes: Rectangles,
+    size: tuple[int, int],
+    mask: Tensor | None,
+    edges: Tensor | None,
+) -> Painter:
+    """Paint what the images show in the objects' own rectangles.
+
+    mask: (1, P), for all pixels of all rectangles in the order of `pixels_of`. edges: (N, 4), the
+    boxes counted from their rectangle's corner, where the pixels on an edge count by the share that
+    the box covers: in what is read and in what is painted.
+    """
+    area = boxes.width * boxes.height
+    start = (boxes.image * size[0] + boxes.top) * size[1] + boxes.left
+    table = torch.stack((start, boxes.height, boxes.width, area.cumsum(0) - area))
+    soft = edges is not None and paint.rule.border == "constant"
+
+    def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
+        corner, height, width, first = columns(table, pixels.object).unbind(0)
+        points = Points(*source(paint.inverse, pixels), (height, width))
+        share = None if edges is None else _share(edges.to(images.dtype), pixels.object)
+
+        def place(row: Tensor, column: Tensor) -> Tensor:
+            return corner + row * size[1] + column
+
+        def masked(row: Tensor, column: Tensor) -> Tensor:
+            assert mask is not None
+            value = columns(mask, first + row * width + column)[0]
+            return value * share(row, column) if soft and share is not None else value
+
+        own = pixels.object if paint.outside.shape[1] > 1 else torch.zeros_like(corner[:1])
+        alpha = None
+        if mask is not None:
+            values, alpha = sample_covered(images, masked, place, points, paint.rule)
+        elif soft:
+            values, inside = sample_covered(images, share, place, points, paint.rule)
+            values = values + (1 - inside) * columns(paint.outside, own)
+        else:
+            values = sample_opaque(images, paint.outside, own, place, points, paint.rule)
+        if share is not None:
+            painted = share(pixels.y, pixels.x)
+            values, alpha = values * painted, painted if alpha is None else alpha * painted
+        return _with_opacity(paint, pixels, values, alpha)
+
+    return painter
+
+
+def stretched_mask(
+    mask: Tensor, boxes: Rectangles, edges: Tensor, size: tuple[int, int], rule: Rule
+) -> Tensor:
+    """Masks (N or 1, 1, h, w), each stretched over its box: their values at the boxes' pixels.
+
+    edges: as in `window_painter`. Returns (1, P) in the order of `pixels_of`. A mask of the box's
+    own size is taken as it is.
+    """
+    height, width = mask.shape[-2:]
+    flat, step = _flat(mask)
+    pixels = pixels_of(boxes, size)
+    x1, y1, x2, y2 = columns(edges.mT, pixels.object).unbind(0)
+    x = (pixels.x + 0.5 - x1) * (width / (x2 - x1)) - 0.5
+    y = (pixels.y + 0.5 - y1) * (height / (y2 - y1)) - 0.5
+    start = step * pixels.object
+    return sample_opaque(
+        flat,
+        flat.new_zeros(1, 1),
+        torch.zeros_like(start[:1]),
+        lambda row, column: start + row * width + column,
+        Points(x, y, (height, width)),
+        Rule("nearest" if rule.interpolation == "nearest" else "bilinear", "replicate"),
+    )
+
+
+def cropped_mask(mask: Tensor, boxes: Rectangles, size: tuple[int, int]) -> Tensor:
+    """Masks (N or 1, 1, H, W) over whole images: their values at the boxes' pixels.
+
+    Returns (1, P) in the order of `pixels_of`, of the masks' type.
+    """
+    flat, step = _flat(mask)
+    pixels = pixels_of(boxes, size)
+    objects = torch.arange(len(boxes.image), device=flat.device)
+    to_mask = step * objects - size[0] * size[1] * boxes.image  # from the place in the images
+    return columns(flat, pixels.place + to_mask[pixels.object])
+
+
+def _flat(patches: Tensor) -> tuple[Tensor, int]:
+    """(N, C, h, w) as (C, N h w), and the step from one to the next: 0 if there is one for all."""
+    count, channels, height, width = patches.shape
+    step = height * width if count > 1 else 0
+    return patches.movedim(0, 1).reshape(channels, -1), step
+
+
+def _share(edges: Tensor, objects: Tensor) -> Lookup:
+    """How much of a pixel, by row and column, lies in its object's box."""
+    x1, y1, x2, y2 = columns(edges.mT, objects).unbind(0)
+
+    def overlap(index: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        return (torch.minimum(index + 1, high) - torch.maximum(index, low)).clamp(0, 1)
+
+    return lambda row, column: overlap(column, x1, x2) * overlap(row, y1, y2)
+
+
+def _with_opacity(
+    paint: Paint, pixels: Pixels, values: Tensor, alpha: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    if paint.opacity is None:
+        return values, alpha
+    opacity = paint.opacity
+    if opacity.ndim:
+        opacity = columns(opacity[None], pixels.object)[0]
+    return values * opacity, opacity.expand_as(values[0]) if alpha is None else alpha * opacity

@@ -1,0 +1,128 @@
+"""Labels: images of types that nearest moves and nothing computes with.
+
+Their bits are carried as signed integers of the same width, of which torch has all operations and
+the kernels one each. Nothing is rounded on the way: int64 beyond 2^53 comes out as it went in.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core.checks import LABELS, LISTS, WHOLE
+from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN, to_int32
+
+CARRIERS = {1: torch.int8, 4: torch.int32, 8: torch.int64}
+"""What the bits of a label are carried as, by their bytes."""
+
+ROUNDED = (torch.int8, torch.int32)
+"""The labels that OpenCV has: a border's value beyond int32 is the lowest there."""
+
+
+def as_bits(image: Tensor) -> Tensor:
+    """A view of labels as the type that carries them; other images as they are."""
+    return image.view(CARRIERS[image.element_size()]) if image.dtype in LABELS else image
+
+
+def as_labels(bits: Tensor, dtype: torch.dtype) -> Tensor:
+    """The way back, to the image's `dtype`."""
+    return bits.view(dtype) if dtype in LABELS else bits
+
+
+def limits(dtype: torch.dtype) -> tuple[int, int]:
+    """The least and the largest label of a type."""
+    if dtype == torch.bool:
+        return 0, 1
+    info = torch.iinfo(dtype)
+    return info.min, info.max
+
+
+def fill(
+    value: Any, dtype: torch.dtype, device: torch.device, arithmetic: str = "exact"
+) -> Tensor | None:
+    """Python's whole numbers, in lists too, saturated to labels of `dtype`: their bits.
+
+    None where anything else is among them. No number goes through a float.
+    """
+    if isinstance(value, WHOLE):
+        (low, high), carrier = limits(dtype), CARRIERS[dtype.itemsize]
+        number = int(value) if isinstance(value, Integral) else value
+        if not -(2**63) <= number < 2**63:  # while Dynamo traces, a constant: no symbol holds it
+            number = int(f"{number}")
+        if arithmetic != "exact" and dtype in ROUNDED and not INT_MIN <= number <= INT_MAX:
+            number = INT_MIN
+        number = min(max(number, low), high)
+        if number > torch.iinfo(carrier).max:  # the upper half of an unsigned type
+            number -= 1 << 8 * dtype.itemsize
+        # on the device: a copy from the host would wait for it, and end a graph's capture
+        return torch.full((), number, dtype=carrier, device=device)
+    if isinstance(value, LISTS) and value:
+        items = [fill(item, dtype, device, arithmetic) for item in value]
+        known = [item for item in items if item is not None]
+        if len(known) == len(items) and len({item.shape for item in known}) == 1:
+            return torch.stack(known)
+    return None
+
+
+def whole_scalar(value: Any, channels: int) -> list[int] | None:
+    """cv2.Scalar of Python's whole numbers, for each channel; None of anything else."""
+    numbers = list(value) if isinstance(value, LISTS) else [value]
+    if not 1 <= len(numbers) <= 4 or not all(isinstance(number, Integral) for number in numbers):
+        return None
+    four = [*map(int, numbers), 0, 0, 0]
+    return [four[c % 4] for c in range(channels)]
+
+
+def saturated(values: Tensor, dtype: torch.dtype, arithmetic: str = "exact") -> Tensor:
+    """Numbers of any type as labels of `dtype`: rounded half to even and saturated; their bits.
+
+    NaN becomes 0; in OpenCV's arithmetics, where OpenCV has the type, the lowest.
+    """
+    if values.dtype == dtype:
+        return as_bits(values)
+    low, high = limits(dtype)
+    if arithmetic != "exact" and dtype in ROUNDED:
+        values = to_int32(values)
+    if values.is_floating_point():
+        if dtype == torch.uint64:
+            # in steps of 2: what int64 does not hold is a multiple of 2048
+            upper = (_whole(values / 2) << 1).where(values < 2.0**64, -1)
+            return upper.where(values >= 2.0**63, _whole(values).clamp(min=0))
+        values = _whole(values)
+    elif values.dtype == torch.uint64:
+        bits = values.view(torch.int64)
+        values = torch.where(bits < 0, torch.iinfo(torch.int64).max, bits)
+    values = values.long().clamp(low, min(high, torch.iinfo(torch.int64).max))
+    return values.to(CARRIERS[dtype.itemsize])
+
+
+def _whole(values: Tensor) -> Tensor:
+    """Floats rounded half to even and saturated as int64; 0 for NaN."""
+    values = values.double().round()
+    inside = values.abs() < 2.0**63  # false for NaN
+    whole = torch.where(inside, values, 0.0).long()
+    low, high = limits(torch.int64)
+    whole = torch.where(values >= 2.0**63, high, whole)
+    return torch.where(values <= -(2.0**63), low, whole)
+
+
+def as_words(bits: Tensor) -> Tensor:
+    """Bits (N, C, h, w) as float64 channels that hold them exactly: two of 32 bits for int64.
+
+    For what computes with weights, of which nearest has only 0 and 1.
+    """
+    if bits.dtype != torch.int64:
+        return bits.double()
+    return torch.cat((bits & 0xFFFFFFFF, bits >> 32), dim=1).double()
+
+
+def as_one(words: Tensor, dtype: torch.dtype) -> Tensor:
+    """The labels of `dtype` that the words hold."""
+    carrier = CARRIERS[dtype.itemsize]
+    if carrier == torch.int64:
+        low, high = words.long().chunk(2, 1)
+        return as_labels(low | high << 32, dtype)
+    return as_labels(words.to(carrier), dtype)

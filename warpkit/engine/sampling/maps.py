@@ -1,0 +1,157 @@
+"""Maps: where an output pixel looks in the source, as float64 matrices and points.
+
+Plain closed forms without a look at the values, so that they differentiate, vmap, trace and export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.sampling.rules import LIMIT
+
+
+def no_float64(image: Tensor) -> list[str]:
+    """The reason why maps cannot be computed where the image is, if there is one."""
+    if image.device.type == "mps":
+        return ["needs float64, which this device lacks: use image.cpu()"]
+    return []
+
+
+def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
+    """The inverse without a look at the values; NaN where there is none, with gradient zero.
+
+    singular: what stands in the inverse of a finite matrix of determinant 0; OpenCV has 0 there.
+
+    A NaN map sends every pixel to the border, so that a degenerate item of a batch on any device
+    costs neither an exception nor a NaN in anyone's gradient. The order of operations is OpenCV's:
+    its float64 inverse comes out to the last bit.
+    """
+    det = determinant(matrix)
+    finite = matrix.isfinite().all(-1).all(-1)
+    good = (finite & det.isfinite() & (1 / det).isfinite())[..., None, None]
+    none = torch.where(finite & (det == 0), singular, torch.nan).to(matrix.dtype)[..., None, None]
+    identity = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[: matrix.shape[-2]]
+    # the gradient has 1 / det^2 and squares of the adjugate's entries over it, which overflow first
+    # (det < 1e-154, entries > 1e77) and then would be inf x 0
+    largest = matrix.detach().abs().amax((-1, -2)).square().square()
+    steady = ((1 / det).square() * largest.clamp_min(1)).isfinite()[..., None, None]
+    safe = torch.where(good, torch.where(steady, matrix, matrix.detach()), identity)
+    per = 1 / determinant(safe)
+    if matrix.shape[-2] == 3:
+        return torch.where(good, adjugate(safe) * per[..., None, None], none)
+    (m0, m1, m2), (m3, m4, m5) = (row.unbind(-1) for row in safe.unbind(-2))
+    a, b, d, e = m4 * per, m1 * -per, m3 * -per, m0 * per
+    inverse = matrix_of(((a, b, -a * m2 - b * m5), (d, e, -d * m2 - e * m5)))
+    return torch.where(good, inverse, none)
+
+
+def determinant(matrix: Tensor) -> Tensor:
+    """The determinant of (..., 3, 3), or of the left (2, 2) of (..., 2, 3)."""
+    (a, b, c), (d, e, f) = (row.unbind(-1) for row in matrix[..., :2, :].unbind(-2))
+    if matrix.shape[-2] == 2:
+        return a * e - b * d
+    g, h, i = matrix[..., 2, :].unbind(-1)
+    return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+
+
+def adjugate(matrix: Tensor) -> Tensor:
+    """The adjugate of (..., 3, 3): the inverse times the determinant, which may be zero."""
+    (a, b, c), (d, e, f), (g, h, i) = (row.unbind(-1) for row in matrix.unbind(-2))
+    return matrix_of(
+        (
+            (e * i - f * h, c * h - b * i, b * f - c * e),
+            (f * g - d * i, a * i - c * g, c * d - a * f),
+            (d * h - e * g, b * g - a * h, a * e - b * d),
+        )
+    )
+
+
+def map_points(matrix: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The points a float64 matrix carries (x, y) to, as (..., 2); see `map_xy`.
+
+    x and y broadcast against the batch of `matrix` with one dimension more at the end.
+    """
+    rows = [row.unbind(-2) for row in matrix[..., None].unbind(-3)]
+    return torch.stack(torch.broadcast_tensors(*map_xy(rows, x, y)), dim=-1)
+
+
+def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the matrix with these entries, float64, two rows or three, carries (x, y).
+
+    Everything broadcasts. A point that a perspective carries to 2^31 or beyond comes out as NaN,
+    with gradient zero.
+    """
+    u, v = (a * x + b * y + c for a, b, c in rows[:2])
+    if len(rows) == 3:
+        g, h, i = rows[2]
+        w = g * x + h * y + i
+        # false for NaN and for w = 0; beyond LIMIT nothing is sampled, and u / w / w could overflow
+        near = (u.abs() < LIMIT * w.abs()) & (v.abs() < LIMIT * w.abs())
+        good = near & w.isfinite()
+        # both sides of a where get a gradient: the unwanted one must be finite to be zeroed
+        u, v, w = (torch.where(good, value, 1.0) for value in (u, v, w))
+        u, v = (torch.where(good, value / w, torch.nan) for value in (u, v))
+    return u, v
+
+
+def theta_of_inverse(
+    inverse: Tensor, size_in: Sequence[int], size_out: Sequence[int], align_corners: bool
+) -> Tensor:
+    """The theta of F.affine_grid for a float64 matrix that maps destination -> source pixels."""
+    to_pixels = pixels_from_theta(size_out, align_corners, inverse)
+    to_norm = inverse_map(pixels_from_theta(size_in, align_corners, inverse))
+    return (to_norm @ to_3x3(inverse) @ to_pixels)[..., : inverse.shape[-2], :]
+
+
+def inverse_of_theta(
+    theta: Tensor, size_in: Sequence[int], size_out: Sequence[int], align_corners: bool
+) -> Tensor:
+    """The float64 matrix, destination -> source pixels, of a float64 theta of F.affine_grid."""
+    to_norm = inverse_map(pixels_from_theta(size_out, align_corners, theta))
+    to_pixels = pixels_from_theta(size_in, align_corners, theta)
+    return (to_pixels @ to_3x3(theta) @ to_norm)[..., : theta.shape[-2], :]
+
+
+def pixels_from_theta(size: Sequence[int], align_corners: bool, like: Tensor) -> Tensor:
+    """[-1, 1] -> pixels: the ends are outer edges, or pixel centres with align_corners."""
+    height, width = size
+    x = (width - 1 if align_corners else width) / 2
+    y = (height - 1 if align_corners else height) / 2
+    rows = [[x, 0, (width - 1) / 2], [0, y, (height - 1) / 2], [0, 0, 1]]
+    return torch.tensor(rows, dtype=like.dtype, device=like.device)
+
+
+def to_3x3(matrix: Tensor) -> Tensor:
+    """(..., 2, 3) with the row (0, 0, 1) below; (..., 3, 3) as it is."""
+    if matrix.shape[-2] == 3:
+        return matrix
+    # filled on the device: a copy from the host would wait for it, and end a graph's capture
+    last = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[2:]
+    return torch.cat((matrix, last.expand(*matrix.shape[:-2], 1, 3)), dim=-2)
+
+
+def output_points(inverse: Tensor, size: Sequence[int]) -> Tensor:
+    """Where every pixel of an output of `size` looks: (..., h, w, 2) from (..., 2 or 3, 3)."""
+    height, width = size
+    options = {"dtype": inverse.dtype, "device": inverse.device}
+    y = torch.arange(height, **options)[:, None]
+    x = torch.arange(width, **options)
+    # a copy of the map for every row, so that its gradient is summed by rows first: one sum over
+    # all pixels is split among threads, and rounds otherwise for another number of them
+    rows = inverse[..., None, :, :].expand(*inverse.shape[:-2], height, -1, 3)
+    return map_points(rows, x, y)
+
+
+def seen_from(inverse: Tensor, dx: Tensor | float, dy: Tensor | float) -> Tensor:
+    """The map that looks from (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row."""
+    x, y, shift = inverse.unbind(-1)
+    return torch.stack((x, y, x * dx + y * dy + shift), dim=-1)
+
+
+def matrix_of(rows: Sequence[Sequence[Tensor]]) -> Tensor:
+    """A matrix (..., rows, 3) from its entries, which broadcast."""
+    entries = torch.broadcast_tensors(*(entry for row in rows for entry in row))
+    return torch.stack(entries, dim=-1).unflatten(-1, (len(rows), 3))

@@ -1,0 +1,165 @@
+"""The definition of every result, in plain torch operations.
+
+Slow where slow is obvious: coordinates in float64, one gather a tap, a sum as the formula has it.
+Differentiable any number of times, in both modes, by torch's own rules; every other backend and
+every arithmetic is tested against this file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from warpkit.core.checks import LABELS
+from warpkit.engine.sampling.maps import no_float64, output_points
+from warpkit.engine.sampling.rules import LIMIT, MISSING, Rule, any_inside, taps
+
+
+def why_not(image: Tensor, rule: Rule) -> list[str]:
+    """The reasons why the reference cannot do this."""
+    return no_float64(image)
+
+
+def warp(
+    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+) -> Tensor:
+    """Sample `image` where `inverse` sends each pixel of an output of `size` (h, w).
+
+    image (*I, C, H, W); inverse (*M, 2 or 3, 3), float64, destination -> source; outside broadcasts
+    to the result and stands where the rule finds nothing: the border's value or the background.
+    Returns (*batch, C, h, w) of the image's type.
+    """
+    return sample(image, output_points(inverse, size), outside, rule)
+
+
+def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+    """Sample `image` (*I, C, H, W) at `points` (*P, h, w, 2), (x, y) in pixels.
+
+    An image of labels and its `outside` come as their bits: see `labels`.
+    """
+    return sum_of_taps(image, points, outside, rule, weighted=True)
+
+
+def minus_nothing(x: Tensor) -> Tensor:
+    """+0.0, whose gradient is -1 wherever x is finite: taking it away keeps even the sign of 0.
+
+    Plain operations instead of an autograd.Function, which Dynamo refuses once it has a jvp.
+    """
+    x = torch.where(x.isfinite(), x, 0.0)
+    return x.detach() - x
+
+
+def sum_of_taps(
+    image: Tensor, points: Tensor, outside: Tensor, rule: Rule, *, weighted: bool
+) -> Tensor:
+    """As `sample`; where not `weighted`, the plain sum of the pixels it reads, `outside` too."""
+    height, width = image.shape[-2:]
+    outside = by_rows(outside, points)
+    points = points.double()
+    near = (points.abs() < LIMIT).all(-1)  # false for NaN
+    points = torch.where(near[..., None], points, 0.0)
+    near = near[..., None, :, :]
+    read = reader(image, points.shape[:-1])
+    columns, lines = taps(points[..., 0], width, rule), taps(points[..., 1], height, rule)
+    total, reached, beyond = outside.new_zeros(()), near, outside
+    if rule.border in MISSING:
+        seen = any_inside(x.inside for x in columns) & any_inside(y.inside for y in lines)
+        reached = near & seen[..., None, :, :]
+        # a NaN would leave its trace in the gradient to a point whose result it is, and constant
+        beyond = torch.where(reached, outside, 0)  # not 0.0, which makes floats of labels
+    for y in lines:
+        for x in columns:
+            value = read(y.index * width + x.index)
+            if x.inside is not None and y.inside is not None:
+                value = torch.where((x.inside & y.inside)[..., None, :, :], value, beyond)
+            if weighted and x.weight is not None and y.weight is not None:
+                value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
+            total = total + value
+    # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
+    return convert(torch.where(reached, total, outside), image.dtype)
+
+
+def by_rows(outside: Tensor, points: Tensor) -> Tensor:
+    """`outside` with a row for every row of points, so that its gradient is summed by rows first.
+
+    One sum over all pixels is split among threads and rounds otherwise for another number of them.
+    """
+    return outside.expand(torch.broadcast_shapes(outside.shape, (points.shape[-3], 1)))
+
+
+def reader(
+    image: Tensor, points_shape: Sequence[int], dtype: torch.dtype | None = None
+) -> Callable[[Tensor], Tensor]:
+    """A function that reads pixels of `image` (*I, C, H, W) by index y W + x, shape (*P, h, w).
+
+    Values come in `dtype`, or in the type of the computation.
+
+    Where the image's batch is 1 and the points' is not, the points become more samples of the one
+    image: it is never copied, and its gradient accumulates in one place.
+    """
+    channels, height, width = image.shape[-3:]
+    *batch_points, h, w = points_shape
+    fold = Fold(image.shape[:-3], batch_points)
+    pixels = image.to(dtype or compute_dtype(image.dtype))
+    pixels = pixels.reshape(fold.images, channels, height * width)
+
+    def read(index: Tensor) -> Tensor:
+        index = fold.points(index, (h, w)).flatten(1)[:, None]
+        values = pixels.gather(2, index.expand(-1, channels, -1))
+        return fold.values(values.unflatten(2, (fold.shared * h, w)), h)
+
+    return read
+
+
+class Fold:
+    """One batch of images and a larger one of points: the points of an image side by side.
+
+    Dimensions of the batch in which the image has 1 and the points have more become more rows of
+    points of the same image.
+    """
+
+    def __init__(self, image_batch: Sequence[int], points_batch: Sequence[int]) -> None:
+        self.batch = torch.broadcast_shapes(tuple(image_batch), tuple(points_batch))
+        n = len(self.batch)
+        own = (1,) * (n - len(image_batch)) + tuple(image_batch)
+        self.own = [d for d in range(n) if own[d] == self.batch[d]]
+        self.more = [d for d in range(n) if own[d] != self.batch[d]]
+        # math.prod of a list: Size.numel() fixes a dynamic batch, and Dynamo wants no generator
+        self.images = math.prod(list(own))
+        self.shared = math.prod([self.batch[d] for d in self.more])
+
+    def points(self, points: Tensor, last: Sequence[int]) -> Tensor:
+        """(*P, h, w, ...) as (images, shared h, w, ...); `last` is what follows the batch."""
+        n, k = len(self.batch), len(last)
+        points = points.expand(*self.batch, *last)
+        points = points.permute(*self.own, *self.more, *range(n, n + k))
+        return points.reshape(self.images, self.shared * last[0], *last[1:])
+
+    def values(self, values: Tensor, rows: int) -> Tensor:
+        """(images, C, shared rows, w) as (*batch, C, rows, w)."""
+        n = len(self.batch)
+        order = [*self.own, n, *self.more, n + 1, n + 2]  # the dimensions of the result, as folded
+        sizes = (*self.batch, values.shape[1], rows, values.shape[3])
+        values = values.reshape([sizes[d] for d in order])
+        return values.permute([order.index(d) for d in range(n + 3)])
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Half types are computed in float32; integers in float64, so that they round only once.
+
+    Labels are not computed with.
+    """
+    if dtype in (torch.float32, torch.float64, *LABELS):
+        return dtype
+    return torch.float32 if dtype.is_floating_point else torch.float64
+
+
+def convert(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """To the image's type; integers by rounding half to even and saturating, as OpenCV does."""
+    if dtype.is_floating_point or dtype in LABELS:
+        return values.to(dtype)
+    limits = torch.iinfo(dtype)
+    return values.round().clamp(limits.min, limits.max).to(dtype)

@@ -1,0 +1,38 @@
+"""What the functions of matrices are handed, as float64 tensors, and what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+
+
+def as_matrix(
+    name: str, matrix: Any, argument: str = "matrix", device: torch.device | None = None
+) -> Tensor:
+    """A matrix (..., 2 or 3, 3), checked."""
+    tensor = floats(name, argument, matrix, device)
+    checks.check_matrix_shape(name, argument, tensor, (2, 3))
+    return tensor
+
+
+def floats(
+    name: str,
+    argument: str,
+    value: Any,
+    device: torch.device | None,
+    read: Callable[..., Tensor] = checks.as_float,
+) -> Tensor:
+    """A tensor on the device of the others; numbers in float64, in which all is computed."""
+    tensor = read(name, argument, value, device, torch.float64)
+    checks.check_device(name, argument, tensor, device or tensor.device, "the first tensor")
+    return tensor
+
+
+def as_result(matrix: Tensor, dtype: torch.dtype) -> Tensor:
+    """In the caller's type, and without negative zeros, which only puzzle a reader."""
+    return (matrix + 0.0).to(dtype)

@@ -1,0 +1,180 @@
+"""Matrices made of numbers, and what is done with them: inverted, composed, applied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.sharding import batched
+from warpkit.engine.sampling.maps import (
+    inverse_map,
+    map_points,
+    matrix_of,
+    to_3x3,
+)
+from warpkit.geometry.arguments import as_matrix, as_result, floats
+
+
+@batched(center=1, angle=0, scale=0)
+def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
+    """Turn by `angle` and scale by `scale` about `center`: cv2.getRotationMatrix2D, batched.
+
+    center (..., 2), (x, y) in pixels; angle (...), degrees, counter-clockwise; scale (...); all
+    broadcast. Returns (..., 2, 3), source -> destination. Gradients: all orders, to all three.
+
+    >>> rotation_matrix((2.0, 1.0), 90.0).round(decimals=4) + 0.0
+    tensor([[ 0.,  1.,  1.],
+            [-1.,  0.,  3.]])
+    """
+    name = "rotation_matrix"
+    device, dtype = checks.result_kind(center, angle, scale)
+    center = floats(name, "center", center, device, checks.as_pair)
+    angle = floats(name, "angle", angle, device)
+    scale = floats(name, "scale", scale, device)
+    checks.broadcast_batch(name, center=center.shape[:-1], angle=angle.shape, scale=scale.shape)
+    x, y = center.double().unbind(-1)
+    radians = angle.double() * (math.pi / 180)
+    cos, sin = radians.cos() * scale.double(), radians.sin() * scale.double()
+    # cv2's own order of operations, so that its float64 matrix comes out to the last bit
+    rows = ((cos, sin, (1 - cos) * x - sin * y), (-sin, cos, sin * x + (1 - cos) * y))
+    return as_result(matrix_of(rows), dtype)
+
+
+@batched(angle=0, scale=0, shear=1, translation=1, center=1)
+def affine_matrix(
+    *,
+    angle: Any = 0.0,
+    scale: Any = 1.0,
+    shear: Any = 0.0,
+    translation: Any = (0.0, 0.0),
+    center: Any = (0.0, 0.0),
+) -> Tensor:
+    """Scale, shear and turn about `center`, then translate.
+
+    angle (...) and shear in degrees; scale (...), of both axes: a pair is a batch of two;
+    translation and center (..., 2), pixels, the center the top-left pixel's unless told. shear is
+    x alone, (...), or a pair (x, y), (..., 2): x' = x + tan(x shear) y, y' = y + tan(y shear) x.
+    All broadcast. Returns (..., 2, 3), source -> destination. Gradients: all orders, to all.
+
+    >>> affine_matrix(scale=2.0, translation=(2.0, 0.0), center=(1.0, 1.0))
+    tensor([[ 2.,  0.,  1.],
+            [ 0.,  2., -1.]])
+    """
+    name = "affine_matrix"
+    device, dtype = checks.result_kind(angle, scale, shear, translation, center)
+    angle = floats(name, "angle", angle, device)
+    scale = floats(name, "scale", scale, device)
+    translation = floats(name, "translation", translation, device, checks.as_pair)
+    center = floats(name, "center", center, device, checks.as_pair)
+    others = checks.broadcast_batch(
+        name,
+        angle=angle.shape,
+        scale=scale.shape,
+        translation=translation.shape[:-1],
+        center=center.shape[:-1],
+    )
+    shear = _shear_pair(name, shear, others, device)
+    checks.broadcast_batch(name, shear=shear.shape[:-1], others=others)
+    radians, s = angle.double() * (math.pi / 180), scale.double()
+    tx, ty = (shear.double() * (math.pi / 180)).tan().unbind(-1)
+    cos, sin = radians.cos() * s, radians.sin() * s
+    # turn [[cos, sin], [-sin, cos]] after shear [[1, tx], [ty, 1]]
+    a, b = cos + sin * ty, cos * tx + sin
+    d, e = cos * ty - sin, cos - sin * tx
+    (x, y), (right, down) = center.double().unbind(-1), translation.double().unbind(-1)
+    rows = ((a, b, x - a * x - b * y + right), (d, e, y - d * x - e * y + down))
+    return as_result(matrix_of(rows), dtype)
+
+
+def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Tensor:
+    if isinstance(shear, checks.LISTS):
+        return floats(name, "shear", shear, device, checks.as_pair)
+    shear = floats(name, "shear", shear, device)
+    if shear.ndim == 0 or shear.shape[-1] != 2:
+        return torch.stack((shear, torch.zeros_like(shear)), dim=-1)
+    if shear.ndim == len(batch) and batch[-1] == 2:
+        wanted = "a tuple (x, y) here: two shears could also be one for each of the batch of 2"
+        checks.fail(name, "shear", wanted, f"a tensor of shape {checks.shape_of(shear)}")
+    return shear
+
+
+def image_center(size: Sequence[int]) -> tuple[float, float]:
+    """The centre (x, y) of an image of `size` (H, W) in pixel coordinates.
+
+    >>> image_center((480, 640))
+    (319.5, 239.5)
+    """
+    height, width = checks.check_size("image_center", "size", size)
+    return (width - 1) / 2, (height - 1) / 2
+
+
+@batched(matrix=2)
+def invert(matrix: Any) -> Tensor:
+    """The inverse map, destination -> source: cv2.invertAffineTransform, batched.
+
+    matrix (..., 2, 3) or (..., 3, 3). Returns the same shape. Closed form, exact for shifts by
+    whole pixels. Gradients: all orders. Raises ValueError where a matrix is singular.
+
+    >>> invert([[2, 0, 4], [0, 1, -3]])
+    tensor([[ 0.5000,  0.0000, -2.0000],
+            [ 0.0000,  1.0000,  3.0000]])
+    """
+    _, dtype = checks.result_kind(matrix)
+    matrix = as_matrix("invert", matrix)
+    inverse = inverse_map(matrix.double())
+    checks.check_values("invert", "matrix", inverse.isnan().any(-1).any(-1), "invertible")
+    return as_result(inverse, dtype)
+
+
+@batched(matrices=2)
+def compose(*matrices: Any) -> Tensor:
+    """One matrix for several in a row: ``compose(a, b)`` applies `a` first.
+
+    matrices (..., 2, 3) or (..., 3, 3), batches broadcast. Returns (..., 2, 3) if all are affine,
+    else (..., 3, 3). Gradients: all orders, to all.
+
+    >>> move, double = [[1, 0, 3], [0, 1, 0]], [[2, 0, 0], [0, 2, 0]]
+    >>> compose(move, double)
+    tensor([[2., 0., 6.],
+            [0., 2., 0.]])
+    """
+    if not matrices:
+        checks.fail("compose", "matrices", "at least one matrix", "none")
+    device, dtype = checks.result_kind(*matrices)
+    tensors = [as_matrix("compose", m, f"matrices[{i}]", device) for i, m in enumerate(matrices)]
+    batches = {f"matrices[{i}]": t.shape[:-2] for i, t in enumerate(tensors)}
+    checks.broadcast_batch("compose", **batches)
+    result = to_3x3(tensors[0].double())
+    for tensor in tensors[1:]:
+        result = to_3x3(tensor.double()) @ result
+    rows = 2 if all(tensor.shape[-2] == 2 for tensor in tensors) else 3
+    return result[..., :rows, :].to(dtype)
+
+
+@batched(matrix=2, points=2)
+def transform_points(matrix: Any, points: Any) -> Tensor:
+    """Where a matrix carries points: cv2.transform and cv2.perspectiveTransform, batched.
+
+    matrix (..., 2, 3) or (..., 3, 3); points (..., N, 2) or (2,), (x, y) in pixels; the batches
+    broadcast. Returns (..., N, 2). Gradients: all orders, to both.
+
+    >>> transform_points([[1, 0, 5], [0, 1, 7]], [[0, 0], [1, 2]])
+    tensor([[5., 7.],
+            [6., 9.]])
+    """
+    name = "transform_points"
+    device, dtype = checks.result_kind(matrix, points)
+    matrix = as_matrix(name, matrix, "matrix", device)
+    points = floats(name, "points", points, device)
+    checks.check_last(name, "points", points, 2)
+    single = points.ndim == 1
+    rows = points[None] if single else points
+    checks.broadcast_batch(name, matrix=matrix.shape[:-2], points=rows.shape[:-2])
+    x, y = rows.double().unbind(-1)
+    moved = map_points(matrix.double(), x, y).to(dtype)
+    return moved[..., 0, :] if single else moved

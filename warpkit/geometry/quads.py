@@ -1,0 +1,94 @@
+"""Perspectives that carry four points to four: H s_i = w_i (u_i, v_i, 1) for i = 0 ... 3.
+
+Points are (..., 4, 2), (x, y) in pixels, float64; matrices (..., 3, 3). A matrix is found up to a
+factor first, since its last entry, by which it is divided as a rule, may be 0.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.sampling.maps import adjugate, matrix_of
+
+ROUNDING = 8 * torch.finfo(torch.float64).eps
+"""Of a sum of three products, in parts of the sum of their magnitudes, with room to spare."""
+
+
+def carry(src: Tensor, dst: Tensor) -> Tensor:
+    """The matrix, up to a factor, that carries `src` to `dst`; zeros where more than one does."""
+    # both quadrilaterals are images of one projective frame: source -> frame -> destination.
+    # The origin moves to each first point, so that a far-away quadrilateral loses no digits.
+    frame_to_src, frame_to_dst = (_frame_matrix(p - p[..., :1, :]) for p in (src, dst))
+    return _moved(frame_to_dst @ adjugate(frame_to_src), src, dst)
+
+
+def carry_somehow(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
+    """One of several matrices that carry `src` to `dst`, and whether it does, (...).
+
+    The one whose w_i are nearest to 1, which is an affine one if there is one. The points of `src`
+    may not all lie on a line. Gradients: to both, at the same w_i.
+    """
+    local_src, local_dst = (_columns(p - p[..., :1, :]) for p in (src, dst))  # (..., 3, 4)
+    with torch.no_grad():
+        # n: what combination of the source's points is nothing; then D diag(n) w = 0. Lengths
+        # are divided out: with points on a line up to float32's 1e-7, nothing is below 1e-6
+        s, d = (_of_size_one(p) for p in (local_src, local_dst))
+        n = torch.linalg.svd(s)[2][..., -1, :]
+        n = torch.where(n.abs() < 1e-6, 0.0, n)
+        _, sizes, rows = torch.linalg.svd(d * n[..., None, :])
+        sizes = torch.nn.functional.pad(sizes, (0, 1))
+        free = torch.where((sizes < 1e-6 * sizes[..., :1])[..., None], rows, 0.0)
+        w = (free * free.sum(-1, keepdim=True)).sum(-2)  # 1 = (1, 1, 1, 1), projected
+        # where 1 is at right angles to all of them, any will do
+        w = torch.where(w.abs().amax(-1, keepdim=True) < 1e-6, rows[..., -1, :], w)
+    carried = (w.abs() > 1e-6).all(-1)
+    local = (local_dst * w[..., None, :]) @ torch.linalg.pinv(local_src)
+    return _moved(local, src, dst), carried
+
+
+def normalised(matrix: Tensor, far: Tensor) -> Tensor:
+    """Divided by the last entry, or where `far` (...) holds by the norm."""
+    norm = matrix.square().sum((-1, -2)).sqrt()
+    return matrix / torch.where(far, norm, matrix[..., 2, 2])[..., None, None]
+
+
+def origin_is_far(matrix: Tensor, src: Tensor, dtype: torch.dtype) -> Tensor:
+    """Whether the matrix carries (0, 0) to infinity, or divided by its last entry exceeds `dtype`.
+
+    matrix (..., 3, 3) up to a factor, from `src` (..., 4, 2). Returns (...).
+    """
+    matrix, (x, y) = matrix.detach(), src[..., 0, :].detach().unbind(-1)
+    g, h, i = matrix[..., 2, :].unbind(-1)
+    terms = (g * x).abs() + (h * y).abs() + (g * x + h * y + i).abs()  # whose sum is i
+    largest = matrix.abs().amax((-1, -2))
+    return (i.abs() <= ROUNDING * terms) | ~(largest / i.abs() <= torch.finfo(dtype).max)
+
+
+def _columns(points: Tensor) -> Tensor:
+    """Homogeneous points as columns, (..., 3, 4)."""
+    return torch.cat((points, torch.ones_like(points[..., :1])), dim=-1).mT
+
+
+def _of_size_one(columns: Tensor) -> Tensor:
+    """Homogeneous columns with the first point at the origin and the others within 1 of it."""
+    size = columns[..., :2, :].abs().amax((-1, -2), keepdim=True)
+    places = columns[..., :2, :] / torch.where(size > 0, size, 1.0)
+    return torch.cat((places, columns[..., 2:, :]), dim=-2)
+
+
+def _frame_matrix(points: Tensor) -> Tensor:
+    """The matrix that carries (1,0,0), (0,1,0), (0,0,1) and (1,1,1) to four points (..., 4, 2)."""
+    columns = _columns(points)
+    first = columns[..., :3]
+    return first * (adjugate(first) @ columns[..., 3:]).mT
+
+
+def _moved(local: Tensor, src: Tensor, dst: Tensor) -> Tensor:
+    """The matrix between points counted from the first of each quadrilateral, from the origin."""
+    return _shift(dst[..., 0, :]) @ local @ _shift(-src[..., 0, :])
+
+
+def _shift(by: Tensor) -> Tensor:
+    one, zero = torch.ones_like(by[..., 0]), torch.zeros_like(by[..., 0])
+    return matrix_of(((one, zero, by[..., 0]), (zero, one, by[..., 1]), (zero, zero, one)))

@@ -1,0 +1,68 @@
+"""Pixel matrices and the thetas of torch.nn.functional.affine_grid: one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.sharding import batched
+from warpkit.engine.sampling.maps import inverse_map, inverse_of_theta, theta_of_inverse
+from warpkit.geometry.arguments import as_matrix, as_result
+
+
+@batched(matrix=2)
+def to_theta(
+    matrix: Any, size_in: Sequence[int], size_out: Sequence[int], *, align_corners: bool = False
+) -> Tensor:
+    """The theta of torch.nn.functional.affine_grid that does what a pixel matrix does.
+
+    matrix (..., 2, 3) or (..., 3, 3), source -> destination pixels; size_in and size_out (H, W) of
+    the source and the destination. Returns the same shape, destination -> source in [-1, 1].
+    align_corners as it will be given to affine_grid and grid_sample. Gradients: all orders.
+
+    >>> to_theta([[1, 0, 1], [0, 1, 0]], (4, 4), (4, 4))
+    tensor([[ 1.0000,  0.0000, -0.5000],
+            [ 0.0000,  1.0000,  0.0000]])
+    """
+    name = "to_theta"
+    _, dtype = checks.result_kind(matrix)
+    matrix = as_matrix(name, matrix)
+    _check_sides(name, size_in, size_out, align_corners)
+    inverse = inverse_map(matrix.double())
+    checks.check_values(name, "matrix", inverse.isnan().any(-1).any(-1), "invertible")
+    theta = theta_of_inverse(inverse, size_in, size_out, align_corners)
+    return as_result(theta, dtype)
+
+
+@batched(theta=2)
+def from_theta(
+    theta: Any, size_in: Sequence[int], size_out: Sequence[int], *, align_corners: bool = False
+) -> Tensor:
+    """The pixel matrix, source -> destination, that does what a theta of affine_grid does.
+
+    theta (..., 2, 3) or (..., 3, 3), destination -> source in [-1, 1]; size_in and size_out (H, W)
+    of the source and the destination. Returns the same shape. The inverse of `to_theta`, with
+    the same errors. Gradients: all orders.
+
+    >>> from_theta([[1, 0, -0.5], [0, 1, 0]], (4, 4), (4, 4))
+    tensor([[1., 0., 1.],
+            [0., 1., 0.]])
+    """
+    name = "from_theta"
+    _, dtype = checks.result_kind(theta)
+    theta = as_matrix(name, theta, "theta")
+    _check_sides(name, size_in, size_out, align_corners)
+    matrix = inverse_map(inverse_of_theta(theta.double(), size_in, size_out, align_corners))
+    checks.check_values(name, "theta", matrix.isnan().any(-1).any(-1), "invertible")
+    return as_result(matrix, dtype)
+
+
+def _check_sides(name: str, size_in: Any, size_out: Any, align_corners: bool) -> None:
+    checks.check_bool(name, "align_corners", align_corners)
+    for argument, size in (("size_in", size_in), ("size_out", size_out)):
+        checks.check_size(name, argument, size)
+        if align_corners and min(size) < 2:
+            checks.fail(name, argument, "at least 2 pixels a side with align_corners=True", size)

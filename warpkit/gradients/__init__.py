@@ -1,0 +1,13 @@
+"""Gradients looked at, replaced and checked.
+
+`surrogates` gives a value another's gradient, `support` says which entries get one and asks
+`reasons` why the others do not, `check` compares with finite differences. The gradients themselves
+are made where the values are: in `engine`.
+"""
+
+from warpkit.gradients.check import GradientReport as GradientReport
+from warpkit.gradients.check import check_gradients as check_gradients
+from warpkit.gradients.support import GradientSupport as GradientSupport
+from warpkit.gradients.support import gradient_support as gradient_support
+from warpkit.gradients.surrogates import quantize as quantize
+from warpkit.gradients.surrogates import straight_through as straight_through

@@ -1,0 +1,84 @@
+"""Gradients by choice: the value of one tensor with the gradient of another."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from warpkit.core import checks, tracing
+from warpkit.core.caller_warnings import warn
+from warpkit.engine.sampling.reference import compute_dtype, minus_nothing
+
+
+def straight_through(value: Tensor, surrogate: Tensor) -> Tensor:
+    """`value` on the way forward, the gradient of `surrogate` on the way back.
+
+    Both of one shape, floating; the result is `value` to the last bit, in its type, and nothing
+    flows back to `value`. Biased: the gradient is that of another function. It helps where the true
+    one is zero or absent (rounding, nearest, a hard threshold) and the surrogate moves the same
+    way. Gradients: all orders and both modes of `surrogate`; zero where it is NaN or infinite.
+
+    >>> x = torch.tensor([0.2, 0.7], requires_grad=True)
+    >>> straight_through(x.round(), x * x).sum().backward()
+    >>> x.grad
+    tensor([0.4000, 1.4000])
+    """
+    name = "straight_through"
+    for argument, tensor in (("value", value), ("surrogate", surrogate)):
+        check_floating(name, argument, tensor)
+    if value.shape != surrogate.shape:
+        wanted = f"of the shape of `value`, {checks.shape_of(value)}"
+        checks.fail(name, "surrogate", wanted, checks.shape_of(surrogate))
+    checks.check_device(name, "surrogate", surrogate, value.device)
+    return add_gradient(value.detach(), surrogate.to(value.dtype))
+
+
+def add_gradient(value: Tensor, surrogate: Tensor) -> Tensor:
+    """`value` to the last bit, with the gradient of `surrogate` added to its own."""
+    return value - minus_nothing(surrogate)
+
+
+def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
+    """What a file of `levels` levels holds of an image in [0, 1]; the gradient passes unchanged.
+
+    image (...), floating; values below 0 and above 1 become 0 and 1; ties go to the even level.
+    Returns the same shape and type. Biased: the true gradient is zero nearly everywhere, this one
+    is 1, outside [0, 1] too, so that a saturated pixel can come back. It helps where a perturbation
+    must survive being saved as 8 bits. NaN stays NaN. Gradients: first order, both modes (the
+    second is zero). Warns, on the CPU, of values that no change by at most 1 brings about: below
+    -1 and above 2, as images in [0, 255] have them.
+
+    >>> quantize(torch.tensor([0.1, 0.5, 1.2]), levels=3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    name = "quantize"
+    check_floating(name, "image", image)
+    if not isinstance(levels, int) or isinstance(levels, bool) or levels < 2:
+        checks.fail(name, "levels", "an integer of at least 2", repr(levels))
+    if levels > 2**53:  # no type tells more of them apart
+        checks.fail(name, "levels", "an integer of at most 2^53", f"{levels!r:.60}")
+    warn_beyond_unit(name, image)
+    exact = image.detach().to(compute_dtype(image.dtype))
+    rounded = (exact.clamp(0, 1) * (levels - 1)).round() / (levels - 1)
+    return add_gradient(rounded.to(image.dtype), image)
+
+
+def warn_beyond_unit(name: str, image: Tensor) -> None:
+    """Say that an image is not one in [0, 1], nor one that a perturbation has driven out of it.
+
+    One pass over its values, where they can be read and nothing waits for them.
+    """
+    if image.device.type != "cpu" or image.numel() == 0 or not tracing.is_eager(image):
+        return
+    low, high = (bound.item() for bound in image.detach().aminmax())
+    if low < -1 or high > 2:
+        text = f"{name}: the image has values from {low:g} to {high:g}, but is taken as one in "
+        warn(text + "[0, 1]: what lies outside becomes 0 or 1 (image / 255, if it is in 8 bits)")
+
+
+def check_floating(name: str, argument: str, tensor: object) -> None:
+    if not isinstance(tensor, Tensor):
+        checks.fail(name, argument, "a tensor", type(tensor).__name__, TypeError)
+    if tensor.dtype not in checks.FLOATS:
+        wanted = "of a floating type: integers carry no gradient"
+        checks.fail(name, argument, wanted, tensor.dtype, TypeError)
+    checks.check_dense(name, argument, tensor)

@@ -1,0 +1,119 @@
+"""Reading and writing rows of an array at positions between them: one axis of a sampling rule.
+
+The weights and borders are those of `rules`, as in an image, which is read along two axes.
+
+Gradients repeat bitwise. On the CPU `index_select` and `index_add` run in a fixed order, where the
+backward of `array[index]` adds from several threads (1e6 reads of 100 rows differ in the last bits
+from run to run). On CUDA it is the other way round: see torch.use_deterministic_algorithms.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.sampling.rules import LIMIT, axis_weights, resolve
+
+
+def whole_rows(index: Tensor, length: int, border: str) -> Tensor:
+    """Rows for an integer index; negative ones count from the end where the ends are clamped."""
+    if border == "replicate":
+        index = torch.where(index < 0, index + length, index)
+    return resolve(index, length, border)[0]
+
+
+def position(index: Tensor, length: int, border: str) -> tuple[Tensor, Tensor]:
+    """A position that `taps` may take, and whether the index was one: not NaN, not too far."""
+    if border == "replicate":
+        # not clamp alone: its gradient at the limits themselves depends on the version of torch
+        limited = index.detach().clamp(0, length - 1).nan_to_num(0.0)
+        return torch.where(limited == index, index, limited), ~index.isnan()
+    valid = index.abs() < LIMIT  # false for NaN
+    return torch.where(valid, index, 0.0), valid
+
+
+def neighbours(
+    index: Tensor, length: int, border: str
+) -> tuple[list[Tensor], list[Tensor], Tensor]:
+    """The two rows about a floating index, their weights, and where the index is valid."""
+    if index.dtype in (torch.float16, torch.bfloat16):
+        index = index.float()
+    at, valid = position(index, length, border)
+    base = at.detach().floor()
+    below = base.long()
+    found = [resolve(row, length, border)[0] for row in (below, below + 1)]
+    return found, axis_weights(at - base, "bilinear"), valid
+
+
+def take(array: Tensor, dim: int, rows: Tensor) -> Tensor:
+    """The rows of `array` along `dim`, in the order of the flat `rows`."""
+    if array.is_cuda:
+        return array[(*[slice(None)] * dim, rows)]
+    return array.index_select(dim, rows)
+
+
+def add(length: int, rows: Tensor, values: Tensor) -> Tensor:
+    """The sum of the `values` (K, ...) of each of `length` rows: the adjoint of `take`."""
+    total = values.new_zeros((length, *values.shape[1:]))
+    if values.is_cuda:
+        return total.index_put((rows,), values, accumulate=True)
+    return total.index_add(0, rows, values)
+
+
+def replace(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
+    """Whole rows of `table` (n, B) replaced by the last of the `values` (K, B) meant for each."""
+    length = table.shape[0]
+    target = whole_rows(index, length, "replicate")
+    order = torch.arange(target.shape[0], device=target.device)
+    last = target.new_full((length,), -1).scatter_reduce(0, target, order, "amax")
+    written = take(values, 0, last.clamp(min=0))
+    # a choice, not a sum with weights 0 and 1: nothing is left of a NaN that was overwritten
+    return torch.where((last >= 0)[:, None], written, table)
+
+
+def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
+    """The `values` (K, B) written in order, each to the two rows of `table` (n, B) about it."""
+    length = table.shape[0]
+    (lower, upper), (_, far), valid = neighbours(index, length, "replicate")
+    # at the last row both taps are one row, and its weight 1 does not change with the index
+    part = torch.where(valid & (upper > lower), far, 0.0)
+    whole = torch.where(valid, 1 - part, 0.0)
+    target = torch.stack((lower, upper), -1).reshape(-1)
+    target, order = torch.sort(target, stable=True)
+    weights = take(torch.stack((whole, part), -1).reshape(-1).to(table.dtype), 0, order)
+    share = shares(weights, target)
+    kept = 1 - add(length, target, share)
+    written = take(values, 0, order // 2) * share[:, None]
+    return table * kept[:, None] + add(length, target, written)
+
+
+def blend(table: Tensor, weights: Tensor, values: Tensor) -> Tensor:
+    """The `values` (K, B) written in order to all rows of `table` (n, B), by `weights` (K, n)."""
+    share = shares(weights)
+    return table * (1 - share.sum(0))[:, None] + share.mT @ values
+
+
+def shares(weights: Tensor, rows: Tensor | None = None) -> Tensor:
+    """What is left in the end of each of K writes x <- (1 - w) x + w v, done in order.
+
+    weights (K, ...), one column for each x; or (K,) and, sorted, the row that each write goes to.
+    A write's share is its w times (1 - w) of every later one; x keeps 1 - the sum of the shares.
+    The products come by doubling, in log2(K) steps: a product has the right derivatives of every
+    order where a weight is 1, as at whole numbers; a quotient of cumulative products has not.
+    """
+    later = 1 - weights
+    step, count = 1, weights.shape[0]
+    while step < count:
+        following = _following(later, rows, step)
+        later = torch.cat((later[:-step] * following, later[-step:]))
+        step *= 2
+    if count < 2:
+        return weights
+    return weights * torch.cat((_following(later, rows, 1), torch.ones_like(later[:1])))
+
+
+def _following(later: Tensor, rows: Tensor | None, step: int) -> Tensor:
+    """The products `step` writes further on; 1 where those go to another row."""
+    if rows is None:
+        return later[step:]
+    return torch.where(rows[step:] == rows[:-step], later[step:], 1.0)

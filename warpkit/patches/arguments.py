@@ -1,0 +1,233 @@
+"""What the functions on objects are handed, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.slips import look_at_boxes
+from warpkit.engine.sampling import fill as _outside
+from warpkit.engine.sampling.labels import as_bits, as_one, as_words, saturated
+from warpkit.engine.sampling.layout import like
+from warpkit.engine.sampling.reference import compute_dtype, convert
+from warpkit.engine.sampling.rules import Rule
+from warpkit.geometry.boxes import as_corners
+
+
+class Images(NamedTuple):
+    """The images of a call."""
+
+    given: Tensor
+    batch: Tensor
+    """(B, C, H, W), in the type of the computation; of labels their words."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(B, H, W)."""
+        count, _, height, width = self.batch.shape
+        return count, height, width
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.shape[1:]
+
+    @property
+    def channels(self) -> int:
+        return self.given.shape[-3]
+
+    def rounded(self, values: Tensor) -> Tensor:
+        """What is left of values that are written to the given images, and read again."""
+        return values if self.of_labels else convert(values, self.given.dtype).to(values.dtype)
+
+    @property
+    def of_labels(self) -> bool:
+        return self.given.dtype in checks.LABELS
+
+    def converted(self, batch: Tensor) -> Tensor:
+        """Values (N, C, h, w) of the computation in the given type."""
+        dtype = self.given.dtype
+        return as_one(batch, dtype) if self.of_labels else convert(batch, dtype)
+
+    def restore(self, batch: Tensor) -> Tensor:
+        """Images (B, C, H, W) in the given shape, type and memory format."""
+        return like(self.given, self.converted(batch).reshape(self.given.shape))
+
+
+def images(function: str, value: Any) -> Images:
+    """Images (B, C, H, W), or one (C, H, W)."""
+    image = checks.check_image(function, "images", value, labels=True)
+    if image.ndim > 4:
+        wanted = "of shape (B, C, H, W) or (C, H, W)"
+        checks.fail(function, "images", wanted, checks.shape_of(image))
+    batch = image if image.ndim == 4 else image[None]
+    if image.dtype in checks.LABELS:
+        return Images(image, as_words(as_bits(batch)))
+    return Images(image, batch.to(compute_dtype(image.dtype)))
+
+
+def check_whole(
+    function: str, data: Images, mask: object, opacity: object, edge: object = "hard"
+) -> None:
+    """Labels are painted whole or not at all: nothing may blend them with what is below."""
+    dtype = data.given.dtype
+    whole = mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool)
+    checks.check_labels(function, "mask", mask, dtype, "None or of booleans", whole)
+    one = isinstance(opacity, int | float) and opacity == 1
+    checks.check_labels(function, "opacity", opacity, dtype, "1", one)
+    checks.check_labels(function, "edge", edge, dtype, "'hard'", edge == "hard")
+
+
+def _empty(value: Any, *item: int) -> Any:
+    """No objects at all, as an empty list, are none of shape `item`; anything else is as it is."""
+    kind = np.float64 if item else np.int64
+    return np.zeros((0, *item), kind) if isinstance(value, checks.LISTS) and not value else value
+
+
+def boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
+    """Boxes (N, 4), x1 < x2 and y1 < y2, and the index (N,) of each one's image."""
+    value = _empty(as_corners(function, value), 4)
+    value = checks.as_float(function, "boxes", value, data.given.device)
+    if value.ndim != 2 or value.shape[1] != 4:
+        checks.fail(function, "boxes", "of shape (N, 4)", checks.shape_of(value))
+    checks.check_device(function, "boxes", value, data.given.device)
+    low, high = value.detach().split(2, dim=1)
+    bad = ~((low < high) & low.isfinite() & high.isfinite()).all(1)
+    wanted = "finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2"
+    checks.check_values(function, "boxes", bad, wanted, value.detach())
+    look_at_boxes(function, value, data.size)
+    return value, image_index(function, index, len(value), data)
+
+
+def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
+    """The image of each object, (N,) int64; None where there is one image."""
+    batch, device = data.shape[0], data.given.device
+    if value is None:
+        if batch != 1:
+            wanted = f"given where there are {batch} images"
+            checks.fail(function, "image_index", wanted, None)
+        return torch.zeros(count, dtype=torch.int64, device=device)
+    value = checks.as_exact(function, "image_index", _empty(value), device)
+    wanted = "a tensor of integers of shape (N,), or None where there is one image"
+    if not isinstance(value, Tensor):
+        checks.fail(function, "image_index", wanted, f"{value!r:.60}", TypeError)
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        checks.fail(function, "image_index", wanted, value.dtype, TypeError)
+    if value.shape != (count,):
+        wanted = f"of shape ({count},), one for each object"
+        checks.fail(function, "image_index", wanted, checks.shape_of(value))
+    checks.check_dense(function, "image_index", value)
+    checks.check_device(function, "image_index", value, device)
+    value = value.long()
+    wanted = f"in [0, {batch}), the number of images"
+    checks.check_values(function, "image_index", (value < 0) | (value >= batch), wanted, value)
+    return value
+
+
+def matrices(
+    function: str,
+    value: Any,
+    data: Images,
+    shapes: Sequence[tuple[int, int]],
+    count: int | None = None,
+    flat: bool = False,
+) -> Tensor:
+    """Matrices (N, rows, 3); with `flat` also (N, 6), made (N, 2, 3)."""
+    value = _empty(value, *shapes[0])
+    value = checks.as_float(function, "matrices", value, data.given.device)
+    checks.check_device(function, "matrices", value, data.given.device)
+    n = "N" if count is None else count
+    wanted = " or ".join([f"({n}, {a}, {b})" for a, b in shapes] + [f"({n}, 6)"] * flat)
+    result = value.unflatten(1, (2, 3)) if flat and value.shape[1:] == (6,) else value
+    if result.ndim != 3 or result.shape[1:] not in shapes or count not in (None, len(result)):
+        checks.fail(function, "matrices", f"of shape {wanted}", checks.shape_of(value))
+    return result
+
+
+def per_object(
+    function: str,
+    argument: str,
+    value: Any,
+    count: int,
+    item: tuple[int | str, ...],
+    data: Images,
+) -> Tensor:
+    """(N, *item), or `item` for all objects, as (N or 1, *item) of its own type."""
+    one = "(" + ", ".join(map(str, item)) + ")"
+    wanted = f"of shape {one.replace('(', f'({count}, ')}, or {one} for all objects"
+    if not isinstance(value, Tensor):
+        checks.fail(function, argument, f"a tensor {wanted}", type(value).__name__, TypeError)
+    if value.is_complex():
+        checks.fail(function, argument, "real numbers", value.dtype, TypeError)
+    if value.is_floating_point() and value.dtype not in checks.FLOATS:
+        wanted = f"of one of the types {checks.names_of(checks.FLOATS)}"
+        checks.fail(function, argument, wanted, value.dtype, TypeError)
+    checks.check_dense(function, argument, value)
+    shape = tuple(value.shape[-3:])
+    fits = value.ndim in (3, 4) and min(shape) > 0
+    fits = fits and all(want in (got, "h", "w") for got, want in zip(shape, item, strict=True))
+    if not fits or (value.ndim == 4 and len(value) != count):
+        checks.fail(function, argument, wanted, checks.shape_of(value))
+    checks.check_device(function, argument, value, data.given.device)
+    return value if value.ndim == 4 else value[None]
+
+
+def patches(function: str, value: Any, count: int, data: Images) -> Tensor:
+    """(N or 1, C, h, w) in the type of the computation, of the range that the images have."""
+    value = per_object(function, "patches", value, count, (data.channels, "h", "w"), data)
+    kind, own = data.given.dtype, value.dtype
+    if own.is_floating_point != kind.is_floating_point and own != torch.bool:
+        wanted = "floats" if kind.is_floating_point else "integers"
+        wanted += f", as the images of {kind} are (1.0 in floats is 255 in bytes: convert one)"
+        checks.fail(function, "patches", wanted, own, TypeError)
+    return as_words(saturated(value, kind)) if data.of_labels else value.to(data.batch.dtype)
+
+
+def mask(function: str, value: Any, space: str | None, count: int, data: Images) -> Tensor:
+    """(N or 1, 1, h, w), as large as the images where it lies over them.
+
+    In the type of the computation, save bytes: a box may need few of them.
+    """
+    item = (1, *data.size) if space == "image" else (1, "h", "w")
+    value = per_object(function, "mask", value, count, item, data)
+    if space is None and value.shape[-2:] == data.size:
+        wanted = "'image' (a mask over the whole image) or 'box' (one stretched over each box) "
+        wanted += f"where the mask is of the images' size, {data.size}"
+        checks.fail(function, "mask_space", wanted, None)
+    return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.batch.dtype)
+
+
+def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | None:
+    """() or (N,) in the type of the computation; None for the number 1, which needs no blending."""
+    if isinstance(value, (int, float)) and value == 1:
+        return None
+    value = checks.as_float(function, "opacity", value, data.given.device, torch.float64)
+    if value.ndim and value.shape != (count,):
+        wanted = f"a number or of shape ({count},)"
+        checks.fail(function, "opacity", wanted, checks.shape_of(value))
+    checks.check_device(function, "opacity", value, data.given.device)
+    return value.to(data.batch.dtype)
+
+
+def border_value(function: str, value: Any, count: int, data: Images) -> Tensor:
+    """(C or 1, N or 1) in the type of the computation."""
+    shape, rule = (count, data.channels, 1, 1), Rule("bilinear", "constant")
+    value = _outside.border_value(function, data.given, shape, rule, value)
+    if data.of_labels:
+        value = as_words(
+            value.reshape(-1, *(value.shape[-3:] or (1, 1, 1))).expand(-1, data.channels, 1, 1)
+        )
+    return value[..., 0, 0].reshape(-1, value.shape[-3]).mT if value.ndim else value[None, None]
+
+
+def canvas(name: str, value: Any) -> Images:
+    """Images to paint on."""
+    data = images(name, value)
+    if data.given.is_meta:
+        wanted = "on a device that holds values: how much is painted depends on them"
+        checks.fail(name, "images", wanted, "meta")
+    return data

@@ -1,0 +1,165 @@
+"""A parity report as one page that needs no other file."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from importlib.resources import files
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined
+from PIL import Image
+from torch import Tensor
+
+from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.validation.metrics import Figures
+from warpkit.validation.results import Results, Scene
+from warpkit.validation.suite import CROP, PEER_DTYPES, Row
+from warpkit.validation.table import left_out, levels, number
+
+BLACK = {"int16": -32768.0}
+"""Black, where it is not 0."""
+
+FILTERS = ("map", "interpolation", "border", "dtype", "channels", "promised")
+STRENGTHS = tuple(digit * 10**power for power in range(5) for digit in (1, 2, 5))
+
+
+def render(report: Results) -> str:
+    """The page's text."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(
+        (files("warpkit.validation") / "page.html.jinja").read_text("utf-8")
+    )
+    peers = list(report.rows[0].peers) if report.rows else []
+    lines = [line(row, peers) for row in report.rows]
+    options = {name: list(dict.fromkeys(str(x[name]) for x in lines)) for name in FILTERS}
+    return template.render(
+        report=report,
+        opencv=report.environment["opencv"],
+        values=sum(row.parity.total for row in report.rows),
+        size=CROP,
+        interpolations=INTERPOLATIONS,
+        summaries={dtype: summary(report.rows, dtype, peers) for dtype in PEER_DTYPES},
+        left_out=left_out(report.rows),
+        scenes=[shown(scene) for scene in report.scenes],
+        peers=peers,
+        lines=lines,
+        filters=options,
+    )
+
+
+def line(row: Row, peers: Iterable[str]) -> dict[str, Any]:
+    """One line of the large table."""
+    parity = row.parity
+    return {
+        **vars(row.setting),
+        "promised": row.promise.where,
+        "reason": row.promise.reason,
+        "passed": row.passed,
+        "differing": parity.differing,
+        "share": share(parity.differing, parity.total),
+        "largest": number(levels(row, parity)),
+        "interior": parity.interior.differing,
+        "border_differing": parity.border.differing,
+        "psnr": "∞" if parity.psnr == float("inf") else f"{parity.psnr:.1f}",
+        "peers": [cell(row, row.peers[name]) for name in peers],
+    }
+
+
+def cell(row: Row, peer: Figures | None) -> str:
+    """A peer's largest difference in levels."""
+    return "-" if peer is None else number(levels(row, peer))
+
+
+def share(differing: int, total: int) -> str:
+    """The share that differs; what is not zero does not read as zero."""
+    if not differing:
+        return "0 %"
+    percent = 100 * differing / total
+    return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.1g} %"
+
+
+def summary(
+    rows: Iterable[Row], dtype: str, peers: list[str]
+) -> list[tuple[str, list[dict[str, Any]]]]:
+    """For each library and interpolation: over what it can do, how far it is from OpenCV."""
+    lines = []
+    for name in ("warpkit", *peers):
+        cells = []
+        for interpolation in INTERPOLATIONS:
+            known = [
+                (row, (row.kept or row.parity) if name == "warpkit" else row.peers[name])
+                for row in rows
+                if row.setting.dtype == dtype and row.setting.interpolation == interpolation
+            ]
+            cells.append(total([(row, part) for row, part in known if part is not None]))
+        lines.append((name, cells))
+    return lines
+
+
+def total(parts: list[tuple[Row, Figures]]) -> dict[str, Any]:
+    """One cell of the summary; heat is 0 for equal, 1 for less than a level, up to 4."""
+    if not parts:
+        return {"settings": 0, "heat": "none"}
+    largest = max(levels(row, part) for row, part in parts)
+    count = sum(part.total for _, part in parts)
+    differing = sum(part.differing for _, part in parts)
+    heat = 0 if not largest else 1 + sum(largest > limit for limit in (1.5, 10, 60))
+    return {
+        "settings": len(parts),
+        "heat": heat,
+        "share": share(differing, count),
+        "largest": number(largest),
+    }
+
+
+def shown(scene: Scene) -> dict[str, Any]:
+    """The pictures of one row."""
+    row, dtype = scene.row, scene.row.setting.dtype
+    ours = {"source": scene.source, "OpenCV": scene.opencv, "warpkit": scene.others["warpkit"]}
+    panels = [
+        {"title": name, "note": "", "src": png(to_8_bits(image, dtype, row.white)), "first": False}
+        for name, image in ours.items()
+    ]
+    for name, image in scene.others.items():
+        apart = (image.double() - scene.opencv.double()).abs() * (255 / row.white)
+        # beside peers the differences have a line of their own
+        first = name == "warpkit" and len(scene.others) > 1
+        panels.append({**difference(name, apart), "first": first})
+    return {"row": row, "setting": row.setting, "panels": panels}
+
+
+def difference(name: str, apart: Tensor) -> dict[str, str]:
+    """The picture of a difference (C, H, W) in levels, brightened by one of STRENGTHS.
+
+    A few large values may saturate, so that the others show.
+    """
+    title = f"|{name} - OpenCV|"
+    if not apart.any():
+        return {"title": title, "note": "0: every value is the same", "src": png(apart)}
+    bright = np.quantile(apart[apart > 0].numpy(), 0.95)
+    strength = max((s for s in STRENGTHS if s * bright <= 255), default=1)
+    count = f"{int((apart > 0).sum()):,} of {apart.numel():,} differ"
+    return {
+        "title": f"{title} x {strength:,}",
+        "note": f"{count}, by up to {number(apart.max().item())}",
+        "src": png((apart * strength).clamp(0, 255)),
+    }
+
+
+def to_8_bits(image: Tensor, dtype: str, white: float) -> Tensor:
+    """(C, H, W) as values from 0 to 255."""
+    return ((image.double() - BLACK.get(dtype, 0.0)) * (255 / white)).clamp(0, 255).round()
+
+
+def png(picture: Tensor) -> str:
+    """A data address of an image (C, H, W) in 8 bits; a fourth channel is left out."""
+    array = picture.round().byte().permute(1, 2, 0).numpy()
+    array = array[..., :3] if array.shape[2] >= 3 else array[..., 0]
+    out = BytesIO()
+    Image.fromarray(np.ascontiguousarray(array)).save(out, format="PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()

@@ -1,0 +1,148 @@
+"""What others make of the same warp: kornia, torchvision and bare grid_sample.
+
+Each is called as its documentation says, in float32 for 8-bit images where it takes floats alone
+(then rounded back), and only for what it can express: None stands for everything else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit.core.environment import installed
+from warpkit.engine.sampling.maps import inverse_map, to_3x3
+from warpkit.geometry import to_theta
+
+GRID_MODES = ("nearest", "bilinear", "bicubic")
+GRID_BORDERS = {
+    "constant": ("zeros", True),
+    "replicate": ("border", True),
+    "reflect": ("reflection", False),
+    "reflect_101": ("reflection", True),
+}
+"""torch's name for a border, and the align_corners under which it is that border."""
+
+
+class Task(NamedTuple):
+    """One warp of a batch: item k of `image` by item k of `where`."""
+
+    kind: str
+    image: Tensor
+    """(B, C, H, W), uint8 or float; the result has its size."""
+    where: Tensor
+    """(B, 2, 3), (B, 3, 3) or (B, H, W, 2), float64."""
+    parts: list[dict[str, Any]] | None
+    """For "affine": the angle, scale, translation and center that made each matrix."""
+    interpolation: str
+    border: str
+    value: Tensor
+    """(C,): the constant border."""
+
+
+def by_grid_sample(task: Task) -> Tensor | None:
+    """F.affine_grid and F.grid_sample; others' points normalised to float32 by hand."""
+    if task.interpolation not in GRID_MODES or task.border not in GRID_BORDERS:
+        return None
+    mode, corners = GRID_BORDERS[task.border]
+    image, value = floats(task)
+    height, width = image.shape[-2:]
+    if task.kind == "affine":
+        theta = to_theta(task.where, (height, width), (height, width), align_corners=corners)
+        grid = F.affine_grid(theta.to(image.dtype), list(image.shape), align_corners=corners)
+    else:
+        points = task.where if task.kind == "remap" else carried(task.where, height, width)
+        size = torch.tensor([width, height]) - int(corners)
+        shift = 0 if corners else 1
+        grid = ((2 * points + shift) / size - 1).to(image.dtype)
+    result = F.grid_sample(image - value, grid, task.interpolation, mode, align_corners=corners)
+    return back(result + value, task)
+
+
+def by_kornia(task: Task) -> Tensor | None:
+    """kornia.geometry.transform's warp_affine, warp_perspective and remap, in pixels."""
+    # under align_corners=False its warps move the pixels: reflect cannot be had
+    if task.interpolation not in GRID_MODES or task.border not in GRID_BORDERS:
+        return None
+    if task.border == "reflect":
+        return None
+    transform = import_module("kornia.geometry.transform")
+    image, value = floats(task)
+    options = {
+        "mode": task.interpolation,
+        "padding_mode": GRID_BORDERS[task.border][0],
+        "align_corners": True,
+    }
+    where = task.where.to(image.dtype)
+    size = tuple(image.shape[-2:])
+    if task.kind == "remap":
+        result = transform.remap(image - value, *where.unbind(-1), **options)
+    else:
+        function = {"affine": "warp_affine", "perspective": "warp_perspective"}[task.kind]
+        result = getattr(transform, function)(image - value, where, size, **options)
+    return back(result + value, task)
+
+
+def by_torchvision(task: Task) -> Tensor | None:
+    """torchvision.transforms.v2.functional's affine and perspective."""
+    if task.interpolation not in ("nearest", "bilinear") or task.border != "constant":
+        return None
+    if task.kind == "remap":
+        return None
+    functional = import_module("torchvision.transforms.v2.functional")
+    modes = import_module("torchvision.transforms").InterpolationMode
+    options = {"interpolation": modes(task.interpolation), "fill": task.value.tolist()}
+    results = []
+    for k, image in enumerate(task.image):
+        if task.kind == "affine" and task.parts is not None:
+            part = task.parts[k]
+            center = [c + 0.5 for c in part["center"]]  # its centre is in edge coordinates
+            call = (-part["angle"], list(part["translation"]), part["scale"], [0.0, 0.0])
+            results.append(functional.affine(image, *call, center=center, **options))
+        else:
+            # destination -> source, in edge coordinates too
+            half = torch.tensor([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]], dtype=torch.float64)
+            matrix = half @ inverse_map(to_3x3(task.where[k])) @ inverse_map(half)
+            coefficients = (matrix / matrix[2, 2]).flatten()[:8].tolist()
+            call = {"startpoints": None, "endpoints": None, "coefficients": coefficients}
+            results.append(functional.perspective(image, **call, **options))
+    return torch.stack(results)
+
+
+PEERS = {"kornia": by_kornia, "torchvision": by_torchvision, "grid_sample": by_grid_sample}
+PACKAGES = {"kornia": "kornia", "torchvision": "torchvision", "grid_sample": "torch"}
+
+
+def versions() -> dict[str, str]:
+    """The peers that are installed, and the version of each."""
+    found = {name: installed(package) for name, package in PACKAGES.items()}
+    return {name: version for name, version in found.items() if version}
+
+
+def floats(task: Task) -> tuple[Tensor, Tensor]:
+    """The image and the border value in a floating type.
+
+    Zeros are the one constant of grid_sample: another is subtracted before and added after.
+    """
+    image = task.image if task.image.is_floating_point() else task.image.float()
+    value = task.value if task.border == "constant" else torch.zeros_like(task.value)
+    return image, value.to(image.dtype)[:, None, None]
+
+
+def back(result: Tensor, task: Task) -> Tensor:
+    """To the type of the image, rounded and saturated."""
+    if task.image.is_floating_point():
+        return result
+    limits = torch.iinfo(task.image.dtype)
+    return result.round().clamp(limits.min, limits.max).to(task.image.dtype)
+
+
+def carried(matrix: Tensor, height: int, width: int) -> Tensor:
+    """The source points (B, H, W, 2) of matrices (B, 3, 3), source -> destination."""
+    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    ones = torch.stack((x, y, torch.ones_like(x)), dim=-1).to(matrix.dtype)
+    points = torch.einsum("bij,hwj->bhwi", inverse_map(matrix), ones)
+    return points[..., :2] / points[..., 2:]

@@ -1,0 +1,199 @@
+"""A parity report: the suite run over all settings, and how its results are read and stored."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import warpkit
+from warpkit.core import checks
+from warpkit.core.environment import processor
+from warpkit.core.progress import progress_bar
+from warpkit.validation.calls import by_opencv, by_warpkit
+from warpkit.validation.metrics import Figures
+from warpkit.validation.results import Results, Scene
+from warpkit.validation.suite import CROP, PEER_DTYPES, Row, Suite, crop, named, settings
+
+PICTURES = 6
+"""Rows that are shown as pictures."""
+
+
+@dataclass(frozen=True, repr=False)
+class ParityReport(Results):
+    """What `parity_suite` returns."""
+
+    def __repr__(self) -> str:
+        state = "passed" if self.promised else "nothing promised"
+        state = "FAILED" if self.broken else state
+        return f'ParityReport({state}: arithmetic "{self.arithmetic}", {self.verdict})'
+
+    def to_table(self) -> str:
+        """A summary as text, one line for each map and interpolation."""
+        from warpkit.validation.table import as_text
+
+        return as_text(self)
+
+    def to_json(self, path: str | Path) -> None:
+        """Write every row; null stands for infinity, and for what a peer cannot do."""
+        text = json.dumps(self.as_dict(), allow_nan=False)
+        Path(path).write_text(text.replace('{"map"', '\n{"map"') + "\n", encoding="utf-8")
+
+    def to_html(self, path: str | Path) -> None:
+        """Write one page that needs no other file: summary, pictures, and a table to filter."""
+        from warpkit.validation.html import render
+
+        Path(path).write_text(render(self), encoding="utf-8")
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `to_json` writes."""
+        return {
+            "passed": self.passed,
+            "verdict": self.verdict,
+            "arithmetic": self.arithmetic,
+            "environment": self.environment,
+            "images": list(self.images),
+            "size": list(CROP),
+            "rows": [row_as_dict(row) for row in self.rows],
+        }
+
+
+def row_as_dict(row: Row) -> dict[str, Any]:
+    """One row of JSON."""
+    parts = {"all": row.parity, "interior": row.parity.interior, "border": row.parity.border}
+    return {
+        **vars(row.setting),
+        "passed": row.passed,
+        "promised": row.promise.where,
+        "reason": row.promise.reason,
+        "warpkit": {name: figures_as_dict(part) for name, part in parts.items()},
+        "peers": {name: peer and figures_as_dict(peer) for name, peer in row.peers.items()},
+    }
+
+
+def figures_as_dict(part: Figures) -> dict[str, float | None]:
+    """Figures without what JSON cannot say."""
+    names = ("differing", "total", "max_abs", "mean_abs", "psnr")
+    values = {name: getattr(part, name) for name in names}
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def report(
+    name: str,
+    images: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
+    cv2: Any,
+    arithmetic: str,
+    progress: bool,
+) -> ParityReport:
+    """Run the suite and look at the worst."""
+    checks.check_bool(name, "progress", progress)
+    photographs = {
+        key: checks.check_image(name, "images", i) for key, i in named(name, images).items()
+    }
+    if not photographs:
+        checks.fail(name, "images", "at least one", "none")
+    for image in photographs.values():
+        if image.ndim != 3:
+            checks.fail(name, "images", "each of shape (C, H, W)", checks.shape_of(image))
+    suite = Suite([crop(image.cpu()) for image in photographs.values()], cv2, arithmetic)
+    with one_thread():
+        rows = run(suite, progress)
+        scenes = tuple(scene(suite, row) for row in worst(rows))
+    names = (*photographs, "white noise")
+    return ParityReport(rows, arithmetic, environment(cv2, suite), names, scenes)
+
+
+def run(suite: Suite, progress: bool) -> tuple[Row, ...]:
+    """Every row, with a bar on the terminal where it is wanted."""
+    todo, rows = settings(), []
+    label = f"comparing with OpenCV {suite.cv2.__version__}"
+    with progress_bar(label, total=len(todo), shown=progress) as advance:
+        for setting in todo:
+            rows.append(suite.run(setting))
+            advance(f"{setting.map} {setting.interpolation}")
+    return tuple(rows)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Images of this size are no work for several threads, which would wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def worst(rows: Sequence[Row]) -> list[Row]:
+    """The rows to show: what broke; or one for each exception, and 8-bit colour beside peers."""
+
+    def apart(row: Row) -> float:
+        return -row.parity.max_abs / row.white
+
+    broken = sorted((row for row in rows if not row.passed), key=apart)
+    if broken:
+        return unlike(broken, lambda row: (row.setting.map, row.setting.interpolation))[:PICTURES]
+    differing = sorted((row for row in rows if row.parity.differing), key=apart)
+    chosen = unlike(differing, lambda row: row.promise.reason)[: PICTURES // 2]
+    usual = [
+        row
+        for row in rows
+        if row.setting.dtype in PEER_DTYPES
+        and (row.setting.channels, row.setting.border) == (3, "constant")
+        and row.setting.interpolation != "nearest"  # differs at ties, if at all
+    ]
+    usual.sort(key=seen_apart, reverse=True)
+    return [*chosen, *unlike(usual, lambda row: (row.setting.map, row.setting.interpolation))][
+        :PICTURES
+    ]
+
+
+def seen_apart(row: Row) -> tuple[int, float]:
+    """How many peers can do a row, and the share of their values that differ."""
+    known = [peer for peer in row.peers.values() if peer is not None]
+    return len(known), sum(peer.fraction for peer in known)
+
+
+def unlike(rows: Sequence[Row], key: Callable[[Row], object]) -> list[Row]:
+    """The first row of every key."""
+    first: dict[object, Row] = {}
+    for row in rows:
+        first.setdefault(key(row), row)
+    return list(first.values())
+
+
+def scene(suite: Suite, row: Row) -> Scene:
+    """The pictures of the first photograph under a row's setting."""
+    call = suite.call(row.setting)
+    results = {"warpkit": by_warpkit(call, suite.arithmetic)}
+    if any(peer is not None for peer in row.peers.values()):
+        others = suite.others(row.setting, call)
+        results.update({name: o for name, o in others.items() if o is not None})
+    expected = by_opencv(suite.cv2, call, "parity_suite")
+    shown = {name: result[0] for name, result in results.items()}
+    return Scene(row, call.image[0], expected[0], shown)
+
+
+def environment(cv2: Any, suite: Suite) -> dict[str, str]:
+    """What the figures depend on."""
+    return {
+        "warpkit": warpkit.__version__,
+        "opencv": cv2.__version__,
+        "opencv_vector_code": "on" if cv2.useOptimized() else "off",
+        **{name: v for name, v in suite.peers.items() if name != "grid_sample"},
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": processor(),
+        "date": date.today().isoformat(),
+    }

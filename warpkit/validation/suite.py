@@ -1,0 +1,239 @@
+"""The settings that a report covers, their inputs, and what comes out of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import geometry
+from warpkit.core import checks
+from warpkit.engine.arithmetic.guarantees import Promise, arithmetic_of, promise
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.validation import peers
+from warpkit.validation.calls import Call, by_opencv, by_warpkit, compared
+from warpkit.validation.metrics import Figures, Parity, figures
+
+KINDS = ("affine", "perspective", "remap")
+DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
+CHANNELS = (1, 3, 4)
+CROP = (80, 125)
+"""(H, W) of what is warped: 125 is no multiple of a vector register, so that ends of rows show."""
+
+PEER_DTYPES = ("uint8", "float32")
+TURNS: tuple[dict[str, Any], ...] = (
+    {"angle": 17.0, "scale": 1.2, "translation": (3.0, -2.0)},
+    {"angle": -140.0, "scale": 0.6, "translation": (-5.0, 4.0)},
+)
+TILTS = (
+    ((1.05, 0.12, -9.3), (-0.08, 1.1, 3.7), (0.0011, -0.0007, 1.0)),
+    ((0.7, -0.2, 30.1), (0.15, 0.8, 2.3), (-0.0009, 0.0016, 1.0)),
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row's question."""
+
+    map: str
+    interpolation: str
+    border: str
+    dtype: str
+    channels: int
+
+    def promised(self, version: str) -> Promise:
+        """What is promised of it under the arithmetic of OpenCV's `version`."""
+        return promise(
+            version,
+            dtype=self.dtype,
+            channels=self.channels,
+            interpolation=self.interpolation,
+            border=self.border,
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting and how far warpkit, and others, are from OpenCV over all images."""
+
+    setting: Setting
+    parity: Parity
+    promise: Promise
+    peers: dict[str, Figures | None]
+    """By name; None where one cannot do this."""
+
+    @property
+    def kept(self) -> Figures | None:
+        """The figures of the pixels that are promised to be OpenCV's."""
+        parts = {"everywhere": self.parity, "interior": self.parity.interior, "nowhere": None}
+        return parts[self.promise.where]
+
+    @property
+    def open(self) -> Figures | None:
+        """The figures of the pixels of which nothing is promised."""
+        parts = {"everywhere": None, "interior": self.parity.border, "nowhere": self.parity}
+        return parts[self.promise.where]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no pixel differs that is promised to be OpenCV's."""
+        return self.kept is None or self.kept.differing == 0
+
+    @property
+    def white(self) -> float:
+        """What the image's type has for black to white, to state differences in levels."""
+        return {"uint8": 255.0, "uint16": 65535.0, "int16": 65535.0}.get(self.setting.dtype, 1.0)
+
+
+def settings() -> tuple[Setting, ...]:
+    """Every map, interpolation, border, type and number of channels."""
+    sets = product(KINDS, INTERPOLATIONS, BORDERS, DTYPES, CHANNELS)
+    return tuple(Setting(*values) for values in sets)
+
+
+class Suite:
+    """The inputs, and the runs."""
+
+    def __init__(self, photographs: Sequence[Tensor], cv2: Any, arithmetic: str) -> None:
+        self.photographs = torch.stack([crop(p) for p in photographs])
+        self.cv2 = cv2
+        self.arithmetic = arithmetic
+        self.count = len(photographs) + 1  # white noise
+        self.peers = peers.versions()
+
+    def images(self, setting: Setting) -> Tensor:
+        """(B, C, H, W) of the setting's type and channels; the last is noise."""
+        generator = torch.Generator().manual_seed(7)
+        shape = (1, setting.channels, *CROP)
+        if setting.dtype.startswith("float"):
+            dtype = getattr(torch, setting.dtype)
+            noise = torch.rand(shape, generator=generator, dtype=torch.float64).to(dtype)
+        else:
+            noise = torch.randint(0, 65536, shape, generator=generator)
+            noise = (noise >> 8 if setting.dtype == "uint8" else noise) / 1.0
+            noise = noise - 32768 if setting.dtype == "int16" else noise
+            noise = noise.to(getattr(torch, setting.dtype))
+        grey = self.photographs.float().mean(1, keepdim=True).round()
+        channels = {1: grey, 3: self.photographs, 4: torch.cat((self.photographs, grey), 1)}
+        return torch.cat((typed(channels[setting.channels], setting.dtype), noise))
+
+    def call(self, setting: Setting) -> Call:
+        """The warp of all images, each by one of two maps."""
+        image = self.images(setting)
+        options: dict[str, Any] = {
+            "interpolation": setting.interpolation,
+            "border": setting.border,
+            "border_value": border_value(setting),
+        }
+        if setting.border == "transparent":
+            options["background"] = image.flip(-1, -2).roll(1, 0).contiguous()
+        return Call(setting.map, image, self.where(setting.map), options)
+
+    def where(self, kind: str) -> Tensor:
+        """(B, 2, 3), (B, 3, 3) or (B, h, w, 2)."""
+        which = torch.arange(self.count) % 2
+        if kind == "affine":
+            turns = [geometry.affine_matrix(**doubles(part)) for part in parts()]
+            return torch.stack(turns)[which]
+        if kind == "perspective":
+            return torch.tensor(TILTS, dtype=torch.float64)[which]
+        return torch.stack([waves(9.0), waves(2.3)])[which]
+
+    def run(self, setting: Setting) -> Row:
+        """One row."""
+        call, kept = self.call(setting), Promise("nowhere", "another arithmetic")
+        got = by_warpkit(call, self.arithmetic)
+        expected = by_opencv(self.cv2, call, "parity_suite")
+        version = self.cv2.__version__
+        if self.arithmetic == arithmetic_of(version):
+            kept = setting.promised(version)
+        if not self.cv2.useOptimized():
+            kept = Promise("nowhere", "OpenCV's vector code is off")
+        parity = compared(call, got, expected, self.arithmetic, self.cv2)
+        white = 1.0 if got.is_floating_point() else 255.0
+        others = {}
+        if setting.dtype in PEER_DTYPES:
+            for name, result in self.others(setting, call).items():
+                others[name] = None if result is None else figures(result, expected, white)
+        return Row(setting, parity, kept, {name: others.get(name) for name in self.peers})
+
+    def others(self, setting: Setting, call: Call) -> dict[str, Tensor | None]:
+        """What the peers that are installed make of a call."""
+        task = peers.Task(
+            setting.map,
+            call.image,
+            call.where,
+            [parts()[k % 2] for k in range(self.count)] if setting.map == "affine" else None,
+            setting.interpolation,
+            setting.border,
+            torch.tensor(border_value(setting)),
+        )
+        return {name: peers.PEERS[name](task) for name in self.peers}
+
+
+def crop(photograph: Tensor) -> Tensor:
+    """The middle of a photograph (C, H, W) as RGB uint8 of the size CROP; a small one is tiled."""
+    colours = photograph[:3] if photograph.shape[0] >= 3 else photograph[:1].expand(3, -1, -1)
+    if colours.is_floating_point():
+        colours = colours.clamp(0, 1) * 255
+    elif colours.dtype != torch.uint8:
+        limits = torch.iinfo(colours.dtype)
+        colours = (colours.double() - limits.min) * (255 / (limits.max - limits.min))
+    colours = colours.double().round().to(torch.uint8)
+    for dim, side in ((-2, CROP[0]), (-1, CROP[1])):
+        start = max(0, (colours.shape[dim] - side) // 2)
+        index = (start + torch.arange(side)) % colours.shape[dim]
+        colours = colours.index_select(dim, index)
+    return colours
+
+
+def typed(image: Tensor, dtype: str) -> Tensor:
+    """8 bits (as whole numbers) in another type: the whole range of integers, [0, 1] of floats."""
+    values = image.double()
+    made = {
+        "uint8": values,
+        "uint16": values * 257,
+        "int16": values * 257 - 32768,
+        "float32": values / 255,
+        "float64": values / 255,
+    }[dtype]
+    return made.to(getattr(torch, dtype))
+
+
+def border_value(setting: Setting) -> list[float]:
+    """One for each channel, between black and white."""
+    shares = torch.tensor([0.2, 0.75, 0.4, 0.6][: setting.channels])
+    values = typed((shares * 255).round(), setting.dtype)
+    return values.double().tolist()
+
+
+def parts() -> list[dict[str, Any]]:
+    """The affine maps' parts, about the middle."""
+    return [{**turn, "center": geometry.image_center(CROP)} for turn in TURNS]
+
+
+def doubles(part: dict[str, Any]) -> dict[str, Tensor]:
+    return {name: torch.tensor(value, dtype=torch.float64) for name, value in part.items()}
+
+
+def waves(period: float) -> Tensor:
+    """A field of points (H, W, 2) that leaves the image by a few pixels."""
+    y, x = torch.meshgrid(*(torch.arange(n, dtype=torch.float64) for n in CROP), indexing="ij")
+    points = torch.stack((x + 4 * torch.sin(y / period) - 3, y + 5 * torch.cos(x / period)), -1)
+    return points.float().double()  # as cv2 holds maps
+
+
+def named(name: str, images: Tensor | Sequence[Tensor] | Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The photographs by name; a batch (B, C, H, W) and a sequence are numbered."""
+    if isinstance(images, Mapping):
+        return dict(images)
+    if not isinstance(images, Tensor | Sequence) or isinstance(images, checks.TEXT):
+        wanted = "tensors (C, H, W): a batch, a sequence or a mapping by name"
+        checks.fail(name, "images", wanted, type(images).__name__, TypeError)
+    if isinstance(images, Tensor) and images.ndim == 3:
+        images = [images]
+    return {f"image {k}": image for k, image in enumerate(images, 1)}

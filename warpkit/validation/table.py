@@ -1,0 +1,96 @@
+"""A parity report on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from warpkit.validation.metrics import Figures
+from warpkit.validation.results import Results
+from warpkit.validation.suite import Row
+
+HEADS = {"torchvision": "torch-\nvision", "grid_sample": "grid_\nsample"}
+NOTE = "values are those promised to be OpenCV's; then the largest difference in levels of 8 bits"
+
+
+def as_text(report: Results, width: int = 80) -> str:
+    """The table without colour."""
+    out = StringIO()
+    show(report, Console(file=out, width=width, color_system=None, highlight=False))
+    return out.getvalue()
+
+
+def show(report: Results, console: Console) -> None:
+    """Print the table, what is not promised, and the verdict."""
+    console.print(table(report))
+    others = ", the others' in uint8 and float32" if report.rows and report.rows[0].peers else ""
+    console.print(f"\n{NOTE}{others}", style="dim")
+    for reason, count, differing in left_out(report.rows):
+        text = f"not promised: {reason}; {differing:,} of {count:,} values differ"
+        console.print(text, style="dim", markup=False)
+    style = "bold red" if report.broken else "green" if report.promised else "dim"
+    console.print(report.verdict, style=style, markup=False)
+
+
+def table(report: Results) -> Table:
+    """One line for each map and interpolation."""
+    names = list(report.rows[0].peers) if report.rows else []
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    made.add_column("warp", no_wrap=True)
+    for head in ("values", "differing", "warpkit", *(HEADS.get(name, name) for name in names)):
+        made.add_column(head, justify="right", vertical="bottom", no_wrap=True)
+    for (kind, interpolation), group in groups(report.rows):
+        made.add_row(f"{kind} {interpolation}", *cells(group, names))
+    return made
+
+
+def groups(rows: Iterable[Row]) -> list[tuple[tuple[str, str], list[Row]]]:
+    """Rows by map and interpolation, in order."""
+    parted = groupby(rows, lambda row: (row.setting.map, row.setting.interpolation))
+    return [(key, list(group)) for key, group in parted]
+
+
+def cells(group: Sequence[Row], names: Sequence[str]) -> list[str | Text]:
+    """The numbers of one line."""
+    kept = [(row, row.kept) for row in group]
+    total, differing = counted(row.kept for row in group)
+    count = Text(f"{differing:,}", "bold red" if differing else "green") if total else "-"
+    peers = [[(row, row.peers[name]) for row in group] for name in names]
+    return [f"{total:,}" if total else "-", count, *(largest(parts) for parts in (kept, *peers))]
+
+
+def counted(parts: Iterable[Figures | None]) -> tuple[int, int]:
+    """All values, and those that differ."""
+    known = [part for part in parts if part is not None]
+    return sum(part.total for part in known), sum(part.differing for part in known)
+
+
+def left_out(rows: Iterable[Row]) -> list[tuple[str, int, int]]:
+    """Every reason why something is not promised, the values it is about, and those that differ."""
+    reasons: dict[str, list[Figures | None]] = {}
+    for row in rows:
+        if row.promise.reason:
+            reasons.setdefault(row.promise.reason, []).append(row.open)
+    return [(reason, *counted(parts)) for reason, parts in reasons.items()]
+
+
+def largest(parts: Iterable[tuple[Row, Figures | None]]) -> str:
+    """The largest difference of all in levels, or a dash for nothing."""
+    found = [levels(row, part) for row, part in parts if part is not None]
+    return number(max(found)) if found else "-"
+
+
+def levels(row: Row, figures: Figures) -> float:
+    """The largest difference in levels of 8 bits."""
+    return figures.max_abs / row.white * 255
+
+
+def number(value: float) -> str:
+    """Two digits, and no fraction from 10 on."""
+    return "0" if value == 0 else f"{value:.2g}" if value < 10 else f"{value:.0f}"
