@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.processes import Processes
+from tests.support.processes import Processes
 
 
 @pytest.fixture(scope="session")

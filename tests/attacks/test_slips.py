@@ -1,0 +1,145 @@
+"""What is given to the attacks by mistake: answered with what was meant, and nothing else is."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import warpkit as wk
+from tests.support.inputs import noise
+from warpkit.attacks import (
+    AffineDistribution,
+    expectation,
+    optimize_patch,
+    optimize_perturbation,
+)
+
+IMAGE = noise(2, 3, 6, 6, dtype=torch.float32, seed=1)
+EYE = torch.eye(2, 3)[None]
+
+
+class Vectors:
+    """It draws, but no matrices."""
+
+    def sample(self, n: int, *, size: object, generator: object = None) -> Tensor:
+        return torch.zeros(n, 3)
+
+
+class Counts:
+    """It has a `sample` of another kind."""
+
+    def sample(self, n: int) -> Tensor:
+        return torch.zeros(n, 2, 3)
+
+
+WANTED = "an AffineDistribution, an object with `sample(n, *, size, generator)`, or matrices "
+WANTED += "(samples, 2, 3) or (samples, 3, 3), got "
+NO_DISTRIBUTION = [
+    (lambda n: EYE, WANTED + "a function (make it the `sample` of a class)"),
+    (AffineDistribution, WANTED + "the class AffineDistribution (an instance of it?)"),
+    (Counts(), WANTED + "a Counts with `sample(n)`"),
+    (torch.distributions.Normal(0.0, 1.0), WANTED + "a Normal with `sample(sample_shape)`"),
+    (random, WANTED + "a module with `sample(population, k, counts)`"),
+    (Vectors(), "one whose `sample(2, ...)` returns (2, 2, 3) or (2, 3, 3), got shape (2, 3)"),
+]
+
+
+@pytest.mark.parametrize(("distribution", "text"), NO_DISTRIBUTION)
+def test_what_is_no_distribution_is_answered(distribution: object, text: str):
+    calls = {
+        "expectation": lambda: expectation(torch.mean, IMAGE, distribution, samples=2),
+        "optimize_perturbation": lambda: optimize_perturbation(
+            torch.mean, IMAGE, distribution, epsilon=0.1, samples=2
+        ),
+        "optimize_patch": lambda: optimize_patch(
+            torch.mean, IMAGE[:1], [[1, 1, 4, 4]], None, patch_size=(2, 2), samples=2,
+            distribution=distribution,
+        ),
+    }  # fmt: skip
+    for name, call in calls.items():
+        start = re.escape(f"{name}: `distribution` must be {text}")
+        with pytest.raises((TypeError, ValueError), match=f"^{start}$"):
+            call()
+
+
+def test_none_is_no_distribution_of_an_expectation():
+    with pytest.raises(
+        TypeError, match=f"^{re.escape(f'expectation: `distribution` must be {WANTED}')}None$"
+    ):
+        expectation(torch.mean, IMAGE, None, samples=2)
+
+
+TAKES = "a function that takes images and returns a scalar tensor, got "
+NO_OBJECTIVE = [
+    (3, TAKES + "int"),
+    (nn.Linear, TAKES + "the class Linear"),
+    (nn.CrossEntropyLoss(), TAKES + "one that takes (input, target)"),
+    (lambda images, labels: images.mean(), TAKES + "one that takes (images, labels)"),
+    (lambda: torch.zeros(()), TAKES + "one that takes ()"),
+    (lambda x: x.mean() + 1j, "a function that returns a scalar tensor, got torch.complex64"),
+    (lambda x: x.mean().item(), "a function that returns a scalar tensor, got float"),
+]
+
+
+@pytest.mark.parametrize(("objective", "text"), NO_OBJECTIVE)
+def test_what_is_no_objective_is_answered(objective, text: str):
+    for name, call in (
+        ("expectation", lambda: expectation(objective, IMAGE, EYE)),
+        ("optimize_perturbation", lambda: optimize_perturbation(objective, IMAGE, epsilon=0.1)),
+    ):
+        with pytest.raises(
+            TypeError, match=f"^{re.escape(f'{name}: `objective` must be {text}')}$"
+        ):
+            call()
+
+
+def test_objectives_with_defaults_and_built_in_ones_are_taken():
+    for objective in (torch.mean, lambda x, weight=1.0: weight * x.mean(), lambda *x: x[0].mean()):
+        torch.testing.assert_close(expectation(objective, IMAGE, EYE), IMAGE.mean())
+
+
+def test_levels_for_epsilon_are_said():
+    text = r"^optimize_perturbation: `epsilon` is 8 on images in \[0, 1\], which bounds nothing: "
+    with pytest.warns(UserWarning, match=text + "8 levels of an 8-bit file are 8 / 255") as seen:
+        found = optimize_perturbation(torch.mean, IMAGE, epsilon=8, steps=1)
+    assert [warning.filename for warning in seen] == [__file__]
+    assert (found.image == 0).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimize_perturbation(torch.mean, IMAGE, epsilon=1, steps=1)
+        optimize_perturbation(torch.mean, IMAGE, epsilon=8, norm="l2", steps=1)
+
+
+@pytest.mark.parametrize("image", [IMAGE * 255, (IMAGE - 0.45) / 0.22])
+def test_an_image_that_is_not_in_0_1_is_said(image: Tensor):
+    low, high = image.min().item(), image.max().item()
+    text = f"the image has values from {low:g} to {high:g}, but is taken as one in [0, 1]: "
+    for name, call in (
+        ("quantize", lambda: wk.quantize(image)),
+        ("expectation", lambda: expectation(torch.mean, image, EYE, quantize=True)),
+    ):
+        with pytest.warns(UserWarning, match=f"^{re.escape(f'{name}: {text}')}") as seen:
+            call()
+        assert [warning.filename for warning in seen] == [__file__]
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_a_perturbation_has_driven_out_of_0_1_is_meant():
+    edge = torch.tensor([-1.0, 0.5, 2.0, torch.nan])
+    assert wk.quantize(edge)[[0, 2]].tolist() == [0, 1]
+    assert wk.quantize(torch.empty(0)).shape == (0,)
+    expectation(torch.mean, IMAGE * 3 - 1, EYE, quantize=True)
+    expectation(torch.mean, IMAGE * 255, EYE)
+
+
+def test_a_graph_does_not_look_at_values():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*the image has values")
+        compiled = torch.compile(wk.quantize, fullgraph=True, backend="aot_eager")
+        assert (compiled(torch.full((3,), 200.0)) == 1).all()
+        assert (torch.func.vmap(wk.quantize)(torch.full((3, 1), 200.0)) == 1).all()

@@ -1,0 +1,154 @@
+"""The demonstration: its figures are true, and its picture is written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import warpkit as wk
+from tests.support import ROOT
+from tests.support.tolerances import TOLERANCE
+from warpkit.cli.app import main
+from warpkit.cli.demo import work as demo
+from warpkit.cli.demo.figure import draw
+from warpkit.cli.image_files import read_image
+
+PHOTOGRAPH = demo.default_photograph()
+
+
+@pytest.fixture
+def small() -> torch.Tensor:
+    """The photograph at a third of its size."""
+    return demo.small(read_image(PHOTOGRAPH).pixels, side=128)
+
+
+@pytest.fixture
+def matrix(small: torch.Tensor) -> torch.Tensor:
+    height, width = small.shape[-2:]
+    center = torch.tensor(wk.image_center((height, width)), dtype=torch.float64)
+    return wk.rotation_matrix(center, 30.0, 1.1)
+
+
+def test_the_photograph_is_the_one_of_data():
+    assert PHOTOGRAPH.samefile(ROOT / "data" / "images" / "coffee.png")
+
+
+def test_small_takes_every_kind_of_pixel():
+    grey = torch.tensor([[[0, 255], [51, 102]]], dtype=torch.uint8)
+    expected = torch.tensor([[0, 1], [0.2, 0.4]]).expand(3, 2, 2)
+    torch.testing.assert_close(demo.small(grey, 2), expected)
+    torch.testing.assert_close(demo.small(grey.to(torch.uint16) * 257, 2), expected)
+    torch.testing.assert_close(demo.small(grey.repeat(4, 1, 1), 2), expected)
+    assert demo.small(torch.zeros(3, 100, 200), side=50).shape == (3, 25, 50)
+
+
+def test_the_comparison_is_with_opencv(small: torch.Tensor, matrix: torch.Tensor):
+    done = demo.compare(small, matrix)
+    pixels = np.ascontiguousarray((small * 255).round().byte().permute(1, 2, 0).numpy())
+    theirs = cv2.warpAffine(pixels, matrix.numpy(), (small.shape[2], small.shape[1]))
+    assert done.theirs is not None
+    np.testing.assert_array_equal(done.theirs.permute(1, 2, 0).numpy(), theirs)
+    np.testing.assert_array_equal(done.warped.permute(1, 2, 0).numpy(), theirs)
+    assert done.differing == f"0 of {theirs.size:,} values differ"
+    assert done.version == cv2.__version__
+
+
+def test_a_difference_is_counted(small: torch.Tensor, matrix: torch.Tensor):
+    done = demo.compare(small, matrix)
+    assert done.theirs is not None
+    done.theirs[0, 40, 60] ^= 1
+    done.theirs[2, 41, 60] ^= 2
+    assert done.differing == f"2 of {done.theirs.numel():,} values differ"
+    assert done.apart.max() == 2
+
+
+def test_without_opencv_it_says_so(
+    small: torch.Tensor, matrix: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    done = demo.compare(small, matrix)
+    assert done.theirs is None
+    torch.testing.assert_close(
+        done.warped, wk.warp_affine((small * 255).round().byte(), matrix), rtol=0, atol=0
+    )
+    assert done.version == "not installed"
+
+
+def test_the_gradient_arrives_at_what_is_seen(small: torch.Tensor, matrix: torch.Tensor):
+    done = demo.reach(small, matrix)
+    height, width = small.shape[-2:]
+    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    to = wk.transform_points(matrix, torch.stack((x, y), -1).double())
+    inside = ((to >= 0) & (to <= torch.tensor([width - 1, height - 1]))).all(-1)
+    far = ((to < -2) | (to > torch.tensor([width + 1, height + 1]))).any(-1)
+    assert done.seen[inside].all()
+    assert not done.seen[far].any()
+    assert done.fraction == done.seen.sum().item() / (height * width)
+    step = torch.zeros(2, 3, dtype=torch.float64)
+    step[0, 2] = 1e-4
+    image = small.double()
+    change = (
+        wk.warp_affine(image, matrix + step).mean() - wk.warp_affine(image, matrix - step).mean()
+    )
+    slope = change.item() / 2e-4
+    assert done.to_matrix[0, 2].item() == pytest.approx(slope, rel=TOLERANCE["demo slope"])
+
+
+def test_the_hidden_warp_is_found(small: torch.Tensor):
+    seen: list[float] = []
+    done = demo.recover(small, seen.append)
+    assert len(seen) == demo.STEPS
+    assert done.angles == [0.0, *seen]
+    assert done.error == abs(seen[-1] - 24.0)
+    assert done.error < TOLERANCE["demo degrees"]
+
+
+def test_the_figure_shows_the_results(small: torch.Tensor, matrix: torch.Tensor):
+    comparison, reach = demo.compare(small, matrix), demo.reach(small, matrix)
+    assert comparison.theirs is not None
+    comparison.theirs[:, 40, 60] ^= 1
+    zero = torch.zeros_like(small)
+    recovery = demo.Recovery(zero + 0.25, zero + 0.5, [0.0] * demo.STEPS, [1] * len(demo.STAGES))
+    figure = draw(small, comparison, reach, recovery)
+    shown = [
+        torch.from_numpy(np.array(axes.images[0].get_array())).permute(2, 0, 1)
+        for axes in figure.axes[:7]
+    ]
+    torch.testing.assert_close(shown[0], small)
+    torch.testing.assert_close(shown[1], comparison.warped / 255)
+    torch.testing.assert_close(shown[2], comparison.theirs / 255)
+    expected = torch.zeros_like(small).double()
+    expected[:, 40, 60] = 1
+    torch.testing.assert_close(shown[3], expected)
+    assert ((shown[4] == small).all(0) == reach.seen).float().mean() > 0.99  # white stays white
+    torch.testing.assert_close(shown[5], recovery.target)
+    torch.testing.assert_close(shown[6], recovery.found)
+
+
+@pytest.mark.parametrize("opencv", [True, False])
+def test_the_command_writes_its_figure(
+    opencv: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr(demo, "STAGES", ((48, 3, 1.0), (96, 2, 0.5)))  # not found, only shown
+    monkeypatch.setattr("warpkit.cli.demo.figure.STAGES", demo.STAGES)
+    if not opencv:
+        monkeypatch.setitem(sys.modules, "cv2", None)
+    with Image.open(PHOTOGRAPH) as image:
+        image.resize((96, 64)).save(tmp_path / "in.png")
+    out = tmp_path / "out.png"
+    assert main(["demo", str(tmp_path / "in.png"), "--out", str(out)]) == 0
+    with Image.open(out) as figure:
+        assert (figure.format, figure.width) == ("PNG", 1200)
+    text = capsys.readouterr().out
+    assert f"wrote {out}" in text
+    assert (cv2.__version__ if opencv else "not installed: nothing to compare with") in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png", "out.png"]

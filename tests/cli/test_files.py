@@ -1,0 +1,188 @@
+"""Files that the commands cannot read or write: one line, and nothing half-written is left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.validation.test_suite import FEW
+from warpkit.cli.app import main
+from warpkit.cli.attack import run as attack_run
+from warpkit.cli.attack import work as attack_demo
+from warpkit.cli.demo import work as demo
+from warpkit.cli.image_files import replacing
+from warpkit.validation import report
+
+resource = pytest.importorskip("resource")
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (90, 130, 3), dtype=np.uint8)
+COMMANDS = {
+    "warp in.png out.png": "out.png",
+    "demo in.png --out out.png": "out.png",
+    "attack in.png --out out.png --steps 1": "out.png",
+    "parity in.png --html out.html": "out.html",
+    "parity in.png --json out.json": "out.json",
+    "bench --quick --only 32x32 --threads 1 --out out.csv": "out.csv",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working folder that every user may enter, and commands of little work."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    monkeypatch.chdir(path)
+    monkeypatch.setattr(report, "settings", lambda: FEW)
+    monkeypatch.setattr(demo, "STEPS", 2)
+    monkeypatch.setattr(attack_demo, "TRAINING_STEPS", 2)
+    monkeypatch.setattr(attack_run, "TRAINING_STEPS", 2)
+    Image.fromarray(PIXELS).save("in.png")
+    threads = torch.get_num_threads()
+    yield path
+    torch.set_num_threads(threads)
+    path.chmod(0o755)
+    shutil.rmtree(path)
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Not as the superuser, who may write anywhere; every other user stays as they are."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@contextmanager
+def room(size: int) -> Iterator[None]:
+    """No file may become larger: a write fails as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    line: str, folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(line.split()) == 0  # compiles and loads what writes files of its own
+    name = COMMANDS[line]
+    (folder / name).write_bytes(b"old")
+    capsys.readouterr()
+    with room(700):
+        assert main(line.split()) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"warpkit: {name}: File too large"
+    assert (folder / name).read_bytes() == b"old"
+    assert sorted(path.name for path in folder.iterdir()) == ["in.png", name]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_folder_that_cannot_be_written_to_is_one_line_before_any_work(
+    line: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    name = COMMANDS[line]
+    if line.startswith("warp"):
+        assert main(line.split()) == 0
+        (folder / name).unlink()
+    folder.chmod(0o555)
+    if os.geteuid() == 0 and os.access not in os.supports_effective_ids:
+        pytest.skip("the superuser cannot ask for another user")
+    monkeypatch.setattr(demo, "compare", None)  # a call would not be one line
+    monkeypatch.setattr(attack_run, "attack", None)
+    with nobody():
+        assert main(line.split()) == 1
+    assert capsys.readouterr() == ("", f"warpkit: {name}: Permission denied\n")
+    assert [path.name for path in folder.iterdir()] == ["in.png"]
+
+
+def test_a_folder_that_turns_read_only_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    (folder / "open").mkdir()
+    (folder / "open").chmod(0o777)
+    assert main(["warp", "in.png", "out.png"]) == 0
+    (folder / "out.png").unlink()
+    folder.chmod(0o555)
+    with nobody():
+        assert main(["warp", "in.png", "out.png"]) == 1
+        assert main(["warp", "in.png", "open/out.png"]) == 0
+    assert capsys.readouterr().err == "warpkit: out.png: Permission denied\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["in.png", "open"]
+
+
+def test_a_pipe_is_written_to_and_stays_one(folder: Path):
+    os.mkfifo("pipe")
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append((folder / "pipe").read_bytes()))
+    reader.start()
+    with replacing(folder / "pipe") as file:
+        file.write(b"rows")
+    reader.join(10)
+    assert found == [b"rows"]
+    assert (folder / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("name", ["in.png", "in.gif", "in.webp", "in.tif"])
+def test_of_several_images_the_first_is_warped(name: str):
+    frames = [Image.fromarray(PIXELS[..., k]) for k in range(3)]
+    options: dict[str, Any] = {"lossless": True} if name == "in.webp" else {}
+    frames[0].save(name, save_all=True, append_images=frames[1:], **options)
+    assert main(["warp", name, "out.png", "--angle", "180"]) == 0
+    with Image.open(name) as file, Image.open("out.png") as out:
+        assert getattr(out, "n_frames", 1) == 1
+        first = np.array(file.convert("L"))
+        np.testing.assert_array_equal(np.array(out.convert("L")), first[::-1, ::-1])
+
+
+@pytest.mark.parametrize("name", ["in.png", "in.jpg", "in.gif", "in.webp", "in.tif", "in.bmp"])
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.9])
+def test_a_truncated_file_is_one_line(
+    name: str, part: float, folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    Image.fromarray(PIXELS).save(name)
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[: int(part * len(whole))])
+    assert main(["warp", name, "out.png"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"warpkit: {name}: ")
+    assert len(err.splitlines()) == 1
+    assert not (folder / "out.png").exists()
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_exif_orientation_is_seen_upright(orientation: int):
+    exif = Image.Exif()
+    exif[274] = orientation
+    Image.fromarray(PIXELS).save("in.png", exif=exif)
+    assert main(["warp", "in.png", "out.png"]) == 0
+    upright = {
+        1: PIXELS,
+        2: PIXELS[:, ::-1],
+        3: PIXELS[::-1, ::-1],
+        4: PIXELS[::-1],
+        5: PIXELS.swapaxes(0, 1),
+        6: np.rot90(PIXELS, -1),
+        7: np.rot90(PIXELS.swapaxes(0, 1), 2),
+        8: np.rot90(PIXELS),
+    }
+    with Image.open("out.png") as out:
+        np.testing.assert_array_equal(np.array(out), upright[orientation])

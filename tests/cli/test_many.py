@@ -1,0 +1,329 @@
+"""`warpkit warp` of many files into a folder, and of pipes."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.cli.test_files import nobody, room
+from tests.support import ROOT
+from warpkit.cli.app import main
+from warpkit.cli.warp import run as warp_run
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (30, 40, 3), dtype=np.uint8)
+TURN = ["--angle", "180"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a.png and b.jpg in it, and with sub/a.png."""
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    for name in ("a.png", "b.jpg", "sub/a.png"):
+        Image.fromarray(PIXELS).save(name)
+    return tmp_path
+
+
+def result(name: str | Path) -> np.ndarray:
+    with Image.open(name) as image:
+        return np.array(image)
+
+
+def files(path: str) -> list[str]:
+    return sorted(p.name for p in Path(path).iterdir())
+
+
+def process(*words: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    """The command in a process of its own."""
+    done: subprocess.CompletedProcess[bytes] = subprocess.run(
+        [sys.executable, "-m", "warpkit", "warp", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        **{"capture_output": "stdout" not in options, **options},  # pyright: ignore
+    )
+    return done
+
+
+def test_files_keep_their_names_in_a_folder_that_is_made(capsys: pytest.CaptureFixture[str]):
+    assert main(["warp", "a.png", "b.jpg", "--out", "new/warped", *TURN]) == 0
+    assert capsys.readouterr() == ("", "")  # no bar where stderr is no terminal
+    assert files("new/warped") == ["a.png", "b.jpg"]
+    np.testing.assert_array_equal(result("new/warped/a.png"), PIXELS[::-1, ::-1])
+    with Image.open("new/warped/b.jpg") as image:
+        assert image.format == "JPEG"
+
+
+def test_one_file_and_a_folder_that_is_there():
+    (Path("old")).mkdir()
+    (Path("old") / "a.png").write_bytes(b"is replaced")
+    assert main(["warp", "a.png", "--out", "old", *TURN]) == 0
+    np.testing.assert_array_equal(result("old/a.png"), PIXELS[::-1, ::-1])
+
+
+def test_what_fails_is_listed_and_the_others_are_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    (folder / "no.png").write_text("hello")
+    (folder / "cut.png").write_bytes((folder / "a.png").read_bytes()[:900])
+    (folder / "x").write_text("hello")
+    Image.fromarray(PIXELS[..., 0]).save("grey.png")
+    names = ["no.png", "a.png", "none.png", "cut.png", "sub", "x", "grey.png", "b.jpg"]
+    words = ["--border-value", "1", "2", "3"]
+    assert main(["warp", *names, "--out", "out", *words]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sorted(err.splitlines()) == sorted(
+        [
+            "warpkit: no.png: not an image that Pillow can read",
+            "warpkit: none.png: No such file or directory",
+            "warpkit: cut.png: image file is truncated",
+            "warpkit: sub: Is a directory",
+            "warpkit: out/x: no ending, which names no image format to write (try .png)",
+            "warpkit: grey.png: --border-value takes 1 or 1 numbers for this image, got 3",
+            "warpkit: 6 of 8 failed; 2 are in out",
+        ]
+    )
+    assert err.splitlines()[-1] == "warpkit: 6 of 8 failed; 2 are in out"
+    assert files("out") == ["a.png", "b.jpg"]
+
+
+def test_another_format_changes_the_endings():
+    assert main(["warp", "a.png", "b.jpg", "--out", "out", "--format", ".tif"]) == 0
+    assert files("out") == ["a.tif", "b.tif"]
+    np.testing.assert_array_equal(result("out/a.tif"), PIXELS)
+
+
+def test_quality_is_for_the_files_that_have_one():
+    assert main(["warp", "a.png", "b.jpg", "--out", "out", "--quality", "10"]) == 0
+    assert main(["warp", "b.jpg", "--out", "out2", "--quality", "90"]) == 0
+    assert Path("out/b.jpg").stat().st_size < Path("out2/b.jpg").stat().st_size
+
+
+BAD = {
+    "--out out": "Missing argument 'IN'.",
+    "a.png sub/a.png --out out": "a.png and sub/a.png would both be written to out/a.png",
+    "a.png a.png --out out": "a.png and a.png would both be written to out/a.png",
+    "b.jpg b.png --out out --format jpg": "b.jpg and b.png would both be written to out/b.jpg",
+    "a.png b.jpg --out .": "a.png would be overwritten: --out takes another folder",
+    "a.png - --out out": "- has no name for a file in out: give OUT",
+    "a.png b.jpg --out -": "--out takes a folder, got -",
+    "a.png --out out --quality 9": "--quality is for AVIF, JPEG, WEBP, not PNG",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_what_cannot_be_right_is_refused_before_anything_is_written(
+    line: str, capsys: pytest.CaptureFixture[str], folder: Path
+):
+    assert main(["warp", *line.split()]) == 2
+    assert capsys.readouterr() == ("", f"warpkit: {BAD[line]}\n")
+    assert files(".") == ["a.png", "b.jpg", "sub"]
+    np.testing.assert_array_equal(result("a.png"), PIXELS)
+
+
+def test_an_input_is_not_overwritten_through_a_link(capsys: pytest.CaptureFixture[str]):
+    os.symlink("../a.png", "sub/b.jpg")
+    os.remove("sub/a.png")
+    assert main(["warp", "a.png", "b.jpg", "--out", "sub"]) == 2
+    assert capsys.readouterr().err.startswith("warpkit: a.png would be overwritten")
+
+
+@pytest.mark.parametrize("out", ["a.png", "a.png/new"])
+def test_a_file_is_no_folder(out: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["warp", "b.jpg", "--out", out]) == 1
+    assert capsys.readouterr() == ("", f"warpkit: {out}: Not a directory\n")
+    assert main(["warp", "b.jpg", "sub"]) == 1
+    assert capsys.readouterr().err == "warpkit: sub: Is a directory (--out takes one)\n"
+
+
+def test_a_folder_without_permission(capsys: pytest.CaptureFixture[str]):
+    path = Path(tempfile.mkdtemp())  # that every user may enter, unlike pytest's
+    path.chmod(0o555)
+    Image.fromarray(PIXELS).save(path / "a.png")
+    try:
+        for out in (path, path / "new"):
+            with nobody():
+                assert main(["warp", str(path / "a.png"), "--out", str(out / "x")]) == 1
+            assert capsys.readouterr() == ("", f"warpkit: {out / 'x'}: Permission denied\n")
+    finally:
+        path.chmod(0o755)
+        shutil.rmtree(path)
+
+
+def test_a_full_disk_lists_every_file(capsys: pytest.CaptureFixture[str]):
+    assert main(["warp", "a.png", "b.jpg", "--out", "out"]) == 0  # compiles
+    (Path("out") / "a.png").write_bytes(b"old")
+    with room(100):
+        assert main(["warp", "a.png", "b.jpg", "--out", "out"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "warpkit: out/a.png: File too large",
+        "warpkit: out/b.jpg: File too large",
+        "warpkit: 2 of 2 failed; 0 are in out",
+    ]
+    assert (Path("out") / "a.png").read_bytes() == b"old"
+    assert files("out") == ["a.png", "b.jpg"]
+
+
+NAMES = ["with space.png", "ünïcode 图.png", "two\nlines.png", "[red]x.png", "x" * 240 + ".png"]
+NAMES += [b"no utf8 \xff.png".decode("utf8", "surrogateescape")]
+
+
+def test_names_of_every_sort(folder: Path, capsys: pytest.CaptureFixture[str]):
+    for name in NAMES:
+        Image.fromarray(PIXELS).save(name)
+    assert main(["warp", *NAMES, "--out", "out", *TURN]) == 0
+    assert files("out") == sorted(NAMES)
+    for name in NAMES:
+        (folder / name).write_text("hello")
+    assert main(["warp", *NAMES, "--out", "out"]) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == len(NAMES) + 1
+    assert "warpkit: two\\nlines.png: not an image that Pillow can read\n" in err
+    assert "\\udcff" in err
+
+
+def test_hundreds_of_files():
+    names = [f"{k}.png" for k in range(300)]
+    for k, name in enumerate(names):
+        Image.fromarray(PIXELS[: 2 + k % 3]).save(name)
+    assert main(["warp", *names, "--out", "out", *TURN]) == 0
+    assert files("out") == sorted(names)
+    np.testing.assert_array_equal(result("out/299.png"), PIXELS[:4][::-1, ::-1])
+
+
+def test_a_stopped_run_leaves_whole_files(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    real, calls = Path.replace, []
+
+    def replace(self: Path, target: Path) -> Path:
+        calls.append(target)
+        if len(calls) == 2:
+            raise KeyboardInterrupt  # at the worst moment
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    assert main(["warp", "a.png", "b.jpg", "--out", "out"]) == 130
+    assert capsys.readouterr().err.strip() == "warpkit: interrupted"
+    assert files("out") == ["a.png"]
+
+
+def test_a_signal_in_the_middle_leaves_whole_files():
+    names = [f"{k}.png" for k in range(400)]
+    for name in names:
+        Image.fromarray(np.tile(PIXELS, (12, 12, 1))).save(name)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "warpkit", "warp", *names, "--out", "out", *TURN],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+    )
+    until = time.monotonic() + 120
+    while not (Path("out").is_dir() and len(files("out")) > 3) and time.monotonic() < until:
+        time.sleep(0.005)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert err.decode().strip() == "warpkit: interrupted"
+    assert 3 < len(files("out")) < 400
+    for name in files("out"):
+        assert name in names
+        assert result(f"out/{name}").shape == (360, 480, 3)
+
+
+def test_the_bar_is_for_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(warp_run.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["warp", "a.png", "b.jpg", "--out", "out"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "warping" in err
+    assert "2/2" in err
+
+
+def test_from_pipe_to_pipe():
+    data = Path("a.png").read_bytes()
+    done = process("-", "-", *TURN, input=data)
+    assert (done.returncode, done.stderr) == (0, b"")
+    with Image.open(io.BytesIO(done.stdout)) as image:
+        assert image.format == "PNG"
+        np.testing.assert_array_equal(np.array(image), PIXELS[::-1, ::-1])
+    done = process("/dev/stdin", "/dev/stdout", *TURN, "--format", "tif", input=data)
+    assert (done.returncode, done.stderr) == (0, b"")
+    with Image.open(io.BytesIO(done.stdout)) as image:
+        assert image.format == "TIFF"
+        np.testing.assert_array_equal(np.array(image), PIXELS[::-1, ::-1])
+
+
+def test_stdout_holds_the_image_alone():
+    Image.fromarray(PIXELS).quantize(16).save("p.png")
+    done = process("p.png", "-", "--format", "jpg")
+    assert done.stderr == b"warpkit: p.png: palette converted to RGB\n"
+    with Image.open(io.BytesIO(done.stdout)) as image:
+        assert (image.format, image.size) == ("JPEG", (40, 30))
+
+
+def test_a_named_pipe_is_read(folder: Path):
+    os.mkfifo("pipe")
+    data = Path("a.png").read_bytes()
+    writer = threading.Thread(target=lambda: (folder / "pipe").write_bytes(data))
+    writer.start()
+    assert main(["warp", "pipe", "out.png", *TURN]) == 0
+    writer.join(10)
+    np.testing.assert_array_equal(result("out.png"), PIXELS[::-1, ::-1])
+
+
+def test_a_dash_in_a_folder_is_a_file():
+    Image.fromarray(PIXELS).save("-", "PNG")
+    assert main(["warp", "./-", "out.png", *TURN]) == 0
+    np.testing.assert_array_equal(result("out.png"), PIXELS[::-1, ::-1])
+
+
+def test_streams_that_fail_are_one_line():
+    done = process("-", "out.png", input=b"no image")
+    message = b"warpkit: standard input: not an image that Pillow can read\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", message)
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = process("a.png", "-", stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"warpkit: standard output: Broken pipe\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no device that is full")
+def test_a_full_device(capsys: pytest.CaptureFixture[str]):
+    assert main(["warp", "a.png", "/dev/full"]) == 1
+    assert capsys.readouterr().err == "warpkit: /dev/full: No space left on device\n"
+    with open("/dev/full", "wb") as full:
+        done = process("a.png", "-", stdout=full, stderr=subprocess.PIPE)
+    message = b"warpkit: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, message)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes a stream in a POSIX shell")
+@pytest.mark.parametrize(("words", "said"), [("a.png - >&-", "output"), ("- o.png <&-", "input")])
+def test_closed_streams_are_one_line(words: str, said: str):
+    done = subprocess.run(
+        f"{sys.executable} -m warpkit warp {words}",
+        shell=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"warpkit: standard {said}: closed")
+    assert len(done.stderr.splitlines()) == 1

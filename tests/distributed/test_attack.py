@@ -1,0 +1,81 @@
+"""scripts/attack_distributed: killed in the middle, it ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from examples.attack_distributed import checkpoints
+from examples.photographs import Crops, learn
+from tests.support import ROOT
+
+STEPS = 60
+
+
+def start(out: Path, *options: str) -> subprocess.Popen[str]:
+    """A run in two processes."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += ["-m", "examples.attack_distributed", "--out", str(out), "--batch", "15"]
+    command += ["--size", "8", "--every", "3", "--steps", str(STEPS), *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment["CUDA_VISIBLE_DEVICES"] = ""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """Its output, once it has ended well."""
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    return out
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Stop torchrun and what it has started, without a word."""
+    listed = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
+    workers = [int(pid) for pid in listed.stdout.split()]
+    assert len(workers) == 2
+    for pid in (process.pid, *workers):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=180)
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("net") / "model.pt"
+    torch.save(learn(Crops(100, seed=0), steps=20).state_dict(), path)
+    return path
+
+
+def test_a_killed_run_goes_on_with_the_same_result(net: Path, tmp_path: Path):
+    """To the last bit, on as many processes."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+        (folder / "model.pt").write_bytes(net.read_bytes())
+    out = finish(start(whole))
+    assert "the optimised patch" in out
+    assert (whole / "patch.png").stat().st_size > 1000
+
+    process = start(killed)
+    end = time.monotonic() + 180
+    while not checkpoints(killed) and time.monotonic() < end:
+        time.sleep(0.01)
+    kill(process)
+    (reached,) = checkpoints(killed)[-1:]
+    assert 0 < int(reached.name.removeprefix("step-")) < STEPS
+    assert not (killed / "patch.pt").exists()
+
+    finish(start(killed))
+    patch = torch.load(whole / "patch.pt", weights_only=True)
+    assert patch.std() > 0.05
+    assert torch.equal(torch.load(killed / "patch.pt", weights_only=True), patch)
+    assert [path.name for path in checkpoints(killed)] == [f"step-{STEPS:06d}"]

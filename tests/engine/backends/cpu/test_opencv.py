@@ -1,0 +1,243 @@
+"""OpenCV's pixels by the CPU kernels: no value differs from the reference's, nor from OpenCV's."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import warpkit as wk
+import warpkit.opencv as wcv
+from tests.support.inputs import affine_matrices, images, noise, perspective_matrices
+from tests.support.opencv_cases import GOLDEN, call_warpkit, cases
+from warpkit.engine import backends as kernels
+from warpkit.engine.arithmetic import opencv
+from warpkit.engine.backends.cpu import opencv as cpu_opencv
+from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
+from warpkit.engine.backends.cpu.opencv.planar import planes_kernel
+from warpkit.engine.sampling.rules import BORDERS, Rule
+
+FILLED = tuple(border for border in BORDERS if border != "transparent")
+ARITHMETICS = ("opencv4", "opencv5")
+
+HOSTILE = {
+    "NaN": torch.tensor([[1.0, 0, torch.nan], [0, 1, 0]]),
+    "infinite": torch.tensor([[1.0, torch.inf, 0], [0, 1, 0]]),
+    "huge": torch.tensor([[1e300, 0, 0], [0, 1e-3, 0]], dtype=torch.float64),
+    "tiny": torch.tensor([[1e-300, 0, 0], [0, 1e-300, 0]], dtype=torch.float64),
+    "singular": torch.tensor([[1.0, 2, 3], [2, 4, 1]]),
+    "beyond 2^31": torch.tensor([[1.0, 0, 3e9], [0, 1, -3e9]], dtype=torch.float64),
+    "at 2^31": torch.tensor([[1.0, 0, 2.0**31 - 3], [0, 1, 0]], dtype=torch.float64),
+}
+
+
+def assert_same(function, image: Tensor, where: Tensor, interpolation: str, **options) -> None:
+    """The kernels serve the call, and the reference gives the very same bits."""
+    rule = Rule(interpolation, options["border"], options["arithmetic"])
+    assert kernels.choose("warp", "auto", image, rule) is cpu_opencv
+    value = torch.tensor(([10.0, 200.6, 300.0, 77.0] * 2)[: image.shape[-3]])
+    options |= {"interpolation": interpolation, "border_value": value}
+    got = function(image, where, backend="cpu", **options)
+    wanted = function(image, where, backend="reference", **options)
+    assert got.dtype == wanted.dtype
+    assert torch.equal(got, wanted)
+
+
+def layouts(dtype: torch.dtype) -> dict[str, Tensor]:
+    """The table's images, and wider ones with pixels in one piece."""
+    wide = noise(2, 9, 80, 3, dtype=dtype)
+    return images(dtype) | {
+        "RGB": noise(2, 3, 9, 40, dtype=dtype).to(memory_format=torch.channels_last),
+        "RGBA": noise(1, 4, 9, 140, dtype=dtype).to(memory_format=torch.channels_last),
+        "part of RGB rows": wide[:, :, 3:70].movedim(-1, 1),
+        "gray": noise(1, 1, 30, 150, dtype=dtype),
+    }
+
+
+# Every kind of map, arithmetic, interpolation and number of channels is a kernel, which takes two
+# seconds to compile: what differs little is tested once.
+
+
+@pytest.mark.parametrize(("arithmetic", "border"), list(product(ARITHMETICS, FILLED)))
+def test_bytes_agree_with_the_reference(arithmetic, border):
+    options = {"arithmetic": arithmetic, "border": border}
+    for name, image in layouts(torch.uint8).items():
+        for matrix in affine_matrices().values():
+            matrix = matrix[:, None] if name == "deep batch" and matrix.ndim == 3 else matrix
+            assert_same(wk.warp_affine, image, matrix, "bilinear", **options)
+    for matrix in perspective_matrices().values():
+        image = layouts(torch.uint8)["RGB"]
+        assert_same(wk.warp_perspective, image, matrix, "bilinear", **options)
+
+
+@pytest.mark.parametrize(
+    ("interpolation", "dtype"),
+    [("nearest", torch.uint8), ("bilinear", torch.float32), ("lanczos4", torch.uint8)],
+)
+def test_planes_agree_with_the_reference(interpolation, dtype):
+    turn = affine_matrices()["batch of turns"]
+    for name, image in layouts(dtype).items():
+        for arithmetic, border in product(ARITHMETICS, FILLED):
+            if cpu_opencv.why_not(image, Rule(interpolation, border, arithmetic)):
+                continue
+            matrix = turn[:, None] if name == "deep batch" else turn
+            options = {"arithmetic": arithmetic, "border": border}
+            assert_same(wk.warp_affine, image, matrix, interpolation, **options)
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize("size", [(70, 145), (16, 64), (1, 17), (33, 15)])
+def test_agree_over_many_tiles(arithmetic, size):
+    """Tiles inside, outside and across the image's edge; rows with and without a tail."""
+    for channels in (1, 3, 4, 5):
+        image = noise(1, channels, 61, 177, dtype=torch.uint8)
+        image = image.to(memory_format=torch.channels_last)
+        for scale, border in product((0.3, 0.9, 5.0), ("constant", "wrap")):
+            matrix = wk.rotation_matrix((80.0, 25.0), 20.0, scale)
+            options = {"arithmetic": arithmetic, "border": border, "size": size}
+            assert_same(wk.warp_affine, image, matrix, "bilinear", **options)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_matrices_agree_with_the_reference(name):
+    image = noise(1, 3, 9, 40, dtype=torch.uint8).to(memory_format=torch.channels_last)
+    for arithmetic, border in product(ARITHMETICS, FILLED):
+        for inverse, pixels in product((False, True), (image, image.float())):
+            options = {"arithmetic": arithmetic, "border": border, "inverse": inverse}
+            assert_same(wk.warp_affine, pixels, HOSTILE[name], "bilinear", **options)
+
+
+def test_remap_agrees_with_the_reference():
+    points = noise(2, 6, 75, 2, seed=4) * 60 - 15
+    points[0, 0] = torch.tensor([3.0, 2.5])
+    points[0, 1, 0, 0], points[1, 1, 1, 1] = torch.nan, torch.inf
+    points[0, 2, 0], points[0, 2, 1, 0] = 2.0**31, -(2.0**31) + 1
+    image = noise(2, 3, 7, 29, dtype=torch.uint8).to(memory_format=torch.channels_last)
+    for arithmetic, border in product(ARITHMETICS, FILLED):
+        for field in (points, points[:1], points[0].float()):
+            options = {"arithmetic": arithmetic, "border": border}
+            assert_same(wk.remap, image, field, "bilinear", **options)
+
+
+def test_opencv_s_recorded_results():
+    """Of OpenCV 5; test_arithmetic.py has all of both versions, by "auto" through these kernels."""
+    checked = 0
+    with np.load(GOLDEN / "opencv-5.0.0.npz") as recorded:
+        for n, case in enumerate(cases()):
+            image = torch.empty(case.channels, 1, 1, dtype=getattr(torch, case.dtype))
+            rule = Rule(case.interpolation, case.border, "opencv5")
+            if case.function == "affine" and not cpu_opencv.why_not(image, rule):
+                checked += 1
+                assert (call_warpkit(case, "opencv5") == recorded[str(n)]).all(), case
+    assert checked > 20
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_the_installed_opencv_has_the_same_pixels(channels):
+    cv2 = pytest.importorskip("cv2")
+    if not cv2.__version__.startswith("5.0"):
+        pytest.skip(f"OpenCV {cv2.__version__} is not 5.0")
+    rng = np.random.default_rng(channels)
+    whole = rng.integers(0, 256, (211, 330, channels), np.uint8)
+    for image in (whole, whole[3:150, 20:301]):
+        height, width = image.shape[:2]
+        for angle, flags, border in product((0, 33, 90, 181), (0, 1), (0, 1, 2, 3, 4)):
+            matrix = cv2.getRotationMatrix2D((width / 2, height / 2.5), angle, 0.8)
+            arguments = (image, matrix, (300, 217), None, flags, border, (9, 255, 3, 77))
+            wanted, got = cv2.warpAffine(*arguments), wcv.warpAffine(*arguments)
+            assert got.shape == wanted.shape
+            assert (got != wanted).sum() == 0, (angle, flags, border)
+
+
+def test_threads_do_not_change_a_bit():
+    before = torch.get_num_threads()
+    image = noise(1, 3, 300, 410, dtype=torch.uint8).to(memory_format=torch.channels_last)
+    matrix, seen = wk.rotation_matrix((100.0, 90.0), 33.0, 1.2), []
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            seen.append(wk.warp_affine(image, matrix, arithmetic="opencv5", backend="cpu"))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(seen[0], other) for other in seen[1:])
+
+
+def test_channels_last_stays():
+    image = torch.zeros(40, 50, 3, dtype=torch.uint8).permute(2, 0, 1)[None]
+    identity, nothing = torch.eye(2, 3).double(), torch.zeros((), dtype=torch.float64)
+    rule = Rule("bilinear", "constant", "opencv5")
+    out = cpu_opencv.warp(image, identity, (40, 50), nothing, rule)
+    assert out.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_gradients_are_the_reference_s():
+    image = noise(1, 3, 9, 12, dtype=torch.float32)
+    matrix = wk.rotation_matrix((5.0, 4.0), torch.tensor(33.0), 1.1)
+    found = []
+    for backend in ("cpu", "reference"):
+        inputs = [x.clone().requires_grad_() for x in (image, matrix)]
+        out = wk.warp_affine(*inputs, arithmetic="opencv5", backend=backend)
+        found.append([out.detach(), *torch.autograd.grad(out.square().sum(), inputs)])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+    plain = wk.warp_affine(image, matrix, arithmetic="opencv5", backend="cpu")
+    assert torch.equal(plain, found[0][0])
+
+
+def test_what_it_refuses_is_served_by_the_reference():
+    image = noise(1, 4, 5, dtype=torch.float32)
+    for rule, reason in (
+        (Rule("bilinear", "transparent", "opencv5"), "has no border 'transparent'"),
+        (Rule("bilinear", "constant", "opencv4"), "has no bilinear of one float32 channel"),
+        (Rule("bicubic", "constant", "opencv5"), "has no bicubic of torch.float32"),
+    ):
+        assert kernels.choose("warp_affine", "auto", image, rule) is opencv
+        text = f"warp_affine: `backend` must be one that can do this, got 'cpu':\n  cpu: {reason}"
+        with pytest.raises(ValueError, match=re.escape(text)):
+            kernels.choose("warp_affine", "cpu", image, rule)
+
+
+CHECKED = """
+import torch, warpkit as wk
+torch.manual_seed(0)
+big = [0.0, 1.0, -1.0, 0.5, 7.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -2.0**31, 1e300]
+big += [float("inf"), float("nan")]
+big = torch.tensor(big, dtype=torch.float64)
+pick = lambda *shape: big[torch.randint(len(big), shape)]
+image = (torch.rand(1, 3, 9, 11) * 255).to(memory_format=torch.channels_last)
+for border in ("constant", "replicate", "reflect", "reflect_101", "wrap"):
+    for arithmetic, pixels in (
+        ("opencv4", image.byte()), ("opencv5", image.byte()), ("opencv5", image)
+    ):
+        options = {"border": border, "arithmetic": arithmetic, "backend": "cpu"}
+        for trial in range(6):
+            wk.warp_affine(pixels, pick(2, 3), inverse=True, size=(20, 70), **options)
+            turn = wk.rotation_matrix((5.0, 5.0), 40.0 * trial, 2.0 - trial / 3)
+            wk.warp_affine(pixels, turn, size=(20, 70), **options)
+    wk.remap(image.byte(), pick(20, 70, 2), border=border, arithmetic="opencv5", backend="cpu")
+"""
+
+
+def test_hostile_maps_stay_inside_the_arrays():
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
+    subprocess.run([sys.executable, "-c", CHECKED], env=environment, check=True, timeout=900)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_a_kernel_is_compiled_once_whatever_is_broadcast(dtype):
+    image, matrix = noise(1, 3, 9, 9, dtype=dtype), torch.eye(2, 3, dtype=torch.float64)
+    pairs = ((image, matrix), (image.expand(2, 3, 9, 9), matrix), (image, matrix.expand(2, 2, 3)))
+    value = torch.ones(1)
+    for (one, where), values in product(pairs, (1.0, value.expand(3), value.expand(3).clone())):
+        wk.warp_affine(one, where, border_value=values, arithmetic="opencv5")
+    wk.warp_affine(*pairs[2], border_value=value.expand(2, 3), arithmetic="opencv5")
+    integer = dtype == torch.uint8
+    kernel = bytes_kernel(2, False, 1, False) if integer else planes_kernel(2, False, 2, False)
+    assert len(kernel.signatures) == 1

@@ -1,0 +1,362 @@
+"""The CPU backend against the reference: values and every gradient, for every case."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import warpkit as wk
+from tests.support.inputs import RULES, affine_matrices, images, noise, perspective_matrices
+from tests.support.tolerances import TOLERANCE
+from warpkit.engine.sampling import reference
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+
+MAPS = [(wk.warp_affine, name) for name in affine_matrices()]
+MAPS += [(wk.warp_perspective, name) for name in perspective_matrices()]
+
+
+def results(function: Callable[..., Tensor], backend: str, inputs: list[Tensor], **options: Any):
+    """The value and the gradients to image, map, border value and background."""
+    inputs = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
+    image, where, value, *background = inputs
+    options |= {"background": background[0]} if background else {}
+    out = function(image, where, border_value=value, backend=backend, **options)
+    if not out.is_floating_point():
+        return [out]
+    grads = torch.autograd.grad(
+        out, inputs, noise(*out.shape, dtype=out.dtype, seed=77), allow_unused=True
+    )
+    pairs = zip(grads, inputs, strict=True)
+    return [out.detach(), *(torch.zeros_like(x) if g is None else g for g, x in pairs)]
+
+
+def assert_agree(function: Callable[..., Tensor], inputs: list[Tensor], atol: float, **options):
+    wanted = results(function, "reference", inputs, **options)
+    got = results(function, "cpu", inputs, **options)
+    shift = inputs[1].abs().nan_to_num(posinf=0).max().item()
+    for n, (w, g) in enumerate(zip(wanted, got, strict=True)):
+        assert g.shape == w.shape
+        assert g.dtype == w.dtype
+        # a gradient to a map is a sum over pixels: relative to its size. Slopes that cancel (all
+        # taps on one pixel) leave their rounding, which a matrix's shift multiplies
+        scale = max(1.0, w.abs().nan_to_num().max().item(), shift if n == 2 else 0.0)
+        torch.testing.assert_close(g, w, atol=atol * scale, rtol=0, equal_nan=True)
+
+
+def inputs_for(image: Tensor, where: Tensor, border: str, size: tuple[int, int], batch_dims: int):
+    value = torch.linspace(-0.3, 0.8, image.shape[-3], dtype=image.dtype)
+    inputs = [image, where, value]
+    if border == "transparent":
+        batch = torch.broadcast_shapes(image.shape[:-3], where.shape[:-batch_dims])
+        inputs.append(noise(*batch, image.shape[-3], *size, dtype=image.dtype, seed=5))
+    return inputs
+
+
+@pytest.mark.parametrize(("interpolation", "border"), RULES)
+@pytest.mark.parametrize(("dtype", "chosen"), [(torch.float64, None), (torch.float32, "odd")])
+def test_agrees_with_reference(interpolation, border, dtype, chosen):
+    for name, image in images(dtype).items():
+        # every pair of layout, type, map and taps once, not all of them: each is a compilation
+        if chosen not in (None, name) or (name == "channels-last" and interpolation != "bilinear"):
+            continue
+        few = name == "channels-last" or dtype == torch.float32
+        for function, matrix_name in MAPS[: len(affine_matrices())] if few else MAPS:
+            matrix = {**affine_matrices(), **perspective_matrices()}[matrix_name]
+            if name == "deep batch" and matrix.ndim == 3:
+                matrix = matrix[:, None]
+            size = (5, 11) if matrix_name in ("mild", "grow") else tuple(image.shape[-2:])
+            inputs = inputs_for(image, matrix, border, size, 2)
+            options = {"interpolation": interpolation, "border": border, "size": size}
+            assert_agree(function, inputs, TOLERANCE[f"cpu {dtype}"], **options)
+
+
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 1), (0, 2)])
+def test_each_gradient_alone_is_the_same(border, wanted):
+    image, matrix = noise(2, 3, 7, 9), affine_matrices()["batch of turns"]
+    inputs = inputs_for(image, matrix, border, (7, 9), 2)
+    options = {"border": border}
+    all_of_them = results(wk.warp_affine, "cpu", inputs, **options)[1:]
+    tensors = [x.detach().requires_grad_(n in wanted) for n, x in enumerate(inputs)]
+    if border == "transparent":
+        options["background"] = tensors[3]
+    out = wk.warp_affine(*tensors[:2], border_value=tensors[2], backend="cpu", **options)
+    if not out.requires_grad:  # a border value that nothing shows
+        assert wanted == (2,)
+        return
+    chosen = [tensors[n] for n in wanted]
+    grads = torch.autograd.grad(
+        out, chosen, noise(*out.shape, dtype=out.dtype, seed=77), allow_unused=True
+    )
+    for n, grad in zip(wanted, grads, strict=True):
+        grad = torch.zeros_like(tensors[n]) if grad is None else grad
+        assert torch.equal(grad, all_of_them[n])
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize("border", BORDERS)
+def test_remap_agrees_with_reference(interpolation, border):
+    image = noise(2, 3, 7, 9)
+    points = noise(2, 6, 5, 2, seed=4) * 30 - 10
+    points[0, 0] = torch.tensor([3.0, 2.0])
+    points[0, 1, 0, 0], points[1, 1, 1, 1] = torch.nan, torch.inf
+    points[0, 2, 0], points[0, 2, 1, 0] = 2.0**31, -(2.0**31) + 1
+    options = {"interpolation": interpolation, "border": border}
+    for field in (points, points[:1], points[0]):
+        inputs = inputs_for(image, field, border, (6, 5), 3)
+        assert_agree(wk.remap, inputs, TOLERANCE["cpu torch.float64"], **options)
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize("size", [(70, 45), (33, 100)])
+@pytest.mark.parametrize("scale", [0.13, 0.9, 6.0])
+def test_agrees_over_many_tiles(interpolation, size, scale):
+    image = noise(2, 5, 61, 77)
+    matrix = wk.rotation_matrix((35.0, 25.0), torch.tensor([20.0, 140.0]).double(), scale)
+    for border in ("constant", "reflect"):
+        options = {"interpolation": interpolation, "border": border, "size": size}
+        inputs = inputs_for(image, matrix, border, size, 2)
+        assert_agree(wk.warp_affine, inputs, TOLERANCE["cpu torch.float64"], **options)
+
+
+def test_channels_last_under_a_deeper_batch_of_matrices():
+    image = noise(2, 5, 6, 8).to(memory_format=torch.channels_last)
+    matrix = affine_matrices()["batch of turns"].expand(3, 2, 2, 3)
+    inputs = inputs_for(image, matrix, "constant", (6, 8), 2)
+    assert_agree(wk.warp_affine, inputs, TOLERANCE["cpu torch.float64"])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.uint16])
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_integer_images_round_as_the_reference_does(dtype, interpolation):
+    image = noise(2, 3, 40, 50, dtype=dtype)
+    matrix = wk.rotation_matrix((20.0, 20.0), torch.tensor([33.0, 5.0]).double(), 1.1)
+    for border in BORDERS:
+        options: dict[str, Any] = {"interpolation": interpolation, "border": border}
+        if border == "transparent":
+            options["background"] = noise(2, 3, 40, 50, dtype=dtype, seed=3)
+        last = [image.to(memory_format=torch.channels_last)] if dtype == torch.uint8 else []
+        for pixels in (image, *last):
+            wanted = wk.warp_affine(pixels, matrix, backend="reference", **options)
+            got = wk.warp_affine(pixels, matrix, backend="cpu", **options)
+            assert torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_types_compute_in_float32(dtype):
+    image, matrix = noise(1, 3, 20, 20, dtype=dtype), wk.rotation_matrix((9.0, 9.0), 33.0)
+    wanted = wk.warp_affine(image.float(), matrix, backend="cpu").to(dtype)
+    assert torch.equal(wk.warp_affine(image, matrix, backend="cpu"), wanted)
+
+
+def test_a_pixel_that_weighs_nothing_outside_leaks_nothing():
+    image = torch.ones(1, 1, 4, 4)
+    image[..., 0, 0] = torch.nan
+    shifted = wk.warp_affine(image, [[1.0, 0, 6], [0, 1, 0]], size=(4, 12), backend="cpu")
+    wanted = wk.warp_affine(image, [[1.0, 0, 6], [0, 1, 0]], size=(4, 12), backend="reference")
+    torch.testing.assert_close(shifted, wanted, equal_nan=True)
+    assert shifted.isnan().sum() == wanted.isnan().sum() > 0
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 300, 410), (10, 3, 190, 190)])
+@pytest.mark.parametrize("count", [1, 10])
+def test_threads_do_not_change_a_bit(shape, count):
+    image = noise(*shape, dtype=torch.float32)
+    matrix = wk.rotation_matrix((100.0, 90.0), torch.linspace(0, 50, count), 1.2)
+    before, seen = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            value = torch.zeros(3)
+            seen.append(results(wk.warp_affine, "cpu", [image, matrix, value]))
+    finally:
+        torch.set_num_threads(before)
+    for other in seen[1:]:
+        assert all(map(torch.equal, seen[0], other))
+
+
+@pytest.mark.parametrize("kind", ["affine", "perspective", "points"])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4"])
+def test_gradcheck(kind, interpolation):
+    image = noise(1, 2, 5, 6).requires_grad_()
+    value = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    function, where = wk.remap, noise(1, 3, 4, 2) * 7 - 1
+    if kind == "affine":  # no pixel falls on a pixel, where bilinear has a kink
+        function = wk.warp_affine
+        where = wk.rotation_matrix((2.7, 1.8), torch.tensor([33.0]).double(), 1.1)
+    elif kind == "perspective":
+        function, where = wk.warp_perspective, perspective_matrices()["mild"][:1]
+
+    def warp(*inputs: Tensor) -> Tensor:
+        options = {"border_value": inputs[2], "interpolation": interpolation, "backend": "cpu"}
+        return function(*inputs[:2], **options)
+
+    inputs = (image, where.requires_grad_(), value)
+    torch.autograd.gradcheck(warp, inputs)
+    if kind != "points":
+        torch.autograd.gradgradcheck(warp, inputs)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_operators_pass_opcheck():
+    from warpkit.engine.backends.cpu.warp import operators
+
+    image = noise(2, 3, 6, 7, dtype=torch.float32).requires_grad_()
+    matrix = affine_matrices()["batch of turns"].requires_grad_()
+    outside = torch.zeros(3, 1, 1, requires_grad=True)
+    options = ([5, 6], "bilinear", "constant")
+    torch.library.opcheck(operators.operators.sample, (image, matrix, outside, *options))
+    last = image.detach().to(memory_format=torch.channels_last)
+    torch.library.opcheck(operators.operators.sample, (last, matrix, outside, *options))
+    grad = noise(2, 3, 5, 6, dtype=torch.float32)
+    wanted = [True, True, True]
+    torch.library.opcheck(
+        operators.operators.sample_backward, (grad, image, matrix, outside, *options, wanted)
+    )
+
+
+@pytest.mark.parametrize("mapped", [(0, 0), (0, None), (None, 0), (0, 2)])
+def test_vmap_folds_into_the_batch(mapped):
+    image, matrix = noise(2, 3, 6, 7), affine_matrices()["batch of turns"]
+    image = image if mapped[0] is None else torch.stack([image, image.flip(-1)], mapped[0])
+    matrix = matrix if mapped[1] is None else torch.stack([matrix, matrix.flip(0)], mapped[1])
+
+    def loss(backend: str) -> Callable[[Tensor, Tensor], Tensor]:
+        return lambda i, m: wk.warp_affine(i, m, backend=backend).square().sum()
+
+    for wrap in (lambda f: f, lambda f: torch.func.grad(f, (0, 1))):
+        wanted = torch.vmap(wrap(loss("reference")), mapped)(image, matrix)
+        got = torch.vmap(wrap(loss("cpu")), mapped)(image, matrix)
+        torch.testing.assert_close(got, wanted, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")
+def test_tangents_come_from_the_reference():
+    image, matrix = noise(2, 3, 6, 7), affine_matrices()["batch of turns"]
+    tangents = (noise(2, 3, 6, 7, seed=1), noise(2, 2, 3, seed=2))
+    wanted, got = (
+        torch.func.jvp(
+            lambda i, m, b=backend: wk.warp_affine(i, m, backend=b), (image, matrix), tangents
+        )
+        for backend in ("reference", "cpu")
+    )
+    torch.testing.assert_close(got, wanted)
+
+
+def test_compile_keeps_it_in_one_graph():
+    image, matrix = noise(2, 3, 6, 7), affine_matrices()["batch of turns"].requires_grad_()
+
+    def loss(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix, backend="cpu").square().sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    (wanted,) = torch.autograd.grad(loss(image, matrix), matrix)
+    (got,) = torch.autograd.grad(compiled(image, matrix), matrix)
+    torch.testing.assert_close(got, wanted)
+
+
+HOSTILE = """
+import sys, torch, warpkit as wk
+from warpkit.engine.sampling.rules import BORDERS
+torch.manual_seed(0)
+big = [0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -2.0**31, 1e300]
+big += [float("inf"), float("nan")]
+image = torch.rand(2, 5, 9, 11, dtype=torch.float64, requires_grad=True)
+for interpolation in sys.argv[1:]:
+    for border in BORDERS:
+        options = {"interpolation": interpolation, "border": border, "backend": "cpu"}
+        shown = torch.rand(2, 5, 40, 37, dtype=torch.float64) if border == "transparent" else None
+        pick = lambda *shape: torch.tensor(big, dtype=torch.float64)[torch.randint(len(big), shape)]
+        for trial in range(4):
+            for function, where in (
+                (wk.warp_affine, pick(2, 2, 3)), (wk.warp_perspective, pick(2, 3, 3))
+            ):
+                where.requires_grad_()
+                options |= {"background": shown}
+                out = function(image, where, inverse=True, size=(40, 37), **options)
+                out.nan_to_num().sum().backward()
+            points = pick(2, 40, 37, 2).requires_grad_()
+            out = wk.remap(image, points, **options)
+            out.nan_to_num().sum().backward()
+            if interpolation == "bilinear":
+                last = image.detach().to(memory_format=torch.channels_last)
+                wk.remap(last, points.detach(), **options)
+"""
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_hostile_maps_stay_inside_the_arrays(interpolation):
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
+    subprocess.run(
+        [sys.executable, "-c", HOSTILE, interpolation], env=environment, check=True, timeout=900
+    )
+
+
+def test_auto_chooses_it_and_it_refuses_other_devices():
+    from warpkit.engine.backends import choose, cpu
+    from warpkit.engine.sampling.rules import Rule
+
+    rule = Rule("bilinear", "constant")
+    assert choose("warp_affine", "auto", noise(1, 2, 3), rule) is cpu
+    assert cpu.why_not(torch.empty(1, 1, 1, device="meta"), rule) == [
+        "needs a CPU tensor, got meta"
+    ]
+    assert reference.why_not(noise(1, 2, 3), rule) == []
+
+
+def test_compiled_code_is_kept_by_every_source_that_it_is_made_of():
+    """Whatever a file of kernels imports from the package, by name or as a module."""
+    from warpkit.engine.backends.cpu.runtime import compiler
+
+    package = Path(wk.__file__).parent
+    found = set()
+    for path in compiler.KERNELS.rglob("*.py"):
+        nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+        modules = [node.module or "" for node in nodes]
+        if "warpkit.engine.backends.cpu.runtime.compiler" not in modules:
+            continue
+        for node in nodes:
+            if (node.module or "").startswith("warpkit."):
+                of = package.joinpath(*(node.module or "").split(".")[1:])
+                files = [of.with_suffix(".py"), of / "__init__.py"]
+                files += [(of / alias.name).with_suffix(".py") for alias in node.names]
+                found |= {file for file in files if file.exists()}
+    assert len(found) > 10
+    assert found <= set(compiler.sources())
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
+def test_results_are_where_the_image_is_whatever_the_default_device(arithmetic):
+    image, matrix = noise(1, 3, 5, 6, dtype=torch.float32).requires_grad_(), torch.eye(2, 3)
+    with torch.device("meta"):
+        for where in (matrix, matrix.expand(2, 2, 3), matrix.clone().requires_grad_()):
+            out = wk.warp_affine(image, where, arithmetic=arithmetic)
+            out.sum().backward()
+            out = wk.warp_affine(image.detach(), where, arithmetic=arithmetic)
+            torch.testing.assert_close(out, image.expand_as(out), rtol=0, atol=0)
+
+
+def test_infinite_gradients_meet_without_a_warning():
+    """numpy, which adds up, would warn of inf - inf; torch does not."""
+    image, value = noise(1, 3, 9, 9).requires_grad_(), noise(3).requires_grad_()
+    shift = torch.tensor([[1.0, 0, 5], [0, 1, 5]]).double()
+    out = wk.warp_affine(image, torch.stack((shift, shift)), border_value=value, backend="cpu")
+    push = torch.full_like(out, torch.inf)
+    push[1] = -torch.inf
+    (gradient,) = torch.autograd.grad(out, value, push)
+    assert gradient.isnan().all()
+    patch = noise(3, 4, 4).requires_grad_()
+    turned = wk.box_to_matrix([[1.2, 1.3, 6, 7], [2, 3.1, 7, 8]], (4, 4), angle=20.0)
+    out = wk.paste_patches(image, patch, turned, [0, 0], opacity=torch.inf)
+    (gradient,) = torch.autograd.grad(out.sum(), patch)
+    assert gradient.isnan().any()

@@ -1,0 +1,317 @@
+"""The CUDA kernels against the reference: forward, and all first gradients.
+
+On a machine with a GPU: pytest -m cuda. Without one, the last test runs these files once more in a
+process of its own, where Triton interprets the same kernels on CPU tensors.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import warpkit as wk
+from tests.support import ROOT
+from tests.support.cuda_comparison import (
+    DEVICE,
+    HERE,
+    SIZE,
+    check,
+    mark_all,
+    points,
+    quiet_interpreter,  # noqa: F401
+    run,
+)
+from tests.support.inputs import RULES, affine_matrices, images, noise, perspective_matrices
+from tests.support.tolerances import TOLERANCE
+from warpkit.engine.backends import cuda
+from warpkit.engine.sampling.maps import inverse_map
+from warpkit.engine.sampling.rules import Rule
+
+FILES = [__file__]
+FILES += [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("extremes", "labels")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "interpolation", "border"),
+    [
+        *(
+            (kind, *rule)
+            for kind in ("affine", "points")
+            for rule in RULES
+            if rule[0] != "lanczos4"
+        ),
+        *(("perspective", *rule) for rule in RULES if rule[0] == "bilinear"),
+        ("perspective", "nearest", "constant"),
+        ("perspective", "bicubic", "transparent"),
+    ],
+)
+def test_every_rule(kind, interpolation, border):
+    image = images(torch.float32)["odd"][:, :1]
+    if kind == "points":
+        check(wk.remap, image, points(), interpolation, border)
+    elif kind == "affine":
+        matrix = affine_matrices()["batch of turns"]
+        check(wk.warp_affine, image, matrix, interpolation, border)
+    else:
+        check(wk.warp_perspective, image, perspective_matrices()["mild"], interpolation, border)
+
+
+@pytest.mark.parametrize(
+    ("warp", "where", "border"),
+    [
+        (wk.warp_affine, affine_matrices()["batch of turns"][:1], "constant"),
+        (wk.warp_perspective, perspective_matrices()["mild"][:1], "constant"),
+        (wk.remap, points()[:1], "reflect"),
+    ],
+)
+def test_lanczos4(warp, where, border):
+    check(warp, images(torch.float32)["odd"][:1, :1], where, "lanczos4", border)
+
+
+@pytest.mark.parametrize("name", affine_matrices())
+def test_every_matrix(name):
+    check(
+        wk.warp_affine,
+        images(torch.float32)["odd"],
+        affine_matrices()[name],
+        "bilinear",
+        "constant",
+    )
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_a_horizon_in_the_image(interpolation):
+    matrix = perspective_matrices()["horizon"]
+    check(wk.warp_perspective, images(torch.float32)["odd"], matrix, interpolation, "constant")
+
+
+@pytest.mark.parametrize(
+    ("name", "border"),
+    [
+        *((name, "constant") for name in images()),
+        *((name, "wrap") for name in ("1x1", "strided", "channels-last", "expanded", "deep batch")),
+    ],
+)
+def test_every_image(name, border):
+    check(
+        wk.warp_affine, images(torch.float32)[name], affine_matrices()["grow"], "bilinear", border
+    )
+
+
+@pytest.mark.parametrize(
+    ("interpolation", "border"), [("bicubic", "constant"), ("bilinear", "replicate")]
+)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_every_floating_type(dtype, interpolation, border):
+    matrix = affine_matrices()["batch of turns"]
+    check(wk.warp_affine, images(dtype)["odd"], matrix, interpolation, border)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "interpolation"),
+    [
+        (torch.uint8, "nearest"),
+        (torch.uint8, "bilinear"),
+        (torch.uint8, "bicubic"),
+        (torch.int16, "bicubic"),
+        (torch.uint16, "bicubic"),
+    ],
+)
+def test_integers_are_the_references_own(dtype, interpolation):
+    image, matrix = images(dtype)["odd"].to(DEVICE), affine_matrices()["batch of turns"].to(DEVICE)
+    options = {"size": SIZE, "interpolation": interpolation, "border_value": 17}
+    ours = wk.warp_affine(image, matrix, backend="cuda", **options)
+    truth = wk.warp_affine(image, matrix, backend="reference", **options)
+    assert ours.dtype == dtype
+    assert np.array_equal(ours.cpu().numpy(), truth.cpu().numpy())
+
+
+@pytest.mark.parametrize(
+    ("image_batch", "batch", "border"),
+    [
+        ((1,), (3,), "constant"),
+        ((2, 1), (1, 3), "reflect_101"),
+        ((1, 2), (3, 2), "constant"),
+        ((2, 1, 2), (3, 1), "constant"),
+        ((2, 1, 2), (3, 1), "reflect_101"),
+        ((2,), (), "constant"),
+    ],
+)
+def test_batches_broadcast(image_batch, batch, border):
+    """Also many maps of one image, and an image repeated in the middle of a batch."""
+    image = noise(*image_batch, 2, 5, 6, dtype=torch.float32, seed=44)
+    turns = noise(6, seed=45)[: math.prod(batch)].reshape(batch) * 300
+    check(wk.warp_affine, image, wk.rotation_matrix((2.5, 2.0), turns, 0.9), "bilinear", border)
+
+
+def test_ties_go_to_even():
+    image = noise(1, 1, 6, 6, dtype=torch.float32)
+    matrix = torch.tensor([[1.0, 0, 0.5], [0, 1, 0.5]], dtype=torch.float64)
+    check(wk.warp_affine, image, matrix, "nearest", "constant")
+
+
+@pytest.mark.parametrize("rows", [[[0.0, 0, 2], [0, 0, 1]], [[1.0, 1, 0], [1, 1, 0.5]]])
+def test_a_map_onto_a_point_or_a_line(rows):
+    image, inverse = noise(1, 1, 6, 6), torch.tensor(rows, dtype=torch.float64)
+
+    def warp(image, matrix, **options):
+        return wk.warp_affine(image, matrix, inverse=True, **options)
+
+    check(warp, image, inverse, "bilinear", "constant")
+
+
+def test_singular_and_nan_matrices_show_the_border():
+    matrix = torch.tensor([[[0.0, 0, 0], [0, 0, 0]], [[torch.nan, 0, 0], [0, 1, 0]]]).double()
+    check(wk.warp_affine, noise(2, 1, 5, 5), matrix, "bilinear", "constant")
+
+
+def test_a_missing_tap_leaks_nothing():
+    image = noise(1, 1, 4, 4, dtype=torch.float32)
+    image[..., 0, 0] = torch.nan
+    matrix = torch.tensor([[1.0, 0, 3.5], [0, 1, 3.5]], dtype=torch.float64)
+    options = {"size": (8, 8), "border_value": 0.0}
+    ours = wk.warp_affine(image.to(DEVICE), matrix.to(DEVICE), backend="cuda", **options)
+    truth = wk.warp_affine(image, matrix, backend="reference", **options)
+    torch.testing.assert_close(ours.cpu(), truth, rtol=0, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_matrices_are_inverted_as_the_reference_does(rows):
+    matrix = noise(6, rows, 3, seed=46) * 4 - 2
+    matrix[1], matrix[2, 1, 1] = 0, torch.nan
+    matrix[0] *= 1e-80 if rows == 2 else 1e-60
+    matrix = matrix.to(DEVICE).requires_grad_()
+    ours, truth = cuda.inverse_map(matrix), inverse_map(matrix)
+    assert torch.equal(ours.nan_to_num(7.0), truth.nan_to_num(7.0))
+    weight = noise(*ours.shape, seed=47).to(DEVICE)
+    (mine,), (theirs,) = (torch.autograd.grad(x, matrix, weight) for x in (ours, truth))
+    assert (theirs[:3] == 0).all()
+    assert torch.equal(mine[:3], theirs[:3])
+    scale = float(theirs.abs().max())
+    torch.testing.assert_close(mine, theirs, rtol=0, atol=TOLERANCE["cuda float64"] * scale)
+    good = matrix.detach()[3:].requires_grad_()
+    assert torch.autograd.gradgradcheck(cuda.inverse_map, good)
+
+
+@pytest.mark.parametrize("border", ["constant", "wrap"])
+def test_gradients_repeat_to_the_last_bit_and_are_called_deterministic(border):
+    image, matrix = noise(1, 2, 9, 9, dtype=torch.float32), affine_matrices()["batch of turns"]
+    value = torch.zeros(2)
+    torch.use_deterministic_algorithms(True)
+    try:
+        first, second = (
+            run(
+                wk.warp_affine,
+                "cuda",
+                image,
+                matrix,
+                value,
+                interpolation="bilinear",
+                border=border,
+            )
+            for _ in range(2)
+        )
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for a, b in zip(first, second, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_fixed_point_keeps_gradients_of_any_size():
+    """1e-30 beside 1e30 in other channels; a NaN stays in its own."""
+    image = torch.rand(1, 4, 5, 5, device=DEVICE, requires_grad=True)
+    out = wk.remap(image, points()[:1].to(DEVICE), backend="cuda")
+    scale = torch.tensor([1e-30, 1.0, 1e30, torch.nan], device=DEVICE)[:, None, None]
+    (ours,) = torch.autograd.grad(out, image, (noise(*out.shape).to(out) * scale))
+    out = wk.remap(image, points()[:1].to(DEVICE), backend="reference")
+    (truth,) = torch.autograd.grad(out, image, (noise(*out.shape).to(out) * scale))
+    ours, truth = ours[:, :3] / scale[:3], truth[:, :3] / scale[:3]
+    torch.testing.assert_close(ours, truth, rtol=0, atol=TOLERANCE["cuda float32"])
+
+
+@pytest.mark.parametrize("warp", ["affine", "points"])
+def test_gradcheck_to_the_second_order(warp):
+    image = noise(1, 1, 4, 4).to(DEVICE).requires_grad_()
+    where = points()[:1, 1:2, :2].clone() if warp == "points" else affine_matrices()["grow"]
+    where = where.to(DEVICE).requires_grad_()
+
+    def call(image, where):
+        if warp == "points":
+            return wk.remap(image, where, backend="cuda")
+        return wk.warp_affine(image, where, size=(2, 2), backend="cuda")
+
+    assert torch.autograd.gradcheck(call, (image, where), fast_mode=DEVICE == "cpu")
+    assert torch.autograd.gradgradcheck(call, (image, where), fast_mode=True)
+
+
+def test_vmap_equals_a_loop():
+    image, matrices = noise(2, 5, 5), affine_matrices()["batch of turns"]
+    image, matrices = image.to(DEVICE), matrices.to(DEVICE)
+    out = torch.vmap(lambda m: wk.warp_affine(image, m, backend="cuda"))(matrices)
+    assert torch.equal(out, wk.warp_affine(image, matrices, backend="cuda"))
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a CUDA device")
+def test_a_call_is_captured_in_a_graph_and_waits_for_nothing():
+    image = torch.rand(2, 3, 32, 32, device=DEVICE, requires_grad=True)
+    matrix = affine_matrices()["batch of turns"].to(DEVICE).requires_grad_()
+
+    def step():
+        out = wk.warp_affine(image, matrix, backend="cuda")
+        return out, *torch.autograd.grad(out.square().sum(), (image, matrix))
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        truth = step()  # also compiles the kernels
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            step()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = step()
+    graph.replay()
+    for a, b in zip(found, truth, strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a CUDA device")
+def test_more_than_2_31_elements():
+    image = torch.zeros(1, 1, 2**16, 2**15 + 1, dtype=torch.uint8, device=DEVICE)
+    image[..., -1, -1] = 200
+    matrix = torch.eye(3, dtype=torch.float64, device=DEVICE)[:2]
+    out = wk.warp_affine(image, matrix, backend="cuda")
+    assert out[0, 0, -1, -1] == 200
+    assert out.count_nonzero() == 1
+
+
+mark_all(globals())
+
+
+def test_refusals_have_reasons():
+    for image in (torch.rand(1, 2, 2), torch.empty(1, 2, 2, device="meta")):
+        reasons = cuda.why_not(image, Rule("bilinear", "constant"))
+        if not (cuda.INTERPRETED and image.device.type == "cpu"):
+            assert reasons == [f"needs a CUDA tensor, got {image.device}"]
+
+
+@pytest.mark.skipif(HERE, reason="the kernels run in this process")
+def test_the_kernels_under_the_interpreter():
+    """A process of its own: Triton reads the variable on import, and torch.compile would too."""
+    pytest.importorskip("triton")
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FILES]
+    root = ROOT
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert " passed" in done.stdout

@@ -1,0 +1,104 @@
+"""The integer work behind the functions on objects, against loops over rectangles."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support.tolerances import TOLERANCE
+from warpkit.engine.compositing.over import by_layer, over
+from warpkit.engine.compositing.rectangles import Rectangles, levels, pixels_of, rectangles, topmost
+
+SHAPE = (3, 50, 60)
+
+
+def scattered(count: int, widest: float, touched: bool) -> Rectangles:
+    """Fractional boxes within and beyond the images."""
+    generator = torch.Generator().manual_seed(count)
+    low = torch.rand(count, 2, generator=generator) * 90 - 15
+    side = torch.rand(count, 2, generator=generator) * widest
+    index = torch.randint(0, 3, (count,), generator=generator)
+    return rectangles(torch.cat((low, low + side), 1), index, SHAPE, touched)
+
+
+def rows(boxes: Rectangles) -> list[tuple[int, ...]]:
+    return list(zip(*(side.tolist() for side in boxes), strict=True))
+
+
+def meet(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return a[0] == b[0] and a[1] < b[3] and b[1] < a[3] and a[2] < b[4] and b[2] < a[4]
+
+
+@pytest.mark.parametrize("touched", [False, True])
+@pytest.mark.parametrize(("count", "widest"), [(0, 9), (1, 9), (150, 60), (600, 12)])
+def test_the_topmost_object_and_the_list_of_pixels(count, widest, touched):
+    boxes = scattered(count, widest, touched)
+    expected = torch.full(SHAPE, -1)
+    pairs = set()
+    for i, (b, left, top, right, bottom) in enumerate(rows(boxes)):
+        expected[b, top:bottom, left:right] = i
+        pairs |= {(i, b, y, x) for y in range(top, bottom) for x in range(left, right)}
+    assert torch.equal(topmost(boxes, SHAPE).long(), expected)
+    pixels = pixels_of(boxes, SHAPE[1:])
+    b, y, x = torch.unravel_index(pixels.place, SHAPE)
+    assert set(zip(*(t.tolist() for t in (pixels.object, b, y, x)), strict=True)) == pairs
+    assert len(pixels.x) == len(pairs)
+    assert torch.equal(pixels.x + boxes.left[pixels.object], x)
+    assert torch.equal(pixels.y + boxes.top[pixels.object], y)
+
+
+@pytest.mark.parametrize("count", [0, 1, 40, 150])
+def test_levels_are_the_longest_chains_of_overlap(count):
+    boxes = scattered(count, 30, False)
+    places, expected = rows(boxes), []
+    for j, own in enumerate(places):
+        below = [expected[i] for i in range(j) if meet(places[i], own)]
+        expected.append(1 + max(below, default=-1))
+    assert levels(boxes).tolist() == expected
+
+
+def test_levels_compared_in_pieces(monkeypatch):
+    boxes = scattered(90, 40, False)
+    whole = levels(boxes)
+    monkeypatch.setattr("warpkit.engine.compositing.rectangles.PAIRS", 200)
+    assert torch.equal(levels(boxes), whole)
+
+
+def test_layers_compose_in_order():
+    boxes = scattered(60, 40, False)
+    pixels, sizes, place = by_layer(pixels_of(boxes, SHAPE[1:]))
+    generator = torch.Generator().manual_seed(1)
+    shade, cover = torch.rand(2, 60, generator=generator, dtype=torch.float64)
+    below = torch.rand(1, 9000, generator=generator, dtype=torch.float64)
+    colour = (shade * cover)[pixels.object][None]
+    ours = below.index_copy(1, place, over(below[:, place], colour, cover[pixels.object], sizes))
+    expected = below.reshape(SHAPE).clone()
+    for i, (b, left, top, right, bottom) in enumerate(rows(boxes)):
+        part = expected[b, top:bottom, left:right]
+        part += cover[i] * (shade[i] - part)
+    tolerance = TOLERANCE["objects against the loop"]
+    torch.testing.assert_close(ours.reshape(SHAPE), expected, atol=tolerance, rtol=0)
+    assert sum(sizes) == len(pixels.x)
+
+
+def test_no_number_leads_outside_the_images():
+    """What an accelerator, where values are not checked, must survive."""
+    wild = torch.tensor(
+        [
+            [torch.nan, 0, 5, 5],
+            [-torch.inf, -torch.inf, torch.inf, torch.inf],
+            [5, 5, 2, 2],
+            [1e30, 1e30, 2e30, 2e30],
+            [0, 0, 5, 5],
+            [0, 0, 5, 5],
+        ]
+    )
+    boxes = rectangles(wild, torch.tensor([0, 0, 0, 0, 3, -(2**40)]), SHAPE, False)
+    whole = (0, 0, 0, 60, 50)
+    found = rows(boxes)
+    assert found[1] == whole
+    for b, left, top, right, bottom in found:
+        assert 0 <= b < 3
+        assert 0 <= left <= right <= 60
+        assert 0 <= top <= bottom <= 50
+    assert boxes.width.mul(boxes.height).count_nonzero() == 1

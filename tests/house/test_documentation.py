@@ -1,0 +1,192 @@
+"""The documentation is whole: every page in the menu, every name on a page, every picture drawn.
+
+That links resolve is the strict build's part, which scripts/test runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from pkgutil import resolve_name
+from types import ModuleType
+
+import pytest
+import yaml
+
+import warpkit
+from benchmarks import plots
+from tests.support import ROOT
+from warpkit import attacks, validation
+
+DOCS = ROOT / "docs"
+PAGES = {str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md")}
+GENERATED = {"CHANGELOG.md"}
+"""Pages of the menu whose source is not in docs/."""
+CHECKOUT = {"reference.md"}
+"""Pages that are read in a checkout alone: the site has the same in docs/api."""
+
+
+def load(name: str) -> ModuleType:
+    """A file of scripts/ as a module: they are no package, and some have no ending."""
+    loader = SourceFileLoader(Path(name).stem, str(ROOT / "scripts" / name))
+    module = ModuleType(loader.name)
+    module.__file__ = loader.path
+    loader.exec_module(module)
+    return module
+
+
+def leaves(menu: object) -> list[str]:
+    """The pages of a menu, in order."""
+    if isinstance(menu, str):
+        return [menu]
+    entries = menu.values() if isinstance(menu, dict) else menu
+    return [page for entry in entries for page in leaves(entry)]
+
+
+def test_the_menu_has_every_page_once():
+    menu = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    assert sorted(menu) == sorted(PAGES - CHECKOUT | GENERATED)
+
+
+def test_every_public_name_is_documented_once():
+    text = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
+    paths = re.findall(r"^::: (\S+)$", text, re.M)
+    assert len(paths) == len(set(paths))
+    documented = [resolve_name(path) for path in paths]
+    for module in (warpkit, attacks, validation):
+        for name in module.__all__:
+            assert any(getattr(module, name) is each for each in documented), name
+
+
+def test_the_reference_is_up_to_date():
+    if (DOCS / "reference.md").read_text() != load("write_reference").reference():
+        pytest.fail(
+            "docs/reference.md does not say what the docstrings say: scripts/write_reference"
+        )
+
+
+def test_the_reference_has_every_name_with_the_arguments_that_it_takes():
+    text = (DOCS / "reference.md").read_text()
+    signatures = dict(re.findall(r"^#+ `(\S+)`\n\n```py\n\1(.+?)\n```$", text, re.M | re.S))
+    pages = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
+    assert {resolve_name(f"warpkit:{name}") for name in signatures} >= {
+        resolve_name(path)
+        for path in re.findall(r"^::: (\S+)$", pages, re.M)
+        if not inspect.ismodule(resolve_name(path))
+    }
+    for name, written in signatures.items():
+        (function,) = ast.parse(f"def f{written}: ...").body
+        assert isinstance(function, ast.FunctionDef)
+        said = function.args
+        real = inspect.signature(resolve_name(f"warpkit:{name}")).parameters.values()
+        kinds = {
+            kind: [p.name for p in real if p.kind is kind and p.name != "self"]
+            for kind in inspect._ParameterKind
+        }
+        assert [a.arg for a in said.args] == kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD], name
+        assert [a.arg for a in said.kwonlyargs] == kinds[inspect.Parameter.KEYWORD_ONLY], name
+        optional = sum(p.default is not p.empty for p in real)
+        written_so = len(said.defaults) + sum(d is not None for d in said.kw_defaults)
+        assert written_so == optional, name
+
+
+def test_the_links_within_the_reference_lead_to_one_heading_each():
+    page = load("write_reference")
+    text = (DOCS / "reference.md").read_text()
+    headings = [page.slug(heading) for heading in re.findall(r"^#+ (.+)$", text, re.M)]
+    assert len(headings) == len(set(headings))
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(headings)
+    assert "][" not in re.sub(r"```.+?```", "", text, flags=re.S)  # a link of the site's alone
+
+
+def test_every_file_that_the_guide_to_the_code_names_is_there():
+    for name in re.findall(r"`([\w/.]+(?:\.py|/))`", (DOCS / "code.md").read_text()):
+        found = [*(ROOT / "warpkit").rglob(name), *ROOT.glob(name)]
+        assert found, name
+
+
+def pictures() -> list[Path]:
+    return sorted((DOCS / "images").iterdir())
+
+
+@pytest.mark.parametrize("picture", pictures(), ids=lambda path: path.name)
+def test_a_picture_is_drawn_by_a_script_and_shown_on_a_page(picture: Path):
+    code = [*(ROOT / "scripts").iterdir(), *(ROOT / "examples").glob("*.py")]
+    drawing = "".join(path.read_text() for path in code if path.is_file())
+    assert re.search(rf"\b{picture.stem.replace('-', '[-_]')}\b", drawing), "no script names it"
+    assert any(f"images/{picture.name})" in (DOCS / page).read_text() for page in PAGES)
+
+
+def test_the_scripts_draw(tmp_path: Path):
+    load("draw_conventions").draw(tmp_path / "conventions.png")
+    assert (tmp_path / "conventions.png").stat().st_size > 1e5
+    gallery = load("draw_gallery")
+    beside = gallery.FIGURES["gallery-beside-opencv"]()
+    says = [axes.get_xlabel() for axes in beside.axes]
+    assert says[0] == "no pixel differs"  # warpkit with the installed OpenCV's arithmetic
+    assert sum("pixels differ" in words for words in says) >= 10
+    support = gallery.FIGURES["gallery-gradients"]()
+    assert "100.0% of the pixels get a gradient" in [a.get_xlabel() for a in support.axes]
+
+
+def test_the_pictures_are_small():
+    assert sum(path.stat().st_size for path in pictures()) < 3e6
+
+
+def test_the_start_page_is_the_front_page_s_first_screen():
+    pages = load("documentation/pages.py")
+    screen = pages.on_page_markdown("<!-- README -->", None)
+    assert screen.startswith("# warpkit\n\n`cv2.warpAffine` for PyTorch tensors")
+    assert "](data/demo.png)" in screen
+    assert "\n## " not in screen
+    assert "](gradients.md)" in pages.on_page_markdown("<!-- README: Functions -->", None)
+
+
+def test_docstrings_become_markdown():
+    as_markdown = load("documentation/docstrings.py").as_markdown
+    text = "Like `remap`.\n\nimage (*A, H); see docs/gradients.md.\n\n>>> f(1)\n2\n\nEnd."
+    assert as_markdown(text, "f", ["image"]) == (
+        "Like [`remap`][warpkit.remap].\n\n"
+        "`image` (\\*A, H); see [docs/gradients.md](../gradients.html).\n\n"
+        "```pycon\n>>> f(1)\n2\n```\n\nEnd."
+    )
+    assert as_markdown("Args:\n    image: of `f`", "f", ["image"]) == "Args:\n    image: of `f`"
+
+
+def test_the_plots_take_whatever_rows_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plots, "ROWS", tmp_path)
+    (tmp_path / "new.csv").write_text(
+        "workload,size,note,way,extra,forward_ms,times_warpkit,date\n"
+        "large,1024,,theirs,x,8.0,4.00,2026-01-01\n"
+        "large,1024,,warpkit,x,2.0,1.00,2026-01-01\n"
+        "alone,1,,warpkit,x,2.0,1.00,2026-01-02\n"
+    )
+    (tmp_path / "empty.csv").write_text("case,way,ms,times_warpkit\n")
+    table = plots.tables()
+    assert "| large, 1,024 size | warpkit | 2.0 | 1.00 |\n|  | theirs | 8.0 | 4.00 |" in table
+    assert "| alone, 1 size | warpkit | 2.0 | 1.00 |" in table
+    assert "2026" not in table  # told only where it is the same for all rows
+    drawn = plots.pictures()
+    assert list(drawn) == ["benchmarks-new"]
+    assert drawn["benchmarks-new"].count("<svg") == 1
+    assert plots.pictures() == drawn  # the same at every build
+
+
+def test_numbers_of_threads_are_told_apart_where_a_file_has_several():
+    rows = [
+        {"case": "large", "way": way, "ms": "2.0", "times_warpkit": "1.00", "threads": threads}
+        for threads in ("1", "2")
+        for way in ("warpkit", "theirs")
+    ]
+    assert list(plots.cases(rows)) == ["large, threads: 1", "large, threads: 2"]
+    assert list(plots.cases(rows[:2])) == ["large"]
+
+
+def test_docstrings_name_pages_that_exist():
+    code = "".join(path.read_text() for path in (ROOT / "warpkit").glob("**/*.py"))
+    named = set(re.findall(r"docs/([\w-]+\.md)", code))
+    assert named
+    assert named <= PAGES

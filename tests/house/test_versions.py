@@ -1,0 +1,59 @@
+"""The sets of versions that scripts/test_versions runs are those that the project promises."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from tests.support import ROOT
+
+SCRIPT = ROOT / "scripts" / "test_versions"
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package -> version."""
+    text = (ROOT / "scripts" / "versions" / f"{name}.txt").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return dict(line.split("==") for line in lines)
+
+
+def least() -> dict[str, str]:
+    """Package -> least version, of all that the package and its tests import."""
+    text = re.sub(r"\ndocs = \[.*?\]\n", "\n", (ROOT / "pyproject.toml").read_text(), flags=re.S)
+    text = text[text.index("dependencies = [") : text.index("[project.scripts]")]
+    return dict(re.findall(r'"([a-z][\w-]*)>=([\d.]+)', text))
+
+
+def test_the_oldest_set_has_the_least_versions_that_are_promised():
+    oldest, promised = pins("oldest"), least()
+    assert len(promised) > 15
+    assert oldest.keys() == promised.keys()
+    for name, version in promised.items():
+        assert f"{oldest[name]}.".startswith(f"{version}."), name
+
+
+def test_the_middle_set_lies_above_the_oldest():
+    def key(version: str) -> list[int]:
+        return [int(part) for part in version.split(".")]
+
+    oldest = pins("oldest")
+    for name, version in pins("middle").items():
+        assert key(version) > key(oldest[name]), name
+
+
+def test_the_quick_tests_are_files_that_are_there():
+    listed = re.search(r"\nquick=\((.*?)\n\)", SCRIPT.read_text(), re.S)
+    assert listed
+    files = re.findall(r"tests/\w+\.py", listed[1])
+    assert files
+    assert [name for name in files if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("oldst", 2)])
+def test_what_the_script_answers_without_running(argument: str, status: int):
+    done = subprocess.run([SCRIPT, argument], capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert "oldest" in (done.stdout if status == 0 else done.stderr)
+    assert "set -euo" not in done.stdout

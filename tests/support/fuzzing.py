@@ -1,0 +1,207 @@
+"""How the fuzz tests call a function: any arguments at all, of which most are right.
+
+A call is refused in the form of all errors, or its result is right: finite and NaN where the
+reference's or the oracle's is, and near it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support import hostile_arguments as wild
+from tests.support.tolerances import TOLERANCE
+
+MORE = os.environ.get("FUZZ_EXAMPLES")
+"""How many calls of each function, other ones each time; None for 60 that are always the same."""
+
+
+class Case(NamedTuple):
+    """A function, its arguments, and what is known of its results."""
+
+    function: Callable[..., Any]
+    needed: dict[str, Any]
+    options: dict[str, Any]
+    truth: Callable[..., Any] | None = None
+    """The result by float64 numpy, of arguments that are finite and not huge; None: not known."""
+    says: tuple[str, ...] = ()
+    """How its errors may begin, if not with its name."""
+    spoiled: tuple[str, ...] | None = None
+    """The arguments that are exchanged for anything; None: all."""
+
+
+@st.composite
+def calls(draw: st.DrawFn, case: Case) -> dict[str, Any]:
+    """Right arguments of one function, of which up to two are then exchanged for anything."""
+    needed, options = case.needed, case.options
+    chosen = draw(st.sets(st.sampled_from(sorted(options)), max_size=3)) if options else set()
+    values = {key: draw(needed[key]) for key in needed}
+    values |= {key: draw(options[key]) for key in sorted(chosen)}
+    if values.get("border") == "transparent" and "background" in options:
+        shape = output_shape(values)
+        values["background"] = draw(wild.tensors(shape, (values["image"].dtype,)))
+    spoil = draw(st.sampled_from((0, 0, 0, 0, 0, 1, 1, 2)))
+    open_to = sorted(values if case.spoiled is None else values.keys() & {*case.spoiled})
+    for key in draw(st.permutations(open_to))[:spoil]:
+        # a function of the caller's own may raise what it likes
+        own = callable(values[key])
+        values[key] = draw(wild.wrong.filter(lambda v: not callable(v)) if own else wild.wrong)
+    return values
+
+
+def output_shape(values: dict[str, Any]) -> tuple[int, ...]:
+    """(C, h, w) of a warp's result."""
+    image, points = values["image"], values.get("points")
+    own = image.shape[-2:] if points is None else points.shape[-3:-1]
+    return (image.shape[-3], *(values.get("size") or own))
+
+
+def run(name: str, case: Case, values: dict[str, Any]) -> Any:
+    """The function's result, or None where it refused in the form of all errors."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"\w+: (no gradient reaches|the image has values)")
+            return case.function(**values)
+    except (ValueError, TypeError) as error:
+        refused = str(error)
+    says = (*case.says, f"{name.split('.')[-1]}: ")
+    assert refused.startswith(says), refused
+    assert refused
+    return None
+
+
+def leaves(value: Any) -> Any:
+    """The same arguments, those with a gradient as leaves of their own graph."""
+    if isinstance(value, dict):
+        return {key: leaves(item) for key, item in value.items()}
+    if isinstance(value, tuple | list) and any(isinstance(v, torch.Tensor) for v in value):
+        return type(value)([leaves(item) for item in value])
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        return value.detach().requires_grad_()
+    return value
+
+
+def gradients(result: Any, values: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The gradients of a fixed weighting of the result."""
+    several = {k: v for k, v in values.items() if isinstance(v, list)}
+    own = values | {f"{k}[{i}]": v for k, items in several.items() for i, v in enumerate(items)}
+    of = {k: v for k, v in own.items() if isinstance(v, torch.Tensor) and v.requires_grad}
+    if not of or not isinstance(result, torch.Tensor) or not result.requires_grad:
+        return {}
+    weight = torch.linspace(0.5, 1.5, result.numel(), device=result.device)
+    total = (result * weight.reshape(result.shape).to(result.dtype)).sum()
+    grads = torch.autograd.grad(total, list(of.values()), allow_unused=True)
+    return {key: grad for key, grad in zip(of, grads, strict=True) if grad is not None}
+
+
+def tolerance_of(tensor: torch.Tensor) -> float:
+    """The table's, for what is computed from such a tensor."""
+    # one rounding of the type, which may fall on the other side
+    half = {torch.float16: "cuda float16", torch.bfloat16: "cuda bfloat16"}
+    return TOLERANCE[half.get(tensor.dtype, f"cpu {tensor.dtype}")]
+
+
+def assert_near(
+    ours: torch.Tensor, reference: torch.Tensor, image: torch.Tensor, what: str
+) -> None:
+    """Equal up to the table's tolerance, of the largest finite entry; NaN where NaN is."""
+    assert ours.shape == reference.shape, what
+    assert ours.dtype == reference.dtype, what
+    if ours.device.type == "meta" or ours.numel() == 0:
+        return
+    whole = not ours.is_floating_point()
+    a, b = ours.detach().double(), reference.detach().double()
+    finite = b.isfinite()
+    assert torch.equal(a.isfinite(), finite), f"{what}: {a}\n{b}"
+    largest = max(1.0, float(b[finite].abs().max())) if finite.any() else 1.0
+    # a value half way between two whole numbers may be rounded either way
+    tolerance = 1.0 if whole else max(map(tolerance_of, (ours, image))) * largest
+    assert not ((a - b).abs()[finite] > tolerance).any(), f"{what}: {a}\n{b}"
+
+
+LARGE = 1e4
+"""Numbers below it lose no digit to others in float64."""
+
+
+def plain(value: Any) -> Any:
+    """Tensors as float64 arrays, integers as they are; lists of numbers as arrays, too."""
+    if isinstance(value, torch.Tensor):
+        array = value.detach()
+        return array.double().numpy() if array.is_floating_point() else array.numpy()
+    if not isinstance(value, list | tuple):
+        return value
+    if any(isinstance(item, torch.Tensor) for item in value):
+        return [plain(item) for item in value]
+    return np.asarray(value)
+
+
+def tame(value: Any) -> bool:
+    """Whether an argument is finite, not huge, on the CPU and of a usual type."""
+    if isinstance(value, torch.Tensor):
+        usual = value.dtype in (torch.float32, torch.float64, torch.int64)
+        return usual and value.device.type == "cpu" and bool((value.abs() < LARGE).all())
+    if isinstance(value, list | tuple):
+        return all(map(tame, value))
+    if isinstance(value, bool | str):
+        return True
+    return isinstance(value, int | float) and abs(value) < LARGE
+
+
+def assert_true(case: Case, result: Any, values: dict[str, Any]) -> None:
+    """Near the oracle's result, where there is one."""
+    if case.truth is None or not all(map(tame, values.values())):
+        return
+    expected = case.truth(**{key: plain(value) for key, value in values.items()})
+    if expected is None:
+        return
+    pairs = [(result, expected)]
+    if isinstance(result, tuple):
+        pairs = list(zip(result, expected, strict=True))
+    types = [value.dtype for value in values.values() if isinstance(value, torch.Tensor)]
+    for ours, truth in pairs:
+        ours, truth = torch.as_tensor(ours).detach(), np.asarray(truth, dtype=np.float64)
+        assert tuple(ours.shape) == truth.shape
+        if truth.size == 0:
+            continue
+        single = torch.float32 in (ours.dtype, *types)
+        tolerance = TOLERANCE["fuzz float32" if single else "fuzz float64"]
+        apart = np.abs(ours.double().numpy() - truth).max()
+        assert apart <= tolerance * max(1.0, np.abs(truth).max()), f"{ours}\n{truth}"
+
+
+def check_result(name: str, case: Case, values: dict[str, Any]) -> None:
+    """One call: refused, or right; its gradients can be computed."""
+    mine = leaves(values)
+    result = run(name, case, mine)
+    if result is not None:
+        gradients(result, mine)
+        assert_true(case, result, values)
+
+
+def fuzz(
+    name: str,
+    case: Case,
+    check: Callable[[str, Case, dict[str, Any]], None] = check_result,
+    least: int = 60,
+) -> None:
+    """Make many calls of one function; `least`, unless FUZZ_EXAMPLES asks for more."""
+
+    @settings(
+        max_examples=int(MORE or least),
+        derandomize=not MORE,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(values=calls(case))
+    def one(values: dict[str, Any]) -> None:
+        check(name, case, values)
+
+    one()

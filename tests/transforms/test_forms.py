@@ -1,0 +1,161 @@
+"""The forms of arguments that torchvision takes, what is refused, and the matrices."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+import warpkit as wk
+from tests.support import ROOT
+from tests.support.inputs import noise
+from warpkit.transforms import RandomAffine, RandomPerspective
+
+MODES = v2.InterpolationMode
+PIL_MODES = PIL.Image.Resampling
+IMAGE = noise(3, 17, 11)
+
+
+@pytest.mark.parametrize("name", ["nn", "transforms"])
+def test_the_public_names_of_a_module_are_those_of_its_page(name: str):
+    page = (ROOT / "docs" / "api" / f"{name}.md").read_text()
+    listed = re.findall(rf"^::: warpkit\.{name}\.(\w+)$", page, re.MULTILINE)
+    module = importlib.import_module(f"warpkit.{name}")
+    assert list(module.__all__) == sorted(listed)
+
+
+def test_arguments_stand_where_torchvisions_do():
+    arguments = 10, (0.1, 0.2), (0.7, 1.3), (1, 5, -7, 3), MODES.NEAREST, 0.25, (3, 4)
+    torch.manual_seed(0)
+    expected = v2.RandomAffine(*arguments)(IMAGE.double())
+    torch.manual_seed(0)
+    assert torch.equal(RandomAffine(*arguments)(IMAGE.double()), expected)
+    arguments = 0.5, 1.0, MODES.NEAREST, 0.25
+    torch.manual_seed(0)
+    expected = v2.RandomPerspective(*arguments)(IMAGE.double())
+    torch.manual_seed(0)
+    assert torch.equal(RandomPerspective(*arguments)(IMAGE.double()), expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (0, "nearest"),
+        (2, "bilinear"),
+        (3, "bicubic"),
+        (PIL_MODES.NEAREST, "nearest"),
+        (PIL_MODES.BILINEAR, "bilinear"),
+        (PIL_MODES.BICUBIC, "bicubic"),
+        (MODES.NEAREST, "nearest"),
+        (MODES.NEAREST_EXACT, "nearest"),
+        (MODES.BILINEAR, "bilinear"),
+        (MODES.BICUBIC, "bicubic"),
+        ("nearest-exact", "nearest"),
+        ("lanczos4", "lanczos4"),
+    ],
+)
+def test_interpolations_of_pillow_and_torchvision(given, name: str):
+    for make in (RandomAffine, RandomPerspective):
+        assert make(0.5, interpolation=given).interpolation == name
+
+
+@pytest.mark.parametrize("given", [1, 4, 7, -1, True, None, 2.0, "linear", "cubic", MODES.BOX])
+@pytest.mark.parametrize("make", [RandomAffine, RandomPerspective])
+def test_other_interpolations_are_refused_with_the_names(make, given):
+    text = f"^{make.__name__}: `interpolation` must be .*'nearest', 'bilinear', 'bicubic', 'lanczo"
+    with pytest.raises((ValueError, TypeError), match=text):
+        make(0.5, interpolation=given)
+
+
+@pytest.mark.parametrize("center", [3, (1, 2, 3), "12", (1, "x"), (), 2.5, {"x": 1, "y": 2}])
+def test_a_center_is_two_numbers(center):
+    text = f"RandomAffine: `center` must be (x, y), two numbers, got {center!r}"
+    with pytest.raises((ValueError, TypeError), match=f"^{re.escape(text)}$"):
+        RandomAffine(10, center=center)
+
+
+@pytest.mark.parametrize("center", [(3, 4), [3.0, 4.0], np.array([3, 4]), torch.tensor([3, 4])])
+def test_every_pair_of_numbers_is_a_center(center):
+    params = {"angle": 30.0, "translate": (0, 0), "scale": 1.0, "shear": (0.0, 0.0)}
+    matrix = RandomAffine(10, center=center).matrix(params, (17, 11))
+    fixed = torch.tensor([2.5, 3.5], dtype=torch.float64)  # its pixel coordinates
+    torch.testing.assert_close(wk.transform_points(matrix, fixed), fixed)
+
+
+@pytest.mark.parametrize("fill", ["red", (), (1, "x"), [[1, 2]], torch.ones(3), 1j, {int: "a"}])
+@pytest.mark.parametrize("make", [RandomAffine, RandomPerspective])
+def test_a_fill_is_numbers(make, fill):
+    shown = fill[int] if isinstance(fill, dict) else fill
+    text = f"{make.__name__}: `fill` must be a number, one for each channel, None, or a dictionary"
+    text = f"^{re.escape(text)} of these by type, got {re.escape(repr(shown))}$"
+    with pytest.raises(TypeError, match=text):
+        make(0.5, fill=fill)
+
+
+@pytest.mark.parametrize("fill", [(1, 2), {"others": (1, 2)}])
+@pytest.mark.parametrize(("make", "options"), [(RandomAffine, {}), (RandomPerspective, {"p": 1.0})])
+def test_a_fill_of_another_length_is_named_as_it_was_given(make, options, fill):
+    text = f"{make.__name__}: `fill` must be a number, or 3, for the channels of a Tensor of shape "
+    text += "(3, 17, 11) (a dictionary holds one for each type), got [1.0, 2.0]"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        make(0.5, fill=fill, **options)(IMAGE)
+
+
+def test_a_dictionary_of_fills_stays_as_it_was_given():
+    fill = {tv_tensors.Image: (1, 2, 3), "others": None}
+    RandomAffine(10, fill=fill)
+    assert fill == {tv_tensors.Image: (1, 2, 3), "others": None}
+
+
+@pytest.mark.parametrize("fill", [np.float32(0.5), np.int64(1), np.float64(0.25)])
+def test_numbers_of_numpy_are_fills(fill):
+    moved = RandomAffine(0, scale=(0.5, 0.5), fill=fill)(IMAGE)
+    assert (moved[:, 0, 0] == float(fill)).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_images_are_refused(dtype: torch.dtype):
+    with pytest.raises(TypeError, match=r"^RandomAffine: `inpt` must be of one of the types "):
+        RandomAffine(10)(IMAGE.to(dtype))
+
+
+SIZE = (60, 80)
+MOVES = {
+    "affine": RandomAffine((25, 40), (0.1, 0.1), (0.7, 0.9), 15, center=(30, 35)),
+    "perspective": RandomPerspective(0.4, 1.0, "nearest"),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_a_matrix_says_where_pixels_go(name: str):
+    """As torchvision's key points do, whose coordinates are those of edges."""
+    move = MOVES[name]
+    points = torch.tensor([[40.0, 30.0], [33.25, 24.5], [47.0, 35.75]], dtype=torch.float64)
+    given = tv_tensors.KeyPoints(points, canvas_size=SIZE)
+    torch.manual_seed(1)
+    params = move.make_params([torch.zeros(3, *SIZE)])
+    expected = move.transform(given, params).as_subclass(Tensor)
+    matrix = move.matrix(params, SIZE)
+    assert matrix.dtype == torch.float64
+    got = wk.transform_points(matrix, points - 0.5) + 0.5
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)  # torchvision's are float32
+    image = noise(3, *SIZE)
+    warp = wk.warp_affine if name == "affine" else wk.warp_perspective
+    warped = warp(image, matrix, interpolation="nearest")
+    assert torch.equal(warped, move.transform(image, params))
+
+
+def test_the_old_call_gives_the_old_matrix_and_says_so():
+    params = {"coefficients": [1.0, 0.0, 5.0, 0.0, 1.0, -2.0, 0.0, 0.0]}
+    move = RandomPerspective(0.5)
+    with pytest.warns(FutureWarning, match=r"matrix\(params, size\) maps source -> destination"):
+        old = move.matrix(params)
+    assert old.tolist() == [[1, 0, 5], [0, 1, -2], [0, 0, 1]]
+    assert move.matrix(params, SIZE).tolist() == [[1, 0, -5], [0, 1, 2], [0, 0, 1]]

@@ -1,0 +1,180 @@
+"""`parity_suite`, its report and its pages, and the libraries that stand beside warpkit."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import warpkit as wk
+from tests.support.inputs import noise
+from tests.validation.test_validation import cv2, off_by_one
+from warpkit import validation, warp
+from warpkit.validation import peers, report, suite
+
+
+def shifted(image: Tensor, value: Tensor) -> Tensor:
+    """By 2 to the right and 1 down."""
+    result = value[:, None, None].expand_as(image).clone()
+    result[..., 1:, 2:] = image[..., :-1, :-2]
+    return result
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32], ids=str)
+@pytest.mark.parametrize("kind", ["affine", "perspective", "remap"])
+@pytest.mark.parametrize("peer", peers.PEERS)
+def test_peers_move_by_whole_pixels(peer: str, kind: str, dtype: torch.dtype, interpolation: str):
+    pytest.importorskip({"grid_sample": "torch"}.get(peer, peer))
+    image, value = noise(1, 3, 8, 9, dtype=dtype), torch.tensor([0.0, 7.0, 30.0])
+    where = torch.tensor([[1.0, 0, 2], [0, 1, 1], [0, 0, 1]], dtype=torch.float64)[None]
+    where = where[:, :2] if kind == "affine" else where
+    if kind == "remap":
+        y, x = torch.meshgrid(torch.arange(8.0), torch.arange(9.0), indexing="ij")
+        where = torch.stack((x - 2, y - 1), dim=-1)[None].double()
+    part = {"angle": 0.0, "scale": 1.0, "translation": (2.0, 1.0), "center": (4.0, 3.5)}
+    task = peers.Task(kind, image, where, [part], interpolation, "constant", value)
+    result = peers.PEERS[peer](task)
+    if (peer, kind) == ("torchvision", "remap"):
+        assert result is None
+        return
+    assert result.dtype == dtype
+    scale = 255.0 if dtype == torch.uint8 else 1.0
+    # their float32 positions: what is a hair off the edge may mix a little of the border in
+    apart = (result.double() - shifted(image, value.to(dtype)).double()).abs() / scale
+    assert apart.max() < 1 / 255
+
+
+def test_torchvision_turns_the_same_way():
+    pytest.importorskip("torchvision")
+    image = noise(1, 3, 9, 9, dtype=torch.uint8)
+    part = {"angle": 90.0, "scale": 1.0, "translation": (0.0, 0.0), "center": (4.0, 4.0)}
+    matrix = wk.affine_matrix(angle=90.0, center=(4.0, 4.0))[None].double()
+    task = peers.Task("affine", image, matrix, [part], "nearest", "constant", torch.zeros(3))
+    assert torch.equal(peers.by_torchvision(task), torch.rot90(image, 1, (-2, -1)))
+
+
+# ---------------------------------------------------------------- parity_suite
+
+FEW = tuple(
+    suite.Setting(kind, interpolation, border, dtype, channels)
+    for kind, interpolation, border, dtype, channels in (
+        ("affine", "bilinear", "constant", "uint8", 3),
+        ("affine", "bicubic", "transparent", "float32", 3),
+        ("affine", "bicubic", "wrap", "float64", 1),
+        ("perspective", "nearest", "reflect", "uint16", 4),
+        ("remap", "bilinear", "replicate", "int16", 1),
+    )
+)
+PHOTOGRAPHS = {"one": noise(3, 90, 60, dtype=torch.uint8), "two": noise(1, 100, 130, seed=1)}
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suite of five settings."""
+    monkeypatch.setattr(report, "settings", lambda: FEW)
+
+
+def test_the_suite_covers_everything():
+    rows = suite.settings()
+    assert len(rows) == len(set(rows)) == 3 * 4 * 6 * 5 * 3
+
+
+def lines_of(result: validation.ParityReport) -> dict[str, list[str]]:
+    """The table's cells, by the two words that they follow."""
+    text = result.to_table()
+    assert max(map(len, text.splitlines())) <= 80
+    found = [line.split() for line in text.splitlines() if line.strip()]
+    return {" ".join(words[:2]): words[2:] for words in found}
+
+
+@pytest.mark.usefixtures("few")
+def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    result = validation.parity_suite(PHOTOGRAPHS)
+    assert result.passed
+    assert not result.broken
+    assert [row.setting for row in result.rows] == list(FEW)
+    assert [row.parity.total for row in result.rows] == [3 * c * 80 * 125 for c in (3, 3, 1, 4, 1)]
+    assert result.images == ("one", "two", "white noise")
+    assert "promised pixel is that of OpenCV" in repr(result)
+    assert lines_of(result)["affine bilinear"][:3] == ["90,000", "0", "0"]
+    assert capsys.readouterr() == ("", "")
+
+    result.to_json(tmp_path / "report.json")
+    read = json.loads((tmp_path / "report.json").read_text())
+    assert read == result.as_dict()
+    assert read["passed"] is True
+    assert read["rows"][0]["warpkit"]["all"] == {
+        "differing": 0,
+        "total": 90000,
+        "max_abs": 0.0,
+        "mean_abs": 0.0,
+        "psnr": None,
+    }
+    assert read["rows"][0]["peers"]["grid_sample"]["max_abs"] >= 1
+    assert read["rows"][4]["peers"]["grid_sample"] is None
+
+    result.to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    text = re.sub(r"data:image/png;base64,[\w+/=]*", "data:", page)
+    assert not re.search(r"""https?:|//[a-z]|(src|href)=["'](?!data:)|@import|url\(""", text)
+    assert page.count("<tr><td") == len(FEW)
+    assert page.count("data:image/png;base64,") >= 3
+    assert f"OpenCV {cv2.__version__}" in page
+
+
+@pytest.mark.usefixtures("few")
+def test_a_report_finds_a_wrong_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(warp, "warp_affine", off_by_one((0, 0, 40, 60), -1))
+    result = validation.parity_suite(PHOTOGRAPHS)
+    assert not result.passed
+    assert {row.setting for row in result.broken} == set(FEW[:3])
+    assert result.broken[0].parity.differing == 1
+    assert "3 of 5 settings differ" in repr(result)
+    assert lines_of(result)["affine bilinear"][:3] == ["90,000", "1", "1"]
+    result.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text().count('<tr class="broken">') == 3
+
+
+@pytest.mark.usefixtures("few")
+def test_another_arithmetic_promises_nothing():
+    result = validation.parity_suite(PHOTOGRAPHS, arithmetic="exact")
+    assert result.passed
+    assert sum(row.parity.differing for row in result.rows) > 10000
+    assert not result.promised
+    assert repr(result).startswith("ParityReport(nothing promised")
+
+
+def test_threads_are_restored(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(report, "settings", lambda: FEW[:1])
+    before = torch.get_num_threads()
+    validation.parity_suite([noise(1, 9, 9)])
+    assert torch.get_num_threads() == before
+
+
+BAD = {
+    "`images` must be at least one, got none": [],
+    "`images` must be each of shape (C, H, W), got (1, 1, 4, 4)": [torch.ones(1, 1, 4, 4)],
+    "`images` must be a tensor of shape (..., C, H, W), got str": {"one": "in.png"},
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_images_that_are_none(text: str):
+    with pytest.raises((ValueError, TypeError), match=re.escape(f"parity_suite: {text}")):
+        validation.parity_suite(BAD[text])
+
+
+def test_crops_keep_the_middle():
+    image = torch.arange(100 * 130).reshape(1, 100, 130) % 251
+    image = image.to(torch.uint8)
+    found = suite.crop(image)
+    assert torch.equal(found, image[:, 10:90, 2:127].expand(3, -1, -1))
+    deep = (image.int() * 257).to(torch.uint16)
+    assert torch.equal(suite.crop(deep), found)
+    assert torch.equal(suite.crop(image / 255), found)
+    assert suite.crop(image[:, :7, :9]).shape == (3, 80, 125)

@@ -1,0 +1,254 @@
+"""The same warps under torch.compile, torch.export and in onnxruntime."""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+import warnings
+from pkgutil import resolve_name
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import warpkit as wk
+from tests.support.inputs import BACKENDS, noise
+from tests.support.tolerances import TOLERANCE
+from warpkit.nn import SpatialTransformer
+
+MATRIX = torch.tensor([[[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]], [[1.3, -0.3, 0.6], [0.2, 0.8, 0.1]]])
+HOMOGRAPHY = torch.cat((MATRIX, torch.tensor([[[0.02, -0.03, 1.0]]] * 2)), 1)
+GEOMETRY = {"warp_affine": MATRIX, "warp_perspective": HOMOGRAPHY}
+
+
+@pytest.fixture(autouse=True)
+def own_code_warns_alone():
+    """The compilers and exporters warn about their own insides; those are not ours to fix."""
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def loss_and_gradients(function, image: Tensor, matrix: Tensor) -> list[Tensor]:
+    inputs = [t.clone().requires_grad_() for t in (image, matrix)]
+    result = function(*inputs)
+    return [result.detach(), *torch.autograd.grad(result.square().sum(), inputs)]
+
+
+def assert_same(function, compiled, image: Tensor, matrix: Tensor) -> None:
+    expected = loss_and_gradients(function, image, matrix)
+    for got, want in zip(loss_and_gradients(compiled, image, matrix), expected, strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=TOLERANCE["compiled float32"])
+
+
+def test_inductor_compiles_a_warp_whole_for_any_size():
+    """One backend, since it takes half a minute; the next test traces all of them."""
+
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix)
+
+    compiled = torch.compile(warp, fullgraph=True, dynamic=True)
+    # no size that a matrix has: torch takes equal sizes for one, and a matrix's 2 and 3 are fixed
+    assert_same(warp, compiled, noise(4, 5, 8, 6).float(), MATRIX.repeat(2, 1, 1))
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        assert_same(warp, compiled, noise(6, 4, 9, 7).float(), MATRIX.repeat(3, 1, 1))
+
+
+def test_it_traces_whole_with_the_sharding_rules_loaded():
+    """They look at every argument for shards; Dynamo knew no `|` of types before torch 2.10."""
+    assert resolve_name("warpkit.distributed").Shardable
+
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix, size=(4, 5))
+
+    compiled = torch.compile(warp, backend="aot_eager", fullgraph=True)
+    assert_same(warp, compiled, noise(2, 3, 5, 6).float(), MATRIX)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("warp_perspective", {"border": "reflect_101", "interpolation": "bicubic"}),
+        ("warp_affine", {"border_value": (0.2, 0.4, 0.6), "antialias": 2}),
+        ("warp_affine", {"image_gradient": "straight_through", "border": "replicate"}),
+    ],
+)
+def test_aot_eager_traces_every_option_whole(name, options, backend):
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return getattr(wk, name)(image, matrix, size=(3, 4), backend=backend, **options)
+
+    compiled = torch.compile(warp, fullgraph=True, backend="aot_eager")
+    assert_same(warp, compiled, noise(2, 3, 5, 6).float(), GEOMETRY[name])
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("arithmetic", ["opencv4", "opencv5"])
+def test_opencvs_pixels_trace_whole_with_their_gradients(arithmetic, interpolation):
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix, arithmetic=arithmetic, interpolation=interpolation)
+
+    compiled = torch.compile(warp, fullgraph=True, backend="aot_eager")
+    assert_same(warp, compiled, noise(2, 3, 5, 6).float(), MATRIX[0])
+
+
+def test_the_other_operations_trace_whole():
+    points = noise(2, 3, 4, 2).float() * 5
+
+    def run(image: Tensor, points: Tensor) -> Tensor:
+        sampled = wk.sample_pixels(image, points.flatten(1, 2)).unflatten(-1, (3, 4))
+        return wk.quantize(wk.straight_through(sampled, wk.remap(image, points)))
+
+    compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
+    assert_same(run, compiled, noise(2, 3, 5, 6).float(), points)
+
+
+def test_antialias_true_is_refused_while_compiling():
+    compiled = torch.compile(lambda i, m: wk.warp_affine(i, m, antialias=True), backend="aot_eager")
+    text = "`antialias` must be a number of samples along an axis where the matrix cannot be read"
+    with pytest.raises(ValueError, match=re.escape(text)):
+        compiled(noise(1, 3, 4), MATRIX)
+
+
+class Warp(nn.Module):
+    """A warp as a module, which is what exporters take."""
+
+    def __init__(self, name: str, **options) -> None:
+        super().__init__()
+        self.name, self.options = name, options
+
+    def forward(self, image: Tensor, matrix: Tensor) -> Tensor:
+        return getattr(wk, self.name)(image, matrix, **self.options)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("strict", [True, False])
+def test_export_with_a_batch_of_any_size(backend, strict):
+    module = Warp("warp_affine", backend=backend, border="replicate")
+    batch = torch.export.Dim("batch", min=1, max=64)
+    image = noise(2, 3, 5, 6).float()
+    dynamic = ({0: batch}, {0: batch})
+    program = torch.export.export(module, (image, MATRIX), dynamic_shapes=dynamic, strict=strict)
+    many, matrices = noise(4, 3, 5, 6, seed=2).float(), MATRIX.repeat(2, 1, 1)
+    torch.testing.assert_close(
+        program.module()(many, matrices), module(many, matrices), rtol=0, atol=0
+    )
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_crops_compile_whole_and_export(strict):
+    class Crop(nn.Module):
+        def forward(self, images: Tensor, boxes: Tensor, index: Tensor) -> Tensor:
+            return wk.crop_patches(images, boxes, index, (3, 2))
+
+    boxes = torch.tensor([[0.5, 1.0, 4.0, 3.5], [2.0, 0.0, 5.0, 4.0], [1.0, 1.0, 2.0, 2.0]])
+    arguments = (noise(2, 3, 5, 6).float(), boxes, torch.tensor([0, 1, 1]))
+    expected, near = Crop()(*arguments), {"rtol": 0, "atol": TOLERANCE["compiled float32"]}
+    program = torch.export.export(Crop(), arguments, strict=strict)
+    torch.testing.assert_close(program.module()(*arguments), expected, **near)
+    compiled = torch.compile(Crop(), backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*arguments), expected, **near)
+
+
+@pytest.mark.parametrize(
+    ("name", "interpolation", "border"),
+    [
+        ("warp_affine", "bilinear", "constant"),
+        ("warp_affine", "nearest", "replicate"),
+        ("warp_perspective", "bicubic", "reflect_101"),
+    ],
+)
+def test_onnxruntime_gives_the_same(name, interpolation, border):
+    module = Warp(name, backend="grid_sample", interpolation=interpolation, border=border)
+    assert_onnxruntime_agrees(module, noise(2, 3, 5, 6).float(), GEOMETRY[name])
+
+
+def transformer(transform: str, **options) -> SpatialTransformer:
+    """One for images (B, 1, 4, 6) that is not at the identity."""
+    localization = nn.Sequential(nn.Flatten(), nn.Linear(24, 4))
+    module = SpatialTransformer(localization, (4, 5), transform=transform, features=4, **options)
+    nn.init.normal_(module.head.weight, std=0.1)
+    return module
+
+
+TRANSFORMS = ["affine", "similarity", "perspective"]
+BATCH = ({0: torch.export.Dim("batch")},)
+
+
+def assert_onnxruntime_agrees(
+    module: nn.Module, *arguments: Tensor, dynamic: tuple | None = None, others: tuple = ()
+) -> None:
+    """On the arguments, and on `others` that the model has not been exported with."""
+    runtime = pytest.importorskip("onnxruntime")
+    options = {"dynamo": True, "opset_version": 20, "dynamic_shapes": dynamic}
+    program = torch.onnx.export(module, arguments, verbose=False, **options)
+    model = program.model_proto
+    assert model.opset_import[0].version >= 20
+    assert "GridSample" in {node.op_type for node in model.graph.node}
+    file = io.BytesIO()
+    program.save(file)
+    session = runtime.InferenceSession(file.getvalue())
+    for given in (arguments, *others):
+        feed = {i.name: a.numpy() for i, a in zip(session.get_inputs(), given, strict=True)}
+        got = session.run(None, feed)[0]
+        expected = module(*given).detach()
+        np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE["compiled float32"])
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_onnxruntime_runs_a_spatial_transformer_on_any_batch(transform):
+    module = transformer(transform, backend="grid_sample").eval()
+    images, one, seven = (noise(n, 1, 4, 6, seed=n).float() for n in (3, 1, 7))
+    assert_onnxruntime_agrees(module, images, dynamic=BATCH, others=((one,), (seven,)))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_spatial_transformer_exports_for_any_batch(transform, strict):
+    module = transformer(transform)
+    images = noise(3, 1, 4, 6).float()
+    program = torch.export.export(module, (images,), dynamic_shapes=BATCH, strict=strict)
+    for count in (1, 7):
+        other = noise(count, 1, 4, 6, seed=count).float()
+        torch.testing.assert_close(program.module()(other), module(other), rtol=0, atol=0)
+
+
+def test_a_spatial_transformer_is_trained_whole_as_one_graph():
+    """Eight graphs of one function are torch's limit, which a change at each call reaches."""
+    eager = transformer("affine")
+    compiled = copy.deepcopy(eager)
+    steps = torch.compile(compiled, fullgraph=True, backend="aot_eager")
+    for step in range(14):
+        images = noise(2, 1, 4, 6, seed=step).float()
+        with torch._dynamo.config.patch(error_on_recompile=step > 0):
+            losses = [run(images).square().mean() for run in (steps, eager)]
+        for module, loss in zip((compiled, eager), losses, strict=True):
+            module.zero_grad()
+            loss.backward()
+            torch.optim.SGD(module.parameters(), lr=0.1).step()
+        torch.testing.assert_close(*losses, rtol=0, atol=TOLERANCE["compiled float32"])
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_a_graph_of_operations_holds_no_value_of_its_example(arithmetic, mode):
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix, arithmetic=arithmetic)
+
+    image = noise(2, 3, 7, 5, dtype=torch.float32)
+    graph = make_fx(warp, tracing_mode=mode)(image, MATRIX[0])
+    torch.testing.assert_close(
+        graph(image, MATRIX[1]), warp(image, MATRIX[1]), rtol=0, atol=TOLERANCE["compiled float32"]
+    )
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
+def test_fake_tensors_have_shapes_alone(arithmetic):
+    with FakeTensorMode():
+        result = wk.warp_affine(torch.zeros(2, 3, 7, 5), torch.eye(2, 3), arithmetic=arithmetic)
+    assert result.shape == (2, 3, 7, 5)

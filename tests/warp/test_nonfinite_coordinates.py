@@ -1,0 +1,192 @@
+"""Any numbers in matrices and points: the border's value, gradient zero, never NaN."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+import warpkit as wk
+from tests.support.inputs import RULES, noise
+from tests.support.tolerances import TOLERANCE
+from warpkit.engine import backends as kernels
+from warpkit.engine.sampling.rules import Rule
+
+WILD = [float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 2.0**31, -(2.0**31)]
+
+
+def backends(image, rule):
+    """Every backend that serves the rule; those that refuse it are tested for saying so."""
+    for name in kernels.BACKENDS:
+        try:
+            kernels.choose("test", name, image, Rule(*rule))
+        except ValueError:
+            continue
+        yield name
+
+
+def options(rule, value=7.0, size=(4, 5)):
+    background = noise(2, *size, dtype=torch.float32, seed=5) if rule[1] == "transparent" else None
+    return {
+        "interpolation": rule[0],
+        "border": rule[1],
+        "border_value": value,
+        "background": background,
+    }
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("value", WILD)
+def test_wild_points_show_the_border_and_get_no_gradient(rule, value):
+    image = noise(2, 5, 6, dtype=torch.float32).requires_grad_()
+    field = torch.full((4, 5, 2), 2.25)
+    field[..., 0] += torch.arange(5) * 0.5
+    wild = [(0, 0, 0), (1, 1, 1), (2, 2, 0), (3, 4, 1)]
+    for index in wild:
+        field[index] = value
+    field[0, 1] = value
+    hit = torch.zeros(4, 5, dtype=torch.bool)
+    for v, u, _ in [*wild, (0, 1, 0)]:
+        hit[v, u] = True
+    kwargs = options(rule)
+    for backend in backends(image, rule):
+        points = field.clone().requires_grad_()
+        image.grad = None
+        out = wk.remap(image, points, backend=backend, **kwargs)
+        border = kwargs["background"] if rule[1] == "transparent" else torch.full((2, 4, 5), 7.0)
+        assert torch.equal(out[:, hit], border[:, hit])
+        assert out.isfinite().all()
+        (out * torch.where(hit, 1.0, 0.0)).sum().backward()
+        assert image.grad is not None
+        assert not image.grad.any()
+        if points.grad is not None:
+            assert not points.grad[hit].any()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_a_matrix_that_is_not_finite_shows_only_the_border(rule, row, column, inverse):
+    image = noise(2, 4, 5, dtype=torch.float32).requires_grad_()
+    kwargs = options(rule)
+    for value, backend in itertools.product(WILD[:3], backends(image, rule)):
+        matrix = torch.eye(2, 3)
+        matrix[row, column] = value
+        matrix.requires_grad_()
+        image.grad = None
+        out = wk.warp_affine(image, matrix, inverse=inverse, backend=backend, **kwargs)
+        border = kwargs["background"] if rule[1] == "transparent" else torch.full((2, 4, 5), 7.0)
+        if (
+            not inverse
+        ):  # with inverse=True the other coordinate's zero row times inf is NaN as well
+            assert torch.equal(out, border)
+        assert out.isfinite().all()
+        out.sum().backward()
+        assert image.grad is not None
+        assert image.grad.isfinite().all()
+        if matrix.grad is not None:
+            assert matrix.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_huge_and_singular_matrices_are_finite_everywhere(rule):
+    image = noise(2, 4, 5, dtype=torch.float32).requires_grad_()
+    kwargs = options(rule)
+    base = torch.eye(3)
+    for backend in backends(image, rule):
+        for row, column, value in itertools.product(range(3), range(3), [1e38, -1e38, 1e-38, 0.0]):
+            matrix = base.clone()
+            matrix[row, column] = value
+            matrix.requires_grad_()
+            out = wk.warp_perspective(image, matrix, backend=backend, **kwargs)
+            assert out.isfinite().all()
+            (grad,) = torch.autograd.grad(out.sum(), matrix, allow_unused=True)
+            assert grad is None or not grad.isnan().any()
+        singular = torch.tensor([[1.0, 2, 3], [2, 4, 1]], requires_grad=True)
+        out = wk.warp_affine(image, singular, backend=backend, **kwargs)
+        border = kwargs["background"] if rule[1] == "transparent" else torch.full((2, 4, 5), 7.0)
+        assert torch.equal(out, border)
+
+
+def test_a_determinant_whose_inverse_square_overflows_has_gradient_zero():
+    image = noise(1, 4, 5)
+    matrix = torch.eye(2, 3, dtype=torch.float64)
+    matrix[0, 2], matrix[1, 1] = 0.5, 1e-200
+    matrix.requires_grad_()
+    out = wk.warp_affine(image, matrix)
+    assert torch.equal(out[:, 0, 1:], (image[:, 0, 1:] + image[:, 0, :-1]) / 2)  # y = 0 maps to 0
+    assert not out[:, 1:].any()
+    out.sum().backward()
+    assert matrix.grad is not None
+    assert not matrix.grad.any()
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("seed", range(40))
+def test_float64_entries_that_overflow_give_no_nan(seed, backend):
+    generator = torch.Generator().manual_seed(seed)
+    huge = torch.tensor([1e100, 1e155, -1e200, 1e300, 1e-200, 1e308, 0.0], dtype=torch.float64)
+    matrix = torch.eye(3, dtype=torch.float64)
+    matrix += 0.05 * torch.randn(3, 3, dtype=torch.float64, generator=generator)
+    places = torch.randperm(9, generator=generator)[:3]
+    matrix.view(-1)[places] = huge[torch.randint(7, (3,), generator=generator)]
+    for rows, warp in ((2, wk.warp_affine), (3, wk.warp_perspective)):
+        given = matrix[:rows].clone().requires_grad_()
+        out = warp(noise(1, 4, 5), given, border="replicate", backend=backend)
+        weights = torch.randn(out.shape, dtype=out.dtype, generator=generator)
+        (grad,) = torch.autograd.grad((out * weights).sum(), given)
+        assert out.isfinite().all()
+        assert not grad.isnan().any()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
+@pytest.mark.parametrize("turn", [0.1, 0.0])
+def test_a_border_value_that_is_not_finite_shows_at_missing_taps_alone(interpolation, value, turn):
+    matrix = [[1.0, turn, 0.37 * (turn > 0)], [-turn, 1.0, 0.71]]
+    options = {"interpolation": interpolation, "size": (34, 35)}
+    image = noise(2, 20, 21)
+    finite = wk.warp_affine(image, matrix, backend="reference", **options)
+    shown = wk.warp_affine(image, matrix, backend="reference", border_value=value, **options)
+    there = shown.isfinite()
+    assert there.any() != there.all()
+    assert torch.equal(shown[there], finite[there])
+    for backend in backends(image, (interpolation, "constant")):
+        found = wk.warp_affine(image, matrix, backend=backend, border_value=value, **options)
+        # elsewhere NaN or infinite: which of them depends on the order of the sum
+        assert torch.equal(found.isfinite(), there)
+        torch.testing.assert_close(
+            found[there], shown[there], atol=TOLERANCE["cpu torch.float64"], rtol=0
+        )
+        read_alone = found[:, -1, -1]
+        assert torch.allclose(read_alone, torch.tensor(value).double(), equal_nan=True)
+
+
+def test_the_last_coordinate_before_the_limit_is_still_a_pixel():
+    image = noise(1, 4, 5)
+    far = torch.tensor([[[2.0**31 - 1, 0.0]]], dtype=torch.float64)
+    assert torch.equal(wk.remap(image, far, border="replicate")[..., 0, 0], image[:, 0, 4])
+    wrapped = wk.remap(image, far, border="wrap", border_value=9.0)
+    assert torch.equal(wrapped[..., 0, 0], image[:, 0, (2**31 - 1) % 5])
+    assert wk.remap(image, far + 1, border="replicate", border_value=9.0).item() == 9
+
+
+def test_an_infinite_pixel_does_not_leak_through_a_missing_tap():
+    image = torch.full((1, 1, 3), float("inf"))
+    out = wk.remap(image, torch.tensor([[[-3.0, 0.0], [-1.5, 0.0]]]), border_value=2.0)
+    assert torch.equal(out, torch.tensor([[[2.0, 2.0]]]))
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_point_that_reads_nothing_but_a_wild_border_has_gradient_zero(interpolation, value):
+    image = noise(2, 5, 6)
+    rule = (interpolation, "constant")
+    for backend in backends(image, rule):
+        points = torch.tensor([[[20.25, 2.5], [2.5, -9.25], [4e9, 0.0]]]).double().requires_grad_()
+        out = wk.remap(image, points, backend=backend, **options(rule, value))
+        assert torch.allclose(out, torch.full_like(out, value), equal_nan=True)
+        out.sum().backward()
+        assert points.grad is not None
+        assert not points.grad.any()
