@@ -1,16 +1,13 @@
 """MkDocs hooks: pages and pictures that have their source elsewhere in the repository.
 
 A line `<!-- README: NAME -->` becomes that section of the front page, `<!-- README -->` what stands
-before its first heading, `<!-- benchmarks -->` the tables of data/benchmarks, and
-`<!-- modules -->` the files of the package with their lines. Pictures of data/ and CHANGELOG.md are
-part of the site, and the plots of the benchmarks are drawn.
+before its first heading, and `<!-- benchmarks -->` the tables of data/benchmarks. Pictures of data/
+and CHANGELOG.md are part of the site, and the plots of the benchmarks are drawn.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,24 +32,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """A page with its inclusions, and with links that hold on the site."""
     markdown = re.sub(r"^<!-- README(?:: (.+))? -->$", lambda m: readme(m[1]), markdown, flags=re.M)
     markdown = markdown.replace("<!-- benchmarks -->", plots.tables())
-    if "<!-- modules -->" in markdown:
-        markdown = markdown.replace("<!-- modules -->", modules())
     markdown = markdown.replace("](../data/", "](data/")
     return re.sub(r"^```python\n(?=>>> )", "```pycon\n", markdown, flags=re.M)
-
-
-def modules() -> str:
-    """A table of the package's files: what each is, by its own first line, and how long."""
-    rows = []
-    for path in sorted((ROOT / "warpkit").rglob("*.py"), key=lambda path: (path.parent, path)):
-        text = path.read_text()
-        summary = (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
-        rows.append((path.relative_to(ROOT / "warpkit"), len(text.splitlines()), summary))
-    lines = [n for _, n, _ in rows]
-    told = f"{sum(lines):,} lines in {len(rows)} files, of which half have at most "
-    told += f"{int(statistics.median(lines))} lines and the longest {max(lines)}.\n\n"
-    table = [f"| `{name}` | {n} | {summary} |" for name, n, summary in rows]
-    return told + "\n".join(["| file | lines | |", "|---|--:|---|", *table])
 
 
 def readme(section: str | None) -> str:

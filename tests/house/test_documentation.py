@@ -68,6 +68,18 @@ def test_the_reference_is_up_to_date():
         )
 
 
+def test_the_guide_to_the_code_lists_every_file():
+    rooms = load("documentation/rooms.py")
+    if rooms.PAGE.read_text() != rooms.page():
+        pytest.fail("docs/code.md does not say what the files say: scripts/write_reference")
+
+
+def test_every_file_says_what_it_is():
+    rooms = load("documentation/rooms.py")
+    for path in (ROOT / "warpkit").rglob("*.py"):
+        assert len(rooms.first_line(path)) > 20, path
+
+
 def test_the_reference_has_every_name_with_the_arguments_that_it_takes():
     text = (DOCS / "reference.md").read_text()
     signatures = dict(re.findall(r"^#+ `(\S+)`\n\n```py\n\1(.+?)\n```$", text, re.M | re.S))

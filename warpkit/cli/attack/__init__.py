@@ -1,0 +1,1 @@
+"""`warpkit attack`: `work` computes, `run` shows it on a terminal."""

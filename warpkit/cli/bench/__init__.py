@@ -1,0 +1,1 @@
+"""`warpkit bench`: `work` measures, `run` shows it on a terminal."""

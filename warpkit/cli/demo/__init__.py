@@ -1,0 +1,1 @@
+"""`warpkit demo`: `work` computes, `figure` draws, `run` shows it on a terminal."""

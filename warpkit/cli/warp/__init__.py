@@ -1,0 +1,1 @@
+"""`warpkit warp`: `work` warps one picture, `run` says which file becomes which."""
