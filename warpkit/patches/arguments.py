@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +20,9 @@ from warpkit.engine.sampling.rules import Rule
 from warpkit.geometry.boxes import as_corners
 
 
-class Images(NamedTuple):
-    """The images of a call."""
+@dataclass(frozen=True)
+class Images:
+    """The images of a call; no tuple, whose properties Dynamo could not trace before torch 2.8."""
 
     given: Tensor
     batch: Tensor

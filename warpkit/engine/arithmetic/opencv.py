@@ -120,7 +120,8 @@ def _with_gradient(
     moving = torch.where(grid.valid[..., None], moving, torch.nan)
     kept = rule.border == "transparent" and isinstance(grid, fixed_point.Grid)
     interpolate = _keep_background if kept else reference.sample
-    surrogate = interpolate(image, moving, outside, rule._replace(arithmetic="exact"))
+    # rules are made anew: Dynamo could not trace _replace before torch 2.8
+    surrogate = interpolate(image, moving, outside, Rule(rule.interpolation, rule.border))
     return value - reference.minus_nothing(surrogate)
 
 
@@ -137,13 +138,13 @@ def _keep_background(image: Tensor, points: Tensor, outside: Tensor, rule: Rule)
     on_image = ((points >= 0) & (points < limit)).all(-1)[..., None, :, :]
     zero = outside.new_zeros(())
     if rule.interpolation == "bilinear":
-        constant = rule._replace(border="constant")
+        constant = Rule(rule.interpolation, "constant")
         total = reference.sample(image, points, zero, constant)
         ones = image.new_ones((1, height, width))
         cover = reference.sample(ones, points, zero, constant)
         inner = total / torch.where(on_image, cover, 1.0)
     else:
-        inner = reference.sample(image, points, zero, rule._replace(border="reflect_101"))
+        inner = reference.sample(image, points, zero, Rule(rule.interpolation, "reflect_101"))
     return torch.where(on_image, inner, outside.to(inner.dtype))
 
 

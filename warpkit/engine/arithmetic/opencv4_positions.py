@@ -50,7 +50,8 @@ def warp_grid(inverse: Tensor, size: Sequence[int], rule: Rule) -> Grid:
     finite = inverse.isfinite().all(-1).all(-1)[..., None, None]
     make = _affine_grid if inverse.shape[-2] == 2 else _perspective_grid
     grid = make(inverse[..., None, None], x, y, nearest)
-    return grid._replace(valid=grid.valid & finite)
+    # not by _replace, which Dynamo could not trace before torch 2.8
+    return Grid(grid.x, grid.y, grid.valid & finite, grid.block)
 
 
 def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> Grid:
