@@ -246,6 +246,8 @@ def test_the_table_is_whole_and_the_front_page_shows_it():
     assert page[start : page.index("\n\n", start)] in front
 
 
+# torch warns that some of its operations have no batching rule: jacfwd of a gradient is such a batch
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("check", CHECKS)
@@ -287,6 +289,7 @@ def test_torch_is_asked_whether_it_differentiates_its_sampler_twice():
     assert answers == [truth] * 4
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("check", CHECKS)
 def test_cell_where_torch_cannot_differentiate_its_sampler_twice(check, name, monkeypatch):
