@@ -246,7 +246,7 @@ def test_the_table_is_whole_and_the_front_page_shows_it():
     assert page[start : page.index("\n\n", start)] in front
 
 
-# torch warns that some of its operations have no batching rule: jacfwd of a gradient is such a batch
+# torch warns where an operation has no batching rule; jacfwd of a gradient is such a batch
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", INPUTS)
