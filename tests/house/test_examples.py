@@ -68,7 +68,7 @@ def test_parity_is_judged_by_cv2(data: tuple[Digits, Digits], tmp_path: Path):
 
 def test_the_loops_pixels_are_the_pipelines(data: tuple[Digits, Digits]):
     """OpenCV's arithmetic in the loop shows the net what cv2 shows it, to the last bit."""
-    from warpkit.attacks.expectation import views
+    from warpkit.attacks.views import views
 
     files = data[1].take(slice(3)).images
     files = (files * 255).round() / 255

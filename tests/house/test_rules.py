@@ -82,7 +82,7 @@ ROOMS = """
     core
     engine engine.sampling engine.arithmetic engine.compositing
     engine.backends.compiled engine.backends.inverse engine.backends.operators
-    engine.backends.cpu.runtime engine.backends.cpu.warp
+    engine.backends.cpu.runtime engine.backends.cpu.warps
     engine.backends.cpu engine.backends.cpu.opencv engine.backends.cpu.objects
     engine.backends.cuda engine.backends
     geometry warp gradients indexing patches __init__
@@ -132,6 +132,25 @@ def test_no_import_runs_in_a_circle():
     graph = {name: imports(name) for name in modules()}
     order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the circle
     assert len(order) == len(graph) > 100
+
+
+def test_no_name_of_a_package_hides_a_module_of_it():
+    """Whichever is imported last would stand in the place of the other."""
+    known = modules()
+    for package, path in known.items():
+        if path.name != "__init__.py":
+            continue
+        inner = {p.stem for p in path.parent.iterdir() if p.suffix == ".py" or p.is_dir()}
+        for node in ast.parse(path.read_text()).body:
+            names = {getattr(node, "name", "")}
+            if isinstance(node, ast.ImportFrom):
+                base = f"{node.module}.".removeprefix("warpkit.")
+                values = [alias for alias in node.names if base + alias.name not in known]
+                names = {alias.asname or alias.name for alias in values}
+            elif isinstance(node, ast.Assign):
+                targets = [n for target in node.targets for n in ast.walk(target)]
+                names = {target.id for target in targets if isinstance(target, ast.Name)}
+            assert not names & inner, f"{package}: {names & inner}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))

@@ -6,11 +6,11 @@ image 0 first. Labels follow with ``labels.repeat_interleave(len(views) // len(l
 """
 
 from warpkit.attacks.distribution import AffineDistribution as AffineDistribution
-from warpkit.attacks.expectation import expectation as expectation
 from warpkit.attacks.patch import Patch as Patch
 from warpkit.attacks.patch import optimize_patch as optimize_patch
 from warpkit.attacks.perturbation import Perturbation as Perturbation
 from warpkit.attacks.perturbation import optimize_perturbation as optimize_perturbation
+from warpkit.attacks.views import expectation as expectation
 
 __all__ = [
     "AffineDistribution",

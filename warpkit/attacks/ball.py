@@ -9,7 +9,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from warpkit.attacks.expectation import check_images
+from warpkit.attacks.views import check_images
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from warpkit.attacks.cuts import fail_without_gradient
 from warpkit.attacks.distribution import check_count, check_generator
-from warpkit.attacks.expectation import Objective, evaluate
+from warpkit.attacks.views import Objective, evaluate
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
 from warpkit.core.progress import progress_bar

@@ -18,8 +18,8 @@ from warpkit.attacks.descent import (
     told,
 )
 from warpkit.attacks.distribution import Distribution, check_count, check_range, draw
-from warpkit.attacks.expectation import Objective, check_objective, split
 from warpkit.attacks.scene import Scene
+from warpkit.attacks.views import Objective, check_objective, split
 from warpkit.core import checks
 from warpkit.engine.sampling.rules import ARITHMETICS
 from warpkit.patches import arguments as given

@@ -17,7 +17,7 @@ from warpkit.attacks.descent import (
     told,
 )
 from warpkit.attacks.distribution import Distribution, check_count, draw
-from warpkit.attacks.expectation import Objective, check_objective, split, views
+from warpkit.attacks.views import Objective, check_objective, split, views
 
 PLAIN = {"linf": "sign", "l2": "gradient"}
 """The steepest descent of each norm."""

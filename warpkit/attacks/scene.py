@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from warpkit.attacks.expectation import views
+from warpkit.attacks.views import views
 from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
 from warpkit.gradients import quantize as to_8_bits
 from warpkit.patches import paste_patches

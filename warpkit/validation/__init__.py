@@ -19,7 +19,7 @@ from warpkit.validation.calls import Call, by_opencv, by_warpkit, compared, load
 from warpkit.validation.metrics import Figures as Figures
 from warpkit.validation.metrics import Parity as Parity
 from warpkit.validation.report import ParityReport as ParityReport
-from warpkit.validation.report import report
+from warpkit.validation.report import make_report
 
 __all__ = ["Figures", "Parity", "ParityReport", "compare_with_opencv", "parity_suite"]
 
@@ -79,7 +79,7 @@ def parity_suite(
     name = "parity_suite"
     cv2 = load_cv2(name)
     with torch.device("cpu"):
-        return report(name, images, cv2, known(name, arithmetic, cv2), progress)
+        return make_report(name, images, cv2, known(name, arithmetic, cv2), progress)
 
 
 def known(name: str, arithmetic: str, cv2: Any) -> str:

@@ -87,7 +87,7 @@ def figures_as_dict(part: Figures) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
-def report(
+def make_report(
     name: str,
     images: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
     cv2: Any,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import warpkit as wk
 from warpkit.attacks import AffineDistribution, optimize_perturbation
-from warpkit.attacks.expectation import to_levels
+from warpkit.attacks.views import to_levels
 
 BORDER = "reflect_101"
 LABELS = torch.arange(4)

@@ -9,7 +9,7 @@ from torch import Tensor
 import warpkit as wk
 from tests.support.inputs import affine_matrices, images, noise, perspective_matrices
 from warpkit.engine.backends import cpu, inverse
-from warpkit.engine.backends.cpu.warp.inverse import invert, pull
+from warpkit.engine.backends.cpu.warps.inverse import invert, pull
 
 TURNS = affine_matrices()["batch of turns"]
 WHERE = {

@@ -208,7 +208,7 @@ def test_gradcheck(kind, interpolation):
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_operators_pass_opcheck():
-    from warpkit.engine.backends.cpu.warp import operators
+    from warpkit.engine.backends.cpu.warps import operators
 
     image = noise(2, 3, 6, 7, dtype=torch.float32).requires_grad_()
     matrix = affine_matrices()["batch of turns"].requires_grad_()

@@ -65,13 +65,13 @@ def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor
 
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
-    from warpkit.engine.backends.cpu.warp.inverse import invert
+    from warpkit.engine.backends.cpu.warps.inverse import invert
 
     return inverse_by(matrix, invert)
 
 
 def _call(*inputs: Any) -> Tensor:
-    from warpkit.engine.backends.cpu.warp import operators
+    from warpkit.engine.backends.cpu.warps import operators
 
     return operators.call(*inputs)
 
@@ -93,7 +93,7 @@ def _sample(
         whole = _sample(image.float(), where, size, outside, rule, forward=forward)
         return whole.to(image.dtype)
     if is_eager(image, where, outside):
-        from warpkit.engine.backends.cpu.warp import eager as direct
+        from warpkit.engine.backends.cpu.warps import eager as direct
 
         return direct.call(image, where, size, outside, rule, forward)
     where = inverse_map(where.double()) if forward else where

@@ -22,7 +22,7 @@ from warpkit.engine.backends.cpu.objects.composite_forward import (
 from warpkit.engine.backends.cpu.objects.opaque_kernels import BAND
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.simd import LANES, add4, least, load4, most, pack4, store4
-from warpkit.engine.backends.cpu.warp.positions import PERSPECTIVE
+from warpkit.engine.backends.cpu.warps.positions import PERSPECTIVE
 
 
 @inline

@@ -16,7 +16,7 @@ import numpy as np
 from warpkit.engine.backends.cpu.objects.opaque_kernels import BAND, locate
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.simd import least, most
-from warpkit.engine.backends.cpu.warp.positions import AFFINE, inside
+from warpkit.engine.backends.cpu.warps.positions import AFFINE, inside
 
 
 class Blend(NamedTuple):

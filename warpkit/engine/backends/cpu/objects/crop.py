@@ -45,7 +45,7 @@ class _Crop(torch.autograd.Function):
         rule: Rule,
         plain: Plain,
     ) -> Tensor:
-        from warpkit.engine.backends.cpu.warp.launch import forward
+        from warpkit.engine.backends.cpu.warps.launch import forward
 
         ctx.save_for_backward(images, inverse, outside)
         ctx.call, ctx.plain = (size, rule, index.contiguous().numpy()), plain
@@ -57,7 +57,7 @@ class _Crop(torch.autograd.Function):
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
         if followed(gradients):
             return *pull_plain(ctx.plain, saved, wanted, gradients), *(None,) * 4
-        from warpkit.engine.backends.cpu.warp.launch import backward
+        from warpkit.engine.backends.cpu.warps.launch import backward
 
         size, rule, image_of = ctx.call
         images, inverse, outside = saved

@@ -14,8 +14,8 @@ import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.simd import least, most
-from warpkit.engine.backends.cpu.warp.backward_steps import clear
-from warpkit.engine.backends.cpu.warp.positions import AFFINE, inside, position
+from warpkit.engine.backends.cpu.warps.backward_steps import clear
+from warpkit.engine.backends.cpu.warps.positions import AFFINE, inside, position
 from warpkit.engine.sampling.rules import LIMIT
 
 BAND = 32

@@ -72,7 +72,7 @@ def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map` with OpenCV's singular maps."""
     if _is_traced(matrix):
         return maps.inverse_map(matrix, singular=0.0)
-    from warpkit.engine.backends.cpu.warp.inverse import invert
+    from warpkit.engine.backends.cpu.warps.inverse import invert
 
     return invert(matrix.detach().contiguous(), singular=0.0)
 

@@ -18,8 +18,8 @@ from warpkit.engine.backends.cpu.opencv.tile import TALL, Plan
 from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import run
-from warpkit.engine.backends.cpu.warp.items import entries
-from warpkit.engine.backends.cpu.warp.positions import POINTS
+from warpkit.engine.backends.cpu.warps.items import entries
+from warpkit.engine.backends.cpu.warps.positions import POINTS
 from warpkit.engine.sampling.layout import batch_of, numbers_of, own_batch
 from warpkit.engine.sampling.rules import CODE, TAPS, Rule
 

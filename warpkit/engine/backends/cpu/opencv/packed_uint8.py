@@ -16,8 +16,8 @@ from warpkit.engine.backends.cpu.opencv.tile import TALL, all_finite, ask_ahead,
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.simd import least
 from warpkit.engine.backends.cpu.runtime.words import fma, load_word2, load_word8, store_word4
-from warpkit.engine.backends.cpu.warp.positions import AFFINE, misses
-from warpkit.engine.backends.cpu.warp.window import resolve
+from warpkit.engine.backends.cpu.warps.positions import AFFINE, misses
+from warpkit.engine.backends.cpu.warps.window import resolve
 
 
 @inline

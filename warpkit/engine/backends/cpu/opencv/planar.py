@@ -17,7 +17,7 @@ from warpkit.engine.backends.cpu.opencv.tile import TALL, all_finite, ask_ahead
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.simd import least, most
 from warpkit.engine.backends.cpu.runtime.words import fma
-from warpkit.engine.backends.cpu.warp.window import resolve
+from warpkit.engine.backends.cpu.warps.window import resolve
 
 WIDE = 4
 """Taps along an axis of all rules with a table of weights."""

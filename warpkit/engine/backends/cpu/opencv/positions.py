@@ -12,7 +12,7 @@ from warpkit.engine.arithmetic.opencv5 import COLUMNS
 from warpkit.engine.backends.cpu.runtime.compiler import inline
 from warpkit.engine.backends.cpu.runtime.simd import least, most
 from warpkit.engine.backends.cpu.runtime.words import fma
-from warpkit.engine.backends.cpu.warp.positions import AFFINE, POINTS, ROUND
+from warpkit.engine.backends.cpu.warps.positions import AFFINE, POINTS, ROUND
 from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN
 from warpkit.engine.sampling.rules import LIMIT
 

@@ -9,8 +9,8 @@ import numpy as np
 from warpkit.engine.backends.cpu.opencv.positions import ROW, position5
 from warpkit.engine.backends.cpu.runtime.compiler import inline
 from warpkit.engine.backends.cpu.runtime.simd import least, most, prefetch
-from warpkit.engine.backends.cpu.warp.positions import POINTS
-from warpkit.engine.backends.cpu.warp.window import CACHE_LINE
+from warpkit.engine.backends.cpu.warps.positions import POINTS
+from warpkit.engine.backends.cpu.warps.window import CACHE_LINE
 
 TALL = 16
 """A tile is ROW x TALL pixels of the output."""

@@ -10,10 +10,10 @@ import numpy as np
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.scratch import SIDE, buffers_of, scratch_of
 from warpkit.engine.backends.cpu.runtime.simd import LANES, add4, least, load4, most, store4
-from warpkit.engine.backends.cpu.warp.positions import NOTHING, ROUND, WHOLE, place
-from warpkit.engine.backends.cpu.warp.tile import frame, next_box, plan_of
-from warpkit.engine.backends.cpu.warp.weights import weigh_eight, weigh_four, weigh_one, weigh_two
-from warpkit.engine.backends.cpu.warp.window import fetch, fill_box, fill_single, sample
+from warpkit.engine.backends.cpu.warps.positions import NOTHING, ROUND, WHOLE, place
+from warpkit.engine.backends.cpu.warps.tile import frame, next_box, plan_of
+from warpkit.engine.backends.cpu.warps.weights import weigh_eight, weigh_four, weigh_one, weigh_two
+from warpkit.engine.backends.cpu.warps.window import fetch, fill_box, fill_single, sample
 
 
 @inline

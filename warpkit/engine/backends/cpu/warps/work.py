@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.scratch import SIDE
-from warpkit.engine.backends.cpu.warp.items import entries
-from warpkit.engine.backends.cpu.warp.positions import POINTS
-from warpkit.engine.backends.cpu.warp.tile import Plan
+from warpkit.engine.backends.cpu.warps.items import entries
+from warpkit.engine.backends.cpu.warps.positions import POINTS
+from warpkit.engine.backends.cpu.warps.tile import Plan
 from warpkit.engine.sampling.layout import batch_of, numbers_of, outside_strides, own_batch
 from warpkit.engine.sampling.rules import CODE
 

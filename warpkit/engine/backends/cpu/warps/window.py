@@ -22,7 +22,7 @@ from warpkit.engine.backends.cpu.runtime.simd import (
     store4,
     zero4,
 )
-from warpkit.engine.backends.cpu.warp.positions import (
+from warpkit.engine.backends.cpu.warps.positions import (
     NOTHING,
     REFLECT,
     REPLICATE,

@@ -16,12 +16,12 @@ from warpkit.core.checks import LABELS
 from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import scratch
 from warpkit.engine.backends.cpu.runtime.threads import run
-from warpkit.engine.backends.cpu.warp.backward import Task, backward_kernel, spans_kernel
-from warpkit.engine.backends.cpu.warp.forward import forward_kernel
-from warpkit.engine.backends.cpu.warp.items import entries
-from warpkit.engine.backends.cpu.warp.labels import moving_kernel
-from warpkit.engine.backends.cpu.warp.positions import POINTS
-from warpkit.engine.backends.cpu.warp.work import Call, Deal, call, deal, deal_by
+from warpkit.engine.backends.cpu.warps.backward import Task, backward_kernel, spans_kernel
+from warpkit.engine.backends.cpu.warps.forward import forward_kernel
+from warpkit.engine.backends.cpu.warps.items import entries
+from warpkit.engine.backends.cpu.warps.labels import moving_kernel
+from warpkit.engine.backends.cpu.warps.positions import POINTS
+from warpkit.engine.backends.cpu.warps.work import Call, Deal, call, deal, deal_by
 from warpkit.engine.sampling.layout import is_last, read_in_place
 from warpkit.engine.sampling.rules import TAPS, Rule
 

@@ -15,7 +15,7 @@ import numpy as np
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.scratch import SIDE, buffers_of, scratch_of
 from warpkit.engine.backends.cpu.runtime.simd import LANES, least, most
-from warpkit.engine.backends.cpu.warp.backward_steps import (
+from warpkit.engine.backends.cpu.warps.backward_steps import (
     add_sums,
     clear,
     collect,
@@ -28,10 +28,10 @@ from warpkit.engine.backends.cpu.warp.backward_steps import (
     to_perspective,
     to_points,
 )
-from warpkit.engine.backends.cpu.warp.positions import AFFINE, POINTS, REPLICATE, misses, place
-from warpkit.engine.backends.cpu.warp.tile import frame, plan_of
-from warpkit.engine.backends.cpu.warp.weights import weigh_eight, weigh_four, weigh_one, weigh_two
-from warpkit.engine.backends.cpu.warp.window import fill_box, fill_single
+from warpkit.engine.backends.cpu.warps.positions import AFFINE, POINTS, REPLICATE, misses, place
+from warpkit.engine.backends.cpu.warps.tile import frame, plan_of
+from warpkit.engine.backends.cpu.warps.weights import weigh_eight, weigh_four, weigh_one, weigh_two
+from warpkit.engine.backends.cpu.warps.window import fill_box, fill_single
 
 
 @inline

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.backends.cpu.warp import launch
-from warpkit.engine.backends.cpu.warp.inverse import invert, pull
-from warpkit.engine.backends.cpu.warp.operators import operators
+from warpkit.engine.backends.cpu.warps import launch
+from warpkit.engine.backends.cpu.warps.inverse import invert, pull
+from warpkit.engine.backends.cpu.warps.operators import operators
 from warpkit.engine.backends.inverse import pull_inverse
 from warpkit.engine.sampling.rules import Rule
 

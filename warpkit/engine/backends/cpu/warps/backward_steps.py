@@ -17,8 +17,8 @@ from warpkit.engine.backends.cpu.runtime.simd import (
     store4,
     zero4,
 )
-from warpkit.engine.backends.cpu.warp.positions import AFFINE, NOTHING, WHOLE, inside
-from warpkit.engine.backends.cpu.warp.window import resolve, resolve_columns
+from warpkit.engine.backends.cpu.warps.positions import AFFINE, NOTHING, WHOLE, inside
+from warpkit.engine.backends.cpu.warps.window import resolve, resolve_columns
 
 
 @inline

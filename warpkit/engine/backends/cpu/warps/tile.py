@@ -9,8 +9,8 @@ import numpy as np
 from warpkit.engine.backends.cpu.runtime.compiler import inline
 from warpkit.engine.backends.cpu.runtime.scratch import PIXELS, SIDE, room
 from warpkit.engine.backends.cpu.runtime.simd import LANES, least
-from warpkit.engine.backends.cpu.warp.positions import POINTS, position, reach
-from warpkit.engine.backends.cpu.warp.window import aim_box, aim_single
+from warpkit.engine.backends.cpu.warps.positions import POINTS, position, reach
+from warpkit.engine.backends.cpu.warps.window import aim_box, aim_single
 
 
 class Plan(NamedTuple):

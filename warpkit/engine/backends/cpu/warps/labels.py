@@ -10,9 +10,9 @@ import numpy as np
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.scratch import SIDE, buffers_of, scratch_of
 from warpkit.engine.backends.cpu.runtime.simd import least
-from warpkit.engine.backends.cpu.warp.positions import place
-from warpkit.engine.backends.cpu.warp.tile import plan_of
-from warpkit.engine.backends.cpu.warp.window import resolve
+from warpkit.engine.backends.cpu.warps.positions import place
+from warpkit.engine.backends.cpu.warps.tile import plan_of
+from warpkit.engine.backends.cpu.warps.window import resolve
 
 
 @inline
