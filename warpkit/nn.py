@@ -25,6 +25,9 @@ LOOK_EVERY = 100
 """Forward passes between two looks at where the samples are, on an accelerator: a look waits for
 its queue."""
 
+AUTOCAST = tuple(filter(torch.amp.is_autocast_available, ("cpu", "cuda", "xpu", "mps", "hpu")))
+"""The devices that have it, asked beforehand: Dynamo cannot trace the question before torch 2.8."""
+
 
 class Warp(nn.Module):
     """`warp_affine` or `warp_perspective` as a layer, by the matrix's shape.
@@ -182,7 +185,7 @@ class SpatialTransformer(nn.Module):
         bfloat16 has 8 bits: of a shift by half an image of 224 pixels it leaves half a pixel.
         """
         device = features.device.type
-        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        if device in AUTOCAST and torch.is_autocast_enabled(device):
             with torch.autocast(device, enabled=False):
                 numbers = self.head(features.to(next(self.head.parameters()).dtype))
         else:
