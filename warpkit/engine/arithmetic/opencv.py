@@ -99,7 +99,7 @@ def _values(image: Tensor, grid: Grid, outside: Tensor, start: Tensor, rule: Rul
     image = image.detach()
     if image.dtype in LABELS:
         points = torch.where(grid.valid[..., None], grid.points(), torch.nan)
-        return reference.sample(image, points, outside, rule._replace(arithmetic="exact"))
+        return reference.sample(image, points, outside, Rule(rule.interpolation, rule.border))
     outside, start = (reference.convert(t.detach(), image.dtype) for t in (outside, start))
     if isinstance(grid, opencv5.Grid):
         value = opencv5.values(image, grid, outside, rule)
