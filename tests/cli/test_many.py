@@ -236,7 +236,8 @@ def test_a_signal_in_the_middle_leaves_whole_files():
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=120)
     assert running.returncode == 130
-    assert err.decode().strip() == "warpkit: interrupted"
+    # before it Python may say what it ignored: an interrupt that came while it freed memory
+    assert err.decode().strip().endswith("warpkit: interrupted")
     assert 3 < len(files("out")) < 400
     for name in files("out"):
         assert name in names

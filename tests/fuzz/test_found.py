@@ -68,7 +68,7 @@ FOUND = {
     ),
     "RandomPerspective: `inpt` must be large enough for its four corners to stay apart, got size "
     "(1, 1)": lambda: RandomPerspective(0.0, p=1.0)(IMAGE[..., :1, :1]),
-    "warpkit.transforms: `inpt` must be a dense tensor, got torch.sparse_coo": (
+    "RandomAffine: `inpt` must be a dense tensor, got torch.sparse_coo": (
         lambda: RandomAffine(0)(SPARSE)
     ),
     "warpAffine: `borderValue` must be on cpu, where `src` is, got meta": (

@@ -174,7 +174,7 @@ def check_warp(name: str, case: Case, values: dict[str, Any]) -> None:
     if name == "sample_pixels" or values.get("backend", "auto") == "grid_sample":
         return
     others = leaves(values) | {"backend": "reference"}
-    reference = case.function(**others)
+    reference = run(name, case, others)
     assert_near(result, reference, values["image"], "result")
     for key, grad in gradients(reference, others).items():
         assert_near(grads[key], grad, values["image"], f"gradient to {key}")

@@ -17,6 +17,9 @@ from warpkit.core import checks
 NUMBERS = ("item", "tolist", "__int__", "__index__")
 """What hands out a tensor's values as integers; other calls' integers are shapes."""
 
+WRAPPERS = ("warpkit.core.sharding", "warpkit.distributed")
+"""What stands around every function on tensors: no cause, and no name that a user calls."""
+
 
 class Watch(TorchFunctionMode):
     """Follows what is computed from a tensor, and which call took the gradient of each result.
@@ -100,10 +103,10 @@ def place() -> tuple[str, str]:
     inside = ""
     frame = sys._getframe(2)
     while frame and frame.f_code is not fail_without_gradient.__code__:
-        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        module = frame.f_globals.get("__name__", "")
+        package = module.partition(".")[0]
         if package == __name__.partition(".")[0]:
-            own = frame.f_code.co_name
-            inside = inside if own == "call" else f"warpkit.{own}"  # not the sharding's wrapper
+            inside = inside if module in WRAPPERS else f"warpkit.{frame.f_code.co_name}"
         elif package != "torch":
             file = frame.f_code.co_filename.replace("\\", "/").rsplit("/", 1)[-1]
             return inside, f" at {file}:{frame.f_lineno}"

@@ -17,6 +17,7 @@ def straight_through(value: Tensor, surrogate: Tensor) -> Tensor:
     one is zero or absent (rounding, nearest, a hard threshold) and the surrogate moves the same
     way. Gradients: all orders and both modes of `surrogate`; zero where it is NaN or infinite.
 
+    >>> import torch
     >>> x = torch.tensor([0.2, 0.7], requires_grad=True)
     >>> straight_through(x.round(), x * x).sum().backward()
     >>> x.grad
@@ -47,6 +48,7 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
     second is zero). Warns, on the CPU, of values that no change by at most 1 brings about: below
     -1 and above 2, as images in [0, 255] have them.
 
+    >>> import torch
     >>> quantize(torch.tensor([0.1, 0.5, 1.2]), levels=3)
     tensor([0.0000, 0.5000, 1.0000])
     """

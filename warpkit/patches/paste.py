@@ -60,6 +60,7 @@ def paste_patches(
         ValueError, TypeError: naming the argument; on the CPU also for an index out of range, which
             on an accelerator paints nothing.
 
+    >>> import torch
     >>> patch = torch.ones(1, 1, 2)
     >>> paste_patches(torch.zeros(1, 2, 4), patch, [[[1, 0, 1.5], [0, 1, 0]]], None)
     tensor([[[0.0000, 0.5000, 1.0000, 0.5000],

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EISDIR, ENOTDIR
 from pathlib import Path
+from threading import current_thread, main_thread
+from types import FrameType
 
 from rich.markup import escape
 
@@ -113,16 +116,44 @@ def many(
     check_quality(quality, jobs)
     make(Path(folder))
     shown = sys.stderr is not None and sys.stderr.isatty()
-    with progress_bar("warping", total=len(files), done=len(failures), shown=shown) as advance:
+    progress = progress_bar("warping", total=len(files), done=len(failures), shown=shown)
+    with progress as advance, interruptions() as raise_again:
         for job in jobs:
             with noting(job.source, failures):
                 do(job, quality, options)
             advance(escape(printable(Path(job.source).name)))
+            raise_again()
     for failure in failures:
         say(failure)
     if failures:
         say(f"{len(failures)} of {len(files)} failed; {len(files) - len(failures)} are in {folder}")
     return 1 if failures else 0
+
+
+@contextmanager
+def interruptions() -> Iterator[Callable[[], None]]:
+    """A function that raises KeyboardInterrupt once there was one, also one that got lost.
+
+    Python drops what is raised while it frees memory, and hundreds of files would go on.
+    """
+    usual, came = signal.getsignal(signal.SIGINT), []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
+    def raise_again() -> None:
+        if came:
+            raise KeyboardInterrupt
+
+    own = usual is signal.default_int_handler and current_thread() is main_thread()
+    if own:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield raise_again
+    finally:
+        if own:
+            signal.signal(signal.SIGINT, usual)
 
 
 @contextmanager

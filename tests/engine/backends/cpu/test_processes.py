@@ -59,7 +59,7 @@ def test_without_numba_the_reference_serves_after_one_warning():
 
 READ_ONLY = """
 import torch, warpkit as wk
-from warpkit.engine.backends.cpu import compiler
+from warpkit.engine.backends.cpu.runtime import compiler
 from numba.core.caching import CacheImpl
 CacheImpl._locator_classes = []  # nowhere to write
 image, matrix = torch.rand(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
