@@ -277,7 +277,7 @@ def remap_by(
     backend: str,
     **options: bool,
 ) -> Tensor:
-    """`remap` under a rule; options go to the backend (see `kernels.opencv.sample`)."""
+    """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`)."""
     image = checks.check_image(name, "image", image, labels=True)
     module = _backend(name, backend, image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)

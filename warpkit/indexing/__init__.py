@@ -2,7 +2,7 @@
 
 An index is a position between the rows of an array, or a distribution over them: weights, which
 `soft_one_hot` makes from a position. `linear_lookup` is to a row of numbers what
-`warpkit.sample_pixels` is to an image: the same two neighbours and weights (`kernels.rules`).
+`warpkit.sample_pixels` is to an image: the same two neighbours and weights (`sampling.rules`).
 
 Rules, for every function here:
 

@@ -1,6 +1,6 @@
 """OpenCV's pixels, bit for bit: arithmetic "opencv4" and "opencv5" of the reference backend.
 
-The value comes from `table_sums` or `opencv5`, as OpenCV would choose. The gradient is that of
+The value comes from `opencv4_sums` or `opencv5`, as OpenCV would choose. The gradient is that of
 the interpolation at OpenCV's rounded position, passed straight through to the unrounded one.
 """
 

@@ -1,6 +1,6 @@
 """Positions as OpenCV's fixed-point path rounds them: all of OpenCV 4, and much of OpenCV 5.
 
-They are multiples of 1/32 pixel whose whole part is held in 16 bits. `table_sums` samples there.
+They are multiples of 1/32 pixel whose whole part is held in 16 bits. `opencv4_sums` samples there.
 """
 
 from __future__ import annotations

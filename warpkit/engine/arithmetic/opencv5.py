@@ -1,7 +1,7 @@
 """OpenCV 5's float path: positions and weights in float32, fused multiply-adds as with AVX2.
 
 It serves bicubic of every type, and nearest and bilinear of uint8, uint16 and float32 images with
-1, 3 or 4 channels; the rest goes through `fixed_point` and `table_sums`, as in OpenCV 4.
+1, 3 or 4 channels; the rest goes through `opencv4_positions` and `opencv4_sums`, as in OpenCV 4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Painters: the colour and coverage that a list of pixels gets from its objects.
 
 For each pixel of the list: its object, the source point under the object's map, and one call of the
-sampler. See `layers` for what a painter is.
+sampler. See `over` for what a painter is.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The CPU backend: kernels compiled by Numba, the same results as the reference.
 
-How a call runs: `op` is the torch operator, `launch` turns tensors into kernel calls, `threads`
-shares them out. `forward` and `backward` are the kernels. Both cut the output into tiles; `tile`
-finds where one looks (`locate`, `weights`) and copies what it reads into a `window`; `gradient` has
-the steps back. `painting` and `blending` have kernels of their own, for opaque objects over images
-and for those with a coverage. `lanes` and `compiler` are about the machine.
+`warps` has the kernels of all warps and the two ways into them, `opencv` those of OpenCV's
+arithmetics, `objects` those of objects over images; `runtime` is about compiling, vectors, threads
+and memory. What a backend owes is said in the room above.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Objects composited over images on a CPU, compiled by Numba: bilinear, nothing outside a source.
 
-What `layers.paint_layers` does with a patch painter, or with a window painter and a mask, in one
+What `over.paint_layers` does with a patch painter, or with a window painter and a mask, in one
 pass over the images and two back, without a list of pixels. Sums have one order for any number of
 threads. Higher derivatives and forward mode are the plain path's.
 """

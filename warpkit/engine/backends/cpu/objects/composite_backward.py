@@ -1,4 +1,4 @@
-"""The way back through `blending`: what the objects above let through, then object by object.
+"""Backward pass of `composite_forward`: what the objects above let through, then each object.
 
 The objects above let a part of the gradient through: that is found first, band by band. Then each
 object is gone through once, in groups that have sums of their own for what all objects share.

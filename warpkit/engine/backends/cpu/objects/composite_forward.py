@@ -1,9 +1,9 @@
-"""Objects with a coverage, composited over images: the kernels of `blends_cpu`.
+"""Objects with a coverage, composited over images: the kernels of `composite`.
 
 Images are flat, (B, C, H, W), and the maps (N, 2 or 3, 3) count from the corners of the objects'
 boxes. The objects of image b are order[starts[b] : starts[b + 1]], the last one on top. With
 alpha = opacity x (sum of weights x mask), an object makes of what is below it
-colour + (1 - alpha) below. `blending_back` has the way back.
+colour + (1 - alpha) below. `composite_backward` has the way back.
 """
 
 from __future__ import annotations

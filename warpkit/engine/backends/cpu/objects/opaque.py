@@ -1,6 +1,6 @@
 """Opaque objects painted last on a CPU, compiled by Numba: bilinear, constant border.
 
-What `layers.paint_topmost` does with a window painter, in one pass over the images and one back,
+What `over.paint_topmost` does with a window painter, in one pass over the images and one back,
 without a list. Sums have one order for any number of threads. Higher derivatives and forward mode
 are the plain path's.
 """

@@ -1,4 +1,4 @@
-"""Opaque objects over images, there and back: the kernels of `kernels.windows_cpu`.
+"""Opaque objects over images, there and back: the kernels of `opaque`.
 
 Images are flat, (B, C, H, W); the affine maps (N, 2, 3) and the border values (C, 1 or N) too.
 Boxes (N, 4) are left, top, right and bottom, exclusive, within their image. The objects of image b

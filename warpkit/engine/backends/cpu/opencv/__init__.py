@@ -1,6 +1,6 @@
-"""OpenCV's pixels by compiled kernels: what `kernels.opencv` computes, bit by bit, but faster.
+"""OpenCV's pixels by compiled kernels: what `arithmetic.opencv` computes, bit by bit, but faster.
 
-Forward alone: gradients, tangents and tracing are served by `kernels.opencv` itself.
+Forward alone: gradients, tangents and tracing are served by `arithmetic.opencv` itself.
 """
 
 from __future__ import annotations

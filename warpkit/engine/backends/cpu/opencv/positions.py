@@ -1,4 +1,4 @@
-"""Where the pixels of a row look in OpenCV's arithmetics: see `opencv5` and `fixed_point`.
+"""Where the pixels of a row look in OpenCV's arithmetics: see `opencv5` and `opencv4_positions`.
 
 A row here is a piece of one, at most ROW pixels; pixel c has one entry in each scratch array. The
 operations and their order are those of the two modules, so that the same bits come out.
