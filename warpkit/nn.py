@@ -65,15 +65,15 @@ def _check_options(name: str, **options: Any) -> None:
         if option not in names:
             wanted = "options of the warps: " + ", ".join(names)
             checks.fail(name, "options", wanted, repr(option), TypeError)
-    given = {**OPTIONS, **options}
-    rule = named_rule(name, given["interpolation"], given["border"], given["arithmetic"])
-    named_backend(name, given["backend"])
-    if given["size"] is not None:
-        checks.check_size(name, "size", given["size"])
-    check_options(name, rule, given["inverse"], given["antialias"], given["image_gradient"])
-    if rule.border == "transparent" and given["background"] is None:
+    chosen = {**OPTIONS, **options}
+    rule = named_rule(name, chosen["interpolation"], chosen["border"], chosen["arithmetic"])
+    named_backend(name, chosen["backend"])
+    if chosen["size"] is not None:
+        checks.check_size(name, "size", chosen["size"])
+    check_options(name, rule, chosen["inverse"], chosen["antialias"], chosen["image_gradient"])
+    if rule.border == "transparent" and chosen["background"] is None:
         wanted = "a border other than 'transparent', which needs a background"
-        checks.fail(name, "border", wanted, repr(given["border"]))
+        checks.fail(name, "border", wanted, repr(chosen["border"]))
 
 
 def zero_linear(features: int | None, numbers: int) -> nn.Module:
@@ -144,7 +144,7 @@ class SpatialTransformer(nn.Module):
         whole = isinstance(features, int) and not isinstance(features, bool)
         if features is not None and not (whole and features >= 1):
             checks.fail(name, "features", "None or an integer of at least 1", repr(features))
-        if features is not None and features >= checks.SIDE:
+        if features is not None and features >= checks.MAX_SIDE:
             checks.fail(name, "features", "an integer below 2^31", f"{features!r:.60}")
         self.features = features
         self.localization = localization

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,19 +17,32 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_points
-from warpkit.engine import backends as kernels
-from warpkit.engine.sampling import fill as values
+from warpkit.engine.backends import BACKENDS, Backend, select_backend
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.antialias import warp as antialiased_warp
+from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.labels import as_bits, as_labels
-from warpkit.engine.sampling.layout import like
-from warpkit.engine.sampling.maps import inverse_map, output_points
-from warpkit.engine.sampling.reference import minus_nothing, sum_of_taps
-from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, Rule
+from warpkit.engine.sampling.layout import restore_memory_format
+from warpkit.engine.sampling.maps import output_points
+from warpkit.engine.sampling.reference import sum_of_taps, with_gradient_of
+from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, SamplingRule
 
 ALIASES = {"zeros": "constant", "border": "replicate"}
 """torch's names for two borders."""
 IMAGE_GRADIENTS = ("exact", "straight_through")
+
+
+class WarpOptions(NamedTuple):
+    """All of a call of a warp that is no tensor, checked once."""
+
+    function: str
+    """The public one, for errors."""
+    rule: SamplingRule
+    size: tuple[int, int]
+    inverse: bool
+    antialias: bool | int
+    image_gradient: str
+    backend: Backend
 
 
 @batched(image=3, matrix=2, border_value=1, background=3)
@@ -98,7 +110,7 @@ def warp_affine(
     name = "warp_affine"
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
-    module = _backend(name, backend, image, rule)
+    options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
     if matrix.shape[-2] == 3:
@@ -106,19 +118,7 @@ def warp_affine(
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
         matrix = matrix[..., :2, :]
-    return _warp(
-        name,
-        image,
-        matrix,
-        size,
-        inverse,
-        rule,
-        border_value,
-        background,
-        antialias,
-        image_gradient,
-        module,
-    )
+    return _warp(image, matrix, border_value, background, options)
 
 
 @batched(image=3, matrix=2, border_value=1, background=3)
@@ -150,66 +150,66 @@ def warp_perspective(
     name = "warp_perspective"
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
-    module = _backend(name, backend, image, rule)
+    options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (3,))
-    return _warp(
-        name,
-        image,
-        matrix,
-        size,
-        inverse,
-        rule,
-        border_value,
-        background,
-        antialias,
-        image_gradient,
-        module,
-    )
+    return _warp(image, matrix, border_value, background, options)
 
 
-def _warp(
+def _options(
     name: str,
     image: Tensor,
-    matrix: Tensor,
+    rule: SamplingRule,
     size: Sequence[int] | None,
     inverse: bool,
-    rule: Rule,
-    border_value: Any,
-    background: Tensor | None,
     antialias: bool | int,
     image_gradient: str,
-    module: ModuleType,
-) -> Tensor:
+    backend: str,
+) -> WarpOptions:
+    """The options of a warp of `image` (..., C, H, W), checked, and the backend that serves it."""
+    chosen = _backend(name, backend, image, rule)
     check_options(name, rule, inverse, antialias, image_gradient)
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
     if image_gradient != "exact" and not image.is_floating_point():
         wanted = f"'exact' for an image of {image.dtype}, which carries no gradient"
         checks.fail(name, "image_gradient", wanted, repr(image_gradient))
+    height, width = image.shape[-2:] if size is None else checks.check_size(name, "size", size)
+    return WarpOptions(name, rule, (height, width), inverse, antialias, image_gradient, chosen)
+
+
+def _warp(
+    image: Tensor,
+    matrix: Tensor,
+    border_value: Any,
+    background: Tensor | None,
+    options: WarpOptions,
+) -> Tensor:
+    """image (..., C, H, W) under matrix (..., 2 or 3, 3); background (..., C, h, w) or None."""
+    name, rule, size, backend = options.function, options.rule, options.size, options.backend
     checks.check_device(name, "matrix", matrix, image.device)
     warn_of_integers(name, image, rule.interpolation, matrix=matrix)
-    out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
-    shape = (*batch, image.shape[-3], *out)
-    outside = values.outside(name, image, shape, rule, border_value, background)
-    start = values.start(name, image, shape, rule, border_value)
+    shape = (*batch, image.shape[-3], *size)
+    fill = checked_fill(name, image, shape, rule, border_value, background)
+    sum_start = opencv_sum_start(name, image, shape, rule, border_value)
     dtype, image = image.dtype, as_bits(image)
-    alone = antialias is False and image_gradient == "exact" and not inverse
-    if alone and (warp := getattr(module, "warp_forward", None)):  # nothing else needs the inverse
-        return as_labels(like(image, warp(image, matrix, out, outside, rule)), dtype)
-    singular = torch.nan if rule.arithmetic == "exact" else 0.0
-    invert = getattr(module, "inverse_map", partial(inverse_map, singular=singular))
-    to_source = matrix.double() if inverse else invert(matrix.double())
-    plain = partial(_plain, module, out, rule, image_gradient, start)
-    if antialias is False:
-        return as_labels(like(image, plain(image, to_source, outside)), dtype)
-    return like(
-        image, antialiased_warp(name, plain, image, to_source, out, outside, rule, antialias)
-    )
+    exact = options.image_gradient == "exact"
+    if options.antialias is False and exact and not (options.inverse or sum_start):
+        result = backend.warp_forward(image, matrix, size, fill, rule)
+        return as_labels(restore_memory_format(result, image), dtype)
+    to_source = matrix.double() if options.inverse else backend.inverse_map(matrix.double())
+    plain_warp = partial(_plain_warp, options, sum_start)
+    if options.antialias is False:
+        result = plain_warp(image, to_source, fill)
+    else:
+        result = antialiased_warp(
+            name, plain_warp, image, to_source, size, fill, rule, options.antialias
+        )
+    return as_labels(restore_memory_format(result, image), dtype)
 
 
 def check_options(
-    name: str, rule: Rule, inverse: object, antialias: object, image_gradient: object
+    name: str, rule: SamplingRule, inverse: object, antialias: object, image_gradient: object
 ) -> None:
     """What the warps refuse of these whatever the image; layers do so when they are made."""
     checks.check_bool(name, "inverse", inverse)
@@ -221,23 +221,23 @@ def check_options(
     checks.check_name(name, "image_gradient", image_gradient, IMAGE_GRADIENTS)
 
 
-def _plain(
-    module: ModuleType,
-    size: Sequence[int],
-    rule: Rule,
-    image_gradient: str,
-    start: dict[str, Tensor],
+def _plain_warp(
+    options: WarpOptions,
+    sum_start: dict[str, Tensor],
     image: Tensor,
-    inverse: Tensor,
-    outside: Tensor,
+    to_source: Tensor,
+    fill: Tensor,
 ) -> Tensor:
-    """One warp by one backend, with the gradient to the image that was asked for."""
-    if image_gradient == "exact":
-        return module.warp(image, inverse, size, outside, rule, **start)
-    value = module.warp(image.detach(), inverse, size, outside, rule, **start)
-    points = output_points(inverse.detach(), size)
-    nothing = torch.zeros((), dtype=outside.dtype, device=image.device)
-    return value - sum_of_taps(minus_nothing(image), points, nothing, rule, weighted=False)
+    """One warp of image (..., C, H, W) by to_source (..., 2 or 3, 3), without antialias."""
+    size, rule, warp = options.size, options.rule, options.backend.warp
+    if options.image_gradient == "exact":
+        return warp(image, to_source, size, fill, rule, **sum_start)
+    value = warp(image.detach(), to_source, size, fill, rule, **sum_start)
+    points = output_points(to_source.detach(), size)
+    # zeros with the image's gradient: sums of its own values could overflow
+    zeros = with_gradient_of(torch.zeros_like(image), image)
+    nothing = torch.zeros((), dtype=fill.dtype, device=image.device)
+    return with_gradient_of(value, sum_of_taps(zeros, points, nothing, rule, weighted=False))
 
 
 @batched(image=3, points=3, border_value=1, background=3)
@@ -271,7 +271,7 @@ def remap_by(
     name: str,
     image: Tensor,
     points: Any,
-    rule: Rule,
+    rule: SamplingRule,
     border_value: Any,
     background: Tensor | None,
     backend: str,
@@ -288,11 +288,11 @@ def remap_by(
     warn_of_integers(name, image, rule.interpolation, points=points)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
-    outside = values.outside(name, image, shape, rule, border_value, background)
-    start = values.start(name, image, shape, rule, border_value)
+    fill = checked_fill(name, image, shape, rule, border_value, background)
+    sum_start = opencv_sum_start(name, image, shape, rule, border_value)
     bits = as_bits(image)
-    result = like(bits, module.sample(bits, points, outside, rule, **start, **options))
-    return as_labels(result, image.dtype)
+    result = module.sample(bits, points, fill, rule, **sum_start, **options)
+    return as_labels(restore_memory_format(result, bits), image.dtype)
 
 
 @batched(image=3, points=2, border_value=1)
@@ -327,14 +327,16 @@ def sample_pixels(
     warn_of_integers(name, image, rule.interpolation, points=points)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
     shape = (*batch, image.shape[-3], 1, points.shape[-2])
-    outside = values.outside(name, image, shape, rule, border_value, None)
+    fill = checked_fill(name, image, shape, rule, border_value, None)
     if points.shape[-2] == 0:
         return image.new_zeros((*batch, image.shape[-3], 0))
-    values_at = module.sample(as_bits(image), points[..., None, :, :], outside, rule)
+    values_at = module.sample(as_bits(image), points[..., None, :, :], fill, rule)
     return as_labels(values_at, image.dtype)[..., 0, :]
 
 
-def named_rule(name: str, interpolation: object, border: object, arithmetic: object) -> Rule:
+def named_rule(
+    name: str, interpolation: object, border: object, arithmetic: object
+) -> SamplingRule:
     """All names checked; the border by OpenCV's name."""
     interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
     if isinstance(border, str) and border == "reflection":
@@ -343,21 +345,21 @@ def named_rule(name: str, interpolation: object, border: object, arithmetic: obj
         checks.fail(name, "border", wanted, "'reflection'")
     border = checks.check_name(name, "border", border, (*BORDERS, *ALIASES))
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
-    return Rule(interpolation, ALIASES.get(border, border), arithmetic)
+    return SamplingRule(interpolation, ALIASES.get(border, border), arithmetic)
 
 
-def check_nearest(name: str, rule: Rule, image: Tensor) -> None:
+def check_nearest(name: str, rule: SamplingRule, image: Tensor) -> None:
     """Labels take no other interpolation."""
     nearest = rule.interpolation == "nearest"
     value, wanted = rule.interpolation, "'nearest'"
     checks.check_labels(name, "interpolation", value, image.dtype, wanted, nearest)
 
 
-def _backend(name: str, backend: object, image: Tensor, rule: Rule) -> ModuleType:
+def _backend(name: str, backend: object, image: Tensor, rule: SamplingRule) -> Backend:
     check_nearest(name, rule, image)
-    return kernels.choose(name, named_backend(name, backend), image, rule)
+    return select_backend(name, named_backend(name, backend), image, rule)
 
 
 def named_backend(name: str, backend: object) -> str:
     """A backend, or "auto", by its name."""
-    return checks.check_name(name, "backend", backend, ("auto", *kernels.BACKENDS))
+    return checks.check_name(name, "backend", backend, ("auto", *BACKENDS))

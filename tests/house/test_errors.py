@@ -13,7 +13,7 @@ import warpkit as wk
 from warpkit.engine import backends as kernels
 from warpkit.engine.backends import BACKENDS
 from warpkit.engine.sampling import reference
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 IMAGE = torch.zeros(2, 3, 4, 5)
 EYE = torch.eye(2, 3)
@@ -322,5 +322,5 @@ def test_a_device_without_float64_is_refused_with_reasons():
                 with pytest.raises(ValueError, match=re.escape(text)):
                     call(backend)
         image = torch.empty(1, 3, 4, 5, device="xpu")
-        rule = Rule("bilinear", "constant")
-        assert kernels.choose("test", "auto", image, rule) is reference
+        rule = SamplingRule("bilinear", "constant")
+        assert kernels.select_backend("test", "auto", image, rule) is reference

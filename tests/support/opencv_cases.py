@@ -49,9 +49,9 @@ class Case:
 
 def corner(case: Case, version: str) -> str | None:
     """Why OpenCV's own result is not asked for here, by the package's one list."""
-    from warpkit.engine.arithmetic.guarantees import promise
+    from warpkit.engine.arithmetic.guarantees import guaranteed
 
-    kept = promise(
+    kept = guaranteed(
         version,
         dtype=case.dtype,
         channels=case.channels,
@@ -135,7 +135,7 @@ def call_warpkit(case: Case, arithmetic: str, device: str = "cpu") -> np.ndarray
     import torch
 
     import warpkit as wk
-    from warpkit.warp import Rule, remap_by
+    from warpkit.warp import SamplingRule, remap_by
 
     image, below = (torch.from_numpy(a).movedim(-1, 0).to(device) for a in inputs(case))
     background = below if case.border == "transparent" else None
@@ -143,7 +143,7 @@ def call_warpkit(case: Case, arithmetic: str, device: str = "cpu") -> np.ndarray
     value = torch.from_numpy(value).to(device)
     if case.function == "remap":
         points = torch.from_numpy(field(case)).to(device)
-        rule = Rule(case.interpolation, case.border, arithmetic)
+        rule = SamplingRule(case.interpolation, case.border, arithmetic)
         fixed = {"fixed_map": True} if case.maps == "fixed" else {}
         result = remap_by("remap", image, points, rule, value, background, "auto", **fixed)
     else:

@@ -37,7 +37,7 @@ def test_peers_move_by_whole_pixels(peer: str, kind: str, dtype: torch.dtype, in
         y, x = torch.meshgrid(torch.arange(8.0), torch.arange(9.0), indexing="ij")
         where = torch.stack((x - 2, y - 1), dim=-1)[None].double()
     part = {"angle": 0.0, "scale": 1.0, "translation": (2.0, 1.0), "center": (4.0, 3.5)}
-    task = peers.Task(kind, image, where, [part], interpolation, "constant", value)
+    task = peers.PeerTask(kind, image, where, [part], interpolation, "constant", value)
     result = peers.PEERS[peer](task)
     if (peer, kind) == ("torchvision", "remap"):
         assert result is None
@@ -54,7 +54,7 @@ def test_torchvision_turns_the_same_way():
     image = noise(1, 3, 9, 9, dtype=torch.uint8)
     part = {"angle": 90.0, "scale": 1.0, "translation": (0.0, 0.0), "center": (4.0, 4.0)}
     matrix = wk.affine_matrix(angle=90.0, center=(4.0, 4.0))[None].double()
-    task = peers.Task("affine", image, matrix, [part], "nearest", "constant", torch.zeros(3))
+    task = peers.PeerTask("affine", image, matrix, [part], "nearest", "constant", torch.zeros(3))
     assert torch.equal(peers.by_torchvision(task), torch.rot90(image, 1, (-2, -1)))
 
 

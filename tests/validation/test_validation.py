@@ -16,7 +16,7 @@ import warpkit as wk
 from tests.support import ROOT
 from tests.support.inputs import noise
 from warpkit import validation, warp
-from warpkit.engine.arithmetic.guarantees import promise
+from warpkit.engine.arithmetic.guarantees import guaranteed
 from warpkit.validation import calls
 from warpkit.validation.metrics import Figures, figures, peak_of
 
@@ -253,8 +253,8 @@ def test_without_opencv(name: str):
 )
 def test_promises(version: str, where: str):
     setting = {"channels": 3, "interpolation": "bicubic", "border": "transparent"}
-    assert promise(version, dtype="uint8", **setting).where == where
-    assert bool(promise(version, dtype="uint8", **setting).reason) == (where != "everywhere")
+    assert guaranteed(version, dtype="uint8", **setting).where == where
+    assert bool(guaranteed(version, dtype="uint8", **setting).reason) == (where != "everywhere")
 
 
 def test_the_default_device_does_not_matter():

@@ -11,7 +11,7 @@ import warpkit as wk
 from tests.support.inputs import RULES, noise
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine import backends as kernels
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 WILD = [float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 2.0**31, -(2.0**31)]
 
@@ -20,7 +20,7 @@ def backends(image, rule):
     """Every backend that serves the rule; those that refuse it are tested for saying so."""
     for name in kernels.BACKENDS:
         try:
-            kernels.choose("test", name, image, Rule(*rule))
+            kernels.select_backend("test", name, image, SamplingRule(*rule))
         except ValueError:
             continue
         yield name

@@ -18,7 +18,7 @@ from tests.support.inputs import (
 )
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import grid_sample
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, Rule
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, SamplingRule
 
 SIZE = (6, 5)
 
@@ -156,7 +156,7 @@ def test_integers_are_rounded_half_to_even_and_saturated(dtype, interpolation, b
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_grid_sample_gives_the_references_answer_or_its_reasons(dtype, name, interpolation, border):
     image = images(dtype)[name]
-    rule = Rule(interpolation, border)
+    rule = SamplingRule(interpolation, border)
     for matrix in (affine_matrices()["batch of turns"][-1], perspective_matrices()["mild"][0]):
         warp = wk.warp_affine if len(matrix) == 2 else wk.warp_perspective
         options = {
@@ -166,7 +166,7 @@ def test_grid_sample_gives_the_references_answer_or_its_reasons(dtype, name, int
             "border_value": 0.25,
             "background": background_for(image, matrix, border),
         }
-        reasons = grid_sample.why_not(image, rule)
+        reasons = grid_sample.unsupported_reasons(image, rule)
         if reasons:
             with pytest.raises(ValueError, match=reasons[0]):
                 warp(image, matrix, backend="grid_sample", **options)
@@ -191,7 +191,9 @@ def test_ties_go_to_even_in_every_backend(dtype, length):
 
 def test_grid_sample_refuses_only_what_torch_cannot_do():
     image = noise(1, 3, 4, 4)
-    refused = {rule for rule in RULES if grid_sample.why_not(image, Rule(*rule))}
+    refused = {
+        rule for rule in RULES if grid_sample.unsupported_reasons(image, SamplingRule(*rule))
+    }
     assert refused == {(i, b) for i, b in RULES if i == "lanczos4" or b == "wrap"}
 
 

@@ -21,7 +21,7 @@ WRAPPERS = ("warpkit.core.sharding", "warpkit.distributed")
 """What stands around every function on tensors: no cause, and no name that a user calls."""
 
 
-class Watch(TorchFunctionMode):
+class GradientTracer(TorchFunctionMode):
     """Follows what is computed from a tensor, and which call took the gradient of each result.
 
     Not every call without a gradient is to blame: noise is drawn in an image's shape, and warps
@@ -41,15 +41,15 @@ class Watch(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        given = tree_leaves((args, kwargs))
-        follows = any(map(self.follows, given))
-        inherited = None if follows else next(filter(None, map(self.cut_of, given)), None)
+        inputs = tree_leaves((args, kwargs))
+        follows = any(map(self.follows, inputs))
+        inherited = None if follows else next(filter(None, map(self.cut_of, inputs)), None)
         result = func(*args, **(kwargs or {}))
         if follows or inherited:
             outputs = [args[0]] if func is Tensor.__setitem__ else values_of(func, result)
             if outputs and not any(map(self.follows, outputs)):
-                inside, where = place()
-                cut = inherited or told(func, inside, where)
+                inside, line = place()
+                cut = inherited or describe(func, inside, line)
                 self.cuts.update((id(x), (x, cut)) for x in outputs if isinstance(x, HELD))
                 if not any(isinstance(x, Tensor) for x in outputs):
                     self.escapes[bool(inside)] = cut
@@ -90,12 +90,12 @@ def values_of(func: Callable[..., Any], result: object) -> list[Any]:
     return [x for x in tree_leaves(result) if isinstance(x, kinds)]
 
 
-def told(func: Callable[..., Any], inside: str, where: str) -> str:
+def describe(func: Callable[..., Any], inside: str, line: str) -> str:
     """A cut in words: `torch.Tensor.detach at model.py:12` and the like."""
     cut = inside or resolve_name(func) or getattr(func, "__name__", repr(func))
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
-        where += ", where gradients are switched off (no_grad or inference_mode)"
-    return cut + where
+        line += ", where gradients are switched off (no_grad or inference_mode)"
+    return cut + line
 
 
 def place() -> tuple[str, str]:
@@ -118,7 +118,7 @@ def fail_without_gradient(name: str, objective: Callable[[Tensor], Any], views: 
     """Raise the error of an objective from which no gradient reaches `views`."""
     leaf = views.detach().requires_grad_()
     with torch.enable_grad():
-        watch = Watch(leaf)
+        watch = GradientTracer(leaf)
         with watch:
             value = objective(watch.start)
     cause = watch.cause(value)

@@ -20,7 +20,7 @@ MakeOptimizer = Callable[..., torch.optim.Optimizer]
 STATE = {"variable", "history", "optimizer", "generator"}
 """What a run goes on from."""
 
-See = Callable[[Tensor, Tensor], Tensor]
+Render = Callable[[Tensor, Tensor], Tensor]
 """The views of a variable under matrices."""
 
 
@@ -73,13 +73,13 @@ def make_optimizer(
 
 
 def mean_and_gradient(
-    name: str, objective: Objective, variable: Tensor, pieces: Sequence[Tensor], see: See
+    name: str, objective: Objective, variable: Tensor, pieces: Sequence[Tensor], render: Render
 ) -> tuple[float, Tensor]:
     """The objective's mean over all pieces and its gradient; one piece in memory at a time."""
     count = sum(map(len, pieces))
     total, gradient = 0.0, torch.zeros_like(variable)
     for piece in pieces:
-        seen = see(variable, piece)
+        seen = render(variable, piece)
         value = evaluate(name, objective, seen) * (len(piece) / count)
         part = None
         if value.requires_grad:
@@ -91,7 +91,7 @@ def mean_and_gradient(
     return total, gradient
 
 
-def told(history: list[float]) -> str:
+def describe(history: list[float]) -> str:
     """A descent in words."""
     ends = f", objective {history[0]:.4g} -> {history[-1]:.4g}" if history else ""
     return f"{len(history)} steps{ends}"

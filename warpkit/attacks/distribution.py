@@ -151,7 +151,7 @@ def check_count(name: str, argument: str, value: object) -> int:
         checks.fail(name, argument, "an integer of at least 1", repr(value), TypeError)
     if value < 1:
         checks.fail(name, argument, "an integer of at least 1", repr(value))
-    if value >= checks.SIDE:
+    if value >= checks.MAX_SIDE:
         checks.fail(name, argument, "an integer below 2^31", f"{value!r:.60}")
     return value
 

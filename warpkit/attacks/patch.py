@@ -13,16 +13,16 @@ from warpkit.attacks.ball import check_positive, check_unit
 from warpkit.attacks.descent import (
     MakeOptimizer,
     descend,
+    describe,
     make_optimizer,
     mean_and_gradient,
-    told,
 )
 from warpkit.attacks.distribution import Distribution, check_count, check_range, draw
-from warpkit.attacks.scene import Scene
+from warpkit.attacks.scene import PatchScene
 from warpkit.attacks.views import Objective, check_objective, split
 from warpkit.core import checks
 from warpkit.engine.sampling.rules import ARITHMETICS
-from warpkit.patches import arguments as given
+from warpkit.patches import arguments
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Patch:
     """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
 
     def __str__(self) -> str:
-        return f"patch of {tuple(self.patch.shape)}: {told(self.history)}"
+        return f"patch of {tuple(self.patch.shape)}: {describe(self.history)}"
 
 
 def optimize_patch(
@@ -103,24 +103,26 @@ def optimize_patch(
     name = "optimize_patch"
     check_objective(name, objective)
     batch = check_unit(name, "images", images)
-    data = given.images(name, batch)
-    boxes, index = given.boxes(name, boxes, image_index, data)
+    data = arguments.images(name, batch)
+    boxes, index = arguments.boxes(name, boxes, image_index, data)
     if len(boxes) == 0:
         checks.fail(name, "boxes", "of shape (N, 4), at least one", checks.shape_of(boxes))
     low, high = _check_limits(name, limits)
     height, width = checks.check_size(name, "patch_size", patch_size)
     patch = _first(name, start, (batch.shape[1], height, width), (low, high), batch)
     if mask is not None:
-        mask = given.per_object(name, "mask", mask, 1, (1, height, width), data)[0]
+        mask = arguments.per_object(name, "mask", mask, 1, (1, height, width), data)[0]
     checks.check_bool(name, "quantize", quantize)
     checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
     check_count(name, "samples", samples)
-    scene = Scene(batch, boxes, index, mask, (height, width), quantize, interpolation, arithmetic)
-    moves = Moves(distribution, samples, len(boxes), (height, width))
+    scene = PatchScene(
+        batch, boxes, index, mask, (height, width), quantize, interpolation, arithmetic
+    )
+    moves = PatchMotion(distribution, samples, len(boxes), (height, width))
 
     def gradient_of() -> tuple[float, Tensor]:
         placed = scene.place(moves.draw(name, generator, batch.device))
-        return mean_and_gradient(name, objective, patch, split(name, placed, chunk), scene.see)
+        return mean_and_gradient(name, objective, patch, split(name, placed, chunk), scene.render)
 
     history, state = descend(
         name,
@@ -137,7 +139,7 @@ def optimize_patch(
 
 
 @dataclass(frozen=True)
-class Moves:
+class PatchMotion:
     """How the patch is moved at each step, on every box."""
 
     distribution: Distribution | Any
@@ -149,8 +151,8 @@ class Moves:
         """(samples, N or 1, rows, 3), about the patch's centre."""
         if self.distribution is None:
             return torch.eye(2, 3, device=device)[None, None]
-        own = hasattr(self.distribution, "sample")  # else matrices, the same for all boxes
-        count, shape = (self.samples * self.boxes, (-1, self.boxes)) if own else (None, (-1, 1))
+        draws = hasattr(self.distribution, "sample")  # else matrices, the same for all boxes
+        count, shape = (self.samples * self.boxes, (-1, self.boxes)) if draws else (None, (-1, 1))
         drawn = draw(name, self.distribution, count, self.patch_size, generator, device)
         return drawn.unflatten(0, shape)
 

@@ -12,9 +12,9 @@ from warpkit.attacks.ball import check_positive, make_ball
 from warpkit.attacks.descent import (
     MakeOptimizer,
     descend,
+    describe,
     make_optimizer,
     mean_and_gradient,
-    told,
 )
 from warpkit.attacks.distribution import Distribution, check_count, draw
 from warpkit.attacks.views import Objective, check_objective, split, views
@@ -37,7 +37,7 @@ class Perturbation:
     """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
 
     def __str__(self) -> str:
-        return f"perturbation of {tuple(self.image.shape)}: {told(self.history)}"
+        return f"perturbation of {tuple(self.image.shape)}: {describe(self.history)}"
 
 
 def optimize_perturbation(
@@ -111,14 +111,14 @@ def optimize_perturbation(
     step_size = check_positive(name, "step_size", step_size)
     x = ball.image.clone().requires_grad_()
     size = (x.shape[-2], x.shape[-1])
-    given = torch.eye(2, 3, device=x.device)[None] if distribution is None else distribution
-    drawn = samples if hasattr(given, "sample") else None
+    source = torch.eye(2, 3, device=x.device)[None] if distribution is None else distribution
+    drawn = samples if hasattr(source, "sample") else None
 
     def gradient_of() -> tuple[float, Tensor]:
-        matrices = draw(name, given, drawn, size, generator, x.device)
-        return mean_and_gradient(name, objective, x, split(name, matrices, chunk), see)
+        matrices = draw(name, source, drawn, size, generator, x.device)
+        return mean_and_gradient(name, objective, x, split(name, matrices, chunk), render)
 
-    def see(x: Tensor, piece: Tensor) -> Tensor:
+    def render(x: Tensor, piece: Tensor) -> Tensor:
         return views(x, piece, quantize, warp_options)
 
     history, state = descend(

@@ -14,7 +14,7 @@ from warpkit.patches import paste_patches
 
 
 @dataclass(frozen=True)
-class Scene:
+class PatchScene:
     """Images (B, C, H, W) and the boxes (N, 4) of the images `index` (N,) that get the patch."""
 
     images: Tensor
@@ -39,18 +39,18 @@ class Scene:
         there, back = (affine_matrix(translation=by) for by in (to_box, -to_box))
         return compose(box_to_matrix(boxes, self.patch_size), back, moves, there)
 
-    def see(self, patch: Tensor, matrices: Tensor) -> Tensor:
+    def render(self, patch: Tensor, matrices: Tensor) -> Tensor:
         """The images with the patch under matrices (n, N, rows, 3): (B * n, C, H, W)."""
         n = len(matrices)
         if self.quantize:
             patch = to_8_bits(patch)
-        frames = self.images.repeat_interleave(n, dim=0)
+        scenes = self.images.repeat_interleave(n, dim=0)
         # object by object, so that a later one covers an earlier one in each view
         index = (self.index[:, None] * n + torch.arange(n, device=self.index.device)).flatten()
         objects = matrices.movedim(0, 1).flatten(0, 1)
         paste = paste_patches if self.arithmetic == "exact" else self._paste_on_frames
         pasted = paste(
-            frames, patch, objects, index, mask=self.mask, interpolation=self.interpolation
+            scenes, patch, objects, index, mask=self.mask, interpolation=self.interpolation
         )
         return to_8_bits(pasted) if self.quantize else pasted
 
@@ -72,13 +72,13 @@ class Scene:
             "interpolation": interpolation,
             "arithmetic": self.arithmetic,
         }
-        frames = list(images.unbind(0))
+        scenes = list(images.unbind(0))
         for matrix, i in zip(matrices, index.tolist(), strict=True):
             colour, cover = views(layer, matrix[None], self.quantize, options)[0].split(
                 (len(patch), 1)
             )
-            frames[i] = colour + (1 - cover) * frames[i]
-        return torch.stack(frames)
+            scenes[i] = colour + (1 - cover) * scenes[i]
+        return torch.stack(scenes)
 
     def printed(self, patch: Tensor, limits: tuple[float, float]) -> Tensor:
         """The patch as it is handed back: on 8-bit levels within the limits, if asked."""

@@ -126,8 +126,8 @@ def check_target(path: str | Path | None) -> None:
 def check_folder(folder: Path) -> None:
     """Raise an OSError where no file can be made in a folder."""
     os.stat(os.path.join(folder, ""))  # a folder, or the reason why not
-    own = os.access in os.supports_effective_ids
-    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=own):
+    effective_ids = os.access in os.supports_effective_ids
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=effective_ids):
         raise PermissionError(EACCES, os.strerror(EACCES))
 
 

@@ -24,9 +24,9 @@ INTEGERS = (torch.uint8, torch.int16, torch.uint16)
 LABELS = (torch.bool, torch.int8, torch.int32, torch.int64, torch.uint32, torch.uint64)
 """The image types that nearest alone takes: it moves them, bit by bit."""
 ARRAYS = (np.ndarray, np.generic)
-SIDE = 2**31
+MAX_SIDE = 2**31
 """Sides of images are below it, as their coordinates are."""
-WHOLE = (Integral, torch.SymInt)
+WHOLE_NUMBERS = (Integral, torch.SymInt)
 TEXT, LISTS = (str, bytes), (tuple, list)
 """Tuples, since Dynamo cannot trace the `|` of types, before torch 2.10 of any."""
 
@@ -71,12 +71,12 @@ def check_size(
         fail(function, argument, wanted, f"a tensor of shape {shape_of(value)}", TypeError)
     if not isinstance(value, Sequence) or isinstance(value, TEXT) or len(value) != 2:
         fail(function, argument, wanted, repr(value), TypeError)
-    if not all(isinstance(n, WHOLE) and not isinstance(n, bool) for n in value):
+    if not all(isinstance(n, WHOLE_NUMBERS) and not isinstance(n, bool) for n in value):
         fail(function, argument, wanted, repr(value), TypeError)
     height, width = value
     if height < 1 or width < 1:
         fail(function, argument, wanted, repr(value))
-    if height >= SIDE or width >= SIDE:
+    if height >= MAX_SIDE or width >= MAX_SIDE:
         fail(function, argument, f"{order}, two integers below 2^31", f"{value!r:.60}")
     return height, width
 
@@ -206,7 +206,7 @@ def as_exact(function: str, argument: str, value: Any, device: torch.device | No
     """Integers and booleans of any kind as a tensor of their own type; anything else as it is."""
     if isinstance(value, ARRAYS):
         return from_array(function, argument, value, device)
-    if isinstance(value, WHOLE):
+    if isinstance(value, WHOLE_NUMBERS):
         if not isinstance(value, torch.SymInt) and not -(2**63) <= int(value) < 2**63:
             fail(function, argument, "integers of 64 bits", f"{value!r:.40}")
         return torch.as_tensor(value, device=device)
@@ -309,17 +309,17 @@ def result_kind(*values: Any) -> tuple[torch.device | None, torch.dtype]:
     """
     device, dtype = None, None
     for value in values:
-        where, own = None, None
+        device_of, dtype_of = None, None
         if isinstance(value, Tensor):
-            where, own = value.device, value.dtype
+            device_of, dtype_of = value.device, value.dtype
         elif isinstance(value, ARRAYS):
-            own = array_dtype(value)
+            dtype_of = array_dtype(value)
         elif isinstance(value, Sequence) and not isinstance(value, TEXT):
-            where, own = result_kind(*value)
-        if own not in FLOATS:
-            own = torch.get_default_dtype()
-        device = where if device is None else device
-        dtype = own if dtype is None else torch.promote_types(dtype, own)
+            device_of, dtype_of = result_kind(*value)
+        if dtype_of not in FLOATS:
+            dtype_of = torch.get_default_dtype()
+        device = device_of if device is None else device
+        dtype = dtype_of if dtype is None else torch.promote_types(dtype, dtype_of)
     return device, dtype or torch.get_default_dtype()
 
 
@@ -365,11 +365,11 @@ def check_values(
     has no value to read: there the result of the bad item is NaN instead.
     """
     if is_readable(bad) and bool(bad.any()):
-        where = tuple(bad.nonzero()[0].tolist())
+        at_index = tuple(bad.nonzero()[0].tolist())
         if values is not None:
-            at = f" at {where[0] if len(where) == 1 else where}" if where else ""
-            fail(function, argument, wanted, f"{values[where].tolist()}{at}")
-        got = f"a degenerate one at {where} of the batch" if where else "a degenerate one"
+            at = f" at {at_index[0] if len(at_index) == 1 else at_index}" if at_index else ""
+            fail(function, argument, wanted, f"{values[at_index].tolist()}{at}")
+        got = f"a degenerate one at {at_index} of the batch" if at_index else "a degenerate one"
         fail(function, argument, wanted, got)
 
 

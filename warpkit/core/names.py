@@ -86,11 +86,11 @@ KEYWORDS = {
 """The name here by the name elsewhere, between the first pair of ` `, and what else to know."""
 
 
-def instead_of_keyword(keyword: str, own: Collection[str]) -> str | None:
-    """What a keyword must be of a function that has the names `own`; None where it is unknown."""
+def instead_of_keyword(keyword: str, parameters: Collection[str]) -> str | None:
+    """What a keyword must be of a function that has these `parameters`; None if it is unknown."""
     if keyword == "align_corners":
         return "left out: there is none in pixels; to_theta and from_theta take it"
     here = KEYWORDS.get(keyword, "")
-    if here == "`image`" and "images" in own:
+    if here == "`image`" and "images" in parameters:
         here = "`images`"
-    return f"called {here}" if here and here.split("`")[1] in own else None
+    return f"called {here}" if here and here.split("`")[1] in parameters else None

@@ -18,19 +18,19 @@ from warpkit.core.names import instead_of_keyword
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Labels = tuple[Hashable, ...]
+DimLabels = tuple[Hashable, ...]
 Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Layout(NamedTuple):
     """The labels of a call."""
 
-    arguments: dict[str, Labels]
-    results: tuple[Labels, ...]
+    arguments: dict[str, DimLabels]
+    results: tuple[DimLabels, ...]
     """Of each result's first dimensions; the others are whole."""
 
 
-Rule = Callable[[Shapes, Mapping[str, Any]], Layout]
+SamplingRule = Callable[[Shapes, Mapping[str, Any]], Layout]
 """From the shapes of the tensors and all arguments of a call."""
 
 
@@ -40,7 +40,7 @@ class Shardable(NamedTuple):
     function: Callable[..., Any]
     signature: inspect.Signature
     tensors: tuple[str, ...]
-    rule: Rule
+    rule: SamplingRule
 
 
 Handler = Callable[[Shardable, tuple[Any, ...], dict[str, Any]], Any]
@@ -53,20 +53,22 @@ def register(handler: Handler) -> None:
     _handler = handler
 
 
-def shardable(rule: Rule, *tensors: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def shardable(rule: SamplingRule, *tensors: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare how the arguments named in `tensors` may be sharded."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        own = Shardable(function, inspect.signature(function), tensors, rule)
+        shardable = Shardable(function, inspect.signature(function), tensors, rule)
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 if _handler is None:
                     return function(*args, **kwargs)
-                return _handler(own, args, kwargs)
+                return _handler(shardable, args, kwargs)
             except TypeError:
-                if torch.compiler.is_compiling() or not (text := _named_elsewhere(own, kwargs)):
+                if torch.compiler.is_compiling() or not (
+                    text := _named_elsewhere(shardable, kwargs)
+                ):
                     raise
                 raise TypeError(text) from None
 
@@ -75,13 +77,13 @@ def shardable(rule: Rule, *tensors: str) -> Callable[[Callable[P, R]], Callable[
     return decorate
 
 
-def _named_elsewhere(own: Shardable, kwargs: Mapping[str, Any]) -> str | None:
+def _named_elsewhere(shardable: Shardable, kwargs: Mapping[str, Any]) -> str | None:
     """What to say about a keyword that the function lacks, and has by another name."""
-    names = own.signature.parameters
+    names = shardable.signature.parameters
     for keyword, value in kwargs.items():
         if keyword not in names and (wanted := instead_of_keyword(keyword, names)):
             said = f"`{keyword}` must be {wanted}, got {keyword}={value!r:.60}"
-            return f"{own.function.__name__}: {said}"
+            return f"{shardable.function.__name__}: {said}"
     return None
 
 
@@ -99,7 +101,7 @@ def batched(**cores: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return shardable(rule, *cores)
 
 
-def _batch(ndim: int, core: int) -> Labels:
+def _batch(ndim: int, core: int) -> DimLabels:
     core = min(ndim, core)
     return (*range(core - ndim, 0), *(None,) * core)
 
@@ -111,11 +113,11 @@ def objects(result: str, **cores: int) -> Callable[[Callable[P, R]], Callable[P,
     """
 
     def rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
-        labels: dict[str, Labels] = {}
+        labels: dict[str, DimLabels] = {}
         for argument, shape in shapes.items():
-            own = "image" if argument == "images" else "object"
+            shardable = "image" if argument == "images" else "object"
             core = 3 if argument == "images" else cores[argument]
-            first = (own,) * (len(shape) > core)
+            first = (shardable,) * (len(shape) > core)
             labels[argument] = first + (None,) * (len(shape) - len(first))
         return Layout(labels, (labels["images"][:1] if result == "image" else (result,),))
 
@@ -127,8 +129,8 @@ def reads_rows(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
     before, after = _around(shapes, options)
     index = _index(shapes)
     at = index if "index" in shapes else (*index, None)
-    own = {"array": (*before, None, *after), "index": at, "weights": at}
-    labels = {argument: own[argument] for argument in shapes}
+    shardable = {"array": (*before, None, *after), "index": at, "weights": at}
+    labels = {argument: shardable[argument] for argument in shapes}
     return Layout(labels, ((*before, *index, *after), index))
 
 
@@ -137,7 +139,7 @@ def writes_rows(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
     before, after = _around(shapes, options)
     count = len(_index(shapes))
     array = (*before, None, *after)
-    labels: dict[str, Labels] = {argument: (None,) * len(s) for argument, s in shapes.items()}
+    labels: dict[str, DimLabels] = {argument: (None,) * len(s) for argument, s in shapes.items()}
     labels["array"] = array
     labels["value"] = _last((*before, *(None,) * count, *after), len(shapes["value"]))
     return Layout(labels, (array,))
@@ -152,7 +154,7 @@ def weighs_positions(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
 def reads_2d(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
     """array (H, W, *B) with weights (*I, H) and (*I, W), which broadcast: (*I, *B)."""
     rest = tuple(("array", d) for d in range(2, len(shapes["array"])))
-    labels: dict[str, Labels] = {"array": (*_whole(shapes["array"]), *rest)}
+    labels: dict[str, DimLabels] = {"array": (*_whole(shapes["array"]), *rest)}
     for argument in ("row_weights", "column_weights"):
         labels[argument] = _batch(len(shapes[argument]), 1)
     index = max(len(labels["row_weights"]), len(labels["column_weights"])) - 1
@@ -162,18 +164,18 @@ def reads_2d(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
 def writes_2d(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
     """As `reads_2d`, with a value (*I, *B) to write; the weights must be whole."""
     rest = tuple(("array", d) for d in range(2, len(shapes["array"])))
-    labels: dict[str, Labels] = {argument: (None,) * len(s) for argument, s in shapes.items()}
+    labels: dict[str, DimLabels] = {argument: (None,) * len(s) for argument, s in shapes.items()}
     labels["array"] = (*_whole(shapes["array"]), *rest)
     index = max(len(shapes["row_weights"]), len(shapes["column_weights"])) - 1
     labels["value"] = _last((*(None,) * index, *rest), len(shapes["value"]))
     return Layout(labels, (labels["array"],))
 
 
-def _whole(shape: tuple[int, ...]) -> Labels:
+def _whole(shape: tuple[int, ...]) -> DimLabels:
     return (None,) * min(len(shape), 2)
 
 
-def _around(shapes: Shapes, options: Mapping[str, Any]) -> tuple[Labels, Labels]:
+def _around(shapes: Shapes, options: Mapping[str, Any]) -> tuple[DimLabels, DimLabels]:
     """The labels of the array's dimensions before and after `dim`."""
     ndim = len(shapes["array"])
     dim = options["dim"]
@@ -182,12 +184,12 @@ def _around(shapes: Shapes, options: Mapping[str, Any]) -> tuple[Labels, Labels]
     return labels[:dim], labels[dim + 1 :]
 
 
-def _index(shapes: Shapes) -> Labels:
+def _index(shapes: Shapes) -> DimLabels:
     """The labels of the index's own dimensions."""
     count = len(shapes["index"]) if "index" in shapes else len(shapes["weights"]) - 1
     return tuple(("index", d) for d in range(count))
 
 
-def _last(labels: Labels, count: int) -> Labels:
+def _last(labels: DimLabels, count: int) -> DimLabels:
     """The labels of a tensor that broadcasts to one with `labels`."""
     return labels[max(0, len(labels) - count) :]

@@ -35,18 +35,18 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from warpkit.core import checks
-from warpkit.core.sharding import Labels, Shardable, register
-from warpkit.distributed.collectives import JoinGraph, Whole, Wrap
+from warpkit.core.sharding import DimLabels, Shardable, register
+from warpkit.distributed.collectives import KeepInGraph, ShardToDTensor, Whole
 
 Dims = tuple[int, ...]
 """Dimensions of the mesh."""
 
 
-def dispatch(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def dispatch(shardable: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function, on its shards where there is a DTensor."""
     if any(map(_has_shards, args)) or any(map(_has_shards, kwargs.values())):
-        return _on_shards(own, args, kwargs)
-    return own.function(*args, **kwargs)
+        return _on_shards(shardable, args, kwargs)
+    return shardable.function(*args, **kwargs)
 
 
 def _has_shards(value: Any) -> bool:
@@ -55,41 +55,45 @@ def _has_shards(value: Any) -> bool:
     return isinstance(value, DTensor)
 
 
-def _on_shards(own: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _on_shards(shardable: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function on the shards of this process, and say what the results are shards of."""
-    call = own.signature.bind(*args, **kwargs)
+    call = shardable.signature.bind(*args, **kwargs)
     call.apply_defaults()
-    given = _given(own, call.arguments)
-    if not any(isinstance(value, DTensor) for value in given.values()):
-        return own.function(*args, **kwargs)  # one where no tensor belongs, which is refused there
-    split = Split(own, given, call.arguments)
+    tensors_of = _tensors_of(shardable, call.arguments)
+    if not any(isinstance(value, DTensor) for value in tensors_of.values()):
+        return shardable.function(
+            *args, **kwargs
+        )  # one where no tensor belongs, which is refused there
+    split = Split(shardable, tensors_of, call.arguments)
     local, joined = split.localize()
-    for argument in own.tensors:
-        if argument in given:
+    for argument in shardable.tensors:
+        if argument in tensors_of:
             call.arguments[argument] = local[argument]
         elif isinstance(call.arguments[argument], tuple):  # *matrices
             items = enumerate(call.arguments[argument])
             call.arguments[argument] = tuple(local[f"{argument}[{i}]"] for i, _ in items)
-    result = own.function(*call.args, **call.kwargs)
+    result = shardable.function(*call.args, **call.kwargs)
     if isinstance(result, tuple):
         return tuple(split.join(r, s, joined) for r, s in zip(result, split.results, strict=True))
     return split.join(result, split.results[0], joined)
 
 
-def _given(own: Shardable, arguments: dict[str, Any]) -> dict[str, Any]:
+def _tensors_of(shardable: Shardable, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments that may be tensors, each of `*matrices` by itself."""
-    given = {}
-    for argument in own.tensors:
+    tensors_of = {}
+    for argument in shardable.tensors:
         value = arguments[argument]
-        if own.signature.parameters[argument].kind is Parameter.VAR_POSITIONAL:
-            given.update({f"{argument}[{i}]": item for i, item in enumerate(value)})
+        if shardable.signature.parameters[argument].kind is Parameter.VAR_POSITIONAL:
+            tensors_of.update({f"{argument}[{i}]": item for i, item in enumerate(value)})
         elif value is not None:
-            given[argument] = value
-    for argument, value in given.items():
+            tensors_of[argument] = value
+    for argument, value in tensors_of.items():
         if isinstance(value, checks.LISTS) and any(isinstance(v, Tensor) and v.ndim for v in value):
             wanted = "one tensor in a call with DTensors"
-            checks.fail(own.function.__name__, argument, wanted, "a sequence of tensors", TypeError)
-    return given
+            checks.fail(
+                shardable.function.__name__, argument, wanted, "a sequence of tensors", TypeError
+            )
+    return tensors_of
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -105,14 +109,16 @@ def _shape(value: Any) -> tuple[int, ...]:
 class Split:
     """What this process takes of the tensors of a call."""
 
-    def __init__(self, own: Shardable, given: dict[str, Any], options: dict[str, Any]) -> None:
-        self.name = own.function.__name__
-        self.given = given
-        self.shapes = {argument: _shape(value) for argument, value in given.items()}
-        self.labels, self.results = own.rule(self.shapes, options)
+    def __init__(
+        self, shardable: Shardable, tensors_of: dict[str, Any], options: dict[str, Any]
+    ) -> None:
+        self.name = shardable.function.__name__
+        self.tensors_of = tensors_of
+        self.shapes = {argument: _shape(value) for argument, value in tensors_of.items()}
+        self.labels, self.results = shardable.rule(self.shapes, options)
         self.sizes = self._measure()
         """How long the dimensions of a label are, where one does not broadcast."""
-        self.placed = {a: value for a, value in given.items() if isinstance(value, DTensor)}
+        self.placed = {a: value for a, value in tensors_of.items() if isinstance(value, DTensor)}
         self.first = next(iter(self.placed))
         self.mesh = self.placed[self.first].device_mesh
         self.sharded: dict[Hashable, Dims] = {}
@@ -135,14 +141,14 @@ class Split:
         if value.device_mesh != self.mesh:
             wanted = f"on the mesh of `{self.first}`, {self.mesh}"
             checks.fail(self.name, argument, wanted, value.device_mesh)
-        own: dict[Hashable, Dims] = {}
+        shardable: dict[Hashable, Dims] = {}
         for m, placement in enumerate(value.placements):
             if type(placement) is Shard and self._splits(argument, placement.dim):
                 label = self.labels[argument][placement.dim]
-                own[label] = (*own.get(label, ()), m)
+                shardable[label] = (*shardable.get(label, ()), m)
             elif type(placement) is not Replicate:
                 self._refuse(argument)
-        for label, dims in own.items():
+        for label, dims in shardable.items():
             if self.sharded.setdefault(label, dims) != dims:
                 where = f"dimensions {self.sharded[label]} of the mesh, as other arguments are"
                 self._refuse(argument, f"sharded over the {where}")
@@ -186,7 +192,7 @@ class Split:
         else:
             argument = next(a for a, v in self.placed.items() if v.placements[m] != Replicate())
             wanted = f"the only argument that is sharded over dimension {m} of the mesh"
-        value = self.given[argument]
+        value = self.tensors_of[argument]
         got = value.placements if isinstance(value, DTensor) else "a tensor without placements"
         checks.fail(self.name, argument, wanted, got)
 
@@ -201,7 +207,7 @@ class Split:
 
     def localize(self) -> tuple[dict[str, Any], tuple[Tensor, ...]]:
         """The arguments on this process, and those that must be in the graph whatever it has."""
-        local = {argument: self._local(argument) for argument in self.given}
+        local = {argument: self._local(argument) for argument in self.tensors_of}
         summed, groups = {}, []
         for argument, value in local.items():
             over = [m for m in self.active if m not in self._dims(argument)]
@@ -229,7 +235,7 @@ class Split:
 
     def _local(self, argument: str) -> Any:
         """The shard that is here, or what is the same everywhere."""
-        value = self.given[argument]
+        value = self.tensors_of[argument]
         if isinstance(value, DTensor):
             value = value.to_local()
             # what is still on its way arrives with the first operation that is no view
@@ -283,10 +289,10 @@ class Split:
             wanted = "a tensor or an array where it is split over processes"
             checks.fail(self.name, argument, wanted, type(value).__name__, TypeError)
 
-    def join(self, result: Tensor, labels: Labels, joined: tuple[Tensor, ...]) -> DTensor:
+    def join(self, result: Tensor, labels: DimLabels, joined: tuple[Tensor, ...]) -> DTensor:
         """A result as the DTensor that it is a shard of."""
         if joined and result.is_floating_point():
-            result = JoinGraph.apply(result, *joined)
+            result = KeepInGraph.apply(result, *joined)
         placements: list[Any] = [Replicate()] * self.mesh.ndim
         shape = list(result.shape)
         for d, label in enumerate(labels):
@@ -298,7 +304,7 @@ class Split:
                 checks.fail(self.name, "result", wanted, checks.shape_of(result))
         others = [m for m in self.active if type(placements[m]) is Replicate]
         owned = all(self.mesh.get_local_rank(m) == 0 for m in others)
-        return Wrap.apply(result, self.mesh, placements, shape, owned)
+        return ShardToDTensor.apply(result, self.mesh, placements, shape, owned)
 
 
 register(dispatch)

@@ -1,7 +1,7 @@
 """The three places where a gradient knows of other processes.
 
 Each is differentiable again, to any order. Collectives run in the backward pass alone, and in one
-order on all processes: `JoinGraph` sees to it that a process whose shard is empty takes part.
+order on all processes: `KeepInGraph` sees to it that a process whose shard is empty takes part.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Whole(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *map(Total.apply, gradients, ctx.groups)
+        return None, *map(AllReduceSum.apply, gradients, ctx.groups)
 
 
-class Total(Function):
+class AllReduceSum(Function):
     """The sum over the processes of groups, which is the same on each of them."""
 
     @staticmethod
@@ -47,7 +47,7 @@ class Total(Function):
         return gradient, None
 
 
-class JoinGraph(Function):
+class KeepInGraph(Function):
     """`result`, with `tensors` in its graph, and in that of its gradient, as zeros if not used."""
 
     @staticmethod
@@ -62,7 +62,7 @@ class JoinGraph(Function):
         return gradient, *(torch.zeros_like(t) + zero.to(t.dtype) for t in tensors)
 
 
-class Wrap(Function):
+class ShardToDTensor(Function):
     """A shard as a DTensor, whose gradient comes back as a shard.
 
     Where a result is the same on several processes, one of them takes the gradient to it (`owned`):
@@ -86,8 +86,8 @@ class Wrap(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: DTensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        own = gradient.redistribute(ctx.mesh, ctx.placements).to_local()
-        return own if ctx.owned else torch.zeros_like(own), None, None, None, None
+        local = gradient.redistribute(ctx.mesh, ctx.placements).to_local()
+        return local if ctx.owned else torch.zeros_like(local), None, None, None, None
 
 
 def dense_stride(shape: Sequence[int], shard: Tensor) -> tuple[int, ...]:

@@ -76,7 +76,7 @@ def as_corners(function: str, value: Any) -> Any:
         checks.fail(function, "boxes", wanted, value.format.name)
     from torchvision.transforms.v2.functional import convert_bounding_box_format
 
-    plain = value.as_subclass(Tensor)
+    tensor = value.as_subclass(Tensor)
     return convert_bounding_box_format(
-        plain, old_format=value.format, new_format=type(value.format).XYXY
+        tensor, old_format=value.format, new_format=type(value.format).XYXY
     )

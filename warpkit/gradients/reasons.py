@@ -13,10 +13,10 @@ from warpkit.engine.sampling import antialias as antialiased
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.maps import inverse_map, output_points
 from warpkit.engine.sampling.reference import sum_of_taps
-from warpkit.engine.sampling.rules import LIMIT, Rule
+from warpkit.engine.sampling.rules import LIMIT, SamplingRule
 
 
-class Reads:
+class ReadPixels:
     """Which pixels of an image of a mask's shape a warp reads."""
 
     def __init__(
@@ -24,7 +24,7 @@ class Reads:
         mask: Tensor,
         where: Any,
         size: Sequence[int] | None,
-        rule: Rule,
+        rule: SamplingRule,
         inverse: bool,
         antialias: bool | int,
     ) -> None:
@@ -52,7 +52,7 @@ class Reads:
         self.rule = rule
         self.outside = self.image.new_zeros(())
 
-    def mask(self, rule: Rule, weighted: bool) -> Tensor:
+    def mask(self, rule: SamplingRule, weighted: bool) -> Tensor:
         """The pixels that some output pixel reads; with a weight other than 0 where `weighted`."""
         image = self.image.clone().requires_grad_()
         with torch.enable_grad():
@@ -60,19 +60,19 @@ class Reads:
         (grad,) = torch.autograd.grad(result, image, fixed_weights(result))
         return grad != 0
 
-    def warp(self, image: Tensor, rule: Rule, weighted: bool) -> Tensor:
+    def warp(self, image: Tensor, rule: SamplingRule, weighted: bool) -> Tensor:
         """The warp of `image` over a border of 0; the plain sum of taps where not `weighted`."""
         if self.map is None:
             return sum_of_taps(image, self.points, self.outside, rule, weighted=weighted)
 
-        def plain(image: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
+        def plain_warp(image: Tensor, inverse: Tensor, fill: Tensor) -> Tensor:
             points = output_points(inverse, self.size)
-            return sum_of_taps(image, points, outside, rule, weighted=weighted)
+            return sum_of_taps(image, points, fill, rule, weighted=weighted)
 
         if self.antialias is False:
-            return plain(image, self.map, self.outside)
+            return plain_warp(image, self.map, self.outside)
         arguments = (image, self.map, self.size, self.outside, self.rule, self.antialias)
-        return antialiased.warp("explain", plain, *arguments)
+        return antialiased.warp("explain", plain_warp, *arguments)
 
     def reasons(self, image_gradient: str) -> dict[str, Tensor]:
         """Every reason why a pixel may get no gradient, and the pixels it holds for."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.gradients.reasons import Reads, fixed_weights
+from warpkit.gradients.reasons import ReadPixels, fixed_weights
 from warpkit.gradients.surrogates import check_floating
 from warpkit.warp import IMAGE_GRADIENTS, named_rule
 
@@ -56,7 +56,7 @@ class GradientSupport:
         """
         checks.check_name("explain", "image_gradient", image_gradient, IMAGE_GRADIENTS)
         rule = named_rule("explain", interpolation, border, "exact")
-        reads = Reads(self.mask, where, size, rule, inverse, antialias)
+        reads = ReadPixels(self.mask, where, size, rule, inverse, antialias)
         lines = [str(self)]
         for reason, entries in reads.reasons(image_gradient).items():
             count = int((entries & ~self.mask).sum())

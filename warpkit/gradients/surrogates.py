@@ -6,7 +6,7 @@ from torch import Tensor
 
 from warpkit.core import checks, tracing
 from warpkit.core.caller_warnings import warn
-from warpkit.engine.sampling.reference import compute_dtype, minus_nothing
+from warpkit.engine.sampling.reference import compute_dtype, with_gradient_of
 
 
 def straight_through(value: Tensor, surrogate: Tensor) -> Tensor:
@@ -30,12 +30,7 @@ def straight_through(value: Tensor, surrogate: Tensor) -> Tensor:
         wanted = f"of the shape of `value`, {checks.shape_of(value)}"
         checks.fail(name, "surrogate", wanted, checks.shape_of(surrogate))
     checks.check_device(name, "surrogate", surrogate, value.device)
-    return add_gradient(value.detach(), surrogate.to(value.dtype))
-
-
-def add_gradient(value: Tensor, surrogate: Tensor) -> Tensor:
-    """`value` to the last bit, with the gradient of `surrogate` added to its own."""
-    return value - minus_nothing(surrogate)
+    return with_gradient_of(value.detach(), surrogate.to(value.dtype))
 
 
 def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
@@ -61,7 +56,7 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
     warn_beyond_unit(name, image)
     exact = image.detach().to(compute_dtype(image.dtype))
     rounded = (exact.clamp(0, 1) * (levels - 1)).round() / (levels - 1)
-    return add_gradient(rounded.to(image.dtype), image)
+    return with_gradient_of(rounded.to(image.dtype), image)
 
 
 def warn_beyond_unit(name: str, image: Tensor) -> None:

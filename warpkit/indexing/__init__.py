@@ -35,7 +35,7 @@ from warpkit.engine.sampling import rules
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.indexing import rows
 
-BORDERS = tuple(border for border in rules.BORDERS if border not in rules.MISSING)
+BORDERS = tuple(border for border in rules.BORDERS if border not in rules.MISSING_BORDERS)
 """The borders that continue an array with its own rows."""
 
 
@@ -80,11 +80,11 @@ def soft_one_hot(index: Any, length: int, *, border: str = "replicate") -> Tenso
     tensor([0.0000, 0.0000, 0.7500, 0.2500, 0.0000])
     """
     name = "soft_one_hot"
-    if not isinstance(length, checks.WHOLE) or isinstance(length, bool):
+    if not isinstance(length, checks.WHOLE_NUMBERS) or isinstance(length, bool):
         checks.fail(name, "length", "an integer of at least 1", repr(length), TypeError)
     if length < 1:
         checks.fail(name, "length", "an integer of at least 1", length)
-    if length >= checks.SIDE:
+    if length >= checks.MAX_SIDE:
         checks.fail(name, "length", "an integer below 2^31", f"{length!r:.40}")
     index = _index(name, index)
     border = _border(name, border)
@@ -284,7 +284,7 @@ def _same_device(name: str, argument: str, tensor: Tensor, device: torch.device 
 
 
 def _border(name: str, border: object) -> str:
-    if isinstance(border, str) and border in rules.MISSING:
+    if isinstance(border, str) and border in rules.MISSING_BORDERS:
         wanted = "a border that continues the array (" + ", ".join(map(repr, BORDERS)) + ")"
         checks.fail(name, "border", wanted, repr(border))
     border = checks.check_name(name, "border", border, (*BORDERS, "border"))
@@ -318,20 +318,20 @@ def _array_2d(
 
 
 def _value(
-    name: str, value: Any, array: Tensor, dims: tuple[int, int], own: Sequence[int]
+    name: str, value: Any, array: Tensor, dims: tuple[int, int], index_shape: Sequence[int]
 ) -> Tensor:
     """A value as (K, B): broadcast to what the index reads, the index's dimensions first."""
     dtype = compute_dtype(array.dtype)
     value = checks.as_float(name, "value", value, array.device, dtype)
     _same_device(name, "value", value, array.device)
     first, last = dims
-    shape = (*array.shape[:first], *own, *array.shape[last:])
+    shape = (*array.shape[:first], *index_shape, *array.shape[last:])
     try:
         value = value.expand(shape)
     except RuntimeError:
         wanted = f"of shape {tuple(shape)}, what the index reads, or broadcasting to it"
         checks.fail(name, "value", wanted, checks.shape_of(value))
-    own_dims = list(range(len(own)))
-    value = value.movedim([first + d for d in own_dims], own_dims)
+    index_dims = list(range(len(index_shape)))
+    value = value.movedim([first + d for d in index_dims], index_dims)
     rest = math.prod((*array.shape[:first], *array.shape[last:]))
-    return value.reshape(math.prod(own), rest).to(dtype)
+    return value.reshape(math.prod(index_shape), rest).to(dtype)

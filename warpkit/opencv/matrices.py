@@ -20,8 +20,8 @@ from warpkit.core import checks
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv_matrices
 from warpkit.engine.sampling.maps import inverse_map
+from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry import arguments, from_points, quads
-from warpkit.gradients.surrogates import add_gradient
 from warpkit.opencv.constants import (
     DECOMP_LU,
     DECOMP_NORMAL,
@@ -211,4 +211,4 @@ def _result(
     if device is None:
         return found
     value = torch.from_numpy(found).to(device)
-    return add_gradient(value, exact(value)) if wants_gradient(*tensors) else value
+    return with_gradient_of(value, exact(value)) if wants_gradient(*tensors) else value

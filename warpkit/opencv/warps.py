@@ -15,7 +15,7 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.labels import whole_scalar
-from warpkit.engine.sampling.rules import ARITHMETICS, Rule
+from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
     BORDER_ISOLATED,
@@ -144,7 +144,7 @@ def remap(
         axes = (torch.arange(n, device=points.device) for n in (height, width))
         points = points + torch.stack(torch.meshgrid(*axes, indexing="ij")[::-1], dim=-1)
     background = _background(name, src, dst, (height, width), options["border"])
-    rule = Rule(options["interpolation"], options["border"], options["arithmetic"])
+    rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
     extra = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
     value = options["border_value"]
     result = warp.remap_by(name, _planes(src), points, rule, value, background, "auto", **extra)

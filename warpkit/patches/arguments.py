@@ -12,11 +12,11 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.slips import look_at_boxes
-from warpkit.engine.sampling import fill as _outside
+from warpkit.engine.sampling import fill
 from warpkit.engine.sampling.labels import as_bits, as_one, as_words, saturated
-from warpkit.engine.sampling.layout import like
+from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.reference import compute_dtype, convert
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.boxes import as_corners
 
 
@@ -57,7 +57,7 @@ class Images:
 
     def restore(self, batch: Tensor) -> Tensor:
         """Images (B, C, H, W) in the given shape, type and memory format."""
-        return like(self.given, self.converted(batch).reshape(self.given.shape))
+        return restore_memory_format(self.converted(batch).reshape(self.given.shape), self.given)
 
 
 def images(function: str, value: Any) -> Images:
@@ -181,11 +181,11 @@ def per_object(
 def patches(function: str, value: Any, count: int, data: Images) -> Tensor:
     """(N or 1, C, h, w) in the type of the computation, of the range that the images have."""
     value = per_object(function, "patches", value, count, (data.channels, "h", "w"), data)
-    kind, own = data.given.dtype, value.dtype
-    if own.is_floating_point != kind.is_floating_point and own != torch.bool:
+    kind, own_dtype = data.given.dtype, value.dtype
+    if own_dtype.is_floating_point != kind.is_floating_point and own_dtype != torch.bool:
         wanted = "floats" if kind.is_floating_point else "integers"
         wanted += f", as the images of {kind} are (1.0 in floats is 255 in bytes: convert one)"
-        checks.fail(function, "patches", wanted, own, TypeError)
+        checks.fail(function, "patches", wanted, own_dtype, TypeError)
     return as_words(saturated(value, kind)) if data.of_labels else value.to(data.batch.dtype)
 
 
@@ -217,8 +217,8 @@ def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | Non
 
 def border_value(function: str, value: Any, count: int, data: Images) -> Tensor:
     """(C or 1, N or 1) in the type of the computation."""
-    shape, rule = (count, data.channels, 1, 1), Rule("bilinear", "constant")
-    value = _outside.border_value(function, data.given, shape, rule, value)
+    shape, rule = (count, data.channels, 1, 1), SamplingRule("bilinear", "constant")
+    value = fill.border_value(function, data.given, shape, rule, value)
     if data.of_labels:
         value = as_words(
             value.reshape(-1, *(value.shape[-3:] or (1, 1, 1))).expand(-1, data.channels, 1, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,8 +17,8 @@ from warpkit.engine.backends.cpu.objects import crop, opaque
 from warpkit.engine.compositing.gather import Points, sample_opaque
 from warpkit.engine.sampling.antialias import MOST_AFFINE, SLACK
 from warpkit.engine.sampling.maps import matrix_of
-from warpkit.engine.sampling.rules import Rule
-from warpkit.patches import arguments as given
+from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.patches import arguments
 from warpkit.warp import check_nearest, named_rule
 
 
@@ -62,8 +63,8 @@ def crop_patches(
               [11., 12.]]]])
     """
     name = "crop_patches"
-    data = given.images(name, images)
-    boxes, index = given.boxes(name, boxes, image_index, data)
+    data = arguments.images(name, images)
+    boxes, index = arguments.boxes(name, boxes, image_index, data)
     height, width = checks.check_size(name, "size", size)
     rule = named_rule(name, interpolation, border, "exact")
     check_nearest(name, rule, images)
@@ -72,9 +73,9 @@ def crop_patches(
     checks.check_bool(name, "antialias", antialias)
     checks.check_labels(name, "antialias", antialias, images.dtype, "False", not antialias)
     warn_of_integers(name, data.given, rule.interpolation, boxes=boxes)
-    outside = given.border_value(name, border_value, len(boxes), data)
+    fill = arguments.border_value(name, border_value, len(boxes), data)
     if not antialias and opaque.compiled(data.batch):
-        crops = _crop_compiled(data, boxes.double(), outside, index, (height, width), rule)
+        crops = _crop_compiled(data, boxes.double(), fill, index, (height, width), rule)
         return data.converted(crops).contiguous()
     x1, y1, x2, y2 = boxes.double().unbind(-1)
     x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
@@ -83,7 +84,7 @@ def crop_patches(
         across, down = _samples(boxes.double(), (height, width), rule.interpolation).unbind(1)
     x, keep_x = _positions(x1, x2, width, across)
     y, keep_y = _positions(y1, y2, height, down)
-    values = _sample_grids(data.batch, index, x, y, outside, rule)
+    values = _sample_grids(data.batch, index, x, y, fill, rule)
     if antialias:
         values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
         weights = (keep.to(values.dtype) for keep in (keep_y, keep_x))
@@ -92,45 +93,55 @@ def crop_patches(
 
 
 def _crop_compiled(
-    data: given.Images,
+    data: arguments.Images,
     boxes: Tensor,
-    outside: Tensor,
+    fill: Tensor,
     index: Tensor,
     size: tuple[int, int],
-    rule: Rule,
+    rule: SamplingRule,
 ) -> Tensor:
     """Crops as affine warps, (N, C, h, w)."""
     x1, y1, x2, y2 = boxes.unbind(-1)
     across, down = (x2 - x1) / size[1], (y2 - y1) / size[0]
     nothing = torch.zeros_like(across)
     first_x, first_y = x1 + across / 2 - 0.5, y1 + down / 2 - 0.5
-    inverse = matrix_of(((across, nothing, first_x), (nothing, down, first_y)))
+    to_source = matrix_of(((across, nothing, first_x), (nothing, down, first_y)))
 
-    def plain(batch: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
-        (across, _, first_x), (_, down, first_y) = (row.split(1, 1) for row in inverse.unbind(1))
-        row, column = (torch.arange(n, dtype=inverse.dtype) for n in size)
-        x, y = across * column + first_x, down * row + first_y
-        own = outside[..., 0, 0].mT
-        return _sample_grids(batch, index, x, y, own, rule).movedim(1, 0)
-
-    own = outside.mT[..., None, None]
     if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
-        inverse = inverse.detach()
-    return crop.crop(data.batch, inverse, own, index, size, rule, plain)
+        to_source = to_source.detach()
+    reference = partial(_crop_reference, index, size, rule)
+    by_item = fill.mT[..., None, None]
+    return crop.crop(data.batch, to_source, by_item, index, size, rule, reference)
+
+
+def _crop_reference(
+    index: Tensor,
+    size: tuple[int, int],
+    rule: SamplingRule,
+    batch: Tensor,
+    to_source: Tensor,
+    fill: Tensor,
+) -> Tensor:
+    """The same in plain torch: batch (B, C, H, W), to_source (N, 2, 3) without a turn, and fill
+    (1 or N, 1 or C, 1, 1)."""
+    (across, _, first_x), (_, down, first_y) = (row.split(1, 1) for row in to_source.unbind(1))
+    row, column = (torch.arange(n, dtype=to_source.dtype) for n in size)
+    x, y = across * column + first_x, down * row + first_y
+    return _sample_grids(batch, index, x, y, fill[..., 0, 0].mT, rule).movedim(1, 0)
 
 
 def _sample_grids(
-    batch: Tensor, index: Tensor, x: Tensor, y: Tensor, outside: Tensor, rule: Rule
+    batch: Tensor, index: Tensor, x: Tensor, y: Tensor, fill: Tensor, rule: SamplingRule
 ) -> Tensor:
     """Images[index] at the columns x (N, w) of the rows y (N, h): (C, N, h, w)."""
     count, _, height, width = batch.shape
-    start = (index.clamp(0, count - 1) * height)[:, None, None]
-    own = torch.arange(len(index), device=index.device)[:, None, None]
+    offset = (index.clamp(0, count - 1) * height)[:, None, None]
+    number = torch.arange(len(index), device=index.device)[:, None, None]
     return sample_opaque(
         batch.movedim(1, 0).flatten(1),
-        outside,
-        own if outside.shape[1] > 1 else torch.zeros_like(own[:1]),
-        lambda row, column: (start + row) * width + column,
+        fill,
+        number if fill.shape[1] > 1 else torch.zeros_like(number[:1]),
+        lambda row, column: (offset + row) * width + column,
         Points(x[:, None, :], y[:, :, None], (height, width)),
         rule,
     )
@@ -153,10 +164,12 @@ def _positions(
     (N, length k) and (N, k), k being the most of `samples` (N,), which are 1 where None; the weight
     is 0 for those that a box does not need.
     """
-    most = int(samples.max()) if samples is not None and len(low) else 1  # no trace has a number
+    most_samples = (
+        int(samples.max()) if samples is not None and len(low) else 1
+    )  # no trace has a number
     samples = torch.ones_like(low) if samples is None else samples
     share, samples = ((high - low) / length)[:, None, None], samples[:, None, None]
-    number = torch.arange(most, dtype=low.dtype, device=low.device)
+    number = torch.arange(most_samples, dtype=low.dtype, device=low.device)
     pixel = torch.arange(length, dtype=low.dtype, device=low.device)[:, None]
     weights = (number < samples) / samples
     within = (torch.minimum(number, samples - 1) + 0.5) / samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -9,15 +10,16 @@ from torch import Tensor
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
 from warpkit.engine.backends.cpu.objects import composite
-from warpkit.engine.compositing import source_maps as frames
+from warpkit.engine.compositing import source_maps
 from warpkit.engine.compositing.over import paint_layers
-from warpkit.engine.compositing.rectangles import pixels_of
+from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
 from warpkit.engine.compositing.sources import (
-    Paint,
+    LayerOptions,
     patch_painter,
 )
 from warpkit.engine.sampling.maps import inverse_map
-from warpkit.patches import arguments as given
+from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.patches import arguments
 from warpkit.warp import check_nearest, named_rule
 
 
@@ -67,28 +69,41 @@ def paste_patches(
              [0.0000, 0.0000, 0.0000, 0.0000]]])
     """
     name = "paste_patches"
-    data = given.canvas(name, images)
-    matrices = given.matrices(name, matrices, data, ((2, 3), (3, 3)))
+    data = arguments.canvas(name, images)
+    matrices = arguments.matrices(name, matrices, data, ((2, 3), (3, 3)))
     count = len(matrices)
-    index = given.image_index(name, image_index, count, data)
+    index = arguments.image_index(name, image_index, count, data)
     rule = named_rule(name, interpolation, "constant", "exact")
     check_nearest(name, rule, images)
     warn_of_integers(name, data.given, rule.interpolation, matrices=matrices)
-    given.check_whole(name, data, mask, opacity)
-    patches = given.patches(name, patches, count, data)
+    arguments.check_whole(name, data, mask, opacity)
+    patches = arguments.patches(name, patches, count, data)
     size = (patches.shape[-2], patches.shape[-1])
     if mask is not None:
-        mask = given.per_object(name, "mask", mask, count, (1, *size), data).to(data.batch.dtype)
-    alpha = given.opacity(name, opacity, count, data)
-    places = frames.footprints(matrices.double(), size, rule, index, data.shape)
-    inverse = frames.from_corner(inverse_map(matrices.double()), places)
+        mask = arguments.per_object(name, "mask", mask, count, (1, *size), data).to(
+            data.batch.dtype
+        )
+    alpha = arguments.opacity(name, opacity, count, data)
+    painted = source_maps.footprints(matrices.double(), size, rule, index, data.shape)
+    to_source = source_maps.from_corner(inverse_map(matrices.double()), painted)
 
-    def plain(
-        batch: Tensor, inverse: Tensor, patches: Tensor, mask: Tensor | None, alpha: Tensor | None
-    ) -> Tensor:
-        pixels = frames.covered(pixels_of(places, data.size), inverse, size, rule)
-        painter = patch_painter(Paint(inverse, rule, batch.new_zeros(1, 1), alpha), patches, mask)
-        return paint_layers(batch, pixels, painter)
+    reference = partial(_paste_reference, painted, data.size, size, rule)
+    layers = composite.Layers(data.batch, to_source, patches, mask, alpha)
+    return data.restore(composite.painted(rule, layers, painted, reference))
 
-    layers = (data.batch, inverse, patches, mask, alpha)
-    return data.restore(composite.painted(rule, layers, places, plain))
+
+def _paste_reference(
+    painted: Rectangles,
+    image_size: tuple[int, int],
+    patch_size: tuple[int, int],
+    rule: SamplingRule,
+    batch: Tensor,
+    to_source: Tensor,
+    patches: Tensor,
+    mask: Tensor | None,
+    opacity: Tensor | None,
+) -> Tensor:
+    """The layers of `composite.Layers` pasted in plain torch: images (B, C, H, W)."""
+    pixels = source_maps.covered(pixels_of(painted, image_size), to_source, patch_size, rule)
+    options = LayerOptions(to_source, rule, batch.new_zeros(1, 1), opacity)
+    return paint_layers(batch, pixels, patch_painter(options, patches, mask))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,17 +12,17 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
 from warpkit.engine.backends.cpu.objects import composite, opaque
-from warpkit.engine.compositing import source_maps as frames
+from warpkit.engine.compositing import source_maps
 from warpkit.engine.compositing.over import paint_layers, paint_levels, paint_topmost
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of, rectangles, topmost
 from warpkit.engine.compositing.sources import (
-    Paint,
+    LayerOptions,
     cropped_mask,
     stretched_mask,
     window_painter,
 )
-from warpkit.engine.sampling.rules import Rule
-from warpkit.patches import arguments as given
+from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.patches import arguments
 from warpkit.warp import check_nearest, named_rule
 
 
@@ -100,8 +101,8 @@ def transform_patches(
              [ 8.,  9., 10., 11.]]])
     """
     name = "transform_patches"
-    data = given.canvas(name, images)
-    boxes, index = given.boxes(name, boxes, image_index, data)
+    data = arguments.canvas(name, images)
+    boxes, index = arguments.boxes(name, boxes, image_index, data)
     for argument, value, names in (
         ("space", space, ("pixel", "theta")),
         ("overlap", overlap, ("last", "sequential")),
@@ -111,61 +112,83 @@ def transform_patches(
         checks.check_name(name, argument, value, names)
     rule = named_rule(name, interpolation, border, "exact")
     check_nearest(name, rule, images)
-    given.check_whole(name, data, mask, opacity, edge)
+    arguments.check_whole(name, data, mask, opacity, edge)
     count, soft = len(boxes), edge == "soft"
-    matrices = given.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
+    matrices = arguments.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
     warn_of_integers(name, data.given, rule.interpolation, boxes=boxes, matrices=matrices)
-    alpha = given.opacity(name, opacity, count, data)
-    outside = given.border_value(name, border_value, count, data)
+    alpha = arguments.opacity(name, opacity, count, data)
+    fill = arguments.border_value(name, border_value, count, data)
     if mask is not None:
-        mask = given.mask(name, mask, mask_space, count, data)
-    places = rectangles(boxes, index, data.shape, touched=soft)
-    edges = boxes.double() - torch.stack((places.left, places.top), dim=-1).repeat(1, 2)
+        mask = arguments.mask(name, mask, mask_space, count, data)
+    painted = rectangles(boxes, index, data.shape, touched=soft)
+    edges = boxes.double() - torch.stack((painted.left, painted.top), dim=-1).repeat(1, 2)
     cover = None
     if mask is not None and mask_space == "image":
-        cover = cropped_mask(mask, places, data.size).to(data.batch.dtype)
+        cover = cropped_mask(mask, painted, data.size).to(data.batch.dtype)
     elif mask is not None:
-        cover = stretched_mask(mask.to(data.batch.dtype), places, edges, data.size, rule)
+        cover = stretched_mask(mask.to(data.batch.dtype), painted, edges, data.size, rule)
     elif rule.border == "transparent":  # what a mask of 1 within the box and 0 outside shows
-        cover = data.batch.new_ones(1, int((places.width * places.height).sum()))
+        cover = data.batch.new_ones(1, int((painted.width * painted.height).sum()))
     if rule.border == "transparent":
-        rule = Rule(rule.interpolation, "constant")
-    paint = Paint(frames.box_inverse(matrices.double(), edges, space), rule, outside, alpha)
+        rule = SamplingRule(rule.interpolation, "constant")
+    to_source = source_maps.box_inverse(matrices.double(), edges, space)
+    options = LayerOptions(to_source, rule, fill, alpha)
     if overlap == "last" and cover is None and alpha is None and not soft:
-        return _opaque(data, places, paint)
+        return _opaque(data, painted, options)
     if overlap == "last" and cover is not None and not soft:
-        return _masked(data, places, paint, cover)
-    painter = window_painter(paint, places, data.size, cover, edges if soft else None)
+        return _masked(data, painted, options, cover)
+    painter = window_painter(options, painted, data.size, cover, edges if soft else None)
     if overlap == "sequential":
-        batch = paint_levels(data.batch, places, data.size, painter, data.rounded)
+        batch = paint_levels(data.batch, painted, data.size, painter, data.rounded)
     else:
-        batch = paint_layers(data.batch, pixels_of(places, data.size), painter)
+        batch = paint_layers(data.batch, pixels_of(painted, data.size), painter)
     return data.restore(batch)
 
 
-def _masked(data: given.Images, places: Rectangles, paint: Paint, cover: Tensor) -> Tensor:
+def _masked(
+    data: arguments.Images, painted: Rectangles, options: LayerOptions, cover: Tensor
+) -> Tensor:
     """What the images show in rectangles, by a mask (1, P) of their pixels."""
-
-    def plain(
-        batch: Tensor, inverse: Tensor, _: None, cover: Tensor, alpha: Tensor | None
-    ) -> Tensor:
-        own = paint._replace(inverse=inverse, opacity=alpha)
-        painter = window_painter(own, places, data.size, cover, None)
-        return paint_layers(batch, pixels_of(places, data.size), painter)
-
-    layers = (data.batch, paint.inverse, None, cover, paint.opacity)
-    return data.restore(composite.painted(paint.rule, layers, places, plain))
+    reference = partial(_masked_reference, painted, data.size, options)
+    layers = composite.Layers(data.batch, options.to_source, None, cover, options.opacity)
+    return data.restore(composite.painted(options.rule, layers, painted, reference))
 
 
-def _opaque(data: given.Images, places: Rectangles, paint: Paint) -> Tensor:
+def _masked_reference(
+    painted: Rectangles,
+    size: tuple[int, int],
+    options: LayerOptions,
+    batch: Tensor,
+    to_source: Tensor,
+    _: None,
+    cover: Tensor,
+    opacity: Tensor | None,
+) -> Tensor:
+    """The layers of `composite.Layers` in plain torch: images (B, C, H, W)."""
+    options = options._replace(to_source=to_source, opacity=opacity)
+    painter = window_painter(options, painted, size, cover, None)
+    return paint_layers(batch, pixels_of(painted, size), painter)
+
+
+def _opaque(data: arguments.Images, painted: Rectangles, options: LayerOptions) -> Tensor:
     """Opaque objects, the last one on top: by a compiled kernel where there is one."""
+    reference = partial(_opaque_reference, painted, data.shape, options)
+    if opaque.supports(data.batch, options.rule):
+        fill = options.fill.expand(data.channels, -1)
+        result = opaque.paint(data.batch, options.to_source, fill, painted, reference)
+        return data.restore(result)
+    return data.restore(reference(data.batch, options.to_source, options.fill))
 
-    def plain(batch: Tensor, inverse: Tensor, outside: Tensor) -> Tensor:
-        own = paint._replace(inverse=inverse, outside=outside)
-        painter = window_painter(own, places, data.size, None, None)
-        return paint_topmost(batch, topmost(places, data.shape), places, painter)
 
-    if opaque.serves(data.batch, paint.rule):
-        outside = paint.outside.expand(data.channels, -1)
-        return data.restore(opaque.paint(data.batch, paint.inverse, outside, places, plain))
-    return data.restore(plain(data.batch, paint.inverse, paint.outside))
+def _opaque_reference(
+    painted: Rectangles,
+    shape: tuple[int, int, int],
+    options: LayerOptions,
+    batch: Tensor,
+    to_source: Tensor,
+    fill: Tensor,
+) -> Tensor:
+    """The same in plain torch: batch (B, C, H, W), to_source (N, 2, 3), fill (C or 1, 1 or N)."""
+    options = options._replace(to_source=to_source, fill=fill)
+    painter = window_painter(options, painted, shape[1:], None, None)
+    return paint_topmost(batch, topmost(painted, shape), painted, painter)

@@ -15,7 +15,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import arithmetic_of
 from warpkit.engine.sampling.rules import ARITHMETICS
-from warpkit.validation.calls import Call, by_opencv, by_warpkit, compared, load_cv2
+from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compared, load_cv2
 from warpkit.validation.metrics import Figures as Figures
 from warpkit.validation.metrics import Parity as Parity
 from warpkit.validation.report import ParityReport as ParityReport
@@ -57,7 +57,7 @@ def compare_with_opencv(
     kind = "affine" if matrix.shape[-2] == 2 else "perspective"
     cv2 = load_cv2(name)
     arithmetic = known(name, arithmetic, cv2)
-    call = Call(kind, image, matrix, {**options, "size": size})
+    call = ParityCall(kind, image, matrix, {**options, "size": size})
     with torch.device("cpu"):  # where OpenCV is, whatever torch's default device
         got = by_warpkit(call, arithmetic)
         return compared(call, got, by_opencv(cv2, call, name), arithmetic, cv2)

@@ -35,7 +35,7 @@ PATIENCE = 1e10
 """Steps of OpenCV 5's loop over reflections, about ten seconds."""
 
 
-class Call(NamedTuple):
+class ParityCall(NamedTuple):
     """A warp: `kind` is "affine", "perspective" or "remap"; `where` its matrices or points."""
 
     kind: str
@@ -62,7 +62,7 @@ class Call(NamedTuple):
         return output_points(matrix, self.image.shape[-2:] if size is None else size)
 
 
-def by_warpkit(call: Call, arithmetic: str) -> Tensor:
+def by_warpkit(call: ParityCall, arithmetic: str) -> Tensor:
     """warpkit's result (..., C, h, w), without gradients."""
     options = {**call.options, "arithmetic": arithmetic}
     with torch.no_grad():
@@ -72,7 +72,7 @@ def by_warpkit(call: Call, arithmetic: str) -> Tensor:
         return function(call.image, call.where, **options)
 
 
-def by_opencv(cv2: Any, call: Call, name: str) -> Tensor:
+def by_opencv(cv2: Any, call: ParityCall, name: str) -> Tensor:
     """OpenCV's result (..., C, h, w); a batch is a loop."""
     check_call(cv2, call, name)
     image, where = (t.detach().cpu() for t in (call.image, call.where))
@@ -99,7 +99,12 @@ def by_opencv(cv2: Any, call: Call, name: str) -> Tensor:
 
 
 def call_cv2(
-    cv2: Any, call: Call, image: np.ndarray, place: Tensor, value: Tensor, start: np.ndarray | None
+    cv2: Any,
+    call: ParityCall,
+    image: np.ndarray,
+    place: Tensor,
+    value: Tensor,
+    start: np.ndarray | None,
 ) -> np.ndarray:
     """One call of cv2; `start` is what a transparent border shows and is written to."""
     flags = FLAGS[call.interpolation]
@@ -117,7 +122,7 @@ def call_cv2(
     return function(image, place.double().numpy(), (width, height), flags=flags, **options)
 
 
-def border_values(call: Call, name: str) -> Tensor:
+def border_values(call: ParityCall, name: str) -> Tensor:
     """(..., 4) float64: cv2 takes four numbers, and channel c the number c mod 4."""
     channels = call.image.shape[-3]
     value = call.options.get("border_value", 0.0)
@@ -131,7 +136,7 @@ def border_values(call: Call, name: str) -> Tensor:
     return four
 
 
-def check_call(cv2: Any, call: Call, name: str) -> None:
+def check_call(cv2: Any, call: ParityCall, name: str) -> None:
     """Refuse what OpenCV cannot do, or would do for ever."""
     if call.image.dtype not in TYPES:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in TYPES)
@@ -148,7 +153,7 @@ def check_call(cv2: Any, call: Call, name: str) -> None:
         checks.fail(name, "border", wanted, repr(call.border))
 
 
-def interior(call: Call) -> Tensor:
+def interior(call: ParityCall) -> Tensor:
     """(..., 1, h, w): every neighbour that the interpolation reads lies on the image."""
     points = call.sources()
     height, width = call.image.shape[-2:]
@@ -159,7 +164,7 @@ def interior(call: Call) -> Tensor:
     return ((points >= low) & (points <= high)).all(-1)[..., None, :, :]
 
 
-def compared(call: Call, got: Tensor, expected: Tensor, arithmetic: str, cv2: Any) -> Parity:
+def compared(call: ParityCall, got: Tensor, expected: Tensor, arithmetic: str, cv2: Any) -> Parity:
     """The figures of two results of one call: of all values, the interior and the border."""
     got, inside, peak = got.detach().cpu(), interior(call), peak_of(call.image)
     whole = figures(got, expected, peak)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.validation.metrics import Figures
-from warpkit.validation.results import Results, Scene
+from warpkit.validation.results import Results, RowPictures
 from warpkit.validation.suite import CROP, PEER_DTYPES, Row
 from warpkit.validation.table import left_out, levels, number
 
@@ -57,8 +57,8 @@ def line(row: Row, peers: Iterable[str]) -> dict[str, Any]:
     parity = row.parity
     return {
         **vars(row.setting),
-        "promised": row.promise.where,
-        "reason": row.promise.reason,
+        "promised": row.guaranteed.where,
+        "reason": row.guaranteed.reason,
         "passed": row.passed,
         "differing": parity.differing,
         "share": share(parity.differing, parity.total),
@@ -117,7 +117,7 @@ def total(parts: list[tuple[Row, Figures]]) -> dict[str, Any]:
     }
 
 
-def shown(scene: Scene) -> dict[str, Any]:
+def shown(scene: RowPictures) -> dict[str, Any]:
     """The pictures of one row."""
     row, dtype = scene.row, scene.row.setting.dtype
     ours = {"source": scene.source, "OpenCV": scene.opencv, "warpkit": scene.others["warpkit"]}

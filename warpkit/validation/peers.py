@@ -27,7 +27,7 @@ GRID_BORDERS = {
 """torch's name for a border, and the align_corners under which it is that border."""
 
 
-class Task(NamedTuple):
+class PeerTask(NamedTuple):
     """One warp of a batch: item k of `image` by item k of `where`."""
 
     kind: str
@@ -43,7 +43,7 @@ class Task(NamedTuple):
     """(C,): the constant border."""
 
 
-def by_grid_sample(task: Task) -> Tensor | None:
+def by_grid_sample(task: PeerTask) -> Tensor | None:
     """F.affine_grid and F.grid_sample; others' points normalised to float32 by hand."""
     if task.interpolation not in GRID_MODES or task.border not in GRID_BORDERS:
         return None
@@ -62,7 +62,7 @@ def by_grid_sample(task: Task) -> Tensor | None:
     return back(result + value, task)
 
 
-def by_kornia(task: Task) -> Tensor | None:
+def by_kornia(task: PeerTask) -> Tensor | None:
     """kornia.geometry.transform's warp_affine, warp_perspective and remap, in pixels."""
     # under align_corners=False its warps move the pixels: reflect cannot be had
     if task.interpolation not in GRID_MODES or task.border not in GRID_BORDERS:
@@ -86,7 +86,7 @@ def by_kornia(task: Task) -> Tensor | None:
     return back(result + value, task)
 
 
-def by_torchvision(task: Task) -> Tensor | None:
+def by_torchvision(task: PeerTask) -> Tensor | None:
     """torchvision.transforms.v2.functional's affine and perspective."""
     if task.interpolation not in ("nearest", "bilinear") or task.border != "constant":
         return None
@@ -122,7 +122,7 @@ def versions() -> dict[str, str]:
     return {name: version for name, version in found.items() if version}
 
 
-def floats(task: Task) -> tuple[Tensor, Tensor]:
+def floats(task: PeerTask) -> tuple[Tensor, Tensor]:
     """The image and the border value in a floating type.
 
     Zeros are the one constant of grid_sample: another is subtracted before and added after.
@@ -132,7 +132,7 @@ def floats(task: Task) -> tuple[Tensor, Tensor]:
     return image, value.to(image.dtype)[:, None, None]
 
 
-def back(result: Tensor, task: Task) -> Tensor:
+def back(result: Tensor, task: PeerTask) -> Tensor:
     """To the type of the image, rounded and saturated."""
     if task.image.is_floating_point():
         return result

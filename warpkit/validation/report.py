@@ -21,7 +21,7 @@ from warpkit.core.environment import processor
 from warpkit.core.progress import progress_bar
 from warpkit.validation.calls import by_opencv, by_warpkit
 from warpkit.validation.metrics import Figures
-from warpkit.validation.results import Results, Scene
+from warpkit.validation.results import Results, RowPictures
 from warpkit.validation.suite import CROP, PEER_DTYPES, Row, Suite, crop, named, settings
 
 PICTURES = 6
@@ -73,8 +73,8 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     return {
         **vars(row.setting),
         "passed": row.passed,
-        "promised": row.promise.where,
-        "reason": row.promise.reason,
+        "promised": row.guaranteed.where,
+        "reason": row.guaranteed.reason,
         "warpkit": {name: figures_as_dict(part) for name, part in parts.items()},
         "peers": {name: peer and figures_as_dict(peer) for name, peer in row.peers.items()},
     }
@@ -144,7 +144,7 @@ def worst(rows: Sequence[Row]) -> list[Row]:
     if broken:
         return unlike(broken, lambda row: (row.setting.map, row.setting.interpolation))[:PICTURES]
     differing = sorted((row for row in rows if row.parity.differing), key=apart)
-    chosen = unlike(differing, lambda row: row.promise.reason)[: PICTURES // 2]
+    chosen = unlike(differing, lambda row: row.guaranteed.reason)[: PICTURES // 2]
     usual = [
         row
         for row in rows
@@ -172,7 +172,7 @@ def unlike(rows: Sequence[Row], key: Callable[[Row], object]) -> list[Row]:
     return list(first.values())
 
 
-def scene(suite: Suite, row: Row) -> Scene:
+def scene(suite: Suite, row: Row) -> RowPictures:
     """The pictures of the first photograph under a row's setting."""
     call = suite.call(row.setting)
     results = {"warpkit": by_warpkit(call, suite.arithmetic)}
@@ -181,7 +181,7 @@ def scene(suite: Suite, row: Row) -> Scene:
         results.update({name: o for name, o in others.items() if o is not None})
     expected = by_opencv(suite.cv2, call, "parity_suite")
     shown = {name: result[0] for name, result in results.items()}
-    return Scene(row, call.image[0], expected[0], shown)
+    return RowPictures(row, call.image[0], expected[0], shown)
 
 
 def environment(cv2: Any, suite: Suite) -> dict[str, str]:

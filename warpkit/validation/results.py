@@ -10,7 +10,7 @@ from torch import Tensor
 from warpkit.validation.suite import Row
 
 
-class Scene(NamedTuple):
+class RowPictures(NamedTuple):
     """One row's pictures, each (C, H, W) of the row's type."""
 
     row: Row
@@ -30,7 +30,7 @@ class Results:
     """Versions, the machine and the day."""
     images: tuple[str, ...]
     """The names of what was warped."""
-    scenes: tuple[Scene, ...]
+    scenes: tuple[RowPictures, ...]
     """The rows with the largest differences, for the pictures of the page."""
 
     @property
@@ -41,7 +41,7 @@ class Results:
     @property
     def promised(self) -> tuple[Row, ...]:
         """The rows of which something is promised."""
-        return tuple(row for row in self.rows if row.promise.where != "nowhere")
+        return tuple(row for row in self.rows if row.guaranteed.where != "nowhere")
 
     @property
     def passed(self) -> bool:
@@ -53,7 +53,7 @@ class Results:
         """The outcome in one sentence."""
         version, count = self.environment["opencv"], len(self.promised)
         if not count:
-            reason = self.rows[0].promise.reason if self.rows else "no rows"
+            reason = self.rows[0].guaranteed.reason if self.rows else "no rows"
             return f"nothing is promised beside OpenCV {version} ({reason})"
         if self.broken:
             return f"{len(self.broken):,} of {count:,} settings differ from OpenCV {version}"

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from warpkit import geometry
 from warpkit.core import checks
-from warpkit.engine.arithmetic.guarantees import Promise, arithmetic_of, promise
+from warpkit.engine.arithmetic.guarantees import Promise, arithmetic_of, guaranteed
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 from warpkit.validation import peers
-from warpkit.validation.calls import Call, by_opencv, by_warpkit, compared
+from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compared
 from warpkit.validation.metrics import Figures, Parity, figures
 
 KINDS = ("affine", "perspective", "remap")
@@ -47,7 +47,7 @@ class Setting:
 
     def promised(self, version: str) -> Promise:
         """What is promised of it under the arithmetic of OpenCV's `version`."""
-        return promise(
+        return guaranteed(
             version,
             dtype=self.dtype,
             channels=self.channels,
@@ -62,7 +62,7 @@ class Row:
 
     setting: Setting
     parity: Parity
-    promise: Promise
+    guaranteed: Promise
     peers: dict[str, Figures | None]
     """By name; None where one cannot do this."""
 
@@ -70,13 +70,13 @@ class Row:
     def kept(self) -> Figures | None:
         """The figures of the pixels that are promised to be OpenCV's."""
         parts = {"everywhere": self.parity, "interior": self.parity.interior, "nowhere": None}
-        return parts[self.promise.where]
+        return parts[self.guaranteed.where]
 
     @property
     def open(self) -> Figures | None:
         """The figures of the pixels of which nothing is promised."""
         parts = {"everywhere": None, "interior": self.parity.border, "nowhere": self.parity}
-        return parts[self.promise.where]
+        return parts[self.guaranteed.where]
 
     @property
     def passed(self) -> bool:
@@ -121,7 +121,7 @@ class Suite:
         channels = {1: grey, 3: self.photographs, 4: torch.cat((self.photographs, grey), 1)}
         return torch.cat((typed(channels[setting.channels], setting.dtype), noise))
 
-    def call(self, setting: Setting) -> Call:
+    def call(self, setting: Setting) -> ParityCall:
         """The warp of all images, each by one of two maps."""
         image = self.images(setting)
         options: dict[str, Any] = {
@@ -131,7 +131,7 @@ class Suite:
         }
         if setting.border == "transparent":
             options["background"] = image.flip(-1, -2).roll(1, 0).contiguous()
-        return Call(setting.map, image, self.where(setting.map), options)
+        return ParityCall(setting.map, image, self.where(setting.map), options)
 
     def where(self, kind: str) -> Tensor:
         """(B, 2, 3), (B, 3, 3) or (B, h, w, 2)."""
@@ -161,9 +161,9 @@ class Suite:
                 others[name] = None if result is None else figures(result, expected, white)
         return Row(setting, parity, kept, {name: others.get(name) for name in self.peers})
 
-    def others(self, setting: Setting, call: Call) -> dict[str, Tensor | None]:
+    def others(self, setting: Setting, call: ParityCall) -> dict[str, Tensor | None]:
         """What the peers that are installed make of a call."""
-        task = peers.Task(
+        task = peers.PeerTask(
             setting.map,
             call.image,
             call.where,

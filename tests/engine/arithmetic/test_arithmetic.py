@@ -52,7 +52,7 @@ def differing(got: np.ndarray, expected: np.ndarray) -> int:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_recorded_results(version, dtype, monkeypatch):
-    monkeypatch.setattr(table_sums, "LANES", 16)  # they come from AVX-512
+    monkeypatch.setattr(table_sums, "OPENCV_VECTOR_FLOATS", 16)  # they come from AVX-512
     checked, wrong = 0, {}
     for n, case in enumerate(cases()):
         if case.dtype != dtype or corner(case, version):
@@ -66,7 +66,7 @@ def test_recorded_results(version, dtype, monkeypatch):
 
 
 def test_recorded_results_without_avx512(monkeypatch):
-    monkeypatch.setattr(table_sums, "LANES", 8)
+    monkeypatch.setattr(table_sums, "OPENCV_VECTOR_FLOATS", 8)
     numbers = [n for n, case in enumerate(cases()) if vector_case(case)]
     recorded = golden("4.14.0")
     wide = [str(n) for n in numbers]
@@ -81,7 +81,7 @@ def test_recorded_results_without_avx512(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_recorded_results_on_cuda(version, monkeypatch):
-    monkeypatch.setattr(table_sums, "LANES", 16)
+    monkeypatch.setattr(table_sums, "OPENCV_VECTOR_FLOATS", 16)
     for n, case in enumerate(cases()):
         if not corner(case, version):
             got = call_warpkit(case, VERSIONS[version], device="cuda")

@@ -14,7 +14,7 @@ from tests.support.tolerances import TOLERANCE
 from warpkit.engine.arithmetic import opencv
 from warpkit.engine.sampling import reference
 from warpkit.engine.sampling.maps import inverse_map, output_points
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, Rule
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, SamplingRule
 
 # torch's own decompositions for forward mode are scripted on first use
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")
@@ -58,7 +58,7 @@ def test_gradients_are_those_at_the_rounded_position(interpolation, border):
     )
     points = output_points(inverse_map(matrix), SIZE)
     points = points + (rounded_to_32(matrix.detach()) - points).detach()
-    expected = reference.sample(image, points, value[:, None, None], Rule(**options))
+    expected = reference.sample(image, points, value[:, None, None], SamplingRule(**options))
     inputs = [image, matrix, value] if border == "constant" else [image, matrix]
     got = torch.autograd.grad(out, inputs, weights)
     wanted = torch.autograd.grad(expected, inputs, weights)
@@ -159,7 +159,7 @@ def test_gradcheck_of_points_within_the_rounding(interpolation):
     image = noise(2, 7, 9)
     points = ((noise(3, 4, 2, seed=1) * 5 * 32).floor() + 0.25) / 32
     points.requires_grad_()
-    rule = Rule(interpolation, "reflect")
+    rule = SamplingRule(interpolation, "reflect")
 
     def surrogate(points: Tensor) -> Tensor:
         return reference.sample(image, points, torch.zeros(()).double(), rule)

@@ -160,9 +160,9 @@ def warm() -> Iterator[str]:
         "points": (wk.remap, torch.rand(40, 40, 2) * 40),
     }
     for interpolation in ("bilinear", "nearest", "bicubic", "lanczos4"):
-        for kind, (function, where) in maps.items():
+        for kind, (function, mapping) in maps.items():
             for picture in (image, single, image.to(memory_format=torch.channels_last)):
                 for wanted in (False, True):  # the gradient to the map as well
-                    where = where.detach().requires_grad_(wanted)
-                    function(picture, where, interpolation=interpolation).sum().backward()
+                    mapping = mapping.detach().requires_grad_(wanted)
+                    function(picture, mapping, interpolation=interpolation).sum().backward()
             yield f"{kind}, {interpolation}"

@@ -37,9 +37,9 @@ def draw(image: Tensor, comparison: Comparison, reach: Reach, recovery: Recovery
 def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
     """Two rows of four panels that fit the photograph, each row under its heading, in inches."""
     margin, gap, heading, captions, below = 0.3, 0.22, 0.5, 0.5, 0.12
-    wide = (WIDTH - 2 * margin - 3 * gap) / 4
-    tall = min(max(wide / aspect, 1.4), 4.0)
-    row, labels = heading + captions + tall + below, 0.35
+    panel_width = (WIDTH - 2 * margin - 3 * gap) / 4
+    panel_height = min(max(panel_width / aspect, 1.4), 4.0)
+    row, labels = heading + captions + panel_height + below, 0.35
     height = 2 * row + labels
     figure = Figure(figsize=(WIDTH, height), dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
@@ -47,9 +47,11 @@ def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
     for r, text in enumerate(("The same pixels as OpenCV", "Gradients to image and matrix")):
         y = height - r * row - heading
         figure.text(margin / WIDTH, y / height, text, size=15, weight="bold", color=INK)
-        low = (y - captions - tall) / height
-        lefts = [(margin + i * (wide + gap)) / WIDTH for i in range(4)]
-        rows.append([figure.add_axes((x, low, wide / WIDTH, tall / height)) for x in lefts])
+        low = (y - captions - panel_height) / height
+        lefts = [(margin + i * (panel_width + gap)) / WIDTH for i in range(4)]
+        rows.append(
+            [figure.add_axes((x, low, panel_width / WIDTH, panel_height / height)) for x in lefts]
+        )
     return rows, figure
 
 

@@ -146,13 +146,13 @@ def interruptions() -> Iterator[Callable[[], None]]:
         if came:
             raise KeyboardInterrupt
 
-    own = usual is signal.default_int_handler and current_thread() is main_thread()
-    if own:
+    replaced = usual is signal.default_int_handler and current_thread() is main_thread()
+    if replaced:
         signal.signal(signal.SIGINT, note)
     try:
         yield raise_again
     finally:
-        if own:
+        if replaced:
             signal.signal(signal.SIGINT, usual)
 
 

@@ -14,7 +14,7 @@ import warpkit as wk
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
-from warpkit.core.checks import SIDE
+from warpkit.core.checks import MAX_SIDE
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,17 @@ class Options:
 
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""
-        given = {f"--{name}": value for name, value in self.parts.items()}
+        parts_given = {f"--{name}": value for name, value in self.parts.items()}
         if self.matrix is not None:
-            clash("--matrix", given)
+            clash("--matrix", parts_given)
             if not self.inverse:
                 check_invertible(as_matrix(self.matrix))
         if self.corners is not None:
-            clash("--corners", {"--matrix": self.matrix, "--inverse": self.inverse, **given})
+            clash("--corners", {"--matrix": self.matrix, "--inverse": self.inverse, **parts_given})
             if self.size and min(self.size) < 2:
                 raise CommandError("--size takes numbers of 2 and more with --corners")
             from_corners(self.corners, self.size)
-        if self.size and max(self.size) >= SIDE:
+        if self.size and max(self.size) >= MAX_SIDE:
             raise CommandError("--size takes numbers below 2^31")
         if self.antialias and self.arithmetic != "exact":
             raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
@@ -152,10 +152,12 @@ def from_corners(values: Numbers, wanted: Numbers | None) -> tuple[Tensor, tuple
     a whole image leave it as it is. The first is the top left; the others may come in any order.
     Without a size `wanted` each side is as long as the longer of the two that it comes from.
     """
-    given = list(zip(values[::2], values[1::2], strict=True))
-    x, y = (sum(axis) / 4 for axis in zip(*given, strict=True))
-    around = sorted(given, key=lambda point: math.atan2(point[1] - y, point[0] - x))  # clockwise
-    start = around.index(given[0])
+    parts_given = list(zip(values[::2], values[1::2], strict=True))
+    x, y = (sum(axis) / 4 for axis in zip(*parts_given, strict=True))
+    around = sorted(
+        parts_given, key=lambda point: math.atan2(point[1] - y, point[0] - x)
+    )  # clockwise
+    start = around.index(parts_given[0])
     corners = around[start:] + around[:start]
     for k, here in enumerate(corners):
         before, after = corners[k - 1], corners[(k + 1) % 4]
@@ -168,7 +170,7 @@ def from_corners(values: Numbers, wanted: Numbers | None) -> tuple[Tensor, tuple
         height, width = int(wanted[0]), int(wanted[1])
     else:
         height, width = round(max(left, right)) + 1, round(max(top, bottom)) + 1
-        if min(height, width) < 2 or max(height, width) >= SIDE:
+        if min(height, width) < 2 or max(height, width) >= MAX_SIDE:
             raise CommandError("--corners must be 1 to 2^31 pixels apart")
     square = [(0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)]
     source, target = (torch.tensor(points, dtype=torch.float64) for points in (corners, square))

@@ -42,7 +42,7 @@ def installed_arithmetic() -> str:
     return arithmetic_of(next(versions, "5"))
 
 
-def promise(
+def guaranteed(
     version: str,
     *,
     dtype: str,

@@ -16,18 +16,18 @@ from warpkit.core.checks import LABELS
 from warpkit.engine.arithmetic import opencv4_positions as fixed_point
 from warpkit.engine.arithmetic import opencv4_sums as table_sums
 from warpkit.engine.arithmetic import opencv5
-from warpkit.engine.sampling import reference
+from warpkit.engine.sampling import maps, reference
 from warpkit.engine.sampling.maps import output_points
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
 """The types that OpenCV interpolates. It moves int8 and int32 too, and no other labels: those are
 moved likewise."""
 
 
-def why_not(image: Tensor, rule: Rule) -> list[str]:
+def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why OpenCV's pixels cannot be had."""
-    reasons = reference.why_not(image, rule)
+    reasons = reference.unsupported_reasons(image, rule)
     if image.dtype not in TYPES + LABELS:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in TYPES)
         reasons.append(f"OpenCV warps {names} and no {str(image.dtype).removeprefix('torch.')}")
@@ -36,35 +36,47 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
 
 def warp(
     image: Tensor,
-    inverse: Tensor,
+    to_source: Tensor,
     size: Sequence[int],
-    outside: Tensor,
-    rule: Rule,
+    fill: Tensor,
+    rule: SamplingRule,
     *,
     border_value: Tensor | None = None,
 ) -> Tensor:
     """As `reference.warp`.
 
-    border_value: the border's value where `outside` is the background. OpenCV starts sums near the
+    border_value: the border's value where `fill` is the background. OpenCV starts sums near the
     border from it under every border, which shows in the last bits.
     """
-    start = outside if border_value is None else border_value
-    matrix = inverse.detach()
+    sum_start = fill if border_value is None else border_value
+    matrix = to_source.detach()
     if is_float(image, rule):
         grid = opencv5.warp_grid(matrix, size, image, rule)
     else:
         grid = fixed_point.warp_grid(matrix, size, rule)
-    value = _values(image, grid, outside, start, rule)
-    if not _wants_gradient(image, inverse, outside):
+    value = _values(image, grid, fill, sum_start, rule)
+    if not _wants_gradient(image, to_source, fill):
         return value
-    return _with_gradient(value, image, grid, output_points(inverse, size), outside, rule)
+    return _with_gradient(value, image, grid, output_points(to_source, size), fill, rule)
+
+
+def warp_forward(
+    image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+) -> Tensor:
+    """As `reference.warp_forward`."""
+    return warp(image, inverse_map(matrix.double()), size, fill, rule)
+
+
+def inverse_map(matrix: Tensor) -> Tensor:
+    """As `maps.inverse_map`; OpenCV has 0 where a finite matrix (..., 2 or 3, 3) has no inverse."""
+    return maps.inverse_map(matrix, singular=0.0)
 
 
 def sample(
     image: Tensor,
     points: Tensor,
-    outside: Tensor,
-    rule: Rule,
+    fill: Tensor,
+    rule: SamplingRule,
     *,
     border_value: Tensor | None = None,
     fixed_map: bool = False,
@@ -74,42 +86,46 @@ def sample(
     fixed_map: the points were integers and 1/32 parts (CV_16SC2 and CV_16UC1), for which OpenCV 5
     keeps the fixed-point path of everything but bicubic.
     """
-    start = outside if border_value is None else border_value
+    sum_start = fill if border_value is None else border_value
     detached = points.detach()
     by_floats = is_float(image, rule) and (not fixed_map or rule.interpolation == "bicubic")
     if by_floats:
         grid = opencv5.sample_grid(detached, image, rule)
     else:
         grid = fixed_point.sample_grid(detached, rule, fixed_map=fixed_map)
-    value = _values(image, grid, outside, start, rule)
-    if not _wants_gradient(image, points, outside):
+    value = _values(image, grid, fill, sum_start, rule)
+    if not _wants_gradient(image, points, fill):
         return value
-    return _with_gradient(value, image, grid, points.double(), outside, rule)
+    return _with_gradient(value, image, grid, points.double(), fill, rule)
 
 
-def is_float(image: Tensor, rule: Rule) -> bool:
+def is_float(image: Tensor, rule: SamplingRule) -> bool:
     """Whether OpenCV computes in float32, not in fixed point."""
-    return rule.arithmetic == "opencv5" and opencv5.serves(image, rule)
+    return rule.arithmetic == "opencv5" and opencv5.supports(image, rule)
 
 
-Grid = fixed_point.Grid | opencv5.Grid
+OpenCVGrid = fixed_point.FixedGrid | opencv5.FloatGrid
 
 
-def _values(image: Tensor, grid: Grid, outside: Tensor, start: Tensor, rule: Rule) -> Tensor:
+def _values(
+    image: Tensor, grid: OpenCVGrid, fill: Tensor, sum_start: Tensor, rule: SamplingRule
+) -> Tensor:
     image = image.detach()
     if image.dtype in LABELS:
         points = torch.where(grid.valid[..., None], grid.points(), torch.nan)
-        return reference.sample(image, points, outside, Rule(rule.interpolation, rule.border))
-    outside, start = (reference.convert(t.detach(), image.dtype) for t in (outside, start))
-    if isinstance(grid, opencv5.Grid):
-        value = opencv5.values(image, grid, outside, rule)
+        return reference.sample(image, points, fill, SamplingRule(rule.interpolation, rule.border))
+    fill, sum_start = (reference.convert(t.detach(), image.dtype) for t in (fill, sum_start))
+    if isinstance(grid, opencv5.FloatGrid):
+        value = opencv5.values(image, grid, fill, rule)
     else:
-        value = table_sums.values(image, grid, outside, start, rule, table_sums.LANES)
-    return torch.where(grid.valid[..., None, :, :], value, outside)
+        value = table_sums.values(
+            image, grid, fill, sum_start, rule, table_sums.OPENCV_VECTOR_FLOATS
+        )
+    return torch.where(grid.valid[..., None, :, :], value, fill)
 
 
 def _with_gradient(
-    value: Tensor, image: Tensor, grid: Grid, points: Tensor, outside: Tensor, rule: Rule
+    value: Tensor, image: Tensor, grid: OpenCVGrid, points: Tensor, fill: Tensor, rule: SamplingRule
 ) -> Tensor:
     """`value` with the gradient of the interpolation at the grid, as if the points lay there."""
     rounded = grid.points()
@@ -118,34 +134,36 @@ def _with_gradient(
     moving = torch.where(free, points, 0.0)
     moving = rounded + (moving - moving.detach())
     moving = torch.where(grid.valid[..., None], moving, torch.nan)
-    kept = rule.border == "transparent" and isinstance(grid, fixed_point.Grid)
+    kept = rule.border == "transparent" and isinstance(grid, fixed_point.FixedGrid)
     interpolate = _keep_background if kept else reference.sample
     # rules are made anew: Dynamo could not trace _replace before torch 2.8
-    surrogate = interpolate(image, moving, outside, Rule(rule.interpolation, rule.border))
-    return value - reference.minus_nothing(surrogate)
+    surrogate = interpolate(image, moving, fill, SamplingRule(rule.interpolation, rule.border))
+    return reference.with_gradient_of(value, surrogate)
 
 
-def _keep_background(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+def _keep_background(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
     """OpenCV 4's transparent border: a pixel is the background's or the image's, never a blend.
 
     It is the image's where the point, rounded down, is on it. Missing neighbours are left out of
     the bilinear mean; the wider rules reflect.
     """
     if rule.interpolation == "nearest":
-        return reference.sample(image, points, outside, rule)
+        return reference.sample(image, points, fill, rule)
     height, width = image.shape[-2:]
     limit = torch.tensor([width, height], device=points.device)
     on_image = ((points >= 0) & (points < limit)).all(-1)[..., None, :, :]
-    zero = outside.new_zeros(())
+    zero = fill.new_zeros(())
     if rule.interpolation == "bilinear":
-        constant = Rule(rule.interpolation, "constant")
+        constant = SamplingRule(rule.interpolation, "constant")
         total = reference.sample(image, points, zero, constant)
         ones = image.new_ones((1, height, width))
         cover = reference.sample(ones, points, zero, constant)
         inner = total / torch.where(on_image, cover, 1.0)
     else:
-        inner = reference.sample(image, points, zero, Rule(rule.interpolation, "reflect_101"))
-    return torch.where(on_image, inner, outside.to(inner.dtype))
+        inner = reference.sample(
+            image, points, zero, SamplingRule(rule.interpolation, "reflect_101")
+        )
+    return torch.where(on_image, inner, fill.to(inner.dtype))
 
 
 def _wants_gradient(image: Tensor, *others: Tensor) -> bool:

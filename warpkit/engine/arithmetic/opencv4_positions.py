@@ -13,10 +13,10 @@ from torch import Tensor
 
 from warpkit.engine.arithmetic.opencv4_tables import STEPS
 from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN, saturate16, to_int32, wrap16, wrap32
-from warpkit.engine.sampling.rules import LIMIT, Rule
+from warpkit.engine.sampling.rules import LIMIT, SamplingRule
 
 
-class Grid(NamedTuple):
+class FixedGrid(NamedTuple):
     """Source positions, (*P, h, w)."""
 
     x: Tensor
@@ -41,20 +41,20 @@ class Grid(NamedTuple):
         return torch.stack([pixel + step / STEPS for pixel, step in axes], dim=-1)
 
 
-def warp_grid(inverse: Tensor, size: Sequence[int], rule: Rule) -> Grid:
-    """Where every pixel of an output of `size` looks; inverse (..., 2 or 3, 3), float64."""
+def warp_grid(to_source: Tensor, size: Sequence[int], rule: SamplingRule) -> FixedGrid:
+    """Where every pixel of an output of `size` looks; to_source (..., 2 or 3, 3), float64."""
     nearest = rule.interpolation == "nearest"
     height, width = size
-    x = torch.arange(width, device=inverse.device)
-    y = torch.arange(height, device=inverse.device)[:, None]
-    finite = inverse.isfinite().all(-1).all(-1)[..., None, None]
-    make = _affine_grid if inverse.shape[-2] == 2 else _perspective_grid
-    grid = make(inverse[..., None, None], x, y, nearest)
+    x = torch.arange(width, device=to_source.device)
+    y = torch.arange(height, device=to_source.device)[:, None]
+    finite = to_source.isfinite().all(-1).all(-1)[..., None, None]
+    make = _affine_grid if to_source.shape[-2] == 2 else _perspective_grid
+    grid = make(to_source[..., None, None], x, y, nearest)
     # not by _replace, which Dynamo could not trace before torch 2.8
-    return Grid(grid.x, grid.y, grid.valid & finite, grid.block)
+    return FixedGrid(grid.x, grid.y, grid.valid & finite, grid.block)
 
 
-def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> Grid:
+def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
     """Two rounded terms, in 1/1024 pixel, are added in an int32 that may overflow."""
 
     def axis(row: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,18 +68,18 @@ def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> Grid:
 
     (u, u_valid), (v, v_valid) = (axis(row) for row in m.unbind(-4))
     block = min(4096 // min(32, len(y)), len(x))
-    return Grid(u, v, u_valid & v_valid, block)
+    return FixedGrid(u, v, u_valid & v_valid, block)
 
 
-def _perspective_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> Grid:
+def _perspective_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
     """Computed in blocks of columns: what is left of the block is added first, then the rest."""
     block = min(1024 // min(16, len(y)), len(x))
     within = x % block
-    start = x - within
+    block_start = x - within
 
     def axis(row: Tensor) -> Tensor:
         a, b, c = row.unbind(-3)
-        return (a * start + b * y + c) + a * within
+        return (a * block_start + b * y + c) + a * within
 
     u, v, w = (axis(row) for row in m.unbind(-4))
     unit = 1.0 if nearest else float(STEPS)
@@ -87,10 +87,10 @@ def _perspective_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> Grid:
     u, v = u * scale, v * scale
     valid = (u.abs() < LIMIT * unit) & (v.abs() < LIMIT * unit)
     u, v = (to_int32(value.clamp(INT_MIN, INT_MAX)) << (5 if nearest else 0) for value in (u, v))
-    return Grid(u, v, valid, block)
+    return FixedGrid(u, v, valid, block)
 
 
-def sample_grid(points: Tensor, rule: Rule, *, fixed_map: bool = False) -> Grid:
+def sample_grid(points: Tensor, rule: SamplingRule, *, fixed_map: bool = False) -> FixedGrid:
     """The positions of cv2.remap's maps; points (*P, h, w, 2), which become float32.
 
     fixed_map: the points are a CV_16SC2 map's and its CV_16UC1's, multiples of 1/32. Nearest rounds
@@ -109,4 +109,4 @@ def sample_grid(points: Tensor, rule: Rule, *, fixed_map: bool = False) -> Grid:
         up = upper_half if rule.arithmetic == "opencv4" else ~upper_half
         fixed = wrap16((fixed >> 5) + up.long()) << 5
     block = min(16384 // min(128, height), width)
-    return Grid(fixed[..., 0], fixed[..., 1], valid, block)
+    return FixedGrid(fixed[..., 0], fixed[..., 1], valid, block)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from warpkit.engine.arithmetic.opencv4_positions import Grid
+from warpkit.engine.arithmetic.opencv4_positions import FixedGrid
 from warpkit.engine.arithmetic.opencv4_tables import ONE, STEPS, axis_table, integer_table
 from warpkit.engine.sampling.reference import convert, reader
 from warpkit.engine.sampling.rounding import fma32
-from warpkit.engine.sampling.rules import TAPS, Rule, resolve
+from warpkit.engine.sampling.rules import TAPS, SamplingRule, resolve
 
 WORKING = {torch.uint8: torch.int32, torch.float64: torch.float64}
 """The type of the sums, by the image's type; float32 for every other."""
@@ -24,7 +24,7 @@ VECTOR_TYPES = (torch.uint16, torch.int16, torch.float32)
 """Types whose images of one channel OpenCV 4.14 sums in vector registers, in another order."""
 
 
-LANES = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
+OPENCV_VECTOR_FLOATS = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 """float32 numbers in a vector register of this machine: 16 with AVX-512, else AVX2's 8.
 
 OpenCV 4.14's last bits depend on it for bilinear images of one channel: the head of a row is summed
@@ -33,17 +33,17 @@ in registers, in another order than the rest that does not fill one.
 
 
 def values(
-    image: Tensor, grid: Grid, outside: Tensor, start: Tensor, rule: Rule, lanes: int
+    image: Tensor, grid: FixedGrid, fill: Tensor, sum_start: Tensor, rule: SamplingRule, lanes: int
 ) -> Tensor:
     """Sample `image` (*I, C, H, W) at the grid, without gradient.
 
-    outside: the border's value or the background. start: the border's value also where transparent;
+    fill: the border's value or the background. sum_start: the border's value, transparent or not;
     the sums of bicubic and lanczos4 near the border begin with it, whatever the border.
-    lanes: float32 numbers in a vector register (see `LANES`).
+    lanes: float32 numbers in a vector register (see `OPENCV_VECTOR_FLOATS`).
     """
     work = WORKING.get(image.dtype, torch.float32)
-    outside, start = outside.to(work), start.to(work)
-    near = Neighbours(image, grid, outside, rule)
+    fill, sum_start = fill.to(work), sum_start.to(work)
+    near = Neighbours(image, grid, fill, rule)
     vector = rule.arithmetic == "opencv4" and image.shape[-3] == 1 and image.dtype in VECTOR_TYPES
     if rule.interpolation == "nearest":
         total = near.filled(0, 0)
@@ -53,19 +53,19 @@ def values(
         total = _bilinear_sum(near, grid, rule, lanes if vector else 0)
     else:
         vector = vector and (rule.interpolation == "bicubic" or image.dtype != torch.float32)
-        total = _wide_sum(near, grid, rule, start, vector)
+        total = _wide_sum(near, grid, rule, sum_start, vector)
     if rule.border == "transparent":
-        total = torch.where(near.on_image, total, outside)
+        total = torch.where(near.on_image, total, fill)
     return convert(total, image.dtype)
 
 
 class Neighbours:
     """The K x K neighbours of every position, read under the border's rule."""
 
-    def __init__(self, image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> None:
+    def __init__(self, image: Tensor, grid: FixedGrid, fill: Tensor, rule: SamplingRule) -> None:
         self.size = TAPS[rule.interpolation]
-        self.outside = outside
-        self._read = reader(image, grid.x.shape, outside.dtype)
+        self.fill = fill
+        self._read = reader(image, grid.x.shape, fill.dtype)
         height, self._width = image.shape[-2:]
         # bicubic and lanczos4 reflect where transparent: a pixel is kept or not as a whole
         reflects = rule.border == "transparent" and self.size > 2
@@ -88,9 +88,9 @@ class Neighbours:
         return value, channels(x_inside & y_inside)
 
     def filled(self, row: int, column: int) -> Tensor:
-        """A neighbour's value; what stands outside where it is missing."""
+        """A neighbour's value; the fill where it is missing."""
         value, inside = self.tap(row, column)
-        return value if inside is None else torch.where(inside, value, self.outside)
+        return value if inside is None else torch.where(inside, value, self.fill)
 
     def reached(self) -> Tensor | None:
         """Whether any neighbour is on the image (None: it always is)."""
@@ -102,7 +102,7 @@ class Neighbours:
 
     def sums_on_image(self, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """The sum over the neighbours on the image, and of their weights; 1 where there is none."""
-        share = total = self.outside.new_zeros(())
+        share = total = self.fill.new_zeros(())
         for k, weight in enumerate(weights):
             value, inside = self.tap(*divmod(k, self.size))
             assert inside is not None
@@ -111,14 +111,14 @@ class Neighbours:
         return share, torch.where(total == 0, 1, total)
 
 
-def _integer_sum(near: Neighbours, grid: Grid, rule: Rule) -> Tensor:
+def _integer_sum(near: Neighbours, grid: FixedGrid, rule: SamplingRule) -> Tensor:
     """In units of 1 / ONE; any order gives the same sum. A half is rounded up."""
     x, y = grid.step()
     weights = [
         channels(weight[y * STEPS + x])
         for weight in integer_table(rule.interpolation, x.device).unbind(-1)
     ]
-    total = near.outside.new_zeros(())
+    total = near.fill.new_zeros(())
     for k, weight in enumerate(weights):
         total = total + near.filled(*divmod(k, near.size)) * weight
     if rule.border == "transparent" and near.size == 2:
@@ -128,7 +128,7 @@ def _integer_sum(near: Neighbours, grid: Grid, rule: Rule) -> Tensor:
     return (total + ONE // 2) >> 15
 
 
-def _bilinear_sum(near: Neighbours, grid: Grid, rule: Rule, lanes: int) -> Tensor:
+def _bilinear_sum(near: Neighbours, grid: FixedGrid, rule: SamplingRule, lanes: int) -> Tensor:
     """lanes: 0 where OpenCV has no vector kernel."""
     weights = _float_weights(near, grid, rule)
     (w00, w01), (w10, w11) = weights
@@ -143,17 +143,19 @@ def _bilinear_sum(near: Neighbours, grid: Grid, rule: Rule, lanes: int) -> Tenso
     return _border_where_missed(near, total)
 
 
-def _wide_sum(near: Neighbours, grid: Grid, rule: Rule, start: Tensor, vector: bool) -> Tensor:
-    """Bicubic and lanczos4: row by row inside, as differences from `start` near the border."""
-    zero = start.new_zeros(())
-    inner, outer = zero, start
+def _wide_sum(
+    near: Neighbours, grid: FixedGrid, rule: SamplingRule, sum_start: Tensor, vector: bool
+) -> Tensor:
+    """Bicubic and lanczos4: row by row inside, as differences from `sum_start` near the border."""
+    zero = sum_start.new_zeros(())
+    inner, outer = zero, sum_start
     registers = [zero, zero, zero, zero]  # each adds every fourth column
     for row, weights in enumerate(_float_weights(near, grid, rule)):
         line = None
         for column, weight in enumerate(weights):
             value, inside = near.tap(row, column)
             line = value * weight if line is None else line + value * weight
-            added = outer + (value - start) * weight
+            added = outer + (value - sum_start) * weight
             outer = added if inside is None else torch.where(inside, added, outer)
             if vector:
                 registers[column % 4] = fma32(value, weight, registers[column % 4])
@@ -164,17 +166,17 @@ def _wide_sum(near: Neighbours, grid: Grid, rule: Rule, start: Tensor, vector: b
     return _border_where_missed(near, torch.where(near.interior, inner, outer))
 
 
-def _float_weights(near: Neighbours, grid: Grid, rule: Rule) -> list[list[Tensor]]:
+def _float_weights(near: Neighbours, grid: FixedGrid, rule: SamplingRule) -> list[list[Tensor]]:
     """The weight of every tap (row, column): the product of the axes', rounded to float32."""
     table = axis_table(rule.interpolation, grid.x.device).unbind(-1)
     x, y = ([channels(weight[step]) for weight in table] for step in grid.step())
-    return [[(row * column).to(near.outside.dtype) for column in x] for row in y]
+    return [[(row * column).to(near.fill.dtype) for column in x] for row in y]
 
 
 def _border_where_missed(near: Neighbours, total: Tensor) -> Tensor:
     """The border's value itself where no neighbour is on the image."""
     reached = near.reached()
-    return total if reached is None else torch.where(reached, total, near.outside)
+    return total if reached is None else torch.where(reached, total, near.fill)
 
 
 def vector_part(inside: Tensor, block: int, lanes: int) -> Tensor:

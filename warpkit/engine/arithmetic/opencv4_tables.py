@@ -58,8 +58,8 @@ def _lanczos(t: np.float32) -> NDArray[np.float32]:
     if t == 0:
         return np.eye(8, dtype=np.float32)[3]
     turns = [(1, 0), (-1, -1), (0, 1), (1, -1), (-1, 0), (1, 1), (0, -1), (-1, 1)]
-    start = -float(t + np.float32(3)) * math.pi * 0.25
-    sine, cosine = math.sin(start), math.cos(start)
+    first_angle = -float(t + np.float32(3)) * math.pi * 0.25
+    sine, cosine = math.sin(first_angle), math.cos(first_angle)
     weights, total = np.zeros(8, np.float32), np.float32(0)
     for k, (p, q) in enumerate(turns):
         scale = 0.70710678118654752440 if p and q else 1.0
@@ -86,6 +86,6 @@ def _integer_table(interpolation: str) -> NDArray[np.int32]:
         off = int(weights.sum()) - ONE
         centre = weights[k // 2 : k // 2 + 2, k // 2 : k // 2 + 2]
         # an excess comes off the smallest weight of the centre, a lack goes onto the largest
-        where = centre.argmax() if off < 0 else centre.argmin()
-        centre[np.unravel_index(where, centre.shape)] -= off
+        mapping = centre.argmax() if off < 0 else centre.argmin()
+        centre[np.unravel_index(mapping, centre.shape)] -= off
     return table.reshape(STEPS * STEPS, k * k)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from warpkit.engine.sampling.reference import convert, reader
 from warpkit.engine.sampling.rounding import fma32, to_int32
-from warpkit.engine.sampling.rules import CUBIC_A, LIMIT, MISSING, Rule, resolve
+from warpkit.engine.sampling.rules import CUBIC_A, LIMIT, MISSING_BORDERS, SamplingRule, resolve
 
 TYPES = (torch.uint8, torch.uint16, torch.float32)
 CHANNELS = (1, 3, 4)
@@ -26,7 +26,7 @@ BLOCK = 8
 """Bicubic pixels are computed so many at a time."""
 
 
-class Grid(NamedTuple):
+class FloatGrid(NamedTuple):
     """Source positions, float32, (*P, h, w)."""
 
     x: Tensor
@@ -39,7 +39,7 @@ class Grid(NamedTuple):
         return torch.stack([self.x, self.y], dim=-1).double()
 
 
-def serves(image: Tensor, rule: Rule) -> bool:
+def supports(image: Tensor, rule: SamplingRule) -> bool:
     """Whether OpenCV 5 takes this path."""
     if rule.interpolation in ("nearest", "bilinear"):
         return _has_vector_kernel(image)
@@ -50,13 +50,15 @@ def _has_vector_kernel(image: Tensor) -> bool:
     return image.dtype in TYPES and image.shape[-3] in CHANNELS
 
 
-def warp_grid(inverse: Tensor, size: Sequence[int], image: Tensor, rule: Rule) -> Grid:
-    """Where every pixel of an output of `size` looks; inverse (..., 2 or 3, 3), float64."""
+def warp_grid(
+    to_source: Tensor, size: Sequence[int], image: Tensor, rule: SamplingRule
+) -> FloatGrid:
+    """Where every pixel of an output of `size` looks; to_source (..., 2 or 3, 3), float64."""
     height, width = size
-    x = torch.arange(width, dtype=torch.float32, device=inverse.device)
-    y = torch.arange(height, dtype=torch.float32, device=inverse.device)[:, None]
-    finite = inverse.isfinite().all(-1).all(-1)[..., None, None]
-    rows = inverse.float()[..., None, None].unbind(-4)
+    x = torch.arange(width, dtype=torch.float32, device=to_source.device)
+    y = torch.arange(height, dtype=torch.float32, device=to_source.device)[:, None]
+    finite = to_source.isfinite().all(-1).all(-1)[..., None, None]
+    rows = to_source.float()[..., None, None].unbind(-4)
     cubic = rule.interpolation == "bicubic"
     if cubic and len(rows) == 3:
         u, v, w = (_cubic_wide(row, x, y) for row in rows)
@@ -67,7 +69,7 @@ def warp_grid(inverse: Tensor, size: Sequence[int], image: Tensor, rule: Rule) -
     return _grid(*axes, finite, image, rule)
 
 
-def sample_grid(points: Tensor, image: Tensor, rule: Rule) -> Grid:
+def sample_grid(points: Tensor, image: Tensor, rule: SamplingRule) -> FloatGrid:
     """The positions of cv2.remap's maps; points (*P, h, w, 2), which become float32."""
     x, y = points.float().unbind(-1)
     return _grid(x, y, torch.ones((), dtype=torch.bool, device=x.device), image, rule)
@@ -91,29 +93,29 @@ def _cubic_wide(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return x.double() * a.double() + (y * b + c).double()
 
 
-def _grid(x: Tensor, y: Tensor, finite: Tensor, image: Tensor, rule: Rule) -> Grid:
+def _grid(x: Tensor, y: Tensor, finite: Tensor, image: Tensor, rule: SamplingRule) -> FloatGrid:
     valid = finite & (x.abs() < LIMIT) & (y.abs() < LIMIT)
     x, y = (torch.where(valid, p, 0.0) for p in (x, y))
     if rule.interpolation == "bicubic":
         # before the border's rule: farther out, reflect and wrap are periodic no longer
         height, width = (max(n, 16) for n in image.shape[-2:])
         x, y = x.clamp(-width, 2 * width), y.clamp(-height, 2 * height)
-    return Grid(x, y, valid)
+    return FloatGrid(x, y, valid)
 
 
-Tap = Callable[[int, int], tuple[Tensor, Tensor | None]]
-"""A neighbour by (dy, dx): its value, or what stands outside; and whether it is on the image (None:
+ReadTap = Callable[[int, int], tuple[Tensor, Tensor | None]]
+"""A neighbour by (dy, dx): its value, or the fill; and whether it is on the image (None:
 it always is)."""
 
 
-def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
+def values(image: Tensor, grid: FloatGrid, fill: Tensor, rule: SamplingRule) -> Tensor:
     """Sample `image` (*I, C, H, W) at the grid, without gradient.
 
-    outside is the border's value, or the background.
+    fill is the border's value, or the background.
     """
     height, width = image.shape[-2:]
     work = torch.float64 if image.dtype == torch.float64 else torch.float32
-    outside = outside.to(work)
+    fill = fill.to(work)
     read = reader(image, grid.x.shape, work)
     if rule.interpolation == "nearest":
         x, y = (p.double().round().long() for p in (grid.x, grid.y))
@@ -130,7 +132,7 @@ def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
         value, inside = read(row * width + column), None
         if row_inside is not None and column_inside is not None:
             inside = (row_inside & column_inside)[..., None, :, :]
-            value = torch.where(inside, value, outside)
+            value = torch.where(inside, value, fill)
         if frame is not None:
             value = torch.where(frame, to_int32(value.trunc()), value).float()
         return value, inside
@@ -139,28 +141,28 @@ def values(image: Tensor, grid: Grid, outside: Tensor, rule: Rule) -> Tensor:
         return convert(tap(0, 0)[0], image.dtype)
     tx, ty = ((p - p.floor())[..., None, :, :] for p in (grid.x, grid.y))
     if rule.interpolation == "bilinear":
-        total = _bilinear(tap, tx, ty, outside)
+        total = _bilinear(tap, tx, ty, fill)
     else:
         total = _bicubic(tap, tx, ty, _has_vector_kernel(image))
-        if rule.border in MISSING:
+        if rule.border in MISSING_BORDERS:
             far = (x < -3) | (x > width) | (y < -3) | (y > height)
             if _has_vector_kernel(image) and rule.border == "constant":
                 far = _whole_blocks(far)
-            total = torch.where(far[..., None, :, :], outside, total.to(work))
+            total = torch.where(far[..., None, :, :], fill, total.to(work))
     return convert(total, image.dtype)
 
 
-def _bilinear(tap: Tap, tx: Tensor, ty: Tensor, outside: Tensor) -> Tensor:
+def _bilinear(tap: ReadTap, tx: Tensor, ty: Tensor, fill: Tensor) -> Tensor:
     (p00, in00), (p01, in01), (p10, in10), (p11, in11) = (tap(r, c) for r in (0, 1) for c in (0, 1))
     upper = fma32(tx, p01 - p00, p00)
     lower = fma32(tx, p11 - p10, p10)
     total = fma32(ty, lower - upper, upper)
     if in00 is None or in01 is None or in10 is None or in11 is None:
         return total
-    return torch.where(in00 | in01 | in10 | in11, total, outside)
+    return torch.where(in00 | in01 | in10 | in11, total, fill)
 
 
-def _bicubic(tap: Tap, tx: Tensor, ty: Tensor, vector: bool) -> Tensor:
+def _bicubic(tap: ReadTap, tx: Tensor, ty: Tensor, vector: bool) -> Tensor:
     """Rows, then the column of rows; OpenCV's two kernels differ in the order of operations."""
     across, down = _cubic_weights(tx, vector), _cubic_weights(ty, vector)
     total = None

@@ -114,8 +114,8 @@ def inverse(matrix: np.ndarray) -> np.ndarray:
     det = a * e - b * d
     per = np.where(det == 0, 0, 1 / det.astype(np.float64)).astype(matrix.dtype)
     a11, a12, a21, a22 = e * per, -b * per, -d * per, a * per
-    wide = [value.astype(np.float64) for value in (a11, a12, a21, a22, c, f)]
-    w11, w12, w21, w22, x, y = wide
+    doubles = [value.astype(np.float64) for value in (a11, a12, a21, a22, c, f)]
+    w11, w12, w21, w22, x, y = doubles
     shifts = (v.astype(matrix.dtype) for v in (-w11 * x - w12 * y, -w21 * x - w22 * y))
     rows = ((a11, a12, next(shifts)), (a21, a22, next(shifts)))
     return np.stack([np.stack(row, -1) for row in rows], -2)

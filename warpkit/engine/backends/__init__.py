@@ -1,20 +1,20 @@
-"""Which backend serves which call.
+"""Which backend serves which call, and what a backend is: `Backend`.
 
-A backend is a module with `warp`, `sample` and `why_not`, the same in each, and an `inverse_map` of
-its own if it has a faster one, and a `warp_forward`, of a matrix source -> destination, if that
-saves the inverse. It is imported on first use. One that is asked for by name is used
-or refused with its reasons, never replaced. OpenCV's arithmetics are the reference's in a module of
-their own.
+A backend is a module with the functions of `Backend`, imported on first use. One that is asked for
+by name is used or refused with its reasons, never replaced. OpenCV's arithmetics are the
+reference's and the CPU's in modules of their own. `operators` makes torch operators of kernels,
+`inverse` inverts matrices, `grid_sample` is torch's own sampler; `cpu` and `cuda` are rooms.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Sequence
+from typing import Protocol
 
 from torch import Tensor
 
 from warpkit.core.checks import fail
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
 """All of them give the same answer, within the tolerance table; speed and reach differ."""
@@ -26,13 +26,52 @@ OPENCV = {"reference": "opencv", "cpu": "cpu_opencv"}
 """The backends that also compute OpenCV's pixels, and the module of each that does."""
 
 
-def choose(function: str, backend: str, image: Tensor, rule: Rule) -> ModuleType:
+class Backend(Protocol):
+    """What a module owes that computes warps: the reference's results and gradients.
+
+    Shapes: image (*I, C, H, W); to_source (*M, 2 or 3, 3), float64, and matrix, its inverse; points
+    (*P, h, w, 2), (x, y) in pixels; fill broadcasts to the result, (*batch, C, h, w), and is in the
+    type of the computation. OpenCV's modules take `border_value` besides, where fill is the
+    background: see `arithmetic.opencv.warp`.
+    """
+
+    def unsupported_reasons(self, image: Tensor, rule: SamplingRule) -> list[str]:
+        """Why this cannot be served; nothing where it can."""
+        ...
+
+    def warp(
+        self,
+        image: Tensor,
+        to_source: Tensor,
+        size: Sequence[int],
+        fill: Tensor,
+        rule: SamplingRule,
+    ) -> Tensor:
+        """`image` where the matrix destination -> source sends each pixel of `size` (h, w)."""
+        ...
+
+    def warp_forward(
+        self, image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+    ) -> Tensor:
+        """The same by the matrix source -> destination, of any float type."""
+        ...
+
+    def sample(self, image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
+        """`image` at points."""
+        ...
+
+    def inverse_map(self, matrix: Tensor) -> Tensor:
+        """The inverse of float64 matrices, NaN where there is none (0 in OpenCV's arithmetics)."""
+        ...
+
+
+def select_backend(function: str, backend: str, image: Tensor, rule: SamplingRule) -> Backend:
     """The backend's module, or an error with the reasons of every refusal."""
     refused = {}
     for name in PREFERENCE if backend == "auto" else (backend,):
         exact = rule.arithmetic == "exact"
-        module = load(name if exact else OPENCV.get(name, name))
-        refused[name] = module.why_not(image, rule)
+        module = backend_module(name if exact else OPENCV.get(name, name))
+        refused[name] = module.unsupported_reasons(image, rule)
         if not exact and name not in OPENCV:
             refused[name].append(f"has no arithmetic {rule.arithmetic!r}")
         if not refused[name]:
@@ -41,7 +80,7 @@ def choose(function: str, backend: str, image: Tensor, rule: Rule) -> ModuleType
     fail(function, "backend", "one that can do this", f"{backend!r}:\n{reasons}")
 
 
-def load(name: str) -> ModuleType:
+def backend_module(name: str) -> Backend:
     """The module of a backend or an arithmetic, by a plain import.
 
     Not by importlib's function, which Dynamo cannot trace.

@@ -27,26 +27,26 @@ class Invert(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
         """The backend's result."""
-        inverse = invert(matrix.detach().contiguous())
-        ctx.save_for_backward(inverse)
-        return inverse
+        to_source = invert(matrix.detach().contiguous())
+        ctx.save_for_backward(to_source)
+        return to_source
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        """See `pull_inverse`."""
-        (inverse,) = ctx.saved_tensors
+        """See `inverse_vjp`."""
+        (to_source,) = ctx.saved_tensors
         (grad,) = grads
-        return pull_inverse(inverse, grad), None
+        return inverse_vjp(to_source, grad), None
 
 
-def pull_inverse(inverse: Tensor, grad: Tensor) -> Tensor:
+def inverse_vjp(to_source: Tensor, grad: Tensor) -> Tensor:
     """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
     # no gradient where there is no inverse, or where squares of its determinant or of products
     # of its entries would overflow
-    largest = inverse.abs().amax((-1, -2)).square().square()
-    steady = (maps.determinant(inverse).square() + largest).isfinite()[..., None, None]
-    safe = maps.to_3x3(torch.where(steady, inverse, 0.0))
-    rows = inverse.shape[-2]
+    largest = to_source.abs().amax((-1, -2)).square().square()
+    steady = (maps.determinant(to_source).square() + largest).isfinite()[..., None, None]
+    safe = maps.to_3x3(torch.where(steady, to_source, 0.0))
+    rows = to_source.shape[-2]
     # N' is safe with its indices exchanged; of G and of the result only `rows` rows matter
     right = (grad[..., :, None, :] * safe[..., None, :, :]).sum(-1)
     # narrow, since the slice of everything is an alias, which batches of gradients cannot have

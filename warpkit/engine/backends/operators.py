@@ -1,8 +1,9 @@
 """Compiled kernels as torch operators: autograd of every order, vmap, torch.compile and export.
 
-Two operators for a backend, `warpkit::<name>_sample` and its backward. `where` is a matrix that
-maps destination -> source, or points. The first gradient comes from kernels; a gradient of the
-gradient is the reference's, and costs nothing unless it is asked for.
+Two operators for a backend, `warpkit::<name>_sample` and its backward. `mapping` is a matrix that
+maps destination -> source, (*M, 2 or 3, 3), or points, (*P, h, w, 2). The schemas' names of
+arguments, `where` and `outside`, stand in exported graphs and stay. The first gradient comes from
+kernels; a gradient of the gradient is the reference's, and costs nothing unless it is asked for.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import in_transform
+from warpkit.core.tracing import has_tangents, in_transform
 from warpkit.engine.sampling import reference
 from warpkit.engine.sampling.layout import batch_of, layout_of
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
 INPUTS = "Tensor image, Tensor where, Tensor outside, SymInt[] size, "
 INPUTS += "str interpolation, str border"
 
 
-class Operators:
+class BackendOperators:
     """The two operators of a backend, by the name that prefixes theirs.
 
     `launch` has `forward` and `backward`, which take tensors of any layout and batch; gradients
@@ -34,13 +35,13 @@ class Operators:
     def __init__(self, name: str, launch: ModuleType, keys: Sequence[str]) -> None:
         self.launch = launch
         schema = f"{name}_sample({INPUTS}) -> Tensor"
-        self.sample = self._define(
-            schema, keys, self._forward, _fake_forward, self._vmap, self._pull, _keep_what_is_needed
+        self.forward_operator = self._define(
+            schema, keys, self._forward, _fake_forward, self._vmap, self.vjp, _keep_what_is_needed
         )
         schema = f"{name}_sample_backward(Tensor grad, {INPUTS}, bool[] wanted)"
-        self.sample_backward = self._define(
+        self.backward_operator = self._define(
             f"{schema} -> (Tensor, Tensor, Tensor)",
-            keys, self._backward, _fake_backward, self._vmap_backward, _pull_twice, _keep,
+            keys, self._backward, _fake_backward, self._vmap_backward, double_backward, _keep,
         )  # fmt: skip
 
     def _define(
@@ -63,23 +64,47 @@ class Operators:
         torch.library.register_vmap(full, vmap, lib=LIBRARY)
         return getattr(torch.ops.warpkit, name).default
 
+    def warp(
+        self,
+        image: Tensor,
+        to_source: Tensor,
+        size: Sequence[int],
+        fill: Tensor,
+        rule: SamplingRule,
+    ) -> Tensor:
+        """As `Backend.warp`; tangents, and what is differentiated after them, by the reference."""
+        if has_tangents():
+            return reference.warp(image, to_source, size, fill, rule)
+        if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+            to_source = to_source.detach()
+        return self.call(image, to_source.double(), fill, size, rule.interpolation, rule.border)
+
+    def sample(self, image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
+        """As `Backend.sample`, with tangents as in `warp`."""
+        if has_tangents():
+            return reference.sample(image, points, fill, rule)
+        points = points.to(reference.compute_dtype(points.dtype))
+        if rule.interpolation == "nearest":
+            points = points.detach()
+        return self.call(image, points, fill, points.shape[-3:-1], rule.interpolation, rule.border)
+
     def call(self, *inputs: Any) -> Tensor:
         """The operator, in a form that whatever is going on can differentiate."""
-        return Sample.apply(*inputs, self) if in_transform() else self.sample(*inputs)
+        return Sample.apply(*inputs, self) if in_transform() else self.forward_operator(*inputs)
 
     def call_backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
         """The same for the backward operator."""
         if in_transform():
             return SampleBackward.apply(*inputs, self)
-        return self.sample_backward(*inputs)
+        return self.backward_operator(*inputs)
 
     def _forward(self, *inputs: Any) -> Tensor:
         *tensors, size, interpolation, border = inputs
-        return self.launch.forward(*tensors, size, Rule(interpolation, border))
+        return self.launch.forward(*tensors, size, SamplingRule(interpolation, border))
 
     def _backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
         *tensors, size, interpolation, border, wanted = inputs
-        found = self.launch.backward(*tensors, size, Rule(interpolation, border), wanted)
+        found = self.launch.backward(*tensors, size, SamplingRule(interpolation, border), wanted)
         # as `_fake_backward` says, which compiled code relies on: no memory twice, dense layouts
         layouts = layout_of(tensors[1]), torch.contiguous_format, torch.contiguous_format
         a, b, c = (
@@ -88,7 +113,7 @@ class Operators:
         )
         return a, b, c
 
-    def _pull(self, ctx: Any, *grads: Any) -> Any:
+    def vjp(self, ctx: Any, *grads: Any) -> Any:
         """The kernels' gradient, itself an operator that can be differentiated."""
         wanted = ctx.needs_input_grad[:3]
         found = self.call_backward(*grads, *ctx.saved_tensors, *ctx.options, list(wanted))
@@ -115,12 +140,12 @@ class Operators:
         return grads, tuple(0 if want else None for want in wanted)
 
 
-class Functions(Operators):
+class Functions(BackendOperators):
     """The same by autograd functions alone, without operators: for a backend of torch's own."""
 
     def __init__(self, launch: Any) -> None:
         self.launch = launch
-        self.sample, self.sample_backward = self._forward, self._backward
+        self.forward_operator, self.backward_operator = self._forward, self._backward
 
     def call(self, *inputs: Any) -> Tensor:
         """As the operator."""
@@ -132,21 +157,21 @@ class Functions(Operators):
 
 
 def _fake_forward(
-    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], i: str, b: str
+    image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], i: str, b: str
 ) -> Tensor:
-    shape = (*batch_of(image.shape, where.shape), image.shape[-3], *size)
+    shape = (*batch_of(image.shape, mapping.shape), image.shape[-3], *size)
     layout = layout_of(image) if len(shape) == 4 else torch.contiguous_format
     return torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
 
 
 def _fake_backward(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-    image, where, outside, *_, wanted = inputs
+    image, mapping, fill, *_, wanted = inputs
     layouts = layout_of(image), torch.contiguous_format, torch.contiguous_format
     a, b, c = (
         torch.empty(t.shape, dtype=t.dtype, device=t.device, memory_format=layout)
         if want
         else grad.new_empty(0)
-        for t, layout, want in zip((image, where, outside), layouts, wanted, strict=True)
+        for t, layout, want in zip((image, mapping, fill), layouts, wanted, strict=True)
     )
     return a, b, c
 
@@ -158,14 +183,14 @@ def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 
 def _keep_what_is_needed(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """An image's pixels serve the gradient to `where` alone; for the others its shape is enough."""
+    """An image's pixels serve the gradient to the map alone; for others its shape is enough."""
     image = inputs[0]
     if not ctx.needs_input_grad[1]:
         image = image.new_empty(()).expand(image.shape)
     _keep(ctx, (image, *inputs[1:]), output)
 
 
-def _pull_twice(ctx: Any, *grads: Any) -> Any:
+def double_backward(ctx: Any, *grads: Any) -> Any:
     """The gradient of the reference's gradient, differentiable again."""
     *options, wanted = ctx.options
     chosen = [n for n in range(3) if wanted[n]]
@@ -180,15 +205,15 @@ def _pull_twice(ctx: Any, *grads: Any) -> Any:
 
         return torch.func.vjp(warped, *(inputs[n] for n in chosen))[1](grad)
 
-    pull: Any = torch.func.vjp(first, *(saved[n] for n in needed))[1]
-    found = dict(zip(needed, pull(tuple(grads[n] for n in chosen)), strict=True))
+    vjp_twice: Any = torch.func.vjp(first, *(saved[n] for n in needed))[1]
+    found = dict(zip(needed, vjp_twice(tuple(grads[n] for n in chosen)), strict=True))
     return *(found.get(n) for n in range(4)), *(None,) * 4
 
 
-def _replaced(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> list[Any]:
-    """A copy of `values` with `new` at `places`."""
+def _replaced(values: Sequence[Any], positions: Sequence[int], new: Sequence[Any]) -> list[Any]:
+    """A copy of `values` with `new` at `positions`."""
     values = list(values)
-    for place, value in zip(places, new, strict=True):
+    for place, value in zip(positions, new, strict=True):
         values[place] = value
     return values
 
@@ -196,24 +221,24 @@ def _replaced(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) 
 class Sample(torch.autograd.Function):
     """The operator for torch.func's transforms, which an operator's own gradient cannot nest in.
 
-    The last input is the backend's `Operators`.
+    The last input is the backend's `BackendOperators`.
     """
 
     @staticmethod
     def forward(*inputs: Any) -> Tensor:
         """As the operator."""
-        return inputs[-1].sample(*inputs[:-1])
+        return inputs[-1].forward_operator(*inputs[:-1])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         """Keep what the gradient needs."""
         _keep_what_is_needed(ctx, inputs[:-1], output)
-        ctx.ops = inputs[-1]
+        ctx.operators = inputs[-1]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """As the operator's."""
-        return *ctx.ops._pull(ctx, *grads), None
+        return *ctx.operators.vjp(ctx, *grads), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
@@ -227,7 +252,7 @@ class SampleBackward(torch.autograd.Function):
     @staticmethod
     def forward(*inputs: Any) -> Any:
         """As the operator."""
-        return inputs[-1].sample_backward(*inputs[:-1])
+        return inputs[-1].backward_operator(*inputs[:-1])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -237,7 +262,7 @@ class SampleBackward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """As the operator's."""
-        return *_pull_twice(ctx, *grads), None
+        return *double_backward(ctx, *grads), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
@@ -246,17 +271,17 @@ class SampleBackward(torch.autograd.Function):
 
 
 def reference_sample(
-    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], i: str, b: str
+    image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], i: str, b: str
 ) -> Tensor:
     """The definition of the operator."""
-    rule = Rule(i, b)
-    if where.shape[-1] == 2:
-        return reference.sample(image, where, outside, rule)
-    return reference.warp(image, where, size, outside, rule)
+    rule = SamplingRule(i, b)
+    if mapping.shape[-1] == 2:
+        return reference.sample(image, mapping, fill, rule)
+    return reference.warp(image, mapping, size, fill, rule)
 
 
 def _fold(count: int, dims: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
-    """image, where and outside with the vmapped dimension, of `count`, first in the batch of each.
+    """image, mapping and fill with the vmapped dimension, of `count`, first in the batch of each.
 
     One that is not vmapped repeats its memory, which the kernels read in place.
     """
@@ -264,9 +289,9 @@ def _fold(count: int, dims: Sequence[int | None], tensors: Sequence[Tensor]) -> 
         t.expand(count, *t.shape) if d is None else t.movedim(d, 0)
         for t, d in zip(tensors, dims, strict=True)
     ]
-    own = (3, 3 if first[1].shape[-1] == 2 else 2, 3)
-    batch = max(t.ndim - 1 - n for t, n in zip(first, own, strict=True))
+    core_dims = (3, 3 if first[1].shape[-1] == 2 else 2, 3)
+    batch = max(t.ndim - 1 - n for t, n in zip(first, core_dims, strict=True))
     return [
         t.reshape(count, *(1,) * (batch + n - t.ndim + 1), *t.shape[1:])
-        for t, n in zip(first, own, strict=True)
+        for t, n in zip(first, core_dims, strict=True)
     ]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.rules import LIMIT, Rule, any_inside, taps
+from warpkit.engine.sampling.rules import LIMIT, SamplingRule, any_inside, taps
 
 GROUP = 4
 """Taps read at once: the bilinear's; more would only cost memory."""
@@ -48,36 +48,45 @@ class _Tap(NamedTuple):
 
 
 def sample_opaque(
-    flat: Tensor, outside: Tensor, own: Tensor, place: Lookup, points: Points, rule: Rule
+    flat: Tensor,
+    fill: Tensor,
+    fill_number: Tensor,
+    index_of: Lookup,
+    points: Points,
+    rule: SamplingRule,
 ) -> Tensor:
     """The values (C, *S) of `flat` (C, M) at the points.
 
-    place: where a tap lies in `flat`. outside (C or 1, K): border values, of which each point has
-    the one with the number `own`, int64, which broadcasts to S.
+    index_of: where a tap lies in `flat`. fill (C or 1, K): border values, of which each point has
+    the one with the number `fill_number`, int64, which broadcasts to S.
     """
-    outside = outside.expand(len(flat), -1)
-    store, missing = torch.cat((flat, outside), dim=1), flat.shape[1] + own
+    fill = fill.expand(len(flat), -1)
+    store, fill_index = torch.cat((flat, fill), dim=1), flat.shape[1] + fill_number
     rows, columns_ = _axes(points, rule, flat.dtype)
     total = flat.new_zeros(())
     for group in _groups(rows, columns_):
-        places = [torch.where(tap.inside, place(tap.row, tap.column), missing) for tap in group]
-        total = total + (_read(store, places) * torch.stack([tap.weight for tap in group])).sum(1)
+        indices = [
+            torch.where(tap.inside, index_of(tap.row, tap.column), fill_index) for tap in group
+        ]
+        total = total + (_read(store, indices) * torch.stack([tap.weight for tap in group])).sum(1)
     reached = any_inside(y.inside for y in rows) & any_inside(x.inside for x in columns_)
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
-    return torch.where(reached, total, columns(outside, own))
+    return torch.where(reached, total, columns(fill, fill_number))
 
 
 def sample_covered(
-    flat: Tensor, cover: Lookup | None, place: Lookup, points: Points, rule: Rule
+    flat: Tensor, cover: Lookup | None, index_of: Lookup, points: Points, rule: SamplingRule
 ) -> tuple[Tensor, Tensor]:
     """The colours (C, *S) of `flat` times `cover`, and the coverages (S).
 
     cover: a factor of each tap, in `flat`'s type; None for 1. Missing taps have coverage 0.
     """
-    store, missing = torch.cat((flat, flat.new_zeros(len(flat), 1)), dim=1), flat.shape[1]
+    store, fill_index = torch.cat((flat, flat.new_zeros(len(flat), 1)), dim=1), flat.shape[1]
     colour = coverage = flat.new_zeros(())
     for group in _groups(*_axes(points, rule, flat.dtype)):
-        places = [torch.where(tap.inside, place(tap.row, tap.column), missing) for tap in group]
+        indices = [
+            torch.where(tap.inside, index_of(tap.row, tap.column), fill_index) for tap in group
+        ]
         weights = torch.stack(
             [
                 torch.where(
@@ -88,12 +97,14 @@ def sample_covered(
                 for tap in group
             ]
         )
-        colour = colour + (_read(store, places) * weights).sum(1)
+        colour = colour + (_read(store, indices) * weights).sum(1)
         coverage = coverage + weights.sum(0)
     return colour, coverage
 
 
-def _axes(points: Points, rule: Rule, dtype: torch.dtype) -> tuple[list[_Axis], list[_Axis]]:
+def _axes(
+    points: Points, rule: SamplingRule, dtype: torch.dtype
+) -> tuple[list[_Axis], list[_Axis]]:
     """The taps along y and x, with weights in `dtype`; those of a point that is nowhere missing."""
     axes = []
     for position, length in zip((points.y, points.x), points.size, strict=True):
@@ -114,16 +125,16 @@ def _axes(points: Points, rule: Rule, dtype: torch.dtype) -> tuple[list[_Axis], 
 def _groups(rows: list[_Axis], columns_: list[_Axis]) -> Iterator[list[_Tap]]:
     """The taps of the points, a few at a time."""
     pairs = [(row, column) for row in rows for column in columns_]
-    for start in range(0, len(pairs), GROUP):
+    for offset in range(0, len(pairs), GROUP):
         yield [
             _Tap(row.at, column.at, row.inside & column.inside, row.weight * column.weight)
-            for row, column in pairs[start : start + GROUP]
+            for row, column in pairs[offset : offset + GROUP]
         ]
 
 
-def _read(flat: Tensor, places: Sequence[Tensor]) -> Tensor:
+def _read(flat: Tensor, indices: Sequence[Tensor]) -> Tensor:
     """`flat` (C, M) at T places of a shape S: (C, T, *S)."""
-    return columns(flat, torch.stack(list(places)))
+    return columns(flat, torch.stack(list(indices)))
 
 
 def columns(table: Tensor, number: Tensor) -> Tensor:

@@ -24,9 +24,9 @@ def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function of flat images as one of images (B, C, H, W)."""
 
     @wraps(paint)
-    def paint_images(images: Tensor, *given: Any) -> Tensor:
+    def paint_images(images: Tensor, *arguments: Any) -> Tensor:
         count, _, height, width = images.shape
-        painted = paint(images.movedim(1, 0).flatten(1), *given)
+        painted = paint(images.movedim(1, 0).flatten(1), *arguments)
         return painted.unflatten(1, (count, height, width)).movedim(0, 1)
 
     return paint_images

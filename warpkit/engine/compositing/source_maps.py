@@ -8,7 +8,7 @@ from torch import Tensor
 from warpkit.engine.compositing.gather import columns
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, rectangles
 from warpkit.engine.sampling.maps import inverse_map, map_xy, matrix_of, seen_from, to_3x3
-from warpkit.engine.sampling.rules import TAPS, Rule
+from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 
 def box_inverse(matrices: Tensor, edges: Tensor, space: str) -> Tensor:
@@ -27,26 +27,30 @@ def box_inverse(matrices: Tensor, edges: Tensor, space: str) -> Tensor:
     # theta acts on [-1, 1] over the box: on pixels, about the box's centre, half a side is 1
     (a, b, c), (d, e, f) = (row.unbind(-1) for row in source.unbind(-2))
     width, height = x2 - x1, y2 - y1
-    inverse = matrix_of(
+    to_source = matrix_of(
         ((a, b * (width / height), c * width / 2), (d * (height / width), e, f * height / 2))
     )
     middle = (x1 + x2 - 1) / 2, (y1 + y2 - 1) / 2
-    return torch.where(known, _shifted(inverse, *middle), torch.nan)
+    return torch.where(known, _shifted(to_source, *middle), torch.nan)
 
 
-def _shifted(inverse: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def _shifted(to_source: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """An affine map about the origin as the same map about (x, y)."""
-    (a, b, c), (d, e, f) = (row.unbind(-1) for row in inverse.unbind(-2))
+    (a, b, c), (d, e, f) = (row.unbind(-1) for row in to_source.unbind(-2))
     return matrix_of(((a, b, c + x - a * x - b * y), (d, e, f + y - d * x - e * y)))
 
 
-def from_corner(inverse: Tensor, places: Rectangles) -> Tensor:
+def from_corner(to_source: Tensor, painted: Rectangles) -> Tensor:
     """A map of image pixels as one of pixels counted from the rectangles' corners."""
-    return seen_from(inverse, places.left[:, None], places.top[:, None])
+    return seen_from(to_source, painted.left[:, None], painted.top[:, None])
 
 
 def footprints(
-    matrices: Tensor, size: tuple[int, int], rule: Rule, image: Tensor, shape: tuple[int, int, int]
+    matrices: Tensor,
+    size: tuple[int, int],
+    rule: SamplingRule,
+    image: Tensor,
+    shape: tuple[int, int, int],
 ) -> Rectangles:
     """Rectangles that hold all pixels where patches of `size` show under `matrices`, float64.
 
@@ -66,17 +70,17 @@ def footprints(
     return rectangles(boxes, image, shape, touched=True)
 
 
-def covered(pixels: Pixels, inverse: Tensor, size: tuple[int, int], rule: Rule) -> Pixels:
+def covered(pixels: Pixels, to_source: Tensor, size: tuple[int, int], rule: SamplingRule) -> Pixels:
     """Those of `pixels` that look at a point from where the rule reaches a patch of `size`."""
     reach = TAPS[rule.interpolation] / 2
-    x, y = source(inverse.detach(), pixels)
+    x, y = source(to_source.detach(), pixels)
     seen = (x >= -reach) & (x <= size[1] - 1 + reach) & (y >= -reach) & (y <= size[0] - 1 + reach)
     return pixels.take(seen.nonzero()[:, 0])
 
 
-def source(inverse: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor]:
+def source(to_source: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor]:
     """Where the pixels look: x and y, each (P,), float64."""
     # a contiguous row of P for each coefficient
-    coefficients = columns(inverse.flatten(1).mT, pixels.object).unbind(0)
+    coefficients = columns(to_source.flatten(1).mT, pixels.object).unbind(0)
     rows = [coefficients[i : i + 3] for i in range(0, len(coefficients), 3)]
     return map_xy(rows, pixels.x, pixels.y)

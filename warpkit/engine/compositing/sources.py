@@ -15,22 +15,22 @@ from warpkit.engine.compositing.gather import Lookup, Points, columns, sample_co
 from warpkit.engine.compositing.over import Painter
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, pixels_of
 from warpkit.engine.compositing.source_maps import source
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 
-class Paint(NamedTuple):
+class LayerOptions(NamedTuple):
     """How objects are painted, in the type of the computation."""
 
-    inverse: Tensor
+    to_source: Tensor
     """(N, 2 or 3, 3), float64: where a pixel of the object's rectangle looks in its source."""
-    rule: Rule
-    outside: Tensor
+    rule: SamplingRule
+    fill: Tensor
     """What a missing tap is: (C or 1, N or 1). Not used where there is a coverage."""
     opacity: Tensor | None
     """() or (N,); None for 1."""
 
 
-def patch_painter(paint: Paint, patches: Tensor, mask: Tensor | None) -> Painter:
+def patch_painter(paint: LayerOptions, patches: Tensor, mask: Tensor | None) -> Painter:
     """Paint patches (N or 1, C, h, w), with masks (N or 1, 1, h, w), or all of each patch.
 
     One patch for all objects is read in place, never copied.
@@ -40,24 +40,24 @@ def patch_painter(paint: Paint, patches: Tensor, mask: Tensor | None) -> Painter
     cover, cover_step = (flat, 0) if mask is None else _flat(mask)
 
     def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
-        start, cover_start = step * pixels.object, cover_step * pixels.object
+        offset, cover_start = step * pixels.object, cover_step * pixels.object
 
-        def place(row: Tensor, column: Tensor) -> Tensor:
-            return start + row * width + column
+        def index_of(row: Tensor, column: Tensor) -> Tensor:
+            return offset + row * width + column
 
         def covered(row: Tensor, column: Tensor) -> Tensor:
             return columns(cover, cover_start + row * width + column)[0]
 
-        points = Points(*source(paint.inverse, pixels), (height, width))
+        points = Points(*source(paint.to_source, pixels), (height, width))
         lookup = None if mask is None else covered
-        values, alpha = sample_covered(flat, lookup, place, points, paint.rule)
+        values, alpha = sample_covered(flat, lookup, index_of, points, paint.rule)
         return _with_opacity(paint, pixels, values, alpha)
 
     return painter
 
 
 def window_painter(
-    paint: Paint,
+    paint: LayerOptions,
     boxes: Rectangles,
     size: tuple[int, int],
     mask: Tensor | None,
@@ -70,16 +70,16 @@ def window_painter(
     the box covers: in what is read and in what is painted.
     """
     area = boxes.width * boxes.height
-    start = (boxes.image * size[0] + boxes.top) * size[1] + boxes.left
-    table = torch.stack((start, boxes.height, boxes.width, area.cumsum(0) - area))
+    offset = (boxes.image * size[0] + boxes.top) * size[1] + boxes.left
+    table = torch.stack((offset, boxes.height, boxes.width, area.cumsum(0) - area))
     soft = edges is not None and paint.rule.border == "constant"
 
     def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         corner, height, width, first = columns(table, pixels.object).unbind(0)
-        points = Points(*source(paint.inverse, pixels), (height, width))
+        points = Points(*source(paint.to_source, pixels), (height, width))
         share = None if edges is None else _share(edges.to(images.dtype), pixels.object)
 
-        def place(row: Tensor, column: Tensor) -> Tensor:
+        def index_of(row: Tensor, column: Tensor) -> Tensor:
             return corner + row * size[1] + column
 
         def masked(row: Tensor, column: Tensor) -> Tensor:
@@ -87,15 +87,15 @@ def window_painter(
             value = columns(mask, first + row * width + column)[0]
             return value * share(row, column) if soft and share is not None else value
 
-        own = pixels.object if paint.outside.shape[1] > 1 else torch.zeros_like(corner[:1])
+        fill_number = pixels.object if paint.fill.shape[1] > 1 else torch.zeros_like(corner[:1])
         alpha = None
         if mask is not None:
-            values, alpha = sample_covered(images, masked, place, points, paint.rule)
+            values, alpha = sample_covered(images, masked, index_of, points, paint.rule)
         elif soft:
-            values, inside = sample_covered(images, share, place, points, paint.rule)
-            values = values + (1 - inside) * columns(paint.outside, own)
+            values, inside = sample_covered(images, share, index_of, points, paint.rule)
+            values = values + (1 - inside) * columns(paint.fill, fill_number)
         else:
-            values = sample_opaque(images, paint.outside, own, place, points, paint.rule)
+            values = sample_opaque(images, paint.fill, fill_number, index_of, points, paint.rule)
         if share is not None:
             painted = share(pixels.y, pixels.x)
             values, alpha = values * painted, painted if alpha is None else alpha * painted
@@ -105,7 +105,7 @@ def window_painter(
 
 
 def stretched_mask(
-    mask: Tensor, boxes: Rectangles, edges: Tensor, size: tuple[int, int], rule: Rule
+    mask: Tensor, boxes: Rectangles, edges: Tensor, size: tuple[int, int], rule: SamplingRule
 ) -> Tensor:
     """Masks (N or 1, 1, h, w), each stretched over its box: their values at the boxes' pixels.
 
@@ -118,14 +118,14 @@ def stretched_mask(
     x1, y1, x2, y2 = columns(edges.mT, pixels.object).unbind(0)
     x = (pixels.x + 0.5 - x1) * (width / (x2 - x1)) - 0.5
     y = (pixels.y + 0.5 - y1) * (height / (y2 - y1)) - 0.5
-    start = step * pixels.object
+    offset = step * pixels.object
     return sample_opaque(
         flat,
         flat.new_zeros(1, 1),
-        torch.zeros_like(start[:1]),
-        lambda row, column: start + row * width + column,
+        torch.zeros_like(offset[:1]),
+        lambda row, column: offset + row * width + column,
         Points(x, y, (height, width)),
-        Rule("nearest" if rule.interpolation == "nearest" else "bilinear", "replicate"),
+        SamplingRule("nearest" if rule.interpolation == "nearest" else "bilinear", "replicate"),
     )
 
 
@@ -159,7 +159,7 @@ def _share(edges: Tensor, objects: Tensor) -> Lookup:
 
 
 def _with_opacity(
-    paint: Paint, pixels: Pixels, values: Tensor, alpha: Tensor | None
+    paint: LayerOptions, pixels: Pixels, values: Tensor, alpha: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     if paint.opacity is None:
         return values, alpha

@@ -22,7 +22,7 @@ from warpkit.core import checks
 from warpkit.core.tracing import in_transform
 from warpkit.engine.sampling.maps import output_points, seen_from
 from warpkit.engine.sampling.reference import compute_dtype, convert
-from warpkit.engine.sampling.rules import MISSING, TAPS, Rule
+from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
 
 MOST_AFFINE = 256
 MOST_PERSPECTIVE = 16
@@ -35,8 +35,8 @@ SLACK = 1e-5
 AT_ONCE = 1 << 20
 """Output values of the samples that are computed in one call; 4 to 8 MB."""
 
-Warp = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""A plain warp: image, inverse matrix, what stands outside -> result."""
+PlainWarp = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""A plain warp: image, inverse matrix, fill -> result."""
 
 
 class Footprint(NamedTuple):
@@ -61,54 +61,54 @@ def check_antialias(function: str, value: object) -> bool | int:
 
 def warp(
     function: str,
-    plain: Warp,
+    plain_warp: PlainWarp,
     image: Tensor,
-    inverse: Tensor,
+    to_source: Tensor,
     size: Sequence[int],
-    outside: Tensor,
-    rule: Rule,
+    fill: Tensor,
+    rule: SamplingRule,
     samples: bool | int,
 ) -> Tensor:
     """Arguments as of `reference.warp`; `samples` is True, or a number along each axis."""
-    foot = footprint(inverse, size)
+    foot = footprint(to_source, size)
     if samples is not True:
         minifies = (foot.largest > 1 + SLACK)[..., None, :, :]
         counts = (int(samples), int(samples))
-        mean = _mean(plain, image, inverse, size, outside, counts)
-        return torch.where(minifies, mean, plain(image, inverse, outside))
-    per_item = _counts(function, foot, inverse, image.shape[-2:], rule)
+        mean = _mean(plain_warp, image, to_source, size, fill, counts)
+        return torch.where(minifies, mean, plain_warp(image, to_source, fill))
+    per_item = _counts(function, foot, to_source, image.shape[-2:], rule)
 
-    def warp_alike(image: Tensor, inverse: Tensor, outside: Tensor, n: tuple[int, int]) -> Tensor:
+    def warp_group(image: Tensor, to_source: Tensor, fill: Tensor, n: tuple[int, int]) -> Tensor:
         if n == (1, 1):
-            return plain(image, inverse, outside)
-        mean = _mean(plain, image, inverse, size, outside, n)
-        if inverse.shape[-2] == 2:
+            return plain_warp(image, to_source, fill)
+        mean = _mean(plain_warp, image, to_source, size, fill, n)
+        if to_source.shape[-2] == 2:
             return mean
-        minifies = footprint(inverse, size).largest > 1 + SLACK
-        return torch.where(minifies[..., None, :, :], mean, plain(image, inverse, outside))
+        minifies = footprint(to_source, size).largest > 1 + SLACK
+        return torch.where(minifies[..., None, :, :], mean, plain_warp(image, to_source, fill))
 
     kinds = set(per_item) or {(1, 1)}  # no items: an empty batch
     if len(kinds) == 1:
-        return warp_alike(image, inverse, outside, kinds.pop())
-    return _in_groups(warp_alike, image, inverse, outside, per_item)
+        return warp_group(image, to_source, fill, kinds.pop())
+    return _in_groups(warp_group, image, to_source, fill, per_item)
 
 
-def footprint(inverse: Tensor, size: Sequence[int]) -> Footprint:
+def footprint(to_source: Tensor, size: Sequence[int]) -> Footprint:
     """The derivative of a map (*M, 2 or 3, 3), destination -> source, at the output's pixels."""
-    inverse = inverse.detach()
-    a, b, d, e = (inverse[..., i, j, None, None] for i in (0, 1) for j in (0, 1))
-    if inverse.shape[-2] == 3:
-        y, x = (torch.arange(n, dtype=inverse.dtype, device=inverse.device) for n in size)
-        g, h, i = (inverse[..., 2, j, None, None] for j in (0, 1, 2))
+    to_source = to_source.detach()
+    a, b, d, e = (to_source[..., i, j, None, None] for i in (0, 1) for j in (0, 1))
+    if to_source.shape[-2] == 3:
+        y, x = (torch.arange(n, dtype=to_source.dtype, device=to_source.device) for n in size)
+        g, h, i = (to_source[..., 2, j, None, None] for j in (0, 1, 2))
         w = g * x + h * y[:, None] + i
-        u, v = output_points(inverse, size).unbind(-1)
+        u, v = output_points(to_source, size).unbind(-1)
         a, b, d, e = (a - g * u) / w, (b - h * u) / w, (d - g * v) / w, (e - h * v) / w
     largest = (torch.hypot(a + e, b - d) + torch.hypot(a - e, b + d)) / 2
     return Footprint(torch.hypot(a, d), torch.hypot(b, e), largest)
 
 
 def _counts(
-    function: str, foot: Footprint, inverse: Tensor, image_size: Sequence[int], rule: Rule
+    function: str, foot: Footprint, to_source: Tensor, image_size: Sequence[int], rule: SamplingRule
 ) -> list[tuple[int, int]]:
     """Samples along x and y for each map of the flattened batch; (1, 1) where it is plain."""
     readable = checks.peel(foot.largest)
@@ -121,15 +121,15 @@ def _counts(
             "True under vmap, torch.compile, export or on the meta device",
         )
     minifies = foot.largest > 1 + SLACK
-    if inverse.shape[-2] == 3 and rule.border in MISSING:
-        minifies = minifies & _looks_at_image(foot, inverse, image_size, rule)
+    if to_source.shape[-2] == 3 and rule.border in MISSING_BORDERS:
+        minifies = minifies & _looks_at_image(foot, to_source, image_size, rule)
     # cells of a lattice finer than h leave no gap wider than h / sqrt(2) to a sample: below 1, the
     # reach of bilinear weights, for h = 1; nearest reaches half a pixel only
     density = math.sqrt(2) if rule.interpolation == "nearest" else 1.0
-    most = MOST_AFFINE if inverse.shape[-2] == 2 else MOST_PERSPECTIVE
+    most_samples = MOST_AFFINE if to_source.shape[-2] == 2 else MOST_PERSPECTIVE
     axes = [
         torch.where(minifies, (length * density).floor() + 1, 1.0)
-        .clamp(max=most)
+        .clamp(max=most_samples)
         .flatten(-2)
         .amax(-1)
         for length in (foot.x, foot.y)
@@ -147,28 +147,28 @@ def _whole(counts: Tensor) -> list[int]:
 
 
 def _looks_at_image(
-    foot: Footprint, inverse: Tensor, image_size: Sequence[int], rule: Rule
+    foot: Footprint, to_source: Tensor, image_size: Sequence[int], rule: SamplingRule
 ) -> Tensor:
     """Whether a pixel's square may touch the image: the others show the border, however far."""
     height, width = image_size
-    points = output_points(inverse.detach(), foot.largest.shape[-2:])
+    points = output_points(to_source.detach(), foot.largest.shape[-2:])
     reach = (foot.x + foot.y) / 2 + TAPS[rule.interpolation]
     x, y = points.unbind(-1)
     return (x > -reach) & (x < width + reach) & (y > -reach) & (y < height + reach)
 
 
 def _mean(
-    plain: Warp,
+    plain_warp: PlainWarp,
     image: Tensor,
-    inverse: Tensor,
+    to_source: Tensor,
     size: Sequence[int],
-    outside: Tensor,
+    fill: Tensor,
     counts: tuple[int, int],
 ) -> Tensor:
     """The mean of counts x samples on a grid in each output pixel, in the image's type."""
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
-    batch = torch.broadcast_shapes(image.shape[:-3], inverse.shape[:-2])
-    maps = inverse[(None,) * (len(batch) - len(inverse.shape[:-2]))]
+    batch = torch.broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
+    maps = to_source[(None,) * (len(batch) - len(to_source.shape[:-2]))]
     outputs = max(math.prod(batch) * image.shape[-3] * size[0] * size[1], 1)
     at_once = max(AT_ONCE // outputs, 1)
     across, down = ([(k + 0.5) / n - 0.5 for k in range(n)] for n in counts)
@@ -177,25 +177,28 @@ def _mean(
     for start in range(0, len(offsets), at_once):
         piece = [seen_from(maps, dx, dy) for dx, dy in offsets[start : start + at_once]]
         if len(piece) == 1:
-            total = total + plain(pixels, piece[0], outside)
+            total = total + plain_warp(pixels, piece[0], fill)
         else:
-            total = total + plain(pixels, torch.stack(piece), outside).sum(0)
+            total = total + plain_warp(pixels, torch.stack(piece), fill).sum(0)
     return convert(total / len(offsets), image.dtype)
 
 
 def _in_groups(
-    warp_alike: Callable[[Tensor, Tensor, Tensor, tuple[int, int]], Tensor],
+    warp_group: Callable[[Tensor, Tensor, Tensor, tuple[int, int]], Tensor],
     image: Tensor,
-    inverse: Tensor,
-    outside: Tensor,
+    to_source: Tensor,
+    fill: Tensor,
     per_item: Sequence[tuple[int, int]],
 ) -> Tensor:
     """The items with equal counts together: each pays for its own scale, not for the batch's."""
-    batch = torch.broadcast_shapes(image.shape[:-3], inverse.shape[:-2])
-    which_image, which_map = (_items(s, batch) for s in (image.shape[:-3], inverse.shape[:-2]))
-    which_outside = _items(outside.shape[:-3], batch)
-    images, maps = image.reshape(-1, *image.shape[-3:]), inverse.reshape(-1, *inverse.shape[-2:])
-    around = outside.reshape(-1, *outside.shape[-3:]) if outside.ndim > 3 else outside
+    batch = torch.broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
+    which_image, which_map = (_entries(s, batch) for s in (image.shape[:-3], to_source.shape[:-2]))
+    which_fill = _entries(fill.shape[:-3], batch)
+    images, maps = (
+        image.reshape(-1, *image.shape[-3:]),
+        to_source.reshape(-1, *to_source.shape[-2:]),
+    )
+    around = fill.reshape(-1, *fill.shape[-3:]) if fill.ndim > 3 else fill
     # an image that serves several items but not all of them is warped on its own: never copied
     serves_some = images.shape[0] not in (1, len(which_map))
     groups: dict[tuple[tuple[int, int], int], list[int]] = {}
@@ -204,14 +207,20 @@ def _in_groups(
     pieces = []
     for (counts, shared), items in groups.items():
         one = serves_some or images.shape[0] == 1
-        own = images[shared] if one else images[[which_image[k] for k in items]]
-        beside = around[[which_outside[k] for k in items]] if outside.ndim > 3 else outside
-        pieces.append(warp_alike(own, maps[[which_map[k] for k in items]], beside, counts))
+        shared_image = images[shared] if one else images[[which_image[k] for k in items]]
+        beside = around[[which_fill[k] for k in items]] if fill.ndim > 3 else fill
+        pieces.append(warp_group(shared_image, maps[[which_map[k] for k in items]], beside, counts))
     order = [k for items in groups.values() for k in items]
     back = sorted(range(len(order)), key=order.__getitem__)
     return torch.cat(pieces)[back].unflatten(0, batch)
 
 
-def _items(own: Sequence[int], batch: Sequence[int]) -> list[int]:
-    """For each item of the flattened `batch`, which of the flattened `own` it uses."""
-    return torch.arange(math.prod(own)).reshape(tuple(own)).expand(*batch).flatten().tolist()
+def _entries(shared_image: Sequence[int], batch: Sequence[int]) -> list[int]:
+    """For each item of the flattened `batch`, which of the flattened `shared_image` it uses."""
+    return (
+        torch.arange(math.prod(shared_image))
+        .reshape(tuple(shared_image))
+        .expand(*batch)
+        .flatten()
+        .tolist()
+    )

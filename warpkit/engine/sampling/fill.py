@@ -9,20 +9,20 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.sampling.labels import fill, saturated
+from warpkit.engine.sampling.labels import label_fill, saturated
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rounding import to_int32
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 LARGE = 1e38
 """Numbers of this magnitude are infinite in float32, which torch refuses to fill with them."""
 
 
-def outside(
+def checked_fill(
     name: str,
     image: Tensor,
     shape: Sequence[int],
-    rule: Rule,
+    rule: SamplingRule,
     value: Any,
     background: Tensor | None,
 ) -> Tensor:
@@ -49,16 +49,18 @@ def outside(
     return background.to(compute_dtype(image.dtype))
 
 
-def start(
-    name: str, image: Tensor, shape: Sequence[int], rule: Rule, value: Any
+def opencv_sum_start(
+    name: str, image: Tensor, shape: Sequence[int], rule: SamplingRule, value: Any
 ) -> dict[str, Tensor]:
-    """What OpenCV's arithmetics need besides `outside`: the value, also under a background."""
+    """What OpenCV's arithmetics need besides `checked_fill`: the value, also under a background."""
     if rule.arithmetic == "exact" or rule.border != "transparent":
         return {}
     return {"border_value": border_value(name, image, shape, rule, value)}
 
 
-def border_value(name: str, image: Tensor, shape: Sequence[int], rule: Rule, value: Any) -> Tensor:
+def border_value(
+    name: str, image: Tensor, shape: Sequence[int], rule: SamplingRule, value: Any
+) -> Tensor:
     """The border's value in the type of the computation: (), or (..., C or 1, 1, 1)."""
     if image.dtype in checks.LABELS:
         value = _label(name, image, shape, rule, value)
@@ -77,9 +79,11 @@ def border_value(name: str, image: Tensor, shape: Sequence[int], rule: Rule, val
     return value[..., None, None] if value.ndim else value
 
 
-def _label(name: str, image: Tensor, shape: Sequence[int], rule: Rule, value: Any) -> Tensor:
+def _label(
+    name: str, image: Tensor, shape: Sequence[int], rule: SamplingRule, value: Any
+) -> Tensor:
     """The border's value of labels as their bits: whole numbers exactly, whatever their size."""
-    bits = fill(value, image.dtype, image.device, rule.arithmetic)
+    bits = label_fill(value, image.dtype, image.device, rule.arithmetic)
     if bits is not None:
         return _fitting(name, image, shape, bits)
     value = checks.as_exact(name, "border_value", value, image.device)

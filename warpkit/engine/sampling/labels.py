@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.core.checks import LABELS, LISTS, WHOLE
+from warpkit.core.checks import LABELS, LISTS, WHOLE_NUMBERS
 from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN, to_int32
 
 CARRIERS = {1: torch.int8, 4: torch.int32, 8: torch.int64}
@@ -40,14 +40,14 @@ def limits(dtype: torch.dtype) -> tuple[int, int]:
     return info.min, info.max
 
 
-def fill(
+def label_fill(
     value: Any, dtype: torch.dtype, device: torch.device, arithmetic: str = "exact"
 ) -> Tensor | None:
     """Python's whole numbers, in lists too, saturated to labels of `dtype`: their bits.
 
     None where anything else is among them. No number goes through a float.
     """
-    if isinstance(value, WHOLE):
+    if isinstance(value, WHOLE_NUMBERS):
         (low, high), carrier = limits(dtype), CARRIERS[dtype.itemsize]
         number = int(value) if isinstance(value, Integral) else value
         if not -(2**63) <= number < 2**63:  # while Dynamo traces, a constant: no symbol holds it
@@ -60,7 +60,7 @@ def fill(
         # on the device: a copy from the host would wait for it, and end a graph's capture
         return torch.full((), number, dtype=carrier, device=device)
     if isinstance(value, LISTS) and value:
-        items = [fill(item, dtype, device, arithmetic) for item in value]
+        items = [label_fill(item, dtype, device, arithmetic) for item in value]
         known = [item for item in items if item is not None]
         if len(known) == len(items) and len({item.shape for item in known}) == 1:
             return torch.stack(known)

@@ -44,8 +44,8 @@ def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
         return torch.where(good, adjugate(safe) * per[..., None, None], none)
     (m0, m1, m2), (m3, m4, m5) = (row.unbind(-1) for row in safe.unbind(-2))
     a, b, d, e = m4 * per, m1 * -per, m3 * -per, m0 * per
-    inverse = matrix_of(((a, b, -a * m2 - b * m5), (d, e, -d * m2 - e * m5)))
-    return torch.where(good, inverse, none)
+    to_source = matrix_of(((a, b, -a * m2 - b * m5), (d, e, -d * m2 - e * m5)))
+    return torch.where(good, to_source, none)
 
 
 def determinant(matrix: Tensor) -> Tensor:
@@ -98,12 +98,12 @@ def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tens
 
 
 def theta_of_inverse(
-    inverse: Tensor, size_in: Sequence[int], size_out: Sequence[int], align_corners: bool
+    to_source: Tensor, size_in: Sequence[int], size_out: Sequence[int], align_corners: bool
 ) -> Tensor:
     """The theta of F.affine_grid for a float64 matrix that maps destination -> source pixels."""
-    to_pixels = pixels_from_theta(size_out, align_corners, inverse)
-    to_norm = inverse_map(pixels_from_theta(size_in, align_corners, inverse))
-    return (to_norm @ to_3x3(inverse) @ to_pixels)[..., : inverse.shape[-2], :]
+    to_pixels = pixels_from_theta(size_out, align_corners, to_source)
+    to_norm = inverse_map(pixels_from_theta(size_in, align_corners, to_source))
+    return (to_norm @ to_3x3(to_source) @ to_pixels)[..., : to_source.shape[-2], :]
 
 
 def inverse_of_theta(
@@ -115,13 +115,13 @@ def inverse_of_theta(
     return (to_pixels @ to_3x3(theta) @ to_norm)[..., : theta.shape[-2], :]
 
 
-def pixels_from_theta(size: Sequence[int], align_corners: bool, like: Tensor) -> Tensor:
+def pixels_from_theta(size: Sequence[int], align_corners: bool, tensor: Tensor) -> Tensor:
     """[-1, 1] -> pixels: the ends are outer edges, or pixel centres with align_corners."""
     height, width = size
     x = (width - 1 if align_corners else width) / 2
     y = (height - 1 if align_corners else height) / 2
     rows = [[x, 0, (width - 1) / 2], [0, y, (height - 1) / 2], [0, 0, 1]]
-    return torch.tensor(rows, dtype=like.dtype, device=like.device)
+    return torch.tensor(rows, dtype=tensor.dtype, device=tensor.device)
 
 
 def to_3x3(matrix: Tensor) -> Tensor:
@@ -133,21 +133,21 @@ def to_3x3(matrix: Tensor) -> Tensor:
     return torch.cat((matrix, last.expand(*matrix.shape[:-2], 1, 3)), dim=-2)
 
 
-def output_points(inverse: Tensor, size: Sequence[int]) -> Tensor:
+def output_points(to_source: Tensor, size: Sequence[int]) -> Tensor:
     """Where every pixel of an output of `size` looks: (..., h, w, 2) from (..., 2 or 3, 3)."""
     height, width = size
-    options = {"dtype": inverse.dtype, "device": inverse.device}
+    options = {"dtype": to_source.dtype, "device": to_source.device}
     y = torch.arange(height, **options)[:, None]
     x = torch.arange(width, **options)
     # a copy of the map for every row, so that its gradient is summed by rows first: one sum over
     # all pixels is split among threads, and rounds otherwise for another number of them
-    rows = inverse[..., None, :, :].expand(*inverse.shape[:-2], height, -1, 3)
+    rows = to_source[..., None, :, :].expand(*to_source.shape[:-2], height, -1, 3)
     return map_points(rows, x, y)
 
 
-def seen_from(inverse: Tensor, dx: Tensor | float, dy: Tensor | float) -> Tensor:
+def seen_from(to_source: Tensor, dx: Tensor | float, dy: Tensor | float) -> Tensor:
     """The map that looks from (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row."""
-    x, y, shift = inverse.unbind(-1)
+    x, y, shift = to_source.unbind(-1)
     return torch.stack((x, y, x * dx + y * dy + shift), dim=-1)
 
 

@@ -14,62 +14,71 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS
-from warpkit.engine.sampling.maps import no_float64, output_points
-from warpkit.engine.sampling.rules import LIMIT, MISSING, Rule, any_inside, taps
+from warpkit.engine.sampling.maps import inverse_map, no_float64, output_points
+from warpkit.engine.sampling.rules import LIMIT, MISSING_BORDERS, SamplingRule, any_inside, taps
 
 
-def why_not(image: Tensor, rule: Rule) -> list[str]:
+def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the reference cannot do this."""
     return no_float64(image)
 
 
 def warp(
-    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+    image: Tensor, to_source: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
-    """Sample `image` where `inverse` sends each pixel of an output of `size` (h, w).
+    """Sample `image` where `to_source` sends each pixel of an output of `size` (h, w).
 
-    image (*I, C, H, W); inverse (*M, 2 or 3, 3), float64, destination -> source; outside broadcasts
+    image (*I, C, H, W); to_source (*M, 2 or 3, 3), float64, destination -> source; fill broadcasts
     to the result and stands where the rule finds nothing: the border's value or the background.
     Returns (*batch, C, h, w) of the image's type.
     """
-    return sample(image, output_points(inverse, size), outside, rule)
+    return sample(image, output_points(to_source, size), fill, rule)
 
 
-def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+def warp_forward(
+    image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+) -> Tensor:
+    """As `warp` by the inverse of `matrix` (*M, 2 or 3, 3), source -> destination, of any type."""
+    return warp(image, inverse_map(matrix.double()), size, fill, rule)
+
+
+def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
     """Sample `image` (*I, C, H, W) at `points` (*P, h, w, 2), (x, y) in pixels.
 
-    An image of labels and its `outside` come as their bits: see `labels`.
+    An image of labels and its `fill` come as their bits: see `labels`.
     """
-    return sum_of_taps(image, points, outside, rule, weighted=True)
+    return sum_of_taps(image, points, fill, rule, weighted=True)
 
 
-def minus_nothing(x: Tensor) -> Tensor:
-    """+0.0, whose gradient is -1 wherever x is finite: taking it away keeps even the sign of 0.
+def with_gradient_of(value: Tensor, surrogate: Tensor) -> Tensor:
+    """`value` to the last bit, with the gradient of `surrogate` added to its own.
 
-    Plain operations instead of an autograd.Function, which Dynamo refuses once it has a jvp.
+    What is taken away is +0.0, which keeps even the sign of a zero, and its gradient is -1 wherever
+    the surrogate is finite. Plain operations instead of an autograd.Function, which Dynamo refuses
+    once it has a jvp.
     """
-    x = torch.where(x.isfinite(), x, 0.0)
-    return x.detach() - x
+    finite = torch.where(surrogate.isfinite(), surrogate, 0.0)
+    return value - (finite.detach() - finite)
 
 
 def sum_of_taps(
-    image: Tensor, points: Tensor, outside: Tensor, rule: Rule, *, weighted: bool
+    image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule, *, weighted: bool
 ) -> Tensor:
-    """As `sample`; where not `weighted`, the plain sum of the pixels it reads, `outside` too."""
+    """As `sample`; where not `weighted`, the plain sum of the pixels it reads, `fill` too."""
     height, width = image.shape[-2:]
-    outside = by_rows(outside, points)
+    fill = by_rows(fill, points)
     points = points.double()
     near = (points.abs() < LIMIT).all(-1)  # false for NaN
     points = torch.where(near[..., None], points, 0.0)
     near = near[..., None, :, :]
     read = reader(image, points.shape[:-1])
     columns, lines = taps(points[..., 0], width, rule), taps(points[..., 1], height, rule)
-    total, reached, beyond = outside.new_zeros(()), near, outside
-    if rule.border in MISSING:
+    total, reached, beyond = fill.new_zeros(()), near, fill
+    if rule.border in MISSING_BORDERS:
         seen = any_inside(x.inside for x in columns) & any_inside(y.inside for y in lines)
         reached = near & seen[..., None, :, :]
         # a NaN would leave its trace in the gradient to a point whose result it is, and constant
-        beyond = torch.where(reached, outside, 0)  # not 0.0, which makes floats of labels
+        beyond = torch.where(reached, fill, 0)  # not 0.0, which makes floats of labels
     for y in lines:
         for x in columns:
             value = read(y.index * width + x.index)
@@ -79,15 +88,15 @@ def sum_of_taps(
                 value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
             total = total + value
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
-    return convert(torch.where(reached, total, outside), image.dtype)
+    return convert(torch.where(reached, total, fill), image.dtype)
 
 
-def by_rows(outside: Tensor, points: Tensor) -> Tensor:
-    """`outside` with a row for every row of points, so that its gradient is summed by rows first.
+def by_rows(fill: Tensor, points: Tensor) -> Tensor:
+    """`fill` with a row for every row of points, so that its gradient is summed by rows first.
 
     One sum over all pixels is split among threads and rounds otherwise for another number of them.
     """
-    return outside.expand(torch.broadcast_shapes(outside.shape, (points.shape[-3], 1)))
+    return fill.expand(torch.broadcast_shapes(fill.shape, (points.shape[-3], 1)))
 
 
 def reader(
@@ -124,24 +133,30 @@ class Fold:
     def __init__(self, image_batch: Sequence[int], points_batch: Sequence[int]) -> None:
         self.batch = torch.broadcast_shapes(tuple(image_batch), tuple(points_batch))
         n = len(self.batch)
-        own = (1,) * (n - len(image_batch)) + tuple(image_batch)
-        self.own = [d for d in range(n) if own[d] == self.batch[d]]
-        self.more = [d for d in range(n) if own[d] != self.batch[d]]
+        image_sizes = (1,) * (n - len(image_batch)) + tuple(image_batch)
+        self.image_dims = [d for d in range(n) if image_sizes[d] == self.batch[d]]
+        self.point_dims = [d for d in range(n) if image_sizes[d] != self.batch[d]]
         # math.prod of a list: Size.numel() fixes a dynamic batch, and Dynamo wants no generator
-        self.images = math.prod(list(own))
-        self.shared = math.prod([self.batch[d] for d in self.more])
+        self.images = math.prod(list(image_sizes))
+        self.shared = math.prod([self.batch[d] for d in self.point_dims])
 
     def points(self, points: Tensor, last: Sequence[int]) -> Tensor:
         """(*P, h, w, ...) as (images, shared h, w, ...); `last` is what follows the batch."""
         n, k = len(self.batch), len(last)
         points = points.expand(*self.batch, *last)
-        points = points.permute(*self.own, *self.more, *range(n, n + k))
+        points = points.permute(*self.image_dims, *self.point_dims, *range(n, n + k))
         return points.reshape(self.images, self.shared * last[0], *last[1:])
 
     def values(self, values: Tensor, rows: int) -> Tensor:
         """(images, C, shared rows, w) as (*batch, C, rows, w)."""
         n = len(self.batch)
-        order = [*self.own, n, *self.more, n + 1, n + 2]  # the dimensions of the result, as folded
+        order = [
+            *self.image_dims,
+            n,
+            *self.point_dims,
+            n + 1,
+            n + 2,
+        ]  # the dimensions of the result, as folded
         sizes = (*self.batch, values.shape[1], rows, values.shape[3])
         values = values.reshape([sizes[d] for d in order])
         return values.permute([order.index(d) for d in range(n + 3)])

@@ -33,7 +33,7 @@ CODE = {name: code for code, name in enumerate(BORDERS)}
 """Borders and their numbers in compiled kernels."""
 
 ARITHMETICS = ("exact", "opencv4", "opencv5")
-MISSING = ("constant", "transparent")
+MISSING_BORDERS = ("constant", "transparent")
 """The borders that leave a tap outside the image missing; the others point it at a pixel."""
 
 LIMIT = 2.0**31
@@ -43,7 +43,7 @@ CUBIC_A = -0.75
 """Keys' parameter: OpenCV's and torch's choice (-0.5 in Pillow and scipy)."""
 
 
-class Rule(NamedTuple):
+class SamplingRule(NamedTuple):
     """How a point becomes a value."""
 
     interpolation: str
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tap:
+class AxisTap:
     """One neighbour along one axis, for every point."""
 
     index: Tensor
@@ -68,7 +68,7 @@ def any_inside(insides: Iterable[Tensor | None]) -> Tensor:
     return reduce(torch.logical_or, [inside for inside in insides if inside is not None])
 
 
-def taps(position: Tensor, length: int | Tensor, rule: Rule) -> list[Tap]:
+def taps(position: Tensor, length: int | Tensor, rule: SamplingRule) -> list[AxisTap]:
     """The taps of finite positions below LIMIT along an axis of `length` pixels.
 
     `length` may be an int64 tensor that broadcasts with `position`: one axis for each.
@@ -76,12 +76,12 @@ def taps(position: Tensor, length: int | Tensor, rule: Rule) -> list[Tap]:
     interpolation, border = rule.interpolation, rule.border
     if interpolation == "nearest":
         index, inside = resolve(position.detach().round().long(), length, border)  # ties to even
-        return [Tap(index, None, inside)]
+        return [AxisTap(index, None, inside)]
     base = position.detach().floor()
     weights = axis_weights(position - base, interpolation)
     first = base.long() - (len(weights) // 2 - 1)
     return [
-        Tap(index, weight, inside)
+        AxisTap(index, weight, inside)
         for k, weight in enumerate(weights)
         for index, inside in [resolve(first + k, length, border)]
     ]
@@ -121,7 +121,7 @@ def _lanczos(d: Tensor) -> Tensor:
 
 def resolve(index: Tensor, length: int | Tensor, border: str) -> tuple[Tensor, Tensor | None]:
     """An int64 index under a border: an index in range, and whether it was inside (or None)."""
-    if border in MISSING:
+    if border in MISSING_BORDERS:
         inside = (index >= 0) & (index < length)
         return _clip(index, length), inside
     if border == "replicate":

@@ -22,7 +22,7 @@ from warpkit.engine.arithmetic import opencv
 from warpkit.engine.backends.cpu import opencv as cpu_opencv
 from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
 from warpkit.engine.backends.cpu.opencv.planar import planes_kernel
-from warpkit.engine.sampling.rules import BORDERS, Rule
+from warpkit.engine.sampling.rules import BORDERS, SamplingRule
 
 FILLED = tuple(border for border in BORDERS if border != "transparent")
 ARITHMETICS = ("opencv4", "opencv5")
@@ -40,8 +40,8 @@ HOSTILE = {
 
 def assert_same(function, image: Tensor, where: Tensor, interpolation: str, **options) -> None:
     """The kernels serve the call, and the reference gives the very same bits."""
-    rule = Rule(interpolation, options["border"], options["arithmetic"])
-    assert kernels.choose("warp", "auto", image, rule) is cpu_opencv
+    rule = SamplingRule(interpolation, options["border"], options["arithmetic"])
+    assert kernels.select_backend("warp", "auto", image, rule) is cpu_opencv
     value = torch.tensor(([10.0, 200.6, 300.0, 77.0] * 2)[: image.shape[-3]])
     options |= {"interpolation": interpolation, "border_value": value}
     got = function(image, where, backend="cpu", **options)
@@ -85,7 +85,9 @@ def test_planes_agree_with_the_reference(interpolation, dtype):
     turn = affine_matrices()["batch of turns"]
     for name, image in layouts(dtype).items():
         for arithmetic, border in product(ARITHMETICS, FILLED):
-            if cpu_opencv.why_not(image, Rule(interpolation, border, arithmetic)):
+            if cpu_opencv.unsupported_reasons(
+                image, SamplingRule(interpolation, border, arithmetic)
+            ):
                 continue
             matrix = turn[:, None] if name == "deep batch" else turn
             options = {"arithmetic": arithmetic, "border": border}
@@ -132,8 +134,8 @@ def test_opencv_s_recorded_results():
     with np.load(GOLDEN / "opencv-5.0.0.npz") as recorded:
         for n, case in enumerate(cases()):
             image = torch.empty(case.channels, 1, 1, dtype=getattr(torch, case.dtype))
-            rule = Rule(case.interpolation, case.border, "opencv5")
-            if case.function == "affine" and not cpu_opencv.why_not(image, rule):
+            rule = SamplingRule(case.interpolation, case.border, "opencv5")
+            if case.function == "affine" and not cpu_opencv.unsupported_reasons(image, rule):
                 checked += 1
                 assert (call_warpkit(case, "opencv5") == recorded[str(n)]).all(), case
     assert checked > 20
@@ -172,7 +174,7 @@ def test_threads_do_not_change_a_bit():
 def test_channels_last_stays():
     image = torch.zeros(40, 50, 3, dtype=torch.uint8).permute(2, 0, 1)[None]
     identity, nothing = torch.eye(2, 3).double(), torch.zeros((), dtype=torch.float64)
-    rule = Rule("bilinear", "constant", "opencv5")
+    rule = SamplingRule("bilinear", "constant", "opencv5")
     out = cpu_opencv.warp(image, identity, (40, 50), nothing, rule)
     assert out.is_contiguous(memory_format=torch.channels_last)
 
@@ -193,14 +195,14 @@ def test_gradients_are_the_reference_s():
 def test_what_it_refuses_is_served_by_the_reference():
     image = noise(1, 4, 5, dtype=torch.float32)
     for rule, reason in (
-        (Rule("bilinear", "transparent", "opencv5"), "has no border 'transparent'"),
-        (Rule("bilinear", "constant", "opencv4"), "has no bilinear of one float32 channel"),
-        (Rule("bicubic", "constant", "opencv5"), "has no bicubic of torch.float32"),
+        (SamplingRule("bilinear", "transparent", "opencv5"), "has no border 'transparent'"),
+        (SamplingRule("bilinear", "constant", "opencv4"), "has no bilinear of one float32 channel"),
+        (SamplingRule("bicubic", "constant", "opencv5"), "has no bicubic of torch.float32"),
     ):
-        assert kernels.choose("warp_affine", "auto", image, rule) is opencv
+        assert kernels.select_backend("warp_affine", "auto", image, rule) is opencv
         text = f"warp_affine: `backend` must be one that can do this, got 'cpu':\n  cpu: {reason}"
         with pytest.raises(ValueError, match=re.escape(text)):
-            kernels.choose("warp_affine", "cpu", image, rule)
+            kernels.select_backend("warp_affine", "cpu", image, rule)
 
 
 CHECKED = """

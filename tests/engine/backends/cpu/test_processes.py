@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 
 import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from warpkit.engine.backends.cpu.runtime.compiler import CacheFile
 
 FORKED = """
 import torch, warpkit as wk
@@ -70,3 +74,18 @@ torch.testing.assert_close(wk.warp_affine(image, matrix, backend="cpu"), wanted)
 
 def test_without_a_writable_cache_it_still_works():
     subprocess.run([sys.executable, "-c", READ_ONLY], check=True, timeout=300)
+
+
+def test_a_cache_of_another_version_counts_as_none(tmp_path):
+    def fresh(kind):
+        return kind(cache_path=str(tmp_path), filename_base="kernel", source_stamp=(1, 2))
+
+    fresh(CacheFile).save("signature", 3)
+    (index,) = tmp_path.glob("*.nbi")
+    version = pickle.dumps(fresh(CacheFile)._version)
+    index.write_bytes(version + b"cwarpkit.gone\nPlan\n.")
+    with pytest.raises(ImportError):
+        fresh(IndexDataCacheFile).load("signature")
+    assert fresh(CacheFile).load("signature") is None
+    fresh(CacheFile).save("signature", 4)
+    assert fresh(IndexDataCacheFile).load("signature") == 4

@@ -214,13 +214,13 @@ def test_operators_pass_opcheck():
     matrix = affine_matrices()["batch of turns"].requires_grad_()
     outside = torch.zeros(3, 1, 1, requires_grad=True)
     options = ([5, 6], "bilinear", "constant")
-    torch.library.opcheck(operators.operators.sample, (image, matrix, outside, *options))
+    torch.library.opcheck(operators.OPERATORS.forward_operator, (image, matrix, outside, *options))
     last = image.detach().to(memory_format=torch.channels_last)
-    torch.library.opcheck(operators.operators.sample, (last, matrix, outside, *options))
+    torch.library.opcheck(operators.OPERATORS.forward_operator, (last, matrix, outside, *options))
     grad = noise(2, 3, 5, 6, dtype=torch.float32)
     wanted = [True, True, True]
     torch.library.opcheck(
-        operators.operators.sample_backward, (grad, image, matrix, outside, *options, wanted)
+        operators.OPERATORS.backward_operator, (grad, image, matrix, outside, *options, wanted)
     )
 
 
@@ -303,15 +303,15 @@ def test_hostile_maps_stay_inside_the_arrays(interpolation):
 
 
 def test_auto_chooses_it_and_it_refuses_other_devices():
-    from warpkit.engine.backends import choose, cpu
-    from warpkit.engine.sampling.rules import Rule
+    from warpkit.engine.backends import cpu, select_backend
+    from warpkit.engine.sampling.rules import SamplingRule
 
-    rule = Rule("bilinear", "constant")
-    assert choose("warp_affine", "auto", noise(1, 2, 3), rule) is cpu
-    assert cpu.why_not(torch.empty(1, 1, 1, device="meta"), rule) == [
+    rule = SamplingRule("bilinear", "constant")
+    assert select_backend("warp_affine", "auto", noise(1, 2, 3), rule) is cpu
+    assert cpu.unsupported_reasons(torch.empty(1, 1, 1, device="meta"), rule) == [
         "needs a CPU tensor, got meta"
     ]
-    assert reference.why_not(noise(1, 2, 3), rule) == []
+    assert reference.unsupported_reasons(noise(1, 2, 3), rule) == []
 
 
 def test_compiled_code_is_kept_by_every_source_that_it_is_made_of():

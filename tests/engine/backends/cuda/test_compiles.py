@@ -22,12 +22,14 @@ from warpkit.engine.backends.cuda.gather_affine import gather_affine_kernel
 from warpkit.engine.backends.cuda.inverse import invert_kernel
 from warpkit.engine.backends.cuda.scatter import collect_kernel, scatter_kernel
 
-DOUBLES = ("where", "to_where", "scale", "matrix", "inverse")
-POINTERS = ("image", "grad", "outside", "to_outside", "out", "to_image", "units", "rests", *DOUBLES)
+DOUBLES = ("mapping", "grad_mapping", "scale", "matrix", "to_source")
+POINTERS = ("image", "grad", "fill", "grad_fill", "out", "grad_image", "units", "rests")
+POINTERS += DOUBLES
 SWITCHES = {
     "KIND": 2, "TAPS": 2, "BORDER": 0, "DENSE": False, "REAL": tl.float32, "OFFSET": tl.int32,
-    "LOW": 0, "HIGH": 0, "MOVED": False, "VALUE": None, "LANES": 1, "PIXELS": 512, "SPAN": 8,
-    "UNROLL": 2, "LAST": False, "TO_WHERE": True, "TO_OUTSIDE": True, "BLOCK": 128,
+    "LOW": 0, "HIGH": 0, "MOVED": False, "VALUE": None, "PIXELS": 512, "SPAN": 8, "UNROLL": 2,
+    "CHANNEL_BLOCK": 1, "LAST": False, "BLOCK": 128, "NEEDS_GRAD_MAPPING": True,
+    "NEEDS_GRAD_FILL": True,
 }  # fmt: skip
 
 
@@ -51,14 +53,14 @@ def type_of(name: str, image: str) -> str:
         (forward_kernel, "u8", {"REAL": tl.float64, "HIGH": 255, "TAPS": 1, "BORDER": 4}),
         (forward_kernel, "i8", {"REAL": tl.float64, "MOVED": True, "VALUE": tl.int8, "TAPS": 1}),
         (forward_kernel, "i64", {"REAL": tl.float64, "MOVED": True, "VALUE": tl.int64, "TAPS": 1}),
-        (forward_kernel, "fp32", {"KIND": 0, "DENSE": True, "LANES": 4, "PIXELS": 128}),
+        (forward_kernel, "fp32", {"KIND": 0, "DENSE": True, "CHANNEL_BLOCK": 4, "PIXELS": 128}),
         (backward_kernel, "fp32", {}),
         (backward_kernel, "fp32", {"KIND": 3, "TAPS": 4, "UNROLL": 4, "PIXELS": 256}),
         (backward_kernel, "fp64", {"KIND": 0, "REAL": tl.float64, "OFFSET": tl.int64}),
-        (gather_affine_kernel, "fp32", {"LANES": 4, "PIXELS": 128}),
-        (gather_affine_kernel, "fp32", {"LANES": 4, "PIXELS": 128, "TAPS": 8}),
-        (gather_kernel, "fp32", {"LANES": 4, "PIXELS": 128, "KIND": 3}),
-        (gather_kernel, "fp32", {"LANES": 4, "PIXELS": 128, "TAPS": 1}),
+        (gather_affine_kernel, "fp32", {"CHANNEL_BLOCK": 4, "PIXELS": 128}),
+        (gather_affine_kernel, "fp32", {"CHANNEL_BLOCK": 4, "PIXELS": 128, "TAPS": 8}),
+        (gather_kernel, "fp32", {"CHANNEL_BLOCK": 4, "PIXELS": 128, "KIND": 3}),
+        (gather_kernel, "fp32", {"CHANNEL_BLOCK": 4, "PIXELS": 128, "TAPS": 1}),
         (scatter_kernel, "fp32", {"KIND": 0}),
         (scatter_kernel, "fp64", {"BORDER": 1, "REAL": tl.float64}),
         (collect_kernel, "fp32", {}),

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 import warpkit as wk
 from warpkit.engine.backends import cuda
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 pytest.importorskip("triton")
 
@@ -61,7 +61,7 @@ def refuse(*_, **__):
 @pytest.fixture
 def _no_launch(monkeypatch):
     """All but the kernels themselves, of this backend also on this device."""
-    monkeypatch.setattr(cuda, "why_not", lambda *_: [])
+    monkeypatch.setattr(cuda, "unsupported_reasons", lambda *_: [])
     for owner, name in ((torch, "tensor"), (torch, "as_tensor"), (Tensor, "new_tensor")):
         # made of the host's numbers, which are copied from there
         monkeypatch.setattr(owner, name, refuse)
@@ -91,7 +91,7 @@ def test_a_launch_stays_on_the_device(where, border, batch):
     """What the operators call, which their fake forms leave out above."""
     with NoWaiting():
         inputs = [make(*batch, 3, 8, 9).detach(), make(1, 4, *where).detach(), make(3, 1, 1)]
-        rule = Rule("bilinear", border)
+        rule = SamplingRule("bilinear", border)
         out = launch.forward(*inputs, (4, 5), rule)
         found = launch.backward(torch.empty_like(out), *inputs, (4, 5), rule, [True] * 3)
     for gradient, tensor in zip(found, inputs, strict=True):

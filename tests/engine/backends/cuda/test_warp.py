@@ -32,7 +32,7 @@ from tests.support.inputs import RULES, affine_matrices, images, noise, perspect
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import cuda
 from warpkit.engine.sampling.maps import inverse_map
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 FILES = [__file__]
 FILES += [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("extremes", "labels")]
@@ -300,7 +300,7 @@ mark_all(globals())
 
 def test_refusals_have_reasons():
     for image in (torch.rand(1, 2, 2), torch.empty(1, 2, 2, device="meta")):
-        reasons = cuda.why_not(image, Rule("bilinear", "constant"))
+        reasons = cuda.unsupported_reasons(image, SamplingRule("bilinear", "constant"))
         if not (cuda.INTERPRETED and image.device.type == "cpu"):
             assert reasons == [f"needs a CUDA tensor, got {image.device}"]
 

@@ -11,21 +11,22 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager
-from warpkit.engine.backends.compiled import Operator
 from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 HAS_NUMBA = find_spec("numba") is not None
 
+HALVES = (torch.float16, torch.bfloat16)
+"""The types that the processor does not compute with."""
 
-def why_not(image: Tensor, rule: Rule) -> list[str]:
+
+def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     if image.device.type != "cpu":
         return [f"needs a CPU tensor, got {image.device}"]
@@ -42,23 +43,53 @@ def _warn() -> None:
 
 
 def warp(
-    image: Tensor, inverse: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+    image: Tensor, to_source: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
     """As `reference.warp`."""
-    return _sample(image, inverse.double(), size, outside, rule)
+    return _warp(image, to_source.double(), size, fill, rule, forward=False)
 
 
 def warp_forward(
-    image: Tensor, matrix: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+    image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
-    """As `reference.warp` by the inverse of `matrix`, of any float type."""
-    return _sample(image, matrix, size, outside, rule, forward=True)
+    """As `reference.warp_forward`."""
+    return _warp(image, matrix, size, fill, rule, forward=True)
 
 
-def sample(image: Tensor, points: Tensor, outside: Tensor, rule: Rule) -> Tensor:
+def _warp(
+    image: Tensor,
+    matrix: Tensor,
+    size: Sequence[int],
+    fill: Tensor,
+    rule: SamplingRule,
+    *,
+    forward: bool,
+) -> Tensor:
+    """forward: `matrix` (*M, 2 or 3, 3) maps source -> destination."""
+    if image.dtype in HALVES:
+        return _warp(image.float(), matrix, size, fill, rule, forward=forward).to(image.dtype)
+    if is_eager(image, matrix, fill):
+        from warpkit.engine.backends.cpu.warps import eager
+
+        return eager.call(image, matrix, size, fill, rule, forward)
+    from warpkit.engine.backends.cpu.warps.operators import OPERATORS
+
+    to_source = inverse_map(matrix.double()) if forward else matrix
+    return OPERATORS.warp(image, to_source, size, fill, rule)
+
+
+def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
     """As `reference.sample`."""
+    if image.dtype in HALVES:
+        return sample(image.float(), points, fill, rule).to(image.dtype)
     points = points.to(compute_dtype(points.dtype))
-    return _sample(image, points, points.shape[-3:-1], outside, rule)
+    if is_eager(image, points, fill):
+        from warpkit.engine.backends.cpu.warps import eager
+
+        return eager.call(image, points, points.shape[-3:-1], fill, rule, False)
+    from warpkit.engine.backends.cpu.warps.operators import OPERATORS
+
+    return OPERATORS.sample(image, points, fill, rule)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:
@@ -66,35 +97,3 @@ def inverse_map(matrix: Tensor) -> Tensor:
     from warpkit.engine.backends.cpu.warps.inverse import invert
 
     return inverse_by(matrix, invert)
-
-
-def _call(*inputs: Any) -> Tensor:
-    from warpkit.engine.backends.cpu.warps import operators
-
-    return operators.call(*inputs)
-
-
-_followed = Operator(_call)
-
-
-def _sample(
-    image: Tensor,
-    where: Tensor,
-    size: Sequence[int],
-    outside: Tensor,
-    rule: Rule,
-    *,
-    forward: bool = False,
-) -> Tensor:
-    """forward: `where` is a matrix source -> destination."""
-    if image.dtype in (torch.float16, torch.bfloat16):  # the processor computes with neither
-        whole = _sample(image.float(), where, size, outside, rule, forward=forward)
-        return whole.to(image.dtype)
-    if is_eager(image, where, outside):
-        from warpkit.engine.backends.cpu.warps import eager as direct
-
-        return direct.call(image, where, size, outside, rule, forward)
-    where = inverse_map(where.double()) if forward else where
-    if where.shape[-1] == 2:
-        return _followed.sample(image, where, outside, rule)
-    return _followed.warp(image, where, size, outside, rule)

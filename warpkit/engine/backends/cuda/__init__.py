@@ -2,23 +2,22 @@
 
 The counterpart of `cpu`. `launch` turns tensors into kernel launches; the kernels are `forward`,
 `backward` (to the map and the border's value), `gather` and `scatter` (to the image). All find
-their pixels by `locate` and their weights by `weights`. No kernel adds floats atomically: every
+their pixels by `map_tile` and their weights by `weights`. No kernel adds floats atomically: every
 result is the same to the last bit from run to run. Under TRITON_INTERPRET=1 the kernels take CPU
 tensors, so that they can be tested without a device.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS
 from warpkit.core.environment import TRITON_INTERPRETED as INTERPRETED
-from warpkit.engine.backends.compiled import Operator
 from warpkit.engine.backends.inverse import inverse_by
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 DTYPES += (torch.uint8, torch.int16, torch.uint16, *LABELS)
@@ -27,7 +26,7 @@ try:
     import triton
 
     # 3.3 can pass tuples to functions, as the kernels do with a matrix
-    HAS_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 3)
+    HAS_TRITON = tuple(int(split) for split in triton.__version__.split(".")[:2]) >= (3, 3)
 except ImportError:
     HAS_TRITON = False
 
@@ -35,7 +34,7 @@ LONGEST = 2**30
 """Positions beyond are pulled in to here; as many rows or columns are more than memory holds."""
 
 
-def why_not(image: Tensor, rule: Rule) -> list[str]:
+def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     reasons = []
     if not image.is_cuda and not (INTERPRETED and image.device.type == "cpu"):
@@ -49,18 +48,31 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
     return reasons
 
 
+def warp(
+    image: Tensor, to_source: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+) -> Tensor:
+    """As `reference.warp`."""
+    from warpkit.engine.backends.cuda.operators import OPERATORS
+
+    return OPERATORS.warp(image, to_source, size, fill, rule)
+
+
+def warp_forward(
+    image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+) -> Tensor:
+    """As `reference.warp_forward`."""
+    return warp(image, inverse_map(matrix.double()), size, fill, rule)
+
+
+def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
+    """As `reference.sample`."""
+    from warpkit.engine.backends.cuda.operators import OPERATORS
+
+    return OPERATORS.sample(image, points, fill, rule)
+
+
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
     from warpkit.engine.backends.cuda.inverse import invert
 
     return inverse_by(matrix, invert)
-
-
-def _call(*inputs: Any) -> Tensor:
-    from warpkit.engine.backends.cuda import operators
-
-    return operators.call(*inputs)
-
-
-_operator = Operator(_call)
-warp, sample = _operator.warp, _operator.sample

@@ -10,26 +10,26 @@ import triton.language as tl
 
 from warpkit.engine.backends.cuda.positions import (
     ROUND,
-    aim,
-    locate,
+    first_tap,
+    map_tile,
     resolve,
     tile_corner,
     tile_pixels,
 )
-from warpkit.engine.backends.cuda.weights import cover, normalize, weigh
+from warpkit.engine.backends.cuda.weights import normalize, tap_coverage, weigh
 
 
 @triton.jit
 def forward_kernel(
-    image, where, outside, out,
+    image, mapping, fill, out,
     channels, height, width, out_height, out_width, tiles,
-    image_div, image_mod, where_div, where_mod, numbers,
+    image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel,
-    outside_item, outside_channel, outside_row, outside_column,
+    fill_item, fill_channel, fill_row, fill_column,
     KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, DENSE: tl.constexpr,
     REAL: tl.constexpr, OFFSET: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
     MOVED: tl.constexpr, VALUE: tl.constexpr,
-    LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr, UNROLL: tl.constexpr,
+    CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     """A program is one tile of an item, tiles first; it finds its taps once for all channels.
 
@@ -42,30 +42,30 @@ def forward_kernel(
     x, y = corner_x + column, corner_y + row
     live = (x < out_width) & (y < out_height)
 
-    where += (item // where_div % where_mod).to(tl.int64) * numbers
-    u, v, _, near = locate(where, x, y, live, out_width, KIND)
-    first_x, tx = aim(u, width, TAPS, BORDER, REAL)
-    first_y, ty = aim(v, height, TAPS, BORDER, REAL)
+    mapping += (item // mapping_div % mapping_mod).to(tl.int64) * numbers
+    u, v, _, near = map_tile(mapping, x, y, live, out_width, KIND)
+    first_x, tx = first_tap(u, width, TAPS, BORDER, REAL)
+    first_y, ty = first_tap(v, height, TAPS, BORDER, REAL)
     norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
-    some_x = cover(first_x, tx, norm_x, width, TAPS, BORDER)[0]
-    some_y = cover(first_y, ty, norm_y, height, TAPS, BORDER)[0]
+    some_x = tap_coverage(first_x, tx, norm_x, width, TAPS, BORDER)[0]
+    some_y = tap_coverage(first_y, ty, norm_y, height, TAPS, BORDER)[0]
     near = near & live
     reached = (near & some_x & some_y)[None, :]
 
     image += (item // image_div % image_mod).to(tl.int64) * channels * height * width
-    outside += item.to(tl.int64) * outside_item
+    fill += item.to(tl.int64) * fill_item
     if DENSE:
-        outside += (y.to(OFFSET) * outside_row + x * outside_column)[None, :]
+        fill += (y.to(OFFSET) * fill_row + x * fill_column)[None, :]
     out += item.to(tl.int64) * channels * out_height * out_width
     out += ((y.to(OFFSET) * out_width + x) * out_pixel)[None, :]
-    for first in range(0, channels, LANES):
-        channel = (first + tl.arange(0, LANES)).to(OFFSET)[:, None]
+    for first in range(0, channels, CHANNEL_BLOCK):
+        channel = (first + tl.arange(0, CHANNEL_BLOCK)).to(OFFSET)[:, None]
         exists = channel < channels
         have = exists & live[None, :]
-        beyond = outside + channel * outside_channel
-        missing = tl.load(beyond, mask=have if DENSE else exists, other=0).to(VALUE)
+        fill_at = fill + channel * fill_channel
+        fill_value = tl.load(fill_at, mask=have if DENSE else exists, other=0).to(VALUE)
         from_channel = image + channel * plane
-        total = tl.zeros([LANES, PIXELS], VALUE)
+        total = tl.zeros([CHANNEL_BLOCK, PIXELS], VALUE)
         for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
             at_y, in_y = resolve(first_y, j, height, BORDER)
             weight_y = weigh(ty, j, norm_y, TAPS)[0]
@@ -76,12 +76,12 @@ def forward_kernel(
                 at = from_channel + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]
                 value = tl.load(at, mask=exists & inside, other=0).to(VALUE)
                 # by value: 0 times a NaN on the unchosen side would leak
-                value = tl.where(inside, value, missing)
+                value = tl.where(inside, value, fill_value)
                 if MOVED:
                     total = value
                 else:
                     total = tl.fma(tl.broadcast_to(weight, value.shape), value, total)
-        total = tl.where(reached, total, missing)
+        total = tl.where(reached, total, fill_value)
         if LOW < HIGH:
             total = tl.minimum(tl.maximum((total + ROUND) - ROUND, LOW), HIGH)
         tl.store(out + channel * out_plane, total.to(out.dtype.element_ty), mask=have)

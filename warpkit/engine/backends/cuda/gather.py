@@ -21,8 +21,8 @@ from warpkit.engine.backends.cuda.positions import (
     AFFINE,
     INFINITY,
     PERSPECTIVE,
-    carry,
     finite,
+    map_point,
     read_map,
     tile_corner,
     tile_pixels,
@@ -39,29 +39,32 @@ WIDER = tl.constexpr(1 + 1e-12)
 
 @triton.jit
 def gather_kernel(
-    grad, where, to_image,
-    channels, height, width, out_height, out_width, tiles, groups, parts, readers,
-    image_div, image_mod, where_div, where_mod, numbers,
+    grad, mapping, grad_image,
+    channels, height, width, out_height, out_width, tiles, groups, splits, readers,
+    image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel,
     KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr, OFFSET: tl.constexpr,
-    LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
+    CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
 ):  # fmt: skip
     """One tile of LANES channels of an image's gradient, for one part of the items that read it."""
     unit = tl.program_id(0)
     group, unit_image = unit // tiles % groups, unit // tiles // groups
-    part, slot = unit_image % parts, (unit_image // parts).to(tl.int64)
+    split, image_number = unit_image % splits, (unit_image // splits).to(tl.int64)
     corner_x, corner_y = tile_corner(unit % tiles, width, PIXELS)
     column, row = tile_pixels(PIXELS, SPAN)
     x, y = corner_x + column, corner_y + row
     live = (x < width) & (y < height)
-    channel = group * LANES + tl.arange(0, LANES)[:, None]
+    channel = group * CHANNEL_BLOCK + tl.arange(0, CHANNEL_BLOCK)[:, None]
     exists = channel < channels
 
-    total = tl.zeros([LANES, PIXELS], REAL)
-    begin, end = readers * part.to(tl.int64) // parts, readers * (part + 1).to(tl.int64) // parts
+    total = tl.zeros([CHANNEL_BLOCK, PIXELS], REAL)
+    begin, end = (
+        readers * split.to(tl.int64) // splits,
+        readers * (split + 1).to(tl.int64) // splits,
+    )
     for n in range(begin, end):
-        item = n // image_div * (image_div * image_mod) + slot * image_div + n % image_div
-        m = read_map(where + item // where_div % where_mod * numbers, KIND)
+        item = n // image_div * (image_div * image_mod) + image_number * image_div + n % image_div
+        m = read_map(mapping + item // mapping_div % mapping_mod * numbers, KIND)
         from_item = grad + item * channels * out_height * out_width + channel.to(OFFSET) * out_plane
         for side in range(KIND - 1):  # a perspective has two sides of its horizon
             top, rows = rows_of(m, x, y, side, out_height, KIND, TAPS)
@@ -77,17 +80,17 @@ def gather_kernel(
                     at = (at_y.to(OFFSET) * out_width + at_x) * out_pixel
                     g = tl.load(from_item + at[None, :], mask=exists & reads[None, :], other=0)
                     total += tl.where(reads, weight, 0.0)[None, :] * g.to(REAL)
-    to_image += unit_image.to(tl.int64) * channels * height * width + channel.to(OFFSET) * plane
+    grad_image += unit_image.to(tl.int64) * channels * height * width + channel.to(OFFSET) * plane
     at = (y.to(OFFSET) * width + x) * pixel
     tl.store(
-        to_image + at[None, :], total.to(to_image.dtype.element_ty), mask=exists & live[None, :]
+        grad_image + at[None, :], total.to(grad_image.dtype.element_ty), mask=exists & live[None, :]
     )
 
 
 @triton.jit
 def weight_of(m, at_x, at_y, x, y, KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr):
     """The weight of source pixel (x, y) in output pixel (at_x, at_y), and whether it is a tap."""
-    u, v, _, near = carry(m, at_x, at_y, KIND)
+    u, v, _, near = map_point(m, at_x, at_y, KIND)
     first_x, tx = whole(u, TAPS)
     first_y, ty = whole(v, TAPS)
     i, j = x - first_x, y - first_y
@@ -143,7 +146,7 @@ def rows_of(m, x, y, side, out_height, KIND: tl.constexpr, TAPS: tl.constexpr):
             low, high = tl.minimum(low, at), tl.maximum(high, at)
         low, high = tl.where(ahead, low, -INFINITY), tl.where(ahead, high, INFINITY)
         low = tl.where(behind, INFINITY, low)
-    return span_of(low - SLACK, tl.where(finite(m), high + SLACK, -1.0), out_height)
+    return clipped_range(low - SLACK, tl.where(finite(m), high + SLACK, -1.0), out_height)
 
 
 @triton.jit
@@ -172,18 +175,18 @@ def columns_of(m, x, y, at_y, side, out_width, KIND: tl.constexpr, TAPS: tl.cons
         cut = -constant * (1 / tl.where(along == 0, 1e-300, along))
         low = tl.where(along >= 0, tl.maximum(low, cut), low)
         high = tl.where(along >= 0, high, tl.minimum(high, cut))
-    return span_of(low, high, out_width)
+    return clipped_range(low, high, out_width)
 
 
 @triton.jit
-def span_of(low, high, length):
+def clipped_range(low, high, length):
     """The whole numbers of 0 .. length - 1 between two bounds: the first, and how many.
 
     A NaN is no bound: minimum and maximum leave it out.
     """
     first = tl.minimum(tl.maximum(tl.ceil(low * (2 - WIDER)), 0.0), length.to(tl.float64))
-    last = tl.maximum(tl.minimum(tl.floor(high * WIDER), length - 1.0), -1.0)
-    return first.to(tl.int32), tl.maximum(last - first + 1, 0.0).to(tl.int32)
+    channels_last = tl.maximum(tl.minimum(tl.floor(high * WIDER), length - 1.0), -1.0)
+    return first.to(tl.int32), tl.maximum(channels_last - first + 1, 0.0).to(tl.int32)
 
 
 @triton.jit

@@ -20,28 +20,28 @@ from warpkit.engine.backends.cuda.weights import cubic, normalize, weigh
 
 @triton.jit
 def gather_affine_kernel(
-    grad, where, to_image,
-    channels, height, width, out_height, out_width, tiles, groups, parts, readers,
-    image_div, image_mod, where_div, where_mod, numbers,
+    grad, mapping, grad_image,
+    channels, height, width, out_height, out_width, tiles, groups, splits, readers,
+    image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel,
     KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr, OFFSET: tl.constexpr,
-    LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
+    CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
 ):  # fmt: skip
     """As `gather_kernel`."""
     unit = tl.program_id(0)
     group, unit_image = unit // tiles % groups, unit // tiles // groups
-    part, slot = (unit_image % parts).to(tl.int64), (unit_image // parts).to(tl.int64)
+    split, image_number = (unit_image % splits).to(tl.int64), (unit_image // splits).to(tl.int64)
     corner_x, corner_y = tile_corner(unit % tiles, width, PIXELS)
     column, row = tile_pixels(PIXELS, SPAN)
     x, y = corner_x + column, corner_y + row
     live = (x < width) & (y < height)
-    channel = (group * LANES + tl.arange(0, LANES)).to(OFFSET)[:, None]
+    channel = (group * CHANNEL_BLOCK + tl.arange(0, CHANNEL_BLOCK)).to(OFFSET)[:, None]
     exists = channel < channels
 
-    total = tl.zeros([LANES, PIXELS], REAL)
-    for n in range(readers * part // parts, readers * (part + 1) // parts):
-        item = n // image_div * (image_div * image_mod) + slot * image_div + n % image_div
-        m = read_map(where + item // where_div % where_mod * numbers, AFFINE)
+    total = tl.zeros([CHANNEL_BLOCK, PIXELS], REAL)
+    for n in range(readers * split // splits, readers * (split + 1) // splits):
+        item = n // image_div * (image_div * image_mod) + image_number * image_div + n % image_div
+        m = read_map(mapping + item // mapping_div % mapping_mod * numbers, AFFINE)
         a, _, _, d, _, _, _, _, _ = m
         top, rows = rows_of(m, x, y, 0, out_height, AFFINE, TAPS)
         rows = tl.where(live, rows, 0)
@@ -63,9 +63,9 @@ def gather_affine_kernel(
                 weight = tl.where(reads, weight[None, :], 0.0)
                 total = tl.fma(tl.broadcast_to(weight, g.shape), g, total)
                 step += 1.0
-    to_image += unit_image.to(tl.int64) * channels * height * width + channel * plane
-    to_image += ((y.to(OFFSET) * width + x) * pixel)[None, :]
-    tl.store(to_image, total.to(to_image.dtype.element_ty), mask=exists & live[None, :])
+    grad_image += unit_image.to(tl.int64) * channels * height * width + channel * plane
+    grad_image += ((y.to(OFFSET) * width + x) * pixel)[None, :]
+    tl.store(grad_image, total.to(grad_image.dtype.element_ty), mask=exists & live[None, :])
 
 
 @triton.jit

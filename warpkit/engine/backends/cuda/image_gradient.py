@@ -12,7 +12,7 @@ from torch import Tensor
 from warpkit.engine.backends.cuda.gather import gather_kernel
 from warpkit.engine.backends.cuda.gather_affine import gather_affine_kernel
 from warpkit.engine.backends.cuda.scatter import collect_kernel, scatter_kernel
-from warpkit.engine.backends.cuda.work import Call, block, launch, tiles_of
+from warpkit.engine.backends.cuda.work import CudaLaunch, block, launch, tiles_of
 from warpkit.engine.sampling.layout import cycle, sum_to
 
 PROGRAMS = 4096
@@ -22,93 +22,96 @@ BLOCK = 1024
 """Values a program of `collect_kernel` takes."""
 
 
-class Slots(NamedTuple):
+class ImageReaders(NamedTuple):
     """Which items an image's gradient comes from: those n with n // div % mod equal to its own."""
 
-    own: tuple[int, ...]
+    image_batch: tuple[int, ...]
     div: int
     mod: int
 
-    def maps(self, call: Call) -> dict[str, Any]:
+    def maps(self, call: CudaLaunch) -> dict[str, Any]:
         """The kernels' arguments."""
         return {**call.maps, "image_div": self.div, "image_mod": self.mod}
 
 
-def _slots(call: Call, image: Tensor) -> Slots:
+def _readers_of(call: CudaLaunch, image: Tensor) -> ImageReaders:
     found = cycle(image.shape[:-3], call.batch)
     if found is None:  # one gradient an item, summed by torch
-        return Slots(call.batch, 1, call.items)
-    return Slots(tuple(image.shape[:-3]), *found)
+        return ImageReaders(call.batch, 1, call.items)
+    return ImageReaders(tuple(image.shape[:-3]), *found)
 
 
-def _empty(call: Call, count: int, dtype: torch.dtype) -> Tensor:
+def _empty(call: CudaLaunch, count: int, dtype: torch.dtype) -> Tensor:
     """`count` gradients in the layout that the kernels were told."""
     shape = (count, call.sizes["channels"], call.sizes["height"], call.sizes["width"])
-    layout = torch.channels_last if call.last else torch.contiguous_format
+    layout = torch.channels_last if call.channels_last else torch.contiguous_format
     return torch.empty(shape, dtype=dtype, device=call.image.device, memory_format=layout)
 
 
-def gather(call: Call, grad: Tensor, image: Tensor) -> Tensor:
+def gather(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
     """By a gather; many maps of few images are dealt to parts, added up in their order."""
-    slots = _slots(call, image)
-    lanes = min(4, triton.next_power_of_2(image.shape[-3]))
-    shape = {"LANES": lanes, "PIXELS": max(128, 512 // lanes)}
-    tiles, groups = tiles_of(image.shape[-2:], shape["PIXELS"]), triton.cdiv(image.shape[-3], lanes)
-    programs, readers = slots.mod * tiles * groups, call.items // slots.mod
-    parts = max(1, min(readers, PROGRAMS // programs))
-    total = _empty(call, slots.mod * parts, image.dtype if parts == 1 else call.real)
+    image_readers = _readers_of(call, image)
+    channel_block = min(4, triton.next_power_of_2(image.shape[-3]))
+    shape = {"CHANNEL_BLOCK": channel_block, "PIXELS": max(128, 512 // channel_block)}
+    tiles, groups = (
+        tiles_of(image.shape[-2:], shape["PIXELS"]),
+        triton.cdiv(image.shape[-3], channel_block),
+    )
+    programs, readers = image_readers.mod * tiles * groups, call.items // image_readers.mod
+    splits = max(1, min(readers, PROGRAMS // programs))
+    total = _empty(call, image_readers.mod * splits, image.dtype if splits == 1 else call.real)
     switches = {name: value for name, value in call.switches.items() if name != "BORDER"}
     affine = switches["KIND"] == 2 and switches["TAPS"] > 1
     launch(
-        gather_affine_kernel if affine else gather_kernel, programs * parts,
-        grad, call.where, total,
-        **call.sizes, **slots.maps(call), **switches, **shape,
-        tiles=tiles, groups=groups, parts=parts, readers=readers,
+        gather_affine_kernel if affine else gather_kernel, programs * splits,
+        grad, call.mapping, total,
+        **call.sizes, **image_readers.maps(call), **switches, **shape,
+        tiles=tiles, groups=groups, splits=splits, readers=readers,
     )  # fmt: skip
-    if parts > 1:
-        total = total.unflatten(0, (slots.mod, parts)).sum(1)
-    return _finish(total, slots, image)
+    if splits > 1:
+        total = total.unflatten(0, (image_readers.mod, splits)).sum(1)
+    return _finish(total, image_readers, image)
 
 
-def scatter(call: Call, grad: Tensor, image: Tensor) -> Tensor:
+def scatter(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
     """By a scatter in fixed point."""
-    slots = _slots(call, image)
-    total = _empty(call, slots.mod, image.dtype)
+    image_readers = _readers_of(call, image)
+    total = _empty(call, image_readers.mod, image.dtype)
     rests = call.real == torch.float64
     counts = torch.zeros((1 + rests, total.numel()), dtype=torch.int64, device=image.device)
-    scale = _scales(grad, slots)
+    scale = _scales(grad, image_readers)
     # no sum of rests, of 1 at most each, reaches 2^62
-    terms = call.items // slots.mod * prod(grad.shape[-2:]) * call.switches["TAPS"] ** 2
+    terms = call.items // image_readers.mod * prod(grad.shape[-2:]) * call.switches["TAPS"] ** 2
     rest_scale = 2.0 ** (61 - terms.bit_length())
     shape = block(call)
     tiles = tiles_of(grad.shape[-2:], shape["PIXELS"])
     launch(
-        scatter_kernel, call.items * tiles, grad, call.where, scale, counts[0], counts[-1],
-        **call.sizes, **slots.maps(call), **call.switches, **shape,
+        scatter_kernel, call.items * tiles, grad, call.mapping, scale, counts[0], counts[-1],
+        **call.sizes, **image_readers.maps(call), **call.switches, **shape,
         tiles=tiles, rest_scale=rest_scale,
     )  # fmt: skip
     launch(
         collect_kernel, triton.cdiv(total.numel(), BLOCK), counts[0], counts[-1], scale, total,
         values=total.numel(), area=prod(image.shape[-2:]), rest_scale=rest_scale,
-        channels=image.shape[-3], REAL=call.switches["REAL"], LAST=call.last, BLOCK=BLOCK,
+        channels=image.shape[-3], REAL=call.switches["REAL"], LAST=call.channels_last, BLOCK=BLOCK,
     )  # fmt: skip
-    return _finish(total, slots, image)
+    return _finish(total, image_readers, image)
 
 
-def _finish(total: Tensor, slots: Slots, image: Tensor) -> Tensor:
+def _finish(total: Tensor, image_readers: ImageReaders, image: Tensor) -> Tensor:
     """From one entry an image to the image's own batch."""
-    if tuple(total.shape[:1]) != slots.own:
-        total = total.reshape(*slots.own, *image.shape[-3:])
+    if tuple(total.shape[:1]) != image_readers.image_batch:
+        total = total.reshape(*image_readers.image_batch, *image.shape[-3:])
     return sum_to(total, image)
 
 
-def _scales(grad: Tensor, slots: Slots) -> Tensor:
+def _scales(grad: Tensor, image_readers: ImageReaders) -> Tensor:
     """For every channel of every image, the power of 2 that its gradient is counted in.
 
     NaN where the gradient is not finite, so that the channel's gradient becomes NaN.
     """
     total = torch.linalg.vector_norm(grad, 1, dim=(-2, -1), dtype=torch.float64)
-    total = total.reshape(-1, slots.mod, slots.div, grad.shape[-3]).sum((0, 2))
+    total = total.reshape(-1, image_readers.mod, image_readers.div, grad.shape[-3]).sum((0, 2))
     exponent = torch.frexp(total).exponent
     scale = torch.exp2((57 - exponent.double()).clamp(max=900))
     return torch.where(total.isfinite(), scale, torch.nan)

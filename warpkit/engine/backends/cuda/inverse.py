@@ -15,11 +15,11 @@ MATRICES = 128
 
 
 @triton.jit
-def invert_kernel(matrix, inverse, count, KIND: tl.constexpr, BLOCK: tl.constexpr):
+def invert_kernel(matrix, to_source, count, KIND: tl.constexpr, BLOCK: tl.constexpr):
     """As `maps.inverse_map`, in its order of operations."""
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = n < count
-    m, to = matrix + n * (3 * KIND), inverse + n * (3 * KIND)
+    m, to = matrix + n * (3 * KIND), to_source + n * (3 * KIND)
     a, b, c = tl.load(m, mask=live), tl.load(m + 1, mask=live), tl.load(m + 2, mask=live)
     d, e, f = tl.load(m + 3, mask=live), tl.load(m + 4, mask=live), tl.load(m + 5, mask=live)
     g, h, i = a * 0, a * 0, a * 0 + 1
@@ -49,9 +49,9 @@ def invert_kernel(matrix, inverse, count, KIND: tl.constexpr, BLOCK: tl.constexp
 
 def invert(matrix: Tensor) -> Tensor:
     """The inverses of dense float64 matrices (..., 2 or 3, 3)."""
-    inverse, rows = torch.empty_like(matrix), matrix.shape[-2]
+    to_source, rows = torch.empty_like(matrix), matrix.shape[-2]
     count = matrix.numel() // (3 * rows)
     if count:
         options = {"count": count, "KIND": rows, "BLOCK": MATRICES}
-        launch(invert_kernel, triton.cdiv(count, MATRICES), matrix, inverse, **options)
-    return inverse
+        launch(invert_kernel, triton.cdiv(count, MATRICES), matrix, to_source, **options)
+    return to_source

@@ -14,18 +14,26 @@ from torch import Tensor
 from warpkit.engine.backends.cuda.backward import backward_kernel
 from warpkit.engine.backends.cuda.forward import forward_kernel
 from warpkit.engine.backends.cuda.image_gradient import gather, scatter
-from warpkit.engine.backends.cuda.work import MOVED, REALS, Call, block, launch, prepare, tiles_of
+from warpkit.engine.backends.cuda.work import (
+    MOVED,
+    REALS,
+    CudaLaunch,
+    block,
+    launch,
+    prepare,
+    tiles_of,
+)
 from warpkit.engine.sampling.layout import sum_to
-from warpkit.engine.sampling.rules import MISSING, Rule
+from warpkit.engine.sampling.rules import MISSING_BORDERS, SamplingRule
 
 
 def forward(
-    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], rule: Rule
+    image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], rule: SamplingRule
 ) -> Tensor:
     """The result, (*batch, C, h, w)."""
-    call = prepare(image, where, outside, size, rule)
+    call = prepare(image, mapping, fill, size, rule)
     shape = (*call.batch, image.shape[-3], *size)
-    layout = torch.channels_last if call.last else torch.contiguous_format
+    layout = torch.channels_last if call.channels_last else torch.contiguous_format
     out = torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
     if out.numel() == 0:
         return out
@@ -35,7 +43,7 @@ def forward(
     shape = block(call)
     tiles = tiles_of(size, shape["PIXELS"])
     launch(
-        forward_kernel, call.items * tiles, call.image, call.where, call.outside, out,
+        forward_kernel, call.items * tiles, call.image, call.mapping, call.fill, out,
         **call.sizes, **call.maps, **call.strides, **call.switches, **shape,
         tiles=tiles, DENSE=call.dense, LOW=low, HIGH=high,
         MOVED=moved is not None, VALUE=moved or REALS[call.real],
@@ -46,62 +54,62 @@ def forward(
 def backward(
     grad: Tensor,
     image: Tensor,
-    where: Tensor,
-    outside: Tensor,
+    mapping: Tensor,
+    fill: Tensor,
     size: Sequence[int],
-    rule: Rule,
+    rule: SamplingRule,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to image, where and outside; anything for one that is not wanted."""
-    call = prepare(image, where, outside, size, rule)
+    """The gradients to image, mapping and fill; anything for one that is not wanted."""
+    call = prepare(image, mapping, fill, size, rule)
     grad = grad.contiguous(
-        memory_format=torch.channels_last if call.last else torch.contiguous_format
+        memory_format=torch.channels_last if call.channels_last else torch.contiguous_format
     )
-    to_image = to_where = to_outside = grad.new_empty(0)
+    grad_image = grad_mapping = grad_fill = grad.new_empty(0)
     if wanted[0] and grad.numel() and image.numel():
-        matrix = where.shape[-1] == 3 and rule.border in MISSING
-        to_image = (gather if matrix else scatter)(call, grad, image)
+        matrix = mapping.shape[-1] == 3 and rule.border in MISSING_BORDERS
+        grad_image = (gather if matrix else scatter)(call, grad, image)
     elif wanted[0]:
-        to_image = image.new_zeros(image.shape)
+        grad_image = image.new_zeros(image.shape)
     if wanted[1] or wanted[2]:
-        to_where, to_outside = _to_map(call, grad, where, outside, wanted)
-    return to_image, to_where, to_outside
+        grad_mapping, grad_fill = _to_map(call, grad, mapping, fill, wanted)
+    return grad_image, grad_mapping, grad_fill
 
 
 def _to_map(
-    call: Call, grad: Tensor, where: Tensor, outside: Tensor, wanted: Sequence[bool]
+    call: CudaLaunch, grad: Tensor, mapping: Tensor, fill: Tensor, wanted: Sequence[bool]
 ) -> tuple[Tensor, Tensor]:
-    """The gradients to where and outside by `backward_kernel`, parts added up in order."""
-    points, channels, none = where.shape[-1] == 2, grad.shape[-3], grad.new_empty(0)
+    """The gradients to mapping and fill by `backward_kernel`, parts added up in order."""
+    points, channels, none = mapping.shape[-1] == 2, grad.shape[-3], grad.new_empty(0)
     steep = wanted[1] and call.switches["TAPS"] > 1  # nearest has no slope
     shape = block(call)
     tiles = tiles_of(grad.shape[-2:], shape["PIXELS"])
-    of_where = (*call.batch, *where.shape[-3:]) if points else (call.items, tiles, 9)
-    of_outside = grad.shape if call.dense else (call.items, tiles, channels)
-    to_where = grad.new_empty(
-        of_where if steep else 0, dtype=where.dtype if points else torch.float64
+    mapping_shape = (*call.batch, *mapping.shape[-3:]) if points else (call.items, tiles, 9)
+    fill_shape = grad.shape if call.dense else (call.items, tiles, channels)
+    grad_mapping = grad.new_empty(
+        mapping_shape if steep else 0, dtype=mapping.dtype if points else torch.float64
     )
-    to_outside = torch.empty(
-        of_outside if wanted[2] else 0,
+    grad_fill = torch.empty(
+        fill_shape if wanted[2] else 0,
         dtype=call.real if call.dense else torch.float64,
         device=grad.device,
     )
     if grad.numel() and (steep or wanted[2]):
         launch(
             backward_kernel, call.items * tiles,
-            grad, call.image, call.where, call.outside, to_where, to_outside,
+            grad, call.image, call.mapping, call.fill, grad_mapping, grad_fill,
             **call.sizes, **call.maps, **call.strides, **call.switches, **shape,
-            tiles=tiles, DENSE=call.dense, TO_WHERE=steep, TO_OUTSIDE=wanted[2],
+            tiles=tiles, DENSE=call.dense, NEEDS_GRAD_MAPPING=steep, NEEDS_GRAD_FILL=wanted[2],
         )  # fmt: skip
     if not steep:
-        to_where = where.new_zeros(where.shape) if wanted[1] else none
+        grad_mapping = mapping.new_zeros(mapping.shape) if wanted[1] else none
     elif points:
-        to_where = sum_to(to_where, where)
+        grad_mapping = sum_to(grad_mapping, mapping)
     else:
-        to_where = to_where.sum(1).reshape(*call.batch, 3, 3)[..., : where.shape[-2], :]
-        to_where = sum_to(to_where, where)
+        grad_mapping = grad_mapping.sum(1).reshape(*call.batch, 3, 3)[..., : mapping.shape[-2], :]
+        grad_mapping = sum_to(grad_mapping, mapping)
     if not wanted[2]:
-        return to_where, none
+        return grad_mapping, none
     if not call.dense:
-        to_outside = to_outside.sum(1).reshape(*call.batch, channels, 1, 1)
-    return to_where, sum_to(to_outside, outside)
+        grad_fill = grad_fill.sum(1).reshape(*call.batch, channels, 1, 1)
+    return grad_mapping, sum_to(grad_fill, fill)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpkit.core.environment import TRITON_INTERPRETED as INTERPRETED
+from warpkit.core.environment import TRITON_INTERPRETED
 from warpkit.engine.backends.cuda import launch
-from warpkit.engine.backends.operators import Operators
+from warpkit.engine.backends.operators import BackendOperators
 
-call = Operators("cuda", launch, ["CUDA", "CPU"] if INTERPRETED else ["CUDA"]).call
+OPERATORS = BackendOperators("cuda", launch, ["CUDA", "CPU"] if TRITON_INTERPRETED else ["CUDA"])

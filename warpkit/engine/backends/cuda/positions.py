@@ -61,13 +61,13 @@ def tile_pixels(PIXELS: tl.constexpr, SPAN: tl.constexpr):
 
 
 @triton.jit
-def read_map(where, KIND: tl.constexpr):
+def read_map(mapping, KIND: tl.constexpr):
     """The entries of one matrix (2 or 3, 3); the last row's are 0, 0, 1 where there is none."""
-    a, b, c = tl.load(where), tl.load(where + 1), tl.load(where + 2)
-    d, e, f = tl.load(where + 3), tl.load(where + 4), tl.load(where + 5)
+    a, b, c = tl.load(mapping), tl.load(mapping + 1), tl.load(mapping + 2)
+    d, e, f = tl.load(mapping + 3), tl.load(mapping + 4), tl.load(mapping + 5)
     g, h, i = a * 0, a * 0, a * 0 + 1
     if KIND == PERSPECTIVE:
-        g, h, i = tl.load(where + 6), tl.load(where + 7), tl.load(where + 8)
+        g, h, i = tl.load(mapping + 6), tl.load(mapping + 7), tl.load(mapping + 8)
     return a, b, c, d, e, f, g, h, i
 
 
@@ -80,7 +80,7 @@ def finite(m):
 
 
 @triton.jit
-def carry(m, x, y, KIND: tl.constexpr):
+def map_point(m, x, y, KIND: tl.constexpr):
     """The source point of pixel (x, y) under a matrix, its divisor, and whether it is near."""
     a, b, c, d, e, f, g, h, i = m
     x, y = x.to(tl.float64), y.to(tl.float64)
@@ -98,15 +98,15 @@ def carry(m, x, y, KIND: tl.constexpr):
 
 
 @triton.jit
-def locate(where, x, y, live, width, KIND: tl.constexpr):
-    """As `carry`, for matrices and for points; `live` are the pixels that exist."""
+def map_tile(mapping, x, y, live, width, KIND: tl.constexpr):
+    """As `map_point`, for matrices and for points; `live` are the pixels that exist."""
     if KIND == POINTS:
-        at = where + 2 * (y.to(tl.int64) * width + x)
+        at = mapping + 2 * (y.to(tl.int64) * width + x)
         u = tl.load(at, mask=live, other=float("nan")).to(tl.float64)
         v = tl.load(at + 1, mask=live, other=float("nan")).to(tl.float64)
         near = (tl.abs(u) < LIMIT) & (tl.abs(v) < LIMIT)
         return tl.where(near, u, 0.0), tl.where(near, v, 0.0), u, near
-    return carry(read_map(where, KIND), x, y, KIND)
+    return map_point(read_map(mapping, KIND), x, y, KIND)
 
 
 @triton.jit
@@ -145,7 +145,7 @@ def settle(first, length, TAPS: tl.constexpr, BORDER: tl.constexpr):
 
 
 @triton.jit
-def aim(p, length, TAPS: tl.constexpr, BORDER: tl.constexpr, REAL: tl.constexpr):
+def first_tap(p, length, TAPS: tl.constexpr, BORDER: tl.constexpr, REAL: tl.constexpr):
     """The first tap of a position, as `settle` has it, and the fraction."""
     first, t = whole(p, TAPS)
     return settle(first, length, TAPS, BORDER), t.to(REAL)
@@ -165,8 +165,8 @@ def resolve(first, k, length, BORDER: tl.constexpr):
     else:
         period = period_of(length, BORDER)
         index = index % period
-        last = period
+        last_index = period
         if BORDER == REFLECT:
-            last = period - 1
-        index = tl.minimum(index, last - index)
+            last_index = period - 1
+        index = tl.minimum(index, last_index - index)
     return index, index >= 0

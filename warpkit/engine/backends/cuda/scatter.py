@@ -17,8 +17,8 @@ import triton.language as tl
 from warpkit.engine.backends.cuda.positions import (
     CONSTANT,
     TRANSPARENT,
-    aim,
-    locate,
+    first_tap,
+    map_tile,
     resolve,
     tile_corner,
     tile_pixels,
@@ -28,12 +28,12 @@ from warpkit.engine.backends.cuda.weights import normalize, weigh
 
 @triton.jit
 def scatter_kernel(
-    grad, where, scale, units, rests,
+    grad, mapping, scale, units, rests,
     channels, height, width, out_height, out_width, tiles,
-    image_div, image_mod, where_div, where_mod, numbers,
+    image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel, rest_scale,
     KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, REAL: tl.constexpr,
-    OFFSET: tl.constexpr, LANES: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
+    OFFSET: tl.constexpr, CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
     UNROLL: tl.constexpr,
 ):  # fmt: skip
     """A program is one tile of an item, as in the forward kernel."""
@@ -44,22 +44,22 @@ def scatter_kernel(
     x, y = corner_x + column, corner_y + row
     live = (x < out_width) & (y < out_height)
 
-    where += (item // where_div % where_mod).to(tl.int64) * numbers
-    u, v, _, near = locate(where, x, y, live, out_width, KIND)
-    first_x, tx = aim(u, width, TAPS, BORDER, REAL)
-    first_y, ty = aim(v, height, TAPS, BORDER, REAL)
+    mapping += (item // mapping_div % mapping_mod).to(tl.int64) * numbers
+    u, v, _, near = map_tile(mapping, x, y, live, out_width, KIND)
+    first_x, tx = first_tap(u, width, TAPS, BORDER, REAL)
+    first_y, ty = first_tap(v, height, TAPS, BORDER, REAL)
     norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
 
     near = near & live
     grad += item.to(tl.int64) * channels * out_height * out_width
     grad += ((y.to(OFFSET) * out_width + x) * out_pixel)[None, :]
-    slot = (item // image_div % image_mod).to(tl.int64)
-    for first in range(0, channels, LANES):
-        channel = (first + tl.arange(0, LANES)).to(OFFSET)[:, None]
+    image_number = (item // image_div % image_mod).to(tl.int64)
+    for first in range(0, channels, CHANNEL_BLOCK):
+        channel = (first + tl.arange(0, CHANNEL_BLOCK)).to(OFFSET)[:, None]
         exists = channel < channels
         g = tl.load(grad + channel * out_plane, mask=exists & near[None, :], other=0).to(REAL)
-        per_unit = tl.load(scale + slot * channels + channel, mask=exists, other=0)
-        start = slot * channels * height * width + channel * plane
+        per_unit = tl.load(scale + image_number * channels + channel, mask=exists, other=0)
+        dst = image_number * channels * height * width + channel * plane
         for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
             at_y, in_y = resolve(first_y, j, height, BORDER)
             weight_y = weigh(ty, j, norm_y, TAPS)[0]
@@ -73,7 +73,7 @@ def scatter_kernel(
                 # a NaN makes the whole channel NaN, see `scales`; it has no whole number
                 term = tl.where(tl.abs(term) < 4.0e18, term, 0.0)
                 count = tl.floor(term + 0.5)
-                to = start + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]
+                to = dst + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]
                 some = exists & inside[None, :]
                 tl.atomic_add(units + to, count.to(tl.int64), mask=some, sem="relaxed")
                 if REAL == tl.float64:
@@ -83,7 +83,7 @@ def scatter_kernel(
 
 @triton.jit
 def collect_kernel(
-    units, rests, scale, to_image, values, area, rest_scale, channels,
+    units, rests, scale, grad_image, values, area, rest_scale, channels,
     REAL: tl.constexpr, LAST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Whole numbers back to the image's type. `values` in all, `area` pixels a channel."""
@@ -97,4 +97,4 @@ def collect_kernel(
     if REAL == tl.float64:
         total += tl.load(rests + at, mask=some, other=0).to(tl.float64) / rest_scale
     total = (total * per).to(REAL)
-    tl.store(to_image + at, total.to(to_image.dtype.element_ty), mask=some)
+    tl.store(grad_image + at, total.to(grad_image.dtype.element_ty), mask=some)

@@ -85,7 +85,7 @@ def normalize(t, TAPS: tl.constexpr):
 
 
 @triton.jit
-def cover(first, t, norm, length, TAPS: tl.constexpr, BORDER: tl.constexpr):
+def tap_coverage(first, t, norm, length, TAPS: tl.constexpr, BORDER: tl.constexpr):
     """Along one axis: whether any tap is inside, whether all are, and the weights of those."""
     total = t * 0
     some, every = first == first, first == first

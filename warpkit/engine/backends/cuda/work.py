@@ -16,14 +16,14 @@ from warpkit.engine.backends.cuda.positions import COLUMNS
 from warpkit.engine.sampling.layout import (
     batch_of,
     cycle,
-    is_last,
-    numbers_of,
-    outside_strides,
-    own_batch,
+    fill_strides,
+    is_channels_last,
+    mapping_batch,
+    mapping_size,
     read_in_place,
 )
 from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rules import CODE, TAPS, Rule
+from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule
 
 NARROW = 2**31
 """Tensors of as many elements and more are indexed in 64 bits."""
@@ -33,23 +33,23 @@ MOVED = {torch.int8: tl.int8, torch.int32: tl.int32, torch.int64: tl.int64}
 """What carries labels, which are not computed with."""
 
 
-class Call(NamedTuple):
+class CudaLaunch(NamedTuple):
     """A call's dense tensors, and the kernels' arguments in groups."""
 
     image: Tensor
-    where: Tensor
-    outside: Tensor
+    mapping: Tensor
+    fill: Tensor
     batch: tuple[int, ...]
     real: torch.dtype
     """The type of the computation."""
-    last: bool
+    channels_last: bool
     """Channels-last."""
     dense: bool
-    """Whether `outside` has a value for every output pixel."""
+    """Whether `fill` has a value for every output pixel."""
     sizes: dict[str, Any]
     maps: dict[str, Any]
     strides: dict[str, Any]
-    """Those of `outside`."""
+    """Those of `fill`."""
     switches: dict[str, Any]
 
     @property
@@ -58,56 +58,65 @@ class Call(NamedTuple):
         return prod(self.batch)
 
 
-def prepare(image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], rule: Rule) -> Call:
+def prepare(
+    image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], rule: SamplingRule
+) -> CudaLaunch:
     """Dense tensors, and what the kernels must know about them."""
-    batch = batch_of(image.shape, where.shape)
-    image, where = read_in_place(image), where.contiguous()
+    batch = batch_of(image.shape, mapping.shape)
+    image, mapping = read_in_place(image), mapping.contiguous()
     if len(batch) != 1:
         image = image.contiguous()
-    where_cycle, image_cycle = cycle(own_batch(where.shape), batch), cycle(image.shape[:-3], batch)
-    if where_cycle is None:
-        where = where.expand(*batch, *where.shape[len(own_batch(where.shape)) :]).contiguous()
-        where_cycle = 1, prod(batch)
+    mapping_cycle, image_cycle = (
+        cycle(mapping_batch(mapping.shape), batch),
+        cycle(image.shape[:-3], batch),
+    )
+    if mapping_cycle is None:
+        mapping = mapping.expand(
+            *batch, *mapping.shape[len(mapping_batch(mapping.shape)) :]
+        ).contiguous()
+        mapping_cycle = 1, prod(batch)
     if image_cycle is None:  # repeated in an outer and an inner dimension: copied after all
         image = image.expand(*batch, *image.shape[-3:]).contiguous()
         image_cycle = 1, prod(batch)
-    outside, strides = _strides_of(outside, batch)
+    fill, strides = _strides_of(fill, batch)
     channels, height, width = image.shape[-3:]
-    last, (h, w) = is_last(image), size
-    kind = 0 if where.shape[-1] == 2 else where.shape[-2]
+    channels_last, (h, w) = is_channels_last(image), size
+    kind = 0 if mapping.shape[-1] == 2 else mapping.shape[-2]
     sizes = {
         "channels": channels, "height": height, "width": width, "out_height": h, "out_width": w,
-        "plane": 1 if last else height * width, "pixel": channels if last else 1,
-        "out_plane": 1 if last else h * w, "out_pixel": channels if last else 1,
+        "plane": 1 if channels_last else height * width, "pixel": channels if channels_last else 1,
+        "out_plane": 1 if channels_last else h * w, "out_pixel": channels if channels_last else 1,
     }  # fmt: skip
     maps = {
-        "where_div": where_cycle[0], "where_mod": where_cycle[1],
-        "numbers": numbers_of(where.shape),
+        "mapping_div": mapping_cycle[0], "mapping_mod": mapping_cycle[1],
+        "numbers": mapping_size(mapping.shape),
         "image_div": image_cycle[0], "image_mod": image_cycle[1],
     }  # fmt: skip
-    wide = max(image.numel(), prod(batch) * channels * h * w) >= NARROW
+    is_large = max(image.numel(), prod(batch) * channels * h * w) >= NARROW
     real = torch.float64 if image.dtype in MOVED else compute_dtype(image.dtype)
     switches = {
         "KIND": kind, "TAPS": TAPS[rule.interpolation], "BORDER": CODE[rule.border],
-        "REAL": REALS[real], "OFFSET": tl.int64 if wide else tl.int32,
+        "REAL": REALS[real], "OFFSET": tl.int64 if is_large else tl.int32,
         # a warp's patch has rows of 32 bytes: what memory is written by
         "SPAN": 16 if image.element_size() < 4 else 8,
     }  # fmt: skip
-    dense = max(outside.shape[-2:], default=1) > 1
-    return Call(image, where, outside, batch, real, last, dense, sizes, maps, strides, switches)
+    dense = max(fill.shape[-2:], default=1) > 1
+    return CudaLaunch(
+        image, mapping, fill, batch, real, channels_last, dense, sizes, maps, strides, switches
+    )
 
 
-def _strides_of(outside: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, dict[str, int]]:
-    """`outside` dense, with the strides that carry it to the result's shape."""
-    own = (1,) * (3 - outside.ndim) + tuple(outside.shape)
-    outside = outside.reshape(own)
-    if prod(own[:-3]) > 1:
-        outside = outside.expand(*batch, *own[-3:])
-    names = ("outside_item", "outside_channel", "outside_row", "outside_column")
-    return outside.contiguous(), dict(zip(names, outside_strides(own), strict=True))
+def _strides_of(fill: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, dict[str, int]]:
+    """`fill` dense, with the strides that carry it to the result's shape."""
+    fill_shape = (1,) * (3 - fill.ndim) + tuple(fill.shape)
+    fill = fill.reshape(fill_shape)
+    if prod(fill_shape[:-3]) > 1:
+        fill = fill.expand(*batch, *fill_shape[-3:])
+    names = ("fill_item", "fill_channel", "fill_row", "fill_column")
+    return fill.contiguous(), dict(zip(names, fill_strides(fill_shape), strict=True))
 
 
-def block(call: Call) -> dict[str, int]:
+def block(call: CudaLaunch) -> dict[str, int]:
     """The switches of the kernels whose programs go through all channels.
 
     Planes one by one, in tiles of 512 pixels: 4 a thread keep 16 loads on the way, and finding the
@@ -115,10 +124,10 @@ def block(call: Call) -> dict[str, int]:
     """
     taps = call.switches["TAPS"]
     unroll = taps if taps < 8 else 1  # lanczos4's 64 taps at once would not fit the registers
-    if call.last:
-        lanes = min(8, triton.next_power_of_2(call.sizes["channels"]))
-        return {"LANES": lanes, "PIXELS": 128, "UNROLL": unroll}
-    return {"LANES": 1, "PIXELS": 512 if taps <= 2 else 256, "UNROLL": unroll}
+    if call.channels_last:
+        channel_block = min(8, triton.next_power_of_2(call.sizes["channels"]))
+        return {"CHANNEL_BLOCK": channel_block, "PIXELS": 128, "UNROLL": unroll}
+    return {"CHANNEL_BLOCK": 1, "PIXELS": 512 if taps <= 2 else 256, "UNROLL": unroll}
 
 
 def tiles_of(size: Sequence[int], pixels: int) -> int:
@@ -129,7 +138,7 @@ def tiles_of(size: Sequence[int], pixels: int) -> int:
 def launch(kernel: Any, programs: int, *arrays: Tensor, **options: Any) -> None:
     """Run `programs` programs on the current stream of the first array's device.
 
-    Products and sums are not fused, see `locate`. The interpreter takes CPU tensors.
+    Products and sums are not fused, see `map_tile`. The interpreter takes CPU tensors.
     """
     device = arrays[0].device
     context: AbstractContextManager[Any] = nullcontext()

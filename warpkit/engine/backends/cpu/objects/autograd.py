@@ -16,13 +16,13 @@ def followed(gradients: Sequence[Tensor]) -> bool:
     return torch.is_grad_enabled() or not is_eager(*gradients)
 
 
-def pull_plain(
-    plain: Callable[..., Tensor],
+def reference_vjp(
+    reference: Callable[..., Tensor],
     inputs: Sequence[Tensor | None],
     wanted: Sequence[bool],
     gradients: Sequence[Tensor],
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `plain`, which can be differentiated again where a tape is kept."""
+    """The gradients of `reference`, which can be differentiated again where a tape is kept."""
     kept = torch.is_grad_enabled()
     with torch.enable_grad():
         # other names for them: where a matrix was made from the images, the way through it is not
@@ -31,7 +31,7 @@ def pull_plain(
         chosen = [t for t, want in zip(inputs, wanted, strict=True) if want and t is not None]
         # zeros where nothing is painted, which uses no matrix
         found = torch.autograd.grad(
-            plain(*inputs), chosen, gradients, create_graph=kept, materialize_grads=True
+            reference(*inputs), chosen, gradients, create_graph=kept, materialize_grads=True
         )
     rest = iter(found)
     return tuple(next(rest) if want else None for want in wanted)

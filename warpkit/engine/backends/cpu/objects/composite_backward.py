@@ -12,16 +12,24 @@ from typing import Any
 import numpy as np
 
 from warpkit.engine.backends.cpu.objects.composite_forward import (
-    aim,
     any_of,
     dot,
-    item_of,
+    object_at,
     read,
-    span,
+    row_range,
+    taps_at,
 )
 from warpkit.engine.backends.cpu.objects.opaque_kernels import BAND
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
-from warpkit.engine.backends.cpu.runtime.simd import LANES, add4, least, load4, most, pack4, store4
+from warpkit.engine.backends.cpu.runtime.simd import (
+    CHANNELS_PER_VECTOR,
+    add4,
+    load4,
+    max_signed,
+    min_signed,
+    pack4,
+    store4,
+)
 from warpkit.engine.backends.cpu.warps.positions import PERSPECTIVE
 
 
@@ -48,8 +56,8 @@ def add(total, q, line, seen, g, w):
 @inline
 def add_packed(total, q, line, seen, lanes, w):
     """The same for four channels side by side."""
-    at = np.uint64(LANES) * q
-    right, down = at + np.uint64(LANES), at + np.uint64(LANES * line)
+    at = np.uint64(CHANNELS_PER_VECTOR) * q
+    right, down = at + np.uint64(CHANNELS_PER_VECTOR), at + np.uint64(CHANNELS_PER_VECTOR * line)
     if seen[0]:
         store4(total, at, add4(w[0], lanes, load4(total, at)))
     if seen[1]:
@@ -57,7 +65,7 @@ def add_packed(total, q, line, seen, lanes, w):
     if seen[2]:
         store4(total, down, add4(w[2], lanes, load4(total, down)))
     if seen[3]:
-        right = down + np.uint64(LANES)
+        right = down + np.uint64(CHANNELS_PER_VECTOR)
         store4(total, right, add4(w[3], lanes, load4(total, right)))
 
 
@@ -78,66 +86,82 @@ def through_kernel(kind: int) -> Any:
     """The kernel of the first half back: what the objects above let through, and to each alpha."""
     digest = DIGEST
 
-    def through(
-        gradient, images, inverse, colour, mask, opacity, to_images, passed, pull, table, order,
-        starts, scene, begin, end,
-    ):  # fmt: skip
-        """Bands begin .. end of BAND rows of all images, counted through."""
+    def through(arrays, grad_images, passed, alpha_grad, objects, plan, begin, end):
+        """Bands begin .. end of BAND rows of all images, counted through.
+
+        An object with alpha a makes of what is below it, b, the value c + (1 - a) b. With g the
+        incoming gradient of a pixel, and t the product of (1 - a) over the objects above it there:
+
+            an object's colour c gets   t g
+            its alpha a gets            -t sum over channels of g b
+            the image gets              t g, with t over all objects
+
+        The first loop composites once more, object by object from below, for the b of each, and
+        notes a (in `passed`) and the sum of g b (in `alpha_grad`) at each pixel of each box. The
+        second goes from the top down with the product t so far, and leaves t in `passed`. Pixels
+        are independent of each other and the objects of a pixel come in their order: the bits do
+        not depend on threads. The same as the vjp of `over.over`.
+
+        arrays: incoming gradient, images, maps, colours, masks, opacities. objects: records, order,
+        starts.
+        """
         _ = digest
-        width, area, one = scene.width, scene.height * scene.width, images.dtype.type(1)
-        bands, step = (scene.height + BAND - 1) // BAND, np.uint64(BAND * width)
-        below = np.empty(scene.channels * BAND * width if scene.to_alpha else 0, images.dtype)
+        gradient, images, to_source, colour, mask, opacity = arrays
+        table, order, starts = objects
+        width, area, one = plan.width, plan.height * plan.width, images.dtype.type(1)
+        bands, step = (plan.height + BAND - 1) // BAND, np.uint64(BAND * width)
+        below = np.empty(plan.channels * BAND * width if plan.needs_grad_alpha else 0, images.dtype)
         rest = np.empty(BAND * width, images.dtype)
         for unit in range(begin, end):
             b, low = unit // bands, unit % bands * BAND
-            high = least(low + BAND, scene.height)
-            base = b * scene.channels * area
+            high = min_signed(low + BAND, plan.height)
+            base = b * plan.channels * area
             rest[:] = one
-            if scene.to_alpha:
-                for c in range(scene.channels):
+            if plan.needs_grad_alpha:
+                for c in range(plan.channels):
                     at, to = base + c * area + low * width, c * BAND * width
                     for p in range((high - low) * width):
                         below[np.uint64(to + p)] = images[np.uint64(at + p)]
             for n in range(starts[b], starts[b + 1]):  # as forward, for what is below each
-                item = item_of(table, order[n])
-                full = opacity[item.number if scene.opacities > 1 else 0]
-                for y in range(most(item.top, low), least(item.bottom, high)):
+                item = object_at(table, order[n])
+                full = opacity[item.number if plan.opacities > 1 else 0]
+                for y in range(max_signed(item.top, low), min_signed(item.bottom, high)):
                     entry = item.first + (y - item.top) * (item.right - item.left) - item.left
-                    first, last = span(kind, inverse, item, y)
+                    first, last = row_range(kind, to_source, item, y)
                     for x in range(first, last):
-                        i, j, _tx, _ty, seen, _m, w, cover = aim(
-                            kind, inverse, mask, scene.masked, item, x, y
+                        i, j, _tx, _ty, seen, _m, w, cover = taps_at(
+                            kind, to_source, mask, plan.masked, item, x, y
                         )
                         alpha = full * cover
                         passed[np.uint64(entry + x)] = alpha
-                        if any_of(seen) & scene.to_alpha:
-                            q = np.uint64(item.start + j * scene.line + i)
+                        if any_of(seen) & plan.needs_grad_alpha:
+                            q = np.uint64(item.source_start + j * plan.line + i)
                             p, g = np.uint64((y - low) * width + x), np.uint64(base + y * width + x)
                             under = images.dtype.type(0)
-                            for _c in range(scene.channels):
-                                value = full * dot(w, read(colour, q, scene.line, seen))
+                            for _c in range(plan.channels):
+                                value = full * dot(w, read(colour, q, plan.line, seen))
                                 under += gradient[g] * below[p]
                                 below[p] = value + (one - alpha) * below[p]
-                                p, q, g = p + step, q + np.uint64(scene.plane), g + np.uint64(area)
-                            pull[np.uint64(entry + x)] = -under
+                                p, q, g = p + step, q + np.uint64(plan.plane), g + np.uint64(area)
+                            alpha_grad[np.uint64(entry + x)] = -under
             for n in range(starts[b + 1] - 1, starts[b] - 1, -1):
-                item = item_of(table, order[n])
-                for y in range(most(item.top, low), least(item.bottom, high)):
+                item = object_at(table, order[n])
+                for y in range(max_signed(item.top, low), min_signed(item.bottom, high)):
                     entry = item.first + (y - item.top) * (item.right - item.left) - item.left
                     place = (y - low) * width
-                    first, last = span(kind, inverse, item, y)
+                    first, last = row_range(kind, to_source, item, y)
                     for x in range(first, last):
                         e, p = np.uint64(entry + x), np.uint64(place + x)
                         alpha = passed[e]
                         passed[e] = rest[p]
-                        if scene.to_alpha:
-                            pull[e] *= rest[p]
+                        if plan.needs_grad_alpha:
+                            alpha_grad[e] *= rest[p]
                         rest[p] *= one - alpha
-            if scene.to_images:
-                for c in range(scene.channels):
+            if plan.needs_grad_images:
+                for c in range(plan.channels):
                     at = base + c * area + low * width
                     for p in range((high - low) * width):
-                        to_images[np.uint64(at + p)] = (
+                        grad_images[np.uint64(at + p)] = (
                             gradient[np.uint64(at + p)] * rest[np.uint64(p)]
                         )
 
@@ -145,7 +169,7 @@ def through_kernel(kind: int) -> Any:
 
 
 @inline
-def slopes(kind, inverse, item, x, y, u, v, parts, n, sums):
+def slopes(kind, to_source, item, x, y, u, v, parts, n, sums):
     """Add the gradient of a pixel's point (u, v): by column, row and depth, alone and times its x.
 
     parts: the weights along x, then along y. n: the taps' masks times the gradients to the weights.
@@ -156,7 +180,7 @@ def slopes(kind, inverse, item, x, y, u, v, parts, n, sums):
     across = x - item.left
     if kind == PERSPECTIVE:
         at = 9 * item.number
-        depth = inverse[at + 6] * across + inverse[at + 7] * (y - item.top) + inverse[at + 8]
+        depth = to_source[at + 6] * across + to_source[at + 7] * (y - item.top) + to_source[at + 8]
         to_depth = -(to_u * u + to_v * v) / depth
         to_u, to_v = to_u / depth, to_v / depth
         sums[2] += to_depth
@@ -172,80 +196,96 @@ def backward_kernel(kind: int) -> Any:
     """The kernel of the other half: for each object, to its source, mask, opacity and map."""
     digest = DIGEST
 
-    def backward(
-        gradient, inverse, colour, mask, opacity, passed, pull, to_inverse, to_colour, to_mask,
-        to_opacity, table, image_of, order, groups, scene, begin, end,
-    ):  # fmt: skip
+    def backward(arrays, passed, alpha_grad, grads, objects, plan, begin, end):
         """Groups begin .. end of objects; group k is order[groups[k] : groups[k + 1]].
 
-        `to_inverse` (N, 9) and `to_opacity` (N,), float64, are added to.
+        Each object is gone through once, row by row. With t of `through`, f its opacity, w the
+        weights of the four taps, m their masks, v their colours, and g the incoming gradient:
+
+            s           = sum over channels of t g v, plus alpha_grad, for each tap
+            colour[tap] += t f g w m        opacity += sum of w m s
+            mask[tap]   += f w s            point   += f (the weights' derivatives) m s
+
+        The point's gradient goes through the map: see `slopes`. Sums that all objects share have an
+        accumulator for each group; the groups follow from the boxes, never from threads.
+
+        arrays: incoming gradient, maps, colours, masks, opacities. grads: to maps (N, 9), colours,
+        masks and opacities (N,), added to. objects: records, each one's image, order, groups.
         """
         _ = digest
-        area, zero = np.uint64(scene.height * scene.width), colour.dtype.type(0)
+        gradient, to_source, colour, mask, opacity = arrays
+        grad_to_source, grad_colour, grad_mask, grad_opacity = grads
+        table, image_of, order, groups = objects
+        area, zero = np.uint64(plan.height * plan.width), colour.dtype.type(0)
         one, sums = colour.dtype.type(1), np.empty(6)
-        quads = (scene.channels + LANES - 1) // LANES
+        quads = (plan.channels + CHANNELS_PER_VECTOR - 1) // CHANNELS_PER_VECTOR
         k = begin
         for n in range(groups[begin], groups[end]):
             while groups[k + 1] <= n:
                 k += 1
-            item = item_of(table, order[n])
+            item = object_at(table, order[n])
             o = item.number
-            full = opacity[o if scene.opacities > 1 else 0]
-            base = image_of[o] * scene.channels * scene.height * scene.width
+            full = opacity[o if plan.opacities > 1 else 0]
+            base = image_of[o] * plan.channels * plan.height * plan.width
             for y in range(item.top, item.bottom):
                 entry = item.first + (y - item.top) * (item.right - item.left) - item.left
                 sums[:] = 0
-                first, last = span(kind, inverse, item, y)
+                first, last = row_range(kind, to_source, item, y)
                 for x in range(first, last):
-                    i, j, tx, ty, seen, m, w, _cover = aim(
-                        kind, inverse, mask, scene.masked, item, x, y
+                    i, j, tx, ty, seen, m, w, _cover = taps_at(
+                        kind, to_source, mask, plan.masked, item, x, y
                     )
                     if not any_of(seen):
                         continue
                     part = passed[np.uint64(entry + x)]
-                    start = item.start + j * scene.line + i
-                    q, p = np.uint64(start), np.uint64(base + y * scene.width + x)
-                    at = start
-                    if scene.packed:
-                        at += item.start // scene.channels * (quads - scene.channels)
-                    at = np.uint64(at + k * scene.colour_step)
-                    s0 = s1 = s2 = s3 = pull[np.uint64(entry + x)] if scene.to_alpha else zero
-                    if scene.to_colour & scene.packed:
+                    source_start = item.source_start + j * plan.line + i
+                    q, p = np.uint64(source_start), np.uint64(base + y * plan.width + x)
+                    at = source_start
+                    if plan.packed:
+                        at += item.source_start // plan.channels * (quads - plan.channels)
+                    at = np.uint64(at + k * plan.colour_step)
+                    s0 = s1 = s2 = s3 = (
+                        alpha_grad[np.uint64(entry + x)] if plan.needs_grad_alpha else zero
+                    )
+                    if plan.needs_grad_colour & plan.packed:
                         f = part * full
                         parts = (f * w[0], f * w[1], f * w[2], f * w[3])
                         for quad in range(quads):
-                            g = four_of(gradient, p + np.uint64(LANES * quad) * area, area,
-                                        scene.channels - LANES * quad)  # fmt: skip
-                            to = at + np.uint64(quad * scene.plane)
-                            add_packed(to_colour, to, scene.line, seen, g, parts)
-                    for _c in range(scene.channels if scene.to_alpha | (not scene.packed) else 0):
+                            channel = CHANNELS_PER_VECTOR * quad
+                            g = four_of(gradient, p + np.uint64(channel) * area, area,
+                                        plan.channels - channel)  # fmt: skip
+                            to = at + np.uint64(quad * plan.plane)
+                            add_packed(grad_colour, to, plan.line, seen, g, parts)
+                    for _c in range(
+                        plan.channels if plan.needs_grad_alpha | (not plan.packed) else 0
+                    ):
                         g = gradient[p] * part
-                        if scene.to_alpha:
-                            v = read(colour, q, scene.line, seen)
+                        if plan.needs_grad_alpha:
+                            v = read(colour, q, plan.line, seen)
                             s0, s1 = s0 + g * v[0], s1 + g * v[1]
                             s2, s3 = s2 + g * v[2], s3 + g * v[3]
-                        if scene.to_colour & (not scene.packed):
-                            add(to_colour, at, scene.line, seen, g * full, w)
-                        step = np.uint64(scene.plane)
+                        if plan.needs_grad_colour & (not plan.packed):
+                            add(grad_colour, at, plan.line, seen, g * full, w)
+                        step = np.uint64(plan.plane)
                         p, q, at = p + area, q + step, at + step
-                    if scene.to_alpha:
-                        to_opacity[o] += dot(w, (s0, s1, s2, s3))
+                    if plan.needs_grad_alpha:
+                        grad_opacity[o] += dot(w, (s0, s1, s2, s3))
                         s = (full * s0, full * s1, full * s2, full * s3)
                         sx, sy = one - tx, one - ty
-                        if scene.to_mask:
+                        if plan.needs_grad_mask:
                             weights = (sy * sx * s[0], sy * tx * s[1], ty * sx * s[2],
                                        ty * tx * s[3])  # fmt: skip
-                            at = item.cover + j * item.wide + i + k * scene.mask_step
-                            add(to_mask, np.uint64(at), item.wide, seen, one, weights)
+                            at = item.cover + j * item.width + i + k * plan.mask_step
+                            add(grad_mask, np.uint64(at), item.width, seen, one, weights)
                         n0 = m[0] * s[0] if seen[0] else zero
                         n1 = m[1] * s[1] if seen[1] else zero
                         n2 = m[2] * s[2] if seen[2] else zero
                         n3 = m[3] * s[3] if seen[3] else zero
-                        slopes(kind, inverse, item, x, y, i + tx, j + ty, (sx, tx, sy, ty),
+                        slopes(kind, to_source, item, x, y, i + tx, j + ty, (sx, tx, sy, ty),
                                (n0, n1, n2, n3), sums)  # fmt: skip
                 for row in range(3):
-                    to_inverse[o, 3 * row] += sums[3 + row]
-                    to_inverse[o, 3 * row + 1] += sums[row] * (y - item.top)
-                    to_inverse[o, 3 * row + 2] += sums[row]
+                    grad_to_source[o, 3 * row] += sums[3 + row]
+                    grad_to_source[o, 3 * row + 1] += sums[row] * (y - item.top)
+                    grad_to_source[o, 3 * row + 2] += sums[row]
 
     return kernel(backward)

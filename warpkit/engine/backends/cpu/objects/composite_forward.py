@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warpkit.engine.backends.cpu.objects.opaque_kernels import BAND, locate
+from warpkit.engine.backends.cpu.objects.opaque_kernels import BAND, first_tap
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
-from warpkit.engine.backends.cpu.runtime.simd import least, most
+from warpkit.engine.backends.cpu.runtime.simd import max_signed, min_signed
 from warpkit.engine.backends.cpu.warps.positions import AFFINE, inside
 
 
-class Blend(NamedTuple):
+class CompositePlan(NamedTuple):
     """The sizes of one call."""
 
     channels: int
@@ -32,12 +32,11 @@ class Blend(NamedTuple):
     masked: bool
     opacities: int
     """1, or one for each object."""
-    to_images: bool = False
-    """Which gradients are wanted."""
-    to_alpha: bool = False
-    """To what the coverage depends on: map, mask or opacity."""
-    to_colour: bool = False
-    to_mask: bool = False
+    needs_grad_images: bool = False
+    needs_grad_alpha: bool = False
+    """Of what the coverage depends on: map, mask or opacity."""
+    needs_grad_colour: bool = False
+    needs_grad_mask: bool = False
     packed: bool = False
     """Whether the gradient to sources has four channels side by side, and not one after the other.
 
@@ -48,7 +47,7 @@ class Blend(NamedTuple):
     mask_step: int = 0
 
 
-class Item(NamedTuple):
+class PaintedObject(NamedTuple):
     """One object: its box, exclusive at the right and the bottom, and its source."""
 
     number: int
@@ -56,57 +55,63 @@ class Item(NamedTuple):
     top: int
     right: int
     bottom: int
-    start: int
+    source_start: int
     """Of its source in `colour`."""
-    tall: int
-    wide: int
+    height: int
+    width: int
     cover: int
     """Of its source in `mask`."""
     first: int
     """Of its pixels among those of all boxes."""
 
 
+RECORD = np.dtype([(name, np.int64) for name in PaintedObject._fields[1:]])
+"""An object as `composite` writes it, for the kernels to read."""
+
+
 @inline
-def item_of(table, o):
-    """An object's row of the table."""
+def object_at(table, o):
+    """Object number o of a table of records."""
     r = table[o]
-    return Item(o, r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8])
+    return PaintedObject(
+        o, r.left, r.top, r.right, r.bottom, r.source_start, r.height, r.width, r.cover, r.first
+    )
 
 
 @inline
-def span(kind, inverse, item, y):
+def row_range(kind, to_source, item, y):
     """The columns of row y outside which an affine map finds no tap; all of another map's."""
     low, high = np.float64(item.left), np.float64(item.right)
     if kind == AFFINE:
         for axis in range(2):
             at = 6 * item.number + 3 * axis
-            slope, sides = inverse[at], (item.wide, item.tall)
-            zero = inverse[at + 1] * (y - item.top) + inverse[at + 2]
+            slope, sides = to_source[at], (item.width, item.height)
+            zero = to_source[at + 1] * (y - item.top) + to_source[at + 2]
             if slope != 0:  # a column more on both sides, for rounding; NaN is no limit
                 one, other = (-1 - zero) / slope, (sides[axis] - zero) / slope
-                low = most(item.left + least(one, other) - 1, low)
-                high = least(item.left + most(one, other) + 2, high)
+                low = max_signed(item.left + min_signed(one, other) - 1, low)
+                high = min_signed(item.left + max_signed(one, other) + 2, high)
             elif not (-1 <= zero <= sides[axis]):
                 high = low
-    high = most(high, low)
-    return np.int64(least(low, item.right)), np.int64(least(high, item.right))
+    high = max_signed(high, low)
+    return np.int64(min_signed(low, item.right)), np.int64(min_signed(high, item.right))
 
 
 @inline
-def aim(kind, inverse, mask, masked, item, x, y):
+def taps_at(kind, to_source, mask, masked, item, x, y):
     """Where pixel (x, y) of the image looks.
 
     The first tap's column and row, the fractions, which of the four taps are there, and whether
     all are; the mask there, their weights times it, and the sum of these.
     """
-    i, j, fx, fy = locate(kind, inverse, item.number, x - item.left, y - item.top)
+    i, j, fx, fy = first_tap(kind, to_source, item.number, x - item.left, y - item.top)
     tx, ty, one = mask.dtype.type(fx), mask.dtype.type(fy), mask.dtype.type(1)
-    x0, x1 = inside(i, item.wide), inside(i + 1, item.wide)
-    y0, y1 = inside(j, item.tall), inside(j + 1, item.tall)
+    x0, x1 = inside(i, item.width), inside(i + 1, item.width)
+    y0, y1 = inside(j, item.height), inside(j + 1, item.height)
     zero, whole = mask.dtype.type(0), (x0 & x1) & (y0 & y1)
     seen = (x0 & y0, x1 & y0, x0 & y1, x1 & y1, whole)
     if masked:
-        m = read(mask, np.uint64(item.cover + j * item.wide + i), item.wide, seen)
+        m = read(mask, np.uint64(item.cover + j * item.width + i), item.width, seen)
     else:
         m = (one if seen[0] else zero, one if seen[1] else zero,
              one if seen[2] else zero, one if seen[3] else zero)  # fmt: skip
@@ -149,37 +154,37 @@ def forward_kernel(kind: int) -> Any:
     digest = DIGEST
 
     def forward(
-        images, inverse, colour, mask, opacity, result, table, order, starts, scene, begin, end
+        images, to_source, colour, mask, opacity, result, table, order, starts, plan, begin, end
     ):  # fmt: skip
         """Bands begin .. end of BAND rows of all images, counted through."""
         _ = digest
-        area, one = np.uint64(scene.height * scene.width), images.dtype.type(1)
-        bands = (scene.height + BAND - 1) // BAND
+        area, one = np.uint64(plan.height * plan.width), images.dtype.type(1)
+        bands = (plan.height + BAND - 1) // BAND
         for unit in range(begin, end):
             b, low = unit // bands, unit % bands * BAND
-            high = least(low + BAND, scene.height)
-            base = b * scene.channels * scene.height * scene.width
-            for c in range(scene.channels):
-                at = base + (c * scene.height + low) * scene.width
-                for p in range(at, at + (high - low) * scene.width):
+            high = min_signed(low + BAND, plan.height)
+            base = b * plan.channels * plan.height * plan.width
+            for c in range(plan.channels):
+                at = base + (c * plan.height + low) * plan.width
+                for p in range(at, at + (high - low) * plan.width):
                     result[np.uint64(p)] = images[np.uint64(p)]
             for n in range(starts[b], starts[b + 1]):
-                item = item_of(table, order[n])
-                full = opacity[item.number if scene.opacities > 1 else 0]
-                for y in range(most(item.top, low), least(item.bottom, high)):
-                    first, last = span(kind, inverse, item, y)
+                item = object_at(table, order[n])
+                full = opacity[item.number if plan.opacities > 1 else 0]
+                for y in range(max_signed(item.top, low), min_signed(item.bottom, high)):
+                    first, last = row_range(kind, to_source, item, y)
                     for x in range(first, last):
-                        i, j, _tx, _ty, seen, _m, w, cover = aim(
-                            kind, inverse, mask, scene.masked, item, x, y
+                        i, j, _tx, _ty, seen, _m, w, cover = taps_at(
+                            kind, to_source, mask, plan.masked, item, x, y
                         )
                         if not any_of(seen):
                             continue
                         alpha = full * cover
-                        q = np.uint64(item.start + j * scene.line + i)
-                        p = np.uint64(base + y * scene.width + x)
-                        for _c in range(scene.channels):
-                            value = full * dot(w, read(colour, q, scene.line, seen))
+                        q = np.uint64(item.source_start + j * plan.line + i)
+                        p = np.uint64(base + y * plan.width + x)
+                        for _c in range(plan.channels):
+                            value = full * dot(w, read(colour, q, plan.line, seen))
                             result[p] = value + (one - alpha) * result[p]
-                            p, q = p + area, q + np.uint64(scene.plane)
+                            p, q = p + area, q + np.uint64(plan.plane)
 
     return kernel(forward)

@@ -11,26 +11,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.engine.backends.cpu.objects.autograd import followed, pull_plain
+from warpkit.engine.backends.cpu.objects.autograd import followed, reference_vjp
 from warpkit.engine.backends.cpu.objects.opaque import Plain
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 
 def crop(
     images: Tensor,
-    inverse: Tensor,
-    outside: Tensor,
+    to_source: Tensor,
+    fill: Tensor,
     index: Tensor,
     size: Sequence[int],
-    rule: Rule,
-    plain: Plain,
+    rule: SamplingRule,
+    reference: Plain,
 ) -> Tensor:
     """(N, C, h, w): images[index] under affine maps.
 
-    images (B, C, H, W); inverse (N, 2, 3), float64, output -> source; outside (1 or N, 1 or C, 1,
-    1); index (N,), within the images. `plain` is the same, of the first three, in plain torch.
+    images (B, C, H, W); to_source (N, 2, 3), float64, output -> source; fill (1 or N, 1 or C, 1,
+    1); index (N,), within the images. `reference` is the same, of the first three, in plain torch.
     """
-    return _Crop.apply(images, inverse, outside, index, size, rule, plain)  # pyright: ignore
+    return _Crop.apply(images, to_source, fill, index, size, rule, reference)  # pyright: ignore
 
 
 class _Crop(torch.autograd.Function):
@@ -38,30 +38,30 @@ class _Crop(torch.autograd.Function):
     def forward(
         ctx: Any,
         images: Tensor,
-        inverse: Tensor,
-        outside: Tensor,
+        to_source: Tensor,
+        fill: Tensor,
         index: Tensor,
         size: Sequence[int],
-        rule: Rule,
-        plain: Plain,
+        rule: SamplingRule,
+        reference: Plain,
     ) -> Tensor:
         from warpkit.engine.backends.cpu.warps.launch import forward
 
-        ctx.save_for_backward(images, inverse, outside)
-        ctx.call, ctx.plain = (size, rule, index.contiguous().numpy()), plain
+        ctx.save_for_backward(images, to_source, fill)
+        ctx.call, ctx.reference = (size, rule, index.contiguous().numpy()), reference
         size, rule, image_of = ctx.call
-        return forward(images, inverse, outside, size, rule, image_of)
+        return forward(images, to_source, fill, size, rule, image_of)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
         if followed(gradients):
-            return *pull_plain(ctx.plain, saved, wanted, gradients), *(None,) * 4
+            return *reference_vjp(ctx.reference, saved, wanted, gradients), *(None,) * 4
         from warpkit.engine.backends.cpu.warps.launch import backward
 
         size, rule, image_of = ctx.call
-        images, inverse, outside = saved
-        found = backward(gradients[0], images, inverse, outside, size, rule, wanted, image_of)
+        images, to_source, fill = saved
+        found = backward(gradients[0], images, to_source, fill, size, rule, wanted, image_of)
         return (
             *(g if want else None for g, want in zip(found, wanted, strict=True)),
             *(None,) * 4,

@@ -14,18 +14,17 @@ from warpkit.core.checks import LABELS
 from warpkit.core.tracing import is_eager
 from warpkit.engine.arithmetic import opencv
 from warpkit.engine.backends import cpu
-from warpkit.engine.sampling import maps
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 
-def why_not(image: Tensor, rule: Rule) -> list[str]:
+def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
-    reasons = cpu.why_not(image, rule)
+    reasons = cpu.unsupported_reasons(image, rule)
     of = f"in arithmetic {rule.arithmetic!r}"
-    wide = rule.interpolation in ("bicubic", "lanczos4")
+    columns = rule.interpolation in ("bicubic", "lanczos4")
     if image.dtype not in (torch.uint8, torch.float32, *LABELS):
         reasons.append(f"has no {image.dtype} {of}")
-    elif wide and (image.dtype != torch.uint8 or opencv.is_float(image, rule)):
+    elif columns and (image.dtype != torch.uint8 or opencv.is_float(image, rule)):
         # only sums in whole numbers: the others' depend on the order, near the border and inside
         reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
     single = image.is_floating_point() and image.shape[-3] == 1
@@ -39,39 +38,46 @@ def why_not(image: Tensor, rule: Rule) -> list[str]:
 
 def warp(
     image: Tensor,
-    inverse: Tensor,
+    to_source: Tensor,
     size: Sequence[int],
-    outside: Tensor,
-    rule: Rule,
+    fill: Tensor,
+    rule: SamplingRule,
     *,
     border_value: Tensor | None = None,
 ) -> Tensor:
     """As `opencv.warp`."""
-    if _is_traced(image, inverse, outside):
-        return opencv.warp(image, inverse, size, outside, rule, border_value=border_value)
-    return _sample(image, inverse, size, outside, rule)
+    if _is_traced(image, to_source, fill):
+        return opencv.warp(image, to_source, size, fill, rule, border_value=border_value)
+    return _sample(image, to_source, size, fill, rule)
+
+
+def warp_forward(
+    image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+) -> Tensor:
+    """As `reference.warp_forward`."""
+    return warp(image, inverse_map(matrix.double()), size, fill, rule)
 
 
 def sample(
     image: Tensor,
     points: Tensor,
-    outside: Tensor,
-    rule: Rule,
+    fill: Tensor,
+    rule: SamplingRule,
     *,
     border_value: Tensor | None = None,
     fixed_map: bool = False,
 ) -> Tensor:
     """As `opencv.sample`."""
-    if fixed_map or _is_traced(image, points, outside):
+    if fixed_map or _is_traced(image, points, fill):
         options = {"border_value": border_value, "fixed_map": fixed_map}
-        return opencv.sample(image, points, outside, rule, **options)
-    return _sample(image, points.float(), points.shape[-3:-1], outside, rule)
+        return opencv.sample(image, points, fill, rule, **options)
+    return _sample(image, points.float(), points.shape[-3:-1], fill, rule)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:
-    """As `maps.inverse_map` with OpenCV's singular maps."""
+    """As `opencv.inverse_map`."""
     if _is_traced(matrix):
-        return maps.inverse_map(matrix, singular=0.0)
+        return opencv.inverse_map(matrix)
     from warpkit.engine.backends.cpu.warps.inverse import invert
 
     return invert(matrix.detach().contiguous(), singular=0.0)
@@ -87,8 +93,8 @@ def _is_traced(*tensors: Tensor) -> bool:
 
 
 def _sample(
-    image: Tensor, where: Tensor, size: Sequence[int], outside: Tensor, rule: Rule
+    image: Tensor, mapping: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
     from warpkit.engine.backends.cpu.opencv.launch import forward
 
-    return forward(image, where, outside, size, rule, not opencv.is_float(image, rule))
+    return forward(image, mapping, fill, size, rule, not opencv.is_float(image, rule))

@@ -12,59 +12,64 @@ from torch import Tensor
 
 from warpkit.engine.arithmetic.opencv4_tables import integer_table
 from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
-from warpkit.engine.backends.cpu.opencv.planar import WIDE, planes_kernel
+from warpkit.engine.backends.cpu.opencv.planar import TABLE_TAPS, planes_kernel
 from warpkit.engine.backends.cpu.opencv.positions import ROW
-from warpkit.engine.backends.cpu.opencv.tile import TALL, Plan
+from warpkit.engine.backends.cpu.opencv.tile import TILE_ROWS, OpenCVPlan
 from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import run
-from warpkit.engine.backends.cpu.warps.items import entries
 from warpkit.engine.backends.cpu.warps.positions import POINTS
-from warpkit.engine.sampling.layout import batch_of, numbers_of, own_batch
-from warpkit.engine.sampling.rules import CODE, TAPS, Rule
+from warpkit.engine.backends.cpu.warps.work import broadcast_index
+from warpkit.engine.sampling.layout import batch_of, mapping_batch, mapping_size
+from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule
 
 BAND = 4
 """Rows of tiles dealt at once: to call a kernel takes 5 us, and a row of small tiles not 20."""
 
 
 def forward(
-    image: Tensor, where: Tensor, outside: Tensor, size: Sequence[int], rule: Rule, fixed: bool
+    image: Tensor,
+    mapping: Tensor,
+    fill: Tensor,
+    size: Sequence[int],
+    rule: SamplingRule,
+    fixed: bool,
 ) -> Tensor:
     """The result (*batch, C, h, w), channels side by side where the image's are.
 
-    where: a matrix, float64, or points, float32. fixed: OpenCV 4's way.
+    mapping: a matrix, float64, or points, float32. fixed: OpenCV 4's way.
     """
-    batch = batch_of(image.shape, where.shape)
+    batch = batch_of(image.shape, mapping.shape)
     image = image.detach()
     channels = image.shape[-3]
     taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
-    last = image.stride(-3) == 1 and image.stride(-1) == channels
-    packed = last and channels in (3, 4)
+    channels_last = image.stride(-3) == 1 and image.stride(-1) == channels
+    packed = channels_last and channels in (3, 4)
     by_bytes = image.dtype == torch.uint8 and taps <= 2 and (packed or image.stride(-1) == 1)
-    shape = (*batch, *size, channels) if last else (*batch, channels, *size)
+    shape = (*batch, *size, channels) if channels_last else (*batch, channels, *size)
     memory = torch.from_numpy(empty(shape, image[..., :0].numpy().dtype))
-    out = memory.movedim(-1, -3) if last else memory
+    out = memory.movedim(-1, -3) if channels_last else memory
     if out.numel() == 0:
         return out
-    shown = _shown(outside, image, batch)
-    plan = _plan(image, where, out, shown, rule, 1 if packed else channels)
+    fill_values = _fill_values(fill, image, batch)
+    plan = _plan(image, mapping, out, fill_values, rule, 1 if packed else channels)
     arrays = (
         _memory(image),
-        entries(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
-        where.detach().contiguous().numpy().reshape(-1),
-        entries(own_batch(where.shape), batch),
-        shown,
+        broadcast_index(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
+        mapping.detach().contiguous().numpy().reshape(-1),
+        broadcast_index(mapping_batch(mapping.shape), batch),
+        fill_values,
         memory.numpy().reshape(-1),
         _table(rule.interpolation),
         plan,
     )
-    kind = POINTS if where.shape[-1] == 2 else where.shape[-2]
-    units = prod(batch) * -(-size[0] // TALL)
+    kind = POINTS if mapping.shape[-1] == 2 else mapping.shape[-2]
+    units = prod(batch) * -(-size[0] // TILE_ROWS)
     if by_bytes:
         kernel = bytes_kernel(kind, fixed, channels if packed else 1, taps == 1)
         units *= plan.planes
     else:
-        kernel = planes_kernel(kind, fixed, min(taps, WIDE), whole_numbers)
+        kernel = planes_kernel(kind, fixed, min(taps, TABLE_TAPS), whole_numbers)
 
     def work(begin: int, end: int) -> None:
         kernel(*arrays, of_this_thread(_row), begin * BAND, min(end * BAND, units))
@@ -74,13 +79,13 @@ def forward(
 
 
 def _plan(
-    image: Tensor, where: Tensor, out: Tensor, shown: np.ndarray, rule: Rule, planes: int
-) -> Plan:
+    image: Tensor, mapping: Tensor, out: Tensor, fill: np.ndarray, rule: SamplingRule, planes: int
+) -> OpenCVPlan:
     channels, height, width = image.shape[-3:]
     plane, line, pixel = image.stride()[-3:]
     out_height, out_width = out.shape[-2:]
     out_plane, out_line, out_pixel = out.stride()[-3:]
-    return Plan(
+    return OpenCVPlan(
         channels=channels,
         planes=planes,
         height=height,
@@ -94,8 +99,8 @@ def _plan(
         out_line=out_line,
         out_pixel=out_pixel,
         out_plane=out_plane,
-        where=numbers_of(where.shape),
-        shown=0 if len(shown) == channels else channels,
+        mapping_size=mapping_size(mapping.shape),
+        fill=0 if len(fill) == channels else channels,
         border=CODE[rule.border],
         taps=TAPS[rule.interpolation],
     )
@@ -107,17 +112,17 @@ def _memory(tensor: Tensor) -> np.ndarray:
     return tensor.as_strided((1 + sum((n - 1) * s for n, s in pairs),), (1,)).numpy()
 
 
-def _shown(outside: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
+def _fill_values(fill: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
     """The border's value for every channel, of one item or of all."""
     channels = image.shape[-3]
-    value = outside.detach().numpy()
+    value = fill.detach().numpy()
     if image.dtype == torch.uint8:
         value = np.rint(value).clip(0, 255).astype(np.uint8)
     value = value[..., 0, 0] if value.ndim > 2 else value
     items = batch if value.ndim and value.size > value.shape[-1] else ()
     if value.shape != (channels,) or items:
         value = np.broadcast_to(value, (*items, channels))
-    return np.array(value).reshape(-1)  # a copy, as in `entries`
+    return np.array(value).reshape(-1)  # a copy, as in `broadcast_index`
 
 
 @lru_cache

@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from warpkit.engine.backends.cpu.opencv.positions import NOWHERE, ROW, bounds, place
-from warpkit.engine.backends.cpu.opencv.tile import TALL, all_finite, ask_ahead, make_room
+from warpkit.engine.backends.cpu.opencv.positions import NOWHERE, ROW, bounds, map_row
+from warpkit.engine.backends.cpu.opencv.tile import TILE_ROWS, all_finite, ask_ahead, make_room
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
-from warpkit.engine.backends.cpu.runtime.simd import least
-from warpkit.engine.backends.cpu.runtime.words import fma, load_word2, load_word8, store_word4
+from warpkit.engine.backends.cpu.runtime.packed_loads import (
+    fma,
+    load_word2,
+    load_word8,
+    store_word4,
+)
+from warpkit.engine.backends.cpu.runtime.simd import min_signed
 from warpkit.engine.backends.cpu.warps.positions import AFFINE, misses
 from warpkit.engine.backends.cpu.warps.window import resolve
 
@@ -29,13 +34,13 @@ def pair(image, at, channels):
 
 
 @inline
-def border_pair(image, base, plan, channels, row, left, right, shown):
+def border_pair(image, base, plan, channels, row, left, right, fill):
     """The same where pixels may be missing (-1), byte by byte."""
     word = np.uint64(0)
     for k in range(2 * channels):
         column = left if k < channels else right
         k_of = k if k < channels else k - channels
-        value = np.uint64(shown[k_of])
+        value = np.uint64(fill[k_of])
         if row >= 0 and column >= 0:
             value = np.uint64(image[base + row * plan.line + column * plan.pixel + k_of])
         word |= value << np.uint64(8 * k)
@@ -43,30 +48,30 @@ def border_pair(image, base, plan, channels, row, left, right, shown):
 
 
 @inline
-def fetch_whole(image, base, plan, channels, count, column, row, start, upper, lower):
+def fetch_whole(image, base, plan, channels, count, column, row, first_byte, upper, lower):
     """All neighbours of every pixel of the row lie in the image."""
     line = plan.line
     for c in range(count):
         p = np.uint64(c)
-        start[p] = base + np.int64(row[p]) * line + np.int64(column[p]) * channels
+        first_byte[p] = base + np.int64(row[p]) * line + np.int64(column[p]) * channels
     for c in range(count):
         p = np.uint64(c)
-        at = start[p]
+        at = first_byte[p]
         upper[p] = pair(image, at, channels)
         lower[p] = pair(image, at + line, channels)
 
 
 @inline
-def fetch_some(image, base, plan, channels, count, column, row, upper, lower, shown):
+def fetch_some(image, base, plan, channels, count, column, row, upper, lower, fill):
     """The same where neighbours are missing, or stand elsewhere under the border."""
     width, height, border = plan.width, plan.height, plan.border
-    last, constant = image.size - 8, misses(border)
-    nothing = border_pair(image, base, plan, channels, -1, -1, -1, shown)
+    last_word, constant = image.size - 8, misses(border)
+    nothing = border_pair(image, base, plan, channels, -1, -1, -1, fill)
     for c in range(count):
         p = np.uint64(c)
         i, j = np.int64(column[p]), np.int64(row[p])
         at = base + j * plan.line + i * plan.pixel
-        if 0 <= i < width - 1 and 0 <= j < height - 1 and at + plan.line <= last:
+        if 0 <= i < width - 1 and 0 <= j < height - 1 and at + plan.line <= last_word:
             upper[p] = pair(image, at, channels)
             lower[p] = pair(image, at + plan.line, channels)
         elif constant and not (-1 <= i < width and -1 <= j < height):
@@ -76,8 +81,8 @@ def fetch_some(image, base, plan, channels, count, column, row, upper, lower, sh
             if i != NOWHERE:
                 left, right = resolve(i, width, border), resolve(i + 1, width, border)
                 above, below = resolve(j, height, border), resolve(j + 1, height, border)
-            upper[p] = border_pair(image, base, plan, channels, above, left, right, shown)
-            lower[p] = border_pair(image, base, plan, channels, below, left, right, shown)
+            upper[p] = border_pair(image, base, plan, channels, above, left, right, fill)
+            lower[p] = border_pair(image, base, plan, channels, below, left, right, fill)
 
 
 @inline
@@ -126,35 +131,39 @@ def bytes_kernel(kind: int, fixed: bool, channels: int, nearest: bool) -> Any:
     """
     digest = DIGEST
 
-    def warp_bytes(image, image_at, where, where_of, shown, out, table, plan, memory, begin, end):
+    def warp_bytes(
+        image, image_at, mapping, mapping_of, fill, out, table, plan, memory, begin, end
+    ):
         """Tile rows begin .. end of all planes, counted through."""
         _ = digest
-        column, row, tx, ty, upper, lower, word, places, _y = memory
+        column, row, tx, ty, upper, lower, word, first_bytes, _y = memory
         upper_half, lower_half = upper.view(np.uint32), lower.view(np.uint32)
-        aim = (column, row, tx, ty)
-        tall = (plan.out_height + TALL - 1) // TALL
-        width, height, wide = plan.width, plan.height, plan.out_width
+        taps_of_row = (column, row, tx, ty)
+        tile_rows = (plan.out_height + TILE_ROWS - 1) // TILE_ROWS
+        width, height, columns = plan.width, plan.height, plan.out_width
         for unit in range(begin, end):
-            plane, y0 = unit // tall, unit % tall * TALL
+            plane, y0 = unit // tile_rows, unit % tile_rows * TILE_ROWS
             item, k = plane // plan.planes, plane % plan.planes
-            start, base = where_of[item] * plan.where, image_at[item] + k * plan.plane
-            own = shown[item * plan.shown + k :]
-            border = np.uint32(border_pair(image, 0, plan, channels, -1, -1, -1, own))
-            finite = all_finite(kind, where, start)
+            mapping_start = mapping_of[item] * plan.mapping_size
+            base = image_at[item] + k * plan.plane
+            fill_here = fill[item * plan.fill + k :]
+            border = np.uint32(border_pair(image, 0, plan, channels, -1, -1, -1, fill_here))
+            finite = all_finite(kind, mapping, mapping_start)
             to = item * plan.out_item + k * plan.out_plane
-            for x0 in range(0, wide, ROW):
-                count = least(ROW, wide - x0)
-                rows = least(TALL, plan.out_height - y0)
-                ask_ahead(kind, image, base, plan, where, start, x0 + ROW, y0, rows)
+            for x0 in range(0, columns, ROW):
+                count = min_signed(ROW, columns - x0)
+                rows = min_signed(TILE_ROWS, plan.out_height - y0)
+                ask_ahead(kind, image, base, plan, mapping, mapping_start, x0 + ROW, y0, rows)
                 ahead = to + y0 * plan.out_line + (x0 + ROW) * channels
                 make_room(out, ahead, plan.out_line, rows, ROW * channels)
                 for y in range(y0, y0 + rows):
                     early = kind == AFFINE and not fixed  # bounds are known before the pixels
                     if not early:
-                        place(fixed, kind, nearest, finite, where, start, wide, plan.out_height,
-                              x0, y, count, aim)  # fmt: skip
-                    west, east, north, south = bounds(fixed, kind, where, start, wide, x0, y,
-                                                      count, column, row)  # fmt: skip
+                        map_row(fixed, kind, nearest, finite, mapping, mapping_start, columns,
+                                plan.out_height, x0, y, count, taps_of_row)  # fmt: skip
+                    west, east, north, south = bounds(
+                        fixed, kind, mapping, mapping_start, columns, x0, y, count, column, row
+                    )
                     at = to + y * plan.out_line + x0 * channels
                     beyond = (east < -1) | (west >= width) | (south < -1) | (north >= height)
                     if beyond and misses(plan.border):
@@ -163,15 +172,15 @@ def bytes_kernel(kind: int, fixed: bool, channels: int, nearest: bool) -> Any:
                         write(channels, count, word, out, at)
                         continue
                     if early:
-                        place(fixed, kind, nearest, finite, where, start, wide, plan.out_height,
-                              x0, y, count, aim)  # fmt: skip
+                        map_row(fixed, kind, nearest, finite, mapping, mapping_start, columns,
+                                plan.out_height, x0, y, count, taps_of_row)  # fmt: skip
                     # a word of three channels reaches two bytes into the next pixel but one
                     if west >= 0 and east < width - 2 and north >= 0 and south < height - 1:
-                        fetch_whole(image, base, plan, channels, count, column, row, places,
+                        fetch_whole(image, base, plan, channels, count, column, row, first_bytes,
                                     upper, lower)  # fmt: skip
                     else:
                         fetch_some(image, base, plan, channels, count, column, row, upper, lower,
-                                   own)  # fmt: skip
+                                   fill_here)  # fmt: skip
                     if nearest:
                         for c in range(count):
                             word[np.uint64(c)] = upper_half[np.uint64(2 * c)]

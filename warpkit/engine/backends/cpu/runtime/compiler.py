@@ -19,6 +19,7 @@ from zlib import crc32
 
 from numba import njit
 from numba.core import config
+from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
@@ -109,10 +110,25 @@ def inline(function: Callable[..., Any]) -> Any:
     return njit(function, pipeline_class=Inlined, **options)
 
 
+class CacheFile(IndexDataCacheFile):
+    """Compiled code on disk; what cannot be read counts as nothing."""
+
+    def _load_index(self) -> dict[Any, Any]:
+        try:
+            return super()._load_index()
+        # of another version of this package, whose classes the index names: Numba reads them before
+        # it looks whether the source is the same
+        except Exception:
+            return {}
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """A compiled function that releases the interpreter's lock, cached where that is possible."""
     options = {"nogil": True, "error_model": "numpy", "pipeline_class": NoAlias}
     try:
-        return njit(function, cache=True, **options)
+        compiled = njit(function, cache=True, **options)
     except RuntimeError:  # no directory to keep it in can be written to
         return njit(function, **options)
+    file = compiled._cache._cache_file  # pyright: ignore
+    file.__class__ = CacheFile
+    return compiled

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.compiler import inline
-from warpkit.engine.backends.cpu.runtime.simd import LANES
+from warpkit.engine.backends.cpu.runtime.simd import CHANNELS_PER_VECTOR
 
-SIDE = 32
+TILE = 32
 """A tile is SIDE x SIDE output pixels. Turned by 33 degrees a square tile spans 1.6 times its
 pixels in the source, one of 16 x 64 spans 2.4 times."""
 
-PIXELS = SIDE * SIDE
+PIXELS = TILE * TILE
 
 
 class Scratch(NamedTuple):
@@ -32,9 +32,9 @@ class Scratch(NamedTuple):
     wy: np.ndarray
     dx: np.ndarray
     dy: np.ndarray
-    missing: np.ndarray
+    missing_weight: np.ndarray
     """The sum of the weights of missing taps, or WHOLE, or NOTHING."""
-    offset: np.ndarray
+    window_offset: np.ndarray
     """The first tap in the window."""
 
 
@@ -70,15 +70,15 @@ T = TypeVar("T")
 _made: dict[tuple[object, ...], object] = {}
 
 
-def of_this_thread(make: Callable[..., T], *given: object) -> T:
+def of_this_thread(make: Callable[..., T], *arguments: object) -> T:
     """make(*given), made once a thread; whatever is in it was left there by the last call.
 
     By the system's number of the thread: to Python, a thread of OpenMP is a new one at each call,
     and would find `threading.local` empty. The next thread of a dead one's number has its memory.
     """
-    key = (get_ident(), make, *given)
+    key = (get_ident(), make, *arguments)
     if key not in _made:
-        _made[key] = make(*given)
+        _made[key] = make(*arguments)
     return _made[key]  # pyright: ignore
 
 
@@ -89,7 +89,7 @@ def scratch(taps: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
 
 def _make(taps: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     """Few arrays, since handing one to a kernel takes 0.1 us: see `scratch_of` and `buffers_of`."""
-    reals = 4 * PIXELS * taps + PIXELS + LANES * (2 * capacity(taps) + 3 * PIXELS + 4)
+    reals = 4 * PIXELS * taps + PIXELS + CHANNELS_PER_VECTOR * (2 * capacity(taps) + 3 * PIXELS + 4)
     whole = np.empty(3 * PIXELS, np.int32), np.empty(capacity(taps), np.int64)
     return *whole, np.empty(2 * PIXELS + 9), np.empty(reals, dtype)
 
@@ -117,7 +117,7 @@ def scratch_of(taps, memory):
 def buffers_of(taps, memory):
     """Its buffers."""
     _, table, doubles, reals = memory
-    n, p = LANES * room(taps), LANES * PIXELS
+    n, p = CHANNELS_PER_VECTOR * room(taps), CHANNELS_PER_VECTOR * PIXELS
     reals = reals[4 * PIXELS * taps + PIXELS :]
     lanes = reals[2 * n :]
     return Buffers(
@@ -126,7 +126,7 @@ def buffers_of(taps, memory):
         lanes[:p],
         lanes[p : 2 * p],
         lanes[2 * p : 3 * p],
-        lanes[3 * p : 3 * p + 4 * LANES],
+        lanes[3 * p : 3 * p + 4 * CHANNELS_PER_VECTOR],
         doubles[2 * PIXELS :],
         table,
     )

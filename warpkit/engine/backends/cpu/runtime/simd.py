@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic, models, register_model
 
-LANES = 4
+CHANNELS_PER_VECTOR = 4
 
 instruction: Any = intrinsic
 """For type checkers: the functions below are called without their first argument."""
@@ -34,7 +34,7 @@ class LanesModel(models.PrimitiveModel):
 
     def __init__(self, manager: Any, kind: Lanes) -> None:
         element = manager.lookup(kind.dtype).get_value_type()
-        super().__init__(manager, kind, ir.VectorType(element, LANES))
+        super().__init__(manager, kind, ir.VectorType(element, CHANNELS_PER_VECTOR))
 
 
 def address(context: Any, builder: Any, signature: Any, args: Any, count: int) -> Any:
@@ -57,8 +57,8 @@ def address(context: Any, builder: Any, signature: Any, args: Any, count: int) -
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, Any]:
     """The address of array[index] as a pointer to lanes, and the alignment of one element."""
     element = context.get_value_type(signature.args[0].dtype)
-    lanes = ir.VectorType(element, LANES).as_pointer()
-    place = address(context, builder, signature, args, LANES)
+    lanes = ir.VectorType(element, CHANNELS_PER_VECTOR).as_pointer()
+    place = address(context, builder, signature, args, CHANNELS_PER_VECTOR)
     return builder.bitcast(place, lanes), context.get_abi_sizeof(element)
 
 
@@ -109,15 +109,15 @@ def pack4(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 def _splat(builder: Any, value: Any) -> Any:
-    lanes = ir.VectorType(value.type, LANES)
+    lanes = ir.VectorType(value.type, CHANNELS_PER_VECTOR)
     index = ir.IntType(32)
     first = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(index, 0))
-    zeros = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
+    zeros = ir.Constant(ir.VectorType(index, CHANNELS_PER_VECTOR), [0] * CHANNELS_PER_VECTOR)
     return builder.shuffle_vector(first, first, zeros)
 
 
 def _fmuladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    name = f"llvm.fmuladd.v{LANES}{a.type.element.intrinsic_name}"
+    name = f"llvm.fmuladd.v{CHANNELS_PER_VECTOR}{a.type.element.intrinsic_name}"
     signature = ir.FunctionType(a.type, [a.type] * 3)
     function = cgutils.get_or_insert_function(builder.module, signature, name)
     return builder.call(function, [a, b, c])
@@ -185,12 +185,12 @@ def _choose(typing: Any, a: Any, b: Any, sign: str) -> Any:
 
 
 @instruction
-def least(typing: Any, a: Any, b: Any) -> Any:
+def min_signed(typing: Any, a: Any, b: Any) -> Any:
     """The smaller of two signed numbers; b where one is NaN."""
     return _choose(typing, a, b, "<")
 
 
 @instruction
-def most(typing: Any, a: Any, b: Any) -> Any:
+def max_signed(typing: Any, a: Any, b: Any) -> Any:
     """The larger of two signed numbers; b where one is NaN."""
     return _choose(typing, a, b, ">")

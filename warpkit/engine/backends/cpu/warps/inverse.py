@@ -13,8 +13,8 @@ from torch import Tensor
 
 def invert(matrix: Tensor, singular: float = nan) -> Tensor:
     """As `maps.inverse_map` of float matrices (..., 2 or 3, 3) in float64, bit for bit."""
-    inverse = _one if matrix.ndim == 2 or matrix.shape[:-2].numel() == 1 else _many
-    return torch.from_numpy(inverse(matrix.detach(), singular))
+    to_source = _one if matrix.ndim == 2 or matrix.shape[:-2].numel() == 1 else _many
+    return torch.from_numpy(to_source(matrix.detach(), singular))
 
 
 def _one(matrix: Tensor, singular: float) -> np.ndarray:
@@ -36,40 +36,40 @@ def _many(matrix: Tensor, singular: float) -> np.ndarray:
     with np.errstate(all="ignore"):
         det = _determinant(*entries)
         per = 1 / det
-        inverse = np.stack([np.stack(row, -1) for row in _rows(per, *entries)], -2)
+        to_source = np.stack([np.stack(row, -1) for row in _rows(per, *entries)], -2)
     finite = np.isfinite(m).all((-2, -1))
     none = np.where(finite & (det == 0), singular, nan)
     good = finite & np.isfinite(det) & np.isfinite(per)
-    return np.where(good[..., None, None], inverse, none[..., None, None])
+    return np.where(good[..., None, None], to_source, none[..., None, None])
 
 
-def pull(inverse: Tensor, grad: Tensor) -> Tensor:
+def inverse_vjp_numpy(to_source: Tensor, grad: Tensor) -> Tensor:
     """As `inverse.pull_inverse`, bit for bit."""
-    pulled = _pull_one if inverse.ndim == 2 or inverse.shape[:-2].numel() == 1 else _pull_many
-    return torch.from_numpy(pulled(inverse, grad).reshape(inverse.shape))
+    pulled = _vjp_one if to_source.ndim == 2 or to_source.shape[:-2].numel() == 1 else _vjp_many
+    return torch.from_numpy(pulled(to_source, grad).reshape(to_source.shape))
 
 
-def _pull_one(inverse: Tensor, grad: Tensor) -> np.ndarray:
+def _vjp_one(to_source: Tensor, grad: Tensor) -> np.ndarray:
     """In Python's numbers: 6 us."""
-    n, g = inverse.reshape(-1, 3).tolist(), grad.reshape(-1, 3).tolist()
+    n, g = to_source.reshape(-1, 3).tolist(), grad.reshape(-1, 3).tolist()
     entries = list(chain(*n))
     det, largest = _determinant(*entries), max(map(abs, entries))
     square = largest * largest
     steady = all(map(isfinite, entries)) and isfinite(det * det + square * square)
-    return -np.array(_pulled(n if steady else [(0.0, 0.0, 0.0)] * len(n), g))
+    return -np.array(_vjp_rows(n if steady else [(0.0, 0.0, 0.0)] * len(n), g))
 
 
-def _pull_many(inverse: Tensor, grad: Tensor) -> np.ndarray:
+def _vjp_many(to_source: Tensor, grad: Tensor) -> np.ndarray:
     """In numpy's arrays: 50 us and more."""
-    n, g = (np.moveaxis(m.numpy().reshape(-1, *m.shape[-2:]), 0, -1) for m in (inverse, grad))
+    n, g = (np.moveaxis(m.numpy().reshape(-1, *m.shape[-2:]), 0, -1) for m in (to_source, grad))
     with np.errstate(all="ignore"):
         det, largest = _determinant(*chain(*n)), np.abs(n).max((0, 1))
         square = largest * largest
         steady = np.isfinite(det * det + square * square)
-        return -np.moveaxis(np.array(_pulled(np.where(steady, n, 0.0), g)), -1, 0)
+        return -np.moveaxis(np.array(_vjp_rows(np.where(steady, n, 0.0), g)), -1, 0)
 
 
-def _pulled(n: Any, g: Any) -> list[list[Any]]:
+def _vjp_rows(n: Any, g: Any) -> list[list[Any]]:
     """N' G N' by the rows of N and G, of numbers or arrays."""
     whole = [*n, (0.0, 0.0, 1.0)][:3]
     right = [*_products(g, whole), (0.0, 0.0, 0.0)][:3]
@@ -81,20 +81,20 @@ def _products(a: Any, b: Any) -> list[list[Any]]:
     return [[x * p + y * q + z * r for p, q, r in b] for x, y, z in a]
 
 
-def _determinant(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
+def _determinant(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *channels_last: Any) -> Any:
     """As `maps.determinant`, of numbers or arrays."""
-    if not last:
+    if not channels_last:
         return a * e - b * d
-    g, h, i = last
+    g, h, i = channels_last
     return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
 
 
-def _rows(per: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
+def _rows(per: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *channels_last: Any) -> Any:
     """The inverse's rows, from 1 / determinant."""
-    if not last:
+    if not channels_last:
         k, p, q, r = e * per, b * -per, d * -per, a * per
         return (k, p, -k * c - p * f), (q, r, -q * c - r * f)
-    g, h, i = last
+    g, h, i = channels_last
     return (
         ((e * i - f * h) * per, (c * h - b * i) * per, (b * f - c * e) * per),
         ((f * g - d * i) * per, (a * i - c * g) * per, (c * d - a * f) * per),

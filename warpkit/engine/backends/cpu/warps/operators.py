@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from warpkit.engine.backends.cpu.warps import launch
-from warpkit.engine.backends.operators import Operators
+from warpkit.engine.backends.operators import BackendOperators
 
-operators = Operators("cpu", launch, ["CPU"])
-call = operators.call
+OPERATORS = BackendOperators("cpu", launch, ["CPU"])

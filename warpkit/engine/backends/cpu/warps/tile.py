@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.compiler import inline
-from warpkit.engine.backends.cpu.runtime.scratch import PIXELS, SIDE, room
-from warpkit.engine.backends.cpu.runtime.simd import LANES, least
-from warpkit.engine.backends.cpu.warps.positions import POINTS, position, reach
-from warpkit.engine.backends.cpu.warps.window import aim_box, aim_single
+from warpkit.engine.backends.cpu.runtime.scratch import PIXELS, TILE, room
+from warpkit.engine.backends.cpu.runtime.simd import CHANNELS_PER_VECTOR, min_signed
+from warpkit.engine.backends.cpu.warps.positions import POINTS, map_point, tap_coverage
+from warpkit.engine.backends.cpu.warps.window import box_offsets, single_offsets
 
 
-class Plan(NamedTuple):
-    """The sizes of one call. Images are flat; `outside` is read by its four strides."""
+class WarpPlan(NamedTuple):
+    """The sizes of one call. Images are flat; `fill` is read by its four strides."""
 
     items: int
     channels: int
@@ -23,16 +23,16 @@ class Plan(NamedTuple):
     out_height: int
     out_width: int
     border: int
-    where: int
+    mapping_size: int
     """Numbers in one item's matrix or points."""
-    outside_item: int
-    outside_channel: int
-    outside_row: int
-    outside_column: int
+    fill_item: int
+    fill_channel: int
+    fill_row: int
+    fill_column: int
     dense: bool
-    """`outside` has a value for every output pixel."""
-    credited: bool
-    """`outside` wants a gradient."""
+    """`fill` has a value for every output pixel."""
+    fill_needs_grad: bool
+    """`fill` wants a gradient."""
 
 
 @inline
@@ -40,7 +40,9 @@ def plan_of(sizes):
     """A plan from its numbers as one array: 0.6 us to hand to a kernel, which a tuple takes 1."""
     n = sizes
     flags = n[12] != 0, n[13] != 0
-    return Plan(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], *flags)
+    return WarpPlan(
+        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], *flags
+    )
 
 
 class View(NamedTuple):
@@ -61,43 +63,48 @@ class View(NamedTuple):
 
 
 @inline
-def frame(taps, plan, bounds, shape, column, row, tx, wx, wy, missing, offset):
-    """From the bounds of a tile's whole pixels (see `place`) to what it reads; fills `offset`."""
+def view_of(taps, plan, bounds, shape, column, row, tx, wx, wy, missing_weight, window_offset):
+    """From the bounds of a tile's whole pixels, see `map_tile`, to what it reads.
+
+    Fills `window_offset`, and `missing_weight` unless all taps are inside.
+    """
     before = taps // 2 - 1 if taps > 1 else 0
     west, east, north, south, nowhere = bounds
     whole = (west >= before) & (north >= before) & (nowhere == 0)
     whole &= (east + taps - before <= plan.width) & (south + taps - before <= plan.height)
     if not whole:
-        west, east, north, south = reach(
-            taps, plan.border, plan.width, plan.height, shape, column, row, tx, wx, wy, missing
-        )
+        west, east, north, south = tap_coverage(
+            taps, plan.border, (plan.height, plan.width), shape, column, row, tx, wx, wy,
+            missing_weight,
+        )  # fmt: skip
     empty = east < west
-    wide, tall = np.int64(east) - west + taps, np.int64(south) - north + taps
-    boxed = wide * tall <= room(taps)
+    columns, rows = np.int64(east) - west + taps, np.int64(south) - north + taps
+    boxed = columns * rows <= room(taps)
     if empty:
-        boxed, wide, tall = True, np.int64(0), np.int64(0)
+        boxed, columns, rows = True, np.int64(0), np.int64(0)
     elif boxed:
-        aim_box(shape, column, row, missing, whole, west, north, np.int32(wide), offset)
+        box_offsets(shape, column, row, missing_weight, whole, west, north, np.int32(columns),
+                    window_offset)  # fmt: skip
     else:
-        aim_single(taps, shape, offset)
-    stride = LANES * (wide if boxed else taps)
-    box = (np.int64(west) - before, np.int64(north) - before, wide, tall)
-    entries = wide * tall if boxed else np.int64(PIXELS * taps * taps)
+        single_offsets(taps, shape, window_offset)
+    stride = CHANNELS_PER_VECTOR * (columns if boxed else taps)
+    box = (np.int64(west) - before, np.int64(north) - before, columns, rows)
+    entries = columns * rows if boxed else np.int64(PIXELS * taps * taps)
     return View(whole, empty, boxed, stride, entries, box)
 
 
 @inline
-def next_box(kind, plan, where, start, corner, view):
+def next_box(kind, plan, mapping, mapping_start, corner, view):
     """About what the tile to the right reads: this tile's box, moved as the corner moves."""
     left, top, columns, rows = view.box
     x, y = corner
-    here, ahead = start, start
+    here, ahead = mapping_start, mapping_start
     if kind == POINTS:
-        last = plan.out_width - 1
-        here = start + 2 * (y * plan.out_width + x)
-        ahead = start + 2 * (y * plan.out_width + least(x + SIDE, last))
-    x_here, y_here = position(kind, where, here, x, y)
-    x_ahead, y_ahead = position(kind, where, ahead, x + SIDE, y)
+        channels_last = plan.out_width - 1
+        here = mapping_start + 2 * (y * plan.out_width + x)
+        ahead = mapping_start + 2 * (y * plan.out_width + min_signed(x + TILE, channels_last))
+    x_here, y_here = map_point(kind, mapping, here, x, y)
+    x_ahead, y_ahead = map_point(kind, mapping, ahead, x + TILE, y)
     dx, dy = x_ahead - x_here, y_ahead - y_here
     far = plan.width + plan.height
     if abs(dx) < far and abs(dy) < far:  # false for NaN

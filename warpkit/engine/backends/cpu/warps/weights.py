@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.compiler import inline
-from warpkit.engine.backends.cpu.runtime.scratch import PIXELS, SIDE
+from warpkit.engine.backends.cpu.runtime.scratch import PIXELS, TILE
 from warpkit.engine.sampling.rules import CUBIC_A
 
 QUARTER = math.pi / 4
@@ -28,7 +28,7 @@ TURN_COS = (-HALF, 0.0, HALF, 1.0, HALF, 0.0, -HALF, -1.0)
 @inline
 def weigh_one(shape, fraction, weight):
     """Nearest."""
-    for p in range(SIDE * shape[1]):
+    for p in range(TILE * shape[1]):
         weight[p] = 1.0
 
 
@@ -38,7 +38,7 @@ def weigh_two(shape, fraction, weight):
     w0, w1 = weight[:PIXELS], weight[PIXELS:]
     for r in range(shape[1]):
         for c in range(shape[0]):
-            p = np.uint64(SIDE * r + c)
+            p = np.uint64(TILE * r + c)
             t = fraction[p]
             w0[p], w1[p] = 1.0 - t, t
 
@@ -50,7 +50,7 @@ def weigh_four(shape, fraction, weight, slope, sloped):
     w2, w3 = weight[2 * PIXELS :], weight[3 * PIXELS :]
     for r in range(shape[1]):
         for c in range(shape[0]):
-            p = np.uint64(SIDE * r + c)
+            p = np.uint64(TILE * r + c)
             t = fraction[p]
             w0[p], w1[p] = cubic_far(1.0 + t), cubic_near(t)
             w2[p], w3[p] = cubic_near(1.0 - t), cubic_far(2.0 - t)
@@ -66,7 +66,7 @@ def weigh_eight(shape, fraction, weight, slope, sloped):
     """Lanczos."""
     for r in range(shape[1]):
         for c in range(shape[0]):
-            p = np.uint64(SIDE * r + c)
+            p = np.uint64(TILE * r + c)
             lanczos(weight, slope, p, fraction[p], sloped)
 
 

@@ -1,4 +1,4 @@
-"""What follows from the shapes of a call: worked out once for each, in a tenth of the time.
+"""What follows from the shapes of a warp_shapes: worked out once for each, in a tenth of the time.
 
 Everything here depends on shapes alone, never on the number of threads.
 """
@@ -11,23 +11,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpkit.engine.backends.cpu.runtime.scratch import SIDE
-from warpkit.engine.backends.cpu.warps.items import entries
+from warpkit.engine.backends.cpu.runtime.scratch import TILE
 from warpkit.engine.backends.cpu.warps.positions import POINTS
-from warpkit.engine.backends.cpu.warps.tile import Plan
-from warpkit.engine.sampling.layout import batch_of, numbers_of, outside_strides, own_batch
+from warpkit.engine.backends.cpu.warps.tile import WarpPlan
+from warpkit.engine.sampling.layout import batch_of, fill_strides, mapping_batch, mapping_size
 from warpkit.engine.sampling.rules import CODE
 
 BANDED = 250_000
 """Values of a gradient from which on an image is split, even though that is more work."""
 
 UNITS = 8
-"""Pieces of work when gradients meet in one image. Each costs something, see `deal`."""
+"""Pieces of work when gradients meet in one image. Each costs something, see `partition`."""
 
 Shape = tuple[int, ...]
 
 
-class Call(NamedTuple):
+class WarpShapes(NamedTuple):
     """A call of given shapes."""
 
     batch: Shape
@@ -37,83 +36,86 @@ class Call(NamedTuple):
     """How many it has."""
     kind: int
     """Of map, see `locate`."""
-    where_of: np.ndarray
+    mapping_of: np.ndarray
     """For every item of the batch its matrix or points."""
     expand: bool
-    """`outside` differs by item."""
-    tall: int
+    """`fill` differs by item."""
+    tile_rows: int
     """Rows of tiles that an item has."""
-    wide: int
+    tile_columns: int
     """Tiles of a row."""
-    plan: Plan
+    plan: WarpPlan
     sizes: np.ndarray
     """The plan as kernels take it."""
 
 
-class Deal(NamedTuple):
+class WorkPartition(NamedTuple):
     """Who works on which image's gradient: see `backward_kernel`."""
 
-    slots: int
-    groups: int
-    """Slots an image has, to be added up."""
-    parts: int
+    accumulators: int
+    splits: int
+    """Accumulators that an image has, to be added up."""
+    bands: int
     order: np.ndarray
     starts: np.ndarray
 
 
 @lru_cache(maxsize=256)
-def call(
+def warp_shapes(
     image: Shape,
-    where: Shape,
-    outside: Shape,
+    mapping: Shape,
+    fill: Shape,
     size: Shape,
     border: str,
     *,
     listed: bool = False,
-    credited: bool = False,
-) -> Call:
+    fill_needs_grad: bool = False,
+) -> WarpShapes:
     """A call by the shapes of its arguments.
 
-    listed: a list says where each matrix looks, and the batch is theirs. credited: see `Plan`.
+    listed: a list says where each matrix looks, and the batch is theirs. fill_needs_grad: see
+    `WarpPlan`.
     """
-    own, (h, w) = own_batch(where), size
-    batch = own if listed else batch_of(image, where)
+    maps, (h, w) = mapping_batch(mapping), size
+    batch = maps if listed else batch_of(image, mapping)
     shape = (*batch, image[-3], h, w)
-    kind = POINTS if where[-1] == 2 else where[-2]
+    kind = POINTS if mapping[-1] == 2 else mapping[-2]
     channels, height, width = image[-3:]
     sizes = (prod(batch), channels, height, width, h, w)
-    dense = prod(outside[-2:]) > 1
-    plan = Plan(*sizes, CODE[border], numbers_of(where), *outside_strides(outside), dense, credited)
-    tall, wide = -(-h // SIDE), -(-w // SIDE)
-    return Call(
+    dense = prod(fill[-2:]) > 1
+    plan = WarpPlan(
+        *sizes, CODE[border], mapping_size(mapping), *fill_strides(fill), dense, fill_needs_grad
+    )
+    tile_rows, tile_columns = -(-h // TILE), -(-w // TILE)
+    return WarpShapes(
         batch,
         shape,
         prod(shape),
         kind,
-        entries(own, batch),
-        prod(outside[:-3]) > 1,
-        tall,
-        wide,
+        broadcast_index(maps, batch),
+        prod(fill[:-3]) > 1,
+        tile_rows,
+        tile_columns,
         plan,
         np.array(plan),
     )
 
 
 @lru_cache(maxsize=256)
-def deal(own: Shape, batch: Shape, height: int, values: int) -> Deal:
-    """Deal the items of `batch`, of so many values, to slots, by the image (of `own`) of each.
+def partition(image_batch: Shape, batch: Shape, height: int, values: int) -> WorkPartition:
+    """Share the items of `batch`, of so many values, by the image (of `image_batch`) of each.
 
-    With few images a slot's rows are split into bands, and tiles that straddle two are done twice
-    (1.1 to 1.5 times the time); under many matrices for one image, the matrices into groups, each
+    With few images an image's rows are split into bands, and tiles that straddle two are done twice
+    (1.1 to 1.5 times the time); under many matrices for one image, the matrices into splits, each
     with an accumulator of its own (0.7 of the bands' time on 64 matrices).
     """
-    images, items = prod(own), prod(batch)
-    parts = _bands(images, height, values)
-    groups = min(items // images, parts, 4) if parts > 1 and items >= 4 * images else 1
-    return _shares(entries(own, batch), images, groups, 1 if groups > 1 else parts)
+    images, items = prod(image_batch), prod(batch)
+    bands = _bands(images, height, values)
+    splits = min(items // images, bands, 4) if bands > 1 and items >= 4 * images else 1
+    return _shares(broadcast_index(image_batch, batch), images, splits, 1 if splits > 1 else bands)
 
 
-def deal_by(of: np.ndarray, images: int, height: int, values: int) -> Deal:
+def partition_by_image(of: np.ndarray, images: int, height: int, values: int) -> WorkPartition:
     """The same where item n has image of[n]."""
     return _shares(of, images, 1, _bands(images, height, values))
 
@@ -124,10 +126,23 @@ def _bands(images: int, height: int, values: int) -> int:
     return min(-(-UNITS // images), height) if few else 1
 
 
-def _shares(of: np.ndarray, images: int, groups: int, parts: int) -> Deal:
-    """The items by their image, each image's in `groups` of consecutive ones."""
+def _shares(of: np.ndarray, images: int, splits: int, bands: int) -> WorkPartition:
+    """The items by their image, each image's in `splits` of consecutive ones."""
     order = np.argsort(of, kind="stable")
     counts = np.bincount(of, minlength=images)
     edges = np.concatenate(([0], np.cumsum(counts)))
-    starts = [edges[i] + counts[i] * g // groups for i in range(images) for g in range(groups)]
-    return Deal(images * groups, groups, parts, order, np.array([*starts, len(of)]))
+    starts = [edges[i] + counts[i] * g // splits for i in range(images) for g in range(splits)]
+    return WorkPartition(images * splits, splits, bands, order, np.array([*starts, len(of)]))
+
+
+@lru_cache(maxsize=256)
+def broadcast_index(source: Shape, batch: Shape, strides: Shape | None = None) -> np.ndarray:
+    """For every item of `batch`, counted through, the entry of `source` that broadcasts to it.
+
+    Its number; with the strides of `source`, where it begins in memory.
+    """
+    numbers = np.arange(prod(source)).reshape(source)
+    if strides is not None:
+        numbers = np.tensordot(np.array(strides, np.intp), np.indices(source), 1)
+    # a copy: a view that cannot be written to is another type to Numba, and compiled for again
+    return np.array(np.broadcast_to(numbers, batch)).reshape(-1)
