@@ -277,7 +277,10 @@ def remap_by(
     backend: str,
     **options: bool,
 ) -> Tensor:
-    """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`)."""
+    """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
+
+    image (..., C, H, W); background (..., C, h, w) or None.
+    """
     image = checks.check_image(name, "image", image, labels=True)
     module = _backend(name, backend, image, rule)
     points = checks.as_float(name, "points", points, image.device, torch.float64)

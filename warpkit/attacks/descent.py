@@ -75,7 +75,10 @@ def make_optimizer(
 def mean_and_gradient(
     name: str, objective: Objective, variable: Tensor, pieces: Sequence[Tensor], render: Render
 ) -> tuple[float, Tensor]:
-    """The objective's mean over all pieces and its gradient; one piece in memory at a time."""
+    """The objective's mean over all pieces and its gradient; one piece in memory at a time.
+
+    variable: the image or patch, (..., C, H, W); pieces: matrices, (*, 2, 3) each.
+    """
     count = sum(map(len, pieces))
     total, gradient = 0.0, torch.zeros_like(variable)
     for piece in pieces:

@@ -171,7 +171,10 @@ def _first(
     limits: tuple[float, float],
     images: Tensor,
 ) -> Tensor:
-    """The patch to begin with, a leaf in the images' type."""
+    """The patch to begin with, a leaf in the images' type.
+
+    start (C, h, w), or None; images (B, C, H, W).
+    """
     if start is None:
         return images.new_full(shape, sum(limits) / 2, requires_grad=True)
     if not isinstance(start, Tensor) or start.shape != shape:

@@ -119,6 +119,7 @@ def optimize_perturbation(
         return mean_and_gradient(name, objective, x, split(name, matrices, chunk), render)
 
     def render(x: Tensor, piece: Tensor) -> Tensor:
+        """The views of x (..., C, H, W) under the matrices of a piece (n, 2, 3)."""
         return views(x, piece, quantize, warp_options)
 
     history, state = descend(

@@ -64,7 +64,11 @@ class PatchScene:
         mask: Tensor | None,
         interpolation: str,
     ) -> Tensor:
-        """`paste_patches` with each patch warped by itself, on a frame as large as the image."""
+        """`paste_patches` with each patch warped by itself, on a frame as large as the image.
+
+        images (B, C, H, W); patch (C, h, w); matrices (N, 2, 3), patch pixel -> image pixel; index
+        (N,); mask (1, h, w).
+        """
         alpha = patch.new_ones(1, *patch.shape[1:]) if mask is None else mask
         layer = torch.cat((patch * alpha, alpha))[None]
         options = {

@@ -71,6 +71,9 @@ def expectation(
     pieces = split(name, matrices, chunk)
 
     def mean_of(images: Tensor, piece: Tensor) -> Tensor:
+        """The objective of the views of images (..., C, H, W) under the matrices of a piece (n,
+        2, 3).
+        """
         return evaluate(name, objective, views(images, piece, quantize, warp_options))
 
     if len(pieces) == 1:

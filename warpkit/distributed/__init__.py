@@ -290,7 +290,10 @@ class Split:
             checks.fail(self.name, argument, wanted, type(value).__name__, TypeError)
 
     def join(self, result: Tensor, labels: DimLabels, joined: tuple[Tensor, ...]) -> DTensor:
-        """A result as the DTensor that it is a shard of."""
+        """A result as the DTensor that it is a shard of.
+
+        result (...): what this process computed; joined: scalars, each in the graph of a shard.
+        """
         if joined and result.is_floating_point():
             result = KeepInGraph.apply(result, *joined)
         placements: list[Any] = [Replicate()] * self.mesh.ndim

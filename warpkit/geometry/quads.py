@@ -16,7 +16,10 @@ ROUNDING = 8 * torch.finfo(torch.float64).eps
 
 
 def carry(src: Tensor, dst: Tensor) -> Tensor:
-    """The matrix, up to a factor, that carries `src` to `dst`; zeros where more than one does."""
+    """The matrix, up to a factor, that carries `src` to `dst`; zeros where more than one does.
+
+    src and dst (..., 4, 2), pixels.
+    """
     # both quadrilaterals are images of one projective frame: source -> frame -> destination.
     # The origin moves to each first point, so that a far-away quadrilateral loses no digits.
     frame_to_src, frame_to_dst = (_frame_matrix(p - p[..., :1, :]) for p in (src, dst))
@@ -85,7 +88,10 @@ def _frame_matrix(points: Tensor) -> Tensor:
 
 
 def _moved(local: Tensor, src: Tensor, dst: Tensor) -> Tensor:
-    """The matrix between points counted from the first of each quadrilateral, from the origin."""
+    """The matrix between points counted from the first of each quadrilateral, from the origin.
+
+    local (..., 3, 3); src and dst (..., 4, 2), pixels.
+    """
     return _shift(dst[..., 0, :]) @ local @ _shift(-src[..., 0, :])
 
 

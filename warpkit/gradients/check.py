@@ -128,7 +128,10 @@ def _weighted_sum(output: Any) -> Tensor:
 
 
 def _gradients(total: Tensor, inputs: list[Tensor]) -> list[Tensor]:
-    """Zero where the total does not depend on an input."""
+    """Zero where the total does not depend on an input.
+
+    total (); inputs of any shape.
+    """
     if not total.requires_grad:
         return [torch.zeros_like(tensor) for tensor in inputs]
     grads = torch.autograd.grad(total, inputs, allow_unused=True)

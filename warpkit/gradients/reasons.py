@@ -66,6 +66,7 @@ class ReadPixels:
             return sum_of_taps(image, self.points, self.outside, rule, weighted=weighted)
 
         def plain_warp(image: Tensor, inverse: Tensor, fill: Tensor) -> Tensor:
+            """Tensors as of `antialias.warp`."""
             points = output_points(inverse, self.size)
             return sum_of_taps(image, points, fill, rule, weighted=weighted)
 

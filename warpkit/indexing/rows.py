@@ -113,7 +113,10 @@ def shares(weights: Tensor, rows: Tensor | None = None) -> Tensor:
 
 
 def _following(later: Tensor, rows: Tensor | None, step: int) -> Tensor:
-    """The products `step` writes further on; 1 where those go to another row."""
+    """The products `step` writes further on; 1 where those go to another row.
+
+    later (N, K); rows (N,), int64.
+    """
     if rows is None:
         return later[step:]
     return torch.where(rows[step:] == rows[:-step], later[step:], 1.0)

@@ -106,7 +106,10 @@ def call_cv2(
     value: Tensor,
     start: np.ndarray | None,
 ) -> np.ndarray:
-    """One call of cv2; `start` is what a transparent border shows and is written to."""
+    """One call of cv2; `start` is what a transparent border shows and is written to.
+
+    place (h, w, 2), or a matrix (2 or 3, 3); value (C,).
+    """
     flags = FLAGS[call.interpolation]
     options = {
         "dst": None if start is None else start.copy(),
@@ -165,7 +168,10 @@ def interior(call: ParityCall) -> Tensor:
 
 
 def compared(call: ParityCall, got: Tensor, expected: Tensor, arithmetic: str, cv2: Any) -> Parity:
-    """The figures of two results of one call: of all values, the interior and the border."""
+    """The figures of two results of one call: of all values, the interior and the border.
+
+    got and expected (C, h, w).
+    """
     got, inside, peak = got.detach().cpu(), interior(call), peak_of(call.image)
     whole = figures(got, expected, peak)
     return Parity(

@@ -84,7 +84,10 @@ def learn(pieces: Tensor, generator: torch.Generator, advance: Callable[[str], N
 
 
 def views(pieces: Tensor, matrices: Tensor) -> Tensor:
-    """Every quarter under every matrix, image by image."""
+    """Every quarter under every matrix, image by image.
+
+    pieces (B, C, h, w); matrices (S, 2, 3); the result is (B S, C, h, w).
+    """
     return wk.warp_affine(pieces[:, None], matrices, border=BORDER).flatten(0, 1)
 
 
@@ -94,7 +97,10 @@ def objective(model: nn.Module, shown: Tensor) -> Tensor:
 
 
 def fooled(model: nn.Module, pieces: Tensor, matrices: Tensor) -> float:
-    """The part of the answers that are the targets."""
+    """The part of the answers that are the targets.
+
+    pieces (B, C, h, w); matrices (S, 2, 3).
+    """
     with torch.no_grad():
         answers = model(views(pieces, matrices)).argmax(1)
     return (answers == TARGETS.repeat_interleave(len(matrices))).double().mean().item()

@@ -68,6 +68,7 @@ def ways(work: Workload) -> Iterator[Way]:
     yield "warpkit", partial(wk.warp_affine, interpolation=work.interpolation), [image, matrix]
 
     def grid_sample(image: Tensor, theta: Tensor) -> Tensor:
+        """image (B, C, H, W); theta (B, 2, 3), of F.affine_grid."""
         grid = F.affine_grid(theta, [work.matrices, channels, *size], align_corners=False)
         image = image.expand(work.matrices, *image.shape[1:])
         return F.grid_sample(image, grid, align_corners=False, mode=mode)
@@ -78,6 +79,7 @@ def ways(work: Workload) -> Iterator[Way]:
         from kornia.geometry.transform import warp_affine as kornia_warp
 
         def kornia(image: Tensor, matrix: Tensor) -> Tensor:
+            """image (B, C, H, W); matrix (B, 2, 3), pixels."""
             image = image.expand(work.matrices, *image.shape[1:])
             return kornia_warp(image, matrix, size, mode, align_corners=True)
 
@@ -119,7 +121,10 @@ def prepare(work: Workload) -> dict[str, Callable[[], object]]:
 
 
 def both_ways(function: Callable[..., Tensor], inputs: list[Tensor], grad: Tensor) -> None:
-    """Forward, and the gradients to image and map."""
+    """Forward, and the gradients to image and map.
+
+    inputs: images (B, C, H, W) and a matrix or points; grad (B, C, h, w).
+    """
     inputs = [x.detach().requires_grad_() for x in inputs]
     torch.autograd.grad(function(*inputs), inputs, grad)
 

@@ -86,7 +86,10 @@ def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
 
 
 def dimmed(image: Tensor, seen: Tensor) -> Tensor:
-    """The image, pale and grey where no gradient arrives."""
+    """The image, pale and grey where no gradient arrives.
+
+    image (C, H, W) in [0, 1]; seen (H, W), bool.
+    """
     pale = 0.9 + 0.1 * image.mean(0, keepdim=True).expand_as(image)
     return image.where(seen, pale)
 

@@ -102,7 +102,10 @@ def small(photograph: Tensor, side: int) -> Tensor:
 
 
 def compare(image: Tensor, matrix: Tensor) -> Comparison:
-    """Warp by `matrix` with warpkit and, where it is installed, with OpenCV, in 8 bits."""
+    """Warp by `matrix` with warpkit and, where it is installed, with OpenCV, in 8 bits.
+
+    image (C, H, W) in [0, 1]; matrix (2, 3), pixels.
+    """
     pixels = (image * 255).round().to(torch.uint8)
     try:
         import cv2
@@ -116,7 +119,10 @@ def compare(image: Tensor, matrix: Tensor) -> Comparison:
 
 
 def reach(image: Tensor, matrix: Tensor) -> Reach:
-    """Back-propagate the mean of the warped image to the photograph and to the matrix."""
+    """Back-propagate the mean of the warped image to the photograph and to the matrix.
+
+    image (C, H, W) in [0, 1]; matrix (2, 3), pixels.
+    """
     image, matrix = image.clone().requires_grad_(), matrix.clone().requires_grad_()
     loss = wk.warp_affine(image, matrix).mean()
     to_image, to_matrix = torch.autograd.grad(loss, (image, matrix))

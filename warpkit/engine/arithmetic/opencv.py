@@ -110,6 +110,9 @@ OpenCVGrid = fixed_point.FixedGrid | opencv5.FloatGrid
 def _values(
     image: Tensor, grid: OpenCVGrid, fill: Tensor, sum_start: Tensor, rule: SamplingRule
 ) -> Tensor:
+    """The values (*batch, C, h, w) of image (*I, C, H, W) at the grid; fill and sum_start
+    broadcast to them.
+    """
     image = image.detach()
     if image.dtype in LABELS:
         points = torch.where(grid.valid[..., None], grid.points(), torch.nan)
@@ -127,7 +130,11 @@ def _values(
 def _with_gradient(
     value: Tensor, image: Tensor, grid: OpenCVGrid, points: Tensor, fill: Tensor, rule: SamplingRule
 ) -> Tensor:
-    """`value` with the gradient of the interpolation at the grid, as if the points lay there."""
+    """`value` with the gradient of the interpolation at the grid, as if the points lay there.
+
+    value (*batch, C, h, w); image (*I, C, H, W); points (*P, h, w, 2), pixels; fill broadcasts to
+    value.
+    """
     rounded = grid.points()
     # a position that saturation or a clamp holds does not follow its point
     free = (rounded - points.detach()).abs() <= 1
@@ -146,6 +153,8 @@ def _keep_background(image: Tensor, points: Tensor, fill: Tensor, rule: Sampling
 
     It is the image's where the point, rounded down, is on it. Missing neighbours are left out of
     the bilinear mean; the wider rules reflect.
+
+    image (*I, C, H, W); points (*P, h, w, 2), pixels; fill broadcasts to the result.
     """
     if rule.interpolation == "nearest":
         return reference.sample(image, points, fill, rule)

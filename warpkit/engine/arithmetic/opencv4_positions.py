@@ -55,7 +55,10 @@ def warp_grid(to_source: Tensor, size: Sequence[int], rule: SamplingRule) -> Fix
 
 
 def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
-    """Two rounded terms, in 1/1024 pixel, are added in an int32 that may overflow."""
+    """Two rounded terms, in 1/1024 pixel, are added in an int32 that may overflow.
+
+    m (*M, 2, 3), destination -> source; x (w,) and y (h, 1), output pixels.
+    """
 
     def axis(row: Tensor) -> tuple[Tensor, Tensor]:
         a, b, c = row.unbind(-3)
@@ -72,7 +75,10 @@ def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
 
 
 def _perspective_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
-    """Computed in blocks of columns: what is left of the block is added first, then the rest."""
+    """Computed in blocks of columns: what is left of the block is added first, then the rest.
+
+    m (*M, 3, 3), destination -> source; x (w,) and y (h, 1), output pixels.
+    """
     block = min(1024 // min(16, len(y)), len(x))
     within = x % block
     block_start = x - within

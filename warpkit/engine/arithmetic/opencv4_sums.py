@@ -63,6 +63,7 @@ class Neighbours:
     """The K x K neighbours of every position, read under the border's rule."""
 
     def __init__(self, image: Tensor, grid: FixedGrid, fill: Tensor, rule: SamplingRule) -> None:
+        """image (*I, C, H, W); fill broadcasts to the result, (*batch, C, h, w)."""
         self.size = TAPS[rule.interpolation]
         self.fill = fill
         self._read = reader(image, grid.x.shape, fill.dtype)

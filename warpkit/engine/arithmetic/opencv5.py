@@ -76,6 +76,7 @@ def sample_grid(points: Tensor, image: Tensor, rule: SamplingRule) -> FloatGrid:
 
 
 def _linear(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """One row (*M, 3, 1, 1) of a matrix at output pixels x (w,) and y (h, 1), in float32."""
     a, b, c = row.unbind(-3)
     head = fma32(a, x, y * b + c)
     tail = fma32(a, x, y * b) + c
@@ -84,16 +85,19 @@ def _linear(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _cubic(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The same in the order of operations of bicubic: row (*M, 3, 1, 1), x (w,), y (h, 1)."""
     a, b, c = row.unbind(-3)
     return x * a + (y * b + c)
 
 
 def _cubic_wide(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The same in float64: row (*M, 3, 1, 1), x (w,), y (h, 1)."""
     a, b, c = row.unbind(-3)
     return x.double() * a.double() + (y * b + c).double()
 
 
 def _grid(x: Tensor, y: Tensor, finite: Tensor, image: Tensor, rule: SamplingRule) -> FloatGrid:
+    """Source pixels x and y, (*M, h, w), where the map is `finite`; image (*I, C, H, W)."""
     valid = finite & (x.abs() < LIMIT) & (y.abs() < LIMIT)
     x, y = (torch.where(valid, p, 0.0) for p in (x, y))
     if rule.interpolation == "bicubic":
@@ -153,6 +157,7 @@ def values(image: Tensor, grid: FloatGrid, fill: Tensor, rule: SamplingRule) -> 
 
 
 def _bilinear(tap: ReadTap, tx: Tensor, ty: Tensor, fill: Tensor) -> Tensor:
+    """tx and ty (*P, 1, h, w): fractions; fill broadcasts to the result."""
     (p00, in00), (p01, in01), (p10, in10), (p11, in11) = (tap(r, c) for r in (0, 1) for c in (0, 1))
     upper = fma32(tx, p01 - p00, p00)
     lower = fma32(tx, p11 - p10, p10)
@@ -163,7 +168,10 @@ def _bilinear(tap: ReadTap, tx: Tensor, ty: Tensor, fill: Tensor) -> Tensor:
 
 
 def _bicubic(tap: ReadTap, tx: Tensor, ty: Tensor, vector: bool) -> Tensor:
-    """Rows, then the column of rows; OpenCV's two kernels differ in the order of operations."""
+    """Rows, then the column of rows; OpenCV's two kernels differ in the order of operations.
+
+    tx and ty (*P, 1, h, w): fractions.
+    """
     across, down = _cubic_weights(tx, vector), _cubic_weights(ty, vector)
     total = None
     for r in range(4):

@@ -53,11 +53,17 @@ class Backend(Protocol):
     def warp_forward(
         self, image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
     ) -> Tensor:
-        """The same by the matrix source -> destination, of any float type."""
+        """The same by the matrix source -> destination, of any float type.
+
+        Shapes as of `Backend`.
+        """
         ...
 
     def sample(self, image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
-        """`image` at points."""
+        """`image` at points.
+
+        Shapes as of `Backend`.
+        """
         ...
 
     def inverse_map(self, matrix: Tensor) -> Tensor:

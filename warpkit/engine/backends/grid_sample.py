@@ -118,6 +118,7 @@ def _followed() -> Functions:
 def _forward(
     image: Tensor, points: Tensor, fill: Tensor, size: Sequence[int], rule: SamplingRule
 ) -> Tensor:
+    """Tensors as of `reference.sample`."""
     return _sample(image, points, fill, rule)
 
 
@@ -130,7 +131,10 @@ def _backward(
     rule: SamplingRule,
     wanted: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients that are wanted, by torch's own; anything for the others."""
+    """The gradients that are wanted, by torch's own; anything for the others.
+
+    grad (*batch, C, h, w); the other tensors as of `reference.sample`.
+    """
     inputs = [image, points, fill]
     for n, want in enumerate(wanted):
         inputs[n] = inputs[n].detach().requires_grad_(want)
@@ -142,6 +146,7 @@ def _backward(
 
 
 def _sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
+    """Tensors as of `reference.sample`."""
     points = points.double()
     if rule.interpolation == "nearest":
         # detached: autograd then says that there is no gradient, as the reference; rounded: a tie
@@ -165,6 +170,9 @@ def _lost(points: Tensor, size: Sequence[int], interpolation: str) -> tuple[Tens
 def _sample_grid(
     image: Tensor, grid: Tensor, lost: tuple[Tensor, Tensor], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
+    """image (*I, C, H, W); grid (*P, h, w, 2), in [-1, 1]; lost: two of (*P, h, w), see `_lost`;
+    fill broadcasts to the result.
+    """
     corners = rule.border == "reflect_101"
     fill = by_rows(fill, grid)
     to_pixels = pixels_from_theta(image.shape[-2:], corners, grid)
@@ -193,7 +201,10 @@ def _sample_grid(
 
 
 def _call(image: Tensor, grid: Tensor, interpolation: str, padding: str, corners: bool) -> Tensor:
-    """F.grid_sample over any broadcasting batch; an image takes its grids as one tall one."""
+    """F.grid_sample over any broadcasting batch; an image takes its grids as one tall one.
+
+    image (*I, C, H, W); grid (*P, h, w, 2), in [-1, 1].
+    """
     fold = Fold(image.shape[:-3], grid.shape[:-3])
     stacked = fold.points(grid, grid.shape[-3:])
     images = image.reshape(fold.images, *image.shape[-3:])

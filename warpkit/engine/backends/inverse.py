@@ -40,7 +40,10 @@ class Invert(torch.autograd.Function):
 
 
 def inverse_vjp(to_source: Tensor, grad: Tensor) -> Tensor:
-    """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic."""
+    """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic.
+
+    to_source and grad (..., 2 or 3, 3), float64.
+    """
     # no gradient where there is no inverse, or where squares of its determinant or of products
     # of its entries would overflow
     largest = to_source.abs().amax((-1, -2)).square().square()

@@ -159,6 +159,7 @@ class Functions(BackendOperators):
 def _fake_forward(
     image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], i: str, b: str
 ) -> Tensor:
+    """What the operator returns, without its numbers; tensors as of `reference_sample`."""
     shape = (*batch_of(image.shape, mapping.shape), image.shape[-3], *size)
     layout = layout_of(image) if len(shape) == 4 else torch.contiguous_format
     return torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
@@ -273,7 +274,10 @@ class SampleBackward(torch.autograd.Function):
 def reference_sample(
     image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], i: str, b: str
 ) -> Tensor:
-    """The definition of the operator."""
+    """The definition of the operator.
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
+    """
     rule = SamplingRule(i, b)
     if mapping.shape[-1] == 2:
         return reference.sample(image, mapping, fill, rule)

@@ -34,7 +34,10 @@ def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 @on_flat
 def paint_topmost(images: Tensor, top: Tensor, boxes: Rectangles, painter: Painter) -> Tensor:
-    """Opaque objects that all read `images`: each pixel samples the one that `topmost` found."""
+    """Opaque objects that all read `images`: each pixel samples the one that `topmost` found.
+
+    images (C, B H W), flat; top (B, H, W), int32.
+    """
     _, height, width = top.shape
     place = (top >= 0).flatten().nonzero()[:, 0]
     objects = top.flatten()[place].long()

@@ -35,7 +35,10 @@ def box_inverse(matrices: Tensor, edges: Tensor, space: str) -> Tensor:
 
 
 def _shifted(to_source: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """An affine map about the origin as the same map about (x, y)."""
+    """An affine map about the origin as the same map about (x, y).
+
+    to_source (N, 2, 3); x and y (N,), pixels.
+    """
     (a, b, c), (d, e, f) = (row.unbind(-1) for row in to_source.unbind(-2))
     return matrix_of(((a, b, c + x - a * x - b * y), (d, e, f + y - d * x - e * y)))
 

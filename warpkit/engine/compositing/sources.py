@@ -43,9 +43,11 @@ def patch_painter(paint: LayerOptions, patches: Tensor, mask: Tensor | None) -> 
         offset, cover_start = step * pixels.object, cover_step * pixels.object
 
         def index_of(row: Tensor, column: Tensor) -> Tensor:
+            """Where row and column of a window, (P,) each, lie in the flat pixels."""
             return offset + row * width + column
 
         def covered(row: Tensor, column: Tensor) -> Tensor:
+            """The mask at row and column, (P,) each."""
             return columns(cover, cover_start + row * width + column)[0]
 
         points = Points(*source(paint.to_source, pixels), (height, width))
@@ -80,9 +82,11 @@ def window_painter(
         share = None if edges is None else _share(edges.to(images.dtype), pixels.object)
 
         def index_of(row: Tensor, column: Tensor) -> Tensor:
+            """Where row and column of a window, (P,) each, lie in the flat pixels."""
             return corner + row * size[1] + column
 
         def masked(row: Tensor, column: Tensor) -> Tensor:
+            """The mask at row and column, (P,) each."""
             assert mask is not None
             value = columns(mask, first + row * width + column)[0]
             return value * share(row, column) if soft and share is not None else value
@@ -149,10 +153,14 @@ def _flat(patches: Tensor) -> tuple[Tensor, int]:
 
 
 def _share(edges: Tensor, objects: Tensor) -> Lookup:
-    """How much of a pixel, by row and column, lies in its object's box."""
+    """How much of a pixel, by row and column, lies in its object's box.
+
+    edges (N, 4); objects (P,), int64.
+    """
     x1, y1, x2, y2 = columns(edges.mT, objects).unbind(0)
 
     def overlap(index: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """The part of pixel index (P,) that lies between low and high (P,)."""
         return (torch.minimum(index + 1, high) - torch.maximum(index, low)).clamp(0, 1)
 
     return lambda row, column: overlap(column, x1, x2) * overlap(row, y1, y2)
@@ -161,6 +169,7 @@ def _share(edges: Tensor, objects: Tensor) -> Lookup:
 def _with_opacity(
     paint: LayerOptions, pixels: Pixels, values: Tensor, alpha: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
+    """values (C, P) and alpha (P,), or None, times the objects' opacity."""
     if paint.opacity is None:
         return values, alpha
     opacity = paint.opacity

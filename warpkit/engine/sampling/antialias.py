@@ -79,6 +79,7 @@ def warp(
     per_item = _counts(function, foot, to_source, image.shape[-2:], rule)
 
     def warp_group(image: Tensor, to_source: Tensor, fill: Tensor, n: tuple[int, int]) -> Tensor:
+        """Items that take n samples each; tensors as of `warp`."""
         if n == (1, 1):
             return plain_warp(image, to_source, fill)
         mean = _mean(plain_warp, image, to_source, size, fill, n)
@@ -165,7 +166,10 @@ def _mean(
     fill: Tensor,
     counts: tuple[int, int],
 ) -> Tensor:
-    """The mean of counts x samples on a grid in each output pixel, in the image's type."""
+    """The mean of counts x samples on a grid in each output pixel, in the image's type.
+
+    image (*I, C, H, W); to_source (*M, 2 or 3, 3); fill broadcasts to the result.
+    """
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = torch.broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
     maps = to_source[(None,) * (len(batch) - len(to_source.shape[:-2]))]
@@ -190,7 +194,10 @@ def _in_groups(
     fill: Tensor,
     per_item: Sequence[tuple[int, int]],
 ) -> Tensor:
-    """The items with equal counts together: each pays for its own scale, not for the batch's."""
+    """The items with equal counts together: each pays for its own scale, not for the batch's.
+
+    image (*I, C, H, W); to_source (*M, 2 or 3, 3); fill broadcasts to the result.
+    """
     batch = torch.broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
     which_image, which_map = (_entries(s, batch) for s in (image.shape[:-3], to_source.shape[:-2]))
     which_fill = _entries(fill.shape[:-3], batch)

@@ -26,7 +26,10 @@ def checked_fill(
     value: Any,
     background: Tensor | None,
 ) -> Tensor:
-    """What stands where the rule finds nothing, in the type of the computation; bits of labels."""
+    """What stands where the rule finds nothing, in the type of the computation; bits of labels.
+
+    image (*I, C, H, W); background broadcasts to the result's `shape`, (*batch, C, h, w).
+    """
     value = border_value(name, image, shape, rule, value)
     if rule.border != "transparent":
         if background is not None:
@@ -94,7 +97,10 @@ def _label(
 
 
 def _fitting(name: str, image: Tensor, shape: Sequence[int], value: Tensor) -> Tensor:
-    """The border's value, checked: on the image's device, of a shape that it may have."""
+    """The border's value, checked: on the image's device, of a shape that it may have.
+
+    image (*I, C, H, W); value (), (C,) or (B, C).
+    """
     checks.check_device(name, "border_value", value, image.device)
     channels, batch = shape[-3], tuple(shape[:-3])
     fits = value.ndim == 0 or (

@@ -79,7 +79,10 @@ def sum_to(total: Tensor, tensor: Tensor) -> Tensor:
 
 
 def restore_memory_format(result: Tensor, image: Tensor) -> Tensor:
-    """`result` channels-last where `image` is: what a convolution before and after it expects."""
+    """`result` channels-last where `image` is: what a convolution before and after it expects.
+
+    result (*batch, C, h, w); image (*I, C, H, W).
+    """
     if image.ndim == result.ndim == 4 and not image.is_contiguous():
         one = image[:1]  # whatever the strides of the batch, which may be expanded
         # asked and made by movedim: under vmap torch knows no memory_format

@@ -83,6 +83,8 @@ def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tens
 
     Everything broadcasts. A point that a perspective carries to 2^31 or beyond comes out as NaN,
     with gradient zero.
+
+    x, y (...), pixels.
     """
     u, v = (a * x + b * y + c for a, b, c in rows[:2])
     if len(rows) == 3:
@@ -146,7 +148,10 @@ def output_points(to_source: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def seen_from(to_source: Tensor, dx: Tensor | float, dy: Tensor | float) -> Tensor:
-    """The map that looks from (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row."""
+    """The map that looks from (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row.
+
+    to_source (*M, 2 or 3, 3); dx and dy (*M, 1), pixels.
+    """
     x, y, shift = to_source.unbind(-1)
     return torch.stack((x, y, x * dx + y * dy + shift), dim=-1)
 

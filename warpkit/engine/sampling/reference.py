@@ -95,6 +95,8 @@ def by_rows(fill: Tensor, points: Tensor) -> Tensor:
     """`fill` with a row for every row of points, so that its gradient is summed by rows first.
 
     One sum over all pixels is split among threads and rounds otherwise for another number of them.
+
+    fill (*F, C, h, w), or fewer; points (*P, h, w, 2).
     """
     return fill.expand(torch.broadcast_shapes(fill.shape, (points.shape[-3], 1)))
 

@@ -39,6 +39,8 @@ def fma32(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     The product is exact in float64. The sum is rounded to odd there: a second rounding to float32
     then falls as one from the exact sum would. Rounding it to nearest instead would fail only on
     ties that the first rounding makes, about once in 2^29 values.
+
+    a, b, c (...), float32.
     """
     product, addend = a.double() * b.double(), c.double()
     total = product + addend

@@ -120,7 +120,10 @@ def _lanczos(d: Tensor) -> Tensor:
 
 
 def resolve(index: Tensor, length: int | Tensor, border: str) -> tuple[Tensor, Tensor | None]:
-    """An int64 index under a border: an index in range, and whether it was inside (or None)."""
+    """An int64 index under a border: an index in range, and whether it was inside (or None).
+
+    index (...), and length if it is a tensor, pixels.
+    """
     if border in MISSING_BORDERS:
         inside = (index >= 0) & (index < length)
         return _clip(index, length), inside
@@ -138,6 +141,7 @@ def resolve(index: Tensor, length: int | Tensor, border: str) -> tuple[Tensor, T
 
 
 def _clip(index: Tensor, length: int | Tensor) -> Tensor:
+    """index and length (...): the index between 0 and length - 1."""
     if isinstance(length, Tensor):
         return torch.minimum(index.clamp(min=0), length - 1)
     return index.clamp(0, length - 1)

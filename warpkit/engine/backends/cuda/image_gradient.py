@@ -49,7 +49,10 @@ def _empty(call: CudaLaunch, count: int, dtype: torch.dtype) -> Tensor:
 
 
 def gather(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
-    """By a gather; many maps of few images are dealt to parts, added up in their order."""
+    """By a gather; many maps of few images are dealt to parts, added up in their order.
+
+    grad (*batch, C, h, w), of the result; image (*I, C, H, W).
+    """
     image_readers = _readers_of(call, image)
     channel_block = min(4, triton.next_power_of_2(image.shape[-3]))
     shape = {"CHANNEL_BLOCK": channel_block, "PIXELS": max(128, 512 // channel_block)}
@@ -74,7 +77,10 @@ def gather(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
 
 
 def scatter(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
-    """By a scatter in fixed point."""
+    """By a scatter in fixed point.
+
+    grad (*batch, C, h, w), of the result; image (*I, C, H, W).
+    """
     image_readers = _readers_of(call, image)
     total = _empty(call, image_readers.mod, image.dtype)
     rests = call.real == torch.float64
@@ -99,7 +105,10 @@ def scatter(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
 
 
 def _finish(total: Tensor, image_readers: ImageReaders, image: Tensor) -> Tensor:
-    """From one entry an image to the image's own batch."""
+    """From one entry an image to the image's own batch.
+
+    total (N, C, H, W); image (*I, C, H, W).
+    """
     if tuple(total.shape[:1]) != image_readers.image_batch:
         total = total.reshape(*image_readers.image_batch, *image.shape[-3:])
     return sum_to(total, image)

@@ -30,7 +30,11 @@ from warpkit.engine.sampling.rules import MISSING_BORDERS, SamplingRule
 def forward(
     image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], rule: SamplingRule
 ) -> Tensor:
-    """The result, (*batch, C, h, w)."""
+    """The result, (*batch, C, h, w).
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
+    fill broadcasts to the result.
+    """
     call = prepare(image, mapping, fill, size, rule)
     shape = (*call.batch, image.shape[-3], *size)
     layout = torch.channels_last if call.channels_last else torch.contiguous_format
@@ -60,7 +64,10 @@ def backward(
     rule: SamplingRule,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to image, mapping and fill; anything for one that is not wanted."""
+    """The gradients to image, mapping and fill; anything for one that is not wanted.
+
+    grad (*batch, C, h, w); the other tensors as of `forward`.
+    """
     call = prepare(image, mapping, fill, size, rule)
     grad = grad.contiguous(
         memory_format=torch.channels_last if call.channels_last else torch.contiguous_format
@@ -79,7 +86,10 @@ def backward(
 def _to_map(
     call: CudaLaunch, grad: Tensor, mapping: Tensor, fill: Tensor, wanted: Sequence[bool]
 ) -> tuple[Tensor, Tensor]:
-    """The gradients to mapping and fill by `backward_kernel`, parts added up in order."""
+    """The gradients to mapping and fill by `backward_kernel`, parts added up in order.
+
+    Tensors as of `backward`.
+    """
     points, channels, none = mapping.shape[-1] == 2, grad.shape[-3], grad.new_empty(0)
     steep = wanted[1] and call.switches["TAPS"] > 1  # nearest has no slope
     shape = block(call)

@@ -61,7 +61,10 @@ class CudaLaunch(NamedTuple):
 def prepare(
     image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], rule: SamplingRule
 ) -> CudaLaunch:
-    """Dense tensors, and what the kernels must know about them."""
+    """Dense tensors, and what the kernels must know about them.
+
+    Tensors as of `launch.forward`.
+    """
     batch = batch_of(image.shape, mapping.shape)
     image, mapping = read_in_place(image), mapping.contiguous()
     if len(batch) != 1:

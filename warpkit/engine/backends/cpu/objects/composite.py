@@ -75,6 +75,7 @@ class _Composite(torch.autograd.Function):
         boxes: Rectangles,
         reference: Callable[..., Tensor],
     ) -> Tensor:
+        """Tensors as of `Layers`."""
         from warpkit.engine.backends.cpu.objects.composite_forward import (
             BAND,
             CompositePlan,

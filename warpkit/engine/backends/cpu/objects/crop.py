@@ -45,6 +45,7 @@ class _Crop(torch.autograd.Function):
         rule: SamplingRule,
         reference: Plain,
     ) -> Tensor:
+        """Tensors as of `crop`."""
         from warpkit.engine.backends.cpu.warps.launch import forward
 
         ctx.save_for_backward(images, to_source, fill)

@@ -63,6 +63,7 @@ class _Paint(torch.autograd.Function):
         boxes: Rectangles,
         reference: Plain,
     ) -> Tensor:
+        """Tensors as of `paint`."""
         from warpkit.engine.backends.cpu.objects.opaque_kernels import (
             BAND,
             OpaquePlan,

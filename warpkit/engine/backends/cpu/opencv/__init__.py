@@ -95,6 +95,9 @@ def _is_traced(*tensors: Tensor) -> bool:
 def _sample(
     image: Tensor, mapping: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
+    """mapping: a matrix (*M, 2 or 3, 3), destination -> source, or points (*P, h, w, 2),
+    float32; the rest as of `Backend`.
+    """
     from warpkit.engine.backends.cpu.opencv.launch import forward
 
     return forward(image, mapping, fill, size, rule, not opencv.is_float(image, rule))

@@ -38,6 +38,8 @@ def forward(
     """The result (*batch, C, h, w), channels side by side where the image's are.
 
     mapping: a matrix, float64, or points, float32. fixed: OpenCV 4's way.
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill (), or (*F, C, 1, 1).
     """
     batch = batch_of(image.shape, mapping.shape)
     image = image.detach()
@@ -81,6 +83,7 @@ def forward(
 def _plan(
     image: Tensor, mapping: Tensor, out: Tensor, fill: np.ndarray, rule: SamplingRule, planes: int
 ) -> OpenCVPlan:
+    """image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); out (*batch, C, h, w)."""
     channels, height, width = image.shape[-3:]
     plane, line, pixel = image.stride()[-3:]
     out_height, out_width = out.shape[-2:]
@@ -113,7 +116,10 @@ def _memory(tensor: Tensor) -> np.ndarray:
 
 
 def _fill_values(fill: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
-    """The border's value for every channel, of one item or of all."""
+    """The border's value for every channel, of one item or of all.
+
+    fill (), or (*F, C or 1, 1, 1); image (*I, C, H, W).
+    """
     channels = image.shape[-3]
     value = fill.detach().numpy()
     if image.dtype == torch.uint8:

@@ -175,8 +175,8 @@ def _choose(typing: Any, a: Any, b: Any, sign: str) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x, y = (
-            context.cast(builder, value, own, kind)
-            for value, own in zip(args, signature.args, strict=True)
+            context.cast(builder, value, value_type, kind)
+            for value, value_type in zip(args, signature.args, strict=True)
         )
         compare = builder.fcmp_ordered if isinstance(kind, types.Float) else builder.icmp_signed
         return builder.select(compare(sign, x, y), x, y)

@@ -28,7 +28,11 @@ def call(
     rule: SamplingRule,
     forward: bool,
 ) -> Tensor:
-    """The result for plain tensors. forward: `mapping` is a matrix source -> destination."""
+    """The result for plain tensors. forward: `mapping` is a matrix source -> destination.
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
+    fill broadcasts to the result, (*batch, C, h, w).
+    """
     if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
         mapping = mapping.detach()
     if image.is_floating_point() and wants_gradient(image, mapping, fill):
@@ -50,7 +54,10 @@ class EagerWarp(torch.autograd.Function):
         rule: SamplingRule,
         forward: bool,
     ) -> Any:
-        """By one launch."""
+        """By one launch.
+
+        Tensors as of `call`.
+        """
         source = invert(mapping) if forward else mapping
         result = launch.forward(image, source, fill, size, rule)
         grad_mapping = ctx.needs_input_grad[1]

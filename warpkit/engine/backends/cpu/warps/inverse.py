@@ -50,7 +50,10 @@ def inverse_vjp_numpy(to_source: Tensor, grad: Tensor) -> Tensor:
 
 
 def _vjp_one(to_source: Tensor, grad: Tensor) -> np.ndarray:
-    """In Python's numbers: 6 us."""
+    """In Python's numbers: 6 us.
+
+    to_source and grad (..., 2 or 3, 3) of one matrix.
+    """
     n, g = to_source.reshape(-1, 3).tolist(), grad.reshape(-1, 3).tolist()
     entries = list(chain(*n))
     det, largest = _determinant(*entries), max(map(abs, entries))
@@ -60,7 +63,10 @@ def _vjp_one(to_source: Tensor, grad: Tensor) -> np.ndarray:
 
 
 def _vjp_many(to_source: Tensor, grad: Tensor) -> np.ndarray:
-    """In numpy's arrays: 50 us and more."""
+    """In numpy's arrays: 50 us and more.
+
+    to_source and grad (..., 2 or 3, 3).
+    """
     n, g = (np.moveaxis(m.numpy().reshape(-1, *m.shape[-2:]), 0, -1) for m in (to_source, grad))
     with np.errstate(all="ignore"):
         det, largest = _determinant(*chain(*n)), np.abs(n).max((0, 1))

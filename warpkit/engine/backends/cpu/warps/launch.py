@@ -75,6 +75,9 @@ def forward(
 
     image_of (N,), int64 and within the images (B, C, H, W): where one of (N,) matrices looks. None:
     images and `mapping` broadcast.
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
+    fill broadcasts to the result.
     """
     given_shapes = image.shape, mapping.shape, fill.shape, tuple(size)
     shapes = warp_shapes(*given_shapes, rule.border, listed=image_of is not None)
@@ -120,7 +123,10 @@ def backward(
     wanted: Sequence[bool],
     image_of: np.ndarray | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to image, mapping and fill; anything for one that is not wanted."""
+    """The gradients to image, mapping and fill; anything for one that is not wanted.
+
+    grad (*batch, C, h, w); the other tensors as of `forward`.
+    """
     taps = TAPS[rule.interpolation]
     needs_grad_image, needs_grad_mapping, needs_grad_fill = (
         wanted[0],

@@ -1,0 +1,53 @@
+"""What a backend is, and the way from a call to its kernels."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import warpkit as wk
+from warpkit.engine.backends import BACKENDS, OPENCV, Backend, backend_module
+
+DUTIES = [name for name in vars(Backend) if not name.startswith("_")]
+PACKAGE = Path(wk.__file__).parent
+
+
+@pytest.mark.parametrize("name", [*BACKENDS, *OPENCV.values()])
+def test_a_backend_has_all_that_it_owes(name):
+    if name == "cuda":
+        pytest.importorskip("triton")
+    assert len(DUTIES) == 5
+    for duty in DUTIES:
+        assert callable(getattr(backend_module(name), duty)), duty
+
+
+class Mode(TorchDispatchMode):
+    """As whatever traces: the kernels are torch operators under it."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def test_six_frames_lead_from_a_warp_to_the_launch(monkeypatch):
+    from warpkit.engine.backends.cpu.warps import launch
+
+    forward, stacks = launch.forward, []
+
+    def spy(*inputs):
+        stacks.append([f for f in traceback.extract_stack() if PACKAGE in Path(f.filename).parents])
+        return forward(*inputs)
+
+    monkeypatch.setattr(launch, "forward", spy)
+    image, matrix = torch.rand(1, 3, 5, 6), torch.eye(2, 3)
+    expected = wk.warp_affine(image, matrix)
+    with Mode():
+        assert torch.equal(wk.warp_affine(image, matrix), expected)
+    for stack in stacks:
+        names = [frame.name for frame in stack]
+        between = names[len(names) - names[::-1].index("warp_affine") :]
+        assert len(between) <= 6, between
+    assert len(stacks) == 2
