@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import warpkit as wk
+from tests.support import ROOT
 
 PACKAGE = Path(wk.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -158,3 +160,16 @@ def test_no_name_of_a_package_hides_a_module_of_it():
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_files_stay_small(path):
     assert len(path.read_text().splitlines()) <= 400
+
+
+def test_the_quick_tests_touch_every_room():
+    """`scripts/test --quick` has a file of each room's tests, or the room's own doctests."""
+    text = (ROOT / "scripts" / "test").read_text()
+    files = re.findall(
+        r"(?:tests|warpkit)/[\w/.]+", text[text.index("quick=(") : text.index(") ;;")]
+    )
+    assert all((ROOT / file).exists() for file in files)
+    touched = {file.split("/", 1)[1].removesuffix(".py") for file in files}
+    rooms = {p.parent.relative_to(ROOT / "tests") for p in (ROOT / "tests").rglob("test_*.py")}
+    for room_ in {r.as_posix() for r in rooms} - {"support"}:
+        assert any(f == room_ or f.startswith(f"{room_}/") for f in touched), room_

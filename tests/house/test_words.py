@@ -34,6 +34,7 @@ EVERYWHERE = {
     "Operators": "BackendOperators",
     "Paint": "LayerOptions",
     "Plan": "WarpPlan, OpenCVPlan, OpaquePlan or CompositePlan",
+    "Promise": "Guarantee",
     "Reads": "ReadPixels",
     "Rule": "SamplingRule",
     "Scene": "PatchScene or RowPictures",

@@ -47,18 +47,18 @@ class Case:
     seed: int = 0
 
 
-def corner(case: Case, version: str) -> str | None:
-    """Why OpenCV's own result is not asked for here, by the package's one list."""
-    from warpkit.engine.arithmetic.guarantees import guaranteed
+UNDEFINED = "bicubic and transparent of a vectorised type: not the same at every call"
+"""The one exception of OpenCV 5.0: written here once more, so that the package's list cannot grow
+without a test that notices."""
 
-    kept = guaranteed(
-        version,
-        dtype=case.dtype,
-        channels=case.channels,
-        interpolation=case.interpolation,
-        border=case.border,
-    )
-    return kept.reason or None
+
+def corner(case: Case, version: str) -> str | None:
+    """Why OpenCV's own result is not asked for here."""
+    if not version.startswith(("4.14.", "5.0.")):
+        return "another version than those that are reproduced"
+    vectorised = case.dtype in ("uint8", "uint16", "float32") and case.channels in (1, 3, 4)
+    wide = (case.interpolation, case.border) == ("bicubic", "transparent")
+    return UNDEFINED if version.startswith("5.0") and vectorised and wide else None
 
 
 def hangs(case: Case) -> bool:

@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from torch import Tensor
 import warpkit as wk
 from tests.support import ROOT
 from tests.support.inputs import noise
+from tests.support.opencv_cases import BORDERS, DTYPES, INTERPOLATIONS, Case, corner
 from warpkit import validation, warp
 from warpkit.engine.arithmetic.guarantees import guaranteed
 from warpkit.validation import calls
@@ -248,13 +250,21 @@ def test_without_opencv(name: str):
     )
 
 
-@pytest.mark.parametrize(
-    ("version", "where"), [("4.14.0", "everywhere"), ("5.0.0", "interior"), ("4.10.0", "nowhere")]
-)
-def test_promises(version: str, where: str):
-    setting = {"channels": 3, "interpolation": "bicubic", "border": "transparent"}
-    assert guaranteed(version, dtype="uint8", **setting).where == where
-    assert bool(guaranteed(version, dtype="uint8", **setting).reason) == (where != "everywhere")
+@pytest.mark.parametrize("version", ["4.14.0", "5.0.0", "4.10.0"])
+def test_the_guarantees_have_the_exceptions_that_the_tests_know(version: str):
+    """Every call but these is compared with OpenCV's own pixels."""
+    found = set()
+    for dtype, channels, interpolation, border in product(
+        DTYPES, range(1, 5), INTERPOLATIONS, BORDERS
+    ):
+        setting = {"channels": channels, "interpolation": interpolation, "border": border}
+        kept = guaranteed(version, dtype=dtype, **setting)
+        assert bool(kept.reason) == (kept.where != "everywhere")
+        case = Case("affine", dtype, channels, (5, 6), (7, 8), interpolation, border)
+        assert (kept.where != "everywhere") == (corner(case, version) is not None), case
+        found.add(kept.where)
+    expected = {"4.14.0": {"everywhere"}, "5.0.0": {"everywhere", "interior"}}
+    assert found == expected.get(version, {"nowhere"})
 
 
 def test_the_default_device_does_not_matter():

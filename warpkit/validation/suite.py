@@ -12,7 +12,7 @@ from torch import Tensor
 
 from warpkit import geometry
 from warpkit.core import checks
-from warpkit.engine.arithmetic.guarantees import Promise, arithmetic_of, guaranteed
+from warpkit.engine.arithmetic.guarantees import Guarantee, arithmetic_of, guaranteed
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 from warpkit.validation import peers
 from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compared
@@ -45,7 +45,7 @@ class Setting:
     dtype: str
     channels: int
 
-    def promised(self, version: str) -> Promise:
+    def promised(self, version: str) -> Guarantee:
         """What is promised of it under the arithmetic of OpenCV's `version`."""
         return guaranteed(
             version,
@@ -62,7 +62,7 @@ class Row:
 
     setting: Setting
     parity: Parity
-    guaranteed: Promise
+    guaranteed: Guarantee
     peers: dict[str, Figures | None]
     """By name; None where one cannot do this."""
 
@@ -145,14 +145,14 @@ class Suite:
 
     def run(self, setting: Setting) -> Row:
         """One row."""
-        call, kept = self.call(setting), Promise("nowhere", "another arithmetic")
+        call, kept = self.call(setting), Guarantee("nowhere", "another arithmetic")
         got = by_warpkit(call, self.arithmetic)
         expected = by_opencv(self.cv2, call, "parity_suite")
         version = self.cv2.__version__
         if self.arithmetic == arithmetic_of(version):
             kept = setting.promised(version)
         if not self.cv2.useOptimized():
-            kept = Promise("nowhere", "OpenCV's vector code is off")
+            kept = Guarantee("nowhere", "OpenCV's vector code is off")
         parity = compared(call, got, expected, self.arithmetic, self.cv2)
         white = 1.0 if got.is_floating_point() else 255.0
         others = {}

@@ -21,7 +21,7 @@ PACKAGES = (
 )
 
 
-class Promise(NamedTuple):
+class Guarantee(NamedTuple):
     """Which pixels of a call are OpenCV's own, bit for bit."""
 
     where: str
@@ -49,17 +49,20 @@ def guaranteed(
     channels: int,
     interpolation: str,
     border: str,
-) -> Promise:
+) -> Guarantee:
     """What is promised of a call under the arithmetic of OpenCV's `version`.
 
-    >>> promise("5.0.0", dtype="uint8", channels=3, interpolation="bilinear", border="wrap").where
+    >>> call = {"dtype": "uint8", "channels": 3, "interpolation": "bilinear", "border": "wrap"}
+    >>> guaranteed("5.0.0", **call).where
     'everywhere'
     """
     if not version.startswith(tuple(f"{known}." for known in VERSIONS)):
-        return Promise("nowhere", f"OpenCV {version} is none of {', '.join(VERSIONS)}")
+        return Guarantee("nowhere", f"OpenCV {version} is none of {', '.join(VERSIONS)}")
     if version.startswith("4."):
-        return Promise("everywhere")
+        return Guarantee("everywhere")
     vector = dtype in ("uint8", "uint16", "float32") and channels != 2
     if vector and interpolation == "bicubic" and border == "transparent":
-        return Promise("interior", "bicubic and transparent: undefined in OpenCV 5.0 at the border")
-    return Promise("everywhere")
+        return Guarantee(
+            "interior", "bicubic and transparent: undefined in OpenCV 5.0 at the border"
+        )
+    return Guarantee("everywhere")

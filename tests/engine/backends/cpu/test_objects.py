@@ -201,9 +201,8 @@ generator = torch.Generator().manual_seed(0)
 def pick(*shape):
     return torch.tensor(numbers).double()[torch.randint(len(numbers), shape, generator=generator)]
 count = 300
-for dtype, (batch, height, width) in itertools.product(
-    (torch.float32, torch.float64), ((1, 1, 1), (3, 5, 70), (1, 70, 3), (2, 40, 37))
-):
+dtype = torch.float32  # no index depends on it
+for batch, height, width in ((1, 1, 1), (3, 5, 70), (1, 70, 3), (2, 40, 37)):
     finite = [-1e30, -1e9, -7.25, -0.5, 0.0, 0.5, 1.0, 4.5, 33.0, 65.0, 1e5, 2.0**31, 1e30]
     finite = torch.tensor(finite).double()
     low, high = (finite[torch.randint(len(finite), (count, 2), generator=generator)] for _ in "12")
