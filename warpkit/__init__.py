@@ -12,6 +12,7 @@ from warpkit.geometry import image_center as image_center
 from warpkit.geometry import invert as invert
 from warpkit.geometry import perspective_from_points as perspective_from_points
 from warpkit.geometry import rotation_matrix as rotation_matrix
+from warpkit.geometry import similarity_from_points as similarity_from_points
 from warpkit.geometry import to_theta as to_theta
 from warpkit.geometry import transform_points as transform_points
 from warpkit.gradients import GradientReport as GradientReport
@@ -78,6 +79,7 @@ __all__ = [
     "residual_lookup",
     "rotation_matrix",
     "sample_pixels",
+    "similarity_from_points",
     "soft_one_hot",
     "straight_through",
     "superposition_assign",

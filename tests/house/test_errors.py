@@ -275,7 +275,7 @@ def test_warp_affine_names_what_is_wrong(change, error, text):
         ),
         (
             lambda: wk.affine_from_points(torch.zeros(4, 2), torch.zeros(3, 2)),
-            "affine_from_points: `src` must be of shape (..., 3, 2), got (4, 2)",
+            "affine_from_points: `dst` must be of shape (..., 4, 2), got (3, 2)",
         ),
         (
             lambda: wk.box_to_matrix(torch.zeros(3), (4, 4)),

@@ -1,4 +1,4 @@
-"""Matrices that carry points to points."""
+"""Matrices that carry points to points: exactly where they can, or by least squares."""
 
 from __future__ import annotations
 
@@ -9,23 +9,31 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.geometry import quads
+from warpkit.geometry import fits, quads
 from warpkit.geometry.arguments import as_result, floats
 
 
-@batched(src=2, dst=2)
-def affine_from_points(src: Any, dst: Any) -> Tensor:
-    """The affine matrix that carries three points to three: cv2.getAffineTransform, batched.
+@batched(src=2, dst=2, weights=1)
+def affine_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor:
+    """The affine matrix that carries points to points: cv2.getAffineTransform, batched.
 
-    src and dst (..., 3, 2), (x, y) in pixels, broadcast. Returns (..., 2, 3). Gradients: all
-    orders, to both. Raises ValueError where the three points of `src` lie on a line.
+    src and dst (..., N, 2), (x, y) in pixels, N of at least 3; weights (..., N), none of them
+    negative; all broadcast. Returns (..., 2, 3). Three points are carried exactly; of more, the
+    weighted sum of the squared distances in pixels is least (cv2.estimateAffine2D's refinement,
+    without its search for outliers). Gradients: all orders, to all three. Raises ValueError where
+    the points of `src` lie on a line, those of weight 0 left out.
 
     >>> affine_from_points([[0, 0], [1, 0], [0, 1]], [[5, 7], [6, 7], [5, 9]])
     tensor([[1., 0., 5.],
             [0., 2., 7.]])
     """
     name = "affine_from_points"
-    src, dst, dtype = point_pairs(name, src, dst, 3)
+    src, dst, weights, dtype = weighted_pairs(name, src, dst, weights, 3)
+    if weights is not None or src.shape[-2] > 3:
+        counted = torch.ones_like(src[..., 0]) if weights is None else weights
+        wanted = "at least three points of positive weight that are not on a line"
+        checks.check_values(name, "src", fits.on_a_line(src, counted, dtype), wanted)
+        return as_result(fits.affine(src, dst, counted), dtype)
     checks.check_values(name, "src", collinear(src, dtype), "three points that span a triangle")
     (ax, ay), (bx, by) = ((src[..., i, :] - src[..., 0, :]).unbind(-1) for i in (1, 2))
     u, v = (dst[..., i, :] - dst[..., 0, :] for i in (1, 2))
@@ -37,15 +45,45 @@ def affine_from_points(src: Any, dst: Any) -> Tensor:
     return as_result(torch.stack((column_x, column_y, shift), dim=-1), dtype)
 
 
-@batched(src=2, dst=2)
-def perspective_from_points(src: Any, dst: Any) -> Tensor:
-    """The perspective matrix that carries four points to four: cv2.getPerspectiveTransform.
+@batched(src=2, dst=2, weights=1)
+def similarity_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor:
+    """The turn, uniform scale and shift that carry points nearest to points: Umeyama's, batched.
 
-    src and dst (..., 4, 2), (x, y) in pixels, broadcast. Returns (..., 3, 3) whose last entry is 1,
-    or whose norm is 1 where that entry is 0: where the source's origin goes to infinity. The points
-    of `dst` may be collapsed or lie on a line; where more than one matrix carries them, it is the
-    one nearest to an affine one. Gradients: all orders, to both (to a line's points, as if they
-    stayed on it). Raises ValueError where points of `src` lie on a line and those of `dst` do not.
+    src and dst (..., N, 2), (x, y) in pixels, N of at least 2; weights (..., N), none of them
+    negative; all broadcast. Returns (..., 2, 3), never a mirror, of the least weighted sum of the
+    squared distances in pixels; two points are carried exactly (cv2.estimateAffinePartial2D without
+    its search for outliers). Gradients: all orders, to all three. Raises ValueError where the
+    points of `src` are at one place, those of weight 0 left out.
+
+    >>> similarity_from_points([[0, 0], [2, 0]], [[1, 1], [1, 5]])
+    tensor([[ 0., -2.,  1.],
+            [ 2.,  0.,  1.]])
+    """
+    name = "similarity_from_points"
+    src, dst, weights, dtype = weighted_pairs(name, src, dst, weights, 2)
+    weights = torch.ones_like(src[..., 0]) if weights is None else weights
+    wanted = "at least two points of positive weight that are apart"
+    checks.check_values(name, "src", fits.at_one_place(src, weights, dtype), wanted)
+    return as_result(fits.similarity(src, dst, weights), dtype)
+
+
+@batched(src=2, dst=2, weights=1)
+def perspective_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor:
+    """The perspective matrix that carries points to points: cv2.getPerspectiveTransform.
+
+    src and dst (..., N, 2), (x, y) in pixels, N of at least 4; weights (..., N), none of them
+    negative; all broadcast. Returns (..., 3, 3) whose last entry is 1, or whose norm is 1 where
+    that entry is 0: where the source's origin goes to infinity.
+
+    Four points are carried exactly. The points of `dst` may be collapsed or lie on a line; where
+    more than one matrix carries them, it is the one nearest to an affine one. More points, or any
+    with weights, give the normalised direct linear transform, in which the weighted squares of its
+    equations are least: cv2.findHomography(src, dst, 0) where the points fit exactly (elsewhere
+    cv2 refines what this is by a descent).
+
+    Gradients: all orders, to all (to a line's points, as if they stayed on it); of more than four
+    points, to the third order. Raises ValueError where points of `src` lie on a line and those of
+    `dst` do not; of more than four, where no four of `src` are in general position.
 
     >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
     >>> perspective_from_points(square, [[0, 0], [2, 0], [2, 2], [0, 2]])
@@ -54,7 +92,10 @@ def perspective_from_points(src: Any, dst: Any) -> Tensor:
             [0., 0., 1.]])
     """
     name = "perspective_from_points"
-    src, dst, dtype = point_pairs(name, src, dst, 4)
+    src, dst, weights, dtype = weighted_pairs(name, src, dst, weights, 4)
+    if weights is not None or src.shape[-2] > 4:
+        counted = torch.ones_like(src[..., 0]) if weights is None else weights
+        return as_result(_fitted(name, src, dst, counted, dtype), dtype)
     finite = dst.detach().isfinite().all(-1).all(-1)
     checks.check_values(name, "dst", ~finite, "four finite points")
     whole = quads.carry(src, dst)
@@ -65,6 +106,19 @@ def perspective_from_points(src: Any, dst: Any) -> Tensor:
     elif bool(several.any()):
         whole = _carry_lines(name, src, dst, whole, src_lines, several)
     return as_result(quads.normalised(whole, quads.origin_is_far(whole, src, dtype)), dtype)
+
+
+def _fitted(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
+    """The least squares' matrix (..., 3, 3) of points (..., N, 2) with weights (..., N)."""
+    whole, alone = fits.perspective(src, dst, weights)
+    for argument, points in (("src", src), ("dst", dst)):
+        bad = fits.no_four_in_general_position(points, weights, dtype)
+        bad = bad if argument == "src" else bad & ~alone
+        wanted = "points of positive weight of which four are in general position (no three on a"
+        checks.check_values(name, argument, bad, f"{wanted} line)")
+    checks.check_values(name, "src, dst", ~alone, "pairs of points that one matrix carries")
+    whole = torch.where(alone[..., None, None], whole, torch.nan)
+    return quads.normalised(whole, quads.origin_is_far(whole, src, dtype))
 
 
 def _carry_lines(
@@ -95,6 +149,32 @@ def point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, 
         checks.check_last(name, argument, points, n, 2)
     checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])
     return src.double(), dst.double(), dtype
+
+
+def weighted_pairs(
+    name: str, src: Any, dst: Any, weights: Any, least: int
+) -> tuple[Tensor, Tensor, Tensor | None, torch.dtype]:
+    """Checked pairs (..., N, 2), N at least `least`, and weights (..., N) or None, in float64.
+
+    Last the type of what is made from them.
+    """
+    given = (src, dst) if weights is None else (src, dst, weights)
+    device, dtype = checks.result_kind(*given)
+    src, dst = (floats(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
+    if src.ndim < 2 or src.shape[-1] != 2 or src.shape[-2] < least:
+        wanted = f"of shape (..., N, 2) with N of at least {least}"
+        checks.fail(name, "src", wanted, checks.shape_of(src))
+    checks.check_last(name, "dst", dst, src.shape[-2], 2)
+    checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])
+    if weights is None:
+        return src.double(), dst.double(), None, dtype
+    weights = floats(name, "weights", weights, device)
+    checks.check_last(name, "weights", weights, src.shape[-2])
+    checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2], weights=weights.shape[:-1])
+    values = weights.detach()
+    bad = ~((values >= 0) & values.isfinite()).all(-1)
+    checks.check_values(name, "weights", bad, "finite and not negative", values)
+    return src.double(), dst.double(), weights.double(), dtype
 
 
 def collinear(points: Tensor, dtype: torch.dtype) -> Tensor:

@@ -68,7 +68,7 @@ def getAffineTransform(src: Any, dst: Any) -> Any:
     """
     name = "getAffineTransform"
     if not _is_readable((src, dst)):
-        return _call(name, geometry.affine_from_points, src, dst)
+        return _call(name, geometry.affine_from_points, *_exactly(name, src, dst, 3))
     device, src, dst = _pairs(name, src, dst, 3)
     found, solved = opencv_matrices.affine(_array(src, SINGLE), _array(dst, SINGLE))
 
@@ -101,7 +101,7 @@ def getPerspectiveTransform(src: Any, dst: Any, solveMethod: int | None = None) 
         wanted = "DECOMP_LU, _SVD, _QR, _NORMAL or DECOMP_NORMAL | DECOMP_SVD"
         checks.fail(name, "solveMethod", wanted, repr(solveMethod))
     if not _is_readable((src, dst)):
-        return _call(name, geometry.perspective_from_points, src, dst)
+        return _call(name, geometry.perspective_from_points, *_exactly(name, src, dst, 4))
     device, src, dst = _pairs(name, src, dst, 4)
     found, solved = opencv_matrices.perspective(_array(src, SINGLE), _array(dst, SINGLE))
 
@@ -188,6 +188,14 @@ def _pairs(name: str, src: Any, dst: Any, n: int) -> tuple[torch.device | None, 
         pairs = [p.reshape(n, 2) if p.numel() == 2 * n and p.shape[-1] == 2 else p for p in pairs]
     src, dst, _ = from_points.point_pairs(name, *pairs, n)
     return device, src, dst
+
+
+def _exactly(name: str, src: Any, dst: Any, n: int) -> tuple[Any, Any]:
+    """The points, of which warpkit's own functions take more than `n` too."""
+    for argument, points in (("src", src), ("dst", dst)):
+        if isinstance(points, Tensor):
+            checks.check_last(name, argument, points, n, 2)
+    return src, dst
 
 
 def _array(tensor: Tensor, dtype: torch.dtype = torch.float64) -> np.ndarray:
