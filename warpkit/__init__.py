@@ -11,6 +11,7 @@ from warpkit.geometry import from_theta as from_theta
 from warpkit.geometry import image_center as image_center
 from warpkit.geometry import invert as invert
 from warpkit.geometry import perspective_from_points as perspective_from_points
+from warpkit.geometry import pixel_grid as pixel_grid
 from warpkit.geometry import rotation_matrix as rotation_matrix
 from warpkit.geometry import similarity_from_points as similarity_from_points
 from warpkit.geometry import to_theta as to_theta
@@ -74,6 +75,7 @@ __all__ = [
     "lookup_2d",
     "paste_patches",
     "perspective_from_points",
+    "pixel_grid",
     "quantize",
     "remap",
     "residual_lookup",

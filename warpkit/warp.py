@@ -18,12 +18,13 @@ from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_points
 from warpkit.engine.backends import BACKENDS, Backend, select_backend
+from warpkit.engine.sampling import antialias_points
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.antialias import warp as antialiased_warp
 from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
-from warpkit.engine.sampling.maps import output_points
+from warpkit.engine.sampling.maps import output_points, pixel_points
 from warpkit.engine.sampling.reference import sum_of_taps, with_gradient_of
 from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, SamplingRule
 
@@ -249,14 +250,19 @@ def remap(
     border: str = "constant",
     border_value: Any = 0.0,
     background: Tensor | None = None,
+    relative: bool = False,
+    antialias: bool | int = False,
     arithmetic: str = "exact",
     backend: str = "auto",
 ) -> Tensor:
     """Sample images at a field of points: cv2.remap on tensors, with gradients.
 
-    points (..., h, w, 2), the source pixel (x, y) of every output pixel; image and points broadcast
-    over their batches. Returns (..., C, h, w). Everything else as in `warp_affine`; gradients also
-    to the points, except nearest's.
+    points (..., h, w, 2), the source pixel (x, y) of every output pixel, or with relative=True
+    (cv2.WARP_RELATIVE_MAP) its offset from that pixel, added in float64; image and points broadcast
+    over their batches. antialias: where neighbouring points lie more than a pixel apart, the mean
+    over the output pixel's square, as far as the differences to its neighbours carry it; True takes
+    at most 16 samples an axis. Returns (..., C, h, w). Everything else as in `warp_affine`;
+    gradients also to the points, except nearest's.
 
     >>> image = torch.arange(6.0).reshape(1, 2, 3)
     >>> remap(image, [[[0.5, 0.0], [2.0, 1.0]]])
@@ -264,7 +270,10 @@ def remap(
     """
     name = "remap"
     rule = named_rule(name, interpolation, border, arithmetic)
-    return remap_by(name, image, points, rule, border_value, background, backend)
+    check_options(name, rule, False, antialias, "exact")
+    checks.check_bool(name, "relative", relative)
+    options = {"relative": relative, "antialias": antialias}
+    return remap_by(name, image, points, rule, border_value, background, backend, **options)
 
 
 def remap_by(
@@ -275,6 +284,9 @@ def remap_by(
     border_value: Any,
     background: Tensor | None,
     backend: str,
+    *,
+    relative: bool = False,
+    antialias: bool | int = False,
     **options: bool,
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
@@ -287,15 +299,33 @@ def remap_by(
     checks.check_device(name, "points", points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
-    look_at_points(name, points, image.shape[-2:])
+    checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
+    if not relative:
+        look_at_points(name, points, image.shape[-2:])
     warn_of_integers(name, image, rule.interpolation, points=points)
+    if relative:  # OpenCV adds in the maps' own type
+        wide = torch.float64 if rule.arithmetic == "exact" else torch.float32
+        points = points.to(torch.promote_types(points.dtype, wide))
+        points = points + pixel_points(points.shape[-3:-1], points.dtype, points.device)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     fill = checked_fill(name, image, shape, rule, border_value, background)
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)
+    if antialias is not False:
+        plain_sample = partial(_plain_sample, module, rule)
+        inputs = (image, points, fill, rule, antialias)
+        result = antialias_points.sample(name, plain_sample, *inputs)
+        return restore_memory_format(result, image)
     bits = as_bits(image)
     result = module.sample(bits, points, fill, rule, **sum_start, **options)
     return as_labels(restore_memory_format(result, bits), image.dtype)
+
+
+def _plain_sample(
+    backend: Backend, rule: SamplingRule, image: Tensor, points: Tensor, fill: Tensor
+) -> Tensor:
+    """image (..., C, H, W) at points (..., h, w, 2) by one backend."""
+    return backend.sample(image, points, fill, rule)
 
 
 @batched(image=3, points=2, border_value=1)

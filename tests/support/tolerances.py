@@ -84,7 +84,7 @@ TOLERANCE = {
     # relative to the largest entry: two ways of solving least squares of pixels up to 100, whose
     # condition is up to 1e4 for the equations of a homography
     "fits float64": 1e-9,
-    # findHomography goes on from the direct linear transform by a descent, which stops at 1e-8 or so
+    # findHomography goes on from the direct linear transform by a descent, which stops at 1e-8
     "cv2 homography": 1e-6,
     # estimateAffine2D refines by a descent too, and stops where it gains a part of 1e-7 or so
     "cv2 descent": 1e-4,

@@ -20,6 +20,7 @@ from warpkit.geometry.boxes import box_to_matrix as box_to_matrix
 from warpkit.geometry.from_points import affine_from_points as affine_from_points
 from warpkit.geometry.from_points import perspective_from_points as perspective_from_points
 from warpkit.geometry.from_points import similarity_from_points as similarity_from_points
+from warpkit.geometry.grid import pixel_grid as pixel_grid
 from warpkit.geometry.matrices import affine_matrix as affine_matrix
 from warpkit.geometry.matrices import compose as compose
 from warpkit.geometry.matrices import image_center as image_center

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.sampling.maps import matrix_of
-from warpkit.engine.sampling.reference import minus_nothing
+from warpkit.engine.sampling.reference import with_gradient_of
 
 ROUNDING = 16
 """Of coordinates, in units of a type's eps, below which what is left of points is nothing: one for
@@ -163,7 +163,7 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         step = torch.linalg.solve(torch.cat((upper, lower), dim=-2), residual[..., None])[..., 0]
         null, value = null - step[..., :9], value - step[..., 9]
     # the SVD's digits: those of the product's solution are lost by the square of its condition
-    return start - minus_nothing(null), alone
+    return with_gradient_of(start, null), alone
 
 
 def _normalised(points: Tensor, weights: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:

@@ -147,6 +147,14 @@ def output_points(to_source: Tensor, size: Sequence[int]) -> Tensor:
     return map_points(rows, x, y)
 
 
+def pixel_points(
+    size: Sequence[int], dtype: torch.dtype, device: torch.device | None = None
+) -> Tensor:
+    """The (x, y) of every pixel of `size` (h, w): (h, w, 2)."""
+    y, x = (torch.arange(n, dtype=dtype, device=device) for n in size)
+    return torch.stack((x.expand(len(y), -1), y[:, None].expand(-1, len(x))), dim=-1)
+
+
 def seen_from(to_source: Tensor, dx: Tensor | float, dy: Tensor | float) -> Tensor:
     """The map that looks from (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row.
 

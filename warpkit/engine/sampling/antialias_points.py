@@ -1,0 +1,148 @@
+"""Fields of points that do not alias: the mean over each output pixel's square, as `antialias` has.
+
+What becomes of the square is read from the field itself: its derivative at a pixel is half the
+difference of the points on either side, or the whole one to the only neighbour. A field made of an
+affine matrix thus gives what the matrix gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.engine.sampling.antialias import AT_ONCE, MOST_PERSPECTIVE, SLACK
+from warpkit.engine.sampling.reference import compute_dtype, convert
+from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
+
+Sample = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""A plain one: image, points, fill -> result."""
+
+
+def sample(
+    function: str,
+    plain_sample: Sample,
+    image: Tensor,
+    points: Tensor,
+    fill: Tensor,
+    rule: SamplingRule,
+    samples: bool | int,
+) -> Tensor:
+    """image (*I, C, H, W) at points (*P, h, w, 2), averaged where these lie apart by more than 1.
+
+    fill broadcasts to the result (*batch, C, h, w); `samples` is True, or a number along each axis.
+    """
+    points = points.double()
+    across, down = derivative(points, -2), derivative(points, -3)
+    minifies = _largest(across.detach(), down.detach()) > 1 + SLACK
+
+    def mean(
+        image: Tensor, points: Tensor, steps: list[Tensor], fill: Tensor, n: tuple[int, int]
+    ) -> Tensor:
+        value = plain_sample(image, points, fill)
+        if n == (1, 1):
+            return value
+        square = _mean(plain_sample, image, points, steps, fill, n)
+        minify = _largest(*(step.detach() for step in steps)) > 1 + SLACK
+        return torch.where(minify[..., None, :, :], square, value)
+
+    if samples is not True:
+        return mean(image, points, [across, down], fill, (int(samples), int(samples)))
+    counts = _counts(function, points, across, down, minifies, image.shape[-2:], rule)
+    if len(set(counts)) <= 1:
+        return mean(image, points, [across, down], fill, counts[0] if counts else (1, 1))
+    # an item pays for its own scale, and does not change with what else is in its batch
+    batch = torch.broadcast_shapes(image.shape[:-3], points.shape[:-3])
+    maps = torch.arange(len(counts)).reshape(points.shape[:-3]).expand(batch).flatten().tolist()
+    images = image.expand(*batch, *image.shape[-3:])
+    fields = [field.expand(*batch, *field.shape[-3:]) for field in (points, across, down)]
+    fills = fill.expand(*batch, *fill.shape[-3:]) if fill.ndim > 3 else None
+    pieces = []
+    for k, index in enumerate(product(*map(range, batch))):
+        at, step_x, step_y = (field[index] for field in fields)
+        beside = fill if fills is None else fills[index]
+        pieces.append(mean(images[index], at, [step_x, step_y], beside, counts[maps[k]]))
+    return torch.stack(pieces).unflatten(0, batch)
+
+
+def derivative(points: Tensor, dim: int) -> Tensor:
+    """How points (..., h, w, 2) change from pixel to pixel along `dim`, in their shape.
+
+    Differences to points that are not finite are left out; without any the derivative is 0.
+    """
+    length = points.shape[dim]
+    step = points.narrow(dim, 1, length - 1) - points.narrow(dim, 0, length - 1)
+    good = step.detach().isfinite().all(-1, keepdim=True).expand(step.shape)
+    step, good = torch.where(good, step, 0.0), good.to(points.dtype)
+    none = torch.zeros_like(points.narrow(dim, 0, 1))
+    total = torch.cat((step, none), dim) + torch.cat((none, step), dim)
+    count = torch.cat((good, none.detach()), dim) + torch.cat((none.detach(), good), dim)
+    return total / count.clamp(min=1)
+
+
+def _largest(across: Tensor, down: Tensor) -> Tensor:
+    """The largest singular value of the derivative with columns (..., h, w, 2), (..., h, w)."""
+    (a, d), (b, e) = across.unbind(-1), down.unbind(-1)
+    return (torch.hypot(a + e, b - d) + torch.hypot(a - e, b + d)) / 2
+
+
+def _counts(
+    function: str,
+    points: Tensor,
+    across: Tensor,
+    down: Tensor,
+    minifies: Tensor,
+    size: torch.Size,
+    rule: SamplingRule,
+) -> list[tuple[int, int]]:
+    """Samples along x and y for each field of the flattened batch of points."""
+    fields = [checks.peel(tensor) for tensor in (points, across, down, minifies)]
+    if any(field is None or field.is_meta for field in fields):
+        wanted = "a number of samples along an axis where the points cannot be read"
+        got = "True under vmap, torch.compile, export or on the meta device"
+        checks.fail(function, "antialias", wanted, got)
+    points, across, down, minifies = (f.detach() for f in fields if f is not None)
+    lengths = [torch.hypot(*step.unbind(-1)) for step in (across, down)]
+    if rule.border in MISSING_BORDERS:  # the others show the border, however far apart they lie
+        reach = (lengths[0] + lengths[1]) / 2 + TAPS[rule.interpolation]
+        x, y = points.unbind(-1)
+        seen = (x > -reach) & (x < size[1] + reach) & (y > -reach) & (y < size[0] + reach)
+        minifies = minifies & seen
+    density = math.sqrt(2) if rule.interpolation == "nearest" else 1.0  # as for matrices
+    axes = []
+    for length in lengths:
+        most_samples = torch.where(minifies, (length * density).floor() + 1, 1.0).clamp(
+            max=MOST_PERSPECTIVE
+        )
+        axes.append([int(n) for n in most_samples.flatten(-2).amax(-1).flatten()])
+    return list(zip(*axes, strict=True))
+
+
+def _mean(
+    plain_sample: Sample,
+    image: Tensor,
+    points: Tensor,
+    steps: list[Tensor],
+    fill: Tensor,
+    counts: tuple[int, int],
+) -> Tensor:
+    """The mean of counts x samples on a grid in each output pixel, in the image's type."""
+    pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
+    batch = torch.broadcast_shapes(image.shape[:-3], points.shape[:-3])
+    missing = len(batch) - (points.ndim - 3)
+    points, across, down = (t[(None,) * missing] for t in (points, *steps))
+    outputs = math.prod(batch) * image.shape[-3] * points.shape[-3] * points.shape[-2]
+    at_once = max(AT_ONCE // max(outputs, 1), 1)
+    offsets = list(product(*([(k + 0.5) / n - 0.5 for k in range(n)] for n in counts)))
+    total = torch.zeros((), dtype=pixels.dtype, device=image.device)
+    for first in range(0, len(offsets), at_once):
+        piece = [points + across * dx + down * dy for dx, dy in offsets[first : first + at_once]]
+        if len(piece) == 1:
+            total = total + plain_sample(pixels, piece[0], fill)
+        else:
+            total = total + plain_sample(pixels, torch.stack(piece), fill).sum(0)
+    return convert(total / len(offsets), image.dtype)
