@@ -40,13 +40,14 @@ from warpkit.warp import warp_perspective as warp_perspective
 
 if typing.TYPE_CHECKING:
     from warpkit import attacks as attacks
+    from warpkit import camera as camera
     from warpkit import distributed as distributed
     from warpkit import nn as nn
     from warpkit import opencv as opencv
     from warpkit import transforms as transforms
     from warpkit import validation as validation
 else:
-    _MODULES = ("attacks", "distributed", "nn", "opencv", "transforms", "validation")
+    _MODULES = ("attacks", "camera", "distributed", "nn", "opencv", "transforms", "validation")
 
     def __getattr__(name):
         """Load a module when it is first asked for: some need what others do without."""

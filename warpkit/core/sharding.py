@@ -87,16 +87,17 @@ def _named_elsewhere(shardable: Shardable, kwargs: Mapping[str, Any]) -> str | N
     return None
 
 
-def batched(**cores: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def batched(results: int = 1, /, **cores: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Batch dimensions may be sharded, which broadcast; `cores` says how many follow them.
 
-    The label of a batch dimension is its place from the last one, -1, -2, ...
+    `results` is how many tensors the function returns, all of that batch. The label of a batch
+    dimension is its place from the last one, -1, -2, ...
     """
 
     def rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
         labels = {a: _batch(len(s), cores[a.partition("[")[0]]) for a, s in shapes.items()}
         batch = max((len(s) - s.count(None) for s in labels.values()), default=0)
-        return Layout(labels, (tuple(range(-batch, 0)),))
+        return Layout(labels, (tuple(range(-batch, 0)),) * results)
 
     return shardable(rule, *cores)
 

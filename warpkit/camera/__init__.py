@@ -1,0 +1,29 @@
+"""Lenses: what they do to images and points, and what undoes it, with gradients to everything.
+
+A camera is a matrix (..., 3, 3), (fx, 0, cx; 0, fy, cy; 0, 0, 1) in pixels, and its lens a vector
+of coefficients in OpenCV's order: of model "brown" 4, 5, 8, 12 or 14 of k1 k2 p1 p2 k3 k4 k5 k6 s1
+s2 s3 s4 tx ty (radial, tangential, rational, thin prism, and the sensor's tilt in radians), of
+model "fisheye" the 4 of Kannala and Brandt. An ideal pixel is one of a camera without a lens.
+
+Cameras, coefficients, points and images broadcast over their batches; all is computed in float64.
+`models` has the formulas, `solver` their inverse, `points`, `maps` and `images` what is called,
+`optimal` the matrix that shows a whole image. Sampling is `warpkit.remap`'s.
+"""
+
+from warpkit.camera.images import distort as distort
+from warpkit.camera.images import undistort as undistort
+from warpkit.camera.maps import distort_map as distort_map
+from warpkit.camera.maps import undistort_map as undistort_map
+from warpkit.camera.optimal import optimal_camera_matrix as optimal_camera_matrix
+from warpkit.camera.points import distort_points as distort_points
+from warpkit.camera.points import undistort_points as undistort_points
+
+__all__ = [
+    "distort",
+    "distort_map",
+    "distort_points",
+    "optimal_camera_matrix",
+    "undistort",
+    "undistort_map",
+    "undistort_points",
+]

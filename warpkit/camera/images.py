@@ -1,0 +1,106 @@
+"""Images through a lens, and back: a map of `maps`, sampled as by `warpkit.remap`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from warpkit import warp
+from warpkit.camera.arguments import as_lens
+from warpkit.camera.maps import as_view, distorting, undistorting
+from warpkit.core import checks
+from warpkit.core.sharding import batched
+
+
+@batched(
+    image=3,
+    camera_matrix=2,
+    distortion=1,
+    rotation=2,
+    new_camera_matrix=2,
+    border_value=1,
+    background=3,
+)
+def undistort(
+    image: Tensor,
+    camera_matrix: Any,
+    distortion: Any,
+    *,
+    size: Sequence[int] | None = None,
+    rotation: Any = None,
+    new_camera_matrix: Any = None,
+    model: str = "brown",
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+    background: Tensor | None = None,
+    antialias: bool | int = False,
+    arithmetic: str = "exact",
+    backend: str = "auto",
+) -> Tensor:
+    """The image that the camera would have taken without its lens: cv2.undistort on tensors.
+
+    image (..., C, H, W); camera_matrix (..., 3, 3), distortion (..., n), rotation and
+    new_camera_matrix (..., 3, 3) as in `undistort_map`; size (h, w), the image's if None; all
+    batches broadcast. Returns (..., C, h, w). The rest is `warpkit.remap`'s: errors and gradients
+    too, in all orders, to image, camera, coefficients and rotation. Points are in float64, where
+    cv2 rounds them to 1/32 pixel (`warpkit.opencv.undistort` does as cv2).
+
+    >>> import torch
+    >>> image = torch.arange(3.0).reshape(1, 1, 3)
+    >>> undistort(image, [[1, 0, 1], [0, 1, 0], [0, 0, 1]], [-0.5, 0, 0, 0])
+    tensor([[[0.5000, 1.0000, 1.5000]]])
+    """
+    name = "undistort"
+    image = checks.check_image(name, "image", image, labels=True)
+    args = (camera_matrix, distortion, rotation, new_camera_matrix, model)
+    lens, view = as_view(name, *args, image.device)
+    out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
+    points = undistorting(lens, view, (out[0], out[1]))
+    rule = warp.named_rule(name, interpolation, border, arithmetic)
+    warp.check_options(name, rule, False, antialias, "exact")
+    return warp.remap_by(
+        name, image, points, rule, border_value, background, backend, antialias=antialias
+    )
+
+
+@batched(image=3, camera_matrix=2, distortion=1, border_value=1, background=3)
+def distort(
+    image: Tensor,
+    camera_matrix: Any,
+    distortion: Any,
+    *,
+    size: Sequence[int] | None = None,
+    model: str = "brown",
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+    background: Tensor | None = None,
+    antialias: bool | int = False,
+    arithmetic: str = "exact",
+    backend: str = "auto",
+) -> Tensor:
+    """What the lens would show of an ideal image.
+
+    image (..., C, H, W); camera_matrix (..., 3, 3) and distortion (..., n) as in `distort_map`;
+    size (h, w), the image's if None; all batches broadcast. Returns (..., C, h, w), the border's
+    value where the lens shows nothing. The rest is `warpkit.remap`'s; gradients to image, and to
+    camera and coefficients to the third order.
+
+    >>> import torch
+    >>> image = torch.arange(3.0).reshape(1, 1, 3)
+    >>> distort(image, [[1, 0, 1], [0, 1, 0], [0, 0, 1]], [1.0, 0, 0, 0]).round(decimals=4)
+    tensor([[[0.3177, 1.0000, 1.6823]]])
+    """
+    name = "distort"
+    image = checks.check_image(name, "image", image, labels=True)
+    lens = as_lens(name, camera_matrix, distortion, model, image.device)
+    out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
+    points = distorting(lens, (out[0], out[1]))
+    rule = warp.named_rule(name, interpolation, border, arithmetic)
+    warp.check_options(name, rule, False, antialias, "exact")
+    return warp.remap_by(
+        name, image, points, rule, border_value, background, backend, antialias=antialias
+    )

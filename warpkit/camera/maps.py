@@ -1,0 +1,120 @@
+"""Where the pixels of undistorted and distorted images look: fields of points for `remap`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.camera import models
+from warpkit.camera.arguments import as_lens, given
+from warpkit.camera.models import Lens
+from warpkit.camera.points import new_view, own_view, undistorted
+from warpkit.core import checks
+from warpkit.core.sharding import batched
+from warpkit.engine.sampling.maps import inverse_map, pixel_points
+
+
+@batched(camera_matrix=2, distortion=1, rotation=2, new_camera_matrix=2)
+def undistort_map(
+    camera_matrix: Any,
+    distortion: Any,
+    size: Sequence[int],
+    *,
+    rotation: Any = None,
+    new_camera_matrix: Any = None,
+    model: str = "brown",
+) -> Tensor:
+    """The field of points that undistorts an image: cv2.initUndistortRectifyMap.
+
+    camera_matrix (..., 3, 3), pixels; distortion (..., n) of `model`, "brown" or "fisheye": see
+    `warpkit.camera`; size (h, w) of the undistorted image; rotation (..., 3, 3) from the camera's
+    directions to the new ones; new_camera_matrix (..., 3, 3), the camera's own if None. All
+    broadcast. Returns (..., h, w, 2), for `warpkit.remap`: NaN where a pixel looks backwards;
+    beyond the model's fold it is what the formula says, as in cv2. Gradients: all orders, to all.
+
+    >>> camera, wide = [[100, 0, 1], [0, 100, 0], [0, 0, 1]], [[1, 0, 1], [0, 1, 0], [0, 0, 1]]
+    >>> undistort_map(camera, [-0.1, 0, 0, 0], (1, 3), new_camera_matrix=wide)
+    tensor([[[-89.,   0.],
+             [  1.,   0.],
+             [ 91.,   0.]]])
+    """
+    name = "undistort_map"
+    kind = checks.result_kind(camera_matrix, distortion, *given(rotation, new_camera_matrix))
+    lens, view = as_view(
+        name, camera_matrix, distortion, rotation, new_camera_matrix, model, kind[0]
+    )
+    height, width = checks.check_size(name, "size", size)
+    return undistorting(lens, view, (height, width)).to(kind[1])
+
+
+@batched(camera_matrix=2, distortion=1)
+def distort_map(
+    camera_matrix: Any, distortion: Any, size: Sequence[int], *, model: str = "brown"
+) -> Tensor:
+    """The field of points that makes of an ideal image what the lens would show of it.
+
+    camera_matrix (..., 3, 3) and distortion (..., n) as in `undistort_map`; size (h, w) of the
+    distorted image. Returns (..., h, w, 2), for `warpkit.remap`: `undistort_points` of every pixel,
+    NaN where there is no ideal one. Gradients: to the third order, to both.
+
+    >>> distort_map([[100, 0, 0], [0, 100, 0], [0, 0, 1]], [0.1, 0, 0, 0], (1, 2)).round(decimals=4)
+    tensor([[[0., 0.],
+             [1., 0.]]])
+    """
+    name = "distort_map"
+    device, dtype = checks.result_kind(camera_matrix, distortion)
+    lens = as_lens(name, camera_matrix, distortion, model, device)
+    height, width = checks.check_size(name, "size", size)
+    return distorting(lens, (height, width)).to(dtype)
+
+
+def as_view(
+    name: str,
+    camera_matrix: Any,
+    distortion: Any,
+    rotation: Any,
+    new_camera_matrix: Any,
+    model: Any,
+    device: torch.device | None,
+) -> tuple[Lens, Tensor]:
+    """The lens, and the matrix (..., 3, 3) from its directions to pixels of the new view."""
+    lens = as_lens(name, camera_matrix, distortion, model, device)
+    view = new_view(name, rotation, new_camera_matrix, lens, lens.fx.device)
+    view = own_view(lens) if view is None else view
+    checks.broadcast_batch(
+        name, camera_matrix=lens.fx.shape, **{"rotation, new_camera_matrix": view.shape[:-2]}
+    )
+    return lens, view
+
+
+def undistorting(
+    lens: Lens, view: Tensor, size: tuple[int, int], *, backwards: bool = False
+) -> Tensor:
+    """`undistort_map` in float64, (..., h, w, 2); as OpenCV's where a view looks `backwards`."""
+    pixels = pixel_points(size, torch.float64, view.device)
+    to_ray = inverse_map(view)
+    # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
+    rows = to_ray[..., None, :, :].expand(*to_ray.shape[:-2], size[0], 3, 3)
+    x, y, w = (
+        rows[..., i, 0, None] * pixels[..., 0]
+        + rows[..., i, 1, None] * pixels[..., 1]
+        + rows[..., i, 2, None]
+        for i in range(3)
+    )
+    if not backwards:
+        ahead = w > 0
+        x, y = (torch.where(ahead, value, torch.nan) for value in (x, y))
+        w = torch.where(ahead, w, 1.0)
+    lens = lens.beside(2)
+    u, v = models.to_pixels(lens, *models.distort(lens, x / w, y / w))
+    return torch.stack(torch.broadcast_tensors(u, v), dim=-1)
+
+
+def distorting(lens: Lens, size: tuple[int, int]) -> Tensor:
+    """`distort_map` in float64, (..., h, w, 2)."""
+    pixels = pixel_points(size, torch.float64, lens.fx.device).flatten(0, 1)
+    points, _ = undistorted(lens.beside(1), pixels, None)
+    return points.unflatten(-2, size)
