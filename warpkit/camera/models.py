@@ -51,7 +51,10 @@ class Lens(NamedTuple):
 
 
 def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the lens shows ideal directions (x, y), of the same shape: its tilt included."""
+    """Where the lens shows ideal directions (x, y), of the same shape: its tilt included.
+
+    x and y (...), directions: the pixel less the centre, over the focal length.
+    """
     u, v = bend(lens, x, y)
     if len(lens.k) < 14:
         return u, v
@@ -61,7 +64,10 @@ def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def untilt(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Shown directions as they would be on a sensor that is not tilted; NaN beyond its horizon."""
+    """Shown directions as they would be on a sensor that is not tilted; NaN beyond its horizon.
+
+    u and v (...), directions.
+    """
     if len(lens.k) < 14:
         return u, v
     matrix = _tilt(lens)
@@ -72,17 +78,26 @@ def untilt(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def to_pixels(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Directions as pixels of the camera."""
+    """Directions as pixels of the camera.
+
+    u and v (...), directions.
+    """
     return lens.fx * u + lens.cx, lens.fy * v + lens.cy
 
 
 def from_pixels(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Pixels of the camera as directions."""
+    """Pixels of the camera as directions.
+
+    x and y (...), pixels.
+    """
     return (x - lens.cx) / lens.fx, (y - lens.cy) / lens.fy
 
 
 def bend(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """`distort` without the tilt, in OpenCV's order of operations."""
+    """`distort` without the tilt, in OpenCV's order of operations.
+
+    x and y (...), directions.
+    """
     xx, yy = x * x, y * y
     q = xx + yy
     factor = _radial(lens, q)[0]
@@ -171,7 +186,10 @@ def _radial(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _fisheye(k: tuple[Tensor, ...], q: Tensor) -> tuple[Tensor, Tensor]:
-    """(1 + k1 t^2 + ... + k4 t^8) t / r with t = atan(r), r^2 = q, and its derivative by q."""
+    """(1 + k1 t^2 + ... + k4 t^8) t / r with t = atan(r), r^2 = q, and its derivative by q.
+
+    q (...) and each of k, which broadcast.
+    """
     small = q < SERIES_BELOW
     series, series_slope = torch.zeros_like(q), torch.zeros_like(q)
     near = torch.where(small, q, 0.0)  # both sides of a where get a gradient
@@ -210,7 +228,10 @@ def _apply(matrix: Tensor, u: Tensor, v: Tensor) -> list[Tensor]:
 
 
 def _polynomial(coefficients: list[Tensor], at: Tensor) -> Tensor:
-    """The lowest power first."""
+    """The lowest power first.
+
+    coefficients, and at what (...), which broadcast.
+    """
     total = torch.zeros_like(at)
     for coefficient in reversed(coefficients):
         total = total * at + coefficient
@@ -218,6 +239,7 @@ def _polynomial(coefficients: list[Tensor], at: Tensor) -> Tensor:
 
 
 def _product(a: list[Tensor], b: list[Tensor]) -> list[Tensor]:
+    """The product of two polynomials of equal coefficients (...), lowest power first."""
     result = [torch.zeros_like(a[0])] * (len(a) + len(b) - 1)
     for i, x in enumerate(a):
         for j, y in enumerate(b):

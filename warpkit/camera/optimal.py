@@ -15,7 +15,7 @@ from warpkit.core.sharding import batched
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 
-SIDE = 9
+GRID_POINTS = 9
 """Points along a side of the grid that OpenCV looks at."""
 
 
@@ -70,14 +70,16 @@ def optimal_camera_matrix(
 def grid(size: Sequence[int], device: torch.device) -> Tensor:
     """9 x 9 pixels over the whole of an image, (81, 2), float64, row by row."""
     height, width = size
-    steps = torch.arange(SIDE, dtype=torch.float64, device=device)
-    x, y = steps * (width - 1) / (SIDE - 1), steps * (height - 1) / (SIDE - 1)
-    return torch.stack((x.expand(SIDE, -1), y[:, None].expand(-1, SIDE)), dim=-1).flatten(0, 1)
+    steps = torch.arange(GRID_POINTS, dtype=torch.float64, device=device)
+    x, y = steps * (width - 1) / (GRID_POINTS - 1), steps * (height - 1) / (GRID_POINTS - 1)
+    return torch.stack(
+        (x.expand(GRID_POINTS, -1), y[:, None].expand(-1, GRID_POINTS)), dim=-1
+    ).flatten(0, 1)
 
 
 def rectangles(x: Tensor, y: Tensor) -> Rectangles:
     """Of the undistorted points of `grid`, x and y (..., 81)."""
-    x, y = x.unflatten(-1, (SIDE, SIDE)), y.unflatten(-1, (SIDE, SIDE))
+    x, y = x.unflatten(-1, (GRID_POINTS, GRID_POINTS)), y.unflatten(-1, (GRID_POINTS, GRID_POINTS))
     inner = (x[..., 0].amax(-1), y[..., 0, :].amax(-1), x[..., -1].amin(-1), y[..., -1, :].amin(-1))
     flat_x, flat_y = x.flatten(-2), y.flatten(-2)
     outer = (flat_x.amin(-1), flat_y.amin(-1), flat_x.amax(-1), flat_y.amax(-1))

@@ -17,7 +17,7 @@ from warpkit.camera import models
 from warpkit.camera.models import Lens
 from warpkit.core import checks
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.sampling.reference import minus_nothing
+from warpkit.engine.sampling.reference import with_gradient_of
 
 STEPS, TRACED_STEPS = 100, 20
 """At most; where values cannot be read all are made. A lens takes 4 to 8, its fold some 30."""
@@ -66,17 +66,21 @@ def unbend(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _with_gradient(
     lens: Lens, x: Tensor, y: Tensor, u: Tensor, v: Tensor, found: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """x and y with the derivatives of Newton steps from them; at the centre where not found."""
+    """x and y with the derivatives of Newton steps from them; at the centre where not found.
+
+    All (...), of one shape.
+    """
     u, v, x, y = (torch.where(found, value, 0.0) for value in (u, v, x, y))
     near_x, near_y = x, y
     for _ in range(NEWTON_STEPS):
         shown_u, shown_v = models.bend(lens, near_x, near_y)
         dx, dy = _newton(models.slopes(lens, near_x, near_y), shown_u - u, shown_v - v)
         near_x, near_y = near_x - dx, near_y - dy
-    return x - minus_nothing(near_x), y - minus_nothing(near_y)
+    return with_gradient_of(x, near_x), with_gradient_of(y, near_y)
 
 
 def _solve(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The ideal directions of shown ones, u and v (...), and where they were found."""
     folds_at, reach = models.fold(lens)
     if u.shape[-1] <= AT_ONCE or not (checks.is_readable(u) and is_eager(u)):
         return _solve_piece(lens, folds_at, reach, u, v)
@@ -119,7 +123,10 @@ def _solve_piece(
 
 
 def _step(lens: Lens, state: State, u: Tensor, v: Tensor, scale: Tensor, limit: Tensor) -> State:
-    """One step: taken where it comes nearer on the centre's branch, halved where it does not."""
+    """One step: taken where it comes nearer on the centre's branch, halved where it does not.
+
+    All (...), of one shape; directions.
+    """
     dx, dy = _newton(state.slopes, *state.error)
     x, y = state.x - state.share * dx, state.y - state.share * dy
     shown_u, shown_v = models.bend(lens, x, y)
@@ -143,7 +150,10 @@ def _step(lens: Lens, state: State, u: Tensor, v: Tensor, scale: Tensor, limit: 
 def _newton(
     slopes: tuple[Tensor, Tensor, Tensor, Tensor], u: Tensor, v: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The derivative's inverse, applied to (u, v)."""
+    """The derivative's inverse, applied to (u, v).
+
+    All (...), of one shape; directions.
+    """
     ux, uy, vx, vy = slopes
     det = ux * vy - uy * vx
     return (vy * u - uy * v) / det, (ux * v - vx * u) / det

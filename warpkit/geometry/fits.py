@@ -137,10 +137,10 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     single one, whatever the others do.
     """
     with torch.no_grad():
-        plain = equations.detach() * weights.detach().sqrt()
-        if plain.shape[-2] < 9:
-            plain = torch.nn.functional.pad(plain, (0, 0, 0, 9 - plain.shape[-2]))
-        _, sizes, rows = torch.linalg.svd(plain, full_matrices=False)
+        weighted = equations.detach() * weights.detach().sqrt()
+        if weighted.shape[-2] < 9:
+            weighted = torch.nn.functional.pad(weighted, (0, 0, 0, 9 - weighted.shape[-2]))
+        _, sizes, rows = torch.linalg.svd(weighted, full_matrices=False)
         start = rows[..., -1, :]
         start = start * torch.where(start.amax(-1) < -start.amin(-1), -1.0, 1.0)[..., None]
         alone = sizes[..., -2] > 1e-9 * sizes[..., 0]
@@ -167,7 +167,10 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _normalised(points: Tensor, weights: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
-    """The points about their centre, at a mean distance of sqrt(2); the matrices there and back."""
+    """The points about their centre, at a mean distance of sqrt(2); the matrices there and back.
+
+    points (..., N, 2), pixels; weights (..., N).
+    """
     x, y = _axes(points)
     centre = [_mean(weights, axis) for axis in (x, y)]
     x, y = x - centre[0], y - centre[1]
@@ -208,4 +211,5 @@ def _safe_sqrt(values: Tensor) -> Tensor:
 
 
 def _zip(pairs: list[tuple[Tensor, Tensor]], shifts: list[Tensor]) -> zip:
+    """Pairs of sums (...) with their shifts (...)."""
     return zip(pairs, shifts, strict=True)

@@ -152,7 +152,7 @@ def point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, 
 
 
 def weighted_pairs(
-    name: str, src: Any, dst: Any, weights: Any, least: int
+    name: str, src: Any, dst: Any, weights: Any, minimum: int
 ) -> tuple[Tensor, Tensor, Tensor | None, torch.dtype]:
     """Checked pairs (..., N, 2), N at least `least`, and weights (..., N) or None, in float64.
 
@@ -161,8 +161,8 @@ def weighted_pairs(
     given = (src, dst) if weights is None else (src, dst, weights)
     device, dtype = checks.result_kind(*given)
     src, dst = (floats(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
-    if src.ndim < 2 or src.shape[-1] != 2 or src.shape[-2] < least:
-        wanted = f"of shape (..., N, 2) with N of at least {least}"
+    if src.ndim < 2 or src.shape[-1] != 2 or src.shape[-2] < minimum:
+        wanted = f"of shape (..., N, 2) with N of at least {minimum}"
         checks.fail(name, "src", wanted, checks.shape_of(src))
     checks.check_last(name, "dst", dst, src.shape[-2], 2)
     checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])

@@ -43,6 +43,7 @@ def sample(
     def mean(
         image: Tensor, points: Tensor, steps: list[Tensor], fill: Tensor, n: tuple[int, int]
     ) -> Tensor:
+        """Tensors as of `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels."""
         value = plain_sample(image, points, fill)
         if n == (1, 1):
             return value
@@ -99,7 +100,10 @@ def _counts(
     size: torch.Size,
     rule: SamplingRule,
 ) -> list[tuple[int, int]]:
-    """Samples along x and y for each field of the flattened batch of points."""
+    """Samples along x and y for each field of the flattened batch of points.
+
+    points, across and down (*P, h, w, 2), pixels; minifies (*P, h, w).
+    """
     fields = [checks.peel(tensor) for tensor in (points, across, down, minifies)]
     if any(field is None or field.is_meta for field in fields):
         wanted = "a number of samples along an axis where the points cannot be read"
@@ -130,7 +134,10 @@ def _mean(
     fill: Tensor,
     counts: tuple[int, int],
 ) -> Tensor:
-    """The mean of counts x samples on a grid in each output pixel, in the image's type."""
+    """The mean of counts x samples on a grid in each output pixel, in the image's type.
+
+    Tensors as of `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels.
+    """
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = torch.broadcast_shapes(image.shape[:-3], points.shape[:-3])
     missing = len(batch) - (points.ndim - 3)
