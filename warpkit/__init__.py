@@ -33,6 +33,7 @@ from warpkit.indexing import superposition_lookup as superposition_lookup
 from warpkit.patches import crop_patches as crop_patches
 from warpkit.patches import paste_patches as paste_patches
 from warpkit.patches import transform_patches as transform_patches
+from warpkit.resizing import resize as resize
 from warpkit.warp import remap as remap
 from warpkit.warp import sample_pixels as sample_pixels
 from warpkit.warp import warp_affine as warp_affine
@@ -80,6 +81,7 @@ __all__ = [
     "quantize",
     "remap",
     "residual_lookup",
+    "resize",
     "rotation_matrix",
     "sample_pixels",
     "similarity_from_points",

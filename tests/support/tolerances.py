@@ -32,6 +32,11 @@ TOLERANCE = {
     "float32 matrices": 2e-5,
     # the demonstration's promise, in degrees; 0.002 measured
     "demo degrees": 0.1,
+    # a position of up to 40 pixels from a box's edges of 24 bits is off by 7e-15, times the slope
+    # of noise, which lanczos4 and narrow boxes make steep; 2e-14 measured
+    "resize box": 1e-11,
+    # a warp's position comes by a matrix and its inverse: 1e-14 of 106 pixels, times a slope of 4
+    "resize warp": 1e-12,
     # relative: a float32 gradient, summed over 10,000 pixels, beside a float64 slope
     "demo slope": 1e-3,
     # OpenCV's weights are float32: 6e-8 of each, and of a sum of up to 64 products with a sum of

@@ -32,6 +32,20 @@ VALUES = {
             **dict.fromkeys(("area", "box"), "'bilinear' and antialias=True"),
         },
     ),
+    "resize interpolation": Names(
+        "inter_",
+        ("nearest", "linear", "cubic", "area", "lanczos4", "linear_exact", "nearest_exact"),
+        {
+            **{name: f"'{name}'" for name in ("nearest", "bilinear", "hamming", "bicubic")},
+            **{name: f"'{name}'" for name in ("area", "box", "lanczos")},
+            "linear": "'bilinear'",
+            "cubic": "'bicubic'",
+            "lanczos4": "'lanczos4'",
+            "linear_exact": "'bilinear_exact' with OpenCV's arithmetics",
+            "nearest_exact": "'nearest_exact' with OpenCV's arithmetics",
+            **dict.fromkeys(("antialias", "lanczos3"), "'lanczos'"),
+        },
+    ),
     "border": Names(
         "border_",
         ("constant", "replicate", "reflect", "wrap", "reflect_101", "transparent"),

@@ -50,3 +50,37 @@ def fma32(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     away = torch.where((lost > 0) == (total > 0), 1, -1)  # one step up or down in magnitude
     inexact = (lost != 0) & lost.isfinite() & (bits & 1 == 0)
     return torch.where(inexact, bits + away, bits).view(torch.float64).float()
+
+
+def fma64(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """a b + c in float64 with one rounding; a, b, c float64 of like shapes, that broadcast.
+
+    The product is split into two numbers that hold it exactly, the sum of the three is rounded to
+    odd first (Boldo and Melquiond, 2008).
+    """
+    a, b, c = torch.broadcast_tensors(a, b, c)
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    lower, lower_rest = _two_sum(c, rest)
+    upper, upper_rest = _two_sum(product, lower)
+    odd, lost = _two_sum(lower_rest, upper_rest)
+    bits = odd.view(torch.int64)
+    away = torch.where((lost > 0) == (odd > 0), 1, -1)
+    inexact = (lost != 0) & lost.isfinite() & (bits & 1 == 0)
+    total = upper + torch.where(inexact, bits + away, bits).view(torch.float64)
+    return torch.where(total.isfinite(), total, product + c)
+
+
+def _halves(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Two numbers of 26 bits each that sum to a (Veltkamp)."""
+    scaled = 134217729.0 * a
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """a + b rounded, and what the rounding lost."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)

@@ -1,0 +1,1 @@
+"""Tests of resizing: values, gradients, OpenCV's and Pillow's pixels."""

@@ -1,0 +1,195 @@
+"""cv2.resize where Intel's IPP computes it, as OpenCV's wheels for x86-64 have it switched on.
+
+It serves 1, 3 and 4 channels: bilinear of 16 bits and floats, bicubic of all but float64. Positions
+are float64, sums float32 with fused multiply-adds, in orders that are those of its AVX-512 code.
+Where fx and fy do not fit the size, OpenCV calls IPP's warp instead ("affine" here), whose last
+bits are not known everywhere.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.arithmetic.resize_axes import Axis, of_kind, read, taps_of
+from warpkit.engine.arithmetic.resize_tables import Taps
+from warpkit.engine.sampling.reference import convert
+from warpkit.engine.sampling.rounding import fma32, fma64
+
+LINEAR_TYPES = (torch.uint16, torch.int16, torch.float32, torch.float64)
+CUBIC_TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32)
+CHANNELS = (1, 3, 4)
+
+MISFIT = 1e-10
+"""Relative: how far fx may be from the size it makes, before IPP's warp is called."""
+
+BLOCK = 16
+"""Columns at the border that are computed together."""
+
+
+def plan(name: str, image: Tensor, across: Axis, down: Axis) -> tuple[str, Axis, Axis] | None:
+    """The way through IPP, and its tables; None where OpenCV does not ask it."""
+    types = {"bilinear": LINEAR_TYPES, "bicubic": CUBIC_TYPES}.get(name, ())
+    least = min(across.length, down.length)
+    if image.shape[-3] not in CHANNELS or image.dtype not in types or least < 2:
+        return None
+    allowed = 0.0 if image.dtype == torch.float64 else MISFIT
+    fits = all(abs(a.size / a.length - a.factor) / a.factor <= allowed for a in (across, down))
+    if fits and name == "bicubic" and least < 4:
+        return None
+    way = f"ipp_{'' if fits else 'affine_'}{'linear' if name == 'bilinear' else name}"
+    kind = way + "64" * (image.dtype == torch.float64)
+    return of_kind(way, kind, kind, across, down)
+
+
+def values(image: Tensor, way: str, across: Axis, down: Axis) -> Tensor:
+    """The pixels (..., C, h, w), without gradient."""
+    x, y = taps_of(across, image.device), taps_of(down, image.device)
+    if way.endswith("linear"):
+        return _linear(image, x, y, down, across, fits=way == "ipp_linear")
+    if way == "ipp_bicubic":
+        return _bicubic(image, x, y, across, down)
+    return _affine_bicubic(image, x, y)
+
+
+def _linear(image: Tensor, x: Taps, y: Taps, down: Axis, across: Axis, *, fits: bool) -> Tensor:
+    double = image.dtype == torch.float64
+    work, fma = (torch.float64, fma64) if double else (torch.float32, fma32)
+    pixels = image.to(work)
+    tx, ty = x.weight[:, 1].to(work), y.weight[:, 1].to(work)[:, None]
+    near, far = (read(pixels, x.pixel[:, k], -1) for k in (0, 1))
+    line = fma(tx, far - near, near)
+    above, below = (read(line, y.pixel[:, k], -2) for k in (0, 1))
+    total = fma(ty, below - above, above)
+    if not fits or image.dtype not in (torch.float32, torch.int16):
+        return convert(total, image.dtype)
+    left, right = beyond(across, image.device)
+    if image.dtype == torch.float32:
+        p, q = (read(near, y.pixel[:, k], -2) for k in (0, 1))
+        apart = p + ty * (q - p)  # not fused
+        return torch.where(_apart(image.shape[-3], left, right), apart, total)
+    # where one axis reads one pixel, the other's step is rounded alone
+    total = total.round()
+    upper, lower = beyond(down, image.device)
+    corner, beside = (read(t, y.pixel[:, 0], -2) for t in (near, far))
+    under = read(near, y.pixel[:, 1], -2)
+    total = torch.where(left | right, corner + (ty * (under - corner)).round(), total)
+    flat = corner + (tx * (beside - corner)).round()
+    return convert(torch.where((upper | lower)[:, None], flat, total), image.dtype)
+
+
+def beyond(axis: Axis, device: torch.device) -> tuple[Tensor, Tensor]:
+    """(m,) each: which output pixels lie before the first pixel's centre, and beyond the last's."""
+    i = torch.arange(axis.size, dtype=torch.float64, device=device)
+    position = (i + 0.5) * (axis.length / axis.size) - 0.5
+    return position < 0, position >= axis.length - 1
+
+
+def _apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
+    """(C, 1, w): the columns of both borders (w,) whose sums IPP does not fuse."""
+    c = torch.arange(channels, device=left.device)[:, None, None]
+    found = torch.zeros_like(left)[None, None].expand(channels, 1, -1)
+    if channels not in (3, 4):
+        return found
+    for columns in (left, right):
+        number = columns.long().cumsum(0) - 1  # counted within its border
+        count = columns.sum()
+        full = count // BLOCK * BLOCK
+        many = count - full >= 5
+        if channels == 4:
+            chosen = (columns & ((number < full) | many))[None, None]
+        else:
+            chosen = (columns & (number >= full) & many) & (c < 2)
+        found = found | chosen
+    return found
+
+
+def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tensor:
+    pixels, channels = image.float(), image.shape[-3]
+    inner_x, inner_y = (_interior(axis, image.device) for axis in (across, down))
+    p = [read(pixels, x.pixel[:, k], -1) for k in range(4)]
+    w = [x.weight[:, k] for k in range(4)]
+
+    def chain(*order: int) -> Tensor:
+        """p w of the first tap, the others fused onto it."""
+        total = p[order[0]] * w[order[0]]
+        for k in order[1:]:
+            total = fma32(p[k], w[k], total)
+        return total
+
+    pairs = (p[0] * w[0] + p[1] * w[1]) + (p[2] * w[2] + p[3] * w[3])
+    skip = (p[0] * w[0] + p[2] * w[2]) + (p[1] * w[1] + p[3] * w[3])
+    columns = inner_x.long().cumsum(0)
+    tail = inner_x & (columns > inner_x.sum() // 4 * 4)
+    ends = chain(3, 0) + chain(2, 1)
+    if image.dtype == torch.uint8:
+        border = chain(0, 1, 2, 3)
+        inner = border
+        if channels == 1:
+            inner = torch.where(tail, skip, pairs)
+        elif channels == 4:
+            inner = torch.where(tail, ends, chain(0, 2) + chain(1, 3))
+        return convert(_fused(torch.where(inner_x, inner, border), y, (1, 0)), image.dtype)
+    rows, v = [chain(0, 1, 2, 3), chain(1, 0, 2, 3)], [y.weight[:, k, None] for k in range(4)]
+    t = [read(rows[k in (1, 2)], y.pixel[:, k], -2) for k in range(4)]
+    border = (t[0] * v[0] + t[2] * v[2]) + (t[1] * v[1] + t[3] * v[3])
+    lines = torch.where(tail, skip, pairs) if channels == 1 else ends
+    inner = _fused(lines, y, (1, 0))
+    if image.dtype == torch.float32:  # the last numbers of a row of interior ones
+        c = torch.arange(channels, device=image.device)[:, None, None]
+        count = inner_x.sum() * channels
+        rest = (columns - 1) * channels + c >= count // 4 * 4
+        inner = torch.where(rest, _fused(lines, y, (0, 1)), inner)
+    total = torch.where(inner_x & inner_y[:, None], inner, border)
+    return convert(total, image.dtype)
+
+
+def _interior(axis: Axis, device: torch.device) -> Tensor:
+    """(m,): whether all four taps are on the image."""
+    i = torch.arange(axis.size, dtype=torch.float64, device=device)
+    first = ((i + 0.5) * (axis.length / axis.size) - 0.5).floor()
+    return (first >= 1) & (first < axis.length - 2)
+
+
+def _fused(lines: Tensor, y: Taps, first: tuple[int, int]) -> Tensor:
+    """Four rows of `lines` (..., H, w) in two fused pairs; `first`: the order in the upper one."""
+    t, v = [read(lines, y.pixel[:, k], -2) for k in range(4)], y.weight
+    a, b = first
+    upper = fma32(t[b], v[:, b, None], t[a] * v[:, a, None])
+    return upper + fma32(t[2], v[:, 2, None], t[3] * v[:, 3, None])
+
+
+def _affine_bicubic(image: Tensor, x: Taps, y: Taps) -> Tensor:
+    """IPP's warp: columns before rows, but for the inside of four channels."""
+    pixels, channels = image.float(), image.shape[-3]
+
+    def taps(values: Tensor, dim: int) -> tuple[list[Tensor], list[Tensor]]:
+        t = x if dim == -1 else y
+        weights = [t.weight[:, k] if dim == -1 else t.weight[:, k, None] for k in range(4)]
+        return [read(values, t.pixel[:, k], dim) for k in range(4)], weights
+
+    def chain(values: Tensor, dim: int, first: int, second: int) -> Tensor:
+        p, w = taps(values, dim)
+        total = fma32(p[second], w[second], p[first] * w[first])
+        return fma32(p[3], w[3], fma32(p[2], w[2], total))
+
+    def halves(values: Tensor, dim: int) -> Tensor:
+        p, w = taps(values, dim)
+        return fma32(p[0], w[0], p[1] * w[1]) + fma32(p[2], w[2], p[3] * w[3])
+
+    def plain(values: Tensor, dim: int) -> Tensor:
+        p, w = taps(values, dim)
+        return (p[0] * w[0] + p[1] * w[1]) + (p[2] * w[2] + p[3] * w[3])
+
+    inner_x, inner_y = ((t.pixel.diff(dim=1) == 1).all(1) for t in (x, y))
+    inner = inner_x & inner_y[:, None]
+    if channels == 1:
+        total = plain(halves(pixels, -2), -1)
+    elif channels == 3:
+        forth, back = (plain(chain(pixels, -2, *order), -1) for order in ((0, 1), (1, 0)))
+        total = torch.where(inner, forth, back)
+    else:
+        p, w = taps(chain(pixels, -2, 1, 0), -1)
+        border = fma32(p[1], w[1], p[0] * w[0]) + fma32(p[3], w[3], p[2] * w[2])
+        total = torch.where(inner, halves(chain(pixels, -1, 0, 1), -2), border)
+    return convert(total, image.dtype)

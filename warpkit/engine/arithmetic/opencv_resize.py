@@ -1,0 +1,294 @@
+"""cv2.resize's pixels, bit for bit, on tensors: which way OpenCV takes, and what each computes.
+
+OpenCV resizes rows of C * W numbers, x C + c, and sums the first of them by vector registers and
+the rest one by one, in another order. Sums of floats here follow both orders.
+
+The gradient is that of the same taps with the same weights, without the rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from warpkit.core.checks import LABELS
+from warpkit.engine.arithmetic import opencv_ipp_resize
+from warpkit.engine.arithmetic.resize_axes import (
+    Axis,
+    move,
+    of_kind,
+    read,
+    taps_of,
+    wants_gradient,
+)
+from warpkit.engine.arithmetic.resize_tables import EXACT_BITS, Taps
+from warpkit.engine.sampling.maps import no_float64
+from warpkit.engine.sampling.reference import compute_dtype, convert, with_gradient_of
+from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, two_passes
+from warpkit.engine.sampling.rounding import saturate16, wrap32
+
+EPSILON = 2.0**-52
+"""OpenCV takes a scale for a whole number where it is off by less than this."""
+
+UINT8_ONE = 1 << 11
+"""Weights of 8-bit images are integers in units of 1 / UINT8_ONE."""
+
+VECTORS = {
+    ("bicubic", torch.uint8): 8,
+    ("bicubic", torch.uint16): 8,
+    ("bicubic", torch.int16): 8,
+    ("bicubic", torch.float32): 4,
+    ("lanczos4", torch.int16): 8,
+    ("lanczos4", torch.float32): 4,
+}
+"""Numbers of a row that OpenCV sums at a time, where that changes the order of a sum."""
+
+
+def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
+    """The reasons why OpenCV's pixels cannot be had."""
+    return no_float64(image)
+
+
+def resize(
+    image: Tensor,
+    size: Sequence[int],
+    rule: ResizeRule,
+    box: Sequence[Edges] | None = None,
+    factors: tuple[float, float] | None = None,
+) -> Tensor:
+    """The image (..., C, H, W) as cv2.resize makes one of `size` (h, w) of it; same type.
+
+    box: None. factors: fy and fx, where cv2 was given those and no size.
+    """
+    way, across, down = plan(image, size, rule, factors)
+    value = values(image.detach(), way, across, down, rule)
+    if not wants_gradient(image):
+        return value
+    surrogate = two_passes(
+        image.to(compute_dtype(image.dtype)),
+        *(AxisTaps(*taps_of(axis, image.device)) for axis in (across, down)),
+    )
+    return with_gradient_of(value, surrogate.to(image.dtype))
+
+
+def plan(
+    image: Tensor,
+    size: Sequence[int],
+    rule: ResizeRule,
+    factors: tuple[float, float] | None,
+) -> tuple[str, Axis, Axis]:
+    """The way that OpenCV takes, and the axes along x and y with their kinds of table."""
+    (height, width), (rows, columns) = (map(int, s) for s in (image.shape[-2:], size))
+    fy, fx = (rows / height, columns / width) if factors is None else factors
+    across, down = Axis("", width, columns, fx), Axis("", height, rows, fy)
+    name, dtype = rule.interpolation, image.dtype
+    if name == "bilinear_exact" and dtype.is_floating_point:
+        name = "bilinear"
+    if rule.arithmetic.endswith("_ipp"):
+        found = opencv_ipp_resize.plan(name, image, across, down)
+        if found is not None:
+            return found
+    if name == "nearest_exact":
+        name += rule.arithmetic.removeprefix("opencv")[0]
+    if name in ("nearest", "nearest_exact4", "nearest_exact5"):
+        return of_kind("move", name, name, across, down)
+    by_two = _is_whole(across) and _is_whole(down) and round(across.scale) == round(down.scale) == 2
+    if name == "bilinear_exact":
+        if by_two and image.shape[-3] != 2 and dtype not in LABELS:
+            return of_kind("cells", "cells", "cells", across, down)
+        bits = EXACT_BITS[str(dtype).removeprefix("torch.")]
+        return of_kind("exact", f"exact{bits}", f"exact{bits}", across, down)
+    if name == "bilinear" and by_two:
+        return of_kind("cells", "cells", "cells", across, down)
+    if name == "area" and across.scale >= 1 and down.scale >= 1:
+        kind = "cells" if _is_whole(across) and _is_whole(down) else "area"
+        return of_kind(kind, kind, kind, across, down)
+    if name in ("area", "bilinear"):
+        kind = "enlarge" if name == "area" else name
+        return of_kind("bilinear", f"{kind}_x", f"{kind}_y", across, down)
+    return of_kind(name, name, name, across, down)
+
+
+def _is_whole(axis: Axis) -> bool:
+    return abs(axis.scale - round(axis.scale)) < EPSILON
+
+
+def values(image: Tensor, way: str, across: Axis, down: Axis, rule: ResizeRule) -> Tensor:
+    """The pixels (..., C, h, w), without gradient."""
+    x, y = taps_of(across, image.device), taps_of(down, image.device)
+    if way == "move":
+        return move(image, x, y)
+    if way.startswith("ipp"):
+        return opencv_ipp_resize.values(image, way, across, down)
+    if way == "exact":
+        return _exact(image, x, y, int(across.kind.removeprefix("exact")))
+    if way == "cells":
+        cut = any(axis.size * round(axis.scale) > axis.length for axis in (across, down))
+        return _cells(image, x, y, cut=cut)
+    if way == "area":
+        return _area(image, x, y)
+    if image.dtype == torch.uint8:
+        return _separable_uint8(image, x, y, way)
+    return _separable(image, x, y, way)
+
+
+def in_vectors(image: Tensor, width: int, step: int) -> Tensor:
+    """(C, 1, w): whether a number of a row is among those that are taken `step` at a time."""
+    channels = image.shape[-3]
+    c = torch.arange(channels, device=image.device)[:, None, None]
+    x = torch.arange(width, device=image.device)
+    return x * channels + c < width * channels // step * step
+
+
+def _work_dtype(dtype: torch.dtype) -> torch.dtype:
+    """What OpenCV computes in where it computes in floats."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def _separable(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
+    work = _work_dtype(image.dtype)
+    pixels, across, down = image.to(work), x.weight.to(work), y.weight.to(work)[:, :, None]
+    count = across.shape[1]
+    line = read(pixels, x.pixel[:, 0], -1) * across[:, 0]
+    for k in range(1, count):
+        line = line + read(pixels, x.pixel[:, k], -1) * across[:, k]
+    lines = [read(line, y.pixel[:, k], -2) for k in range(count)]
+    total = lines[0] * down[:, 0]
+    for k in range(1, count):
+        total = total + lines[k] * down[:, k]
+    if step := VECTORS.get((way, image.dtype)):
+        nested = lines[-1] * down[:, -1]
+        for k in reversed(range(count - 1)):
+            nested = lines[k] * down[:, k] + nested
+        total = torch.where(in_vectors(image, total.shape[-1], step), nested, total)
+    return convert(total, image.dtype)
+
+
+def _separable_uint8(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
+    across, down = (
+        saturate16((t.weight * UINT8_ONE).round().long()) for t in (x, y)
+    )  # each by itself: their sum may be off
+    pixels, count = image.long(), across.shape[1]
+    line = read(pixels, x.pixel[:, 0], -1) * across[:, 0]
+    for k in range(1, count):
+        line = line + read(pixels, x.pixel[:, k], -1) * across[:, k]
+    lines = [read(line, y.pixel[:, k], -2) for k in range(count)]
+    weights = [down[:, k, None] for k in range(count)]
+    if way == "bilinear":  # 4 bits and then 16 are cut off each product, not rounded
+        pair = zip(lines, weights, strict=True)
+        upper, lower = ((weight * (value >> 4)) >> 16 for value, weight in pair)
+        return ((upper + lower + 2) >> 2).to(torch.uint8)
+    total = torch.zeros_like(lines[0])
+    for value, weight in zip(lines, weights, strict=True):
+        total = total + value * weight
+    total = (wrap32(wrap32(total) + (1 << 21)) >> 22).clamp(0, 255)
+    if way == "bicubic":
+        floats = [weight.float() * 2.0**-22 for weight in weights]
+        nested = lines[3].float() * floats[3]
+        for k in (2, 1, 0):
+            nested = lines[k].float() * floats[k] + nested
+        nested = nested.round().clamp(0, 255).long()
+        step = VECTORS[way, image.dtype]
+        total = torch.where(in_vectors(image, total.shape[-1], step), nested, total)
+    return total.to(torch.uint8)
+
+
+def _exact(image: Tensor, x: Taps, y: Taps, bits: int) -> Tensor:
+    """cv2.INTER_LINEAR_EXACT: whole numbers, rounded once; half up."""
+    one = 1 << bits
+    right, lower = ((t.weight[:, 1] * one).long() for t in (x, y))
+    pixels, lower = image.long(), lower[:, None]
+    line = read(pixels, x.pixel[:, 0], -1) * (one - right)
+    line = line + read(pixels, x.pixel[:, 1], -1) * right
+    above, below = (read(line, y.pixel[:, k], -2) for k in (0, 1))
+    if bits == 32:
+        total = _upper_half(above, one - lower) + _upper_half(below, lower)
+        total = (total + (1 << 31)) >> 32
+    else:
+        total = above * (one - lower) + below * lower
+        total = (total + (1 << (2 * bits - 1))) >> (2 * bits)
+    limits = torch.iinfo(image.dtype)
+    return total.clamp(limits.min, limits.max).to(image.dtype)
+
+
+def _upper_half(value: Tensor, weight: Tensor) -> Tensor:
+    """value * weight / 2^32, of int64 and 0 <= weight <= 2^32, rounded half away from zero."""
+    size = torch.where(value < 0, -value, value)  # of -2^63 the same bits, read without sign
+    high, low = (size >> 32) & 0xFFFFFFFF, size & 0xFFFFFFFF
+    upper, lower = low * (weight >> 16), low * (weight & 0xFFFF) + (1 << 31)
+    found = high * weight + ((upper + (lower >> 16)) >> 16)
+    return torch.where(value < 0, -found, found)
+
+
+def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
+    """Means over whole cells; cut: those at the end are not, where fx and fy made the size."""
+    channels, by_two = image.shape[-3], x.pixel.shape[1] == y.pixel.shape[1] == 2
+    whole = not image.dtype.is_floating_point
+    work = torch.int64 if image.dtype == torch.uint8 else _work_dtype(image.dtype)
+    pixels, found = image.to(torch.int64 if whole else work), []
+    for j in range(y.pixel.shape[1]):
+        line = read(pixels, y.pixel[:, j], -2)
+        found += [read(line, x.pixel[:, i], -1) for i in range(x.pixel.shape[1])]
+    if whole and by_two and channels in (1, 3, 4):
+        mean = ((found[0] + found[1] + found[2] + found[3] + 2) >> 2).double()  # half up
+    else:
+        total = _sum_by_four(found, work)
+        share = torch.full((), len(found), dtype=torch.float32, device=image.device).reciprocal()
+        mean = total.float() * share if work == torch.int64 else total * share.to(work)
+    if by_two and image.dtype == torch.float32 and channels in (1, 4):
+        pairs = ((found[0] + found[1]) + (found[2] + found[3])) * 0.25
+        mean = torch.where(_in_whole_cells(image, x), pairs, mean)
+    if cut:
+        mean = _with_cut_cells(mean, [value.to(work) for value in found], x, y)
+    return convert(mean, image.dtype)
+
+
+def _sum_by_four(values: Sequence[Tensor], work: torch.dtype) -> Tensor:
+    """Four and four are added first, of integers exactly; the rest one by one."""
+    fours = len(values) // 4 * 4
+    total = torch.zeros((), dtype=work, device=values[0].device)
+    for first in range(0, fours, 4):
+        a, b, c, d = values[first : first + 4]
+        total = total + (((a + b) + c) + d).to(work)
+    for value in values[fours:]:
+        total = total + value.to(work)
+    return total
+
+
+def _in_whole_cells(image: Tensor, x: Taps) -> Tensor:
+    """(C, 1, w): among those numbers of a row of whole cells that are taken four at a time."""
+    channels, width = image.shape[-3], x.pixel.shape[0]
+    c = torch.arange(channels, device=image.device)[:, None, None]
+    column = torch.arange(width, device=image.device)
+    return column * channels + c < x.inside.all(-1).sum() * channels // 4 * 4
+
+
+def _with_cut_cells(mean: Tensor, found: Sequence[Tensor], x: Taps, y: Taps) -> Tensor:
+    """`mean` (..., C, h, w) but for cells that the image's end cuts, which are summed one by one.
+
+    found: for every tap (j, i) of a cell, row by row, its pixels, like `mean`.
+    """
+    total, number = torch.zeros_like(found[0]), torch.zeros((), device=mean.device)
+    for k, value in enumerate(found):
+        row, column = divmod(k, x.pixel.shape[1])
+        there = y.inside[:, row, None] & x.inside[:, column]
+        total, number = torch.where(there, total + value, total), number + there
+    cut = ~(y.inside.all(-1)[:, None] & x.inside.all(-1))
+    return torch.where(cut, (total.float() / number).to(mean.dtype), mean)
+
+
+def _area(image: Tensor, x: Taps, y: Taps) -> Tensor:
+    """Means over intervals with fractions."""
+    work = _work_dtype(image.dtype)
+    pixels, total = image.to(work), torch.zeros((), dtype=work, device=image.device)
+    for taps, dim in ((x, -1), (y, -2)):
+        weights, inside = taps.weight.to(work), taps.inside
+        for k in range(weights.shape[1]):
+            weight, there = weights[:, k], inside[:, k]
+            weight, there = (weight, there) if dim == -1 else (weight[:, None], there[:, None])
+            term = read(pixels, taps.pixel[:, k], dim) * weight
+            total = torch.where(there, total + term, total)
+        pixels, total = total, torch.zeros((), dtype=work, device=image.device)
+    return convert(pixels, image.dtype)

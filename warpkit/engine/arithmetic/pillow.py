@@ -1,0 +1,103 @@
+"""PIL.Image.resize's pixels (Pillow 13), bit for bit, on tensors.
+
+Two passes, each only where its axis changes: weights in float64, the filter stretched where the
+image shrinks. 8-bit images have weights of 22 bits and are rounded to 8 bits between the passes;
+uint16 (mode I;16) is rounded too, float32 (mode F) is summed in float64 and stored as float32.
+Which pass comes first depends on the sizes, and shows in the result.
+
+The gradient is that of the same taps with the same weights, without the rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.engine.arithmetic.resize_axes import move, wants_gradient
+from warpkit.engine.arithmetic.resize_tables import Taps, on_device
+from warpkit.engine.sampling.maps import no_float64
+from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, along
+
+BITS = 22
+"""Weights of 8-bit images are integers in units of 2^-22."""
+
+
+def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
+    """The reasons why Pillow's pixels cannot be had."""
+    return no_float64(image)
+
+
+def resize(
+    image: Tensor,
+    size: Sequence[int],
+    rule: ResizeRule,
+    box: Sequence[Edges] | None = None,
+    factors: None = None,
+) -> Tensor:
+    """The image (..., C, H, W), or its part in a box, as Pillow makes one of `size` (h, w) of it.
+
+    box: the edges along x and y, plain numbers. factors: None.
+    """
+    (height, width), (rows, columns) = (map(int, s) for s in (image.shape[-2:], size))
+    edges_x, edges_y = (0.0, float(width)), (0.0, float(height))
+    if box is not None:
+        edges_x, edges_y = map(_plain, box)
+    if (rows, columns, edges_x, edges_y) == (height, width, (0.0, width), (0.0, height)):
+        return image.clone()
+    axes = {-1: (width, columns, *edges_x), -2: (height, rows, *edges_y)}
+    if rule.interpolation == "nearest":
+        kind = "nearest_each" if image.dtype == torch.uint16 else "nearest"
+        return move(image, *(_taps(kind, axis, image.device) for axis in axes.values()))
+    # by the whole image's size, with a box too
+    down_first = rows < height and height - rows > 2 * (width - columns)
+    order = [dim for dim in ((-2, -1) if down_first else (-1, -2)) if not _keeps(*axes[dim])]
+    value, kind = image.detach(), rule.interpolation
+    for dim in order:
+        value = _pass(value, kind, axes[dim], dim)
+    if not wants_gradient(image):
+        return value
+    surrogate = image.double()
+    for dim in order:
+        surrogate = along(surrogate, AxisTaps(*_taps(kind, axes[dim], image.device)), dim)
+    return with_gradient_of(value, surrogate.to(image.dtype))
+
+
+def _plain(edges: Edges) -> tuple[float, float]:
+    """Corners are float32 in Pillow."""
+    return float(np.float32(edges.low)), float(np.float32(edges.high))
+
+
+def _keeps(length: int, size: int, low: float, high: float) -> bool:
+    """Whether an axis stays as it is."""
+    return (length, 0.0, float(length)) == (size, low, high)
+
+
+Sides = tuple[int, int, float, float]
+"""Of an axis: its length, the output's, and the box's edges."""
+
+
+def _taps(kind: str, axis: Sides, device: torch.device) -> Taps:
+    return on_device(f"pillow_{kind}", *axis, device=device)
+
+
+def _pass(image: Tensor, kind: str, axis: Sides, dim: int) -> Tensor:
+    """One pass along dimension -1 or -2, in the arithmetic of the image's type."""
+    pixel, weight, inside = _taps(kind, axis, image.device)
+    if image.dtype == torch.uint8:
+        weight = (weight * 2.0**BITS + torch.where(weight < 0, -0.5, 0.5)).trunc().long()
+    pixels = image.to(weight.dtype)
+    total = torch.full((), 1 << (BITS - 1), device=image.device)
+    total = total if image.dtype == torch.uint8 else torch.zeros_like(total, dtype=weight.dtype)
+    for k in range(pixel.shape[1]):
+        w, there = weight[:, k], inside[:, k]
+        w, there = (w, there) if dim == -1 else (w[:, None], there[:, None])
+        total = torch.where(there, total + pixels.index_select(dim, pixel[:, k]) * w, total)
+    if image.dtype == torch.uint8:
+        return (total >> BITS).clamp(0, 255).to(torch.uint8)
+    if image.dtype == torch.uint16:
+        return (total + torch.where(total >= 0, 0.5, -0.5)).trunc().clamp(0, 65535).to(image.dtype)
+    return total.to(image.dtype)

@@ -1,0 +1,107 @@
+"""Which resizes each arithmetic has: its interpolations, types and antialias, and how to say no."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.names import instead_of
+from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
+from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS, ResizeRule
+
+OPENCV = ("opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp")
+"""cv2.resize's pixels; _ipp: with Intel's library, as the x86 wheels have it switched on."""
+
+RESIZE_ARITHMETICS = ("exact", *OPENCV, "pillow")
+
+OPENCV_FILTERS = (
+    "nearest",
+    "nearest_exact",
+    "bilinear",
+    "bilinear_exact",
+    "bicubic",
+    "area",
+    "lanczos4",
+)
+PILLOW_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+EXACT_FILTERS = (*POINT_FILTERS, *(name for name in AREA_FILTERS if name not in POINT_FILTERS))
+
+OPENCV_TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
+PILLOW_TYPES = (torch.uint8, torch.uint16, torch.float32)
+"""Pillow's modes L, I;16 and F."""
+
+EXACT_LABELS = (torch.int8, torch.int32)
+"""The labels that cv2.INTER_LINEAR_EXACT computes with, in whole numbers."""
+
+MOVING = ("nearest", "nearest_exact")
+"""The interpolations that move pixels and compute nothing."""
+
+
+def filters_of(arithmetic: str) -> tuple[str, ...]:
+    """The interpolations that an arithmetic has."""
+    if arithmetic == "exact":
+        return EXACT_FILTERS
+    return PILLOW_FILTERS if arithmetic == "pillow" else OPENCV_FILTERS
+
+
+def named_rule(
+    name: str, interpolation: object, antialias: object, arithmetic: object
+) -> ResizeRule:
+    """All names checked; whether it is antialiased decided."""
+    arithmetic = checks.check_name(name, "arithmetic", arithmetic, RESIZE_ARITHMETICS)
+    filters = filters_of(arithmetic)
+    if not isinstance(interpolation, str) or interpolation not in filters:
+        wanted = "one of " + ", ".join(map(repr, filters)) + f" with arithmetic={arithmetic!r}"
+        hint = instead_of("resize interpolation", interpolation)
+        hint = hint if any(repr(known) in hint for known in filters) else ""
+        checks.fail(name, "interpolation", wanted, f"{interpolation!r:.60}{hint}")
+    if antialias is not None:
+        checks.check_bool(name, "antialias", antialias)
+    return ResizeRule(
+        interpolation, _antialias(name, interpolation, antialias, arithmetic), arithmetic
+    )
+
+
+def _antialias(name: str, interpolation: str, wanted: object, arithmetic: str) -> bool:
+    """What None means, and where True or False has no meaning."""
+    if arithmetic in OPENCV:
+        if wanted:
+            said = f"None or False with arithmetic={arithmetic!r}: cv2.resize has no antialias "
+            checks.fail(name, "antialias", said + "(its 'area' takes means by itself)", "True")
+        return False
+    if interpolation in ("nearest", "lanczos4"):
+        if wanted:
+            said = f"None or False with interpolation={interpolation!r}, which has no antialias: "
+            filters = AREA_FILTERS if arithmetic == "exact" else PILLOW_FILTERS[1:]
+            checks.fail(name, "antialias", said + ", ".join(map(repr, filters)) + " have", "True")
+        return False
+    if wanted is False and (arithmetic == "pillow" or interpolation not in POINT_FILTERS):
+        said = f"None or True with interpolation={interpolation!r} and arithmetic={arithmetic!r}, "
+        checks.fail(name, "antialias", said + "which has no other way", "False")
+    return wanted is not False
+
+
+def check_image_type(name: str, image: Tensor, rule: ResizeRule) -> None:
+    """The library must have a resize for the image's type."""
+    value, moving = rule.interpolation, rule.interpolation in MOVING
+    if rule.arithmetic in OPENCV and value == "bilinear_exact" and image.dtype in EXACT_LABELS:
+        return
+    wanted = " or ".join(map(repr, MOVING[: 1 if rule.arithmetic in ("exact", "pillow") else 2]))
+    checks.check_labels(name, "interpolation", value, image.dtype, wanted, moving)
+    if rule.arithmetic == "exact" or image.dtype in checks.LABELS:
+        return
+    pillow = rule.arithmetic == "pillow"
+    types = PILLOW_TYPES if pillow else OPENCV_TYPES
+    if image.dtype not in types:
+        library = "Pillow" if pillow else "cv2.resize"
+        names = checks.names_of(types)
+        wanted = f"of one of the types {names} with arithmetic={rule.arithmetic!r}: "
+        checks.fail(name, "image", f"{wanted}{library} has no other", image.dtype, TypeError)
+
+
+def box_has_gradient(box: Tensor, rule: ResizeRule) -> bool:
+    """Whether a derivative by the box is asked for, and there is one."""
+    if rule.arithmetic != "exact" or rule.interpolation == "nearest":
+        return False
+    return wants_gradient(box) or has_tangents() or in_transform()

@@ -1,0 +1,58 @@
+"""What OpenCV's and Pillow's resizes share: the axes of a call, their tables, and moved pixels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from warpkit.engine.arithmetic.resize_tables import Taps, on_device
+
+
+class Axis(NamedTuple):
+    """One axis of a call."""
+
+    kind: str
+    """Of table: see `resize_tables`."""
+    length: int
+    size: int
+    factor: float
+    """The output's size over the input's, or what fx or fy says."""
+
+    @property
+    def scale(self) -> float:
+        """Pixels of the input to one of the output, as OpenCV rounds it."""
+        return 1.0 / self.factor
+
+
+def of_kind(way: str, kind_x: str, kind_y: str, across: Axis, down: Axis) -> tuple[str, Axis, Axis]:
+    """A way, and the axes with their kinds of table."""
+    return way, Axis(kind_x, *across[1:]), Axis(kind_y, *down[1:])
+
+
+def taps_of(axis: Axis, device: torch.device) -> Taps:
+    """The axis's table on a device."""
+    return on_device(*axis, device=device)
+
+
+def move(image: Tensor, x: Taps, y: Taps) -> Tensor:
+    """The one pixel that each output pixel reads."""
+    if image.dtype == torch.uint16:  # of which torch has few operations
+        return move(image.view(torch.int16), x, y).view(torch.uint16)
+    return image.index_select(-2, y.pixel[:, 0]).index_select(-1, x.pixel[:, 0])
+
+
+def read(image: Tensor, index: Tensor, dim: int) -> Tensor:
+    """The pixels at `index` (m,) along dimension -1 or -2 of an image (..., H, W)."""
+    return image.index_select(dim, index)
+
+
+def wants_gradient(image: Tensor) -> bool:
+    """Whether any derivative is asked for; an integer image has none."""
+    if not image.is_floating_point():
+        return False
+    if torch.is_grad_enabled() and image.requires_grad:
+        return True
+    return forward_ad.unpack_dual(image).tangent is not None

@@ -1,0 +1,45 @@
+"""Which backend serves which call of `resize`.
+
+One has `unsupported_reasons(image, rule)`, the reasons against serving a call, and
+`resize(image, size, rule, box)`; in an arithmetic other than "exact" it takes `factors` as well.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from torch import Tensor
+
+from warpkit.core.checks import fail
+from warpkit.engine.sampling.resize import ResizeRule
+
+BACKENDS = ("reference", "cpu")
+"""The backends of `resize`: plain torch on any device, and compiled kernels."""
+
+PREFERENCE = ("cpu", "reference")
+"""The order in which "auto" asks."""
+
+
+def select_backend(function: str, backend: str, image: Tensor, rule: ResizeRule) -> ModuleType:
+    """The backend's module, or an error with the reasons of every refusal."""
+    refused = {}
+    for name in PREFERENCE if backend == "auto" else (backend,):
+        module = backend_module(name, rule)
+        refused[name] = module.unsupported_reasons(image, rule)
+        if not refused[name]:
+            return module
+    reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])
+    fail(function, "backend", "one that can do this", f"{backend!r}:\n{reasons}")
+
+
+def backend_module(name: str, rule: ResizeRule) -> ModuleType:
+    """The module, by a plain import, which Dynamo can trace."""
+    if name == "cpu":
+        from warpkit.engine.backends.cpu import resize as module
+    elif rule.arithmetic == "exact":
+        from warpkit.engine.sampling import resize as module
+    elif rule.arithmetic == "pillow":
+        from warpkit.engine.arithmetic import pillow as module
+    else:
+        from warpkit.engine.arithmetic import opencv_resize as module
+    return module

@@ -1,0 +1,259 @@
+"""The definition of resizing, in plain torch: tables of taps along each axis, and two passes.
+
+Along an axis, output pixel i of m looks at a part of the source: the interval of length span / m
+that starts at low + i span / m, in edge coordinates (pixel j covers [j, j + 1)). `span` is the
+source's length n, or the box's side, and `low` 0, or the box's edge. Everything is computed as one
+quotient of two sums that are whole numbers without a box, so that positions are rounded once.
+
+Without antialias the middle of that interval is a point, sampled as the warps sample it, with the
+border repeated. With antialias a filter stretched by max(span / m, 1) weighs the pixels around it;
+pixels outside the image are left out, and the weights divided by their sum. "area" weighs each
+pixel by the part of the interval that it covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import is_eager
+from warpkit.engine.sampling.maps import no_float64
+from warpkit.engine.sampling.reference import compute_dtype, convert
+from warpkit.engine.sampling.rules import SamplingRule, taps
+
+POINT_FILTERS = ("nearest", "bilinear", "bicubic", "lanczos4")
+"""What resizes without antialias: the interpolations of the warps."""
+
+SUPPORT = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
+"""What resizes with antialias, and how far each filter reaches from its middle."""
+
+AREA_FILTERS = (*SUPPORT, "area")
+
+KEPT_TABLES = 256
+"""Tables of taps that wait for an axis of the same sizes: 64 KiB for 1,000 pixels of 8 taps."""
+
+Number = float | Tensor
+
+
+class ResizeRule(NamedTuple):
+    """How an image is resized."""
+
+    interpolation: str
+    antialias: bool
+    arithmetic: str = "exact"
+
+
+class Edges(NamedTuple):
+    """The part of an axis that is resized, in edge coordinates."""
+
+    low: Number
+    high: Number
+    longest: float
+    """A number that high - low does not exceed: how many taps a table has room for."""
+
+
+class AxisTaps(NamedTuple):
+    """Which pixels of an axis each of m output pixels reads, and how it weighs them."""
+
+    pixel: Tensor
+    """(m, K), int64, within the axis."""
+    weight: Tensor | None
+    """(m, K), float64; None for nearest, which reads one pixel."""
+    inside: Tensor | None
+    """(m, K); False where there is no such tap. None where all are there."""
+
+
+def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
+    """The reasons why the reference cannot do this."""
+    return no_float64(image)
+
+
+def axis_taps(
+    length: int, size: int, rule: ResizeRule, edges: Edges | None, device: torch.device
+) -> AxisTaps:
+    """The taps of an axis of `length` pixels that becomes one of `size`; edges None: all of it."""
+    low, high, longest = (0, length, length) if edges is None else edges
+    span = high - low
+    i = torch.arange(size, dtype=torch.float64, device=device)[:, None]
+    if rule.interpolation == "area":
+        return _area_taps(length, size, i, low, span, longest)
+    centre = (2 * i + 1) * span + 2 * size * low  # in halves of 1 / size pixels
+    if rule.antialias:
+        return _filter_taps(length, size, rule.interpolation, centre, span, longest)
+    found = taps(
+        (centre[:, 0] - size) / (2 * size), length, SamplingRule(rule.interpolation, "replicate")
+    )
+    index = torch.stack([tap.index for tap in found], -1)
+    weights = [tap.weight for tap in found if tap.weight is not None]
+    return AxisTaps(index, torch.stack(weights, -1) if weights else None, None)
+
+
+def _filter_taps(
+    length: int, size: int, interpolation: str, centre: Tensor, span: Number, longest: float
+) -> AxisTaps:
+    """centre (m, 1): the middles, in halves of 1 / size pixels."""
+    support = SUPPORT[interpolation]
+    stretch = _at_least(span, size)  # times 1 / size: the filter's unit in pixels
+    first = ((centre / 2 - support * stretch) / size + 0.5).detach().floor()
+    count = math.ceil(2 * support * max(longest / size, 1)) + 2
+    pixel = first + torch.arange(count, dtype=torch.float64, device=centre.device)
+    x = ((2 * pixel + 1) * size - centre) / (2 * stretch)
+    inside = (pixel >= 0) & (pixel < length) & (x.detach().abs() <= support)
+    weight = torch.where(inside, FILTERS[interpolation](torch.where(inside, x, 0.0)), 0.0)
+    weight = weight / weight.sum(-1, keepdim=True)
+    return AxisTaps(pixel.long().clamp(0, length - 1), weight, inside)
+
+
+def _area_taps(
+    length: int, size: int, i: Tensor, low: Number, span: Number, longest: float
+) -> AxisTaps:
+    """i (m, 1): 0, 1, ..., the output's pixels."""
+    start = i * span + size * low  # in 1 / size pixels, as all lengths here
+    first = (start / size).detach().floor()
+    count = math.ceil(longest / size) + 1
+    pixel = first + torch.arange(count, dtype=torch.float64, device=i.device)
+    left, right = _larger(pixel * size, start), -_larger(-(pixel + 1) * size, -start - span)
+    inside = (right > left).detach() & (pixel >= 0) & (pixel < length)
+    weight = torch.where(inside, (right - left) / span, 0.0)
+    weight = weight / weight.detach().sum(-1, keepdim=True)  # 1 but for rounding
+    return AxisTaps(pixel.long().clamp(0, length - 1), weight, inside)
+
+
+def _at_least(span: Number, size: int) -> Number:
+    if isinstance(span, Tensor):
+        return torch.where(span >= size, span, size)
+    return max(span, size)
+
+
+def _larger(a: Tensor, b: Tensor) -> Tensor:
+    """As torch.maximum, whose gradient is halved where both are equal."""
+    return torch.where(a >= b, a, b)
+
+
+def _box(x: Tensor) -> Tensor:
+    """A pixel half way between two outputs belongs to the left one alone."""
+    return torch.where((x > -0.5) & (x <= 0.5), 1.0, 0.0).to(x.dtype)
+
+
+def _triangle(x: Tensor) -> Tensor:
+    return (1 - x.abs()).clamp(min=0)
+
+
+def _hamming(x: Tensor) -> Tensor:
+    window = 0.54 + 0.46 * torch.cos(math.pi * x)
+    return torch.where(x.abs() < 1, _sinc(x) * window, 0.0)
+
+
+def _bicubic(x: Tensor) -> Tensor:
+    """Keys' cubic with a = -0.5, as in Pillow and torch's antialias."""
+    d = x.abs()
+    near = (1.5 * d - 2.5) * d * d + 1
+    far = ((-0.5 * d + 2.5) * d - 4) * d + 2
+    return torch.where(d < 1, near, torch.where(d < 2, far, 0.0))
+
+
+def _lanczos(x: Tensor) -> Tensor:
+    return torch.where(x.abs() < 3, _sinc(x) * _sinc(x / 3), 0.0)
+
+
+def _sinc(x: Tensor) -> Tensor:
+    """sin(pi x) / (pi x), with derivatives of every order also at 0."""
+    small = x.abs() < 1e-2  # the first term left out of the series is 3e-18 there
+    p = (math.pi * x) ** 2
+    series = 1 - p / 6 + p * p / 120 - p * p * p / 5040
+    safe = math.pi * torch.where(small, 1.0, x)
+    return torch.where(small, series, torch.sin(safe) / safe)
+
+
+FILTERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "box": _box,
+    "bilinear": _triangle,
+    "hamming": _hamming,
+    "bicubic": _bicubic,
+    "lanczos": _lanczos,
+}
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def _kept_taps(
+    length: int, size: int, rule: ResizeRule, edges: Edges | None, device: torch.device
+) -> AxisTaps:
+    with torch.inference_mode(False), torch.no_grad():  # others may differentiate with them
+        return axis_taps(length, size, rule, edges, device)
+
+
+def find_taps(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
+) -> list[AxisTaps | None]:
+    """The taps along x and along y; None for an axis that stays as it is.
+
+    image (..., H, W); box: the edges along x and y. Tables of plain numbers are kept.
+    """
+    found: list[AxisTaps | None] = []
+    for axis in (-1, -2):
+        length, wanted = image.shape[axis], size[axis]
+        edges = None if box is None else box[-1 - axis]
+        if edges is None and length == wanted:
+            found.append(None)
+            continue
+        plain = edges is None or not isinstance(edges.low, Tensor)
+        make = _kept_taps if plain and is_eager(image) else axis_taps
+        found.append(make(length, wanted, rule, edges, image.device))
+    return found
+
+
+def resize(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
+) -> Tensor:
+    """The image (..., C, H, W), or its part in a box, as one of `size` (h, w); same type.
+
+    box: the edges along x and y, or None. An image of labels comes as its bits.
+    """
+    across, down = find_taps(image, size, rule, box)
+    if rule.interpolation == "nearest":
+        return _by_bits(image, lambda bits: two_passes(bits, across, down))
+    values = image.to(compute_dtype(image.dtype))
+    return convert(two_passes(values, across, down), image.dtype)
+
+
+def _by_bits(image: Tensor, move: Callable[[Tensor], Tensor]) -> Tensor:
+    """uint16, of which torch has few operations, as int16 of the same bits."""
+    if image.dtype == torch.uint16:
+        return move(image.view(torch.int16)).view(torch.uint16)
+    return move(image)
+
+
+def two_passes(values: Tensor, across: AxisTaps | None, down: AxisTaps | None) -> Tensor:
+    """values (..., H, W), first along the axis that leaves less for the other; `down`: along y."""
+    height, width = values.shape[-2:]
+    rows = height if down is None else down.pixel.shape[0]
+    columns = width if across is None else across.pixel.shape[0]
+    if rows * width < height * columns:
+        return along(along(values, down, -2), across, -1)
+    return along(along(values, across, -1), down, -2)
+
+
+def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:
+    """One pass, along dimension -1 or -2 of values (..., H, W): a sum over the taps, in order."""
+    if axis is None:
+        return values
+    total = None
+    for k in range(axis.pixel.shape[-1]):
+        value = values.index_select(dim, axis.pixel[:, k])
+        if axis.inside is not None:  # what is not read leaves no NaN
+            value = torch.where(_beside(axis.inside[:, k], dim), value, 0.0)
+        if axis.weight is not None:
+            value = value * _beside(axis.weight[:, k].to(value.dtype), dim)
+        total = value if total is None else total + value
+    assert total is not None
+    return total
+
+
+def _beside(numbers: Tensor, dim: int) -> Tensor:
+    """(m,) so that it broadcasts along dimension -1 or -2."""
+    return numbers if dim == -1 else numbers[:, None]

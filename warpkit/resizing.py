@@ -1,0 +1,147 @@
+"""Images of another size: the part of an image in a box, sampled or averaged onto a new grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.caller_warnings import warn, warn_of_integers
+from warpkit.core.sharding import batched
+from warpkit.core.tracing import wants_gradient
+from warpkit.engine.arithmetic import resize as arithmetics
+from warpkit.engine.backends.resizing import BACKENDS, select_backend
+from warpkit.engine.sampling.labels import as_bits, as_labels
+from warpkit.engine.sampling.layout import restore_memory_format
+from warpkit.engine.sampling.resize import Edges, ResizeRule
+
+
+@batched(image=3, box=1)
+def resize(
+    image: Tensor,
+    size: Sequence[int],
+    *,
+    interpolation: str = "bilinear",
+    antialias: bool | None = None,
+    box: Any = None,
+    arithmetic: str = "exact",
+    backend: str = "auto",
+) -> Tensor:
+    """Resize images: cv2.resize, PIL.Image.resize or F.interpolate on tensors, with gradients.
+
+    Output pixel i looks at (i + 1/2) scale - 1/2, where scale = W / w (along x). Nothing is read
+    outside the image: without antialias its border is repeated; with it the weights that fall
+    outside are left out and the rest divided by their sum.
+
+    Args:
+        image: (..., C, H, W); float16, bfloat16, float32 or float64, or uint8, int16 or uint16,
+            which are rounded half to even and saturated and carry no gradient. With "nearest"
+            (and OpenCV's "nearest_exact") labels too: bool, int8, int32, int64, uint32 and uint64.
+        size: (h, w) of the output. Equal to the image's, without a box, it gives the image itself.
+        interpolation: without antialias "nearest" (ties to even), "bilinear", "bicubic"
+            (a = -0.75) or "lanczos4", the numbers of `warp_affine` under the scale's matrix with
+            border="replicate". With antialias "box", "bilinear", "hamming", "bicubic" (a = -0.5),
+            "lanczos" (3 lobes), stretched by the scale where it shrinks, or "area", the mean over
+            each output pixel's rectangle, also where it enlarges. Other arithmetics have names of
+            their own.
+        antialias: None takes the means where the arithmetic and the filter have them.
+        box: (x1, y1, x2, y2), the part that is resized, in edge coordinates inside the image: an
+            integer box is the slice [y1:y2, x1:x2]. Taps may leave the box, not the image.
+        arithmetic: "exact"; cv2.resize's pixels bit for bit, "opencv4" (4.14) or "opencv5" (5.0)
+            with IPP off, "opencv4_ipp" or "opencv5_ipp" as the x86 wheels ship it; these have
+            "nearest", "nearest_exact", "bilinear", "bilinear_exact", "bicubic", "area" and
+            "lanczos4". "pillow": PIL.Image.resize's, of uint8 (each channel alone), uint16 (mode
+            I;16) and float32 (mode F) images, with "nearest", "box", "bilinear", "hamming",
+            "bicubic" and "lanczos".
+        backend: "auto", or "cpu" or "reference", which is used or refused.
+
+    Returns:
+        (..., C, h, w) of the image's type, channels-last if the image is.
+
+    Gradients: all orders, forward and reverse, to the image, and with arithmetic "exact" to the
+    box (none through nearest). Under another arithmetic that of its own positions and weights,
+    passed straight through its rounding.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came.
+
+    F.interpolate(image, size, mode="bilinear", antialias=True) is the default;
+    interpolation="area" is cv2.INTER_AREA where it shrinks.
+
+    >>> image = torch.arange(8.0).reshape(1, 2, 4)
+    >>> resize(image, (1, 2), interpolation="area")
+    tensor([[[2.5000, 4.5000]]])
+    """
+    return resize_by(
+        "resize", image, size, interpolation, antialias, box, arithmetic, backend, None
+    )
+
+
+def resize_by(
+    name: str,
+    image: Tensor,
+    size: Sequence[int],
+    interpolation: str,
+    antialias: bool | None,
+    box: Any,
+    arithmetic: str,
+    backend: str,
+    factors: tuple[float, float] | None,
+) -> Tensor:
+    """`resize` for another function; factors: cv2.resize's (fy, fx), where it was given no size."""
+    image = checks.check_image(name, "image", image, labels=True)
+    rule = arithmetics.named_rule(name, interpolation, antialias, arithmetic)
+    arithmetics.check_image_type(name, image, rule)
+    wanted = checks.check_size(name, "size", size)
+    backend = checks.check_name(name, "backend", backend, ("auto", *BACKENDS))
+    edges = None if box is None else _edges(name, box, image, rule)
+    module = select_backend(name, backend, image, rule)
+    if edges is None and tuple(image.shape[-2:]) == tuple(wanted):
+        return image.clone()
+    bits = as_bits(image)
+    if rule.arithmetic == "exact":
+        result = module.resize(bits, wanted, rule, edges)
+    else:
+        result = module.resize(bits, wanted, rule, edges, factors)
+    return as_labels(restore_memory_format(result, image), image.dtype)
+
+
+def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges, Edges]:
+    """The box's edges along x and along y; as plain numbers where no gradient goes to it."""
+    if rule.arithmetic.startswith("opencv"):
+        wanted = f"None with arithmetic={rule.arithmetic!r}: cv2.resize has none (image[..., "
+        checks.fail(name, "box", wanted + "y1:y2, x1:x2] is a slice)", f"{box!r:.60}")
+    height, width = image.shape[-2:]
+    wanted = f"(x1, y1, x2, y2) with 0 <= x1 < x2 <= {width} and 0 <= y1 < y2 <= {height}"
+    if isinstance(box, checks.LISTS) and len(box) == 4 and all(map(_is_number, box)):
+        x1, y1, x2, y2 = map(float, box)
+        if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
+            checks.fail(name, "box", wanted, f"({x1:g}, {y1:g}, {x2:g}, {y2:g})")
+        return Edges(x1, x2, x2 - x1), Edges(y1, y2, y2 - y1)
+    box = checks.as_float(name, "box", box, image.device, torch.float64)
+    if tuple(box.shape) != (4,):
+        checks.fail(name, "box", "(x1, y1, x2, y2), of shape (4,)", checks.shape_of(box))
+    checks.check_device(name, "box", box, image.device)
+    warn_of_integers(name, image, rule.interpolation, box=box)
+    if rule.arithmetic != "exact" and image.is_floating_point() and wants_gradient(box):
+        warn(f"{name}: no gradient reaches `box` under arithmetic={rule.arithmetic!r}")
+    x1, y1, x2, y2 = box.double().unbind(-1)
+    good = (x1 >= 0) & (y1 >= 0) & (x1 < x2) & (y1 < y2) & (x2 <= width) & (y2 <= height)
+    checks.check_values(name, "box", ~good, wanted, box.detach())
+    known = checks.peel(box)
+    if known is None or known.is_meta or known.device.type != "cpu":
+        # what cannot be looked at is as long as the image at most, and NaN where it is no box
+        x1, y1, x2, y2 = (torch.where(good, edge, torch.nan) for edge in (x1, y1, x2, y2))
+        return Edges(x1, x2, width), Edges(y1, y2, height)
+    u1, v1, u2, v2 = (edge.item() for edge in known.detach().double().unbind(-1))
+    along_x, along_y = Edges(u1, u2, u2 - u1), Edges(v1, v2, v2 - v1)
+    if not arithmetics.box_has_gradient(box, rule):
+        return along_x, along_y
+    return Edges(x1, x2, along_x.longest), Edges(y1, y2, along_y.longest)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
