@@ -22,6 +22,7 @@ from warpkit.gradients import check_gradients as check_gradients
 from warpkit.gradients import gradient_support as gradient_support
 from warpkit.gradients import quantize as quantize
 from warpkit.gradients import straight_through as straight_through
+from warpkit.gradients import through_uint8 as through_uint8
 from warpkit.indexing import assign as assign
 from warpkit.indexing import assign_2d as assign_2d
 from warpkit.indexing import linear_lookup as linear_lookup
@@ -89,6 +90,7 @@ __all__ = [
     "straight_through",
     "superposition_assign",
     "superposition_lookup",
+    "through_uint8",
     "to_theta",
     "transform_patches",
     "transform_points",

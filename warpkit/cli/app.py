@@ -22,15 +22,19 @@ from warpkit.cli.options import (
     Center,
     Corners,
     Files,
+    Filter,
     Format,
     Interpolation,
     Inverse,
     Matrix,
+    Means,
     Numbers,
     OutFolder,
     ParityArithmetic,
     Quality,
+    ResizeArithmetic,
     Scale,
+    Scales,
     Shear,
     Size,
     Translate,
@@ -141,6 +145,30 @@ def warp(
         border_value=border_value or Numbers((0.0,)),
         arithmetic=arithmetic,
     )
+    return run(files or [], out, format, quality, options)
+
+
+@app.command(short_help="Resize image files.")
+def resize(
+    files: Files = None,
+    out: OutFolder = None,
+    size: Size = None,
+    scale: Scales = None,
+    interpolation: Filter = "bilinear",
+    antialias: Means = None,
+    arithmetic: ResizeArithmetic = "exact",
+    format: Format = None,
+    quality: Quality = None,
+) -> int:
+    """Resize images: warpkit resize IN OUT, or warpkit resize IN ... --out DIR.
+
+    To a height and width, or by a scale, with warpkit's own pixels, cv2.resize's or Pillow's.
+    Files, kinds of images and errors are as for warpkit warp.
+    """
+    from warpkit.cli.resize.work import Options
+    from warpkit.cli.warp.run import run
+
+    options = Options(size, scale, interpolation, antialias, arithmetic)
     return run(files or [], out, format, quality, options)
 
 

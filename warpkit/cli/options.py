@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS
 from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 
 GATHERED = {
@@ -193,6 +194,34 @@ BorderValue = Annotated[
         numbers(1, 2, 3, 4),
         "V ...",
         "For border constant: one number, or one for each channel. [default: 0]",
+    ),
+]
+Scales = Annotated[
+    Numbers | None,
+    option(numbers(1, 2, positive=True), "S [S]", "In place of --size: of both sides, or of each."),
+]
+Filter = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="exact: nearest, bilinear, bicubic, lanczos4, box, hamming, lanczos, area; each "
+        "other arithmetic names its own when it has not got one.",
+    ),
+]
+Means = Annotated[
+    bool | None,
+    typer.Option(
+        "--antialias/--no-antialias",
+        help="Average where it shrinks. [default: where the interpolation has it]",
+        show_default=False,
+    ),
+]
+ResizeArithmetic = Annotated[
+    str,
+    option(
+        one_of(RESIZE_ARITHMETICS),
+        "NAME",
+        "exact, or another library's pixels: " + ", ".join(RESIZE_ARITHMETICS[1:]),
     ),
 ]
 Format = Annotated[

@@ -11,3 +11,4 @@ from warpkit.gradients.support import GradientSupport as GradientSupport
 from warpkit.gradients.support import gradient_support as gradient_support
 from warpkit.gradients.surrogates import quantize as quantize
 from warpkit.gradients.surrogates import straight_through as straight_through
+from warpkit.gradients.surrogates import through_uint8 as through_uint8

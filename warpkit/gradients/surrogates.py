@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor
 
 from warpkit.core import checks, tracing
@@ -57,6 +60,51 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
     exact = image.detach().to(compute_dtype(image.dtype))
     rounded = (exact.clamp(0, 1) * (levels - 1)).round() / (levels - 1)
     return with_gradient_of(rounded.to(image.dtype), image)
+
+
+def through_uint8(function: Callable[[Tensor], Tensor], image: Tensor) -> Tensor:
+    """What an 8-bit program makes of an image, with the gradient of the same steps on floats.
+
+    The value is function(8-bit image) / 255, where the 8-bit image is image * 255 rounded half to
+    even; the gradient is that of function(image). function: a callable on images, such as
+    functools.partial(warpkit.resize, size=(224, 224), arithmetic="pillow"), a warp, or a chain of
+    them; of a uint8 image it must make a uint8 tensor, of a floating one a floating tensor of the
+    same shape. image (...), floating, in [0, 1] (by up to half a level beyond, which rounds back).
+    Returns function's shape, of the image's type. Numbers that function adds (a border's value)
+    are its own business: 255 in the one call is 1 in the other. Gradients: all orders and both
+    modes of function's, to what function holds too. Errors: ValueError where the image is read on
+    the CPU and leaves [0, 1] or has a NaN; TypeError where function makes something else.
+
+    >>> import torch
+    >>> image = torch.tensor([0.1, 0.5], requires_grad=True)
+    >>> result = through_uint8(lambda image: image // 2 if image.dtype == torch.uint8
+    ...                        else image / 2, image)
+    >>> (result.detach() * 255).round(), torch.autograd.grad(result.sum(), image)[0]
+    (tensor([13., 64.]), tensor([0.5000, 0.5000]))
+    """
+    name = "through_uint8"
+    if not callable(function):
+        checks.fail(name, "function", "a function of an image", type(function).__name__, TypeError)
+    check_floating(name, "image", image)
+    exact = image.detach().to(compute_dtype(image.dtype)) * 255
+    inside = (exact >= -0.5) & (exact <= 255.5)  # false for NaN
+    checks.check_values(name, "image", ~inside, "in [0, 1]", image.detach())
+    with torch.no_grad():
+        value = function(exact.round().clamp(0, 255).to(torch.uint8))
+    if not isinstance(value, Tensor) or value.dtype != torch.uint8:
+        got = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        checks.fail(name, "function", "one that makes uint8 of a uint8 image", got, TypeError)
+    value = (value.to(exact.dtype) / 255).to(image.dtype)
+    if not torch.is_grad_enabled() and not tracing.has_tangents() and not tracing.in_transform():
+        return value
+    surrogate = function(image)
+    if not isinstance(surrogate, Tensor) or not surrogate.is_floating_point():
+        got = surrogate.dtype if isinstance(surrogate, Tensor) else type(surrogate).__name__
+        checks.fail(name, "function", "one that makes floats of a floating image", got, TypeError)
+    if surrogate.shape != value.shape:
+        wanted = f"one that makes the shape that it makes of 8 bits, {checks.shape_of(value)}"
+        checks.fail(name, "function", wanted, checks.shape_of(surrogate))
+    return add_gradient(value, surrogate.to(image.dtype))
 
 
 def warn_beyond_unit(name: str, image: Tensor) -> None:

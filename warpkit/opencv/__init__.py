@@ -59,6 +59,7 @@ from warpkit.opencv.matrices import (
     getRotationMatrix2D,
     invertAffineTransform,
 )
+from warpkit.opencv.resizing import resize
 from warpkit.opencv.warps import (
     remap,
     warpAffine,
@@ -100,6 +101,7 @@ __all__ = [
     "getRotationMatrix2D",
     "invertAffineTransform",
     "remap",
+    "resize",
     "warpAffine",
     "warpPerspective",
 ]

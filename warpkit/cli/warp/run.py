@@ -1,4 +1,4 @@
-"""`warpkit warp`: which file becomes which, one or many, with progress and a list of failures."""
+"""`warpkit warp` and `resize`: which file becomes which, one or many; progress and failures."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from errno import EISDIR, ENOTDIR
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
+from typing import Protocol
 
 from rich.markup import escape
 
@@ -27,9 +28,20 @@ from warpkit.cli.image_files import (
     special,
     write_image,
 )
-from warpkit.cli.image_kinds import QUALITY_FORMATS, reason
-from warpkit.cli.warp.work import Options, warp_picture
+from warpkit.cli.image_kinds import QUALITY_FORMATS, Picture, reason
 from warpkit.core.progress import progress_bar
+
+
+class Options(Protocol):
+    """The options of a command that say how: `warpkit warp`'s, `warpkit resize`'s."""
+
+    def check(self) -> None:
+        """Refuse before any work what cannot be right for any picture."""
+        ...
+
+    def apply(self, picture: Picture) -> Picture:
+        """What becomes of a picture."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ def run(
 def do(job: Job, quality: int | None, options: Options) -> None:
     """Read, warp, write, and say what was converted."""
     picture = read_image(job.source)
-    words = write_image(job.target, warp_picture(picture, options), job.kind, quality)
+    words = write_image(job.target, options.apply(picture), job.kind, quality)
     if words != picture.held:
         name = "standard input" if job.source in INPUTS else job.source
         say(f"{name}: {picture.held} converted to {words}")

@@ -50,6 +50,10 @@ class Options:
         if self.antialias and self.arithmetic != "exact":
             raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
 
+    def apply(self, picture: Picture) -> Picture:
+        """The picture, warped."""
+        return warp_picture(picture, self)
+
 
 def warp_picture(picture: Picture, options: Options) -> Picture:
     """The picture, warped as the options say."""

@@ -1,0 +1,1 @@
+"""`warpkit resize`: `work` computes; the files are `warpkit warp`'s business."""

@@ -1,0 +1,91 @@
+"""What `warpkit resize` does to one picture: its new size, and the resize with alpha."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+import warpkit as wk
+from warpkit.cli.errors import CommandError
+from warpkit.cli.image_kinds import Picture
+from warpkit.cli.options import Numbers
+from warpkit.cli.warp.work import mix_visible
+from warpkit.core.checks import SIDE
+from warpkit.engine.arithmetic.resize import named_rule
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `warpkit resize` that say how, as the command line has read them."""
+
+    size: Numbers | None
+    scale: Numbers | None
+    interpolation: str
+    antialias: bool | None
+    arithmetic: str
+
+    def check(self) -> None:
+        """Refuse before any work what cannot be right for any picture."""
+        if (self.size is None) == (self.scale is None):
+            raise CommandError("takes --size or --scale: give one of them")
+        if self.size and max(self.size) >= SIDE:
+            raise CommandError("--size takes numbers below 2^31")
+        try:
+            named_rule("resize", self.interpolation, self.antialias, self.arithmetic)
+        except ValueError as error:
+            raise CommandError(str(error).replace("`", "--", 1).replace("`", "", 1)) from None
+
+    def size_of(self, height: int, width: int) -> tuple[int, int]:
+        """The result's height and width; by a scale rounded half to even, as in OpenCV."""
+        if self.size:
+            return int(self.size[0]), int(self.size[1])
+        assert self.scale is not None
+        sides = [round(n * s) for n, s in zip((height, width), self.scale * 2, strict=False)]
+        if not 1 <= min(sides) <= max(sides) < SIDE:
+            raise CommandError(f"--scale makes {sides[0]} x {sides[1]} of {height} x {width}")
+        return sides[0], sides[1]
+
+    def apply(self, picture: Picture) -> Picture:
+        """The picture, resized."""
+        resize = partial(
+            wk.resize,
+            size=self.size_of(*picture.pixels.shape[-2:]),
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            arithmetic=self.arithmetic,
+        )
+        mixes = picture.mode in ("LA", "RGBA") and self.interpolation != "nearest"
+        if mixes and self.arithmetic == "pillow":
+            pixels = unpremultiplied(resize(premultiplied(picture.pixels)))
+            return replace(picture, pixels=pixels)
+        try:
+            pixels = resize(picture.pixels)
+        except TypeError:  # a type that the library has no resize for
+            text = f"--arithmetic {self.arithmetic} is not for {picture.held} images"
+            raise CommandError(text) from None
+        if mixes and self.arithmetic == "exact" and picture.pixels[-1].min() < 255:
+
+            def ignoring(image: Tensor, border_value: object) -> Tensor:
+                return resize(image)
+
+            mix_visible(ignoring, picture.pixels, torch.full((len(pixels),), 255.0), pixels)
+        return replace(picture, pixels=pixels)
+
+
+def premultiplied(pixels: Tensor) -> Tensor:
+    """Colours times their alpha, (C, H, W) of 8 bits, the alpha last; in Pillow's rounding."""
+    alpha = pixels[-1:].int()
+    product = pixels[:-1].int() * alpha + 128
+    return torch.cat([((product >> 8) + product) >> 8, alpha]).to(torch.uint8)
+
+
+def unpremultiplied(pixels: Tensor) -> Tensor:
+    """The way back, as in Pillow: what alpha 0 hides is lost."""
+    alpha = pixels[-1:].int()
+    colours = pixels[:-1].int()
+    divided = (255 * colours).div(alpha.clamp(min=1), rounding_mode="floor").clamp(max=255)
+    plain = (alpha == 0) | (alpha == 255)
+    return torch.cat([torch.where(plain, colours, divided), alpha]).to(torch.uint8)

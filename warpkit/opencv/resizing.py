@@ -1,0 +1,119 @@
+"""cv2.resize: names and layouts translated, nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.engine.arithmetic.guarantees import installed_resize_arithmetic
+from warpkit.engine.arithmetic.resize import OPENCV
+from warpkit.opencv.constants import (
+    INTER_AREA,
+    INTER_CUBIC,
+    INTER_LANCZOS4,
+    INTER_LINEAR,
+    INTER_LINEAR_EXACT,
+    INTER_NEAREST,
+    INTER_NEAREST_EXACT,
+)
+from warpkit.opencv.outputs import check_output
+from warpkit.opencv.warps import Image, _finish, _planes
+from warpkit.resizing import resize_by
+
+FILTERS = {
+    INTER_NEAREST: "nearest",
+    INTER_LINEAR: "bilinear",
+    INTER_CUBIC: "bicubic",
+    INTER_AREA: "area",
+    INTER_LANCZOS4: "lanczos4",
+    INTER_LINEAR_EXACT: "bilinear_exact",
+    INTER_NEAREST_EXACT: "nearest_exact",
+}
+ARITHMETICS = ("auto", "exact", *OPENCV)
+
+
+def resize(
+    src: Image,
+    dsize: Sequence[int] | None,
+    dst: Image | float | None = None,
+    fx: float | None = 0,
+    fy: float | None = 0,
+    interpolation: int | None = INTER_LINEAR,
+    *,
+    arithmetic: str = "auto",
+) -> Image:
+    """cv2.resize: src (H, W) or (H, W, C); dsize (W, H), or None and fx, fy.
+
+    With fx and fy the result is round(W fx) x round(H fy) pixels (half to even), and the sampled
+    grid follows fx and fy, not the sizes, as in cv2. interpolation: INTER_NEAREST, _LINEAR,
+    _CUBIC, _AREA, _LANCZOS4, _LINEAR_EXACT or _NEAREST_EXACT. arithmetic: "auto", the pixels of
+    the OpenCV that is installed, with IPP where its wheel has it; "opencv4", "opencv5" (IPP off:
+    cv2.ipp.setUseIPP(False)), "opencv4_ipp", "opencv5_ipp"; or "exact", by the sizes alone.
+    Gradients, where src is a tensor: those of `warpkit.resize`. More than 4 channels by INTER_AREA
+    are resized too, which cv2 refuses. Errors: ValueError and TypeError, naming the argument.
+
+    >>> image = np.arange(8, dtype=np.uint8).reshape(2, 4)
+    >>> resize(image, None, fx=0.5, fy=0.5, interpolation=INTER_AREA)
+    array([[3, 5]], dtype=uint8)
+    """
+    name = "resize"
+    dst = check_output(name, "dst", dst, src)
+    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
+    arithmetic = installed_resize_arithmetic() if arithmetic == "auto" else arithmetic
+    if not isinstance(src, (Tensor, np.ndarray)):
+        checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
+    if src.ndim not in (2, 3) or 0 in src.shape:
+        checks.fail(name, "src", "of shape (H, W) or (H, W, C)", tuple(src.shape))
+    if isinstance(src, Tensor):
+        checks.check_dense(name, "src", src)
+    interpolation = INTER_LINEAR if interpolation is None else interpolation
+    whole = isinstance(interpolation, Integral) and not isinstance(interpolation, bool)
+    if not whole or interpolation not in FILTERS:
+        wanted = "one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS4, _LINEAR_EXACT, "
+        checks.fail(name, "interpolation", wanted + "_NEAREST_EXACT", repr(interpolation))
+    size, factors = _size(name, dsize, fx, fy, src.shape)
+    chosen, antialias = FILTERS[interpolation], None
+    if arithmetic == "exact":
+        chosen, factors = chosen.removesuffix("_exact"), None
+        antialias = None if chosen == "area" else False
+    planes = _planes(src)
+    unchanged = size == tuple(src.shape[:2])
+    if unchanged and planes.dtype in checks.LABELS:
+        chosen, antialias = "nearest", None  # a copy, whatever the interpolation
+    result = resize_by(name, planes, size, chosen, antialias, None, arithmetic, "auto", factors)
+    return _finish(src, dst, result)
+
+
+def _size(
+    name: str, dsize: Any, fx: Any, fy: Any, shape: Sequence[int]
+) -> tuple[tuple[int, int], tuple[float, float] | None]:
+    """(h, w); and (fy, fx) where they made it."""
+    if isinstance(dsize, (np.ndarray, Tensor)):
+        dsize = dsize.tolist()
+    empty = dsize is None or (
+        isinstance(dsize, Sequence)
+        and len(dsize) in (0, 2)
+        and all(isinstance(n, int) and n >= 0 for n in dsize)
+        and (len(dsize) == 0 or 0 in dsize)
+    )
+    if not empty:
+        width, height = checks.check_size(name, "dsize", dsize, "(W, H)")
+        return (int(height), int(width)), None
+    made = []
+    for argument, factor, length in (("fy", fy, shape[0]), ("fx", fx, shape[1])):
+        factor = 0 if factor is None else factor
+        known = isinstance(factor, Real) and not isinstance(factor, bool)
+        if not known or not 0 < float(factor) < math.inf:
+            wanted = "a number above 0 where dsize is None or has a 0"
+            checks.fail(name, argument, wanted, f"{factor!r:.60}")
+        made.append(round(length * float(factor)))
+        if not 1 <= made[-1] < checks.SIDE:
+            wanted = f"a factor that makes a side of at least 1 pixel of {length}"
+            checks.fail(name, argument, wanted, f"{factor!r:.60}")
+    return (made[0], made[1]), (float(fy), float(fx))
