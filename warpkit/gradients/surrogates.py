@@ -104,7 +104,7 @@ def through_uint8(function: Callable[[Tensor], Tensor], image: Tensor) -> Tensor
     if surrogate.shape != value.shape:
         wanted = f"one that makes the shape that it makes of 8 bits, {checks.shape_of(value)}"
         checks.fail(name, "function", wanted, checks.shape_of(surrogate))
-    return add_gradient(value, surrogate.to(image.dtype))
+    return with_gradient_of(value, surrogate.to(image.dtype))
 
 
 def warn_beyond_unit(name: str, image: Tensor) -> None:

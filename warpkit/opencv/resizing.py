@@ -113,7 +113,7 @@ def _size(
             wanted = "a number above 0 where dsize is None or has a 0"
             checks.fail(name, argument, wanted, f"{factor!r:.60}")
         made.append(round(length * float(factor)))
-        if not 1 <= made[-1] < checks.SIDE:
+        if not 1 <= made[-1] < checks.MAX_SIDE:
             wanted = f"a factor that makes a side of at least 1 pixel of {length}"
             checks.fail(name, argument, wanted, f"{factor!r:.60}")
     return (made[0], made[1]), (float(fy), float(fx))

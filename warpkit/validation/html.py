@@ -57,8 +57,8 @@ def line(row: Row, peers: Iterable[str]) -> dict[str, Any]:
     parity = row.parity
     return {
         **vars(row.setting),
-        "promised": row.guaranteed.where,
-        "reason": row.guaranteed.reason,
+        "promised": row.promise.where,
+        "reason": row.promise.reason,
         "passed": row.passed,
         "differing": parity.differing,
         "share": share(parity.differing, parity.total),

@@ -73,8 +73,8 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     return {
         **vars(row.setting),
         "passed": row.passed,
-        "promised": row.guaranteed.where,
-        "reason": row.guaranteed.reason,
+        "promised": row.promise.where,
+        "reason": row.promise.reason,
         "warpkit": {name: figures_as_dict(part) for name, part in parts.items()},
         "peers": {name: peer and figures_as_dict(peer) for name, peer in row.peers.items()},
     }
@@ -144,7 +144,7 @@ def worst(rows: Sequence[Row]) -> list[Row]:
     if broken:
         return unlike(broken, lambda row: (row.setting.map, row.setting.interpolation))[:PICTURES]
     differing = sorted((row for row in rows if row.parity.differing), key=apart)
-    chosen = unlike(differing, lambda row: row.guaranteed.reason)[: PICTURES // 2]
+    chosen = unlike(differing, lambda row: row.promise.reason)[: PICTURES // 2]
     usual = [
         row
         for row in rows

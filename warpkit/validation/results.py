@@ -41,7 +41,7 @@ class Results:
     @property
     def promised(self) -> tuple[Row, ...]:
         """The rows of which something is promised."""
-        return tuple(row for row in self.rows if row.guaranteed.where != "nowhere")
+        return tuple(row for row in self.rows if row.promise.where != "nowhere")
 
     @property
     def passed(self) -> bool:
@@ -53,7 +53,7 @@ class Results:
         """The outcome in one sentence."""
         version, count = self.environment["opencv"], len(self.promised)
         if not count:
-            reason = self.rows[0].guaranteed.reason if self.rows else "no rows"
+            reason = self.rows[0].promise.reason if self.rows else "no rows"
             return f"nothing is promised beside OpenCV {version} ({reason})"
         if self.broken:
             return f"{len(self.broken):,} of {count:,} settings differ from OpenCV {version}"

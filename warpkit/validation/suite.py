@@ -62,7 +62,7 @@ class Row:
 
     setting: Setting
     parity: Parity
-    guaranteed: Guarantee
+    promise: Guarantee
     peers: dict[str, Figures | None]
     """By name; None where one cannot do this."""
 
@@ -70,13 +70,13 @@ class Row:
     def kept(self) -> Figures | None:
         """The figures of the pixels that are promised to be OpenCV's."""
         parts = {"everywhere": self.parity, "interior": self.parity.interior, "nowhere": None}
-        return parts[self.guaranteed.where]
+        return parts[self.promise.where]
 
     @property
     def open(self) -> Figures | None:
         """The figures of the pixels of which nothing is promised."""
         parts = {"everywhere": None, "interior": self.parity.border, "nowhere": self.parity}
-        return parts[self.guaranteed.where]
+        return parts[self.promise.where]
 
     @property
     def passed(self) -> bool:

@@ -75,8 +75,8 @@ def left_out(rows: Iterable[Row]) -> list[tuple[str, int, int]]:
     """Every reason why something is not promised, the values it is about, and those that differ."""
     reasons: dict[str, list[Figures | None]] = {}
     for row in rows:
-        if row.guaranteed.reason:
-            reasons.setdefault(row.guaranteed.reason, []).append(row.open)
+        if row.promise.reason:
+            reasons.setdefault(row.promise.reason, []).append(row.open)
     return [(reason, *counted(parts)) for reason, parts in reasons.items()]
 
 

@@ -13,7 +13,7 @@ from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
 from warpkit.cli.warp.work import mix_visible
-from warpkit.core.checks import SIDE
+from warpkit.core.checks import MAX_SIDE
 from warpkit.engine.arithmetic.resize import named_rule
 
 
@@ -31,7 +31,7 @@ class Options:
         """Refuse before any work what cannot be right for any picture."""
         if (self.size is None) == (self.scale is None):
             raise CommandError("takes --size or --scale: give one of them")
-        if self.size and max(self.size) >= SIDE:
+        if self.size and max(self.size) >= MAX_SIDE:
             raise CommandError("--size takes numbers below 2^31")
         try:
             named_rule("resize", self.interpolation, self.antialias, self.arithmetic)
@@ -44,7 +44,7 @@ class Options:
             return int(self.size[0]), int(self.size[1])
         assert self.scale is not None
         sides = [round(n * s) for n, s in zip((height, width), self.scale * 2, strict=False)]
-        if not 1 <= min(sides) <= max(sides) < SIDE:
+        if not 1 <= min(sides) <= max(sides) < MAX_SIDE:
             raise CommandError(f"--scale makes {sides[0]} x {sides[1]} of {height} x {width}")
         return sides[0], sides[1]
 
@@ -87,5 +87,5 @@ def unpremultiplied(pixels: Tensor) -> Tensor:
     alpha = pixels[-1:].int()
     colours = pixels[:-1].int()
     divided = (255 * colours).div(alpha.clamp(min=1), rounding_mode="floor").clamp(max=255)
-    plain = (alpha == 0) | (alpha == 255)
-    return torch.cat([torch.where(plain, colours, divided), alpha]).to(torch.uint8)
+    is_flat = (alpha == 0) | (alpha == 255)
+    return torch.cat([torch.where(is_flat, colours, divided), alpha]).to(torch.uint8)

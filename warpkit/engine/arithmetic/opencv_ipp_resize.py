@@ -30,12 +30,12 @@ BLOCK = 16
 def plan(name: str, image: Tensor, across: Axis, down: Axis) -> tuple[str, Axis, Axis] | None:
     """The way through IPP, and its tables; None where OpenCV does not ask it."""
     types = {"bilinear": LINEAR_TYPES, "bicubic": CUBIC_TYPES}.get(name, ())
-    least = min(across.length, down.length)
-    if image.shape[-3] not in CHANNELS or image.dtype not in types or least < 2:
+    smallest = min(across.length, down.length)
+    if image.shape[-3] not in CHANNELS or image.dtype not in types or smallest < 2:
         return None
     allowed = 0.0 if image.dtype == torch.float64 else MISFIT
     fits = all(abs(a.size / a.length - a.factor) / a.factor <= allowed for a in (across, down))
-    if fits and name == "bicubic" and least < 4:
+    if fits and name == "bicubic" and smallest < 4:
         return None
     way = f"ipp_{'' if fits else 'affine_'}{'linear' if name == 'bilinear' else name}"
     kind = way + "64" * (image.dtype == torch.float64)
@@ -177,16 +177,16 @@ def _affine_bicubic(image: Tensor, x: Taps, y: Taps) -> Tensor:
         p, w = taps(values, dim)
         return fma32(p[0], w[0], p[1] * w[1]) + fma32(p[2], w[2], p[3] * w[3])
 
-    def plain(values: Tensor, dim: int) -> Tensor:
+    def one_sum(values: Tensor, dim: int) -> Tensor:
         p, w = taps(values, dim)
         return (p[0] * w[0] + p[1] * w[1]) + (p[2] * w[2] + p[3] * w[3])
 
     inner_x, inner_y = ((t.pixel.diff(dim=1) == 1).all(1) for t in (x, y))
     inner = inner_x & inner_y[:, None]
     if channels == 1:
-        total = plain(halves(pixels, -2), -1)
+        total = one_sum(halves(pixels, -2), -1)
     elif channels == 3:
-        forth, back = (plain(chain(pixels, -2, *order), -1) for order in ((0, 1), (1, 0)))
+        forth, back = (one_sum(chain(pixels, -2, *order), -1) for order in ((0, 1), (1, 0)))
         total = torch.where(inner, forth, back)
     else:
         p, w = taps(chain(pixels, -2, 1, 0), -1)

@@ -214,7 +214,10 @@ def _exact(image: Tensor, x: Taps, y: Taps, bits: int) -> Tensor:
 
 
 def _upper_half(value: Tensor, weight: Tensor) -> Tensor:
-    """value * weight / 2^32, of int64 and 0 <= weight <= 2^32, rounded half away from zero."""
+    """value * weight / 2^32, of int64 and 0 <= weight <= 2^32, rounded half away from zero.
+
+    value and weight (...), which broadcast.
+    """
     size = torch.where(value < 0, -value, value)  # of -2^63 the same bits, read without sign
     high, low = (size >> 32) & 0xFFFFFFFF, size & 0xFFFFFFFF
     upper, lower = low * (weight >> 16), low * (weight & 0xFFFF) + (1 << 31)

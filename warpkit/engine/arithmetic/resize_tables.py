@@ -176,8 +176,8 @@ def _lanczos4(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
     first, t = _places(n, m, factor)
     q = math.sqrt(0.5)
     turns = [(1, 0), (-q, -q), (0, 1), (q, -q), (-1, 0), (q, q), (0, -1), (-q, q)]
-    start = -(t + F32(3)).astype(F64) * math.pi * 0.25
-    sine, cosine = np.sin(start), np.cos(start)
+    cell_start = -(t + F32(3)).astype(F64) * math.pi * 0.25
+    sine, cosine = np.sin(cell_start), np.cos(cell_start)
     weights, total = np.zeros((m, 8), F32), np.zeros(m, F32)
     for k, (a, b) in enumerate(turns):
         d = t + F32(3) - F32(k)
@@ -192,17 +192,17 @@ def _lanczos4(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
 def _area(n: int, m: int, factor: float) -> tuple[Indices, Weights, NDArray[np.bool_]]:
     """The pixels that each output pixel's interval covers, in order; slivers are dropped."""
     scale = 1 / F64(factor)
-    start = np.arange(m) * scale
-    end, cell = start + scale, np.minimum(scale, n - start)
+    cell_start = np.arange(m) * scale
+    end, cell = cell_start + scale, np.minimum(scale, n - cell_start)
     whole_end = np.minimum(np.floor(end), n - 1).astype(np.int64)
-    whole = np.minimum(np.ceil(start).astype(np.int64), whole_end)
+    whole = np.minimum(np.ceil(cell_start).astype(np.int64), whole_end)
     count = int((whole_end - whole).max()) + 2
-    before, after = whole - start > SLIVER, end - whole_end > SLIVER
+    before, after = whole - cell_start > SLIVER, end - whole_end > SLIVER
     index = whole[:, None] - 1 + np.arange(count)
     weight = np.zeros((m, count), F32)
     is_whole = (index >= whole[:, None]) & (index < whole_end[:, None])
     weight += np.where(is_whole, (1 / cell)[:, None], 0).astype(F32)
-    weight[:, 0] = np.where(before, (whole - start) / cell, 0).astype(F32)
+    weight[:, 0] = np.where(before, (whole - cell_start) / cell, 0).astype(F32)
     last = np.minimum(np.minimum(end - whole_end, 1), cell) / cell
     is_last = (index == whole_end[:, None]) & after[:, None]
     weight = np.where(is_last, last.astype(F32)[:, None], weight)

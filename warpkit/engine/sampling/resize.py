@@ -113,11 +113,14 @@ def _area_taps(
     length: int, size: int, i: Tensor, low: Number, span: Number, longest: float
 ) -> AxisTaps:
     """i (m, 1): 0, 1, ..., the output's pixels."""
-    start = i * span + size * low  # in 1 / size pixels, as all lengths here
-    first = (start / size).detach().floor()
+    cell_start = i * span + size * low  # in 1 / size pixels, as all lengths here
+    first = (cell_start / size).detach().floor()
     count = math.ceil(longest / size) + 1
     pixel = first + torch.arange(count, dtype=torch.float64, device=i.device)
-    left, right = _larger(pixel * size, start), -_larger(-(pixel + 1) * size, -start - span)
+    left, right = (
+        _larger(pixel * size, cell_start),
+        -_larger(-(pixel + 1) * size, -cell_start - span),
+    )
     inside = (right > left).detach() & (pixel >= 0) & (pixel < length)
     weight = torch.where(inside, (right - left) / span, 0.0)
     weight = weight / weight.detach().sum(-1, keepdim=True)  # 1 but for rounding
@@ -131,7 +134,10 @@ def _at_least(span: Number, size: int) -> Number:
 
 
 def _larger(a: Tensor, b: Tensor) -> Tensor:
-    """As torch.maximum, whose gradient is halved where both are equal."""
+    """As torch.maximum, whose gradient is halved where both are equal.
+
+    a and b (...), which broadcast.
+    """
     return torch.where(a >= b, a, b)
 
 
@@ -201,8 +207,8 @@ def find_taps(
         if edges is None and length == wanted:
             found.append(None)
             continue
-        plain = edges is None or not isinstance(edges.low, Tensor)
-        make = _kept_taps if plain and is_eager(image) else axis_taps
+        can_keep = edges is None or not isinstance(edges.low, Tensor)
+        make = _kept_taps if can_keep and is_eager(image) else axis_taps
         found.append(make(length, wanted, rule, edges, image.device))
     return found
 

@@ -57,6 +57,8 @@ def fma64(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
     The product is split into two numbers that hold it exactly, the sum of the three is rounded to
     odd first (Boldo and Melquiond, 2008).
+
+    a, b, c (...).
     """
     a, b, c = torch.broadcast_tensors(a, b, c)
     product = a * b
@@ -80,7 +82,10 @@ def _halves(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """a + b rounded, and what the rounding lost."""
+    """a + b rounded, and what the rounding lost.
+
+    a and b (...), which broadcast.
+    """
     total = a + b
     back = total - a
     return total, (a - (total - back)) + (b - back)
