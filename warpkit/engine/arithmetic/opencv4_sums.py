@@ -147,7 +147,20 @@ def _bilinear_sum(near: Neighbours, grid: FixedGrid, rule: SamplingRule, lanes: 
 def _wide_sum(
     near: Neighbours, grid: FixedGrid, rule: SamplingRule, sum_start: Tensor, vector: bool
 ) -> Tensor:
-    """Bicubic and lanczos4: row by row inside, as differences from `sum_start` near the border."""
+    """Bicubic and lanczos4 of what OpenCV 4 sums in float32, which has three orders of addition.
+
+    Where all taps lie in the image (`near.interior`) the products are added up row by row, and then
+    the rows: (sum_i w[0, i] v[0, i]) + (sum_i w[1, i] v[1, i]) + ... With vector code (`vector`:
+    float32 images of some channels) four registers add every fourth column instead, with fused
+    products, and are added crosswise at the end. Near the border OpenCV sums differences from the
+    border's value c over the taps inside,
+
+        c + sum of (v - c) w
+
+    which in real numbers is the sum with c in the place of missing taps, as the weights sum to 1;
+    in float32 its last bits differ. So c is `sum_start` under every border, transparent too, where
+    the background is what shows. Each order is kept for its bits alone.
+    """
     zero = sum_start.new_zeros(())
     inner, outer = zero, sum_start
     registers = [zero, zero, zero, zero]  # each adds every fourth column

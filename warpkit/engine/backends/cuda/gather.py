@@ -112,7 +112,21 @@ def reach_of(TAPS: tl.constexpr):
 
 @triton.jit
 def rows_of(m, x, y, side, out_height, KIND: tl.constexpr, TAPS: tl.constexpr):
-    """The first output row that may read source pixel (x, y), and how many follow."""
+    """The first output row that may read source pixel (x, y), and how many follow.
+
+    An output pixel reads (x, y) if its source point (u, v) lies within `reach` of it: in the square
+    S = [x - reach, x + reach] x [y - reach, y + reach]. Carried forward to the output, S is a
+    parallelogram under an affine map, whose rows are those of its centre plus and minus
+
+        reach (|a| + |d|) / |det|      the forward map's second row is (-d, a) / det
+
+    and a quadrilateral under a perspective: its rows lie between those of its corners, as long as
+    all corners are on one side of the horizon. There the divisor of the adjugate's last row has one
+    sign; a corner within rounding of 0 leaves all rows, and a square on the other side none (a
+    perspective is gone through once for each side). Bounds only have to be wide enough: `weight_of`
+    decides what counts, so that no rounding here changes a bit of the sum, which runs over rows,
+    then columns, in order. index_add over the forward pass's taps would sum the same in another.
+    """
     a, b, c, d, e, f, g, h, i = m
     reach = reach_of(TAPS)
     x, y = x.to(tl.float64), y.to(tl.float64)
@@ -153,7 +167,14 @@ def rows_of(m, x, y, side, out_height, KIND: tl.constexpr, TAPS: tl.constexpr):
 def columns_of(m, x, y, at_y, side, out_width, KIND: tl.constexpr, TAPS: tl.constexpr):
     """The first column of an output row that may read source pixel (x, y), and how many follow.
 
-    |u - x w| <= reach |w| and the same for v: four lines, each on one side of w = 0.
+    In row at_y the source point is (u + a c, v + d c) / (w + g c) for column c, with w = 1 and
+    g = 0 under an affine map. It lies within `reach` of (x, y) where
+
+        -reach w <= u - x w <= reach w        and the same for v and y
+
+    with w positive, on the side of the horizon that `turn` chooses: four inequalities
+    along c + constant >= 0, of which each cuts the row from the left or from the right. 1e-300 in
+    the place of 0 makes a line that is parallel to the row cut all or nothing.
     """
     a, b, c, d, e, f, g, h, i = m
     reach, fy = reach_of(TAPS), at_y.to(tl.float64)
