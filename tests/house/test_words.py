@@ -111,6 +111,19 @@ def test_old_words_are_gone(path):
         assert (file, word) in ALLOWED, f"{file}: {word} is {refused[word]} here"
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_texts_name_what_is_there(path):
+    """Old words in comments and docstrings: in capitals, or between backticks."""
+    with tokenize.open(path) as file:
+        kinds = tokenize.STRING, tokenize.COMMENT
+        tokens = [t.string for t in tokenize.generate_tokens(file.readline) if t.type in kinds]
+    text = "\n".join(tokens)
+    quoted = {name.split(".")[-1] for name in re.findall(r"`([\w.]+)`", text)}
+    capitals = {word for word in EVERYWHERE if word.isupper()} - {"MISSING", "WHOLE"}
+    found = {word for word in capitals if re.search(rf"\b{word}\b", text)}
+    assert not found | (quoted & set(EVERYWHERE)), path
+
+
 def functions() -> list[tuple[str, ast.FunctionDef]]:
     """Every function of the package, and its file."""
     trees = [(p.relative_to(PACKAGE).as_posix(), ast.parse(p.read_text())) for p in FILES]

@@ -154,7 +154,7 @@ def point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, 
 def weighted_pairs(
     name: str, src: Any, dst: Any, weights: Any, minimum: int
 ) -> tuple[Tensor, Tensor, Tensor | None, torch.dtype]:
-    """Checked pairs (..., N, 2), N at least `least`, and weights (..., N) or None, in float64.
+    """Checked pairs (..., N, 2), N at least `minimum`, and weights (..., N) or None, in float64.
 
     Last the type of what is made from them.
     """

@@ -1,4 +1,4 @@
-"""Gradients by choice, and where they are: surrogates, coverage, and a check by differences."""
+"""Which entries of an input get a gradient, and why the others do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects inside images: cut out, paste, or transform in place, all at once and with gradients."""
+"""Objects of images transformed in place, all at once and with gradients."""
 
 from __future__ import annotations
 

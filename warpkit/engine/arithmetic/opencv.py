@@ -50,7 +50,7 @@ def warp(
     """
     sum_start = fill if border_value is None else border_value
     matrix = to_source.detach()
-    if is_float(image, rule):
+    if takes_float_path(image, rule):
         grid = opencv5.warp_grid(matrix, size, image, rule)
     else:
         grid = fixed_point.warp_grid(matrix, size, rule)
@@ -88,7 +88,7 @@ def sample(
     """
     sum_start = fill if border_value is None else border_value
     detached = points.detach()
-    by_floats = is_float(image, rule) and (not fixed_map or rule.interpolation == "bicubic")
+    by_floats = takes_float_path(image, rule) and (not fixed_map or rule.interpolation == "bicubic")
     if by_floats:
         grid = opencv5.sample_grid(detached, image, rule)
     else:
@@ -99,7 +99,7 @@ def sample(
     return _with_gradient(value, image, grid, points.double(), fill, rule)
 
 
-def is_float(image: Tensor, rule: SamplingRule) -> bool:
+def takes_float_path(image: Tensor, rule: SamplingRule) -> bool:
     """Whether OpenCV computes in float32, not in fixed point."""
     return rule.arithmetic == "opencv5" and opencv5.supports(image, rule)
 

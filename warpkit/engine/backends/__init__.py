@@ -1,9 +1,10 @@
 """Which backend serves which call, and what a backend is: `Backend`.
 
 A backend is a module with the functions of `Backend`, imported on first use. One that is asked for
-by name is used or refused with its reasons, never replaced. OpenCV's arithmetics are the
-reference's and the CPU's in modules of their own. `operators` makes torch operators of kernels,
-`inverse` inverts matrices, `grid_sample` is torch's own sampler; `cpu` and `cuda` are rooms.
+by name is used or refused with its reasons, never replaced. For OpenCV's arithmetics "reference"
+is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `operators` makes torch operators of
+kernels, `inverse` inverts matrices, `grid_sample` is torch's own sampler; `cpu` and `cuda` are
+folders of kernels.
 """
 
 from __future__ import annotations

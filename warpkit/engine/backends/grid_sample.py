@@ -27,7 +27,7 @@ from warpkit.engine.sampling.reference import Fold, by_rows, compute_dtype
 from warpkit.engine.sampling.rules import LIMIT, MISSING_BORDERS, TAPS, SamplingRule
 
 if TYPE_CHECKING:
-    from warpkit.engine.backends.operators import Functions
+    from warpkit.engine.backends.operators import AutogradOnly
 
 PADDING = {
     "constant": "zeros",
@@ -109,10 +109,10 @@ def has_second_order() -> bool:
 
 
 @cache
-def _followed() -> Functions:
-    from warpkit.engine.backends.operators import Functions
+def _followed() -> AutogradOnly:
+    from warpkit.engine.backends.operators import AutogradOnly
 
-    return Functions(SimpleNamespace(forward=_forward, backward=_backward))
+    return AutogradOnly(SimpleNamespace(forward=_forward, backward=_backward))
 
 
 def _forward(

@@ -140,7 +140,7 @@ class BackendOperators:
         return grads, tuple(0 if want else None for want in wanted)
 
 
-class Functions(BackendOperators):
+class AutogradOnly(BackendOperators):
     """The same by autograd functions alone, without operators: for a backend of torch's own."""
 
     def __init__(self, launch: Any) -> None:
@@ -157,7 +157,7 @@ class Functions(BackendOperators):
 
 
 def _fake_forward(
-    image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], i: str, b: str
+    image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], *rule_names: str
 ) -> Tensor:
     """What the operator returns, without its numbers; tensors as of `reference_sample`."""
     shape = (*batch_of(image.shape, mapping.shape), image.shape[-3], *size)
@@ -272,13 +272,13 @@ class SampleBackward(torch.autograd.Function):
 
 
 def reference_sample(
-    image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], i: str, b: str
+    image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], *rule_names: str
 ) -> Tensor:
     """The definition of the operator.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
     """
-    rule = SamplingRule(i, b)
+    rule = SamplingRule(*rule_names)
     if mapping.shape[-1] == 2:
         return reference.sample(image, mapping, fill, rule)
     return reference.warp(image, mapping, size, fill, rule)

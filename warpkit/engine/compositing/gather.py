@@ -31,7 +31,7 @@ class Points(NamedTuple):
 
 
 class _Axis(NamedTuple):
-    """One neighbour along one axis, its tensors as in `rules.Tap`."""
+    """One neighbour along one axis, its tensors as in `rules.AxisTap`."""
 
     at: Tensor
     weight: Tensor

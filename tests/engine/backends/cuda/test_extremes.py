@@ -1,4 +1,4 @@
-"""The CUDA kernels under extreme maps and indices, and their contract with torch; see test_cuda."""
+"""The CUDA kernels under extreme maps and indices, and their contract with torch; see test_warp."""
 
 from __future__ import annotations
 

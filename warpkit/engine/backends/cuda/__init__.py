@@ -1,10 +1,10 @@
 """The CUDA backend: kernels in Triton, the same results as the reference.
 
 The counterpart of `cpu`. `launch` turns tensors into kernel launches; the kernels are `forward`,
-`backward` (to the map and the border's value), `gather` and `scatter` (to the image). All find
-their pixels by `map_tile` and their weights by `weights`. No kernel adds floats atomically: every
-result is the same to the last bit from run to run. Under TRITON_INTERPRET=1 the kernels take CPU
-tensors, so that they can be tested without a device.
+`backward` (to the map and the fill), and to the image `gather`, `gather_affine` and `scatter`, of
+which `image_gradient` takes one. `positions` and `weights` are their steps. No kernel adds floats
+atomically: every result is the same to the last bit from run to run. Under TRITON_INTERPRET=1 the
+kernels take CPU tensors, so that they can be tested without a device.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ try:
     import triton
 
     # 3.3 can pass tuples to functions, as the kernels do with a matrix
-    HAS_TRITON = tuple(int(split) for split in triton.__version__.split(".")[:2]) >= (3, 3)
+    HAS_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 3)
 except ImportError:
     HAS_TRITON = False
 

@@ -46,7 +46,7 @@ def gather_kernel(
     KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr, OFFSET: tl.constexpr,
     CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
 ):  # fmt: skip
-    """One tile of LANES channels of an image's gradient, for one part of the items that read it."""
+    """A tile of CHANNEL_BLOCK channels of an image's gradient, for a split of its readers."""
     unit = tl.program_id(0)
     group, unit_image = unit // tiles % groups, unit // tiles // groups
     split, image_number = unit_image % splits, (unit_image // splits).to(tl.int64)
@@ -206,8 +206,8 @@ def clipped_range(low, high, length):
     A NaN is no bound: minimum and maximum leave it out.
     """
     first = tl.minimum(tl.maximum(tl.ceil(low * (2 - WIDER)), 0.0), length.to(tl.float64))
-    channels_last = tl.maximum(tl.minimum(tl.floor(high * WIDER), length - 1.0), -1.0)
-    return first.to(tl.int32), tl.maximum(channels_last - first + 1, 0.0).to(tl.int32)
+    last = tl.maximum(tl.minimum(tl.floor(high * WIDER), length - 1.0), -1.0)
+    return first.to(tl.int32), tl.maximum(last - first + 1, 0.0).to(tl.int32)
 
 
 @triton.jit

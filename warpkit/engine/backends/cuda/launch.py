@@ -64,7 +64,7 @@ def backward(
     rule: SamplingRule,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to image, mapping and fill; anything for one that is not wanted.
+    """The gradients to image, mapping and fill; an empty tensor for one that is not wanted.
 
     grad (*batch, C, h, w); the other tensors as of `forward`.
     """

@@ -43,7 +43,7 @@ class CudaLaunch(NamedTuple):
     real: torch.dtype
     """The type of the computation."""
     channels_last: bool
-    """Channels-last."""
+    """Of image, gradients and their memory."""
     dense: bool
     """Whether `fill` has a value for every output pixel."""
     sizes: dict[str, Any]

@@ -24,7 +24,7 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     columns = rule.interpolation in ("bicubic", "lanczos4")
     if image.dtype not in (torch.uint8, torch.float32, *LABELS):
         reasons.append(f"has no {image.dtype} {of}")
-    elif columns and (image.dtype != torch.uint8 or opencv.is_float(image, rule)):
+    elif columns and (image.dtype != torch.uint8 or opencv.takes_float_path(image, rule)):
         # only sums in whole numbers: the others' depend on the order, near the border and inside
         reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
     single = image.is_floating_point() and image.shape[-3] == 1
@@ -100,4 +100,4 @@ def _sample(
     """
     from warpkit.engine.backends.cpu.opencv.launch import forward
 
-    return forward(image, mapping, fill, size, rule, not opencv.is_float(image, rule))
+    return forward(image, mapping, fill, size, rule, not opencv.takes_float_path(image, rule))

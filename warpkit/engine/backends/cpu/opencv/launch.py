@@ -37,7 +37,8 @@ def forward(
 ) -> Tensor:
     """The result (*batch, C, h, w), channels side by side where the image's are.
 
-    mapping: a matrix, float64, or points, float32. fixed: OpenCV 4's way.
+    mapping: a matrix, float64, or points, float32. fixed: in fixed point, as
+    OpenCV 4 does all and OpenCV 5 some.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill (), or (*F, C, 1, 1).
     """
@@ -133,7 +134,7 @@ def _fill_values(fill: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarra
 
 @lru_cache
 def _table(interpolation: str) -> np.ndarray:
-    """The integer weights of bicubic and lanczos4, as `tables` has them; nothing for the others."""
+    """The integer weights of bicubic and lanczos4, see `opencv4_tables`; nothing for others."""
     if TAPS[interpolation] <= 2:
         return np.empty(0, np.int32)
     return integer_table(interpolation, torch.device("cpu")).numpy().reshape(-1)

@@ -1,7 +1,7 @@
 """OpenCV's arithmetics for one channel at a time: every layout, uint8 and float32.
 
 Row by row of a tile: locate, find the pixels that the taps of both axes read, sum, write. uint8
-bilinear and nearest of packed pixels have a faster kernel, `opencv_bytes`.
+bilinear and nearest of packed pixels have a faster kernel, `packed_uint8.bytes_kernel`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from warpkit.engine.backends.cpu.warps.positions import POINTS
 from warpkit.engine.backends.cpu.warps.window import CACHE_LINE
 
 TILE_ROWS = 16
-"""A tile is ROW x TALL pixels of the output."""
+"""A tile is ROW x TILE_ROWS pixels of the output."""
 
 
 class OpenCVPlan(NamedTuple):
@@ -21,7 +21,7 @@ class OpenCVPlan(NamedTuple):
 
     channels: int
     planes: int
-    """Planes of one item that `opencv_bytes` warps one by one: 1 where channels are packed."""
+    """Planes of one item that `packed_uint8` warps one by one: 1 where channels are packed."""
     height: int
     width: int
     line: int

@@ -12,14 +12,14 @@ from warpkit.engine.backends.cpu.runtime.compiler import inline
 from warpkit.engine.backends.cpu.runtime.simd import CHANNELS_PER_VECTOR
 
 TILE = 32
-"""A tile is SIDE x SIDE output pixels. Turned by 33 degrees a square tile spans 1.6 times its
+"""A tile is TILE x TILE output pixels. Turned by 33 degrees a square tile spans 1.6 times its
 pixels in the source, one of 16 x 64 spans 2.4 times."""
 
 PIXELS = TILE * TILE
 
 
 class Scratch(NamedTuple):
-    """One entry a pixel of a tile, SIDE * row + column; weights have a plane of PIXELS a tap."""
+    """One entry a pixel of a tile, TILE * row + column; weights have a plane of PIXELS a tap."""
 
     column: np.ndarray
     """The whole pixel at or before the point; the nearest one for nearest."""
@@ -33,7 +33,7 @@ class Scratch(NamedTuple):
     dx: np.ndarray
     dy: np.ndarray
     missing_weight: np.ndarray
-    """The sum of the weights of missing taps, or WHOLE, or NOTHING."""
+    """The sum of the weights of missing taps, or ALL_TAPS_INSIDE, or NO_TAP_INSIDE."""
     window_offset: np.ndarray
     """The first tap in the window."""
 
@@ -71,7 +71,7 @@ _made: dict[tuple[object, ...], object] = {}
 
 
 def of_this_thread(make: Callable[..., T], *arguments: object) -> T:
-    """make(*given), made once a thread; whatever is in it was left there by the last call.
+    """make(*arguments), made once a thread; whatever is in it was left there by the last call.
 
     By the system's number of the thread: to Python, a thread of OpenMP is a new one at each call,
     and would find `threading.local` empty. The next thread of a dead one's number has its memory.

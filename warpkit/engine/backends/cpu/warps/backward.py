@@ -31,7 +31,7 @@ from warpkit.engine.backends.cpu.warps.backward_steps import (
 from warpkit.engine.backends.cpu.warps.positions import AFFINE, POINTS, REPLICATE, map_tile, misses
 from warpkit.engine.backends.cpu.warps.tile import plan_of, view_of
 from warpkit.engine.backends.cpu.warps.weights import weigh_eight, weigh_four, weigh_one, weigh_two
-from warpkit.engine.backends.cpu.warps.window import fill_box, fill_single
+from warpkit.engine.backends.cpu.warps.window import copy_box, copy_single
 
 
 @inline
@@ -54,7 +54,7 @@ def row_range_kernel(kind: int, taps: int) -> Any:
     digest = DIGEST
 
     def find_row_ranges(mapping, mapping_of, row_ranges, sizes, memory, begin, end):
-        """Tile rows begin .. end of all items, counted through."""
+        """Tile rows begin .. end, exclusive, numbered across all items."""
         _ = digest
         plan = plan_of(sizes)
         column, row, tx, ty = scratch_of(taps, memory)[:4]
@@ -82,7 +82,7 @@ class GradientTask(NamedTuple):
     kind: int
     taps: int
     channels_last: bool
-    """Channels-last."""
+    """Of image, gradients and their memory."""
     needs_grad_image: bool
     needs_grad_mapping: bool
 
@@ -184,10 +184,10 @@ def backward_kernel(task: GradientTask) -> Any:
                         if needs_grad_mapping:
                             at = image_of[item] * channels * area + first * strides[0]
                             if sloped and view.boxed:
-                                fill_box(window, image, strides, at, lanes, border, size, view.box,
+                                copy_box(window, image, strides, at, lanes, border, size, view.box,
                                          table)  # fmt: skip
                             elif sloped:
-                                fill_single(window, image, strides, at, lanes, border, size, taps,
+                                copy_single(window, image, strides, at, lanes, border, size, taps,
                                             shape, view.whole, points)  # fmt: skip
                         spread_gradient(kind, taps, shape, view, state, weights, buffers, slopes,
                                         (sums, row_sum), needs_grad_image, sloped,

@@ -251,7 +251,7 @@ def add_sums(sums, corner, grad_mapping, at):
 def add_fill_gradient(
     shape, grad, src, line, pixel, whole, missing_weight, dense, grad_fill, to, width
 ):
-    """The gradient to what stands fill: one place an output pixel if `dense`, or one sum."""
+    """The gradient to the fill: one value for every output pixel if `dense`, else one sum."""
     total = np.float64(0)
     columns, rows = shape
     for r in range(rows):
@@ -284,11 +284,11 @@ def flush_box(window, to, strides, base, lanes, border, size, box, table, band):
     """Add the gradient of a box to the image's rows band[0] .. band[1]."""
     (plane, pixel), (height, width) = strides, size
     left, top, columns, rows = box
-    first, channels_last = (
+    first, last = (
         min_signed(max_signed(-left, 0), columns),
         max_signed(min_signed(width - left, columns), 0),
     )
-    resolve_columns(left, columns, first, channels_last, width, border, table)
+    resolve_columns(left, columns, first, last, width, border, table)
     for r in range(rows):
         y = resolve(top + r, height, border)
         if y < band[0] or y >= band[1]:
@@ -296,12 +296,12 @@ def flush_box(window, to, strides, base, lanes, border, size, box, table, band):
         for k in range(lanes):
             row = base + y * width * pixel + k * plane
             source = CHANNELS_PER_VECTOR * columns * r + k
-            if first > 0 or channels_last < columns:
+            if first > 0 or last < columns:
                 for c in range(columns):
-                    if (c < first or c >= channels_last) and table[c] >= 0:
+                    if (c < first or c >= last) and table[c] >= 0:
                         to[row + table[c] * pixel] += window[source + CHANNELS_PER_VECTOR * c]
             dst = row + left * pixel
-            for c in range(first, channels_last):
+            for c in range(first, last):
                 s = np.uint64(source + CHANNELS_PER_VECTOR * c)
                 to[np.uint64(dst + c * pixel)] += window[s]
 

@@ -25,7 +25,7 @@ from warpkit.engine.backends.cpu.warps.positions import (
 )
 from warpkit.engine.backends.cpu.warps.tile import next_box, plan_of, view_of
 from warpkit.engine.backends.cpu.warps.weights import weigh_eight, weigh_four, weigh_one, weigh_two
-from warpkit.engine.backends.cpu.warps.window import fetch, fill_box, fill_single, sample
+from warpkit.engine.backends.cpu.warps.window import copy_box, copy_single, fetch, sample
 
 
 @inline
@@ -91,7 +91,7 @@ def forward_kernel(kind: int, taps: int, channels_last: bool, low: int, high: in
     digest = DIGEST
 
     def forward(image, mapping, fill, out, image_of, mapping_of, sizes, memory, begin, end):
-        """Tile rows begin .. end of all items, counted through.
+        """Tile rows begin .. end, exclusive, numbered across all items.
 
         For each tile: the whole pixels and fractions of its points (`map_tile`); the weights along
         both axes; what of that lies in the image (`view_of`). Then for each group of up to four
@@ -145,9 +145,9 @@ def forward_kernel(kind: int, taps: int, channels_last: bool, low: int, high: in
                     lanes = min_signed(CHANNELS_PER_VECTOR, channels - first)
                     base = source + first * strides[0]
                     if view.boxed:
-                        fill_box(window, image, strides, base, lanes, border, size, view.box, table)
+                        copy_box(window, image, strides, base, lanes, border, size, view.box, table)
                     else:
-                        fill_single(window, image, strides, base, lanes, border, size, taps, shape,
+                        copy_single(window, image, strides, base, lanes, border, size, taps, shape,
                                     view.whole, points)  # fmt: skip
                     is_last = first + CHANNELS_PER_VECTOR >= channels
                     if is_last and view.boxed and x0 + TILE < plan.out_width:

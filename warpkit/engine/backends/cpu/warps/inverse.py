@@ -13,8 +13,8 @@ from torch import Tensor
 
 def invert(matrix: Tensor, singular: float = nan) -> Tensor:
     """As `maps.inverse_map` of float matrices (..., 2 or 3, 3) in float64, bit for bit."""
-    to_source = _one if matrix.ndim == 2 or matrix.shape[:-2].numel() == 1 else _many
-    return torch.from_numpy(to_source(matrix.detach(), singular))
+    invert_all = _one if matrix.ndim == 2 or matrix.shape[:-2].numel() == 1 else _many
+    return torch.from_numpy(invert_all(matrix.detach(), singular))
 
 
 def _one(matrix: Tensor, singular: float) -> np.ndarray:
@@ -44,7 +44,7 @@ def _many(matrix: Tensor, singular: float) -> np.ndarray:
 
 
 def inverse_vjp_numpy(to_source: Tensor, grad: Tensor) -> Tensor:
-    """As `inverse.pull_inverse`, bit for bit."""
+    """As `inverse.inverse_vjp`, bit for bit."""
     pulled = _vjp_one if to_source.ndim == 2 or to_source.shape[:-2].numel() == 1 else _vjp_many
     return torch.from_numpy(pulled(to_source, grad).reshape(to_source.shape))
 
@@ -87,20 +87,20 @@ def _products(a: Any, b: Any) -> list[list[Any]]:
     return [[x * p + y * q + z * r for p, q, r in b] for x, y, z in a]
 
 
-def _determinant(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *channels_last: Any) -> Any:
+def _determinant(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *third_row: Any) -> Any:
     """As `maps.determinant`, of numbers or arrays."""
-    if not channels_last:
+    if not third_row:
         return a * e - b * d
-    g, h, i = channels_last
+    g, h, i = third_row
     return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
 
 
-def _rows(per: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *channels_last: Any) -> Any:
+def _rows(per: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *third_row: Any) -> Any:
     """The inverse's rows, from 1 / determinant."""
-    if not channels_last:
+    if not third_row:
         k, p, q, r = e * per, b * -per, d * -per, a * per
         return (k, p, -k * c - p * f), (q, r, -q * c - r * f)
-    g, h, i = channels_last
+    g, h, i = third_row
     return (
         ((e * i - f * h) * per, (c * h - b * i) * per, (b * f - c * e) * per),
         ((f * g - d * i) * per, (a * i - c * g) * per, (c * d - a * f) * per),

@@ -16,8 +16,8 @@ from warpkit.engine.backends.cpu.warps.window import resolve
 
 
 @inline
-def bit_offsets(shape, size, border, whole, pixel, column, row, tx, bit_index):
-    """Fill `bit_index` with where each pixel of a tile reads; -1 where it reads nothing."""
+def pixel_offsets(shape, size, border, whole, pixel, column, row, tx, pixel_index):
+    """Fill `pixel_index` with where each pixel of a tile reads; -1 where it reads nothing."""
     height, width = size
     for r in range(shape[1]):
         for c in range(shape[0]):
@@ -26,7 +26,7 @@ def bit_offsets(shape, size, border, whole, pixel, column, row, tx, bit_index):
             if not whole:
                 x, y = resolve(x, width, border), resolve(y, height, border)
             at = (y * width + x) * pixel
-            bit_index[p] = at if whole or (x >= 0 and y >= 0 and tx[p] == tx[p]) else -1
+            pixel_index[p] = at if whole or (x >= 0 and y >= 0 and tx[p] == tx[p]) else -1
 
 
 @cache
@@ -35,10 +35,10 @@ def moving_kernel(kind: int, channels_last: bool) -> Any:
     digest = DIGEST
 
     def move(image, mapping, fill, out, image_of, mapping_of, sizes, memory, begin, end):
-        """Tile rows begin .. end of all items, counted through."""
+        """Tile rows begin .. end, exclusive, numbered across all items."""
         _ = digest
         plan = plan_of(sizes)
-        bit_index, scratch = buffers_of(1, memory).table, scratch_of(1, memory)
+        pixel_index, scratch = buffers_of(1, memory).table, scratch_of(1, memory)
         column, row, tx = scratch.column, scratch.row, scratch.tx
         size, channels = (plan.height, plan.width), plan.channels
         tile_rows = (plan.out_height + TILE - 1) // TILE
@@ -58,7 +58,7 @@ def moving_kernel(kind: int, channels_last: bool) -> Any:
                 )  # fmt: skip
                 whole = (west >= 0) & (north >= 0) & (nowhere == 0)
                 whole &= (east < plan.width) & (south < plan.height)
-                bit_offsets(shape, size, plan.border, whole, pixel, column, row, tx, bit_index)
+                pixel_offsets(shape, size, plan.border, whole, pixel, column, row, tx, pixel_index)
                 for k in range(channels):
                     base = source + k * plane
                     to = item * channels * out_area + y0 * line + x0 * out_pixel + k * out_plane
@@ -66,7 +66,7 @@ def moving_kernel(kind: int, channels_last: bool) -> Any:
                                   + y0 * plan.fill_row + x0 * plan.fill_column)  # fmt: skip
                     for r in range(shape[1]):
                         for c in range(shape[0]):
-                            at = bit_index[np.uint64(TILE * r + c)]
+                            at = pixel_index[np.uint64(TILE * r + c)]
                             q = np.uint64(to + r * line + c * out_pixel)
                             if whole or at >= 0:
                                 out[q] = image[np.uint64(base + at)]

@@ -123,7 +123,7 @@ def backward(
     wanted: Sequence[bool],
     image_of: np.ndarray | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to image, mapping and fill; anything for one that is not wanted.
+    """The gradients to image, mapping and fill; `grad` stands for one that is not wanted.
 
     grad (*batch, C, h, w); the other tensors as of `forward`.
     """
@@ -178,7 +178,7 @@ def backward(
         kernel = backward_kernel(
             GradientTask(shapes.kind, taps, channels_last, needs_grad_image, needs_grad_mapping)
         )
-        deals = (
+        work_lists = (
             _images(source, batch, image_of),
             shapes.mapping_of,
             shares.order,
@@ -190,7 +190,7 @@ def backward(
         dtype = pixels.dtype
         units = shares.accumulators * bands
         run(
-            lambda *unit_range: kernel(arrays, *deals, scratch(taps, dtype), *unit_range),
+            lambda *unit_range: kernel(arrays, *work_lists, scratch(taps, dtype), *unit_range),
             units,
             values,
         )
@@ -230,7 +230,7 @@ def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Te
 def _image_gradient(
     total: np.ndarray, image: Tensor, shares: WorkPartition, channels_last: bool
 ) -> Tensor:
-    """The groups added up in their order."""
+    """The accumulators of each image added up, in their order."""
     if shares.splits > 1:
         splits = torch.from_numpy(total).reshape(-1, shares.splits, image.shape[-3:].numel())
         first, *others = splits.unbind(1)
@@ -240,9 +240,9 @@ def _image_gradient(
 
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
 def _mapping_gradient(
-    total: np.ndarray, mapping: Tensor, shapes: WarpShapes, bands: int, any_: bool
+    total: np.ndarray, mapping: Tensor, shapes: WarpShapes, bands: int, needs_grad_mapping: bool
 ) -> Tensor:
-    if not any_:
+    if not needs_grad_mapping:
         return torch.zeros_like(mapping, memory_format=torch.contiguous_format)
     if shapes.kind == POINTS:
         return _sum_to(total.reshape(*shapes.batch, *mapping.shape[-3:]), mapping)

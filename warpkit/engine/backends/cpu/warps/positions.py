@@ -1,6 +1,6 @@
-"""Where the pixels of a tile look: whole pixels, fractions, weights, and what is missing.
+"""Where the pixels of a tile look: whole pixels, fractions, and the weight of missing taps.
 
-A tile is SIDE x SIDE output pixels; pixel p = SIDE * row + column has one entry in each scratch
+A tile is TILE x TILE output pixels; pixel p = TILE * row + column has one entry in each scratch
 array. Positions are float64, in the reference's order of operations, so that both choose the same
 neighbours to the last bit.
 """

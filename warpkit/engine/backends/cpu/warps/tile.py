@@ -100,9 +100,9 @@ def next_box(kind, plan, mapping, mapping_start, corner, view):
     x, y = corner
     here, ahead = mapping_start, mapping_start
     if kind == POINTS:
-        channels_last = plan.out_width - 1
+        last = plan.out_width - 1
         here = mapping_start + 2 * (y * plan.out_width + x)
-        ahead = mapping_start + 2 * (y * plan.out_width + min_signed(x + TILE, channels_last))
+        ahead = mapping_start + 2 * (y * plan.out_width + min_signed(x + TILE, last))
     x_here, y_here = map_point(kind, mapping, here, x, y)
     x_ahead, y_ahead = map_point(kind, mapping, ahead, x + TILE, y)
     dx, dy = x_ahead - x_here, y_ahead - y_here

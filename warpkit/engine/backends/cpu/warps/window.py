@@ -50,10 +50,10 @@ def resolve(index, length, border):
 
 
 @inline
-def resolve_columns(left, columns, first, channels_last, width, border, table):
+def resolve_columns(left, columns, first, last, width, border, table):
     """Fill `table` for the columns of a box that lie outside the image."""
     for c in range(columns):
-        if c < first or c >= channels_last:
+        if c < first or c >= last:
             table[c] = resolve(left + c, width, border)
 
 
@@ -81,7 +81,7 @@ def single_offsets(taps, shape, window_offset):
 
 
 @inline
-def fill_box(window, image, strides, base, lanes, border, size, box, table):
+def copy_box(window, image, strides, base, lanes, border, size, box, table):
     """Copy the box (left, top, columns, rows) of up to four channels from `base`; missing is 0.
 
     strides: from one channel to the next, and from one pixel. Absent channels repeat the last one.
@@ -93,11 +93,11 @@ def fill_box(window, image, strides, base, lanes, border, size, box, table):
         plane * min_signed(2, lanes - 1),
         plane * (lanes - 1),
     )
-    first, channels_last = (
+    first, last = (
         min_signed(max_signed(-left, 0), columns),
         max_signed(min_signed(width - left, columns), 0),
     )
-    resolve_columns(left, columns, first, channels_last, width, border, table)
+    resolve_columns(left, columns, first, last, width, border, table)
     for r in range(rows):
         y = resolve(top + r, height, border)
         to = CHANNELS_PER_VECTOR * columns * r
@@ -107,13 +107,13 @@ def fill_box(window, image, strides, base, lanes, border, size, box, table):
             continue
         row = base + y * width * pixel
         for c in range(columns):
-            if c < first or c >= channels_last:
+            if c < first or c >= last:
                 x = table[c]
                 for k in range(CHANNELS_PER_VECTOR):
                     from_ = row + x * pixel + plane * min_signed(k, lanes - 1)
                     window[to + CHANNELS_PER_VECTOR * c + k] = image[from_] if x >= 0 else 0
         src = row + left * pixel
-        for c in range(first, channels_last):
+        for c in range(first, last):
             q, s = np.uint64(to + CHANNELS_PER_VECTOR * c), np.uint64(src + c * pixel)
             window[q] = image[s]
             window[q + np.uint64(1)] = image[s + np.uint64(one)]
@@ -126,17 +126,17 @@ def fetch(image, strides, base, lanes, size, box):
     """Ask for the part of a box that lies in the image, ahead of filling a window with it."""
     (plane, pixel), (height, width) = strides, size
     left, top, columns, rows = box
-    first, channels_last = max_signed(left, 0), min_signed(left + columns, width)
+    first, last = max_signed(left, 0), min_signed(left + columns, width)
     step = max_signed(CACHE_LINE // image.itemsize // pixel, 1)
     for y in range(max_signed(top, 0), min_signed(top + rows, height)):
         for k in range(lanes if plane > 1 else 1):
             row = base + y * width * pixel + k * plane
-            for x in range(first, channels_last + step - 1, step):
-                prefetch(image, row + min_signed(x, channels_last - 1) * pixel)
+            for x in range(first, last + step - 1, step):
+                prefetch(image, row + min_signed(x, last - 1) * pixel)
 
 
 @inline
-def fill_single(window, image, strides, base, lanes, border, size, taps, tile, whole, points):
+def copy_single(window, image, strides, base, lanes, border, size, taps, tile, whole, points):
     """Copy the taps of every pixel of the tile (columns, rows); missing ones are 0.
 
     points: the columns, rows and missing weights of `Scratch`.

@@ -1,4 +1,4 @@
-"""What follows from the shapes of a warp_shapes: worked out once for each, in a tenth of the time.
+"""What follows from the shapes of a call, worked out once for each set of shapes.
 
 Everything here depends on shapes alone, never on the number of threads.
 """
@@ -35,7 +35,7 @@ class WarpShapes(NamedTuple):
     values: int
     """How many it has."""
     kind: int
-    """Of map, see `locate`."""
+    """Of map, see `positions.map_tile`."""
     mapping_of: np.ndarray
     """For every item of the batch its matrix or points."""
     expand: bool
@@ -50,14 +50,18 @@ class WarpShapes(NamedTuple):
 
 
 class WorkPartition(NamedTuple):
-    """Who works on which image's gradient: see `backward_kernel`."""
+    """Who works on which image's gradient: unit u of work is one band of one accumulator."""
 
     accumulators: int
+    """Gradients that items are added to: one an image, or several to be added up."""
     splits: int
-    """Accumulators that an image has, to be added up."""
+    """Accumulators that an image has."""
     bands: int
+    """Ranges of rows that an accumulator is cut into."""
     order: np.ndarray
+    """The items, by accumulator."""
     starts: np.ndarray
+    """Where in `order` the items of each accumulator begin, and the end."""
 
 
 @lru_cache(maxsize=256)
