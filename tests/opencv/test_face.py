@@ -16,7 +16,8 @@ from tests.support.tolerances import TOLERANCE
 from warpkit.engine.arithmetic import guarantees as promises
 
 TURN = np.array([[0.9, 0.3, -2.0], [-0.25, 1.1, 3.0]])
-CONSTANTS = [n for n in vars(ours) if n.startswith(("INTER_", "BORDER_", "WARP_", "DECOMP_"))]
+PREFIXES = ("INTER_", "BORDER_", "WARP_", "DECOMP_", "ROTATE_", "CV_", "TERM_", "TermCriteria_")
+CONSTANTS = [n for n in vars(ours) if n.startswith(PREFIXES)]
 
 
 @pytest.mark.parametrize("name", CONSTANTS)

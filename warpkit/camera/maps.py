@@ -14,6 +14,7 @@ from warpkit.camera.models import Lens
 from warpkit.camera.points import new_view, own_view, undistorted
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.engine.arithmetic.opencv_lenses import fused
 from warpkit.engine.sampling.maps import inverse_map, pixel_points
 
 
@@ -91,9 +92,9 @@ def as_view(
 
 
 def undistorting(
-    lens: Lens, view: Tensor, size: tuple[int, int], *, backwards: bool = False
+    lens: Lens, view: Tensor, size: tuple[int, int], *, opencv: bool = False
 ) -> Tensor:
-    """`undistort_map` in float64, (..., h, w, 2); as OpenCV's where a view looks `backwards`."""
+    """`undistort_map` in float64, (..., h, w, 2); as `opencv` does it, also where it looks back."""
     pixels = pixel_points(size, torch.float64, view.device)
     to_ray = inverse_map(view)
     # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
@@ -104,13 +105,19 @@ def undistorting(
         + rows[..., i, 2, None]
         for i in range(3)
     )
-    if not backwards:
+    if not opencv:
         ahead = w > 0
         x, y = (torch.where(ahead, value, torch.nan) for value in (x, y))
         w = torch.where(ahead, w, 1.0)
     lens = lens.beside(2)
-    u, v = models.to_pixels(lens, *models.distort(lens, x / w, y / w))
-    return torch.stack(torch.broadcast_tensors(u, v), dim=-1)
+    per = 1 / w  # as OpenCV divides
+    u, v = models.distort(lens, x * per, y * per)
+    points = torch.stack(torch.broadcast_tensors(*models.to_pixels(lens, u, v)), dim=-1)
+    if not opencv:
+        return points
+    plain, u, v = lens.detach(), u.detach(), v.detach()
+    rest = fused(plain.fx, u, plain.cx), fused(plain.fy, v, plain.cy)
+    return points + torch.stack(torch.broadcast_tensors(*rest), dim=-1)
 
 
 def distorting(lens: Lens, size: tuple[int, int]) -> Tensor:

@@ -58,7 +58,7 @@ def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     u, v = bend(lens, x, y)
     if len(lens.k) < 14:
         return u, v
-    a, b, w = _apply(_tilt(lens), u, v)
+    a, b, w = _apply(tilt(lens), u, v)
     per = 1 / torch.where(w == 0, 1.0, w)  # as OpenCV
     return per * a, per * b
 
@@ -70,7 +70,7 @@ def untilt(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """
     if len(lens.k) < 14:
         return u, v
-    matrix = _tilt(lens)
+    matrix = tilt(lens)
     a, b, w = _apply(adjugate(matrix) / determinant(matrix)[..., None, None], u, v)
     ahead = w > 0
     per = 1 / torch.where(ahead, w, 1.0)
@@ -210,7 +210,7 @@ def _fisheye(k: tuple[Tensor, ...], q: Tensor) -> tuple[Tensor, Tensor]:
     return ratio * bent, ratio_slope * bent + ratio * bent_slope * square_slope
 
 
-def _tilt(lens: Lens) -> Tensor:
+def tilt(lens: Lens) -> Tensor:
     """The perspective of a sensor that is turned by tx about x, then by ty about y: (..., 3, 3)."""
     tx, ty = lens.k[12:14]
     one, zero = torch.ones_like(tx), torch.zeros_like(tx)

@@ -1,4 +1,6 @@
-"""cv2's constants, by cv2's names."""
+"""cv2's constants, by cv2's names; of its types those of the installed version."""
+
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 
 INTER_NEAREST, INTER_LINEAR, INTER_CUBIC, INTER_AREA, INTER_LANCZOS4 = range(5)
 INTER_LINEAR_EXACT, INTER_NEAREST_EXACT, INTER_MAX = 5, 6, 7
@@ -9,3 +11,11 @@ BORDER_REFLECT101 = BORDER_DEFAULT = BORDER_REFLECT_101
 DECOMP_LU, DECOMP_SVD, DECOMP_EIG, DECOMP_CHOLESKY, DECOMP_QR = range(5)
 DECOMP_NORMAL = 16
 ALGO_HINT_DEFAULT, ALGO_HINT_ACCURATE, ALGO_HINT_APPROX = range(3)
+ROTATE_90_CLOCKWISE, ROTATE_180, ROTATE_90_COUNTERCLOCKWISE = range(3)
+WARP_POLAR_LINEAR, WARP_POLAR_LOG = 0, 256
+TERM_CRITERIA_COUNT = TERM_CRITERIA_MAX_ITER = TermCriteria_COUNT = TermCriteria_MAX_ITER = 1
+TERM_CRITERIA_EPS = TermCriteria_EPS = 2
+_CHANNEL = 32 if installed_arithmetic() == "opencv5" else 8  # OpenCV 5 has more types of numbers
+CV_8U, CV_8S, CV_16U, CV_16S, CV_32S, CV_32F, CV_64F = range(7)
+CV_16UC1, CV_32FC1 = CV_16U, CV_32F
+CV_16SC2, CV_32FC2 = CV_16S + _CHANNEL, CV_32F + _CHANNEL

@@ -34,7 +34,10 @@ from warpkit.opencv.constants import (
     WARP_INVERSE_MAP,
     WARP_RELATIVE_MAP,
 )
-from warpkit.opencv.outputs import check_output, written
+from warpkit.opencv.layout import device_of as _device
+from warpkit.opencv.layout import finish as _finish
+from warpkit.opencv.layout import planes as _planes
+from warpkit.opencv.outputs import check_output
 
 INTERPOLATIONS = {
     INTER_NEAREST: "nearest",
@@ -299,19 +302,6 @@ def _map(name: str, argument: str, value: Any, src: Any) -> Tensor:
     return value[..., 0] if value.ndim == 3 and value.shape[2] == 1 else value
 
 
-def _device(src: Any) -> torch.device:
-    return src.device if isinstance(src, Tensor) else torch.device("cpu")
-
-
-def _planes(image: Any) -> Tensor:
-    """(H, W) or (H, W, C) as a view (1, C, H, W), which is channels-last for the core."""
-    if isinstance(image, np.ndarray):
-        image = checks.from_array("warpkit.opencv", "src", image, torch.device("cpu"))
-    if image.ndim == 2:
-        return image[None, None]
-    return image.permute(2, 0, 1)[None]
-
-
 def _background(name: str, src: Any, dst: Any, size: tuple[int, int], border: str) -> Tensor | None:
     if border != "transparent":
         return None
@@ -322,16 +312,3 @@ def _background(name: str, src: Any, dst: Any, size: tuple[int, int], border: st
     if tuple(dst.shape) != shape or dst.dtype != src.dtype:
         checks.fail(name, "dst", wanted, f"{tuple(dst.shape)} {dst.dtype}")
     return _planes(dst)
-
-
-def _finish(src: Any, dst: Any, result: Tensor) -> Any:
-    """Back to src's layout and kind."""
-    image = result[0, 0] if src.ndim == 2 else result[0].permute(1, 2, 0)
-    if isinstance(src, Tensor):
-        return image
-    array = np.ascontiguousarray(image.detach().numpy())  # M may be a tensor in a graph
-    if written(dst, array) is dst and dst is not None:
-        return dst
-    if array.ndim == 3 and array.shape[2] == 1:
-        array = array[..., 0]  # cv2 returns (H, W) for (H, W, 1)
-    return array

@@ -1,0 +1,150 @@
+"""OpenCV's own steps for lenses: its iterations, which stop early, and its fixed-point maps.
+
+Points (..., 2) and directions are float64; nothing here has a gradient of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.sampling.rounding import to_int32
+
+NOWHERE = -1e6
+"""Both coordinates of a fisheye's point that OpenCV does not find."""
+
+
+class Criteria(NamedTuple):
+    """cv2.TermCriteria: where an iteration ends."""
+
+    steps: int | None
+    error: float | None
+    """In pixels; of a fisheye's angle in radians."""
+
+
+FIVE_STEPS = Criteria(5, None)
+FISHEYE_STEPS = Criteria(10, 1e-8)
+MOST_STEPS = 10_000
+"""Where only an error is asked for, which may never be reached."""
+
+
+def undistort(
+    points: Tensor, camera: Tensor, k: Tensor, tilt: Tensor | None, criteria: Criteria
+) -> Tensor:
+    """cv2.undistortPoints' fixed-point iteration: pixels (N, 2) to directions (N, 2).
+
+    camera (3, 3), k (14,), tilt (3, 3) the sensor's or None.
+    """
+    k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4 = k[:12]
+    fx, fy, cx, cy = camera[0, 0], camera[1, 1], camera[0, 2], camera[1, 2]
+    px, py = points.unbind(-1)
+    raw_x, raw_y = (px - cx) * (1 / fx), (py - cy) * (1 / fy)
+    x0, y0 = raw_x, raw_y
+    if tilt is not None:
+        inverse = torch.linalg.inv(tilt)
+        a, b, w = (inverse[i, 0] * x0 + inverse[i, 1] * y0 + inverse[i, 2] for i in range(3))
+        per = torch.where(w != 0, 1 / w, 1.0)
+        x0, y0 = per * a, per * b
+    x, y = x0, y0
+    active = torch.ones_like(x, dtype=torch.bool)
+    error = torch.full_like(x, math.inf)
+    for _ in range(MOST_STEPS if criteria.steps is None else criteria.steps):
+        if criteria.error is not None:
+            active = active & ~(error < criteria.error)
+        if not bool(active.any()):
+            break
+        q = x * x + y * y
+        inverse = (1 + ((k6 * q + k5) * q + k4) * q) / (1 + ((k3 * q + k2) * q + k1) * q)
+        behind = inverse < 0  # OpenCV gives these up
+        dx = 2 * p1 * x * y + p2 * (q + 2 * x * x) + s1 * q + s2 * q * q
+        dy = p1 * (q + 2 * y * y) + 2 * p2 * x * y + s3 * q + s4 * q * q
+        new_x = torch.where(behind, raw_x, (x0 - dx) * inverse)
+        new_y = torch.where(behind, raw_y, (y0 - dy) * inverse)
+        x, y = torch.where(active, new_x, x), torch.where(active, new_y, y)
+        active = active & ~behind
+        if criteria.error is not None:
+            u, v = _shown(x, y, k, tilt)
+            error = torch.hypot(fx * u + cx - px, fy * v + cy - py)
+    return torch.stack((x, y), dim=-1)
+
+
+def _shown(x: Tensor, y: Tensor, k: Tensor, tilt: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The brown model, for the error of a step."""
+    k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4 = k[:12]
+    q = x * x + y * y
+    factor = (1 + ((k3 * q + k2) * q + k1) * q) / (1 + ((k6 * q + k5) * q + k4) * q)
+    u = x * factor + 2 * p1 * x * y + p2 * (q + 2 * x * x) + s1 * q + s2 * q * q
+    v = y * factor + p1 * (q + 2 * y * y) + 2 * p2 * x * y + s3 * q + s4 * q * q
+    if tilt is None:
+        return u, v
+    a, b, w = (tilt[i, 0] * u + tilt[i, 1] * v + tilt[i, 2] for i in range(3))
+    per = torch.where(w != 0, 1 / w, 1.0)
+    return per * a, per * b
+
+
+def undistort_fisheye(directions: Tensor, k: Tensor, criteria: Criteria) -> tuple[Tensor, Tensor]:
+    """cv2.fisheye.undistortPoints' Newton iteration of the angle: directions (N, 2), k (4,).
+
+    Returns ideal directions (N, 2), and which were found, (N,).
+    """
+    k1, k2, k3, k4 = k
+    shown = directions.square().sum(-1).sqrt().clamp(max=math.pi / 2)
+    angle, found = shown, torch.zeros_like(shown, dtype=torch.bool)
+    moving = shown.abs() > 1e-8 if criteria.error is not None else torch.ones_like(found)
+    for _ in range(MOST_STEPS if criteria.steps is None else criteria.steps):
+        t2 = angle * angle
+        t4 = t2 * t2
+        t6, t8 = t4 * t2, t4 * t4
+        a, b, c, d = k1 * t2, k2 * t4, k3 * t6, k4 * t8
+        step = (angle * (1 + a + b + c + d) - shown) / (1 + 3 * a + 5 * b + 7 * c + 9 * d)
+        active = moving & ~found
+        if not bool(active.any()):
+            break
+        angle = torch.where(active, angle - step, angle)
+        if criteria.error is not None:
+            found = found | (active & (step.abs() < criteria.error))
+    scale = torch.where(moving, angle.tan() / torch.where(shown > 0, shown, 1.0), 0.0)
+    flipped = (shown > 0) & (angle < 0)
+    good = (found | ~moving | (criteria.error is None)) & ~flipped
+    return directions * scale[..., None], good
+
+
+def fused(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """What is missing to a b + c, three rounded float64 operations, for one that is rounded once.
+
+    OpenCV fuses the last step of its maps where the CPU can: a pixel that should look at 0 looks at
+    4e-16 then. Dekker's product and Knuth's sum.
+    """
+    product = a * b
+    (high_a, low_a), (high_b, low_b) = _halves(a), _halves(b)
+    lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+    total = product + c
+    back = total - product
+    lost = lost + ((product - (total - back)) + (c - back))
+    return torch.where(lost.isfinite(), lost, 0.0)
+
+
+def _halves(value: Tensor) -> tuple[Tensor, Tensor]:
+    """Two numbers of 26 bits whose sum is the value."""
+    large = value * (2.0**27 + 1)
+    high = large - (large - value)
+    return high, value - high
+
+
+def fixed_map(points: Tensor) -> tuple[Tensor, Tensor]:
+    """Points (h, w, 2), float64, as CV_16SC2 and CV_16UC1: pixels (h, w, 2), and 1/32 parts."""
+    steps = to_int32(points * 32)
+    parts = steps & 31
+    return (steps >> 5).to(torch.int16), (parts[..., 1] * 32 + parts[..., 0]).to(torch.uint16)
+
+
+def from_fixed_map(pixels: Tensor, table: Tensor | None) -> Tensor:
+    """The points (h, w, 2), float64, of a map of pixels (h, w, 2) and 1/32 parts (h, w)."""
+    points = pixels.double()
+    if table is None:
+        return points
+    parts = table.long() & 1023
+    return points + torch.stack((parts & 31, parts >> 5), dim=-1) / 32

@@ -1,0 +1,145 @@
+"""What cv2's functions of lenses are handed: matrices, coefficients, points, kinds of maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.camera.models import COUNTS, Lens
+from warpkit.core import checks
+from warpkit.engine.arithmetic.opencv_lenses import Criteria, fixed_map
+from warpkit.geometry.arguments import floats
+from warpkit.opencv.layout import as_given
+
+MAP_KINDS = {5: "planes", 13: "pairs", 37: "pairs", 11: "fixed", 35: "fixed"}
+"""CV_32FC1, CV_32FC2 and CV_16SC2, by their numbers in OpenCV 4 and 5."""
+
+
+def common_device(*values: Any) -> torch.device:
+    """The first tensor's; the CPU without one."""
+    return checks.result_kind(*(v for v in values if v is not None))[0] or torch.device("cpu")
+
+
+def as_array(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
+    """Numbers in float64."""
+    return floats(name, argument, value, device).double()
+
+
+def as_lens(
+    name: str, camera: Any, k: Any, device: torch.device, model: str, names: tuple[str, str]
+) -> Lens:
+    """A camera's matrix and its coefficients, as vectors or matrices of one row or column."""
+    matrix = as_array(name, names[0], camera, device)
+    if tuple(matrix.shape) != (3, 3):
+        checks.fail(name, names[0], "of shape (3, 3)", checks.shape_of(matrix))
+    counts = COUNTS[model]
+    if k is None or (isinstance(k, (np.ndarray, Tensor, Sequence)) and len(k) == 0):
+        k = torch.zeros(counts[0], dtype=torch.float64, device=device)
+    k = as_array(name, names[1], k, device)
+    if k.numel() not in counts or k.numel() != max(k.shape, default=0):
+        wanted = "None, or of " + ", ".join(map(str, counts)) + " numbers"
+        checks.fail(name, names[1], wanted, f"shape {checks.shape_of(k)}")
+    k = k.flatten().unbind()
+    return Lens(model, matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2], k)
+
+
+def as_view(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
+    """A camera matrix (3, 3), or the left of a projection (3, 4)."""
+    matrix = as_array(name, argument, value, device)
+    if tuple(matrix.shape) not in ((3, 3), (3, 4)):
+        checks.fail(name, argument, "of shape (3, 3) or (3, 4)", checks.shape_of(matrix))
+    return matrix[:, :3]
+
+
+def as_turn(name: str, value: Any, device: torch.device, vectors: bool = False) -> Tensor:
+    """A rotation (3, 3), the identity of None; with `vectors` also of 3 numbers, as Rodrigues'."""
+    if value is None:
+        return torch.eye(3, dtype=torch.float64, device=device)
+    turn = as_array(name, "R", value, device)
+    if vectors and turn.numel() == 3:
+        return rodrigues(turn.flatten())
+    if tuple(turn.shape) != (3, 3):
+        wanted = "of shape (3, 3)" + ", or three numbers" * vectors
+        checks.fail(name, "R", wanted, checks.shape_of(turn))
+    return turn
+
+
+def rodrigues(vector: Tensor) -> Tensor:
+    """The rotation (3, 3) about a vector (3,) by its length in radians."""
+    x, y, z = vector.unbind()
+    zero = torch.zeros_like(x)
+    rows = (zero, -z, y), (z, zero, -x), (-y, x, zero)
+    return torch.linalg.matrix_exp(torch.stack([torch.stack(row) for row in rows]))
+
+
+def as_points(name: str, argument: str, value: Any, device: torch.device) -> tuple[Tensor, Any]:
+    """Points (N, 2) in float64, of (N, 2), (N, 1, 2) or (1, N, 2); and their type."""
+    points = floats(name, argument, value, device)
+    shape = points.shape
+    fits = len(shape) == 2 or (len(shape) == 3 and 1 in shape[:2])
+    if not fits or shape[-1] != 2:
+        wanted = "of shape (N, 2), (N, 1, 2) or (1, N, 2)"
+        checks.fail(name, argument, wanted, checks.shape_of(points))
+    dtype = points.dtype if isinstance(value, (Tensor, np.ndarray)) else torch.float64
+    return points.double().reshape(-1, 2), dtype
+
+
+def shape_of_points(value: Any) -> tuple[int, ...]:
+    """The shape in which cv2 returns as many points: (N, 1, 2) but for tensors of (N, 2)."""
+    shape = tuple(value.shape) if isinstance(value, (Tensor, np.ndarray)) else np.shape(value)
+    return shape if isinstance(value, Tensor) and len(shape) == 2 else (-1, 1, 2)
+
+
+def as_criteria(name: str, value: Any, default: Criteria) -> Criteria:
+    """cv2.TermCriteria as (type, steps, error); None is the default."""
+    if value is None:
+        return default
+    good = isinstance(value, Sequence) and len(value) == 3 and value[0] in (1, 2, 3)
+    if not good:
+        wanted = "(type, steps, error) with type of TERM_CRITERIA_COUNT, _EPS or both"
+        checks.fail(name, "criteria", wanted, repr(value))
+    kind, steps, error = value
+    return Criteria(int(steps) if kind & 1 else None, float(error) if kind & 2 else None)
+
+
+def as_maps(points: Tensor, kind: str, given: bool, outputs: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Points (h, w, 2), float64, as the maps of a kind, in float32 or as integers."""
+    if kind == "fixed":
+        pair = fixed_map(points.detach())
+    elif kind == "pairs":
+        pair = (points.float(), None)
+    else:
+        pair = points.float().unbind(-1)
+    first, second = outputs
+    map1 = as_given(given, pair[0], first)
+    return map1, None if pair[1] is None else as_given(given, pair[1], second)
+
+
+def map_kind(name: str, argument: str, value: Any, kinds: Sequence[str]) -> str:
+    """What a map of a cv2 type holds; negative numbers and None ask for the fixed one."""
+    if value is None or (isinstance(value, int) and value <= 0):
+        return "fixed"
+    kind = MAP_KINDS.get(value) if isinstance(value, int) else None
+    if kind is None or kind not in kinds:
+        names = {"planes": "CV_32FC1", "pairs": "CV_32FC2", "fixed": "CV_16SC2"}
+        wanted = "one of " + ", ".join(names[kind] for kind in kinds)
+        checks.fail(name, argument, wanted, repr(value))
+    return kind
+
+
+def camera_of(lens: Lens) -> Tensor:
+    """The camera's matrix (3, 3) again, without what a lens does not know."""
+    one, zero = torch.ones_like(lens.fx), torch.zeros_like(lens.fx)
+    rows = (lens.fx, zero, lens.cx), (zero, lens.fy, lens.cy), (zero, zero, one)
+    return torch.stack([torch.stack(row) for row in rows])
+
+
+def as_size(name: str, argument: str, value: Any) -> tuple[int, int]:
+    """cv2's (W, H) as (H, W)."""
+    value = value.tolist() if isinstance(value, (np.ndarray, Tensor)) else value
+    width, height = checks.check_size(name, argument, value, "(W, H)")
+    return int(height), int(width)

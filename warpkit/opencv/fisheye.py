@@ -1,0 +1,169 @@
+"""cv2.fisheye: fisheye lenses as OpenCV computes them, with gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.camera import maps, models, solver
+from warpkit.camera.models import Lens
+from warpkit.core import checks
+from warpkit.core.tracing import wants_gradient
+from warpkit.engine.arithmetic import opencv_lenses
+from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE
+from warpkit.engine.sampling.maps import inverse_map, pixel_points
+from warpkit.gradients.surrogates import add_gradient
+from warpkit.opencv import cameras, lenses
+from warpkit.opencv.layout import as_given, has_tensor
+from warpkit.opencv.outputs import check_output
+
+NAMES = ("K", "D")
+
+
+def initUndistortRectifyMap(
+    K: Any,
+    D: Any,
+    R: Any,
+    P: Any,
+    size: Any,
+    m1type: int,
+    map1: Any = None,
+    map2: Any = None,
+) -> tuple[Any, Any]:
+    """cv2.fisheye.initUndistortRectifyMap: two maps for `remap`.
+
+    K (3, 3); D None or 4 numbers; R (3, 3), three numbers, or None; P (3, 3) or (3, 4), the
+    identity if None; size (W, H); m1type CV_32FC1 or CV_16SC2. Returns two (H, W) float32, or
+    (H, W, 2) int16 and (H, W) uint16. Gradients, where an argument is a tensor and the maps are
+    floats: all orders, to all.
+
+    >>> import numpy as np
+    >>> x, y = initUndistortRectifyMap(np.eye(3), None, None, None, (2, 1), 5)
+    >>> x.round(4)
+    array([[0.    , 0.7854]], dtype=float32)
+    """
+    name = "fisheye.initUndistortRectifyMap"
+    values = (K, D, R, P)
+    device = cameras.common_device(*values)
+    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
+    kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
+    points = _map(name, lens, R, P, cameras.as_size(name, "size", size), device)
+    return cameras.as_maps(points, kind, has_tensor(*values), (map1, map2))
+
+
+def _map(
+    name: str, lens: Lens, R: Any, P: Any, size: tuple[int, int], device: torch.device
+) -> Tensor:
+    """Where pixels look, (h, w, 2), float64; infinitely far off behind the camera, as in OpenCV."""
+    view = cameras.as_turn(name, None, device)
+    view = view if P is None else cameras.as_view(name, "P", P, device)
+    view = view if R is None else view @ cameras.as_turn(name, R, device, vectors=True)
+    points = maps.undistorting(lens, view, size)
+    behind = points.detach().isnan()
+    if not bool(behind.any()):
+        return points
+    to_ray, pixels = inverse_map(view.detach()), pixel_points(size, torch.float64, device)
+    rays = torch.cat((pixels, torch.ones_like(pixels[..., :1])), dim=-1) @ to_ray.mT
+    off = torch.where(rays[..., :2] > 0, -torch.inf, torch.inf)
+    return torch.where(behind, off, points)
+
+
+def undistortImage(
+    distorted: Any,
+    K: Any,
+    D: Any,
+    undistorted: Any = None,
+    Knew: Any = None,
+    new_size: Any = None,
+    *,
+    arithmetic: str = "auto",
+) -> Any:
+    """cv2.fisheye.undistortImage: `warpkit.camera.undistort` through OpenCV's map of 1/32 pixels.
+
+    distorted (H, W) or (H, W, C); K (3, 3); D 4 numbers; Knew (3, 3), the identity if None, which
+    shows one pixel of the middle: give K; new_size (W, H). Bilinear, with 0 around the image.
+    Gradients, where `distorted` is a tensor: to it, K, D and Knew.
+
+    >>> import numpy as np
+    >>> camera = np.array([[9.0, 0, 1], [0, 9, 0], [0, 0, 1]])
+    >>> undistortImage(np.arange(3, dtype=np.float32)[None] * 8, camera, np.zeros(4), None, camera)
+    array([[ 0.,  8., 16.]], dtype=float32)
+    """
+    name = "fisheye.undistortImage"
+    device = cameras.common_device(distorted, K, D, Knew)
+    lenses.check_source(name, "distorted", distorted, device)
+    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
+    empty = new_size is None or tuple(new_size) == (0, 0)
+    size = tuple(distorted.shape[:2]) if empty else cameras.as_size(name, "new_size", new_size)
+    points = _map(name, lens, None, Knew, (size[0], size[1]), device)
+    return lenses.sample(name, distorted, points, undistorted, arithmetic)
+
+
+def undistortPoints(
+    distorted: Any,
+    K: Any,
+    D: Any,
+    undistorted: Any = None,
+    R: Any = None,
+    P: Any = None,
+    criteria: Any = None,
+) -> Any:
+    """cv2.fisheye.undistortPoints: ten Newton steps of each point's angle.
+
+    distorted (N, 1, 2), (1, N, 2) or (N, 2), pixels; K (3, 3); D 4 numbers; R (3, 3) or three
+    numbers; P (3, 3) or (3, 4), without which the result is in directions; criteria (type, steps,
+    error of the angle). Returns the shape and type of `distorted`, (-1000000, -1000000) where
+    OpenCV finds nothing. Gradients, where an argument is a tensor: those of the exact solution.
+
+    >>> import numpy as np
+    >>> undistortPoints(np.array([[[np.pi / 4, 0.0]]]), np.eye(3), np.zeros(4)).round(6)
+    array([[[1., 0.]]])
+    """
+    name = "fisheye.undistortPoints"
+    values = (distorted, K, D, R, P)
+    device = cameras.common_device(*values)
+    points, dtype = cameras.as_points(name, "distorted", distorted, device)
+    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
+    steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
+    u, v = models.from_pixels(lens, *points.unbind(-1))
+    value, found = opencv_lenses.undistort_fisheye(
+        torch.stack((u, v), dim=-1).detach(), torch.stack(lens.k).detach(), steps
+    )
+    if wants_gradient(points, *lens.tensors):
+        x, y, _ = solver.unbend(lens.beside(1), u, v)
+        value = add_gradient(value, torch.stack((x, y), dim=-1))
+    turn = cameras.as_turn(name, R, device, vectors=True)
+    view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
+    moved = value if R is None and P is None else lenses.project(view, value)
+    moved = torch.where(found[:, None], moved, NOWHERE)
+    output = check_output(name, "undistorted", undistorted, distorted)
+    shape = cameras.shape_of_points(distorted)
+    return as_given(has_tensor(*values), moved.reshape(shape).to(dtype), output)
+
+
+def distortPoints(undistorted: Any, K: Any, D: Any, distorted: Any = None, alpha: Any = 0) -> Any:
+    """cv2.fisheye.distortPoints: `warpkit.camera.distort_points` of directions, not of pixels.
+
+    undistorted (N, 1, 2), (1, N, 2) or (N, 2), directions; K (3, 3); D 4 numbers; alpha the skew.
+    Returns pixels of the shape and type of `undistorted`. Gradients, where an argument is a tensor:
+    all orders, to all.
+
+    >>> import numpy as np
+    >>> distortPoints(np.array([[[1.0, 0.0]]]), np.eye(3), np.zeros(4)).round(4)
+    array([[[0.7854, 0.    ]]])
+    """
+    name = "fisheye.distortPoints"
+    values = (undistorted, K, D, alpha)
+    device = cameras.common_device(*values)
+    points, dtype = cameras.as_points(name, "undistorted", undistorted, device)
+    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
+    skew = cameras.as_array(name, "alpha", alpha, device)
+    if skew.ndim:
+        checks.fail(name, "alpha", "a number", checks.shape_of(skew))
+    u, v = models.bend(lens.beside(1), *points.unbind(-1))
+    shown = torch.stack(models.to_pixels(lens, u + skew * v, v), dim=-1)
+    output = check_output(name, "distorted", distorted, undistorted)
+    shape = cameras.shape_of_points(undistorted)
+    return as_given(has_tensor(*values), shown.reshape(shape).to(dtype), output)

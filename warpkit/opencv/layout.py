@@ -1,0 +1,66 @@
+"""cv2's images, (H, W) or (H, W, C) arrays or tensors, as the core's, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.opencv.outputs import written
+
+
+def device_of(src: Any) -> torch.device:
+    """Where the work is done: arrays are on the CPU, whatever torch's default is."""
+    return src.device if isinstance(src, Tensor) else torch.device("cpu")
+
+
+def check_picture(name: str, argument: str, src: Any, types: tuple[torch.dtype, ...]) -> Any:
+    """An array or tensor (H, W) or (H, W, C) of one of the types."""
+    if not isinstance(src, (Tensor, np.ndarray)):
+        checks.fail(name, argument, "a tensor or an array", type(src).__name__, TypeError)
+    dtype = src.dtype if isinstance(src, Tensor) else checks.array_dtype(src)
+    if dtype not in types:
+        wanted = f"of one of the types {checks.names_of(types)}"
+        checks.fail(name, argument, wanted, src.dtype, TypeError)
+    if src.ndim not in (2, 3) or 0 in src.shape:
+        checks.fail(name, argument, "of shape (H, W) or (H, W, C)", tuple(src.shape))
+    if isinstance(src, Tensor):
+        checks.check_dense(name, argument, src)
+    return src
+
+
+def planes(image: Any) -> Tensor:
+    """(H, W) or (H, W, C) as a view (1, C, H, W), which is channels-last for the core."""
+    if isinstance(image, np.ndarray):
+        image = checks.from_array("warpkit.opencv", "src", image, torch.device("cpu"))
+    if image.ndim == 2:
+        return image[None, None]
+    return image.permute(2, 0, 1)[None]
+
+
+def finish(src: Any, dst: Any, result: Tensor) -> Any:
+    """Planes (1, C, h, w) back in src's layout and kind."""
+    image = result[0, 0] if src.ndim == 2 else result[0].permute(1, 2, 0)
+    if isinstance(src, Tensor):
+        return image
+    array = np.ascontiguousarray(image.detach().numpy())  # M may be a tensor in a graph
+    if written(dst, array) is dst and dst is not None:
+        return dst
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]  # cv2 returns (H, W) for (H, W, 1)
+    return array
+
+
+def as_given(given: bool, result: Tensor, output: Any = None) -> Any:
+    """A tensor where one was `given`, else an array, written to `output` if that fits."""
+    if given:
+        return result
+    return written(output, np.ascontiguousarray(result.detach().numpy()))
+
+
+def has_tensor(*values: Any) -> bool:
+    """Whether a tensor is among the arguments, so that one is returned."""
+    return any(isinstance(value, Tensor) for value in values)

@@ -1,0 +1,264 @@
+"""cv2's lenses: undistortion of images and points as OpenCV computes it, with gradients.
+
+Values are OpenCV's own: maps from float64, rounded once; images by a map of 1/32 pixels; points by
+its five steps, which `warpkit.camera` goes on from. Gradients are those of the exact model, passed
+through what is rounded; for points those of the solution.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import warp
+from warpkit.camera import maps, models, optimal, solver
+from warpkit.camera.models import Lens
+from warpkit.core import checks
+from warpkit.core.tracing import wants_gradient
+from warpkit.engine.arithmetic import opencv_lenses
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
+from warpkit.engine.sampling.rules import ARITHMETICS, Rule
+from warpkit.gradients.surrogates import add_gradient
+from warpkit.opencv import cameras
+from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, planes
+from warpkit.opencv.outputs import check_output
+
+BROWN = ("cameraMatrix", "distCoeffs")
+KINDS = ("planes", "pairs", "fixed")
+
+
+def initUndistortRectifyMap(
+    cameraMatrix: Any,
+    distCoeffs: Any,
+    R: Any,
+    newCameraMatrix: Any,
+    size: Any,
+    m1type: int,
+    map1: Any = None,
+    map2: Any = None,
+) -> tuple[Any, Any]:
+    """cv2.initUndistortRectifyMap: `warpkit.camera.undistort_map` as two maps for `remap`.
+
+    cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers; R (3, 3) or None;
+    newCameraMatrix (3, 3) or (3, 4), None for the camera's with its principal point in the middle;
+    size (W, H); m1type CV_32FC1, CV_32FC2 or CV_16SC2. Returns two (H, W) float32, or (H, W, 2)
+    float32 and None, or (H, W, 2) int16 and (H, W) uint16. Gradients, where an argument is a tensor
+    and the maps are floats: all orders, to all.
+
+    >>> import numpy as np
+    >>> x, y = initUndistortRectifyMap(np.eye(3), None, None, np.eye(3), (2, 1), 5)
+    >>> x
+    array([[0., 1.]], dtype=float32)
+    """
+    name = "initUndistortRectifyMap"
+    values = (cameraMatrix, distCoeffs, R, newCameraMatrix)
+    device = cameras.common_device(*values)
+    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
+    height, width = cameras.as_size(name, "size", size)
+    kind = cameras.map_kind(name, "m1type", m1type, KINDS)
+    if newCameraMatrix is None:
+        middle = lens._replace(
+            cx=torch.full_like(lens.cx, (width - 1) / 2),
+            cy=torch.full_like(lens.cy, (height - 1) / 2),
+        )
+        view = cameras.camera_of(middle)
+    else:
+        view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
+    view = view if R is None else view @ cameras.as_turn(name, R, device)
+    points = maps.undistorting(lens, view, (height, width), opencv=True)
+    return cameras.as_maps(points, kind, has_tensor(*values), (map1, map2))
+
+
+def undistort(
+    src: Any,
+    cameraMatrix: Any,
+    distCoeffs: Any,
+    dst: Any = None,
+    newCameraMatrix: Any = None,
+    *,
+    arithmetic: str = "auto",
+) -> Any:
+    """cv2.undistort: `warpkit.camera.undistort` through OpenCV's map of 1/32 pixels.
+
+    src (H, W) or (H, W, C); cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers;
+    newCameraMatrix (3, 3), the camera's if None. Bilinear, with 0 around the image. Returns src's
+    shape and type. Gradients, where src is a tensor: to src, camera and coefficients.
+
+    >>> import numpy as np
+    >>> undistort(np.arange(6, dtype=np.uint8).reshape(2, 3), np.eye(3), None)
+    array([[0, 1, 2],
+           [3, 4, 5]], dtype=uint8)
+    """
+    name = "undistort"
+    device = cameras.common_device(src, cameraMatrix, distCoeffs, newCameraMatrix)
+    check_source(name, "src", src, device)
+    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
+    if newCameraMatrix is None:
+        view = cameras.as_view(name, "cameraMatrix", cameraMatrix, device)
+    else:
+        view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
+    size = (src.shape[0], src.shape[1])
+    points = maps.undistorting(lens, view, size, opencv=arithmetic != "exact")
+    return sample(name, src, points, dst, arithmetic)
+
+
+def check_source(name: str, argument: str, src: Any, device: torch.device) -> None:
+    """An image that OpenCV remaps, where the other tensors are."""
+    check_picture(name, argument, src, OPENCV_TYPES)
+    if isinstance(src, Tensor):
+        checks.check_device(name, argument, src, device, "the first tensor")
+
+
+def sample(name: str, src: Any, points: Tensor, dst: Any, arithmetic: str) -> Any:
+    """src at points (h, w, 2), float64: OpenCV's steps of 1/32 pixel, under "exact" as they are."""
+    dst = check_output(name, "dst", dst, src)
+    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
+    arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
+    rule = Rule("bilinear", "constant", arithmetic)
+    options = {}
+    if arithmetic != "exact":
+        rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach()))
+        points = add_gradient(rounded, points) if wants_gradient(points) else rounded
+        options = {"fixed_map": True}
+    return finish(
+        src, dst, warp.remap_by(name, planes(src), points, rule, 0.0, None, "auto", **options)
+    )
+
+
+def undistortPoints(
+    src: Any,
+    cameraMatrix: Any,
+    distCoeffs: Any,
+    dst: Any = None,
+    R: Any = None,
+    P: Any = None,
+    criteria: Any = None,
+) -> Any:
+    """cv2.undistortPoints: `warpkit.camera.undistort_points` as far as OpenCV goes, five steps.
+
+    src (N, 2), (N, 1, 2) or (1, N, 2), pixels; cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12
+    or 14 numbers; R (3, 3); P (3, 3) or (3, 4), without which the result is in directions, not in
+    pixels; criteria (type, steps, error in pixels). Returns (N, 1, 2) of src's type. Gradients,
+    where an argument is a tensor: those of the exact solution, 0 where there is none.
+
+    >>> import numpy as np
+    >>> undistortPoints(np.array([[3.0, 4.0]]), np.diag([2.0, 2, 1]), None)
+    array([[[1.5, 2. ]]])
+    """
+    name = "undistortPoints"
+    values = (src, cameraMatrix, distCoeffs, R, P)
+    device = cameras.common_device(*values)
+    points, dtype = cameras.as_points(name, "src", src, device)
+    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
+    steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
+    directions = undistorted(lens, points, steps)
+    if R is not None or P is not None:
+        turn = cameras.as_turn(name, R, device)
+        view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
+        directions = project(view, directions)
+    dst = check_output(name, "dst", dst, src)
+    return as_given(has_tensor(*values), directions[:, None].to(dtype), dst)
+
+
+def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
+    """Pixels (N, 2) as directions (N, 2), by OpenCV's steps, with the solution's gradient."""
+    plain = lens.detach()
+    k = torch.stack([*plain.k, *[torch.zeros_like(plain.fx)] * (14 - len(plain.k))])
+    tilt = models.tilt(plain) if len(plain.k) == 14 else None
+    value = opencv_lenses.undistort(points.detach(), cameras.camera_of(plain), k, tilt, steps)
+    if not wants_gradient(points, *lens.tensors):
+        return value
+    beside = lens.beside(1)
+    u, v = models.from_pixels(beside, *points.unbind(-1))
+    x, y, _ = solver.unbend(beside, *models.untilt(beside, u, v))
+    return add_gradient(value, torch.stack((x, y), dim=-1))
+
+
+def project(view: Tensor, directions: Tensor) -> Tensor:
+    """Directions (N, 2) under a matrix (3, 3), divided as OpenCV does."""
+    x, y = directions.unbind(-1)
+    a, b, w = (view[i, 0] * x + view[i, 1] * y + view[i, 2] for i in range(3))
+    per = 1 / w
+    return torch.stack((a * per, b * per), dim=-1)
+
+
+def getOptimalNewCameraMatrix(
+    cameraMatrix: Any,
+    distCoeffs: Any,
+    imageSize: Any,
+    alpha: Any,
+    newImgSize: Any = None,
+    centerPrincipalPoint: bool = False,
+) -> tuple[Any, tuple[int, int, int, int]]:
+    """cv2.getOptimalNewCameraMatrix: `warpkit.camera.optimal_camera_matrix` by OpenCV's five steps.
+
+    cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers; imageSize and newImgSize
+    (W, H); alpha from 0, nothing but the image's pixels, to 1, all of them. Returns the matrix
+    (3, 3) and the rectangle (x, y, w, h) of the new image without a pixel from outside. Gradients,
+    where an argument is a tensor: to camera, coefficients and alpha, those of the exact solution.
+
+    >>> import numpy as np
+    >>> camera = np.array([[100.0, 0, 50], [0, 100, 50], [0, 0, 1]])
+    >>> getOptimalNewCameraMatrix(camera, None, (101, 101), 0.0)[1]
+    (0, 0, 100, 100)
+    """
+    name = "getOptimalNewCameraMatrix"
+    values = (cameraMatrix, distCoeffs, alpha)
+    device = cameras.common_device(*values)
+    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
+    size = cameras.as_size(name, "imageSize", imageSize)
+    empty = newImgSize is None or tuple(newImgSize) == (0, 0)
+    new = size if empty else cameras.as_size(name, "newImgSize", newImgSize)
+    share = cameras.as_array(name, "alpha", alpha, device)
+    directions = undistorted(lens, optimal.grid(size, device), FIVE_STEPS)
+    if centerPrincipalPoint:
+        matrix, roi = _centred(lens, directions, new, share)
+    else:
+        matrix = optimal.between(optimal.rectangles(*directions.unbind(-1)), new, share)
+        left, top, right, bottom = _inner(project(matrix.detach(), directions.detach()))
+        # Rect from Rect_<double>: sides are rounded, half to even, as corners are
+        roi = tuple(round(v) for v in (left, top, right - left, bottom - top))
+    return as_given(has_tensor(*values), matrix), _within(roi, new)
+
+
+def _centred(
+    lens: Lens, directions: Tensor, size: tuple[int, int], share: Tensor
+) -> tuple[Tensor, tuple[int, ...]]:
+    """The camera's matrix scaled about a principal point in the middle of the new image."""
+    pixels = project(cameras.camera_of(lens), directions)
+    cx, cy = (size[1] - 1) * 0.5, (size[0] - 1) * 0.5
+    scales = []
+    for rectangle in optimal.rectangles(*pixels.unbind(-1)):
+        left, top, right, bottom = rectangle
+        sides = (cx / (lens.cx - left), cy / (lens.cy - top))
+        sides += (cx / (right - lens.cx), cy / (bottom - lens.cy))
+        scales.append(torch.stack(sides))
+    s = scales[0].amax() * (1 - share) + scales[1].amin() * share
+    middle = lens._replace(
+        fx=lens.fx * s, fy=lens.fy * s, cx=torch.full_like(s, cx), cy=torch.full_like(s, cy)
+    )
+    left, top, right, bottom = _inner(pixels.detach())
+    by, x0, y0 = (float(v.detach()) for v in (s, lens.cx, lens.cy))
+    corner = math.ceil((left - x0) * by + cx), math.ceil((top - y0) * by + cy)
+    return cameras.camera_of(middle), (
+        *corner,
+        math.floor((right - left) * by),
+        math.floor((bottom - top) * by),
+    )
+
+
+def _inner(points: Tensor) -> list[float]:
+    """The inner rectangle of the grid's points (81, 2)."""
+    return [float(v) for v in optimal.rectangles(*points.unbind(-1)).inner]
+
+
+def _within(roi: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """(x, y, w, h) cut to an image of `size`; zeros where nothing is left."""
+    x, y = max(roi[0], 0), max(roi[1], 0)
+    w, h = min(roi[0] + roi[2], size[1]) - x, min(roi[1] + roi[3], size[0]) - y
+    return (x, y, w, h) if w > 0 and h > 0 else (0, 0, 0, 0)
