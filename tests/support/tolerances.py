@@ -102,4 +102,11 @@ TOLERANCE = {
     # cv2 undistorts a grid by five steps of a fixed-point iteration: 1e-3 of a mild lens's places
     # is left of each side, which the focal length of 500 multiplies; 0.3 measured
     "five steps": 1.0,
+    # relative to the largest: OpenCV sums up to 25 float32 in an order of its own, some roundings
+    # of 6e-8; 2e-7 measured
+    "order of sums": 1e-6,
+    # the share of bytes that OpenCV's arctangent puts on the other side of a tie
+    "polar bytes": 5e-4,
+    # of float32 noise, whose slope is 1 a pixel: its arctangent's last bits, 4e-6 pixels of 40 rows
+    "polar float32": 1e-4,
 }

@@ -10,8 +10,14 @@ docs/opencv-versions.md:
 
 - a `dst` array of the result's shape and type is written to and returned, as in cv2, but a
   tensor given as `dst` is only read;
-- BORDER_TRANSPARENT without `dst` is an error, where cv2 shows uninitialised memory;
-- points of every type are taken, and rounded to float32, where cv2 takes float32 alone.
+- BORDER_TRANSPARENT without `dst` is an error, where cv2 shows uninitialised memory; warpPolar
+  without WARP_FILL_OUTLIERS shows 0;
+- points of every type are taken, and rounded to float32, where cv2 takes float32 alone;
+- what cv2 computes wrongly is refused or done rightly: perspectiveTransform by matrices that are
+  not square, convertMaps of whole pixels to two float maps.
+
+`warps`, `matrices`, `lenses` and `fisheye`, `maps`, `points`, `pyramids` and `arrangements` (whole
+pixels moved) have the functions by subject.
 
 Whatever else cv2 has stays OpenCV's: ``import cv2`` beside it.
 """
@@ -23,6 +29,7 @@ from typing import Any
 
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic as installed_arithmetic
 from warpkit.opencv import fisheye
+from warpkit.opencv.arrangements import copyMakeBorder, flip, rotate, transpose
 from warpkit.opencv.constants import (
     ALGO_HINT_ACCURATE,
     ALGO_HINT_APPROX,
@@ -82,6 +89,7 @@ from warpkit.opencv.lenses import (
     undistort,
     undistortPoints,
 )
+from warpkit.opencv.maps import convertMaps, warpPolar
 from warpkit.opencv.matrices import (
     getAffineTransform,
     getPerspectiveTransform,
@@ -89,6 +97,8 @@ from warpkit.opencv.matrices import (
     invertAffineTransform,
 )
 from warpkit.opencv.resizing import resize
+from warpkit.opencv.points import perspectiveTransform, transform
+from warpkit.opencv.pyramids import getRectSubPix, pyrDown, pyrUp
 from warpkit.opencv.warps import (
     remap,
     warpAffine,
@@ -147,19 +157,30 @@ __all__ = [
     "TermCriteria_COUNT",
     "TermCriteria_EPS",
     "TermCriteria_MAX_ITER",
+    "convertMaps",
+    "copyMakeBorder",
     "fisheye",
+    "flip",
     "getAffineTransform",
     "getOptimalNewCameraMatrix",
     "getPerspectiveTransform",
+    "getRectSubPix",
     "getRotationMatrix2D",
     "initUndistortRectifyMap",
     "invertAffineTransform",
+    "perspectiveTransform",
+    "pyrDown",
+    "pyrUp",
     "remap",
     "resize",
+    "rotate",
+    "transform",
+    "transpose",
     "undistort",
     "undistortPoints",
     "warpAffine",
     "warpPerspective",
+    "warpPolar",
 ]
 
 

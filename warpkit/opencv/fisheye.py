@@ -10,13 +10,12 @@ from torch import Tensor
 from warpkit.camera import maps, models, solver
 from warpkit.camera.models import Lens
 from warpkit.core import checks
-from warpkit.core.tracing import wants_gradient
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE
 from warpkit.engine.sampling.maps import inverse_map, pixel_points
 from warpkit.gradients.surrogates import add_gradient
 from warpkit.opencv import cameras, lenses
-from warpkit.opencv.layout import as_given, has_tensor
+from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 
 NAMES = ("K", "D")
@@ -131,7 +130,7 @@ def undistortPoints(
     value, found = opencv_lenses.undistort_fisheye(
         torch.stack((u, v), dim=-1).detach(), torch.stack(lens.k).detach(), steps
     )
-    if wants_gradient(points, *lens.tensors):
+    if is_followed(points, *lens.tensors):
         x, y, _ = solver.unbend(lens.beside(1), u, v)
         value = add_gradient(value, torch.stack((x, y), dim=-1))
     turn = cameras.as_turn(name, R, device, vectors=True)

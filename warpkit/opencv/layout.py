@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.opencv.outputs import written
 
 
@@ -59,6 +60,11 @@ def as_given(given: bool, result: Tensor, output: Any = None) -> Any:
     if given:
         return result
     return written(output, np.ascontiguousarray(result.detach().numpy()))
+
+
+def is_followed(*tensors: Tensor) -> bool:
+    """Whether any derivative is asked for: by autograd, forward mode or torch.func."""
+    return wants_gradient(*tensors) or not is_eager(*tensors)
 
 
 def has_tensor(*values: Any) -> bool:

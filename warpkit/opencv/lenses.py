@@ -17,7 +17,6 @@ from warpkit import warp
 from warpkit.camera import maps, models, optimal, solver
 from warpkit.camera.models import Lens
 from warpkit.core import checks
-from warpkit.core.tracing import wants_gradient
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
@@ -25,7 +24,7 @@ from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
 from warpkit.engine.sampling.rules import ARITHMETICS, Rule
 from warpkit.gradients.surrogates import add_gradient
 from warpkit.opencv import cameras
-from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, planes
+from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
 
 BROWN = ("cameraMatrix", "distCoeffs")
@@ -123,7 +122,7 @@ def sample(name: str, src: Any, points: Tensor, dst: Any, arithmetic: str) -> An
     options = {}
     if arithmetic != "exact":
         rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach()))
-        points = add_gradient(rounded, points) if wants_gradient(points) else rounded
+        points = add_gradient(rounded, points) if is_followed(points) else rounded
         options = {"fixed_map": True}
     return finish(
         src, dst, warp.remap_by(name, planes(src), points, rule, 0.0, None, "auto", **options)
@@ -171,7 +170,7 @@ def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
     k = torch.stack([*plain.k, *[torch.zeros_like(plain.fx)] * (14 - len(plain.k))])
     tilt = models.tilt(plain) if len(plain.k) == 14 else None
     value = opencv_lenses.undistort(points.detach(), cameras.camera_of(plain), k, tilt, steps)
-    if not wants_gradient(points, *lens.tensors):
+    if not is_followed(points, *lens.tensors):
         return value
     beside = lens.beside(1)
     u, v = models.from_pixels(beside, *points.unbind(-1))

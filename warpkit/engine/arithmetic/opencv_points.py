@@ -1,0 +1,116 @@
+"""cv2.transform and cv2.perspectiveTransform, in OpenCV's order of operations.
+
+Vectors are (..., C) of whatever type OpenCV takes; nothing here has a gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.sampling.reference import convert
+from warpkit.engine.sampling.rounding import fma32
+
+FIXED_BITS = 10
+"""Of the matrix of three 8-bit channels to three, whose entries stay below 32."""
+LANES = 16
+"""16-bit numbers of a vector: OpenCV sums three unsigned channels otherwise than the rest."""
+SMALL = torch.finfo(torch.float32).eps
+"""What counts as 0 beside a matrix's diagonal, and of what is divided by."""
+
+
+def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
+    """matrix (R, C + 1), float64, times (values, 1): (..., R) of the values' type."""
+    rows, columns = matrix.shape[0], matrix.shape[1] - 1
+    if values.dtype == torch.float64:
+        return values @ matrix[:, :-1].mT + matrix[:, -1]
+    m = matrix.float()
+    channels = values.float().unbind(-1)
+    if _is_diagonal(m):
+        results = [fma32(v, m[i, i], m[i, -1].expand(v.shape)) for i, v in enumerate(channels)]
+    elif (columns, rows) == (3, 3):
+        return _three(values, m, arithmetic)
+    elif (columns, rows) in ((2, 2), (3, 1), (4, 4)):
+        results = [_fused(channels, row) for row in m]
+    else:
+        results = [_in_order(channels, row) for row in m]
+    return convert(torch.stack(results, dim=-1), values.dtype)
+
+
+def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
+    """Three channels to three."""
+    channels = values.float().unbind(-1)
+    if values.dtype == torch.uint8 and float(m[:, :3].abs().max()) < 32:
+        fixed = (m[:, :3].double() * 2**FIXED_BITS).round()
+        half = ((m[:, 3] + 0.5) * 2**FIXED_BITS).double().round()
+        return (
+            ((values.double() @ fixed.mT + half) / 2**FIXED_BITS)
+            .floor()
+            .clamp(0, 255)
+            .to(values.dtype)
+        )
+    if values.dtype == torch.uint16:
+        # vectors are signed: 32768 is taken away before the sum is rounded, and added after
+        low = [_chain(channels, row, row[-1] - 32768).round() + 32768 for row in m]
+        low = convert(torch.stack(low, dim=-1), torch.uint16)
+        rest = convert(torch.stack([_fused(channels, row) for row in m], dim=-1), torch.uint16)
+        count = values[..., 0].numel()
+        vectors = torch.arange(count, device=values.device) < count - count % LANES
+        vectors = vectors.reshape(values.shape[:-1])[..., None]
+        return torch.where(vectors, low.int(), rest.int()).to(torch.uint16)
+    if values.dtype == torch.int16 and arithmetic != "opencv4":
+        results = [_chain(channels, row, row[-1]) for row in m]
+    else:
+        results = [_fused(channels, row) for row in m]
+    return convert(torch.stack(results, dim=-1), values.dtype)
+
+
+def _is_diagonal(m: Tensor) -> bool:
+    if m.shape[0] != m.shape[1] - 1:
+        return False
+    square = m[:, :-1]
+    return not bool(((square - square.diag().diag()).abs() > SMALL).any())
+
+
+def _fused(channels: Sequence[Tensor], row: Tensor) -> Tensor:
+    """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more."""
+    total = fma32(channels[0], row[0], channels[1] * row[1])
+    for value, factor in zip(channels[2:], row[2:-1], strict=True):
+        total = fma32(value, factor, total)
+    return total + row[-1]
+
+
+def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
+    """fma(v0, m0, fma(v1, m1, fma(v2, m2, bias)))."""
+    total = bias.expand(channels[0].shape)
+    for value, factor in zip(reversed(channels), reversed(row[:-1].unbind()), strict=True):
+        total = fma32(value, factor, total)
+    return total
+
+
+def _in_order(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
+    """The bias, then one rounded product after the other."""
+    total = row[-1].expand(channels[0].shape)
+    for value, factor in zip(channels, row[:-1], strict=True):
+        total = total + value * factor
+    return total
+
+
+def perspective(values: Tensor, matrix: Tensor) -> Tensor:
+    """matrix (R + 1, C + 1), float64, times (values, 1), divided by its last entry: (..., R).
+
+    0 where that is 0, up to the rounding of float32.
+    """
+    channels = values.double().unbind(-1)
+    sums = []
+    for row in matrix:
+        total = channels[0] * row[0]
+        for value, factor in zip(channels[1:], row[1:-1], strict=True):
+            total = total + value * factor
+        sums.append(total + row[-1])
+    good = sums[-1].abs() > SMALL
+    per = 1 / torch.where(good, sums[-1], 1.0)
+    moved = torch.stack([total * per for total in sums[:-1]], dim=-1)
+    return torch.where(good[..., None], moved, 0.0).to(values.dtype)

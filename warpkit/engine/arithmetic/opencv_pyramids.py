@@ -1,0 +1,70 @@
+"""OpenCV's pyramids: halved and doubled images by the weights 1 4 6 4 1, in plain torch operations.
+
+Along x first, then along y. Integers are summed exactly and rounded once; floats in their own type,
+where OpenCV's order of sums is its own: whole numbers come out exactly, others to the last bits.
+Differentiable by torch's own rules. Images are (..., H, W).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.sampling.rules import resolve
+
+
+def down(image: Tensor, size: tuple[int, int], border: str) -> Tensor:
+    """cv2.pyrDown: every second pixel of the blurred image, `size` (h, w) of them."""
+    height, width = size
+    values = image if image.is_floating_point() else image.double()
+    # a column more than half of them is centred on the last pixel, a row beyond it
+    columns = (2 * _steps(width, image)).clamp(max=image.shape[-1] - 1)
+    values = _blur(values, columns, border, -1)
+    values = _blur(values, 2 * _steps(height, image), border, -2)
+    return _rounded(values, 256, image.dtype)
+
+
+def up(image: Tensor, size: tuple[int, int]) -> Tensor:
+    """cv2.pyrUp: the image with zeros between its pixels, blurred, times 4, `size` (h, w)."""
+    values = image if image.is_floating_point() else image.double()
+    values = _doubled(values, size[1], -1)
+    height = image.shape[-2]
+    values = _doubled(values, min(size[0], 2 * height), -2)
+    if size[0] > 2 * height:  # OpenCV repeats the last even row
+        values = torch.cat((values, values.narrow(-2, 2 * height - 2, 1)), dim=-2)
+    return _rounded(values, 64, image.dtype)
+
+
+def _blur(values: Tensor, centres: Tensor, border: str, dim: int) -> Tensor:
+    taps = [
+        _at(values, resolve(centres + k, values.shape[dim], border)[0], dim) for k in range(-2, 3)
+    ]
+    return taps[2] * 6 + (taps[1] + taps[3]) * 4 + taps[0] + taps[4]
+
+
+def _doubled(values: Tensor, length: int, dim: int) -> Tensor:
+    """Even places 1 6 1, odd ones 4 4; before the first is the second, after the last itself."""
+    n = values.shape[dim]
+    even, odd = (torch.arange(first, length, 2, device=values.device) for first in (0, 1))
+    middle, after = ((even // 2).clamp(max=n - 1), (even // 2 + 1).clamp(max=n - 1))
+    before = torch.where(even == 0, min(1, n - 1), (even // 2 - 1).clamp(0, n - 1))
+    evens = _at(values, before, dim) + _at(values, middle, dim) * 6 + _at(values, after, dim)
+    first, second = odd // 2, (odd // 2 + 1).clamp(max=n - 1)
+    odds = (_at(values, first, dim) + _at(values, second, dim)) * 4
+    order = torch.cat((even, odd)).argsort()
+    return _at(torch.cat((evens, odds), dim=dim), order, dim)
+
+
+def _at(values: Tensor, index: Tensor, dim: int) -> Tensor:
+    return values.index_select(dim, index)
+
+
+def _steps(n: int, like: Tensor) -> Tensor:
+    return torch.arange(n, device=like.device)
+
+
+def _rounded(sums: Tensor, whole: int, dtype: torch.dtype) -> Tensor:
+    """Sums divided by the weights' total; of integers the nearest, ties up."""
+    if dtype.is_floating_point:
+        return sums * (1 / whole)
+    return ((sums + whole // 2) / whole).floor().to(dtype)

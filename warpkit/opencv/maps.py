@@ -1,0 +1,195 @@
+"""cv2's other kinds of maps: fixed-point ones, and polar coordinates."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit import warp
+from warpkit.core import checks
+from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.sampling.rounding import saturate16, to_int32
+from warpkit.engine.sampling.rules import ARITHMETICS, Rule
+from warpkit.geometry.arguments import floats
+from warpkit.gradients.surrogates import add_gradient
+from warpkit.opencv.cameras import as_size, common_device, map_kind
+from warpkit.opencv.constants import (
+    INTER_MAX,
+    WARP_FILL_OUTLIERS,
+    WARP_INVERSE_MAP,
+    WARP_POLAR_LOG,
+)
+from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
+from warpkit.opencv.outputs import check_output
+from warpkit.opencv.warps import INTERPOLATIONS
+
+
+def convertMaps(
+    map1: Any,
+    map2: Any,
+    dstmap1type: int,
+    dstmap1: Any = None,
+    dstmap2: Any = None,
+    nninterpolation: bool = False,
+) -> tuple[Any, Any]:
+    """cv2.convertMaps: maps for `remap` of one kind as those of another.
+
+    map1 and map2: two (h, w) float32, (h, w, 2) float32 and None, or (h, w, 2) int16 and (h, w)
+    uint16; dstmap1type CV_32FC1, CV_32FC2 or CV_16SC2, -1 for the fixed one of floats and the pairs
+    of a fixed one. nninterpolation: whole pixels, without the fixed map's 1/32 parts. Gradients,
+    where a map is a tensor and both kinds are floats: all orders.
+
+    >>> convertMaps(np.float32([[[1.25, 2.0]]]), None, -1)
+    (array([[[1, 2]]], dtype=int16), array([[8]], dtype=uint16))
+    """
+    name = "convertMaps"
+    first, second, fixed = _pair(name, map1, map2)
+    if fixed and second is None:
+        checks.fail(name, "map2", "(h, w) uint16 beside (h, w, 2) int16", "None")
+    default = isinstance(dstmap1type, int) and dstmap1type <= 0
+    kind = (
+        "pairs"
+        if default and fixed
+        else map_kind(name, "dstmap1type", dstmap1type, ("planes", "pairs", "fixed"))
+    )
+    given = has_tensor(map1, map2)
+    if fixed:
+        points = opencv_lenses.from_fixed_map(first, second)
+    else:
+        points = (first if second is None else torch.stack((first, second), dim=-1)).float()
+    if kind == "fixed":
+        pair = (first, second) if fixed else _fixed(points, bool(nninterpolation))
+    elif kind == "pairs":
+        pair = (points.float(), None)
+    else:
+        pair = points.float().unbind(-1)
+    results = (as_given(given, pair[0], dstmap1),)
+    return (*results, None if pair[1] is None else as_given(given, pair[1], dstmap2))
+
+
+def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]:
+    """Both maps as tensors, and whether they are fixed ones."""
+    device = common_device(map1, map2)
+    first, second = (
+        checks.from_array(name, argument, value, device) if isinstance(value, np.ndarray) else value
+        for argument, value in (("map1", map1), ("map2", map2))
+    )
+    if isinstance(second, Tensor) and second.numel() == 0:
+        second = None  # cv2's empty Mat
+    tensors = [value for value in (first, second) if isinstance(value, Tensor)]
+    kinds = [(str(value.dtype).removeprefix("torch."), value.ndim) for value in tensors]
+    shapes = {tuple(value.shape[:2]) for value in tensors}
+    known = [("float32", 3)], [("float32", 2)] * 2, [("int16", 3), ("uint16", 2)], [("int16", 3)]
+    good = (
+        kinds in known and len(shapes) == 1 and all(v.ndim == 2 or v.shape[2] == 2 for v in tensors)
+    )
+    if not good or (second is not None and len(tensors) < 2):
+        wanted = (
+            "two (h, w) float32, (h, w, 2) float32 and None, or (h, w, 2) int16 and (h, w) uint16"
+        )
+        got = " and ".join(f"{tuple(value.shape)} {value.dtype}" for value in tensors)
+        checks.fail(name, "map1, map2", wanted, got or type(map1).__name__)
+    return first, second, tensors[0].dtype == torch.int16
+
+
+def _fixed(points: Tensor, whole: bool) -> tuple[Tensor, Tensor | None]:
+    """Float32 points as int16 pixels, saturated, and 1/32 parts unless `whole`."""
+    points = points.detach()
+    if whole:
+        return saturate16(to_int32(points)).to(torch.int16), None
+    steps = to_int32(points * 32)  # the product in float32
+    parts = steps & 31
+    table = (parts[..., 1] * 32 + parts[..., 0]).to(torch.uint16)
+    return saturate16(steps >> 5).to(torch.int16), table
+
+
+def warpPolar(
+    src: Any,
+    dsize: Any,
+    center: Any,
+    maxRadius: Any,
+    flags: int,
+    dst: Any = None,
+    *,
+    arithmetic: str = "auto",
+) -> Any:
+    """cv2.warpPolar: a picture around a point, with radius along x and angle along y, or back.
+
+    src (H, W) or (H, W, C); dsize (W, H), with 0 made to keep the circle's area; center (x, y) and
+    maxRadius in pixels; flags: an INTER_* value with WARP_POLAR_LINEAR or _LOG, WARP_INVERSE_MAP
+    for polar to picture, and WARP_FILL_OUTLIERS, without which what lies outside is dst's, or 0
+    without dst, where cv2 shows memory that nobody wrote to. The inverse is cv2's but for 0.05 % of
+    bytes by 1. Gradients, where src is a tensor: to src, center and maxRadius.
+
+    >>> warpPolar(np.arange(25.0).reshape(5, 5), (2, 4), (2.0, 2.0), 2.0, 1)
+    array([[12., 13.],
+           [12., 17.],
+           [12., 11.],
+           [12.,  7.]])
+    """
+    name = "warpPolar"
+    check_picture(name, "src", src, OPENCV_TYPES)
+    dst = check_output(name, "dst", dst, src)
+    source = planes(src)
+    known = INTER_MAX | WARP_FILL_OUTLIERS | WARP_INVERSE_MAP | WARP_POLAR_LOG
+    if (
+        not isinstance(flags, int)
+        or flags | known != known
+        or flags & INTER_MAX not in INTERPOLATIONS
+    ):
+        wanted = "one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS4, and WARP_ flags"
+        checks.fail(name, "flags", wanted, repr(flags))
+    center = floats(name, "center", center, source.device, checks.as_pair)
+    radius = floats(name, "maxRadius", maxRadius, source.device)
+    for argument, value, shape in (("center", center, (2,)), ("maxRadius", radius, ())):
+        if tuple(value.shape) != shape:
+            checks.fail(name, argument, f"of shape {shape}", checks.shape_of(value))
+    size = _polar_size(name, dsize, radius)
+    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
+    arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
+    log, back = bool(flags & WARP_POLAR_LOG), bool(flags & WARP_INVERSE_MAP)
+    center, radius = center.double(), radius.double()
+    polar = (src.shape[0], src.shape[1])
+
+    def field(exact: bool, center: Tensor, radius: Tensor) -> Tensor:
+        if back:
+            make = opencv_polar.exact_from_polar if exact else opencv_polar.map_from_polar
+            return make(size, polar, center, radius, log)
+        make = opencv_polar.exact_to_polar if exact else opencv_polar.map_to_polar
+        return make(size, center, radius, log)
+
+    if arithmetic == "exact":
+        points = field(True, center, radius)
+    else:
+        points = field(False, center.detach(), radius.detach())
+        if is_followed(center, radius):
+            points = add_gradient(points, field(True, center, radius).float())
+    if back:  # the angles' first row follows the last
+        source = torch.cat((source[..., -1:, :], source, source[..., :1, :]), dim=-2)
+        points = points + torch.tensor([0.0, 1.0], dtype=points.dtype, device=points.device)
+    border = "constant" if flags & WARP_FILL_OUTLIERS else "transparent"
+    background = None
+    if border == "transparent":
+        shape = (*size, *src.shape[2:])
+        fits = dst is not None and tuple(dst.shape) == shape and dst.dtype == src.dtype
+        background = planes(dst) if fits else source.new_zeros((1, source.shape[1], *size))
+    rule = Rule(INTERPOLATIONS[flags & INTER_MAX], border, arithmetic)
+    result = warp.remap_by(name, source, points, rule, 0.0, background, "auto")
+    return finish(src, dst, result)
+
+
+def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:
+    """dsize (W, H) as (H, W), its zeros replaced as OpenCV does."""
+    pair = dsize.tolist() if hasattr(dsize, "tolist") else dsize
+    if pair is None or tuple(pair) == (0, 0):
+        reach = float(radius.detach())
+        return round(reach * math.pi), round(reach)
+    if len(pair) == 2 and pair[0] > 0 and pair[1] == 0:
+        return round(pair[0] * math.pi), int(pair[0])
+    return as_size(name, "dsize", pair)

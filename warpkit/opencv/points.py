@@ -1,0 +1,96 @@
+"""cv2's matrices applied to every vector of an array: transform and perspectiveTransform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.engine.arithmetic import opencv_points
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.gradients.surrogates import add_gradient
+from warpkit.opencv.layout import as_given, device_of, has_tensor, is_followed
+from warpkit.opencv.outputs import check_output
+
+
+def transform(src: Any, m: Any, dst: Any = None) -> Any:
+    """cv2.transform: a matrix for the channels of every pixel, or for every point.
+
+    src (H, W, C), or (H, W) of one channel; m (R, C), or (R, C + 1) whose last column is added.
+    Returns (H, W, R), (H, W) for R = 1, of src's type. Integers are cv2's own; floats to the last
+    bits. Gradients, where src or m is a tensor and src floats: all orders, to both.
+
+    >>> import numpy as np
+    >>> transform(np.array([[[1.0, 2.0]]]), np.array([[1.0, 0, 5], [0, 1, 7]]))
+    array([[[6., 9.]]])
+    """
+    name = "transform"
+    values, matrix, given = _arguments(name, src, m, OPENCV_TYPES)
+    channels = values.shape[-1]
+    if matrix.shape[1] not in (channels, channels + 1):
+        wanted = f"of shape (R, {channels}) or (R, {channels + 1}) for {channels} channels"
+        checks.fail(name, "m", wanted, checks.shape_of(matrix))
+    if matrix.shape[1] == channels:
+        matrix = torch.cat((matrix, torch.zeros_like(matrix[:, :1])), dim=1)
+    result = opencv_points.transform(values.detach(), matrix.detach(), installed_arithmetic())
+    if result.is_floating_point() and is_followed(values, matrix):
+        exact = values.double() @ matrix[:, :-1].mT + matrix[:, -1]
+        result = add_gradient(result, exact.to(result.dtype))
+    return _finish(name, src, result, given, dst)
+
+
+def perspectiveTransform(src: Any, m: Any, dst: Any = None) -> Any:
+    """cv2.perspectiveTransform: points under a perspective matrix.
+
+    src (N, 1, C) or (H, W, C), float32 or float64; m (C + 1, C + 1), others refused: cv2 multiplies
+    by what it should divide by there. Returns src's shape and type, 0 where a point goes to
+    infinity. Gradients, where an argument is a tensor: all orders, to
+    both.
+
+    >>> import numpy as np
+    >>> perspectiveTransform(np.array([[[2.0, 4.0]]]), np.diag([1.0, 1.0, 2.0]))
+    array([[[1., 2.]]])
+    """
+    name = "perspectiveTransform"
+    values, matrix, given = _arguments(name, src, m, (torch.float32, torch.float64))
+    channels = values.shape[-1]
+    if tuple(matrix.shape) != (channels + 1, channels + 1):
+        wanted = f"of shape ({channels + 1}, {channels + 1}) for points of {channels} numbers"
+        checks.fail(name, "m", wanted, checks.shape_of(matrix))
+    # plain operations, with the gradient of their own
+    result = opencv_points.perspective(values, matrix)
+    return _finish(name, src, result, given, dst)
+
+
+def _arguments(
+    name: str, src: Any, m: Any, types: tuple[torch.dtype, ...]
+) -> tuple[Tensor, Tensor, bool]:
+    """Values (..., C), the matrix in float64, and whether a tensor is given."""
+    if not isinstance(src, (Tensor, np.ndarray)):
+        checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
+    if isinstance(src, Tensor):
+        values: Tensor = src
+    else:
+        values = checks.from_array(name, "src", src, device_of(m))
+    if values.dtype not in types:
+        wanted = f"of one of the types {checks.names_of(types)}"
+        checks.fail(name, "src", wanted, src.dtype, TypeError)
+    checks.check_dense(name, "src", values)
+    if values.ndim not in (2, 3) or 0 in values.shape:
+        checks.fail(name, "src", "of shape (H, W) or (H, W, C)", checks.shape_of(values))
+    matrix = checks.as_float(name, "m", m, values.device, torch.float64)
+    checks.check_device(name, "m", matrix, values.device, "`src`")
+    if matrix.ndim != 2:
+        checks.fail(name, "m", "a matrix", checks.shape_of(matrix))
+    values = values[..., None] if values.ndim == 2 else values
+    return values, matrix.double(), has_tensor(src, m)
+
+
+def _finish(name: str, src: Any, result: Tensor, given: bool, dst: Any) -> Any:
+    output = check_output(name, "dst", dst, src)
+    result = result[..., 0] if result.shape[-1] == 1 else result
+    return as_given(given, result, output)

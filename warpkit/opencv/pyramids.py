@@ -1,0 +1,163 @@
+"""cv2's pyramids, and the rectangle with fractional corners."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import warp
+from warpkit.core import checks
+from warpkit.engine.arithmetic import opencv_pyramids
+from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.sampling.reference import convert
+from warpkit.engine.sampling.rules import Rule
+from warpkit.geometry.arguments import floats
+from warpkit.gradients.surrogates import add_gradient
+from warpkit.opencv.cameras import as_size
+from warpkit.opencv.constants import (
+    BORDER_DEFAULT,
+    BORDER_REFLECT,
+    BORDER_REFLECT_101,
+    BORDER_REPLICATE,
+    BORDER_WRAP,
+    CV_8U,
+    CV_32F,
+)
+from warpkit.opencv.layout import check_picture, device_of, finish, is_followed, planes
+from warpkit.opencv.outputs import check_output
+
+BORDERS = {
+    BORDER_REPLICATE: "replicate",
+    BORDER_REFLECT: "reflect",
+    BORDER_WRAP: "wrap",
+    BORDER_REFLECT_101: "reflect_101",
+}
+
+
+def pyrDown(
+    src: Any, dst: Any = None, dstsize: Any = None, borderType: Any = BORDER_DEFAULT
+) -> Any:
+    """cv2.pyrDown: blurred by 1 4 6 4 1 and every second pixel of it.
+
+    src (H, W) or (H, W, C); dstsize (W, H), within a pixel of half, ((W + 1) // 2, (H + 1) // 2) if
+    None; borderType any but BORDER_CONSTANT and _TRANSPARENT. Integers and whole floats are cv2's
+    own, other floats to the last bits. Gradients, where src is a tensor: all orders.
+
+    >>> import numpy as np
+    >>> pyrDown(np.arange(0, 64, 8, dtype=np.uint8)[None])
+    array([[ 6, 16, 32, 47]], dtype=uint8)
+    """
+    name = "pyrDown"
+    check_picture(name, "src", src, OPENCV_TYPES)
+    dst = check_output(name, "dst", dst, src)
+    border = BORDERS.get(int(borderType)) if isinstance(borderType, Integral) else None
+    if border is None:
+        wanted = "one of BORDER_REPLICATE, _REFLECT, _WRAP, _REFLECT_101"
+        checks.fail(name, "borderType", wanted, repr(borderType))
+    height, width = src.shape[:2]
+    size = _size(name, dstsize, ((height + 1) // 2, (width + 1) // 2))
+    if abs(2 * size[0] - height) > 2 or abs(2 * size[1] - width) > 2:
+        wanted = f"(W, H) within a pixel of half of ({width}, {height})"
+        checks.fail(name, "dstsize", wanted, repr(dstsize))
+    return finish(src, dst, opencv_pyramids.down(planes(src), size, border))
+
+
+def pyrUp(src: Any, dst: Any = None, dstsize: Any = None, borderType: Any = BORDER_DEFAULT) -> Any:
+    """cv2.pyrUp: twice the size, by the weights of `pyrDown`.
+
+    src (H, W) or (H, W, C); dstsize (W, H), twice src's if None, or one more or less; borderType
+    BORDER_DEFAULT. Integers and whole floats are cv2's own, other floats to the last bits.
+    Gradients, where src is a tensor: all orders.
+
+    >>> import numpy as np
+    >>> pyrUp(np.array([[0, 64]], dtype=np.uint8))
+    array([[16, 32, 56, 64],
+           [16, 32, 56, 64]], dtype=uint8)
+    """
+    name = "pyrUp"
+    check_picture(name, "src", src, OPENCV_TYPES)
+    dst = check_output(name, "dst", dst, src)
+    if borderType != BORDER_DEFAULT:
+        checks.fail(name, "borderType", "BORDER_DEFAULT", repr(borderType))
+    height, width = src.shape[:2]
+    size = _size(name, dstsize, (2 * height, 2 * width))
+    if abs(size[0] - 2 * height) > 1 or abs(size[1] - 2 * width) > 1:
+        wanted = f"(W, H) within a pixel of twice ({width}, {height})"
+        checks.fail(name, "dstsize", wanted, repr(dstsize))
+    return finish(src, dst, opencv_pyramids.up(planes(src), size))
+
+
+def _size(name: str, dstsize: Any, default: tuple[int, int]) -> tuple[int, int]:
+    empty = dstsize is None or tuple(dstsize) in ((), (0, 0))
+    return default if empty else as_size(name, "dstsize", dstsize)
+
+
+def getRectSubPix(
+    image: Any, patchSize: Any, center: Any, patch: Any = None, patchType: int = -1
+) -> Any:
+    """cv2.getRectSubPix: a rectangle about a point between the pixels, bilinear.
+
+    image (H, W) or (H, W, C), uint8, float32, or (not in cv2) float64; patchSize (W, H); center
+    (x, y) in pixels; patchType CV_32F makes floats of bytes. What lies outside is the nearest
+    pixel. uint8 is cv2's own, float32 to the last bits, both without IPP, which reads wrong pixels
+    of one channel where a rectangle reaches beyond the top right corner. Gradients: all orders to
+    an image of floats; to a tensor `center` where the result is floats.
+
+    >>> import numpy as np
+    >>> getRectSubPix(np.arange(12, dtype=np.uint8).reshape(3, 4) * 10, (2, 1), (1.0, 1.5))
+    array([[65, 75]], dtype=uint8)
+    """
+    name = "getRectSubPix"
+    check_picture(name, "image", image, (torch.uint8, torch.float32, torch.float64))
+    height, width = as_size(name, "patchSize", patchSize)
+    center = floats(name, "center", center, device_of(image), checks.as_pair)
+    if tuple(center.shape) != (2,):
+        checks.fail(name, "center", "(x, y)", checks.shape_of(center))
+    checks.check_values(name, "center", ~center.detach().isfinite(), "finite")
+    source = planes(image)
+    if patchType not in (-1, CV_8U, CV_32F) or (patchType == CV_8U and source.dtype != torch.uint8):
+        checks.fail(name, "patchType", "-1, or CV_32F of bytes", repr(patchType))
+    floating = source.is_floating_point() or patchType == CV_32F
+    dtype = torch.float32 if source.dtype == torch.uint8 and floating else source.dtype
+    value = _rectangle(source.detach(), center.detach(), (height, width), floating)
+    value = value.to(dtype) if floating else convert(value, dtype)
+    if floating and is_followed(source, center):
+        corner = center.double() - torch.tensor([(width - 1) / 2, (height - 1) / 2]).to(
+            center.device
+        )
+        points = pixel_points((height, width), torch.float64, center.device) + corner
+        rule = Rule("bilinear", "replicate")
+        exact = warp.remap_by(name, source.to(dtype), points, rule, 0.0, None, "auto")
+        value = add_gradient(value, exact)
+    output = check_output(name, "patch", patch, image)
+    return finish(image, output, value)
+
+
+def _rectangle(image: Tensor, center: Tensor, size: tuple[int, int], floating: bool) -> Tensor:
+    """OpenCV's: the corner, fractions and weights in float32; bytes by weights of 16 bits."""
+    half = torch.tensor([(size[1] - 1) / 2, (size[0] - 1) / 2], dtype=torch.float32)
+    corner = center.float() - half.to(center.device)
+    first = corner.floor()
+    a, b = (corner - first).unbind()
+    weights = ((1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b)
+    limits = image.shape[-1], image.shape[-2]
+    # a corner far outside reads the edge alone
+    x, y = (at.clamp(-size[1 - i] - 2, limits[i] + 1).long() for i, at in enumerate(first.unbind()))
+    columns = torch.arange(size[1] + 1, device=image.device) + x
+    rows = torch.arange(size[0] + 1, device=image.device) + y
+    columns, rows = columns.clamp(0, limits[0] - 1), rows.clamp(0, limits[1] - 1)
+    pixels = image.index_select(-1, columns).index_select(-2, rows)
+    if not floating:
+        weights = [(65536 * w).round().double() for w in weights]
+        pixels = pixels.double()
+    elif image.dtype != torch.float64:
+        pixels = pixels.float()
+    parts = [pixels[..., i : i + size[0], j : j + size[1]] for i in (0, 1) for j in (0, 1)]
+    total = parts[0] * weights[0]
+    for part, weight in zip(parts[1:], weights[1:], strict=True):
+        total = total + part * weight
+    return total if floating else ((total + 32768) / 65536).floor()
