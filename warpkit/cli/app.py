@@ -14,13 +14,16 @@ import warpkit as wk
 from warpkit.cli.errors import CommandError, cause_of, say
 from warpkit.cli.image_files import leave_stdout
 from warpkit.cli.options import (
+    Alpha,
     Angle,
     Antialias,
     Arithmetic,
     Border,
     BorderValue,
+    Camera,
     Center,
     Corners,
+    Distortion,
     Files,
     Filter,
     Format,
@@ -169,6 +172,46 @@ def resize(
     from warpkit.cli.warp.run import run
 
     options = Options(size, scale, interpolation, antialias, arithmetic)
+    return run(files or [], out, format, quality, options)
+
+
+@app.command(short_help="Undo what a lens did to image files.")
+def undistort(
+    files: Files = None,
+    out: OutFolder = None,
+    camera: Camera = None,
+    distortion: Distortion = None,
+    fisheye: Annotated[
+        bool, typer.Option("--fisheye", help="The coefficients are cv2.fisheye's.")
+    ] = False,
+    alpha: Alpha = None,
+    interpolation: Interpolation = "bilinear",
+    antialias: Antialias = False,
+    border: Border = "constant",
+    border_value: BorderValue = None,
+    arithmetic: Arithmetic = "exact",
+    format: Format = None,
+    quality: Quality = None,
+) -> int:
+    """Undistort images: warpkit undistort IN OUT --camera FX FY CX CY --distortion K1 K2 ...
+
+    With the matrix and the coefficients of a calibration, such as cv2.calibrateCamera's. Files,
+    kinds of images and --out are as in warpkit warp.
+    """
+    from warpkit.cli.undistort import Options
+    from warpkit.cli.warp.run import run
+
+    options = Options(
+        camera=camera,
+        distortion=distortion,
+        fisheye=fisheye,
+        alpha=alpha,
+        interpolation=interpolation,
+        antialias=antialias,
+        border=border,
+        border_value=border_value or Numbers((0.0,)),
+        arithmetic=arithmetic,
+    )
     return run(files or [], out, format, quality, options)
 
 

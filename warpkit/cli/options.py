@@ -14,8 +14,10 @@ from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 GATHERED = {
     "--angle",
     "--border-value",
+    "--camera",
     "--center",
     "--corners",
+    "--distortion",
     "--matrix",
     "--scale",
     "--shear",
@@ -161,6 +163,27 @@ Corners = Annotated[
         "X Y ...",
         "In place of the above: four pixels of IN, such as a document's corners, that become those "
         "of the result; first the one for its top left.",
+    ),
+]
+Camera = Annotated[
+    Numbers | None,
+    option(numbers(4), "FX FY CX CY", "The camera's focal lengths and principal point, in pixels."),
+]
+Distortion = Annotated[
+    Numbers | None,
+    option(
+        numbers(4, 5, 8, 12, 14),
+        "K1 K2 ...",
+        "The lens's coefficients in OpenCV's order: 4, 5, 8, 12 or 14 of k1 k2 p1 p2 k3 k4 k5 k6 "
+        "s1 s2 s3 s4 tx ty; with --fisheye the 4 of cv2.fisheye.",
+    ),
+]
+Alpha = Annotated[
+    Numbers | None,
+    option(
+        numbers(1),
+        "A",
+        "0 shows only pixels that IN has, 1 all that it has. [default: the camera's own view]",
     ),
 ]
 Size = Annotated[

@@ -96,9 +96,9 @@ from warpkit.opencv.matrices import (
     getRotationMatrix2D,
     invertAffineTransform,
 )
-from warpkit.opencv.resizing import resize
 from warpkit.opencv.points import perspectiveTransform, transform
 from warpkit.opencv.pyramids import getRectSubPix, pyrDown, pyrUp
+from warpkit.opencv.resizing import resize
 from warpkit.opencv.warps import (
     remap,
     warpAffine,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -33,6 +34,10 @@ class Options:
     border_value: Numbers
     arithmetic: str
 
+    def apply(self, picture: Picture) -> Picture:
+        """The picture, warped."""
+        return warp_picture(picture, self)
+
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""
         parts_given = {f"--{name}": value for name, value in self.parts.items()}
@@ -55,14 +60,22 @@ class Options:
         return warp_picture(picture, self)
 
 
+class Sampling(Protocol):
+    """The options of every command that samples."""
+
+    @property
+    def interpolation(self) -> str: ...
+    @property
+    def antialias(self) -> bool: ...
+    @property
+    def border(self) -> str: ...
+    @property
+    def border_value(self) -> Numbers: ...
+
+
 def warp_picture(picture: Picture, options: Options) -> Picture:
     """The picture, warped as the options say."""
-    channels, height, width = picture.pixels.shape
-    value = options.border_value
-    if len(value) not in (1, channels):
-        raise CommandError(
-            f"--border-value takes 1 or {channels} numbers for this image, got {len(value)}"
-        )
+    height, width = picture.pixels.shape[1:]
     size = (int(options.size[0]), int(options.size[1])) if options.size else None
     if options.corners:
         matrix, size = from_corners(options.corners, options.size)
@@ -80,6 +93,16 @@ def warp_picture(picture: Picture, options: Options) -> Picture:
         antialias=options.antialias,
         arithmetic=options.arithmetic,
     )
+    return sampled(picture, warp, options)
+
+
+def sampled(picture: Picture, warp: Callable[..., Tensor], options: Sampling) -> Picture:
+    """The picture under a warp of images (C, H, W), with alpha where it has one."""
+    channels, value = picture.pixels.shape[0], options.border_value
+    if len(value) not in (1, channels):
+        raise CommandError(
+            f"--border-value takes 1 or {channels} numbers for this image, got {len(value)}"
+        )
     outside = torch.tensor(value, dtype=torch.float64).expand(channels)
     pixels = warp(picture.pixels, border_value=outside)
     mixes = options.interpolation != "nearest" or options.antialias

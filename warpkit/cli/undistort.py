@@ -1,0 +1,79 @@
+"""`warpkit undistort`: what a lens did to a picture, undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from warpkit import camera
+from warpkit.camera.models import COUNTS
+from warpkit.cli.errors import CommandError
+from warpkit.cli.image_kinds import Picture
+from warpkit.cli.options import Numbers
+from warpkit.cli.warp.work import sampled
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `warpkit undistort` that say how, as the command line has read them."""
+
+    camera: Numbers | None
+    distortion: Numbers | None
+    fisheye: bool
+    alpha: Numbers | None
+    interpolation: str
+    antialias: bool
+    border: str
+    border_value: Numbers
+    arithmetic: str
+
+    def check(self) -> None:
+        """Refuse before any work what cannot be right for any picture."""
+        for name, value in (("--camera", self.camera), ("--distortion", self.distortion)):
+            if value is None:
+                raise CommandError(f"Missing option '{name}'.")
+        counts = COUNTS[self.model]
+        if self.distortion is not None and len(self.distortion) not in counts:
+            wanted = " or ".join(map(str, counts)).replace(" or ", ", ", len(counts) - 2)
+            wanted += " numbers" + " with --fisheye" * self.fisheye
+            raise CommandError(f"--distortion takes {wanted}, got {len(self.distortion)}")
+        if self.camera is not None and min(self.camera[:2]) <= 0:
+            raise CommandError("--camera takes positive focal lengths FX and FY")
+        if self.alpha is not None and self.fisheye:
+            raise CommandError("--alpha is for lenses that are not --fisheye")
+        if self.alpha is not None and not 0 <= self.alpha[0] <= 1:
+            raise CommandError("--alpha takes a number from 0 to 1")
+        if self.antialias and self.arithmetic != "exact":
+            raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
+
+    @property
+    def model(self) -> str:
+        """The lens's, by its name in `warpkit.camera`."""
+        return "fisheye" if self.fisheye else "brown"
+
+    def apply(self, picture: Picture) -> Picture:
+        """The picture as the camera would have taken it without its lens."""
+        fx, fy, cx, cy = self.camera or (1.0, 1.0, 0.0, 0.0)  # `check` has refused None
+        matrix = torch.tensor([[fx, 0, cx], [0, fy, cy], [0, 0, 1]], dtype=torch.float64)
+        k = torch.tensor(self.distortion, dtype=torch.float64)
+        view, size = None, (picture.pixels.shape[-2], picture.pixels.shape[-1])
+        if self.alpha is not None:
+            try:
+                view = camera.optimal_camera_matrix(matrix, k, size, self.alpha[0])
+            except ValueError:
+                text = "--alpha is for lenses that show all of the image, and this one folds in it"
+                raise CommandError(text) from None
+        undistort = partial(
+            camera.undistort,
+            camera_matrix=matrix,
+            distortion=k,
+            new_camera_matrix=view,
+            model=self.model,
+            interpolation=self.interpolation,
+            antialias=self.antialias,
+            border=self.border,
+            arithmetic=self.arithmetic,
+        )
+        return sampled(picture, undistort, self)
