@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from examples import digits, parity_matters, robust_perturbation, spatial_transformer
+from examples import calibrate, digits, parity_matters, robust_perturbation, spatial_transformer
 from examples.digits import Digits
 
 
@@ -78,3 +78,18 @@ def test_the_loops_pixels_are_the_pipelines(data: tuple[Digits, Digits]):
         assert torch.equal(
             views(files, matrices, True, options), parity_matters.pipeline(files, matrices, how)
         )
+
+
+def test_a_camera_is_found_as_by_cv2(tmp_path: Path):
+    result = calibrate.run(5, noise=0.02, steps=500)
+    focal = slice(0, 4)
+    # both find the least error of the same corners: to 1/100 pixel, where they are 1 from the truth
+    assert (result.descent - result.opencv)[focal].abs().max() < 0.05
+    assert (result.descent - result.opencv)[4:].abs().max() < 1e-3
+    assert abs(result.errors[0] - result.errors[1]) < 1e-3
+    assert (result.descent - result.truth)[focal].abs().max() < 3
+    assert (result.descent - result.truth)[4].abs() < 0.03
+    assert calibrate.table(result).row_count == 10
+    out = tmp_path / "out.png"
+    calibrate.draw(out, result)
+    check_picture(out)
