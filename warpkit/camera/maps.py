@@ -115,8 +115,8 @@ def undistorting(
     points = torch.stack(torch.broadcast_tensors(*models.to_pixels(lens, u, v)), dim=-1)
     if not opencv:
         return points
-    plain, u, v = lens.detach(), u.detach(), v.detach()
-    rest = fused(plain.fx, u, plain.cx), fused(plain.fy, v, plain.cy)
+    fixed, u, v = lens.detach(), u.detach(), v.detach()
+    rest = fused(fixed.fx, u, fixed.cx), fused(fixed.fy, v, fixed.cy)
     return points + torch.stack(torch.broadcast_tensors(*rest), dim=-1)
 
 

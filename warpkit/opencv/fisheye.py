@@ -13,7 +13,7 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE
 from warpkit.engine.sampling.maps import inverse_map, pixel_points
-from warpkit.gradients.surrogates import add_gradient
+from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv import cameras, lenses
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
@@ -132,7 +132,7 @@ def undistortPoints(
     )
     if is_followed(points, *lens.tensors):
         x, y, _ = solver.unbend(lens.beside(1), u, v)
-        value = add_gradient(value, torch.stack((x, y), dim=-1))
+        value = with_gradient_of(value, torch.stack((x, y), dim=-1))
     turn = cameras.as_turn(name, R, device, vectors=True)
     view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
     moved = value if R is None and P is None else lenses.project(view, value)

@@ -21,8 +21,8 @@ from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
-from warpkit.engine.sampling.rules import ARITHMETICS, Rule
-from warpkit.gradients.surrogates import add_gradient
+from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
 from warpkit.opencv import cameras
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
@@ -118,11 +118,11 @@ def sample(name: str, src: Any, points: Tensor, dst: Any, arithmetic: str) -> An
     dst = check_output(name, "dst", dst, src)
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
     arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
-    rule = Rule("bilinear", "constant", arithmetic)
+    rule = SamplingRule("bilinear", "constant", arithmetic)
     options = {}
     if arithmetic != "exact":
         rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach()))
-        points = add_gradient(rounded, points) if is_followed(points) else rounded
+        points = with_gradient_of(rounded, points) if is_followed(points) else rounded
         options = {"fixed_map": True}
     return finish(
         src, dst, warp.remap_by(name, planes(src), points, rule, 0.0, None, "auto", **options)
@@ -166,16 +166,16 @@ def undistortPoints(
 
 def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
     """Pixels (N, 2) as directions (N, 2), by OpenCV's steps, with the solution's gradient."""
-    plain = lens.detach()
-    k = torch.stack([*plain.k, *[torch.zeros_like(plain.fx)] * (14 - len(plain.k))])
-    tilt = models.tilt(plain) if len(plain.k) == 14 else None
-    value = opencv_lenses.undistort(points.detach(), cameras.camera_of(plain), k, tilt, steps)
+    fixed = lens.detach()
+    k = torch.stack([*fixed.k, *[torch.zeros_like(fixed.fx)] * (14 - len(fixed.k))])
+    tilt = models.tilt(fixed) if len(fixed.k) == 14 else None
+    value = opencv_lenses.undistort(points.detach(), cameras.camera_of(fixed), k, tilt, steps)
     if not is_followed(points, *lens.tensors):
         return value
     beside = lens.beside(1)
     u, v = models.from_pixels(beside, *points.unbind(-1))
     x, y, _ = solver.unbend(beside, *models.untilt(beside, u, v))
-    return add_gradient(value, torch.stack((x, y), dim=-1))
+    return with_gradient_of(value, torch.stack((x, y), dim=-1))
 
 
 def project(view: Tensor, directions: Tensor) -> Tensor:
@@ -228,7 +228,10 @@ def getOptimalNewCameraMatrix(
 def _centred(
     lens: Lens, directions: Tensor, size: tuple[int, int], share: Tensor
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """The camera's matrix scaled about a principal point in the middle of the new image."""
+    """The camera's matrix scaled about a principal point in the middle of the new image.
+
+    directions (N, 2); share ().
+    """
     pixels = project(cameras.camera_of(lens), directions)
     cx, cy = (size[1] - 1) * 0.5, (size[0] - 1) * 0.5
     scales = []

@@ -14,10 +14,10 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
-from warpkit.engine.sampling.rules import ARITHMETICS, Rule
+from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.gradients.surrogates import add_gradient
 from warpkit.opencv.cameras import as_size, common_device, map_kind
 from warpkit.opencv.constants import (
     INTER_MAX,
@@ -158,6 +158,7 @@ def warpPolar(
     polar = (src.shape[0], src.shape[1])
 
     def field(exact: bool, center: Tensor, radius: Tensor) -> Tensor:
+        """The map of the warp; center (2,), (x, y) in pixels; radius ()."""
         if back:
             make = opencv_polar.exact_from_polar if exact else opencv_polar.map_from_polar
             return make(size, polar, center, radius, log)
@@ -169,7 +170,7 @@ def warpPolar(
     else:
         points = field(False, center.detach(), radius.detach())
         if is_followed(center, radius):
-            points = add_gradient(points, field(True, center, radius).float())
+            points = with_gradient_of(points, field(True, center, radius).float())
     if back:  # the angles' first row follows the last
         source = torch.cat((source[..., -1:, :], source, source[..., :1, :]), dim=-2)
         points = points + torch.tensor([0.0, 1.0], dtype=points.dtype, device=points.device)
@@ -179,7 +180,7 @@ def warpPolar(
         shape = (*size, *src.shape[2:])
         fits = dst is not None and tuple(dst.shape) == shape and dst.dtype == src.dtype
         background = planes(dst) if fits else source.new_zeros((1, source.shape[1], *size))
-    rule = Rule(INTERPOLATIONS[flags & INTER_MAX], border, arithmetic)
+    rule = SamplingRule(INTERPOLATIONS[flags & INTER_MAX], border, arithmetic)
     result = warp.remap_by(name, source, points, rule, 0.0, background, "auto")
     return finish(src, dst, result)
 

@@ -12,7 +12,7 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_points
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
-from warpkit.gradients.surrogates import add_gradient
+from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv.layout import as_given, device_of, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 
@@ -39,7 +39,7 @@ def transform(src: Any, m: Any, dst: Any = None) -> Any:
     result = opencv_points.transform(values.detach(), matrix.detach(), installed_arithmetic())
     if result.is_floating_point() and is_followed(values, matrix):
         exact = values.double() @ matrix[:, :-1].mT + matrix[:, -1]
-        result = add_gradient(result, exact.to(result.dtype))
+        result = with_gradient_of(result, exact.to(result.dtype))
     return _finish(name, src, result, given, dst)
 
 

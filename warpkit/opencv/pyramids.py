@@ -13,10 +13,9 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_pyramids
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.reference import convert
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.reference import convert, with_gradient_of
+from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.gradients.surrogates import add_gradient
 from warpkit.opencv.cameras import as_size
 from warpkit.opencv.constants import (
     BORDER_DEFAULT,
@@ -130,15 +129,18 @@ def getRectSubPix(
             center.device
         )
         points = pixel_points((height, width), torch.float64, center.device) + corner
-        rule = Rule("bilinear", "replicate")
+        rule = SamplingRule("bilinear", "replicate")
         exact = warp.remap_by(name, source.to(dtype), points, rule, 0.0, None, "auto")
-        value = add_gradient(value, exact)
+        value = with_gradient_of(value, exact)
     output = check_output(name, "patch", patch, image)
     return finish(image, output, value)
 
 
 def _rectangle(image: Tensor, center: Tensor, size: tuple[int, int], floating: bool) -> Tensor:
-    """OpenCV's: the corner, fractions and weights in float32; bytes by weights of 16 bits."""
+    """OpenCV's: the corner, fractions and weights in float32; bytes by weights of 16 bits.
+
+    image (C, H, W); center (2,), (x, y) in pixels.
+    """
     half = torch.tensor([(size[1] - 1) / 2, (size[0] - 1) / 2], dtype=torch.float32)
     corner = center.float() - half.to(center.device)
     first = corner.floor()

@@ -33,7 +33,7 @@ from warpkit.core.progress import progress_bar
 
 
 class Options(Protocol):
-    """What a command does to each picture: of `warpkit warp`, `warpkit resize` or `warpkit undistort`."""
+    """What a command does to each picture: of `warpkit warp`, `resize` or `undistort`."""
 
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""

@@ -34,10 +34,6 @@ class Options:
     border_value: Numbers
     arithmetic: str
 
-    def apply(self, picture: Picture) -> Picture:
-        """The picture, warped."""
-        return warp_picture(picture, self)
-
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""
         parts_given = {f"--{name}": value for name, value in self.parts.items()}

@@ -44,8 +44,8 @@ def undistort(
     raw_x, raw_y = (px - cx) * (1 / fx), (py - cy) * (1 / fy)
     x0, y0 = raw_x, raw_y
     if tilt is not None:
-        inverse = torch.linalg.inv(tilt)
-        a, b, w = (inverse[i, 0] * x0 + inverse[i, 1] * y0 + inverse[i, 2] for i in range(3))
+        untilted = torch.linalg.inv(tilt)
+        a, b, w = (untilted[i, 0] * x0 + untilted[i, 1] * y0 + untilted[i, 2] for i in range(3))
         per = torch.where(w != 0, 1 / w, 1.0)
         x0, y0 = per * a, per * b
     x, y = x0, y0
@@ -57,12 +57,12 @@ def undistort(
         if not bool(active.any()):
             break
         q = x * x + y * y
-        inverse = (1 + ((k6 * q + k5) * q + k4) * q) / (1 + ((k3 * q + k2) * q + k1) * q)
-        behind = inverse < 0  # OpenCV gives these up
+        factor_inverse = (1 + ((k6 * q + k5) * q + k4) * q) / (1 + ((k3 * q + k2) * q + k1) * q)
+        behind = factor_inverse < 0  # OpenCV gives these up
         dx = 2 * p1 * x * y + p2 * (q + 2 * x * x) + s1 * q + s2 * q * q
         dy = p1 * (q + 2 * y * y) + 2 * p2 * x * y + s3 * q + s4 * q * q
-        new_x = torch.where(behind, raw_x, (x0 - dx) * inverse)
-        new_y = torch.where(behind, raw_y, (y0 - dy) * inverse)
+        new_x = torch.where(behind, raw_x, (x0 - dx) * factor_inverse)
+        new_y = torch.where(behind, raw_y, (y0 - dy) * factor_inverse)
         x, y = torch.where(active, new_x, x), torch.where(active, new_y, y)
         active = active & ~behind
         if criteria.error is not None:
@@ -72,7 +72,10 @@ def undistort(
 
 
 def _shown(x: Tensor, y: Tensor, k: Tensor, tilt: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The brown model, for the error of a step."""
+    """The brown model, for the error of a step.
+
+    x and y (N,), directions; each of k and tilt, float64.
+    """
     k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4 = k[:12]
     q = x * x + y * y
     factor = (1 + ((k3 * q + k2) * q + k1) * q) / (1 + ((k6 * q + k5) * q + k4) * q)
@@ -91,23 +94,23 @@ def undistort_fisheye(directions: Tensor, k: Tensor, criteria: Criteria) -> tupl
     Returns ideal directions (N, 2), and which were found, (N,).
     """
     k1, k2, k3, k4 = k
-    shown = directions.square().sum(-1).sqrt().clamp(max=math.pi / 2)
-    angle, found = shown, torch.zeros_like(shown, dtype=torch.bool)
-    moving = shown.abs() > 1e-8 if criteria.error is not None else torch.ones_like(found)
+    bent = directions.square().sum(-1).sqrt().clamp(max=math.pi / 2)
+    angle, found = bent, torch.zeros_like(bent, dtype=torch.bool)
+    moving = bent.abs() > 1e-8 if criteria.error is not None else torch.ones_like(found)
     for _ in range(MOST_STEPS if criteria.steps is None else criteria.steps):
         t2 = angle * angle
         t4 = t2 * t2
         t6, t8 = t4 * t2, t4 * t4
         a, b, c, d = k1 * t2, k2 * t4, k3 * t6, k4 * t8
-        step = (angle * (1 + a + b + c + d) - shown) / (1 + 3 * a + 5 * b + 7 * c + 9 * d)
+        step = (angle * (1 + a + b + c + d) - bent) / (1 + 3 * a + 5 * b + 7 * c + 9 * d)
         active = moving & ~found
         if not bool(active.any()):
             break
         angle = torch.where(active, angle - step, angle)
         if criteria.error is not None:
             found = found | (active & (step.abs() < criteria.error))
-    scale = torch.where(moving, angle.tan() / torch.where(shown > 0, shown, 1.0), 0.0)
-    flipped = (shown > 0) & (angle < 0)
+    scale = torch.where(moving, angle.tan() / torch.where(bent > 0, bent, 1.0), 0.0)
+    flipped = (bent > 0) & (angle < 0)
     good = (found | ~moving | (criteria.error is None)) & ~flipped
     return directions * scale[..., None], good
 
@@ -117,6 +120,8 @@ def fused(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
     OpenCV fuses the last step of its maps where the CPU can: a pixel that should look at 0 looks at
     4e-16 then. Dekker's product and Knuth's sum.
+
+    a, b, c (N,), float64.
     """
     product = a * b
     (high_a, low_a), (high_b, low_b) = _halves(a), _halves(b)

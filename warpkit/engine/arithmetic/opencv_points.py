@@ -15,7 +15,7 @@ from warpkit.engine.sampling.rounding import fma32
 
 FIXED_BITS = 10
 """Of the matrix of three 8-bit channels to three, whose entries stay below 32."""
-LANES = 16
+POINTS_PER_VECTOR = 16
 """16-bit numbers of a vector: OpenCV sums three unsigned channels otherwise than the rest."""
 SMALL = torch.finfo(torch.float32).eps
 """What counts as 0 beside a matrix's diagonal, and of what is divided by."""
@@ -40,7 +40,10 @@ def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
 
 
 def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
-    """Three channels to three."""
+    """Three channels to three.
+
+    values (..., 3); m (3, 4), the bias last.
+    """
     channels = values.float().unbind(-1)
     if values.dtype == torch.uint8 and float(m[:, :3].abs().max()) < 32:
         fixed = (m[:, :3].double() * 2**FIXED_BITS).round()
@@ -57,7 +60,7 @@ def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
         low = convert(torch.stack(low, dim=-1), torch.uint16)
         rest = convert(torch.stack([_fused(channels, row) for row in m], dim=-1), torch.uint16)
         count = values[..., 0].numel()
-        vectors = torch.arange(count, device=values.device) < count - count % LANES
+        vectors = torch.arange(count, device=values.device) < count - count % POINTS_PER_VECTOR
         vectors = vectors.reshape(values.shape[:-1])[..., None]
         return torch.where(vectors, low.int(), rest.int()).to(torch.uint16)
     if values.dtype == torch.int16 and arithmetic != "opencv4":
@@ -75,7 +78,10 @@ def _is_diagonal(m: Tensor) -> bool:
 
 
 def _fused(channels: Sequence[Tensor], row: Tensor) -> Tensor:
-    """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more."""
+    """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more.
+
+    Each channel (...); row (C + 1,), the bias last.
+    """
     total = fma32(channels[0], row[0], channels[1] * row[1])
     for value, factor in zip(channels[2:], row[2:-1], strict=True):
         total = fma32(value, factor, total)
@@ -83,7 +89,10 @@ def _fused(channels: Sequence[Tensor], row: Tensor) -> Tensor:
 
 
 def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
-    """fma(v0, m0, fma(v1, m1, fma(v2, m2, bias)))."""
+    """fma(v0, m0, fma(v1, m1, fma(v2, m2, bias))).
+
+    Each channel (...); row (C,) and bias ().
+    """
     total = bias.expand(channels[0].shape)
     for value, factor in zip(reversed(channels), reversed(row[:-1].unbind()), strict=True):
         total = fma32(value, factor, total)
@@ -91,7 +100,10 @@ def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
 
 
 def _in_order(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
-    """The bias, then one rounded product after the other."""
+    """The bias, then one rounded product after the other.
+
+    Each channel (...); row (C + 1,), the bias last.
+    """
     total = row[-1].expand(channels[0].shape)
     for value, factor in zip(channels, row[:-1], strict=True):
         total = total + value * factor

@@ -50,7 +50,10 @@ def map_from_polar(
 
 
 def exact_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: bool) -> Tensor:
-    """`map_to_polar` in real numbers: differentiable in center and radius."""
+    """`map_to_polar` in real numbers: differentiable in center and radius.
+
+    center (2,), (x, y) in pixels; radius (), pixels.
+    """
     height, width = size
     steps = torch.arange(width, dtype=torch.float64, device=center.device)
     rho = (steps * (radius.log() / width)).exp() - 1 if log else steps * (radius / width)
@@ -63,7 +66,10 @@ def exact_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: b
 def exact_from_polar(
     size: tuple[int, int], polar_size: tuple[int, int], center: Tensor, radius: Tensor, log: bool
 ) -> Tensor:
-    """`map_from_polar` in real numbers: differentiable in center and radius but at the center."""
+    """`map_from_polar` in real numbers: differentiable in center and radius but at the center.
+
+    center (2,), (x, y) in pixels; radius (), pixels.
+    """
     height, width = polar_size
     dx, dy = (pixel_points(size, torch.float64, center.device) - center).unbind(-1)
     here = (dx == 0) & (dy == 0)
@@ -75,7 +81,10 @@ def exact_from_polar(
 
 
 def _angle(x: Tensor, y: Tensor) -> Tensor:
-    """OpenCV's arctangent of float32, in [0, 2 pi)."""
+    """OpenCV's arctangent of float32, in [0, 2 pi).
+
+    x and y (...).
+    """
     ax, ay = x.abs(), y.abs()
     c = torch.minimum(ax, ay) / (torch.maximum(ax, ay) + torch.finfo(torch.float64).eps)
     square = c * c

@@ -36,6 +36,7 @@ def up(image: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def _blur(values: Tensor, centres: Tensor, border: str, dim: int) -> Tensor:
+    """One axis of values (..., n) at the pixels centres (m,)."""
     taps = [
         _at(values, resolve(centres + k, values.shape[dim], border)[0], dim) for k in range(-2, 3)
     ]
@@ -56,11 +57,12 @@ def _doubled(values: Tensor, length: int, dim: int) -> Tensor:
 
 
 def _at(values: Tensor, index: Tensor, dim: int) -> Tensor:
+    """values (..., n) at index (m,), int64."""
     return values.index_select(dim, index)
 
 
-def _steps(n: int, like: Tensor) -> Tensor:
-    return torch.arange(n, device=like.device)
+def _steps(n: int, template: Tensor) -> Tensor:
+    return torch.arange(n, device=template.device)
 
 
 def _rounded(sums: Tensor, whole: int, dtype: torch.dtype) -> Tensor:
