@@ -19,7 +19,7 @@ from warpkit.core.checks import LABELS
 from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS
 
 WAYS = [(name, False) for name in POINT_FILTERS] + [(name, True) for name in AREA_FILTERS]
-BACKENDS = ("reference",)
+BACKENDS = ("reference", "cpu")
 SIZES = [(5, 6), (3, 2), (9, 14), (7, 3), (1, 1), (13, 5)]
 
 

@@ -125,13 +125,17 @@ def values(image: Tensor, way: str, across: Axis, down: Axis, rule: ResizeRule) 
     if way == "exact":
         return _exact(image, x, y, int(across.kind.removeprefix("exact")))
     if way == "cells":
-        cut = any(axis.size * round(axis.scale) > axis.length for axis in (across, down))
-        return _cells(image, x, y, cut=cut)
+        return _cells(image, x, y, cut=cuts_cells(across) or cuts_cells(down))
     if way == "area":
         return _area(image, x, y)
     if image.dtype == torch.uint8:
         return _separable_uint8(image, x, y, way)
     return _separable(image, x, y, way)
+
+
+def cuts_cells(axis: Axis) -> bool:
+    """Whether the image's end cuts a cell of a whole number of pixels."""
+    return axis.size * round(axis.scale) > axis.length
 
 
 def in_vectors(image: Tensor, width: int, step: int) -> Tensor:

@@ -42,19 +42,14 @@ def resize(
 
     box: the edges along x and y, plain numbers. factors: None.
     """
-    (height, width), (rows, columns) = (map(int, s) for s in (image.shape[-2:], size))
-    edges_x, edges_y = (0.0, float(width)), (0.0, float(height))
-    if box is not None:
-        edges_x, edges_y = map(_plain, box)
-    if (rows, columns, edges_x, edges_y) == (height, width, (0.0, width), (0.0, height)):
+    across, down, down_first = sides(image, size, box)
+    if keeps(*across) and keeps(*down):
         return image.clone()
-    axes = {-1: (width, columns, *edges_x), -2: (height, rows, *edges_y)}
+    axes = {-1: across, -2: down}
     if rule.interpolation == "nearest":
         kind = "nearest_each" if image.dtype == torch.uint16 else "nearest"
         return move(image, *(_taps(kind, axis, image.device) for axis in axes.values()))
-    # by the whole image's size, with a box too
-    down_first = rows < height and height - rows > 2 * (width - columns)
-    order = [dim for dim in ((-2, -1) if down_first else (-1, -2)) if not _keeps(*axes[dim])]
+    order = [dim for dim in ((-2, -1) if down_first else (-1, -2)) if not keeps(*axes[dim])]
     value, kind = image.detach(), rule.interpolation
     for dim in order:
         value = _pass(value, kind, axes[dim], dim)
@@ -71,13 +66,26 @@ def _plain(edges: Edges) -> tuple[float, float]:
     return float(np.float32(edges.low)), float(np.float32(edges.high))
 
 
-def _keeps(length: int, size: int, low: float, high: float) -> bool:
-    """Whether an axis stays as it is."""
-    return (length, 0.0, float(length)) == (size, low, high)
-
-
 Sides = tuple[int, int, float, float]
 """Of an axis: its length, the output's, and the box's edges."""
+
+
+def sides(
+    image: Tensor, size: Sequence[int], box: Sequence[Edges] | None
+) -> tuple[Sides, Sides, bool]:
+    """The sides along x and y, and whether the pass along y comes first."""
+    (height, width), (rows, columns) = (map(int, s) for s in (image.shape[-2:], size))
+    edges_x, edges_y = (0.0, float(width)), (0.0, float(height))
+    if box is not None:
+        edges_x, edges_y = map(_plain, box)
+    # by the whole image's size, with a box too
+    down_first = rows < height and height - rows > 2 * (width - columns)
+    return (width, columns, *edges_x), (height, rows, *edges_y), down_first
+
+
+def keeps(length: int, size: int, low: float, high: float) -> bool:
+    """Whether an axis stays as it is."""
+    return (length, 0.0, float(length)) == (size, low, high)
 
 
 def _taps(kind: str, axis: Sides, device: torch.device) -> Taps:

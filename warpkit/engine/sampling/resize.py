@@ -235,13 +235,8 @@ def _by_bits(image: Tensor, move: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def two_passes(values: Tensor, across: AxisTaps | None, down: AxisTaps | None) -> Tensor:
-    """values (..., H, W), first along the axis that leaves less for the other; `down`: along y."""
-    height, width = values.shape[-2:]
-    rows = height if down is None else down.pixel.shape[0]
-    columns = width if across is None else across.pixel.shape[0]
-    if rows * width < height * columns:
-        return along(along(values, down, -2), across, -1)
-    return along(along(values, across, -1), down, -2)
+    """values (..., H, W), along y first, then along x: an order that the last bits show."""
+    return along(along(values, down, -2), across, -1)
 
 
 def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:

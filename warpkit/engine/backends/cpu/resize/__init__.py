@@ -1,12 +1,89 @@
-"""Resizing by compiled kernels."""
+"""Resizing by compiled kernels: the reference's bits, and those of its arithmetics, but faster.
+
+`passes` has the kernel, `launch` what it is called with, `operators` the torch operator for what
+traces and transforms. Where no kernel sums as an arithmetic does, and for what is no sum (nearest),
+the reference is called: as fast, or the only one that is right.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.resize import ResizeRule
+from warpkit.core.tracing import has_tangents, is_eager, wants_gradient
+from warpkit.engine.arithmetic import opencv_resize, pillow
+from warpkit.engine.backends import cpu
+from warpkit.engine.sampling import resize as reference
+from warpkit.engine.sampling.layout import is_last
+from warpkit.engine.sampling.resize import Edges, ResizeRule
+from warpkit.engine.sampling.rules import Rule
+
+HALVES = (torch.float16, torch.bfloat16)
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
-    return ["has no kernel yet"]
+    return cpu.why_not(image, Rule("nearest", "replicate"))
+
+
+def resize(
+    image: Tensor,
+    size: Sequence[int],
+    rule: ResizeRule,
+    box: Sequence[Edges] | None,
+    factors: tuple[float, float] | None = None,
+) -> Tensor:
+    """As the reference's and the arithmetics' `resize`."""
+    if rule.arithmetic == "exact":
+        return _exact(image, size, rule, box)
+    plain = is_eager(image) and not wants_gradient(image)
+    if rule.arithmetic == "pillow":
+        if plain and image.dtype == torch.uint8 and rule.interpolation != "nearest":
+            from warpkit.engine.backends.cpu.resize import launch
+
+            return launch.pillow_uint8(image, size, rule, box)
+        return pillow.resize(image, size, rule, box)
+    if plain:
+        way, across, down = opencv_resize.plan(image, size, rule, factors)
+        if _has_kernel(image, way, across, down):
+            from warpkit.engine.backends.cpu.resize import launch
+
+            return launch.opencv(image, size, way, across, down)
+    return opencv_resize.resize(image, size, rule, None, factors)
+
+
+def _has_kernel(
+    image: Tensor, way: str, across: opencv_resize.Axis, down: opencv_resize.Axis
+) -> bool:
+    """Whether a kernel sums as OpenCV does on this way."""
+    if way == "area":
+        return True
+    if image.dtype != torch.uint8:
+        return False
+    if way == "cells":
+        return not (opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down))
+    return way in ("bilinear", "exact", "lanczos4") or (way == "bicubic" and _is_row_by_row(image))
+
+
+def _is_row_by_row(image: Tensor) -> bool:
+    """Whether a plane of the kernel is a row of OpenCV: channels side by side, or one alone."""
+    return image.shape[-3] == 1 or is_last(image)
+
+
+def _exact(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
+) -> Tensor:
+    by_tensor = box is not None and isinstance(box[0].low, Tensor)
+    if rule.interpolation == "nearest" or by_tensor or has_tangents():
+        return reference.resize(image, size, rule, box)
+    if image.dtype in HALVES:  # the processor computes with neither
+        return _exact(image.float(), size, rule, box).to(image.dtype)
+    if is_eager(image) and not wants_gradient(image):
+        from warpkit.engine.backends.cpu.resize import launch
+
+        return launch.exact(image, size, rule, box)
+    from warpkit.engine.backends.cpu.resize import operators
+
+    return operators.call(image, size, rule, box)

@@ -1,0 +1,238 @@
+"""From tensors to kernel calls: tables as the kernel reads them, layouts, and shares of work.
+
+Everything here depends on shapes alone, never on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.engine.arithmetic import opencv_resize, pillow
+from warpkit.engine.arithmetic.resize_tables import table
+from warpkit.engine.backends.cpu.resize.passes import (
+    CUBIC,
+    FLOAT,
+    LANES,
+    LINEAR,
+    PILLOW,
+    ROUND,
+    SHIFT,
+    Axis,
+    Plan,
+    resize_kernel,
+)
+from warpkit.engine.backends.cpu.runtime.result_memory import empty
+from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
+from warpkit.engine.backends.cpu.runtime.threads import run
+from warpkit.engine.sampling.layout import is_last
+from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_taps
+
+BAND = 48
+"""Rows of a band where x comes first: what the next band reads again is then a small part."""
+
+NUMPY = {
+    torch.uint8: np.dtype(np.uint8),
+    torch.uint16: np.dtype(np.uint16),
+    torch.int16: np.dtype(np.int16),
+    torch.float32: np.dtype(np.float32),
+    torch.float64: np.dtype(np.float64),
+}
+
+
+def exact(
+    image: Tensor,
+    size: Sequence[int],
+    rule: ResizeRule,
+    box: Sequence[Edges] | None,
+    *,
+    adjoint: bool = False,
+) -> Tensor:
+    """As the reference's `resize`; adjoint: its gradient, from (..., h, w) to `size` (H, W)."""
+    sizes = [(image.shape[d], size[d]) for d in (-1, -2)]
+    floats = image.dtype.is_floating_point
+    kind = NUMPY[image.dtype] if floats else np.dtype(np.float64)
+    edges = (None, None) if box is None else box
+    axes = [
+        _exact_axis(*(pair[::-1] if adjoint else pair), rule, part, kind, adjoint)
+        for pair, part in zip(sizes, edges, strict=True)
+    ]
+    return _launch(image, size, axes, kind, FLOAT if floats else ROUND, down_first=True)
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def _exact_axis(
+    length: int, size: int, rule: ResizeRule, edges: Edges | None, kind: np.dtype, adjoint: bool
+) -> Axis:
+    """The reference's taps as the kernel reads them."""
+    if edges is None and length == size:
+        return _axis(np.arange(size)[:, None], np.ones((size, 1), kind), None)
+    with torch.inference_mode(False), torch.no_grad():
+        found = axis_taps(length, size, rule, edges, torch.device("cpu"))
+    assert found.weight is not None
+    inside = None if found.inside is None else found.inside.numpy()
+    pixel, weight = found.pixel.numpy(), found.weight.numpy().astype(kind)
+    return _turned(length, pixel, weight, inside) if adjoint else _axis(pixel, weight, inside)
+
+
+def _axis(pixel: np.ndarray, weight: np.ndarray, inside: np.ndarray | None) -> Axis:
+    """pixel, weight, inside: (m, K); those that are there follow each other."""
+    rows, count = pixel.shape
+    begin, end = np.zeros(rows, np.int64), np.full(rows, count, np.int64)
+    if inside is not None:
+        begin, end = inside.argmax(1), count - inside[:, ::-1].argmax(1)
+    flat = np.ascontiguousarray(pixel, np.int64).ravel(), np.ascontiguousarray(weight).ravel()
+    return Axis(*flat, np.ascontiguousarray(begin, np.int64), np.ascontiguousarray(end, np.int64))
+
+
+def _turned(length: int, pixel: np.ndarray, weight: np.ndarray, inside: np.ndarray | None) -> Axis:
+    """The taps of the gradient: for each pixel the outputs that read it, in order."""
+    output = np.broadcast_to(np.arange(len(pixel))[:, None], pixel.shape)
+    there = np.ones(pixel.shape, bool) if inside is None else inside
+    pixels, outputs, weights = pixel[there], output[there], weight[there]
+    order = np.argsort(pixels, kind="stable")
+    counts = np.bincount(pixels, minlength=length)
+    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+    place = np.arange(len(order)) - np.repeat(starts, counts)
+    most = max(int(counts.max()), 1)
+    reads, weighs = np.zeros((length, most), np.int64), np.zeros((length, most), weight.dtype)
+    reads[pixels[order], place], weighs[pixels[order], place] = outputs[order], weights[order]
+    return Axis(reads.ravel(), weighs.ravel(), np.zeros(length, np.int64), counts)
+
+
+def pillow_uint8(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
+) -> Tensor:
+    """As `pillow.resize` of 8-bit images."""
+    across, down, down_first = pillow.sides(image, size, box)
+    axes = [_pillow_axis(rule.interpolation, *axis) for axis in (across, down)]
+    kind, bits = np.dtype(np.int32), pillow.BITS
+    return _launch(image, size, axes, kind, PILLOW, down_first=down_first, bits=bits)
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def _pillow_axis(kind: str, length: int, size: int, low: float, high: float) -> Axis:
+    one = 1 << pillow.BITS
+    if pillow.keeps(length, size, low, high):
+        return _axis(np.arange(size)[:, None], np.full((size, 1), one, np.int32), None)
+    pixel, weight, inside = table(f"pillow_{kind}", length, size, low, high)
+    whole = np.trunc(weight * one + np.where(weight < 0, -0.5, 0.5)).astype(np.int32)
+    return _axis(pixel, whole, inside)
+
+
+WAYS = {"bilinear": (LINEAR, 2), "exact": (SHIFT, 16), "lanczos4": (SHIFT, 22)}
+WAYS["bicubic"] = CUBIC, 22
+"""The ways of OpenCV that sum whole numbers of 8-bit images: the mode, and the bits cut off."""
+
+
+def opencv(
+    image: Tensor,
+    size: Sequence[int],
+    way: str,
+    across: opencv_resize.Axis,
+    down: opencv_resize.Axis,
+) -> Tensor:
+    """As `opencv_resize.values`, of the ways in WAYS, "cells" (8 bits) and "area"."""
+    if way == "area":
+        mode = FLOAT if image.is_floating_point() else ROUND
+        double = image.dtype == torch.float64
+        kind = np.dtype(np.float64 if double else np.float32)
+        axes = [_opencv_axis(*axis, 0, kind) for axis in (across, down)]
+        return _launch(image, size, axes, kind, mode, down_first=False)
+    kind = np.dtype(np.int32)
+    if way == "cells":
+        axes = [_opencv_axis(*axis, 1, kind) for axis in (across, down)]
+        cell = round(across.scale) * round(down.scale)
+        by_two = round(across.scale) == round(down.scale) == 2
+        half_up = by_two and image.shape[-3] in (1, 3, 4)
+        if half_up:
+            return _launch(image, size, axes, kind, SHIFT, down_first=False, bits=2)
+        share = np.float32(1) / np.float32(cell)
+        return _launch(image, size, axes, kind, ROUND, down_first=False, scale=share)
+    one = 1 << 8 if way == "exact" else opencv_resize.UINT8_ONE
+    axes = [_opencv_axis(*axis, one, kind) for axis in (across, down)]
+    mode, bits = WAYS[way]
+    return _launch(image, size, axes, kind, mode, down_first=False, bits=bits)
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def _opencv_axis(
+    kind: str, length: int, size: int, factor: float, one: int, dtype: np.dtype
+) -> Axis:
+    """one: what a weight of 1 is in whole numbers; 1 where all are; 0 for floats."""
+    pixel, weight, inside = table(kind, length, size, factor)
+    if one == 1:
+        weight = np.ones(weight.shape, dtype)
+    elif one:
+        limits = np.iinfo(np.int16)
+        weight = np.rint(weight * weight.dtype.type(one)).clip(limits.min, limits.max)
+    return _axis(pixel, weight.astype(dtype), inside)
+
+
+def _launch(
+    image: Tensor,
+    size: Sequence[int],
+    axes: Sequence[Axis],
+    kind: np.dtype,
+    mode: int,
+    *,
+    down_first: bool,
+    scale: np.float32 | None = None,
+    bits: int = 1,
+) -> Tensor:
+    """The image (..., C, H, W) by its taps along x and y; kind: what is summed in;
+    scale, bits: see the modes."""
+    (*batch, height, width), (rows, columns) = image.shape, size
+    last = is_last(image)
+    if last:
+        image = image.permute(0, 2, 3, 1)
+    pixels = image.contiguous().numpy(force=True).ravel()
+    inner = batch[-1] if last else 1
+    planes = prod(batch) // inner
+    memory = empty(prod(batch) * rows * columns, pixels.dtype)
+    band = LANES if down_first else min(BAND, rows)
+    room = LANES if down_first else _most_rows(axes[1], rows, band)
+    plan = Plan(height, width, rows, columns, inner, band, room)
+    low, high = 0, 0
+    if pixels.dtype.kind in "iu":
+        low, high = np.iinfo(pixels.dtype).min, np.iinfo(pixels.dtype).max
+    number = kind.type if kind.kind == "f" else np.float32
+    limits = number(1 if scale is None else scale), number(low), number(high), bits
+    lengths = (
+        room * (width if down_first else columns) * inner,
+        width * inner * LANES,
+        columns * inner * LANES,
+    )
+    kernel = resize_kernel(mode, down_first)
+    arrays = pixels, memory, tuple(axes), plan, limits
+
+    def work(begin: int, end: int) -> None:
+        kernel(*arrays, of_this_thread(_scratch, *map(_rounded, lengths), kind), begin, end)
+
+    if memory.size:
+        run(work, planes * -(-rows // band), max(memory.size, pixels.size // 2))
+    if last:
+        shape = (batch[0], rows, columns, inner)
+        return torch.from_numpy(memory.reshape(shape).transpose(0, 3, 1, 2))
+    return torch.from_numpy(memory.reshape(*batch, rows, columns))
+
+
+def _most_rows(axis: Axis, rows: int, band: int) -> int:
+    """Rows of the image that a band reads, at most."""
+    pixel = axis.pixel.reshape(rows, -1)
+    starts = range(0, rows, band)
+    return max(int(np.ptp(pixel[first : first + band])) + 1 for first in starts)
+
+
+def _rounded(count: int) -> int:
+    """A power of two: few sizes of scratch memory are ever made."""
+    return 1 << max(count - 1, 1).bit_length()
+
+
+def _scratch(lines: int, turned: int, summed: int, kind: np.dtype) -> tuple[np.ndarray, ...]:
+    return np.empty(lines, kind), np.empty(turned, kind), np.empty(summed, kind)

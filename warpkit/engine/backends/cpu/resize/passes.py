@@ -1,0 +1,227 @@
+"""One kernel for every resize: sums of rows, sums of columns, and how a sum becomes a pixel.
+
+A plane is H rows of `line` numbers: one channel's pixels, or all channels' side by side. Along y a
+row of the result is a sum of rows, number by number, which is vectorised as it stands. Along x the
+numbers that are summed lie at irregular distances; so LANES rows at a time are turned on their
+side, after which a pixel of LANES rows is one vector, and a sum of columns is one of vectors.
+
+Sums run over the taps in their order, products and sums each rounded, as in the reference: the
+bits are the same, and do not depend on how the work is split. Work is bands of rows of the result.
+
+    vertical first   a band's rows are summed into `lines`, turned, summed along x, turned back
+    horizontal first the rows that a band reads are turned, summed along x, turned back into
+                     `lines`, and summed along y
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
+
+LANES = 16
+"""Rows that are turned on their side together."""
+
+FLOAT, ROUND, SHIFT, PILLOW, LINEAR, CUBIC = range(6)
+"""How a sum becomes a pixel: as it is; scaled and rounded half to even; whole numbers shifted,
+rounded half up; the same between the passes too; and OpenCV's 8-bit bilinear and bicubic."""
+
+
+class Plan(NamedTuple):
+    """Sizes of a call."""
+
+    height: int
+    width: int
+    out_height: int
+    out_width: int
+    inner: int
+    """Numbers that lie side by side for a pixel: the channels of channels-last images, or 1."""
+    rows: int
+    """Of the result, in a band."""
+    room: int
+    """Rows that `lines` has room for."""
+
+
+class Axis(NamedTuple):
+    """The taps along an axis, flat: tap k of output n is number n * count + k."""
+
+    pixel: np.ndarray
+    weight: np.ndarray
+    begin: np.ndarray
+    """The first tap that is there, and the end of them, for every output."""
+    end: np.ndarray
+
+
+@inline
+def combine(source, base, stride, shift, axis, n, out, at, length):
+    """out[at : at + length] = the sum over the taps of output n, each of `length` numbers.
+
+    Tap k reads source[base + (pixel - shift) * stride : ...].
+    """
+    count = axis.pixel.size // axis.begin.size
+    k, end = n * count + axis.begin[n], n * count + axis.end[n]
+    to = np.uint64(at)
+    if k == end:
+        for e in range(length):
+            out[to + np.uint64(e)] = 0
+    elif k + 1 == end:
+        a, v = np.uint64(base + (axis.pixel[k] - shift) * stride), axis.weight[k]
+        for e in range(length):
+            out[to + np.uint64(e)] = source[a + np.uint64(e)] * v
+        k += 1
+    else:
+        a, v = np.uint64(base + (axis.pixel[k] - shift) * stride), axis.weight[k]
+        b, w = np.uint64(base + (axis.pixel[k + 1] - shift) * stride), axis.weight[k + 1]
+        for e in range(length):
+            i = np.uint64(e)
+            out[to + i] = source[a + i] * v + source[b + i] * w
+        k += 2
+    while k + 2 <= end:
+        a, v = np.uint64(base + (axis.pixel[k] - shift) * stride), axis.weight[k]
+        b, w = np.uint64(base + (axis.pixel[k + 1] - shift) * stride), axis.weight[k + 1]
+        for e in range(length):
+            i = np.uint64(e)
+            out[to + i] = (out[to + i] + source[a + i] * v) + source[b + i] * w
+        k += 2
+    if k < end:
+        a, v = np.uint64(base + (axis.pixel[k] - shift) * stride), axis.weight[k]
+        for e in range(length):
+            i = np.uint64(e)
+            out[to + i] = out[to + i] + source[a + i] * v
+
+
+@inline
+def turn(source, base, line, rows, out):
+    """LANES rows of a line each on their side; those after `rows` repeat the last."""
+    for e in range(line):
+        for r in range(LANES):
+            at = np.uint64(base + e + (r if r < rows else rows - 1) * line)
+            out[np.uint64(e * LANES + r)] = source[at]
+
+
+@inline
+def across(turned, axis, width, inner, out):
+    """Sums along x of turned rows."""
+    for x in range(width):
+        for c in range(inner):
+            at = (x * inner + c) * LANES
+            combine(turned, c * LANES, inner * LANES, 0, axis, x, out, at, LANES)
+
+
+@inline
+def rounded(value, scale, low, high):
+    """value * scale, half to even, cut to low .. high."""
+    return min(max(np.rint(value * scale), low), high)
+
+
+@inline
+def shifted(value, bits):
+    """value / 2^bits, half up, cut to a byte; the sum before it wraps as one of 32 bits."""
+    return min(max(np.int32(value + (1 << (bits - 1))) >> bits, 0), 255)
+
+
+@inline
+def two_rows(source, line, shift, axis, n, out):
+    """OpenCV's 8-bit bilinear along y: of each product 4 and 16 bits are cut off."""
+    a = np.uint64((axis.pixel[2 * n] - shift) * line)
+    b = np.uint64((axis.pixel[2 * n + 1] - shift) * line)
+    v, w = axis.weight[2 * n], axis.weight[2 * n + 1]
+    for e in range(line):
+        i = np.uint64(e)
+        upper = np.int32((source[a + i] >> 4) * v) >> 16
+        lower = np.int32((source[b + i] >> 4) * w) >> 16
+        out[i] = upper + lower
+
+
+@inline
+def four_rows(source, line, shift, axis, n, out, to, vectors):
+    """OpenCV's 8-bit bicubic along y: the first `vectors` numbers of a row in float32."""
+    s = np.float32(2.0**-22)
+    rows = (axis.pixel[4 * n] - shift, axis.pixel[4 * n + 1] - shift,
+            axis.pixel[4 * n + 2] - shift, axis.pixel[4 * n + 3] - shift)  # fmt: skip
+    a, b = np.uint64(rows[0] * line), np.uint64(rows[1] * line)
+    c, d = np.uint64(rows[2] * line), np.uint64(rows[3] * line)
+    w = axis.weight
+    wa, wb = np.float32(w[4 * n]) * s, np.float32(w[4 * n + 1]) * s
+    wc, wd = np.float32(w[4 * n + 2]) * s, np.float32(w[4 * n + 3]) * s
+    at = np.uint64(to)
+    for e in range(vectors):
+        i = np.uint64(e)
+        value = np.float32(source[d + i]) * wd
+        value = np.float32(source[c + i]) * wc + value
+        value = np.float32(source[b + i]) * wb + value
+        value = np.float32(source[a + i]) * wa + value
+        out[at + i] = min(max(np.rint(value), np.float32(0)), np.float32(255))
+
+
+@cache
+def resize_kernel(mode: int, down_first: bool) -> Any:
+    """The kernel for a way to make pixels and an order of passes; types come from the arrays."""
+    digest = DIGEST
+
+    def resize(image, out, axes, plan, limits, memory, begin, end):
+        """Bands begin .. end of all planes, counted through; memory: lines, turned, summed."""
+        _ = digest
+        x, y = axes
+        lines, turned, summed = memory
+        scale, low, high, bits = limits
+        line, out_line = plan.width * plan.inner, plan.out_width * plan.inner
+        bands = (plan.out_height + plan.rows - 1) // plan.rows
+        count = y.pixel.size // plan.out_height
+        for unit in range(begin, end):
+            plane, first = unit // bands, unit % bands * plan.rows
+            rows = min(plan.rows, plan.out_height - first)
+            source = plane * plan.height * line
+            to = (plane * plan.out_height + first) * out_line
+            if down_first:
+                for r in range(rows):
+                    combine(image, source, line, 0, y, first + r, lines, r * line, line)
+                if mode == PILLOW:
+                    for e in range(rows * line):
+                        lines[np.uint64(e)] = shifted(lines[np.uint64(e)], bits)
+                turn(lines, 0, line, rows, turned)
+                across(turned, x, plan.out_width, plan.inner, summed)
+                for r in range(rows):
+                    for e in range(out_line):
+                        value = summed[np.uint64(e * LANES + r)]
+                        if mode == ROUND:
+                            value = rounded(value, scale, low, high)
+                        if mode == PILLOW:
+                            value = shifted(value, bits)
+                        out[np.uint64(to + r * out_line + e)] = value
+            else:
+                top, bottom = plan.height, 0
+                for n in range(first * count, (first + rows) * count):
+                    top, bottom = min(top, y.pixel[n]), max(bottom, y.pixel[n] + 1)
+                for row in range(top, bottom, LANES):
+                    together = min(LANES, bottom - row)
+                    turn(image, source + row * line, line, together, turned)
+                    across(turned, x, plan.out_width, plan.inner, summed)
+                    for r in range(together):
+                        at = (row - top + r) * out_line
+                        for e in range(out_line):
+                            value = summed[np.uint64(e * LANES + r)]
+                            if mode == PILLOW:
+                                value = shifted(value, bits)
+                            lines[np.uint64(at + e)] = value
+                for r in range(rows):
+                    at, vectors = to + r * out_line, 0
+                    if mode == CUBIC:
+                        vectors = out_line // 8 * 8
+                        four_rows(lines, out_line, top, y, first + r, out, at, vectors)
+                    if mode == LINEAR:
+                        two_rows(lines, out_line, top, y, first + r, summed)
+                    else:
+                        combine(lines, 0, out_line, top, y, first + r, summed, 0, out_line)
+                    for e in range(vectors, out_line):
+                        value = summed[np.uint64(e)]
+                        if mode == ROUND:
+                            value = rounded(value, scale, low, high)
+                        elif mode != FLOAT:
+                            value = shifted(value, bits)
+                        out[np.uint64(at + e)] = value
+
+    return kernel(resize)
