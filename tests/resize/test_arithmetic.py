@@ -35,6 +35,7 @@ from warpkit.engine.arithmetic import (
     pillow_tables,
     resize_tables,
 )
+from warpkit.engine.backends.cpu.resize import launch
 
 DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
 EXACT_DTYPES = (*DTYPES, "int8", "int32")
@@ -212,6 +213,8 @@ def test_another_constant_gives_other_pixels(
     def total() -> int:
         resize_tables.table.cache_clear()
         resize_tables._kept.cache_clear()
+        for kept in (launch._opencv_axis, launch._pillow_axis):
+            kept.cache_clear()
         count = 0
         for call in calls:
             size = call.dsize[::-1]  # pyright: ignore

@@ -16,6 +16,7 @@ from torch import Tensor
 from warpkit.engine.arithmetic import opencv_resize, pillow
 from warpkit.engine.arithmetic.resize_tables import table
 from warpkit.engine.backends.cpu.resize.passes import (
+    CELLS,
     CUBIC,
     FLOAT,
     LANES,
@@ -153,7 +154,7 @@ def opencv(
         if half_up:
             return _launch(image, size, axes, kind, SHIFT, down_first=False, bits=2)
         share = np.float32(1) / np.float32(cell)
-        return _launch(image, size, axes, kind, ROUND, down_first=False, scale=share)
+        return _launch(image, size, axes, kind, CELLS, down_first=False, scale=share)
     one = 1 << 8 if way == "exact" else opencv_resize.UINT8_ONE
     axes = [_opencv_axis(*axis, one, kind) for axis in (across, down)]
     mode, bits = WAYS[way]

@@ -20,14 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from warpkit.engine.backends.cpu.resize.vectors import LANES, turn_square, weigh
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 
-LANES = 16
-"""Rows that are turned on their side together."""
-
-FLOAT, ROUND, SHIFT, PILLOW, LINEAR, CUBIC = range(6)
-"""How a sum becomes a pixel: as it is; scaled and rounded half to even; whole numbers shifted,
-rounded half up; the same between the passes too; and OpenCV's 8-bit bilinear and bicubic."""
+FLOAT, ROUND, CELLS, SHIFT, PILLOW, LINEAR, CUBIC = range(7)
+"""How a sum becomes a pixel: as it is; rounded half to even; the same of a whole number, which is
+scaled in float32; whole numbers shifted, rounded half up; the same between the passes too; and
+OpenCV's 8-bit bilinear and bicubic."""
 
 
 class Plan(NamedTuple):
@@ -56,65 +55,56 @@ class Axis(NamedTuple):
 
 
 @inline
-def combine(source, base, stride, shift, axis, n, out, at, length):
+def combine(source, base, stride, axis, count, n, out, at, length):
     """out[at : at + length] = the sum over the taps of output n, each of `length` numbers.
 
-    Tap k reads source[base + (pixel - shift) * stride : ...].
+    Tap k reads source[base + pixel * stride : ...]; an axis has `count` taps for each output.
     """
-    count = axis.pixel.size // axis.begin.size
-    k, end = n * count + axis.begin[n], n * count + axis.end[n]
-    to = np.uint64(at)
-    if k == end:
-        for e in range(length):
-            out[to + np.uint64(e)] = 0
-    elif k + 1 == end:
-        a, v = np.uint64(base + (axis.pixel[k] - shift) * stride), axis.weight[k]
-        for e in range(length):
-            out[to + np.uint64(e)] = source[a + np.uint64(e)] * v
-        k += 1
-    else:
-        a, v = np.uint64(base + (axis.pixel[k] - shift) * stride), axis.weight[k]
-        b, w = np.uint64(base + (axis.pixel[k + 1] - shift) * stride), axis.weight[k + 1]
-        for e in range(length):
-            i = np.uint64(e)
-            out[to + i] = source[a + i] * v + source[b + i] * w
-        k += 2
-    while k + 2 <= end:
-        a, v = np.uint64(base + (axis.pixel[k] - shift) * stride), axis.weight[k]
-        b, w = np.uint64(base + (axis.pixel[k + 1] - shift) * stride), axis.weight[k + 1]
-        for e in range(length):
-            i = np.uint64(e)
-            out[to + i] = (out[to + i] + source[a + i] * v) + source[b + i] * w
-        k += 2
-    if k < end:
-        a, v = np.uint64(base + (axis.pixel[k] - shift) * stride), axis.weight[k]
-        for e in range(length):
-            i = np.uint64(e)
-            out[to + i] = out[to + i] + source[a + i] * v
+    begin, end = n * count + axis.begin[n], n * count + axis.end[n]
+    full = length // LANES * LANES
+    for e in range(0, full, LANES):
+        weigh(source, base + e, stride, axis.pixel, axis.weight, begin, end, out, at + e)
+    if full == length:
+        return
+    for e in range(full, length):
+        out[np.uint64(at + e)] = 0
+    for k in range(begin, end):
+        row, w = np.uint64(base + axis.pixel[k] * stride), axis.weight[k]
+        if k == begin:
+            for e in range(full, length):
+                out[np.uint64(at + e)] = source[row + np.uint64(e)] * w
+        else:
+            for e in range(full, length):
+                i = np.uint64(at + e)
+                out[i] = out[i] + source[row + np.uint64(e)] * w
 
 
 @inline
 def turn(source, base, line, rows, out):
     """LANES rows of a line each on their side; those after `rows` repeat the last."""
-    for e in range(line):
+    full = line // LANES * LANES if rows == LANES else 0
+    for e in range(0, full, LANES):
+        turn_square(source, base + e, line, out, e * LANES)
+    for e in range(full, line):
         for r in range(LANES):
             at = np.uint64(base + e + (r if r < rows else rows - 1) * line)
             out[np.uint64(e * LANES + r)] = source[at]
 
 
 @inline
-def across(turned, axis, width, inner, out):
+def across(turned, axis, count, width, inner, out):
     """Sums along x of turned rows."""
     for x in range(width):
+        begin, end = x * count + axis.begin[x], x * count + axis.end[x]
         for c in range(inner):
-            at = (x * inner + c) * LANES
-            combine(turned, c * LANES, inner * LANES, 0, axis, x, out, at, LANES)
+            weigh(turned, c * LANES, inner * LANES, axis.pixel, axis.weight, begin, end,
+                  out, (x * inner + c) * LANES)  # fmt: skip
 
 
 @inline
-def rounded(value, scale, low, high):
-    """value * scale, half to even, cut to low .. high."""
-    return min(max(np.rint(value * scale), low), high)
+def rounded(value, low, high):
+    """Half to even, cut to low .. high."""
+    return min(max(np.rint(value), low), high)
 
 
 @inline
@@ -170,7 +160,7 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
         scale, low, high, bits = limits
         line, out_line = plan.width * plan.inner, plan.out_width * plan.inner
         bands = (plan.out_height + plan.rows - 1) // plan.rows
-        count = y.pixel.size // plan.out_height
+        count, count_x = y.pixel.size // plan.out_height, x.pixel.size // plan.out_width
         for unit in range(begin, end):
             plane, first = unit // bands, unit % bands * plan.rows
             rows = min(plan.rows, plan.out_height - first)
@@ -178,17 +168,17 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
             to = (plane * plan.out_height + first) * out_line
             if down_first:
                 for r in range(rows):
-                    combine(image, source, line, 0, y, first + r, lines, r * line, line)
+                    combine(image, source, line, y, count, first + r, lines, r * line, line)
                 if mode == PILLOW:
                     for e in range(rows * line):
                         lines[np.uint64(e)] = shifted(lines[np.uint64(e)], bits)
                 turn(lines, 0, line, rows, turned)
-                across(turned, x, plan.out_width, plan.inner, summed)
+                across(turned, x, count_x, plan.out_width, plan.inner, summed)
                 for r in range(rows):
                     for e in range(out_line):
                         value = summed[np.uint64(e * LANES + r)]
                         if mode == ROUND:
-                            value = rounded(value, scale, low, high)
+                            value = rounded(value, low, high)
                         if mode == PILLOW:
                             value = shifted(value, bits)
                         out[np.uint64(to + r * out_line + e)] = value
@@ -199,7 +189,7 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
                 for row in range(top, bottom, LANES):
                     together = min(LANES, bottom - row)
                     turn(image, source + row * line, line, together, turned)
-                    across(turned, x, plan.out_width, plan.inner, summed)
+                    across(turned, x, count_x, plan.out_width, plan.inner, summed)
                     for r in range(together):
                         at = (row - top + r) * out_line
                         for e in range(out_line):
@@ -215,11 +205,14 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
                     if mode == LINEAR:
                         two_rows(lines, out_line, top, y, first + r, summed)
                     else:
-                        combine(lines, 0, out_line, top, y, first + r, summed, 0, out_line)
+                        combine(lines, -top * out_line, out_line, y, count, first + r, summed, 0,
+                                out_line)  # fmt: skip
                     for e in range(vectors, out_line):
                         value = summed[np.uint64(e)]
                         if mode == ROUND:
-                            value = rounded(value, scale, low, high)
+                            value = rounded(value, low, high)
+                        elif mode == CELLS:
+                            value = rounded(np.float32(value) * scale, low, high)
                         elif mode != FLOAT:
                             value = shifted(value, bits)
                         out[np.uint64(at + e)] = value

@@ -1,0 +1,163 @@
+"""The kernels of resizing: the reference's bits, for any threads, within the arrays' bounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+import torch
+
+pytest.importorskip("numba")
+
+import warpkit as wk
+from tests.resize.test_resize import WAYS
+from tests.support.inputs import images, noise
+from tests.support.resize_cases import FLAGS
+from warpkit.engine.backends.cpu import resize as backend
+from warpkit.engine.backends.cpu.resize import operators
+from warpkit.engine.sampling.resize import ResizeRule
+
+SIZES = [(5, 6), (3, 2), (9, 14), (1, 1), (40, 3), (17, 33)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.uint8, torch.int16])
+@pytest.mark.parametrize(("name", "antialias"), WAYS)
+def test_the_bits_are_the_references(name, antialias, dtype):
+    large = noise(2, 3, 50, 70, dtype=dtype)
+    given = [*images(dtype).values(), large, large.contiguous(memory_format=torch.channels_last)]
+    for image in given:
+        for size in SIZES:
+            options = {"interpolation": name, "antialias": antialias}
+            got = wk.resize(image, size, backend="cpu", **options)
+            assert torch.equal(got, wk.resize(image, size, backend="reference", **options))
+
+
+@pytest.mark.parametrize(("name", "antialias"), WAYS)
+def test_a_box_has_the_references_bits(name, antialias):
+    image = noise(3, 23, 31)
+    for box in ((0, 0, 31, 23), (3.3, 2.7, 28.1, 20.4), (5, 5, 6, 6), (30.2, 1, 30.9, 22.5)):
+        options = {"interpolation": name, "antialias": antialias, "box": box}
+        got = wk.resize(image, (9, 17), backend="cpu", **options)
+        assert torch.equal(got, wk.resize(image, (9, 17), backend="reference", **options))
+
+
+ROUNDED = [(a, n) for a in ("opencv4", "opencv5_ipp") for n in FLAGS]
+ROUNDED += [("pillow", n) for n in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+@pytest.mark.parametrize(("arithmetic", "name"), ROUNDED)
+def test_other_arithmetics_have_the_references_bits(arithmetic, name, dtype):
+    for channels in (1, 2, 3, 4):
+        image = noise(2, channels, 50, 68, dtype=dtype)
+        for given in (image, image.contiguous(memory_format=torch.channels_last)):
+            for size in ((25, 34), (10, 17), (21, 40), (90, 111), (60, 30), (3, 68)):
+                options = {"interpolation": name, "arithmetic": arithmetic}
+                got = wk.resize(given, size, backend="cpu", **options)
+                assert torch.equal(got, wk.resize(given, size, backend="reference", **options))
+
+
+def test_extremes_of_bytes_do_not_overflow():
+    for image in (torch.zeros(1, 64, 70), torch.ones(1, 64, 70), noise(1, 64, 70).round()):
+        levels = (image * 255).byte()
+        for arithmetic, name in ROUNDED:
+            for size in ((31, 33), (2, 3), (140, 150)):
+                options = {"interpolation": name, "arithmetic": arithmetic}
+                got = wk.resize(levels, size, backend="cpu", **options)
+                assert torch.equal(got, wk.resize(levels, size, backend="reference", **options))
+
+
+CALLS = {
+    "float32": partial(wk.resize, size=(211, 223)),
+    "area": partial(wk.resize, size=(97, 301), interpolation="area"),
+    "pillow": partial(wk.resize, size=(97, 301), arithmetic="pillow", interpolation="lanczos"),
+    "opencv": partial(wk.resize, size=(211, 223), arithmetic="opencv5", interpolation="bicubic"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_bits_for_any_number_of_threads(name):
+    dtype = torch.float32 if name in ("float32", "area") else torch.uint8
+    image, before, found = noise(2, 3, 401, 503, dtype=dtype), torch.get_num_threads(), []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        given = image.clone().requires_grad_(dtype == torch.float32)
+        result = CALLS[name](given, backend="cpu")
+        found.append([result.detach()])
+        if given.requires_grad:
+            found[-1] += torch.autograd.grad(result.square().sum(), given)
+    torch.set_num_threads(before)
+    for other in found[1:]:
+        for got, wanted in zip(other, found[0], strict=True):
+            assert torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize(("name", "antialias"), WAYS)
+def test_gradients_are_the_references(name, antialias):
+    for shape, size in (((2, 3, 40, 51), (11, 77)), ((1, 30, 30), (64, 7))):
+        found = []
+        for which in ("cpu", "reference"):
+            image = noise(*shape).requires_grad_()
+            options = {"interpolation": name, "antialias": antialias, "backend": which}
+            result = wk.resize(image, size, **options)
+            found += torch.autograd.grad(result, image, noise(*result.shape, seed=3))
+        torch.testing.assert_close(*found, rtol=0, atol=1e-12)
+
+
+def test_a_nan_in_the_gradient_stays_with_what_was_read():
+    image = torch.zeros(1, 1, 12, dtype=torch.float64, requires_grad=True)
+    result = wk.resize(image, (1, 4), interpolation="area", backend="cpu")
+    result.backward(torch.tensor([[[0.0, torch.nan, 0.0, 0.0]]]).double())
+    assert image.grad is not None
+    assert image.grad.isnan().flatten().tolist() == [3 <= k < 6 for k in range(12)]
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_the_operator_passes_opcheck():
+    for image in (noise(2, 3, 7, 9).float(), noise(1, 5, 6, dtype=torch.uint8)):
+        image = image.requires_grad_(image.is_floating_point())
+        for adjoint in (False, True)[: 1 + image.is_floating_point()]:
+            options = [11, 5], "bicubic", True, [0.5, 4.5, 0.0, 5.0] if not adjoint else [], adjoint
+            torch.library.opcheck(torch.ops.warpkit.cpu_resize, (image, *options))
+    assert operators.LIBRARY is not None
+
+
+def test_nothing_is_read_or_written_outside_the_arrays():
+    """In another process, since kernels are compiled with or without the checks."""
+    code = """
+import torch, warpkit as wk
+from tests.support.inputs import noise
+from tests.resize.test_resize import WAYS
+for dtype in (torch.float32, torch.uint8):
+    for shape in ((2, 3, 19, 37), (1, 1, 1, 1), (1, 4, 50, 3)):
+        image = noise(*shape, dtype=dtype)
+        for given in (image, image.contiguous(memory_format=torch.channels_last)):
+            for size in ((5, 70), (33, 2), (1, 1)):
+                for name, antialias in WAYS:
+                    if dtype == torch.float32:
+                        given = given.detach().requires_grad_()
+                    result = wk.resize(given, size, interpolation=name, antialias=antialias,
+                                       backend="cpu")
+                    if dtype == torch.float32:
+                        result.sum().backward()
+                for name in ("bilinear", "bicubic", "area", "lanczos4", "bilinear_exact"):
+                    wk.resize(given.detach(), size, interpolation=name, arithmetic="opencv5")
+                wk.resize(given.detach(), size, interpolation="lanczos", arithmetic="pillow")
+print("done")
+"""
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
+    run = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "done", done.stderr
+
+
+def test_reasons_against_it():
+    rule = ResizeRule("bilinear", True)
+    assert backend.unsupported_reasons(torch.zeros(1, 2, 2), rule) == []
+    assert backend.unsupported_reasons(torch.zeros(1, 2, 2, device="meta"), rule)
+    with pytest.raises(ValueError, match="cpu: needs a CPU tensor, got meta"):
+        wk.resize(torch.zeros(1, 2, 2, device="meta"), (3, 3), backend="cpu")

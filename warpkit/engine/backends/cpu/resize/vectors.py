@@ -1,0 +1,136 @@
+"""Vectors of LANES numbers: a weighted sum kept in registers, and a square of them turned.
+
+What LLVM does not find by itself in loops over arrays. Products and sums are rounded one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from warpkit.engine.backends.cpu.runtime import simd
+from warpkit.engine.backends.cpu.runtime.simd import instruction
+
+LANES = 16
+"""Numbers of a vector, and rows that are turned on their side together."""
+
+INDEX = ir.IntType(32)
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> tuple[Any, int]:
+    """The address of array[index : index + LANES] as one of a vector, and an element's size."""
+    signature = types.void(kind, types.intp)
+    place = simd.address(context, builder, signature, (array, index), LANES)
+    element = context.get_value_type(kind.dtype)
+    pointer = builder.bitcast(place, ir.VectorType(element, LANES).as_pointer())
+    return pointer, context.get_abi_sizeof(element)
+
+
+def _load(context: Any, builder: Any, kind: Any, array: Any, index: Any, wanted: types.Type) -> Any:
+    """array[index : index + LANES] as numbers of the type `wanted`."""
+    pointer, align = _pointer(context, builder, kind, array, index)
+    values, source = builder.load(pointer, align=align), kind.dtype
+    target = ir.VectorType(context.get_value_type(wanted), LANES)
+    if source == wanted:
+        return values
+    if isinstance(wanted, types.Integer):
+        return (builder.sext if source.signed else builder.zext)(values, target)
+    if isinstance(source, types.Integer):
+        return (builder.sitofp if source.signed else builder.uitofp)(values, target)  # pyright: ignore
+    narrow = source == types.float32  # the other one is float64
+    return (builder.fpext if narrow else builder.fptrunc)(values, target)
+
+
+def _splat(builder: Any, value: Any) -> Any:
+    kind = ir.VectorType(value.type, LANES)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(INDEX, 0))
+    zeros = ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, first, zeros)
+
+
+def _element(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    made = context.make_array(kind)(context, builder, array)
+    return builder.load(builder.gep(made.data, [index]))
+
+
+@instruction
+def weigh(
+    typing: Any, source: Any, base: Any, stride: Any, pixel: Any, weight: Any,
+    begin: Any, end: Any, out: Any, at: Any,
+) -> Any:  # fmt: skip
+    """out[at : at + LANES] = sum of weight[k] * source[base + pixel[k] * stride : ...].
+
+    k from begin to end, in this order; 0 where there is none.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source, base, stride, pixel, weight, begin, end, out, at = args
+        kinds = signature.args
+        whole = [context.cast(builder, args[n], kinds[n], types.intp) for n in (1, 2, 5, 6, 8)]
+        base, stride, begin, end, at = whole
+        wanted = kinds[4].dtype
+        element = context.get_value_type(wanted)
+        vector, fixed = ir.VectorType(element, LANES), isinstance(wanted, types.Integer)
+        if fixed:
+            start = ir.Constant(vector, [0] * LANES)
+        else:  # -0 + x is x, of either sign; and 0 where nothing is added
+            zero, minus = (ir.Constant(vector, [z] * LANES) for z in (0.0, -0.0))
+            start = builder.select(builder.icmp_signed("<", begin, end), minus, zero)
+        total = cgutils.alloca_once(builder, vector)
+        builder.store(start, total)
+        with cgutils.for_range(builder, end, start=begin) as loop:
+            k = loop.index
+            column = _element(context, builder, kinds[3], pixel, k)
+            column = context.cast(builder, column, kinds[3].dtype, types.intp)
+            place = builder.add(base, builder.mul(column, stride))
+            values = _load(context, builder, kinds[0], source, place, wanted)
+            by = _splat(builder, _element(context, builder, kinds[4], weight, k))
+            before = builder.load(total)
+            if fixed:
+                builder.store(builder.add(before, builder.mul(values, by)), total)
+            else:
+                builder.store(builder.fadd(before, builder.fmul(values, by)), total)
+        pointer, align = _pointer(context, builder, kinds[7], out, at)
+        builder.store(builder.load(total), pointer, align=align)
+        return context.get_dummy_value()
+
+    args = (source, base, stride, pixel, weight, begin, end, out, at)
+    return types.void(*args), generate
+
+
+@instruction
+def turn_square(typing: Any, source: Any, base: Any, line: Any, out: Any, at: Any) -> Any:
+    """out[at + LANES * e + r] = source[base + line * r + e], for LANES rows r and numbers e.
+
+    Zipping the upper half of the rows with the lower one, four times, transposes 16 of them.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        base, line, at = (context.cast(builder, args[n], kinds[n], types.intp) for n in (1, 2, 4))
+        rows = []
+        for r in range(LANES):
+            place = builder.add(base, builder.mul(line, ir.Constant(line.type, r)))
+            rows.append(_load(context, builder, kinds[0], args[0], place, kinds[3].dtype))
+        half = LANES // 2
+        lower = [n // 2 + LANES * (n % 2) for n in range(LANES)]
+        masks = [
+            ir.Constant(ir.VectorType(INDEX, LANES), [n + shift for n in lower])
+            for shift in (0, half)
+        ]
+        for _ in range(4):
+            rows = [
+                builder.shuffle_vector(rows[n], rows[n + half], mask)
+                for n in range(half)
+                for mask in masks
+            ]
+        for e, row in enumerate(rows):
+            place = builder.add(at, ir.Constant(at.type, LANES * e))
+            pointer, align = _pointer(context, builder, kinds[3], args[3], place)
+            builder.store(row, pointer, align=align)
+        return context.get_dummy_value()
+
+    return types.void(source, base, line, out, at), generate
