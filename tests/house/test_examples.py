@@ -8,7 +8,14 @@ import pytest
 import torch
 from PIL import Image
 
-from examples import calibrate, digits, parity_matters, robust_perturbation, spatial_transformer
+from examples import (
+    calibrate,
+    digits,
+    parity_matters,
+    robust_perturbation,
+    scaling_attack,
+    spatial_transformer,
+)
 from examples.digits import Digits
 
 
@@ -93,3 +100,14 @@ def test_a_camera_is_found_as_by_cv2(tmp_path: Path):
     out = tmp_path / "out.png"
     calibrate.draw(out, result)
     check_picture(out)
+
+
+def test_a_picture_made_for_one_resize_turns_into_another_there_alone(tmp_path: Path):
+    hidden = scaling_attack.wk.resize(scaling_attack.load("rocket"), scaling_attack.SIZE)
+    found = scaling_attack.attack("cv2 linear", scaling_attack.load("coffee"), hidden, 60)
+    assert found.missed["cv2 linear"] < 15
+    assert found.missed["cv2 area"] > 50
+    assert found.missed["Pillow bilinear"] > 50
+    scaling_attack.draw({"cv2 linear": found}, tmp_path / "picture.png")
+    check_picture(tmp_path / "picture.png")
+    assert "cv2 linear" in scaling_attack.table({"cv2 linear": found})
