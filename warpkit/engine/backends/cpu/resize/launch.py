@@ -37,6 +37,8 @@ from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_
 BAND = 48
 """Rows of a band where x comes first: what the next band reads again is then a small part."""
 
+ROWS = np.arange(LANES)
+
 NUMPY = {
     torch.uint8: np.dtype(np.uint8),
     torch.uint16: np.dtype(np.uint16),
@@ -196,8 +198,12 @@ def _launch(
     inner = batch[-1] if last else 1
     planes = prod(batch) // inner
     memory = empty(prod(batch) * rows * columns, pixels.dtype)
+    across, down = axes
+    read = ROWS
+    if not down_first:
+        down, read = _of_rows_read(down)
     band = LANES if down_first else min(BAND, rows)
-    room = LANES if down_first else _most_rows(axes[1], rows, band)
+    room = LANES if down_first else _most_rows(down, rows, band)
     plan = Plan(height, width, rows, columns, inner, band, room)
     low, high = 0, 0
     if pixels.dtype.kind in "iu":
@@ -210,7 +216,7 @@ def _launch(
         columns * inner * LANES,
     )
     kernel = resize_kernel(mode, down_first)
-    arrays = pixels, memory, tuple(axes), plan, limits
+    arrays = pixels, memory, (across, down), read, plan, limits
 
     def work(begin: int, end: int) -> None:
         kernel(*arrays, of_this_thread(_scratch, *map(_rounded, lengths), kind), begin, end)
@@ -221,6 +227,15 @@ def _launch(
         shape = (batch[0], rows, columns, inner)
         return torch.from_numpy(memory.reshape(shape).transpose(0, 3, 1, 2))
     return torch.from_numpy(memory.reshape(*batch, rows, columns))
+
+
+def _of_rows_read(axis: Axis) -> tuple[Axis, np.ndarray]:
+    """The axis by the place of each row among those that are read at all, and those rows.
+
+    Two pixels of four, where bilinear shrinks by as much: the others are not turned.
+    """
+    rows, places = np.unique(axis.pixel, return_inverse=True)
+    return axis._replace(pixel=places.reshape(-1)), rows
 
 
 def _most_rows(axis: Axis, rows: int, band: int) -> int:

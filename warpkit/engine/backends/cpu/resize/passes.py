@@ -80,15 +80,15 @@ def combine(source, base, stride, axis, count, n, out, at, length):
 
 
 @inline
-def turn(source, base, line, rows, out):
-    """LANES rows of a line each on their side; those after `rows` repeat the last."""
+def turn(source, base, line, read, first, rows, out):
+    """The rows read[first], ... of a line each on their side, LANES; the last repeats."""
     full = line // LANES * LANES if rows == LANES else 0
     for e in range(0, full, LANES):
-        turn_square(source, base + e, line, out, e * LANES)
-    for e in range(full, line):
-        for r in range(LANES):
-            at = np.uint64(base + e + (r if r < rows else rows - 1) * line)
-            out[np.uint64(e * LANES + r)] = source[at]
+        turn_square(source, base + e, line, read, first, out, e * LANES)
+    for r in range(LANES):
+        row = np.uint64(base + read[first + (r if r < rows else rows - 1)] * line)
+        for e in range(full, line):
+            out[np.uint64(e * LANES + r)] = source[row + np.uint64(e)]
 
 
 @inline
@@ -152,8 +152,12 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
     """The kernel for a way to make pixels and an order of passes; types come from the arrays."""
     digest = DIGEST
 
-    def resize(image, out, axes, plan, limits, memory, begin, end):
-        """Bands begin .. end of all planes, counted through; memory: lines, turned, summed."""
+    def resize(image, out, axes, read, plan, limits, memory, begin, end):
+        """Bands begin .. end of all planes, counted through; memory: lines, turned, summed.
+
+        read: the rows that are turned, of the image (of which `y` names the places in here), or of
+        `lines`, all of them.
+        """
         _ = digest
         x, y = axes
         lines, turned, summed = memory
@@ -172,7 +176,7 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
                 if mode == PILLOW:
                     for e in range(rows * line):
                         lines[np.uint64(e)] = shifted(lines[np.uint64(e)], bits)
-                turn(lines, 0, line, rows, turned)
+                turn(lines, 0, line, read, 0, rows, turned)
                 across(turned, x, count_x, plan.out_width, plan.inner, summed)
                 for r in range(rows):
                     for e in range(out_line):
@@ -183,12 +187,12 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
                             value = shifted(value, bits)
                         out[np.uint64(to + r * out_line + e)] = value
             else:
-                top, bottom = plan.height, 0
+                top, bottom = read.size, 0
                 for n in range(first * count, (first + rows) * count):
                     top, bottom = min(top, y.pixel[n]), max(bottom, y.pixel[n] + 1)
                 for row in range(top, bottom, LANES):
                     together = min(LANES, bottom - row)
-                    turn(image, source + row * line, line, together, turned)
+                    turn(image, source, line, read, row, together, turned)
                     across(turned, x, count_x, plan.out_width, plan.inner, summed)
                     for r in range(together):
                         at = (row - top + r) * out_line

@@ -102,19 +102,26 @@ def weigh(
 
 
 @instruction
-def turn_square(typing: Any, source: Any, base: Any, line: Any, out: Any, at: Any) -> Any:
-    """out[at + LANES * e + r] = source[base + line * r + e], for LANES rows r and numbers e.
+def turn_square(
+    typing: Any, source: Any, base: Any, line: Any, rows: Any, first: Any, out: Any, at: Any
+) -> Any:
+    """out[at + LANES * e + r] = source[base + line * rows[first + r] + e], LANES of r and of e.
 
     Zipping the upper half of the rows with the lower one, four times, transposes 16 of them.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
-        base, line, at = (context.cast(builder, args[n], kinds[n], types.intp) for n in (1, 2, 4))
-        rows = []
+        base, line, first, at = (
+            context.cast(builder, args[n], kinds[n], types.intp) for n in (1, 2, 4, 6)
+        )
+        vectors = []
         for r in range(LANES):
-            place = builder.add(base, builder.mul(line, ir.Constant(line.type, r)))
-            rows.append(_load(context, builder, kinds[0], args[0], place, kinds[3].dtype))
+            number = builder.add(first, ir.Constant(first.type, r))
+            row = _element(context, builder, kinds[3], args[3], number)
+            row = context.cast(builder, row, kinds[3].dtype, types.intp)
+            place = builder.add(base, builder.mul(line, row))
+            vectors.append(_load(context, builder, kinds[0], args[0], place, kinds[5].dtype))
         half = LANES // 2
         lower = [n // 2 + LANES * (n % 2) for n in range(LANES)]
         masks = [
@@ -122,15 +129,15 @@ def turn_square(typing: Any, source: Any, base: Any, line: Any, out: Any, at: An
             for shift in (0, half)
         ]
         for _ in range(4):
-            rows = [
-                builder.shuffle_vector(rows[n], rows[n + half], mask)
+            vectors = [
+                builder.shuffle_vector(vectors[n], vectors[n + half], mask)
                 for n in range(half)
                 for mask in masks
             ]
-        for e, row in enumerate(rows):
+        for e, vector in enumerate(vectors):
             place = builder.add(at, ir.Constant(at.type, LANES * e))
-            pointer, align = _pointer(context, builder, kinds[3], args[3], place)
-            builder.store(row, pointer, align=align)
+            pointer, align = _pointer(context, builder, kinds[5], args[5], place)
+            builder.store(vector, pointer, align=align)
         return context.get_dummy_value()
 
-    return types.void(source, base, line, out, at), generate
+    return types.void(source, base, line, rows, first, out, at), generate
