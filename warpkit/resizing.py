@@ -132,7 +132,12 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
     good = (x1 >= 0) & (y1 >= 0) & (x1 < x2) & (y1 < y2) & (x2 <= width) & (y2 <= height)
     checks.check_values(name, "box", ~good, wanted, box.detach())
     known = checks.peel(box)
-    if known is None or known.is_meta or known.device.type != "cpu":
+    if known is None or known.is_meta:
+        if rule.arithmetic == "pillow":
+            wanted = "four numbers, or a tensor that holds values, with arithmetic='pillow'"
+            checks.fail(name, "box", wanted, "one under vmap, torch.compile, export or on meta")
+        known = None
+    if known is None or (known.device.type != "cpu" and rule.arithmetic == "exact"):
         # what cannot be looked at is as long as the image at most, and NaN where it is no box
         x1, y1, x2, y2 = (torch.where(good, edge, torch.nan) for edge in (x1, y1, x2, y2))
         return Edges(x1, x2, width), Edges(y1, y2, height)

@@ -129,6 +129,14 @@ def test_a_box_that_cannot_be_looked_at_gives_nan_where_it_is_none():
     assert got[1].isnan().all()
 
 
+def test_pillows_box_must_be_readable():
+    image = noise(2, 9, 10).float()
+    with pytest.raises(ValueError, match="resize: `box` must be four numbers, or a tensor that"):
+        vmap(lambda box: wk.resize(image, (4, 5), box=box, arithmetic="pillow"))(BOX[None])
+    got = wk.resize(image, (4, 5), box=BOX, arithmetic="pillow")
+    assert torch.equal(got, wk.resize(image, (4, 5), box=BOX.tolist(), arithmetic="pillow"))
+
+
 def test_integers_say_that_no_gradient_reaches_a_box():
     box = BOX.clone().requires_grad_()
     with pytest.warns(UserWarning, match="no gradient reaches `box` through an image of"):
