@@ -15,8 +15,10 @@ from warpkit.engine.sampling.rounding import fma32
 
 FIXED_BITS = 10
 """Of the matrix of three 8-bit channels to three, whose entries stay below 32."""
-POINTS_PER_VECTOR = 16
-"""16-bit numbers of a vector: OpenCV sums three unsigned channels otherwise than the rest."""
+POINTS_PER_VECTOR = 32
+"""16-bit numbers of an AVX-512 vector: OpenCV sums three channels of a whole one otherwise than of
+the rest. Of uint16 some of the rest, at most 31 pixels of an image, are summed in an order that is
+not known: 1 level for one in 10,000 of them."""
 SMALL = torch.finfo(torch.float32).eps
 """What counts as 0 beside a matrix's diagonal, and of what is divided by."""
 
@@ -40,10 +42,7 @@ def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
 
 
 def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
-    """Three channels to three.
-
-    values (..., 3); m (3, 4), the bias last.
-    """
+    """Three channels to three."""
     channels = values.float().unbind(-1)
     if values.dtype == torch.uint8 and float(m[:, :3].abs().max()) < 32:
         fixed = (m[:, :3].double() * 2**FIXED_BITS).round()
@@ -54,20 +53,22 @@ def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
             .clamp(0, 255)
             .to(values.dtype)
         )
+    results = torch.stack([_fused(channels, row) for row in m], dim=-1)
     if values.dtype == torch.uint16:
         # vectors are signed: 32768 is taken away before the sum is rounded, and added after
-        low = [_chain(channels, row, row[-1] - 32768).round() + 32768 for row in m]
-        low = convert(torch.stack(low, dim=-1), torch.uint16)
-        rest = convert(torch.stack([_fused(channels, row) for row in m], dim=-1), torch.uint16)
-        count = values[..., 0].numel()
-        vectors = torch.arange(count, device=values.device) < count - count % POINTS_PER_VECTOR
-        vectors = vectors.reshape(values.shape[:-1])[..., None]
-        return torch.where(vectors, low.int(), rest.int()).to(torch.uint16)
-    if values.dtype == torch.int16 and arithmetic != "opencv4":
-        results = [_chain(channels, row, row[-1]) for row in m]
-    else:
-        results = [_fused(channels, row) for row in m]
-    return convert(torch.stack(results, dim=-1), values.dtype)
+        chains = [_chain(channels, row, row[-1] - 32768).round() + 32768 for row in m]
+        results = torch.where(_in_vectors(values), torch.stack(chains, dim=-1), results)
+    elif values.dtype == torch.int16 and arithmetic != "opencv4":
+        chains = [_chain(channels, row, row[-1]) for row in m]
+        results = torch.where(_in_vectors(values), torch.stack(chains, dim=-1), results)
+    return convert(results, values.dtype)
+
+
+def _in_vectors(values: Tensor) -> Tensor:
+    """Which pixels OpenCV sums a vector at a time, (..., 1): all but the last few."""
+    count = values[..., 0].numel()
+    vectors = torch.arange(count, device=values.device) < count - count % POINTS_PER_VECTOR
+    return vectors.reshape(values.shape[:-1])[..., None]
 
 
 def _is_diagonal(m: Tensor) -> bool:
@@ -78,10 +79,7 @@ def _is_diagonal(m: Tensor) -> bool:
 
 
 def _fused(channels: Sequence[Tensor], row: Tensor) -> Tensor:
-    """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more.
-
-    Each channel (...); row (C + 1,), the bias last.
-    """
+    """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more."""
     total = fma32(channels[0], row[0], channels[1] * row[1])
     for value, factor in zip(channels[2:], row[2:-1], strict=True):
         total = fma32(value, factor, total)
@@ -89,10 +87,7 @@ def _fused(channels: Sequence[Tensor], row: Tensor) -> Tensor:
 
 
 def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
-    """fma(v0, m0, fma(v1, m1, fma(v2, m2, bias))).
-
-    Each channel (...); row (C,) and bias ().
-    """
+    """fma(v0, m0, fma(v1, m1, fma(v2, m2, bias)))."""
     total = bias.expand(channels[0].shape)
     for value, factor in zip(reversed(channels), reversed(row[:-1].unbind()), strict=True):
         total = fma32(value, factor, total)
@@ -100,10 +95,7 @@ def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
 
 
 def _in_order(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
-    """The bias, then one rounded product after the other.
-
-    Each channel (...); row (C + 1,), the bias last.
-    """
+    """The bias, then one rounded product after the other."""
     total = row[-1].expand(channels[0].shape)
     for value, factor in zip(channels, row[:-1], strict=True):
         total = total + value * factor
