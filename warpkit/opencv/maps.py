@@ -158,7 +158,10 @@ def warpPolar(
     polar = (src.shape[0], src.shape[1])
 
     def field(exact: bool, center: Tensor, radius: Tensor) -> Tensor:
-        """The map of the warp; center (2,), (x, y) in pixels; radius ()."""
+        """The map of the warp; center (2,), (x, y) in pixels; radius ().
+
+        The center is of shape (2,); the radius ().
+        """
         if back:
             make = opencv_polar.exact_from_polar if exact else opencv_polar.map_from_polar
             return make(size, polar, center, radius, log)

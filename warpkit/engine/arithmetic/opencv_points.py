@@ -42,7 +42,10 @@ def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
 
 
 def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
-    """Three channels to three."""
+    """Three channels to three.
+
+    values (..., 3); m (3, 4), the bias last.
+    """
     channels = values.float().unbind(-1)
     if values.dtype == torch.uint8 and float(m[:, :3].abs().max()) < 32:
         fixed = (m[:, :3].double() * 2**FIXED_BITS).round()
@@ -79,7 +82,10 @@ def _is_diagonal(m: Tensor) -> bool:
 
 
 def _fused(channels: Sequence[Tensor], row: Tensor) -> Tensor:
-    """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more."""
+    """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more.
+
+    Each channel (...); row (C + 1,), the bias last.
+    """
     total = fma32(channels[0], row[0], channels[1] * row[1])
     for value, factor in zip(channels[2:], row[2:-1], strict=True):
         total = fma32(value, factor, total)
@@ -87,7 +93,10 @@ def _fused(channels: Sequence[Tensor], row: Tensor) -> Tensor:
 
 
 def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
-    """fma(v0, m0, fma(v1, m1, fma(v2, m2, bias)))."""
+    """fma(v0, m0, fma(v1, m1, fma(v2, m2, bias))).
+
+    Each channel (...); row (C,) and bias ().
+    """
     total = bias.expand(channels[0].shape)
     for value, factor in zip(reversed(channels), reversed(row[:-1].unbind()), strict=True):
         total = fma32(value, factor, total)
@@ -95,7 +104,10 @@ def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
 
 
 def _in_order(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
-    """The bias, then one rounded product after the other."""
+    """The bias, then one rounded product after the other.
+
+    Each channel (...); row (C + 1,), the bias last.
+    """
     total = row[-1].expand(channels[0].shape)
     for value, factor in zip(channels, row[:-1], strict=True):
         total = total + value * factor

@@ -53,6 +53,8 @@ def exact_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: b
     """`map_to_polar` in real numbers: differentiable in center and radius.
 
     center (2,), (x, y) in pixels; radius (), pixels.
+
+    The center is (x, y) in pixels, of shape (2,); the radius (), in pixels.
     """
     height, width = size
     steps = torch.arange(width, dtype=torch.float64, device=center.device)
@@ -69,6 +71,8 @@ def exact_from_polar(
     """`map_from_polar` in real numbers: differentiable in center and radius but at the center.
 
     center (2,), (x, y) in pixels; radius (), pixels.
+
+    The center is (x, y) in pixels, of shape (2,); the radius (), in pixels.
     """
     height, width = polar_size
     dx, dy = (pixel_points(size, torch.float64, center.device) - center).unbind(-1)

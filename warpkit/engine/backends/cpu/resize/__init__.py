@@ -16,16 +16,16 @@ from warpkit.core.tracing import has_tangents, is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv_resize, pillow
 from warpkit.engine.backends import cpu
 from warpkit.engine.sampling import resize as reference
-from warpkit.engine.sampling.layout import is_last
+from warpkit.engine.sampling.layout import is_channels_last
 from warpkit.engine.sampling.resize import Edges, ResizeRule
-from warpkit.engine.sampling.rules import Rule
+from warpkit.engine.sampling.rules import SamplingRule
 
 HALVES = (torch.float16, torch.bfloat16)
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
-    return cpu.why_not(image, Rule("nearest", "replicate"))
+    return cpu.unsupported_reasons(image, SamplingRule("nearest", "replicate"))
 
 
 def resize(
@@ -38,14 +38,14 @@ def resize(
     """As the reference's and the arithmetics' `resize`."""
     if rule.arithmetic == "exact":
         return _exact(image, size, rule, box)
-    plain = is_eager(image) and not wants_gradient(image)
+    is_simple = is_eager(image) and not wants_gradient(image)
     if rule.arithmetic == "pillow":
-        if plain and image.dtype == torch.uint8 and rule.interpolation != "nearest":
+        if is_simple and image.dtype == torch.uint8 and rule.interpolation != "nearest":
             from warpkit.engine.backends.cpu.resize import launch
 
             return launch.pillow_uint8(image, size, rule, box)
         return pillow.resize(image, size, rule, box)
-    if plain:
+    if is_simple:
         way, across, down = opencv_resize.plan(image, size, rule, factors)
         if _has_kernel(image, way, across, down):
             from warpkit.engine.backends.cpu.resize import launch
@@ -69,7 +69,7 @@ def _has_kernel(
 
 def _is_row_by_row(image: Tensor) -> bool:
     """Whether a plane of the kernel is a row of OpenCV: channels side by side, or one alone."""
-    return image.shape[-3] == 1 or is_last(image)
+    return image.shape[-3] == 1 or is_channels_last(image)
 
 
 def _exact(

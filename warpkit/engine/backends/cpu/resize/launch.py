@@ -19,25 +19,25 @@ from warpkit.engine.backends.cpu.resize.passes import (
     CELLS,
     CUBIC,
     FLOAT,
-    LANES,
     LINEAR,
     PILLOW,
     ROUND,
     SHIFT,
+    VECTOR,
     Axis,
-    Plan,
+    ResizePlan,
     resize_kernel,
 )
 from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import run
-from warpkit.engine.sampling.layout import is_last
+from warpkit.engine.sampling.layout import is_channels_last
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_taps
 
 BAND = 48
 """Rows of a band where x comes first: what the next band reads again is then a small part."""
 
-ROWS = np.arange(LANES)
+ROWS = np.arange(VECTOR)
 
 NUMPY = {
     torch.uint8: np.dtype(np.uint8),
@@ -102,8 +102,11 @@ def _turned(length: int, pixel: np.ndarray, weight: np.ndarray, inside: np.ndarr
     counts = np.bincount(pixels, minlength=length)
     starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
     place = np.arange(len(order)) - np.repeat(starts, counts)
-    most = max(int(counts.max()), 1)
-    reads, weighs = np.zeros((length, most), np.int64), np.zeros((length, most), weight.dtype)
+    longest = max(int(counts.max()), 1)
+    reads, weighs = (
+        np.zeros((length, longest), np.int64),
+        np.zeros((length, longest), weight.dtype),
+    )
     reads[pixels[order], place], weighs[pixels[order], place] = outputs[order], weights[order]
     return Axis(reads.ravel(), weighs.ravel(), np.zeros(length, np.int64), counts)
 
@@ -191,7 +194,7 @@ def _launch(
     """The image (..., C, H, W) by its taps along x and y; kind: what is summed in;
     scale, bits: see the modes."""
     (*batch, height, width), (rows, columns) = image.shape, size
-    last = is_last(image)
+    last = is_channels_last(image)
     if last:
         image = image.permute(0, 2, 3, 1)
     pixels = image.contiguous().numpy(force=True).ravel()
@@ -202,9 +205,9 @@ def _launch(
     read = ROWS
     if not down_first:
         down, read = _of_rows_read(down)
-    band = LANES if down_first else min(BAND, rows)
-    room = LANES if down_first else _most_rows(down, rows, band)
-    plan = Plan(height, width, rows, columns, inner, band, room)
+    band = VECTOR if down_first else min(BAND, rows)
+    room = VECTOR if down_first else _most_rows(down, rows, band)
+    plan = ResizePlan(height, width, rows, columns, inner, band, room)
     low, high = 0, 0
     if pixels.dtype.kind in "iu":
         low, high = np.iinfo(pixels.dtype).min, np.iinfo(pixels.dtype).max
@@ -212,8 +215,8 @@ def _launch(
     limits = number(1 if scale is None else scale), number(low), number(high), bits
     lengths = (
         room * (width if down_first else columns) * inner,
-        width * inner * LANES,
-        columns * inner * LANES,
+        width * inner * VECTOR,
+        columns * inner * VECTOR,
     )
     kernel = resize_kernel(mode, down_first)
     arrays = pixels, memory, (across, down), read, plan, limits

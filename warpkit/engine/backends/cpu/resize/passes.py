@@ -2,8 +2,8 @@
 
 A plane is H rows of `line` numbers: one channel's pixels, or all channels' side by side. Along y a
 row of the result is a sum of rows, number by number, which is vectorised as it stands. Along x the
-numbers that are summed lie at irregular distances; so LANES rows at a time are turned on their
-side, after which a pixel of LANES rows is one vector, and a sum of columns is one of vectors.
+numbers that are summed lie at irregular distances; so VECTOR rows at a time are turned on their
+side, after which a pixel of VECTOR rows is one vector, and a sum of columns is one of vectors.
 
 Sums run over the taps in their order, products and sums each rounded, as in the reference: the
 bits are the same, and do not depend on how the work is split. Work is bands of rows of the result.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warpkit.engine.backends.cpu.resize.vectors import LANES, turn_square, weigh
+from warpkit.engine.backends.cpu.resize.vectors import VECTOR, turn_square, weigh
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 
 FLOAT, ROUND, CELLS, SHIFT, PILLOW, LINEAR, CUBIC = range(7)
@@ -29,7 +29,7 @@ scaled in float32; whole numbers shifted, rounded half up; the same between the 
 OpenCV's 8-bit bilinear and bicubic."""
 
 
-class Plan(NamedTuple):
+class ResizePlan(NamedTuple):
     """Sizes of a call."""
 
     height: int
@@ -61,8 +61,8 @@ def combine(source, base, stride, axis, count, n, out, at, length):
     Tap k reads source[base + pixel * stride : ...]; an axis has `count` taps for each output.
     """
     begin, end = n * count + axis.begin[n], n * count + axis.end[n]
-    full = length // LANES * LANES
-    for e in range(0, full, LANES):
+    full = length // VECTOR * VECTOR
+    for e in range(0, full, VECTOR):
         weigh(source, base + e, stride, axis.pixel, axis.weight, begin, end, out, at + e)
     if full == length:
         return
@@ -81,14 +81,14 @@ def combine(source, base, stride, axis, count, n, out, at, length):
 
 @inline
 def turn(source, base, line, read, first, rows, out):
-    """The rows read[first], ... of a line each on their side, LANES; the last repeats."""
-    full = line // LANES * LANES if rows == LANES else 0
-    for e in range(0, full, LANES):
-        turn_square(source, base + e, line, read, first, out, e * LANES)
-    for r in range(LANES):
+    """The rows read[first], ... of a line each on their side, VECTOR; the last repeats."""
+    full = line // VECTOR * VECTOR if rows == VECTOR else 0
+    for e in range(0, full, VECTOR):
+        turn_square(source, base + e, line, read, first, out, e * VECTOR)
+    for r in range(VECTOR):
         row = np.uint64(base + read[first + (r if r < rows else rows - 1)] * line)
         for e in range(full, line):
-            out[np.uint64(e * LANES + r)] = source[row + np.uint64(e)]
+            out[np.uint64(e * VECTOR + r)] = source[row + np.uint64(e)]
 
 
 @inline
@@ -97,8 +97,8 @@ def across(turned, axis, count, width, inner, out):
     for x in range(width):
         begin, end = x * count + axis.begin[x], x * count + axis.end[x]
         for c in range(inner):
-            weigh(turned, c * LANES, inner * LANES, axis.pixel, axis.weight, begin, end,
-                  out, (x * inner + c) * LANES)  # fmt: skip
+            weigh(turned, c * VECTOR, inner * VECTOR, axis.pixel, axis.weight, begin, end,
+                  out, (x * inner + c) * VECTOR)  # fmt: skip
 
 
 @inline
@@ -180,7 +180,7 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
                 across(turned, x, count_x, plan.out_width, plan.inner, summed)
                 for r in range(rows):
                     for e in range(out_line):
-                        value = summed[np.uint64(e * LANES + r)]
+                        value = summed[np.uint64(e * VECTOR + r)]
                         if mode == ROUND:
                             value = rounded(value, low, high)
                         if mode == PILLOW:
@@ -190,14 +190,14 @@ def resize_kernel(mode: int, down_first: bool) -> Any:
                 top, bottom = read.size, 0
                 for n in range(first * count, (first + rows) * count):
                     top, bottom = min(top, y.pixel[n]), max(bottom, y.pixel[n] + 1)
-                for row in range(top, bottom, LANES):
-                    together = min(LANES, bottom - row)
+                for row in range(top, bottom, VECTOR):
+                    together = min(VECTOR, bottom - row)
                     turn(image, source, line, read, row, together, turned)
                     across(turned, x, count_x, plan.out_width, plan.inner, summed)
                     for r in range(together):
                         at = (row - top + r) * out_line
                         for e in range(out_line):
-                            value = summed[np.uint64(e * LANES + r)]
+                            value = summed[np.uint64(e * VECTOR + r)]
                             if mode == PILLOW:
                                 value = shifted(value, bits)
                             lines[np.uint64(at + e)] = value

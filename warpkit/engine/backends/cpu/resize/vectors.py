@@ -1,4 +1,4 @@
-"""Vectors of LANES numbers: a weighted sum kept in registers, and a square of them turned.
+"""Vectors of VECTOR numbers: a weighted sum kept in registers, and a square of them turned.
 
 What LLVM does not find by itself in loops over arrays. Products and sums are rounded one by one.
 """
@@ -14,26 +14,26 @@ from numba.core import cgutils
 from warpkit.engine.backends.cpu.runtime import simd
 from warpkit.engine.backends.cpu.runtime.simd import instruction
 
-LANES = 16
+VECTOR = 16
 """Numbers of a vector, and rows that are turned on their side together."""
 
 INDEX = ir.IntType(32)
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> tuple[Any, int]:
-    """The address of array[index : index + LANES] as one of a vector, and an element's size."""
+    """The address of array[index : index + VECTOR] as one of a vector, and an element's size."""
     signature = types.void(kind, types.intp)
-    place = simd.address(context, builder, signature, (array, index), LANES)
+    place = simd.address(context, builder, signature, (array, index), VECTOR)
     element = context.get_value_type(kind.dtype)
-    pointer = builder.bitcast(place, ir.VectorType(element, LANES).as_pointer())
+    pointer = builder.bitcast(place, ir.VectorType(element, VECTOR).as_pointer())
     return pointer, context.get_abi_sizeof(element)
 
 
 def _load(context: Any, builder: Any, kind: Any, array: Any, index: Any, wanted: types.Type) -> Any:
-    """array[index : index + LANES] as numbers of the type `wanted`."""
+    """array[index : index + VECTOR] as numbers of the type `wanted`."""
     pointer, align = _pointer(context, builder, kind, array, index)
     values, source = builder.load(pointer, align=align), kind.dtype
-    target = ir.VectorType(context.get_value_type(wanted), LANES)
+    target = ir.VectorType(context.get_value_type(wanted), VECTOR)
     if source == wanted:
         return values
     if isinstance(wanted, types.Integer):
@@ -45,9 +45,9 @@ def _load(context: Any, builder: Any, kind: Any, array: Any, index: Any, wanted:
 
 
 def _splat(builder: Any, value: Any) -> Any:
-    kind = ir.VectorType(value.type, LANES)
+    kind = ir.VectorType(value.type, VECTOR)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(INDEX, 0))
-    zeros = ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES)
+    zeros = ir.Constant(ir.VectorType(INDEX, VECTOR), [0] * VECTOR)
     return builder.shuffle_vector(first, first, zeros)
 
 
@@ -61,7 +61,7 @@ def weigh(
     typing: Any, source: Any, base: Any, stride: Any, pixel: Any, weight: Any,
     begin: Any, end: Any, out: Any, at: Any,
 ) -> Any:  # fmt: skip
-    """out[at : at + LANES] = sum of weight[k] * source[base + pixel[k] * stride : ...].
+    """out[at : at + VECTOR] = sum of weight[k] * source[base + pixel[k] * stride : ...].
 
     k from begin to end, in this order; 0 where there is none.
     """
@@ -73,14 +73,17 @@ def weigh(
         base, stride, begin, end, at = whole
         wanted = kinds[4].dtype
         element = context.get_value_type(wanted)
-        vector, fixed = ir.VectorType(element, LANES), isinstance(wanted, types.Integer)
+        vector, fixed = (
+            ir.VectorType(element, VECTOR),
+            isinstance(wanted, types.Integer),
+        )
         if fixed:
-            start = ir.Constant(vector, [0] * LANES)
+            initial = ir.Constant(vector, [0] * VECTOR)
         else:  # -0 + x is x, of either sign; and 0 where nothing is added
-            zero, minus = (ir.Constant(vector, [z] * LANES) for z in (0.0, -0.0))
-            start = builder.select(builder.icmp_signed("<", begin, end), minus, zero)
+            zero, minus = (ir.Constant(vector, [z] * VECTOR) for z in (0.0, -0.0))
+            initial = builder.select(builder.icmp_signed("<", begin, end), minus, zero)
         total = cgutils.alloca_once(builder, vector)
-        builder.store(start, total)
+        builder.store(initial, total)
         with cgutils.for_range(builder, end, start=begin) as loop:
             k = loop.index
             column = _element(context, builder, kinds[3], pixel, k)
@@ -105,7 +108,7 @@ def weigh(
 def turn_square(
     typing: Any, source: Any, base: Any, line: Any, rows: Any, first: Any, out: Any, at: Any
 ) -> Any:
-    """out[at + LANES * e + r] = source[base + line * rows[first + r] + e], LANES of r and of e.
+    """out[at + VECTOR * e + r] = source[base + line * rows[first + r] + e], VECTOR of r and of e.
 
     Zipping the upper half of the rows with the lower one, four times, transposes 16 of them.
     """
@@ -116,16 +119,16 @@ def turn_square(
             context.cast(builder, args[n], kinds[n], types.intp) for n in (1, 2, 4, 6)
         )
         vectors = []
-        for r in range(LANES):
+        for r in range(VECTOR):
             number = builder.add(first, ir.Constant(first.type, r))
             row = _element(context, builder, kinds[3], args[3], number)
             row = context.cast(builder, row, kinds[3].dtype, types.intp)
             place = builder.add(base, builder.mul(line, row))
             vectors.append(_load(context, builder, kinds[0], args[0], place, kinds[5].dtype))
-        half = LANES // 2
-        lower = [n // 2 + LANES * (n % 2) for n in range(LANES)]
+        half = VECTOR // 2
+        lower = [n // 2 + VECTOR * (n % 2) for n in range(VECTOR)]
         masks = [
-            ir.Constant(ir.VectorType(INDEX, LANES), [n + shift for n in lower])
+            ir.Constant(ir.VectorType(INDEX, VECTOR), [n + shift for n in lower])
             for shift in (0, half)
         ]
         for _ in range(4):
@@ -135,7 +138,7 @@ def turn_square(
                 for mask in masks
             ]
         for e, vector in enumerate(vectors):
-            place = builder.add(at, ir.Constant(at.type, LANES * e))
+            place = builder.add(at, ir.Constant(at.type, VECTOR * e))
             pointer, align = _pointer(context, builder, kinds[5], args[5], place)
             builder.store(vector, pointer, align=align)
         return context.get_dummy_value()
