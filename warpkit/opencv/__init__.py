@@ -5,8 +5,8 @@ tensor out, with gradients; array in, array out. One keyword more: ``arithmetic`
 "auto", the pixels of the OpenCV that is installed (of OpenCV 5 where there is none); "opencv4",
 "opencv5" and "exact" as in `warpkit.warp_affine`.
 
-These modules translate names and layouts, nothing else. Where they differ from cv2, beside
-docs/opencv-versions.md:
+These modules translate names and layouts, and choose which gradient cv2's pixels get. Where they
+differ from cv2, beside docs/opencv-versions.md:
 
 - a `dst` array of the result's shape and type is written to and returned, as in cv2, but a
   tensor given as `dst` is only read;
