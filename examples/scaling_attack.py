@@ -22,6 +22,7 @@ from PIL import Image
 from torch import Tensor
 
 import warpkit as wk
+from examples.figures import new_figure, save
 from examples.photographs import FOLDER
 
 SIZE = (64, 96)
@@ -130,11 +131,17 @@ def table(found: dict[str, Found]) -> str:
 
 def draw(found: dict[str, Found], out: Path) -> None:
     """Each picture, and what every library makes of it, side by side."""
-    strips = []
-    for f in found.values():
-        small = [cv2.copyMakeBorder(judge(f.image), 0, 192, 0, 8, 0) for judge in JUDGES.values()]
-        strips.append(np.concatenate([f.image, *small], axis=1))
-    Image.fromarray(np.concatenate(strips)).save(out)
+    figure = new_figure(15.0, 1.75 * len(found) + 0.2)
+    rows = figure.subplots(len(found), 1 + len(JUDGES), squeeze=False)
+    for row, (aim, f) in zip(rows, found.items(), strict=True):
+        titles = [f"made for {aim}", *JUDGES]
+        for axes, title, pixels in zip(
+            row, titles, [f.image, *(judge(f.image) for judge in JUDGES.values())], strict=True
+        ):
+            axes.imshow(pixels, interpolation="nearest")
+            axes.set_title(title, fontsize=9, fontweight="bold" if title == aim else "normal")
+            axes.set_axis_off()
+    save(out, figure)
 
 
 def main() -> None:
