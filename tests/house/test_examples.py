@@ -12,6 +12,7 @@ from examples import (
     calibrate,
     digits,
     parity_matters,
+    resize_matters,
     robust_perturbation,
     scaling_attack,
     spatial_transformer,
@@ -111,3 +112,23 @@ def test_a_picture_made_for_one_resize_turns_into_another_there_alone(tmp_path: 
     scaling_attack.draw({"cv2 linear": found}, tmp_path / "picture.png")
     check_picture(tmp_path / "picture.png")
     assert "cv2 linear" in scaling_attack.table({"cv2 linear": found})
+
+
+def test_the_programs_own_resize_in_the_loop_misleads_it(
+    data: tuple[Digits, Digits], tmp_path: Path
+):
+    rates = resize_matters.run(data, count=12, epochs=5, steps=10, level=32)
+    assert len(rates) == 6
+    for row in rates.values():
+        assert row["its own"] > 0.3
+    assert rates["by 5", "cv2 area"]["F.interpolate"] < 0.2
+    assert resize_matters.table(rates).row_count == 6
+    resize_matters.draw(tmp_path / "picture.png", rates)
+    check_picture(tmp_path / "picture.png")
+
+
+def test_warpkit_has_the_programs_pixels():
+    """What the attack differentiates is what the program reads."""
+    files = torch.randint(0, 256, (1, 1, 120, 120), dtype=torch.uint8)
+    for program, own in resize_matters.PROGRAMS.values():
+        assert torch.equal(own(files)[0, 0], torch.from_numpy(program(files[0, 0].numpy())))
