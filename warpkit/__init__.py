@@ -3,6 +3,7 @@
 import importlib
 import typing
 
+from warpkit.flow.images import warp_flow as warp_flow
 from warpkit.geometry import affine_from_points as affine_from_points
 from warpkit.geometry import affine_matrix as affine_matrix
 from warpkit.geometry import box_to_matrix as box_to_matrix
@@ -44,6 +45,7 @@ if typing.TYPE_CHECKING:
     from warpkit import attacks as attacks
     from warpkit import camera as camera
     from warpkit import distributed as distributed
+    from warpkit import flow as flow
     from warpkit import nn as nn
     from warpkit import opencv as opencv
     from warpkit import transforms as transforms
@@ -95,5 +97,6 @@ __all__ = [
     "transform_patches",
     "transform_points",
     "warp_affine",
+    "warp_flow",
     "warp_perspective",
 ]

@@ -287,27 +287,28 @@ def remap_by(
     *,
     relative: bool = False,
     antialias: bool | int = False,
+    argument: str = "points",
     **options: bool,
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
 
-    image (..., C, H, W); background (..., C, h, w) or None.
+    image (..., C, H, W); points (..., h, w, 2), in errors `argument`; background (..., C, h, w).
     """
     image = checks.check_image(name, "image", image, labels=True)
     module = _backend(name, backend, image, rule)
-    points = checks.as_float(name, "points", points, image.device, torch.float64)
-    checks.check_device(name, "points", points, image.device)
+    points = checks.as_float(name, argument, points, image.device, torch.float64)
+    checks.check_device(name, argument, points, image.device)
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
-        checks.fail(name, "points", "of shape (..., h, w, 2)", checks.shape_of(points))
+        checks.fail(name, argument, "of shape (..., h, w, 2)", checks.shape_of(points))
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
     if not relative:
         look_at_points(name, points, image.shape[-2:])
-    warn_of_integers(name, image, rule.interpolation, points=points)
+    warn_of_integers(name, image, rule.interpolation, **{argument: points})
     if relative:  # OpenCV adds in the maps' own type
         wide = torch.float64 if rule.arithmetic == "exact" else torch.float32
         points = points.to(torch.promote_types(points.dtype, wide))
         points = points + pixel_points(points.shape[-3:-1], points.dtype, points.device)
-    batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-3])
+    batch = checks.broadcast_batch(name, image=image.shape[:-3], **{argument: points.shape[:-3]})
     shape = (*batch, image.shape[-3], *points.shape[-3:-1])
     fill = checked_fill(name, image, shape, rule, border_value, background)
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)

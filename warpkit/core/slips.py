@@ -51,6 +51,28 @@ def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
         warn(text)
 
 
+def look_at_flow(function: str, flow: Tensor) -> None:
+    """A field (..., h, w, 2) of offsets that is the [-1, 1] of F.grid_sample.
+
+    Small offsets are the usual case: only a ramp that runs from one end of [-1, 1] to the other is
+    no field of offsets.
+    """
+    height, width = flow.shape[-3:-1]
+    if flow.device.type != "cpu" or not is_eager(flow) or min(height, width) < LEAST_IMAGE:
+        return
+    values = flow.detach()
+    corners = values[(0,) * (values.ndim - 3)][:: height - 1, :: width - 1].double()
+    ends = corners.new_tensor((1 - 2 / width, 1 - 2 / height))
+    first, last = corners[0, 0], corners[1, 1]
+    if not bool(((first <= -ends) & (first >= -1) & (last >= ends) & (last <= 1)).all()):
+        return
+    low, high = (end.item() for end in values.aminmax())
+    if low >= -1 and high <= 1:
+        text = f"{function}: `flow` runs from -1 to 1 over {height} x {width} pixels, as a grid of "
+        text += "F.grid_sample does: it is the offset (dx, dy) of every pixel, in pixels, here"
+        warn(text)
+
+
 def look_at_boxes(function: str, boxes: Tensor, size: Sequence[int]) -> None:
     """Boxes (N, 4) that are shares of the images' sides, not pixels."""
     if boxes.device.type != "cpu" or boxes.numel() == 0 or min(size) < LEAST_IMAGE:

@@ -1,0 +1,26 @@
+"""Fields that bend: an offset for every pixel, made, composed and integrated, with gradients.
+
+A flow is (..., h, w, 2), the offset (dx, dy) in pixels of every output pixel p = (x, y):
+out(p) = image(p + flow(p)). Between its pixels a flow is interpolated bilinearly, and beyond its
+edges it goes on as at the edge. Fields of other libraries: (B, 2, h, w) is flow.movedim(-3, -1)
+here, and a grid of F.grid_sample is first made pixels: see `warpkit.remap`'s warning.
+
+`images` has the warp, `fields` what makes flows and puts them together. Sampling is
+`warpkit.remap`'s.
+"""
+
+from warpkit.flow.fields import compose as compose
+from warpkit.flow.fields import from_matrix as from_matrix
+from warpkit.flow.fields import from_points as from_points
+from warpkit.flow.fields import integrate as integrate
+from warpkit.flow.fields import jacobian_determinant as jacobian_determinant
+from warpkit.flow.fields import to_points as to_points
+
+__all__ = [
+    "compose",
+    "from_matrix",
+    "from_points",
+    "integrate",
+    "jacobian_determinant",
+    "to_points",
+]

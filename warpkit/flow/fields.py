@@ -1,0 +1,168 @@
+"""Flows from matrices and points, and what is made of flows: composed, integrated, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import warp
+from warpkit.core import checks
+from warpkit.core.sharding import batched
+from warpkit.engine.sampling.maps import inverse_map, output_points, pixel_points
+from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.flow.arguments import as_field
+from warpkit.geometry.arguments import as_matrix
+
+BETWEEN_PIXELS = SamplingRule("bilinear", "replicate", "exact")
+"""What a flow is where it has no pixel."""
+
+MOST_STEPS = 60
+"""Of `integrate`: 2^-60 of a velocity is below the last bit of a pixel's place."""
+
+
+@batched(matrix=2)
+def from_matrix(matrix: Any, size: Sequence[int], *, inverse: bool = False) -> Tensor:
+    """The flow of an affine or perspective matrix: `warp_flow` by it is `warp_affine`.
+
+    matrix (..., 2, 3) or (..., 3, 3), source -> destination pixels, or with inverse=True
+    destination -> source; size (h, w) of the result. Returns (..., h, w, 2), pixels, computed in
+    float64; NaN under a singular matrix. Gradients: all orders, to the matrix.
+
+    >>> from_matrix([[1, 0, 5], [0, 2, 0]], (2, 1))
+    tensor([[[-5.0000,  0.0000]],
+    <BLANKLINE>
+            [[-5.0000, -0.5000]]])
+    """
+    name = "from_matrix"
+    device, dtype = checks.result_kind(matrix)
+    to_source = as_matrix(name, matrix, "matrix", device).double()
+    size = checks.check_size(name, "size", size)
+    if not checks.check_bool(name, "inverse", inverse):
+        to_source = inverse_map(to_source)
+    points = output_points(to_source, size)
+    return (points - pixel_points(size, torch.float64, points.device) + 0.0).to(dtype)
+
+
+@batched(points=3)
+def from_points(points: Any) -> Tensor:
+    """The flow of a field of points, as `warpkit.remap` takes it: points minus every pixel's own.
+
+    points (..., h, w, 2), (x, y) in pixels. Returns (..., h, w, 2), pixels. Gradients: all orders.
+
+    >>> from_points([[[0.0, 0.0], [3.0, 1.0]]])
+    tensor([[[0., 0.],
+             [2., 1.]]])
+    """
+    device, dtype = checks.result_kind(points)
+    field = as_field("from_points", "points", points, device).double()
+    return (field - pixel_points(field.shape[-3:-1], field.dtype, field.device)).to(dtype)
+
+
+@batched(flow=3)
+def to_points(flow: Any) -> Tensor:
+    """Where every pixel looks under a flow, for `warpkit.remap`: every pixel's own place plus flow.
+
+    flow (..., h, w, 2), pixels. Returns (..., h, w, 2), pixels, rounded to the flow's type, where
+    `warpkit.warp_flow` adds in float64. Gradients: all orders.
+
+    >>> to_points([[[0.0, 0.0], [2.0, 1.0]]])
+    tensor([[[0., 0.],
+             [3., 1.]]])
+    """
+    device, dtype = checks.result_kind(flow)
+    return _points(as_field("to_points", "flow", flow, device)).to(dtype)
+
+
+@batched(first=3, second=3)
+def compose(first: Any, second: Any) -> Tensor:
+    """One flow for two warps in a row: by `first`, then by `second`.
+
+    first (..., H, W, 2) and second (..., h, w, 2), pixels; their batches broadcast. Returns
+    (..., h, w, 2), second(p) + first(p + second(p)): warp_flow(image, compose(first, second)) is
+    warp_flow(warp_flow(image, first), second), sampled once. Beyond its edges `first` goes on as at
+    the edge, where the two warps show their border. NaN where `second` is. Gradients: all orders,
+    to both.
+
+    >>> compose([[[1.0, 0.0], [3.0, 0.0]]], [[[0.5, 0.0], [0.0, 0.0]]])
+    tensor([[[2.5000, 0.0000],
+             [3.0000, 0.0000]]])
+    """
+    name = "compose"
+    device, dtype = checks.result_kind(first, second)
+    first = as_field(name, "first", first, device)
+    second = as_field(name, "second", second, device or first.device)
+    checks.broadcast_batch(name, first=first.shape[:-3], second=second.shape[:-3])
+    wide = compute_dtype(dtype)
+    return _composed(name, first.to(wide), second.to(wide)).to(dtype)
+
+
+@batched(velocity=3)
+def integrate(velocity: Any, *, steps: int = 7) -> Tensor:
+    """The flow along a steady velocity over the time 1, by scaling and squaring.
+
+    velocity (..., h, w, 2), pixels; beyond its edges it goes on as at the edge. steps: the field
+    over 2^-steps of the time is taken as straight, and composed with itself `steps` times, so that
+    the error is some |slope| |velocity| / 2^(steps + 1). Returns (..., h, w, 2): where the velocity
+    changes by less than 2^steps a pixel it does not fold, and that of -velocity undoes it, up to
+    resampling. Gradients: all orders.
+
+    >>> integrate(torch.ones(1, 1, 2))
+    tensor([[[1., 1.]]])
+    """
+    name = "integrate"
+    device, dtype = checks.result_kind(velocity)
+    field = as_field(name, "velocity", velocity, device)
+    if not isinstance(steps, int) or isinstance(steps, bool):
+        checks.fail(name, "steps", "an integer", repr(steps), TypeError)
+    if not 0 <= steps <= MOST_STEPS:
+        checks.fail(name, "steps", f"from 0 to {MOST_STEPS}", steps)
+    field = field.to(compute_dtype(dtype)) * 2.0**-steps
+    for _ in range(steps):
+        field = _composed(name, field, field)
+    return field.to(dtype)
+
+
+@batched(flow=3)
+def jacobian_determinant(flow: Any) -> Tensor:
+    """How much area p + flow(p) makes of a pixel's: 1 where nothing changes, <= 0 where it folds.
+
+    flow (..., h, w, 2), pixels. Returns (..., h, w). Slopes are central differences, at the edges
+    to the one neighbour (numpy.gradient), and of an axis of one pixel 0. Gradients: all orders.
+
+    >>> jacobian_determinant([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]])
+    tensor([[2., 2.],
+            [2., 2.]])
+    """
+    device, dtype = checks.result_kind(flow)
+    field = as_field("jacobian_determinant", "flow", flow, device).double()
+    (ux, vx), (uy, vy) = (_slopes(field, axis).unbind(-1) for axis in (-2, -3))
+    return ((1 + ux) * (1 + vy) - uy * vx).to(dtype)
+
+
+def _slopes(field: Tensor, axis: int) -> Tensor:
+    """The differences of a field (..., h, w, 2) along an axis: see `jacobian_determinant`."""
+    n = field.shape[axis]
+    if n == 1:
+        return torch.zeros_like(field)
+    steps = field.narrow(axis, 1, n - 1) - field.narrow(axis, 0, n - 1)
+    inner = (steps.narrow(axis, 1, n - 2) + steps.narrow(axis, 0, n - 2)) / 2
+    ends = steps.narrow(axis, 0, 1), steps.narrow(axis, n - 2, 1)
+    return torch.cat((ends[0], inner, ends[1]), dim=axis)
+
+
+def _composed(name: str, first: Tensor, second: Tensor) -> Tensor:
+    """`compose` of checked fields of one type, (..., H, W, 2) and (..., h, w, 2)."""
+    channels = first.movedim(-1, -3)
+    at_second = warp.remap_by(
+        name, channels, second, BETWEEN_PIXELS, 0.0, None, "auto", relative=True
+    )
+    return second + at_second.movedim(-3, -1)
+
+
+def _points(flow: Tensor) -> Tensor:
+    """Where the pixels look, (..., h, w, 2), in float64."""
+    return flow.double() + pixel_points(flow.shape[-3:-1], torch.float64, flow.device)

@@ -1,0 +1,73 @@
+"""Images under flows: `warpkit.remap` at every pixel's offset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit import warp
+from warpkit.core import checks
+from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_flow
+from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.flow.arguments import as_field
+
+
+@batched(image=3, flow=3, border_value=1, background=3)
+def warp_flow(
+    image: Tensor,
+    flow: Any,
+    *,
+    interpolation: str = "bilinear",
+    border: str = "constant",
+    border_value: Any = 0.0,
+    background: Tensor | None = None,
+    antialias: bool | int = False,
+    arithmetic: str = "exact",
+    backend: str = "auto",
+) -> Tensor:
+    """Warp images by flows: out(p) = image(p + flow(p)).
+
+    image (..., C, H, W); flow (..., h, w, 2), the offset (dx, dy) in pixels of every output pixel,
+    added to it in float64; background (..., C, h, w). The batches of image and flow broadcast, and
+    neither is copied. Returns (..., C, h, w). A flow of zeros gives a finite image, bit for bit,
+    by every backend and under every border. The rest is `warpkit.remap`'s with relative=True
+    (cv2.WARP_RELATIVE_MAP): types, errors, antialias, and gradients in all orders to image and
+    flow; nearest has none to the flow.
+
+    >>> image = torch.arange(6.0).reshape(1, 2, 3)
+    >>> warp_flow(image, [[[0.5, 0.0], [1.0, 1.0]]])
+    tensor([[[0.5000, 5.0000]]])
+    """
+    name = "warp_flow"
+    image = checks.check_image(name, "image", image, labels=True)
+    rule = warp.named_rule(name, interpolation, border, arithmetic)
+    warp.check_options(name, rule, False, antialias, "exact")
+    flow = as_field(name, "flow", flow, image.device)
+    look_at_flow(name, flow)
+    options = {"relative": True, "antialias": antialias}
+    result = warp.remap_by(
+        name, image, flow, rule, border_value, background, backend, argument="flow", **options
+    )
+    # lanczos4's weights beside a pixel's centre are sines of whole turns, 1e-17 and not 0
+    rounds = backend == "grid_sample" or rule[0::2] == ("lanczos4", "exact")
+    if rounds and image.is_floating_point():
+        return _exact_where_still(result, image, flow)
+    return result
+
+
+def _exact_where_still(result: Tensor, image: Tensor, flow: Tensor) -> Tensor:
+    """The result with the pixels of zero offset as the image has them, and its gradient.
+
+    result (..., C, h, w); image (..., C, H, W); flow (..., h, w, 2).
+    """
+    height, width = flow.shape[-3:-1]
+    h, w = min(height, image.shape[-2]), min(width, image.shape[-1])
+    margins = (0, width - w, 0, height - h)
+    pixels = F.pad(image.detach()[..., :h, :w], margins)
+    still = F.pad((flow.detach() == 0).all(-1)[..., :h, :w], margins)
+    value = torch.where(still[..., None, :, :], pixels, result.detach())
+    return with_gradient_of(value, result)
