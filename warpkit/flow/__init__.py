@@ -5,8 +5,8 @@ out(p) = image(p + flow(p)). Between its pixels a flow is interpolated bilinearl
 edges it goes on as at the edge. Fields of other libraries: (B, 2, h, w) is flow.movedim(-3, -1)
 here, and a grid of F.grid_sample is first made pixels: see `warpkit.remap`'s warning.
 
-`images` has the warp, `fields` what makes flows and puts them together. Sampling is
-`warpkit.remap`'s.
+`images` has the warp, `fields` what makes flows and puts them together, `inverse` what undoes
+them. Sampling is `warpkit.remap`'s.
 """
 
 from warpkit.flow.fields import compose as compose
@@ -15,12 +15,18 @@ from warpkit.flow.fields import from_points as from_points
 from warpkit.flow.fields import integrate as integrate
 from warpkit.flow.fields import jacobian_determinant as jacobian_determinant
 from warpkit.flow.fields import to_points as to_points
+from warpkit.flow.inverse import InverseFlow as InverseFlow
+from warpkit.flow.inverse import invert as invert
+from warpkit.flow.inverse import transform_points as transform_points
 
 __all__ = [
+    "InverseFlow",
     "compose",
     "from_matrix",
     "from_points",
     "integrate",
+    "invert",
     "jacobian_determinant",
     "to_points",
+    "transform_points",
 ]

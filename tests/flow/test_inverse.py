@@ -1,0 +1,133 @@
+"""What undoes flows: matrices' own inverses, composition, folds, and every gradient."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+import warpkit as wk
+from tests.support.inputs import noise
+from warpkit import flow
+
+SOLVED = 1e-9
+"""Pixels: the iteration stops at a residual of 1e-12, and fields here shrink by up to 1/4."""
+
+
+def waves(h=24, w=30, size=1.5):
+    """A smooth field (h, w, 2) of slopes up to `size` / 4."""
+    y, x = torch.meshgrid(torch.arange(h).double(), torch.arange(w).double(), indexing="ij")
+    return size * torch.stack((torch.sin(x / 5 + y / 7), torch.cos(y / 4 - x / 9)), -1)
+
+
+def test_the_inverse_of_a_matrix_is_its_inverse():
+    matrix = wk.rotation_matrix((14.0, 11.0), torch.tensor([17.0, -140.0]).double(), 1.3)
+    field = flow.from_matrix(matrix, (24, 30))
+    truth = flow.from_matrix(matrix, (24, 30), inverse=True)
+    inverse = flow.invert(field)
+    points = flow.to_points(truth)
+    inside = ((points >= 0) & (points <= torch.tensor([29, 23]))).all(-1)
+    assert torch.equal(inverse.valid, inside)
+    assert (inverse.flow - truth)[inside].abs().max() < SOLVED
+    assert inverse.residual[inside].max() < SOLVED
+
+
+@pytest.mark.parametrize("size", [0.2, 1.5, 3.0])
+def test_both_in_a_row_change_nothing(size):
+    field = waves(size=size)
+    assert flow.jacobian_determinant(field).min() > 0
+    inverse = flow.invert(field)
+    assert inverse.valid.double().mean() > 0.6
+    around = flow.compose(field, inverse.flow).norm(dim=-1)
+    assert around[inverse.valid].max() < SOLVED
+    assert (around - inverse.residual).abs().max() < SOLVED
+    single = flow.invert(field.float())
+    assert single.flow.dtype == torch.float32
+    assert (single.flow - inverse.flow)[inverse.valid].abs().max() < 1e-4
+
+
+def test_what_leaves_the_picture_is_marked():
+    field = torch.tensor([2.5, -1.0]).double().expand(6, 8, 2)
+    inverse = flow.invert(field)
+    assert (inverse.flow + field).abs().max() < SOLVED
+    wanted = torch.zeros(6, 8, dtype=torch.bool)
+    wanted[:5, 3:] = True
+    assert torch.equal(inverse.valid, wanted)
+
+
+def test_what_folds_is_marked():
+    """x + flow(x) runs to 8, back to 4 and on: 4 to 8 is covered three times."""
+    x = torch.arange(20.0).double()
+    run = torch.where(x <= 8, x, torch.where(x <= 12, 16 - x, x - 8))
+    field = torch.stack((run - x, 0 * x), -1).expand(5, 20, 2)
+    for rows in (5, 1):
+        inverse = flow.invert(field[:rows])
+        wanted = ((x < 4) | (x > 8)) & (x <= 11)
+        assert torch.equal(inverse.valid, wanted.expand(rows, 20))
+    mirrored = flow.from_matrix([[-1.0, 0, 19], [0, 1, 0]], (5, 20))
+    inverse = flow.invert(mirrored)
+    assert not inverse.valid.any()
+
+
+def test_points_are_where_a_drawn_dot_appears():
+    field = waves()
+    points = torch.tensor([[12.0, 9.0], [20.0, 14.0], [7.0, 15.0], [15.5, 12.25]]).double()
+    y, x = torch.meshgrid(torch.arange(24).double(), torch.arange(30).double(), indexing="ij")
+    moved, valid = flow.transform_points(points, field)
+    assert valid.all()
+    ramp = torch.stack((x, y))
+    assert (wk.sample_pixels(field.movedim(-1, 0), moved).T + moved - points).abs().max() < SOLVED
+    seen = wk.sample_pixels(wk.warp_flow(ramp, field, border="replicate"), moved).T
+    assert (seen - points).abs().max() < SOLVED
+    one, ok = flow.transform_points(points[0], field)
+    assert torch.equal(one, moved[0])
+    assert ok.shape == ()
+    many, _ = flow.transform_points(points, torch.stack((field, field * 0.5)))
+    assert many.shape == (2, 4, 2)
+    assert (many[0] - moved).abs().max() < SOLVED
+    off, valid = flow.transform_points([[-40.0, 2.0], [torch.nan, 0.0]], field)
+    assert not valid.any()
+    assert off[0].isfinite().all()
+
+
+def test_gradients_are_the_solutions():
+    field = waves(4, 5, 0.6).requires_grad_()
+    points = torch.tensor([[2.3, 1.6], [3.1, 2.4]]).double().requires_grad_()
+    valid = flow.invert(field.detach()).valid
+    assert valid.sum() > 6
+    assert gradcheck(lambda f: flow.invert(f).flow[valid], (field,), check_forward_ad=True)
+    assert gradcheck(lambda p, f: flow.transform_points(p, f)[0], (points, field))
+    assert gradgradcheck(lambda p, f: flow.transform_points(p, f)[0], (points, field))
+
+
+def test_no_gradient_of_a_finite_flow_is_nan():
+    fields = 30 * (2 * noise(3, 6, 7, 2) - 1)
+    fields[1] = flow.from_matrix([[0.0, 0, 3], [0, 1e9, 2]], (6, 7), inverse=True)
+    fields[2] *= 1e30
+    fields = fields.requires_grad_()
+    inverse = flow.invert(fields)
+    (grad,) = torch.autograd.grad(inverse.flow.sum(), fields)
+    assert inverse.flow.isfinite().all()
+    assert grad.isfinite().all()
+    holes = waves().index_fill(0, torch.tensor([5]), torch.nan)
+    inverse = flow.invert(holes)
+    assert 0.4 < inverse.valid.double().mean() < 0.9
+    assert flow.compose(holes, inverse.flow)[inverse.valid].abs().max() < SOLVED
+
+
+def test_inverses_under_transforms():
+    fields = torch.stack((waves(8, 9, 0.7), waves(8, 9, 1.2)))
+    many = torch.vmap(lambda f: flow.invert(f).flow)(fields)
+    truth = flow.invert(fields)
+    assert (many - truth.flow)[truth.valid].abs().max() < SOLVED
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=re.escape("invert: `flow` must be of shape")):
+        flow.invert(torch.zeros(2, 4, 5))
+    with pytest.raises(ValueError, match=re.escape("transform_points: `points` must be of shape")):
+        flow.transform_points(torch.zeros(4, 3), torch.zeros(4, 5, 2))
+    with pytest.raises(ValueError, match="batch dimensions of `points` and `flow`"):
+        flow.transform_points(torch.zeros(2, 4, 2), torch.zeros(3, 4, 5, 2))

@@ -1,0 +1,320 @@
+"""The inverse of a flow: where on p + flow(p) a point lies, found by fixed point and Newton."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.sharding import batched
+from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.flow.arguments import as_field
+from warpkit.geometry.arguments import floats
+
+FIXED_POINT_STEPS, STEPS = 5, 60
+"""Steps of u = q - flow(u), which halve the error of a field of slopes up to 1/2, then Newton's.
+A smooth field takes 3 or 4 of these; where values cannot be read, all are made."""
+
+TIGHT, LOOSE = 1e-12, 1e-6
+"""Residuals in pixels: where a step has nothing to gain, and what counts as found."""
+
+SMALLEST_STEP = 2.0**-20
+STEEP = 1e-9
+"""Determinants below it have no Newton step: its length would be noise."""
+
+NEWTON_STEPS = 2
+"""From the solution, taken as constant: k steps have its derivatives up to order 2^k - 1."""
+
+
+class InverseFlow(NamedTuple):
+    """What undoes a flow, and how well."""
+
+    flow: Tensor
+    """(..., h, w, 2), pixels."""
+    residual: Tensor
+    """(..., h, w): how far, in pixels, the two flows in a row carry a pixel from its place."""
+    valid: Tensor
+    """(..., h, w), bool: False where the flow folds, leads off its own pixels or has no inverse."""
+
+
+@batched(3, flow=3)
+def invert(flow: Any) -> InverseFlow:
+    """The flow that undoes a flow: compose(flow, invert(flow).flow) is zero.
+
+    flow (..., h, w, 2), pixels, on the grid of the image that it warps. Returns the inverse
+    (..., h, w, 2), its residual (..., h, w) in pixels, before rounding to the flow's type, and
+    valid (..., h, w), bool: False where the residual is above 1e-6, where what undoes the flow lies
+    beyond its first or last pixel (the flow goes on there as at the edge), and wherever a pixel
+    that folds over (a determinant <= 0 in a corner of it) is laid, also if the residual is 0.
+    Nothing is raised for a flow that folds.
+
+    Gradients: those of the solution (implicit function), to the third order; none where not found.
+
+    >>> inverse = invert([[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]])
+    >>> inverse.flow[0, :, 0], inverse.valid
+    (tensor([-1., -1., -1.]), tensor([[False,  True,  True]]))
+    """
+    device, dtype = checks.result_kind(flow)
+    field = as_field("invert", "flow", flow, device).double()
+    size = field.shape[-3:-1]
+    targets = pixel_points(size, torch.float64, field.device).flatten(0, 1)
+    places, residual, valid = _solve(field, targets)
+    undone = places - targets
+    return InverseFlow(
+        undone.unflatten(-2, size).to(dtype),
+        residual.unflatten(-1, size).to(dtype),
+        valid.unflatten(-1, size),
+    )
+
+
+@batched(2, points=2, flow=3)
+def transform_points(points: Any, flow: Any) -> tuple[Tensor, Tensor]:
+    """Where points of an image appear in warp_flow(image, flow).
+
+    points (..., N, 2) or (2,), (x, y) in pixels of the image; flow (..., h, w, 2), pixels; the
+    batches broadcast. Returns the points p with p + flow(p) = point, (..., N, 2), and valid
+    (..., N), bool, as of `invert`: False, with the nearest place that was found, where the flow
+    folds or the point leaves the picture. Gradients: as of `invert`, to both.
+
+    >>> transform_points([[2.0, 0.0], [0.5, 0.0]], [[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]])
+    (tensor([[ 1.0000,  0.0000],
+            [-0.5000,  0.0000]]), tensor([ True, False]))
+    """
+    name = "transform_points"
+    device, dtype = checks.result_kind(points, flow)
+    points = floats(name, "points", points, device)
+    checks.check_last(name, "points", points, 2)
+    field = as_field(name, "flow", flow, device or points.device).double()
+    single = points.ndim == 1
+    rows = points[None] if single else points
+    checks.broadcast_batch(name, points=rows.shape[:-2], flow=field.shape[:-3])
+    places, _, valid = _solve(field, rows.double())
+    places = places.to(dtype)
+    return (places[..., 0, :], valid[..., 0]) if single else (places, valid)
+
+
+class Cell(NamedTuple):
+    """A field between its pixels, at points (..., N): values and slopes, all (..., N)."""
+
+    u: Tensor
+    v: Tensor
+    ux: Tensor
+    uy: Tensor
+    vx: Tensor
+    vy: Tensor
+
+    def determinant(self) -> Tensor:
+        """Of p + flow(p)."""
+        return (1 + self.ux) * (1 + self.vy) - self.uy * self.vx
+
+
+def _at(field: Tensor, points: Tensor) -> Cell:
+    """field (*B, h, w, 2) at points (*B, N, 2): bilinear, and beyond the edges as at them."""
+    height, width = field.shape[-3:-1]
+    pixels = field.flatten(-3, -2)
+    x, x_inside, left, right = _axis(points[..., 0], width)
+    y, y_inside, top, bottom = _axis(points[..., 1], height)
+
+    def read(index: Tensor) -> Tensor:
+        return pixels.gather(-2, index[..., None].expand(*index.shape, 2))
+
+    a, b = read(top * width + left), read(top * width + right)
+    c, d = read(bottom * width + left), read(bottom * width + right)
+    x, y = x[..., None], y[..., None]
+    upper, lower = a + x * (b - a), c + x * (d - c)
+    value = upper + y * (lower - upper)
+    along_x = torch.where(x_inside[..., None], b - a + y * (d - c - b + a), 0.0)
+    along_y = torch.where(y_inside[..., None], lower - upper, 0.0)
+    return Cell(*value.unbind(-1), *torch.stack((along_x, along_y), -1).flatten(-2).unbind(-1))
+
+
+def _axis(position: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The share of the second pixel, whether inside, and both pixels, for positions (..., N)."""
+    inside = (position >= 0) & (position <= length - 1)
+    held = torch.where(position.isnan(), 0.0, position).clamp(0, length - 1)
+    first = held.detach().floor().clamp(max=max(length - 2, 0))
+    index = first.long()
+    return held - first, inside & (length > 1), index, (index + 1).clamp(max=length - 1)
+
+
+def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Points p (..., N, 2) with p + field(p) = targets, the residual and whether valid, (..., N).
+
+    field (..., h, w, 2) and targets (..., N, 2), float64; their batches broadcast.
+    """
+    batch = torch.broadcast_shapes(field.shape[:-3], targets.shape[:-2])
+    field = field.expand(*batch, *field.shape[-3:])
+    targets = targets.expand(*batch, *targets.shape[-2:])
+    with torch.no_grad():
+        fixed, wanted = field.detach(), targets.detach()
+        places, residual = _iterate(fixed, wanted)
+        cell = _at(fixed, places)
+        steady = (residual <= LOOSE) & (cell.determinant().abs() > STEEP)
+        last = places.new_tensor((field.shape[-2] - 1, field.shape[-3] - 1))
+        inside = ((places >= -LOOSE) & (places <= last + LOOSE)).all(-1)
+        valid = (residual <= LOOSE) & (cell.determinant() > 0) & inside
+        valid = valid & ~_is_folded(fixed, wanted)
+    if not is_eager(field, targets) or wants_gradient(field, targets):
+        places = with_gradient_of(places, _newton_steps(field, targets, places, steady))
+    return places, residual, valid
+
+
+def _newton_steps(field: Tensor, targets: Tensor, places: Tensor, steady: Tensor) -> Tensor:
+    """Newton's steps from the solution, (..., N, 2), which have its derivatives; 0 where unsteady.
+
+    field (..., h, w, 2); targets and places (..., N, 2); steady (..., N).
+    """
+    safe = torch.where(steady[..., None], places, 0.0)
+    for _ in range(NEWTON_STEPS):
+        cell = _at(field, safe)
+        det = torch.where(steady, cell.determinant(), 1.0)
+        step = _newton(cell, det, safe + torch.stack((cell.u, cell.v), -1) - targets)
+        safe = torch.where(steady[..., None], safe - step, 0.0)
+    return safe
+
+
+def _newton(cell: Cell, det: Tensor, error: Tensor) -> Tensor:
+    """The step (..., N, 2) that takes an error (..., N, 2) away; det (..., N)."""
+    a, b = error.unbind(-1)
+    x = ((1 + cell.vy) * a - cell.uy * b) / det
+    y = ((1 + cell.ux) * b - cell.vx * a) / det
+    return torch.stack((x, y), -1)
+
+
+def _iterate(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The nearest places found, (..., N, 2), and their residuals in pixels, (..., N).
+
+    field (..., h, w, 2); targets (..., N, 2). A step that comes no nearer is not made, and halved.
+    """
+    places = _first_places(field, targets)
+    cell = _at(field, places)
+    error = places + torch.stack((cell.u, cell.v), -1) - targets
+    last = places.new_tensor((field.shape[-2] - 1, field.shape[-3] - 1))
+
+    def inside(points: Tensor) -> Tensor:
+        return ((points >= 0) & (points <= last)).all(-1)
+
+    share = torch.ones_like(error[..., 0])
+    readable = checks.is_readable(field) and checks.is_readable(targets) and is_eager(field)
+    for number in range(STEPS):
+        det = cell.determinant()
+        newton = _newton(cell, torch.where(det.abs() > STEEP, det, 1.0), error)
+        is_newton = (det > STEEP) & (number >= FIXED_POINT_STEPS)
+        step = torch.where(is_newton[..., None], newton, error)
+        tried = places - share[..., None] * step
+        new_cell = _at(field, tried)
+        new_error = tried + torch.stack((new_cell.u, new_cell.v), -1) - targets
+        before, after = torch.hypot(*error.unbind(-1)), torch.hypot(*new_error.unbind(-1))
+        # beyond the edges the slopes are others: only Newton's steps may lead there, from within
+        good = (after < before) & (is_newton | inside(tried) | ~inside(places))
+        share = torch.where(good, (2 * share).clamp(max=1), share / 2)
+        if number == FIXED_POINT_STEPS - 1:
+            share = torch.ones_like(share)
+        places = torch.where(good[..., None], tried, places)
+        error = torch.where(good[..., None], new_error, error)
+        cell = Cell(*(torch.where(good, n, o) for n, o in zip(new_cell, cell, strict=True)))
+        done = ~(torch.where(good, after, before) > TIGHT) | (share < SMALLEST_STEP)
+        if readable and bool(done.all()):
+            break
+    return places, torch.hypot(*error.unbind(-1))
+
+
+def _first_places(field: Tensor, targets: Tensor) -> Tensor:
+    """Where the iteration starts, (..., N, 2): at a pixel that is laid near each target.
+
+    field (..., h, w, 2); targets (..., N, 2). Pixels are looked up by where they are laid, in boxes
+    of 1, 2, 4 ... pixels: the smallest box that holds one counts. From a target itself, Newton's
+    steps would not reach the other side of a turned, mirrored or folded field.
+    """
+    height, width = field.shape[-3:-1]
+    grid = pixel_points((height, width), field.dtype, field.device)
+    laid, grid = (field + grid).flatten(-3, -2), grid.flatten(0, 1)
+    numbers = torch.arange(height * width, device=field.device).expand(laid.shape[:-1])
+    found = torch.full_like(targets[..., 0], height * width, dtype=torch.long)
+    side = 1
+    while side < 2 * max(height, width):
+        columns, rows = (width - 1) // side + 2, (height - 1) // side + 2
+        index, here = (_box_numbers(p, side, columns, rows) for p in (laid, targets))
+        shape = (*laid.shape[:-2], columns * rows + 1)
+        boxes = torch.full(shape, height * width, device=field.device)
+        boxes = boxes.scatter_reduce(-1, index, numbers, "amin")
+        # the last box is that of all points that no other holds
+        boxes = torch.cat((boxes[..., :-1], torch.full_like(boxes[..., -1:], height * width)), -1)
+        found = torch.where(found == height * width, boxes.gather(-1, here), found)
+        side *= 2
+    known = found < height * width
+    return torch.where(known[..., None], grid[torch.where(known, found, 0)], targets)
+
+
+def _box_numbers(points: Tensor, side: int, columns: int, rows: int) -> Tensor:
+    """The number of the box that holds each point (..., N, 2); the last for all that none holds."""
+    x, y = ((points + 0.5) / side).floor().unbind(-1)
+    held = (x >= 0) & (y >= 0) & (x < columns) & (y < rows)  # false for NaN
+    return torch.where(held, y * columns + x, columns * rows).long()
+
+
+def _is_folded(field: Tensor, targets: Tensor) -> Tensor:
+    """Whether a folded piece of field (..., h, w, 2) is laid over targets (..., N, 2): (..., N).
+
+    A piece lies between four pixels, where the determinant is linear along both axes: it folds if
+    the determinant of a corner is not positive. What it is laid over is counted by its box.
+    """
+    height, width = field.shape[-3:-1]
+    points = field + pixel_points((height, width), field.dtype, field.device)
+    if height == 1 or width == 1:
+        pieces = _line_folds(points)
+    else:
+        x = points[..., 1:, :] - points[..., :-1, :]
+        y = points[..., 1:, :, :] - points[..., :-1, :, :]
+        pieces = torch.zeros_like(x[..., 1:, :, 0], dtype=torch.bool)
+        for along_x in (x[..., :-1, :, :], x[..., 1:, :, :]):
+            for along_y in (y[..., :-1, :], y[..., 1:, :]):
+                (a, b), (c, d) = along_x.unbind(-1), along_y.unbind(-1)
+                pieces = pieces | (a * d - b * c <= 0)
+    rows, columns = slice(max(height - 1, 1)), slice(max(width - 1, 1))
+    corners = [
+        points[..., i:, j:, :][..., rows, columns, :]
+        for i in range(min(height, 2))
+        for j in range(min(width, 2))
+    ]
+    low, high = (torch.stack(corners).amin(0), torch.stack(corners).amax(0))
+    return _covered(pieces, low, high, targets, (height, width))
+
+
+def _line_folds(points: Tensor) -> Tensor:
+    """Which pieces of a field of one row or column fold; points (..., h, w, 2)."""
+    height, width = points.shape[-3:-1]
+    if width > 1:
+        return points[..., 1:, 0] - points[..., :-1, 0] <= 0
+    if height > 1:
+        return points[..., 1:, :, 1] - points[..., :-1, :, 1] <= 0
+    return torch.zeros_like(points[..., 0], dtype=torch.bool)
+
+
+def _covered(
+    pieces: Tensor, low: Tensor, high: Tensor, targets: Tensor, size: tuple[int, int]
+) -> Tensor:
+    """Whether targets (..., N, 2) lie in the box, low to high, of a marked piece.
+
+    pieces (..., m, n), bool; low and high (..., m, n, 2). Boxes are counted on the pixels of `size`
+    by their four corners and two sums, and a point belongs to the pixels around it.
+    """
+    height, width = size
+    marked = pieces & low.isfinite().all(-1) & high.isfinite().all(-1)
+    ends = torch.tensor((width, height), dtype=low.dtype, device=low.device)
+    low = torch.where(marked[..., None], low, 0.0).floor().maximum(torch.zeros_like(ends))
+    high = torch.where(marked[..., None], high, 0.0).ceil() + 1
+    (x1, y1), (x2, y2) = (end.clamp(min=0).minimum(ends).long().unbind(-1) for end in (low, high))
+    count = torch.zeros(*pieces.shape[:-2], (height + 1) * (width + 1), device=low.device)
+    for x, y, sign in ((x1, y1, 1), (x2, y2, 1), (x1, y2, -1), (x2, y1, -1)):
+        index = (y * (width + 1) + x).flatten(-2)
+        count = count.scatter_add(-1, index, sign * marked.flatten(-2).to(count.dtype))
+    count = count.unflatten(-1, (height + 1, width + 1)).cumsum(-1).cumsum(-2)
+    places = torch.where(targets.isfinite(), targets, 0.0).round()
+    x, y = (places.clamp(min=0).minimum(ends - 1)).long().unbind(-1)
+    found = count.flatten(-2).gather(-1, y * (width + 1) + x)
+    return found > 0.5
