@@ -6,7 +6,7 @@ edges it goes on as at the edge. Fields of other libraries: (B, 2, h, w) is flow
 here, and a grid of F.grid_sample is first made pixels: see `warpkit.remap`'s warning.
 
 `images` has the warp, `fields` what makes flows and puts them together, `inverse` what undoes
-them. Sampling is `warpkit.remap`'s.
+them, `splines` those of few numbers. Sampling is `warpkit.remap`'s.
 """
 
 from warpkit.flow.fields import compose as compose
@@ -18,15 +18,19 @@ from warpkit.flow.fields import to_points as to_points
 from warpkit.flow.inverse import InverseFlow as InverseFlow
 from warpkit.flow.inverse import invert as invert
 from warpkit.flow.inverse import transform_points as transform_points
+from warpkit.flow.splines import bspline as bspline
+from warpkit.flow.splines import thin_plate_spline as thin_plate_spline
 
 __all__ = [
     "InverseFlow",
+    "bspline",
     "compose",
     "from_matrix",
     "from_points",
     "integrate",
     "invert",
     "jacobian_determinant",
+    "thin_plate_spline",
     "to_points",
     "transform_points",
 ]
