@@ -119,7 +119,7 @@ def sample(name: str, src: Any, points: Tensor, dst: Any, arithmetic: str) -> An
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
     arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
     rule = SamplingRule("bilinear", "constant", arithmetic)
-    options = {}
+    options: dict[str, Any] = {}
     if arithmetic != "exact":
         rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach()))
         points = with_gradient_of(rounded, points) if is_followed(points) else rounded

@@ -148,7 +148,7 @@ def remap(
         points = points + torch.stack(torch.meshgrid(*axes, indexing="ij")[::-1], dim=-1)
     background = _background(name, src, dst, (height, width), options["border"])
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
-    extra = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
+    extra: dict[str, Any] = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
     value = options["border_value"]
     result = warp.remap_by(name, _planes(src), points, rule, value, background, "auto", **extra)
     return _finish(src, dst, result)
