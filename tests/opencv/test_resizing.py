@@ -47,7 +47,7 @@ def test_the_installed_opencvs_pixels_are_the_default(name):
                 flag = FLAGS[name]
                 got = ours.resize(call.image, call.dsize, None, call.fx, call.fy, flag)
                 assert got.shape == (wanted.shape if channels > 1 else wanted.shape[:2])
-                promised = guarantees.resize_promise(
+                promised = guarantees.guaranteed_resize(
                     guarantees.installed_resize_arithmetic(),
                     interpolation=name,
                     channels=channels,
