@@ -77,8 +77,9 @@ def through_uint8(function: Callable[[Tensor], Tensor], image: Tensor) -> Tensor
 
     >>> import torch
     >>> image = torch.tensor([0.1, 0.5], requires_grad=True)
-    >>> result = through_uint8(lambda image: image // 2 if image.dtype == torch.uint8
-    ...                        else image / 2, image)
+    >>> def halve(image):
+    ...     return image // 2 if image.dtype == torch.uint8 else image / 2
+    >>> result = through_uint8(halve, image)
     >>> (result.detach() * 255).round(), torch.autograd.grad(result.sum(), image)[0]
     (tensor([13., 64.]), tensor([0.5000, 0.5000]))
     """
