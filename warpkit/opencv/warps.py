@@ -15,6 +15,7 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.labels import whole_scalar
+from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
@@ -144,8 +145,7 @@ def remap(
     points, fixed = _points(name, map1, map2, src)
     height, width = points.shape[:2]
     if interpolation & WARP_RELATIVE_MAP:
-        axes = (torch.arange(n, device=points.device) for n in (height, width))
-        points = points + torch.stack(torch.meshgrid(*axes, indexing="ij")[::-1], dim=-1)
+        points = points + pixel_points((height, width), points.dtype, points.device)
     background = _background(name, src, dst, (height, width), options["border"])
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
     extra: dict[str, Any] = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.rounding import to_int32
+from warpkit.engine.sampling.rounding import to_int32, two_product, two_sum
 
 NOWHERE = -1e6
 """Both coordinates of a fisheye's point that OpenCV does not find."""
@@ -119,24 +119,13 @@ def fused(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """What is missing to a b + c, three rounded float64 operations, for one that is rounded once.
 
     OpenCV fuses the last step of its maps where the CPU can: a pixel that should look at 0 looks at
-    4e-16 then. Dekker's product and Knuth's sum.
+    4e-16 then.
 
     a, b, c (N,), float64.
     """
-    product = a * b
-    (high_a, low_a), (high_b, low_b) = _halves(a), _halves(b)
-    lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
-    total = product + c
-    back = total - product
-    lost = lost + ((product - (total - back)) + (c - back))
+    product, lost = two_product(a, b)
+    lost = lost + two_sum(product, c)[1]
     return torch.where(lost.isfinite(), lost, 0.0)
-
-
-def _halves(value: Tensor) -> tuple[Tensor, Tensor]:
-    """Two numbers of 26 bits whose sum is the value."""
-    large = value * (2.0**27 + 1)
-    high = large - (large - value)
-    return high, value - high
 
 
 def fixed_map(points: Tensor) -> tuple[Tensor, Tensor]:

@@ -43,9 +43,7 @@ def fma32(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     a, b, c (...), float32.
     """
     product, addend = a.double() * b.double(), c.double()
-    total = product + addend
-    back = total - product
-    lost = (product - (total - back)) + (addend - back)  # exactly what the sum rounded away
+    total, lost = two_sum(product, addend)
     bits = total.view(torch.int64)
     away = torch.where((lost > 0) == (total > 0), 1, -1)  # one step up or down in magnitude
     inexact = (lost != 0) & lost.isfinite() & (bits & 1 == 0)
@@ -61,12 +59,10 @@ def fma64(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     a, b, c (...).
     """
     a, b, c = torch.broadcast_tensors(a, b, c)
-    product = a * b
-    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
-    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    lower, lower_rest = _two_sum(c, rest)
-    upper, upper_rest = _two_sum(product, lower)
-    odd, lost = _two_sum(lower_rest, upper_rest)
+    product, rest = two_product(a, b)
+    lower, lower_rest = two_sum(c, rest)
+    upper, upper_rest = two_sum(product, lower)
+    odd, lost = two_sum(lower_rest, upper_rest)
     bits = odd.view(torch.int64)
     away = torch.where((lost > 0) == (odd > 0), 1, -1)
     inexact = (lost != 0) & lost.isfinite() & (bits & 1 == 0)
@@ -81,8 +77,19 @@ def _halves(a: Tensor) -> tuple[Tensor, Tensor]:
     return high, a - high
 
 
-def _two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """a + b rounded, and what the rounding lost.
+def two_product(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """a b rounded, and exactly what the rounding lost (Dekker); NaN where that is not finite.
+
+    a and b (...), float64, which broadcast.
+    """
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    lost = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, lost
+
+
+def two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """a + b rounded, and exactly what the rounding lost (Knuth).
 
     a and b (...), which broadcast.
     """
