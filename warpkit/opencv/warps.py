@@ -14,6 +14,7 @@ from warpkit import warp
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
 from warpkit.engine.sampling.labels import whole_scalar
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
@@ -278,8 +279,7 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, bool]:
         return map1.double(), False
     table = map2 is not None and map2.dtype in (torch.int16, torch.uint16)
     if pair and map1.dtype == torch.int16 and table and tuple(map2.shape) == shape[:2]:  # pyright: ignore
-        parts = map2.long() & 1023  # pyright: ignore  # 5 bits of y, 5 bits of x
-        return map1.double() + torch.stack((parts & 31, parts >> 5), dim=-1) / 32, True
+        return from_fixed_map(map1, map2), True
     if pair and map2 is None and map1.is_floating_point():
         return map1, False
     planar = map2 is not None and map1.ndim == 2 and tuple(map2.shape) == shape

@@ -140,5 +140,5 @@ def from_fixed_map(pixels: Tensor, table: Tensor | None) -> Tensor:
     points = pixels.double()
     if table is None:
         return points
-    parts = table.long() & 1023
+    parts = table.long() & 1023  # 5 bits of y, 5 bits of x
     return points + torch.stack((parts & 31, parts >> 5), dim=-1) / 32
