@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.support import ROOT
-from tests.validation.test_suite import FEW
+from tests.validation.test_suite import FEW, FEW_RESIZES
 from tests.validation.test_validation import off_by_one
 from warpkit import warp
 from warpkit.cli.app import main
@@ -27,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(report, "settings", lambda: FEW)
+    monkeypatch.setattr(report, "resize_settings", lambda _: FEW_RESIZES)
     Image.fromarray(PIXELS).save("in.png")
     return tmp_path
 
@@ -39,6 +40,7 @@ def test_a_report(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert err.startswith("comparing with OpenCV")
     assert f"{len(FEW)}/{len(FEW)}" in err
     assert "affine bilinear" in out
+    assert "Pillow bicubic" in out
     assert "promised pixel is that of OpenCV" in out
     assert out.endswith("wrote page.html\nwrote rows.json\n")
     assert max(map(len, out.splitlines())) <= 80
@@ -55,7 +57,7 @@ def test_a_wrong_pixel_is_exit_status_1(
     monkeypatch.setattr(warp, "warp_affine", off_by_one((0, 0, 40, 60), 1))
     assert main(["parity", "in.png", "--json", "rows.json"]) == 1
     out, err = capsys.readouterr()
-    assert len(err.splitlines()) == 1, "the bar alone"
+    assert len(err.splitlines()) == 2, "the bars alone"
     assert "3 of 5 settings differ" in out
     assert json.loads(Path("rows.json").read_text())["passed"] is False
 

@@ -14,7 +14,7 @@ import warpkit as wk
 from tests.support.inputs import noise
 from tests.validation.test_validation import cv2, off_by_one
 from warpkit import validation, warp
-from warpkit.validation import peers, report, suite
+from warpkit.validation import peers, report, resizes, suite
 
 
 def shifted(image: Tensor, value: Tensor) -> Tensor:
@@ -70,13 +70,22 @@ FEW = tuple(
         ("remap", "bilinear", "replicate", "int16", 1),
     )
 )
+FEW_RESIZES = tuple(
+    resizes.ResizeSetting(*values)
+    for values in (
+        ("opencv", "bilinear", "uint8", 3),
+        ("opencv_ipp", "bicubic", "uint16", 1),
+        ("pillow", "bicubic", "float32", 1),
+    )
+)
 PHOTOGRAPHS = {"one": noise(3, 90, 60, dtype=torch.uint8), "two": noise(1, 100, 130, seed=1)}
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suite of five settings."""
+    """A suite of five settings, and three of resize."""
     monkeypatch.setattr(report, "settings", lambda: FEW)
+    monkeypatch.setattr(report, "resize_settings", lambda _: FEW_RESIZES)
 
 
 def test_the_suite_covers_everything():
@@ -102,6 +111,10 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert result.images == ("one", "two", "white noise")
     assert "promised pixel is that of OpenCV" in repr(result)
     assert lines_of(result)["affine bilinear"][:3] == ["90,000", "0", "0"]
+    assert [row.setting for row in result.resizes] == list(FEW_RESIZES)
+    pixels = sum(h * w for h, w in resizes.SIZES)
+    assert [row.figures.total for row in result.resizes] == [3 * c * pixels for c in (3, 1, 1)]
+    assert lines_of(result)["OpenCV bilinear"][:3] == ["0", "0", "-"]  # beside itself: nothing
     assert capsys.readouterr() == ("", "")
 
     result.to_json(tmp_path / "report.json")
@@ -117,12 +130,16 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     }
     assert read["rows"][0]["peers"]["grid_sample"]["max_abs"] >= 1
     assert read["rows"][4]["peers"]["grid_sample"] is None
+    assert [row["library"] for row in read["resizes"]] == ["opencv", "opencv_ipp", "pillow"]
+    assert read["resizes"][2]["peers"]["opencv"]["max_abs"] > 0.1  # it takes no means
+    assert read["resizes"][1]["peers"] == dict.fromkeys(["opencv", *resizes.resize_peers()])
 
     result.to_html(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     text = re.sub(r"data:image/png;base64,[\w+/=]*", "data:", page)
     assert not re.search(r"""https?:|//[a-z]|(src|href)=["'](?!data:)|@import|url\(""", text)
     assert page.count("<tr><td") == len(FEW)
+    assert page.count("OpenCV + IPP bicubic") == 2
     assert page.count("data:image/png;base64,") >= 3
     assert f"OpenCV {cv2.__version__}" in page
 
@@ -140,6 +157,63 @@ def test_a_report_finds_a_wrong_value(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (tmp_path / "report.html").read_text().count('<tr class="broken">') == 3
 
 
+def test_the_suite_covers_every_filter_of_opencv_and_pillow():
+    found = resizes.resize_settings(cv2)
+    ipp = 2 if cv2.ipp.getIppVersion() != "disabled" else 1
+    assert len(found) == len(set(found)) == ipp * 7 * 3 * 2 + 6 * 3
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("library", "broken"), [("opencv", 1), ("pillow", 2)])
+def test_a_report_finds_a_wrong_resize(
+    library: str, broken: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """One value of 8 that each row of a library compares is wrong by 1 of its type."""
+    right = resizes.by_warpkit
+
+    def wrong(setting, image, size, arithmetic):
+        result = right(setting, image, size, arithmetic).clone()
+        if setting.library == library and size == resizes.SIZES[0]:
+            result[0, 0, 3, 4] += 1
+        return result
+
+    monkeypatch.setattr(resizes, "by_warpkit", wrong)
+    monkeypatch.setattr(report, "settings", lambda: FEW[:1])
+    result = validation.parity_suite(PHOTOGRAPHS)
+    assert not result.passed
+    assert not result.broken
+    (row,) = result.broken_resizes
+    assert (row.setting.library, row.figures.differing) == (library, 1)
+    assert row.figures.max_abs == pytest.approx(1)
+    assert "1 of 3 resizes differ" in repr(result)
+    assert repr(result).startswith("ParityReport(FAILED")
+    result.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text().count('<tr class="broken">') == 2  # two types
+
+
+def test_libraries_beside_each_other():
+    """By hand: a picture of two greys halved is their mean, or the one in the middle."""
+    image = torch.tensor([10.0, 50, 90, 130, 170, 210]).byte().expand(1, 1, 6, 6)
+
+    def middle(name: str, library: str, interpolation: str) -> float | None:
+        setting = resizes.ResizeSetting(library, interpolation, "uint8", 1)
+        result = resizes.beside(name, setting, image, (2, 2), cv2)
+        return None if result is None else result[0, 0, 0, 0].item()
+
+    for name in ("torch", "torchvision", "kornia"):
+        pytest.importorskip(name)
+        assert middle(name, "opencv", "bilinear") == 50
+        assert middle(name, "opencv", "lanczos4") is None
+        assert middle(name, "pillow", "hamming") is None
+    # a triangle of 3 pixels a side about 50: (2 * 10 + 3 * 50 + 2 * 90 + 1 * 130) / 8
+    assert middle("torch", "pillow", "bilinear") == 60
+    assert middle("torchvision", "pillow", "bilinear") == 60
+    assert middle("opencv", "pillow", "box") == middle("pillow", "opencv", "area") == 50
+    assert middle("torch", "opencv", "area") == 50
+    assert middle("opencv", "pillow", "bilinear") == 50
+    assert middle("pillow", "opencv", "bilinear") == 60
+
+
 @pytest.mark.usefixtures("few")
 def test_another_arithmetic_promises_nothing():
     result = validation.parity_suite(PHOTOGRAPHS, arithmetic="exact")
@@ -151,6 +225,7 @@ def test_another_arithmetic_promises_nothing():
 
 def test_threads_are_restored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(report, "settings", lambda: FEW[:1])
+    monkeypatch.setattr(report, "resize_settings", lambda _: FEW_RESIZES[:1])
     before = torch.get_num_threads()
     validation.parity_suite([noise(1, 9, 9)])
     assert torch.get_num_threads() == before

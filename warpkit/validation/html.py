@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from io import BytesIO
 from typing import Any
@@ -15,9 +15,10 @@ from torch import Tensor
 
 from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.validation.metrics import Figures
+from warpkit.validation.resizes import ResizeRow
 from warpkit.validation.results import Results, RowPictures
 from warpkit.validation.suite import CROP, PEER_DTYPES, Row
-from warpkit.validation.table import left_out, levels, number
+from warpkit.validation.table import LIBRARIES, left_out, levels, number, resize_groups
 
 BLACK = {"int16": -32768.0}
 """Black, where it is not 0."""
@@ -44,7 +45,9 @@ def render(report: Results) -> str:
         size=CROP,
         interpolations=INTERPOLATIONS,
         summaries={dtype: summary(report.rows, dtype, peers) for dtype in PEER_DTYPES},
-        left_out=left_out(report.rows),
+        left_out=left_out([*report.rows, *report.resizes]),
+        resizes=[resize_lines(report, dtype) for dtype in PEER_DTYPES],
+        resize_names=["warpkit", *(report.resizes[0].peers if report.resizes else ())],
         scenes=[shown(scene) for scene in report.scenes],
         peers=peers,
         lines=lines,
@@ -101,7 +104,22 @@ def summary(
     return lines
 
 
-def total(parts: list[tuple[Row, Figures]]) -> dict[str, Any]:
+def resize_lines(report: Results, dtype: str) -> tuple[str, list[dict[str, Any]]]:
+    """For each library and filter: how far warpkit and the other libraries are from it."""
+    lines = []
+    for (library, interpolation), group in resize_groups(report.resizes):
+        rows = [row for row in group if row.setting.dtype == dtype]
+        found = [total([(row, row.figures) for row in rows])]
+        for name in rows[0].peers if rows else ():
+            parts = [(row, row.peers[name]) for row in rows]
+            found.append(total([(row, part) for row, part in parts if part is not None]))
+        broken = any(not row.passed for row in group)
+        name = f"{LIBRARIES[library]} {interpolation}"
+        lines.append({"name": name, "cells": found, "broken": broken})
+    return dtype, lines
+
+
+def total(parts: Sequence[tuple[Row | ResizeRow, Figures]]) -> dict[str, Any]:
     """One cell of the summary; heat is 0 for equal, 1 for less than a level, up to 4."""
     if not parts:
         return {"settings": 0, "heat": "none"}

@@ -21,11 +21,15 @@ from warpkit.core.environment import processor
 from warpkit.core.progress import progress_bar
 from warpkit.validation.calls import by_opencv, by_warpkit
 from warpkit.validation.metrics import Figures
+from warpkit.validation.resizes import ResizeRow, resize_peers, resize_settings, run_resize
 from warpkit.validation.results import Results, RowPictures
-from warpkit.validation.suite import CROP, PEER_DTYPES, Row, Suite, crop, named, settings
+from warpkit.validation.suite import CROP, PEER_DTYPES, Row, Setting, Suite, crop, named, settings
 
 PICTURES = 6
 """Rows that are shown as pictures."""
+
+RESIZED = Setting("affine", "bilinear", "constant", "uint8", 3)
+"""Whose images are resized too."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +38,7 @@ class ParityReport(Results):
 
     def __repr__(self) -> str:
         state = "passed" if self.promised else "nothing promised"
-        state = "FAILED" if self.broken else state
+        state = state if self.passed else "FAILED"
         return f'ParityReport({state}: arithmetic "{self.arithmetic}", {self.verdict})'
 
     def to_table(self) -> str:
@@ -64,6 +68,7 @@ class ParityReport(Results):
             "images": list(self.images),
             "size": list(CROP),
             "rows": [row_as_dict(row) for row in self.rows],
+            "resizes": [resize_as_dict(row) for row in self.resizes],
         }
 
 
@@ -76,6 +81,18 @@ def row_as_dict(row: Row) -> dict[str, Any]:
         "promised": row.promise.where,
         "reason": row.promise.reason,
         "warpkit": {name: figures_as_dict(part) for name, part in parts.items()},
+        "peers": {name: peer and figures_as_dict(peer) for name, peer in row.peers.items()},
+    }
+
+
+def resize_as_dict(row: ResizeRow) -> dict[str, Any]:
+    """One row of JSON about `resize`."""
+    return {
+        **vars(row.setting),
+        "passed": row.passed,
+        "promised": row.promise.where,
+        "reason": row.promise.reason,
+        "warpkit": figures_as_dict(row.figures),
         "peers": {name: peer and figures_as_dict(peer) for name, peer in row.peers.items()},
     }
 
@@ -108,8 +125,9 @@ def make_report(
     with one_thread():
         rows = run(suite, progress)
         scenes = tuple(scene(suite, row) for row in worst(rows))
+        resizes = run_resizes(suite, progress)
     names = (*photographs, "white noise")
-    return ParityReport(rows, arithmetic, environment(cv2, suite), names, scenes)
+    return ParityReport(rows, arithmetic, environment(cv2, suite), names, scenes, resizes)
 
 
 def run(suite: Suite, progress: bool) -> tuple[Row, ...]:
@@ -120,6 +138,17 @@ def run(suite: Suite, progress: bool) -> tuple[Row, ...]:
         for setting in todo:
             rows.append(suite.run(setting))
             advance(f"{setting.map} {setting.interpolation}")
+    return tuple(rows)
+
+
+def run_resizes(suite: Suite, progress: bool) -> tuple[ResizeRow, ...]:
+    """Every row of `resize`, of the photographs and white noise."""
+    image = suite.images(RESIZED)
+    todo, rows = resize_settings(suite.cv2), []
+    with progress_bar("comparing resizes", total=len(todo), shown=progress) as advance:
+        for setting in todo:
+            rows.append(run_resize(setting, image, suite.cv2, suite.arithmetic))
+            advance(f"{setting.library} {setting.interpolation}")
     return tuple(rows)
 
 
@@ -190,7 +219,11 @@ def environment(cv2: Any, suite: Suite) -> dict[str, str]:
         "warpkit": warpkit.__version__,
         "opencv": cv2.__version__,
         "opencv_vector_code": "on" if cv2.useOptimized() else "off",
-        **{name: v for name, v in suite.peers.items() if name != "grid_sample"},
+        **{
+            name: v
+            for name, v in {**suite.peers, **resize_peers()}.items()
+            if name != "grid_sample"
+        },
         "torch": torch.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

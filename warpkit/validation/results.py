@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from warpkit.validation.resizes import ResizeRow
 from warpkit.validation.suite import Row
 
 
@@ -32,11 +33,18 @@ class Results:
     """The names of what was warped."""
     scenes: tuple[RowPictures, ...]
     """The rows with the largest differences, for the pictures of the page."""
+    resizes: tuple[ResizeRow, ...] = ()
+    """The rows of `resize`, beside OpenCV's and Pillow's."""
 
     @property
     def broken(self) -> tuple[Row, ...]:
-        """The rows that do not keep what is promised."""
+        """The warps' rows that do not keep what is promised."""
         return tuple(row for row in self.rows if not row.passed)
+
+    @property
+    def broken_resizes(self) -> tuple[ResizeRow, ...]:
+        """The rows of `resize` that do not keep what is promised."""
+        return tuple(row for row in self.resizes if not row.passed)
 
     @property
     def promised(self) -> tuple[Row, ...]:
@@ -45,12 +53,22 @@ class Results:
 
     @property
     def passed(self) -> bool:
-        """Whether no pixel differs that is promised to be OpenCV's."""
-        return not self.broken
+        """Whether no pixel differs that is promised to be OpenCV's or Pillow's."""
+        return not self.broken and not self.broken_resizes
 
     @property
     def verdict(self) -> str:
-        """The outcome in one sentence."""
+        """The outcome in one sentence, or two."""
+        warps = self._verdict_of_warps
+        promised = sum(row.promise.where != "nowhere" for row in self.resizes)
+        if self.broken_resizes:
+            return f"{warps}; {len(self.broken_resizes):,} of {promised:,} resizes differ"
+        if promised:
+            return f"{warps}; of {promised:,} resizes every value is OpenCV's or Pillow's own"
+        return warps
+
+    @property
+    def _verdict_of_warps(self) -> str:
         version, count = self.environment["opencv"], len(self.promised)
         if not count:
             reason = self.rows[0].promise.reason if self.rows else "no rows"

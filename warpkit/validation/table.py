@@ -12,11 +12,18 @@ from rich.table import Table
 from rich.text import Text
 
 from warpkit.validation.metrics import Figures
+from warpkit.validation.resizes import ResizeRow
 from warpkit.validation.results import Results
 from warpkit.validation.suite import Row
 
-HEADS = {"torchvision": "torch-\nvision", "grid_sample": "grid_\nsample"}
-NOTE = "values are those promised to be OpenCV's; then the largest difference in levels of 8 bits"
+HEADS = {
+    "torchvision": "torch-\nvision",
+    "grid_sample": "grid_\nsample",
+    "opencv": "OpenCV",
+    "pillow": "Pillow",
+}
+LIBRARIES = {"opencv": "OpenCV", "opencv_ipp": "OpenCV + IPP", "pillow": "Pillow"}
+NOTE = "values are those promised to be the same; then the largest difference in levels of 8 bits"
 
 
 def as_text(report: Results, width: int = 80) -> str:
@@ -27,14 +34,17 @@ def as_text(report: Results, width: int = 80) -> str:
 
 
 def show(report: Results, console: Console) -> None:
-    """Print the table, what is not promised, and the verdict."""
+    """Print the tables, what is not promised, and the verdict."""
     console.print(table(report))
+    if report.resizes:
+        console.print(resize_table(report))
     others = ", the others' in uint8 and float32" if report.rows and report.rows[0].peers else ""
     console.print(f"\n{NOTE}{others}", style="dim")
-    for reason, count, differing in left_out(report.rows):
+    for reason, count, differing in left_out([*report.rows, *report.resizes]):
         text = f"not promised: {reason}; {differing:,} of {count:,} values differ"
         console.print(text, style="dim", markup=False)
-    style = "bold red" if report.broken else "green" if report.promised else "dim"
+    style = "green" if report.promised else "dim"
+    style = style if report.passed else "bold red"
     console.print(report.verdict, style=style, markup=False)
 
 
@@ -50,13 +60,31 @@ def table(report: Results) -> Table:
     return made
 
 
+def resize_table(report: Results) -> Table:
+    """One line for each library and filter: how far from it warpkit and the others are."""
+    names = list(report.resizes[0].peers)
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    made.add_column("resize", no_wrap=True)
+    for head in ("differing", "warpkit", *(HEADS.get(name, name) for name in names)):
+        made.add_column(head, justify="right", vertical="bottom", no_wrap=True)
+    for (library, interpolation), group in resize_groups(report.resizes):
+        made.add_row(f"{LIBRARIES[library]} {interpolation}", *cells(group, names)[1:])
+    return made
+
+
+def resize_groups(rows: Iterable[ResizeRow]) -> list[tuple[tuple[str, str], list[ResizeRow]]]:
+    """Rows by library and filter, in order."""
+    parted = groupby(rows, lambda row: (row.setting.library, row.setting.interpolation))
+    return [(key, list(group)) for key, group in parted]
+
+
 def groups(rows: Iterable[Row]) -> list[tuple[tuple[str, str], list[Row]]]:
     """Rows by map and interpolation, in order."""
     parted = groupby(rows, lambda row: (row.setting.map, row.setting.interpolation))
     return [(key, list(group)) for key, group in parted]
 
 
-def cells(group: Sequence[Row], names: Sequence[str]) -> list[str | Text]:
+def cells(group: Sequence[Row | ResizeRow], names: Sequence[str]) -> list[str | Text]:
     """The numbers of one line."""
     kept = [(row, row.kept) for row in group]
     total, differing = counted(row.kept for row in group)
@@ -71,7 +99,7 @@ def counted(parts: Iterable[Figures | None]) -> tuple[int, int]:
     return sum(part.total for part in known), sum(part.differing for part in known)
 
 
-def left_out(rows: Iterable[Row]) -> list[tuple[str, int, int]]:
+def left_out(rows: Iterable[Row | ResizeRow]) -> list[tuple[str, int, int]]:
     """Every reason why something is not promised, the values it is about, and those that differ."""
     reasons: dict[str, list[Figures | None]] = {}
     for row in rows:
@@ -80,13 +108,13 @@ def left_out(rows: Iterable[Row]) -> list[tuple[str, int, int]]:
     return [(reason, *counted(parts)) for reason, parts in reasons.items()]
 
 
-def largest(parts: Iterable[tuple[Row, Figures | None]]) -> str:
+def largest(parts: Iterable[tuple[Row | ResizeRow, Figures | None]]) -> str:
     """The largest difference of all in levels, or a dash for nothing."""
     found = [levels(row, part) for row, part in parts if part is not None]
     return number(max(found)) if found else "-"
 
 
-def levels(row: Row, figures: Figures) -> float:
+def levels(row: Row | ResizeRow, figures: Figures) -> float:
     """The largest difference in levels of 8 bits."""
     return figures.max_abs / row.white * 255
 

@@ -1,0 +1,294 @@
+"""Resizes beside OpenCV's and Pillow's, and how far these and other libraries are from each other.
+
+What they are called with is named after the library whose pixels a row is about: its filters by its
+names, OpenCV's with IPP and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from warpkit.core.environment import installed
+from warpkit.engine.arithmetic.guarantees import (
+    OTHER_PROCESSORS,
+    Guarantee,
+    arithmetic_of,
+    guaranteed,
+    guaranteed_resize,
+)
+from warpkit.engine.arithmetic.resize import OPENCV_FILTERS, PILLOW_FILTERS
+from warpkit.opencv import resizing
+from warpkit.resizing import resize
+from warpkit.validation.calls import without_ipp
+from warpkit.validation.metrics import Figures, figures
+
+SIZES = ((16, 25), (33, 57), (160, 250), (47, 300))
+"""(h, w) from 80 x 125: by 5, by some 2.3, twice as large, one way smaller and the other larger."""
+
+OPENCV_DTYPES = ("uint8", "uint16", "float32")
+PEER_DTYPES = ("uint8", "float32")
+FLAGS = {name: flag for flag, name in resizing.FILTERS.items()}
+
+PACKAGES = {"pillow": "pillow", "torchvision": "torchvision", "torch": "torch", "kornia": "kornia"}
+"""Who can stand beside a row, and in which package; OpenCV is there."""
+
+# each library's nearest thing to a filter: Pillow's "nearest" looks at centres, as others' exact
+TO_OPENCV = {"box": "area", "lanczos": "lanczos4", "nearest": "nearest_exact"}
+TO_PILLOW = {"area": "box", "lanczos4": "lanczos"}
+TO_TORCH = {"box": "area", "nearest_exact": "nearest-exact"}
+TORCH_FILTERS = ("nearest", "nearest-exact", "bilinear", "bicubic", "area")
+
+
+@dataclass(frozen=True)
+class ResizeSetting:
+    """One row's question: does warpkit repeat this library's resize."""
+
+    library: str
+    """ "opencv" with IPP off, "opencv_ipp" with it on, or "pillow"."""
+    interpolation: str
+    dtype: str
+    channels: int
+
+
+@dataclass(frozen=True)
+class ResizeRow:
+    """One setting, and how far warpkit and others are from its library over all images."""
+
+    setting: ResizeSetting
+    figures: Figures
+    promise: Guarantee
+    peers: dict[str, Figures | None]
+    """By name; None where one cannot do this, and for the library itself."""
+
+    @property
+    def kept(self) -> Figures | None:
+        """The figures, where they are promised to be zeros."""
+        return None if self.promise.where == "nowhere" else self.figures
+
+    @property
+    def open(self) -> Figures | None:
+        """The figures, where nothing is promised."""
+        return self.figures if self.promise.where == "nowhere" else None
+
+    @property
+    def passed(self) -> bool:
+        """Whether no value differs that is promised."""
+        return self.kept is None or not self.kept.differing
+
+    @property
+    def white(self) -> float:
+        """What the image's type has for black to white, to state differences in levels."""
+        return {"uint8": 255.0, "uint16": 65535.0}.get(self.setting.dtype, 1.0)
+
+
+def resize_settings(cv2: Any) -> tuple[ResizeSetting, ...]:
+    """Every filter, type and number of channels of OpenCV, with IPP where it has it, and Pillow."""
+    libraries = ["opencv", "opencv_ipp"] if has_ipp(cv2) else ["opencv"]
+    found = [
+        ResizeSetting(library, interpolation, dtype, channels)
+        for library in libraries
+        for interpolation in OPENCV_FILTERS
+        for dtype in OPENCV_DTYPES
+        for channels in (1, 3)
+    ]
+    if installed("pillow"):
+        kinds = (("uint8", 1), ("uint8", 3), ("float32", 1))
+        found += [ResizeSetting("pillow", name, *kind) for name in PILLOW_FILTERS for kind in kinds]
+    return tuple(found)
+
+
+def resize_peers() -> dict[str, str]:
+    """The libraries that are installed, and the version of each."""
+    found = {name: installed(package) for name, package in PACKAGES.items()}
+    return {name: version for name, version in found.items() if version}
+
+
+def run_resize(setting: ResizeSetting, image: Tensor, cv2: Any, arithmetic: str) -> ResizeRow:
+    """One row: image (B, C, H, W) uint8; arithmetic is what OpenCV's rows are repeated by."""
+    image = typed(image[:, : setting.channels], setting.dtype)
+    names = ["opencv", *resize_peers()]
+    got, expected = [], []
+    others: dict[str, list[Tensor] | None] = {name: [] for name in names}
+    for size in SIZES:
+        expected.append(by_library(setting, image, size, cv2))
+        got.append(by_warpkit(setting, image, size, arithmetic))
+        for name in names:
+            result = None
+            if setting.dtype in PEER_DTYPES and name != setting.library.removesuffix("_ipp"):
+                result = beside(name, setting, image, size, cv2)
+            kept = others[name]
+            others[name] = None if result is None or kept is None else [*kept, result]
+    peak = 1.0 if setting.dtype == "float32" else torch.iinfo(image.dtype).max
+    truth = flat(expected)
+    return ResizeRow(
+        setting,
+        figures(flat(got), truth, peak),
+        promised(setting, cv2, arithmetic),
+        {n: None if o is None else figures(flat(o), truth, peak) for n, o in others.items()},
+    )
+
+
+def promised(setting: ResizeSetting, cv2: Any, arithmetic: str) -> Guarantee:
+    """What is promised of a row."""
+    if setting.library == "pillow":
+        return Guarantee("everywhere")
+    version, ipp = cv2.__version__, setting.library == "opencv_ipp"
+    known = guaranteed(
+        version, dtype="uint8", channels=1, interpolation="nearest", border="constant"
+    )
+    if known.where == "nowhere":
+        return known
+    if arithmetic != arithmetic_of(version):
+        return Guarantee("nowhere", "another arithmetic")
+    if not cv2.useOptimized():
+        return Guarantee("nowhere", "OpenCV's vector code is off")
+    if ipp and "AVX-512" not in cv2.ipp.getIppVersion() and setting.dtype != "uint8":
+        return Guarantee("nowhere", OTHER_PROCESSORS)
+    return guaranteed_resize(
+        arithmetic + "_ipp" * ipp,
+        interpolation=setting.interpolation,
+        channels=setting.channels,
+        dtype=setting.dtype,
+    )
+
+
+def has_ipp(cv2: Any) -> bool:
+    """Whether this OpenCV was built with Intel's library, and it can be switched on."""
+    with without_ipp(cv2):
+        ipp = getattr(cv2, "ipp", None)
+        if ipp is not None:
+            ipp.setUseIPP(True)
+        return ipp is not None and bool(ipp.useIPP())
+
+
+def flat(results: list[Tensor]) -> Tensor:
+    """Results of several sizes one after the other."""
+    return torch.cat([result.flatten() for result in results])
+
+
+def typed(image: Tensor, dtype: str) -> Tensor:
+    """8 bits in another type: the whole range of integers, [0, 1] of floats."""
+    scale = {"uint8": 1, "uint16": 257, "float32": 1 / 255}[dtype]
+    return (image.double() * scale).to(getattr(torch, dtype))
+
+
+def by_warpkit(
+    setting: ResizeSetting, image: Tensor, size: tuple[int, int], arithmetic: str
+) -> Tensor:
+    """The library's resize repeated; image (B, C, H, W)."""
+    if setting.library == "pillow":
+        interpolation = setting.interpolation
+        return resize(image, size, interpolation=interpolation, arithmetic="pillow")
+    ipp = setting.library == "opencv_ipp" and arithmetic != "exact"
+    arithmetic += "_ipp" * ipp
+
+    def call(one: np.ndarray, dsize: tuple[int, int]) -> np.ndarray:
+        flag = FLAGS[setting.interpolation]
+        return np.asarray(resizing.resize(one, dsize, interpolation=flag, arithmetic=arithmetic))
+
+    return each(call, image, size)
+
+
+def by_library(setting: ResizeSetting, image: Tensor, size: tuple[int, int], cv2: Any) -> Tensor:
+    """The library's own result."""
+    if setting.library == "pillow":
+        return by_pillow(setting.interpolation, image, size)
+    return by_cv2(cv2, setting.interpolation, image, size, setting.library == "opencv_ipp")
+
+
+def beside(
+    name: str, setting: ResizeSetting, image: Tensor, size: tuple[int, int], cv2: Any
+) -> Tensor | None:
+    """What another library makes of the same; None where it has no such filter."""
+    wanted, antialias = setting.interpolation, setting.library == "pillow"
+    inexact = wanted if wanted == "nearest_exact" else wanted.removesuffix("_exact")
+    if name == "opencv":
+        wanted = TO_OPENCV.get(wanted, wanted)
+        known = wanted in OPENCV_FILTERS
+        return by_cv2(cv2, wanted, image, size, True) if known else None
+    if name == "pillow":
+        wanted = TO_PILLOW.get(inexact, inexact.removesuffix("_exact"))
+        return by_pillow(wanted, image, size) if wanted in PILLOW_FILTERS else None
+    wanted = (
+        "nearest-exact" if antialias and wanted == "nearest" else TO_TORCH.get(inexact, inexact)
+    )
+    if wanted not in TORCH_FILTERS:
+        return None
+    antialias = antialias and wanted in ("bilinear", "bicubic")
+    peers = {"torch": by_torch, "torchvision": by_torchvision, "kornia": by_kornia}
+    return peers[name](wanted, image, size, antialias)
+
+
+def by_cv2(cv2: Any, interpolation: str, image: Tensor, size: tuple[int, int], ipp: bool) -> Tensor:
+    """cv2.resize of images (B, C, H, W), with IPP switched on or off."""
+
+    def call(one: np.ndarray, dsize: tuple[int, int]) -> np.ndarray:
+        return cv2.resize(one, dsize, interpolation=FLAGS[interpolation])
+
+    with without_ipp(cv2):
+        if ipp and hasattr(cv2, "ipp"):
+            cv2.ipp.setUseIPP(True)
+        return each(call, image, size)
+
+
+def by_pillow(interpolation: str, image: Tensor, size: tuple[int, int]) -> Tensor:
+    """PIL.Image.resize in the modes L, RGB and, channel by channel, F."""
+    pillow = import_module("PIL.Image")
+    named = pillow.Resampling[interpolation.upper()]
+    whole = image.dtype == torch.uint8
+
+    def call(one: np.ndarray, dsize: tuple[int, int]) -> np.ndarray:
+        planes = [one] if whole else [one[..., c] for c in range(one.shape[-1])]
+        planes = [p[..., 0] if p.ndim == 3 and p.shape[-1] == 1 else p for p in planes]
+        made = [np.asarray(pillow.fromarray(p).resize(dsize, named)) for p in planes]
+        return made[0] if whole else np.stack(made, -1)
+
+    return each(call, image, size)
+
+
+def by_torch(mode: str, image: Tensor, size: tuple[int, int], antialias: bool) -> Tensor:
+    """F.interpolate, of 8 bits as such where it has them."""
+    has_mode = image.is_floating_point() or mode != "area"
+    source = image if has_mode else image.float()
+    result = F.interpolate(source, size, mode=mode, antialias=antialias)
+    return result if has_mode else result.round().to(image.dtype)
+
+
+def by_torchvision(
+    mode: str, image: Tensor, size: tuple[int, int], antialias: bool
+) -> Tensor | None:
+    """torchvision.transforms.v2.functional.resize of a tensor."""
+    if mode == "area":
+        return None
+    functional = import_module("torchvision.transforms.v2.functional")
+    named = import_module("torchvision.transforms").InterpolationMode(mode)
+    return functional.resize(image, list(size), interpolation=named, antialias=antialias)
+
+
+def by_kornia(mode: str, image: Tensor, size: tuple[int, int], antialias: bool) -> Tensor | None:
+    """kornia.geometry.transform.resize, of 8 bits as floats."""
+    if mode == "nearest-exact":
+        return None
+    transform = import_module("kornia.geometry.transform")
+    source = image if image.is_floating_point() else image.float()
+    result = transform.resize(source, size, interpolation=mode, antialias=antialias)
+    return result if image.is_floating_point() else result.round().clamp(0, 255).to(image.dtype)
+
+
+def each(
+    call: Callable[[np.ndarray, tuple[int, int]], np.ndarray],
+    image: Tensor,
+    size: tuple[int, int],
+) -> Tensor:
+    """A call on arrays (H, W, C) and (w, h) for every image of (B, C, H, W)."""
+    arrays = image.permute(0, 2, 3, 1).contiguous().numpy()
+    made = [call(one, (size[1], size[0])).reshape(*size, -1) for one in arrays]
+    return torch.from_numpy(np.ascontiguousarray(np.stack(made))).permute(0, 3, 1, 2)
