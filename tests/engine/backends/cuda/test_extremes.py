@@ -70,11 +70,10 @@ def test_operators_keep_torchs_contract(kind):
     """Schemas, fake forms and autograd, as torch.compile relies on them."""
     from warpkit.engine.backends.cuda import operators  # noqa: F401
 
-    image = images(torch.float32)["channels-last" if kind == "affine" else "odd"].to(DEVICE)
-    where = {
-        "affine": affine_matrices()["batch of turns"][:2],
-        "points": points(),
-    }[kind].to(DEVICE)
+    # one of each: opcheck calls them some fifteen times
+    image = images(torch.float32)["channels-last" if kind == "affine" else "odd"][:1].to(DEVICE)
+    turns = affine_matrices()["batch of turns"][:1]
+    where = (turns if kind == "affine" else points()[:1]).to(DEVICE)
     outside = torch.zeros(image.shape[-3], 1, 1, device=DEVICE)
     leaves = [t.detach().requires_grad_() for t in (image, where, outside)]
     options = ([3, 4], "bilinear", "constant")

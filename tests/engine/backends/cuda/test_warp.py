@@ -53,21 +53,22 @@ FILES += [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("extreme
     ],
 )
 def test_every_rule(kind, interpolation, border):
-    image = images(torch.float32)["odd"][:, :1]
+    """One image and one map: what the interpreter takes grows with them, 0.4 s each."""
+    image = images(torch.float32)["odd"][:1, :1]
     if kind == "points":
-        check(wk.remap, image, points(), interpolation, border)
+        check(wk.remap, image, points()[:1], interpolation, border)
     elif kind == "affine":
-        matrix = affine_matrices()["batch of turns"]
+        matrix = affine_matrices()["batch of turns"][:1]
         check(wk.warp_affine, image, matrix, interpolation, border)
     else:
-        check(wk.warp_perspective, image, perspective_matrices()["mild"], interpolation, border)
+        matrix = perspective_matrices()["mild"][:1]
+        check(wk.warp_perspective, image, matrix, interpolation, border)
 
 
 @pytest.mark.parametrize(
     ("warp", "where", "border"),
     [
         (wk.warp_affine, affine_matrices()["batch of turns"][:1], "constant"),
-        (wk.warp_perspective, perspective_matrices()["mild"][:1], "constant"),
         (wk.remap, points()[:1], "reflect"),
     ],
 )
@@ -77,19 +78,16 @@ def test_lanczos4(warp, where, border):
 
 @pytest.mark.parametrize("name", affine_matrices())
 def test_every_matrix(name):
-    check(
-        wk.warp_affine,
-        images(torch.float32)["odd"],
-        affine_matrices()[name],
-        "bilinear",
-        "constant",
-    )
+    image = images(torch.float32)["odd"][:, :2]
+    image = image if name == "batch of turns" else image[:1]
+    check(wk.warp_affine, image, affine_matrices()[name], "bilinear", "constant")
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
 def test_a_horizon_in_the_image(interpolation):
     matrix = perspective_matrices()["horizon"]
-    check(wk.warp_perspective, images(torch.float32)["odd"], matrix, interpolation, "constant")
+    image = images(torch.float32)["odd"][:1]
+    check(wk.warp_perspective, image, matrix, interpolation, "constant")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +108,8 @@ def test_every_image(name, border):
 )
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_every_floating_type(dtype, interpolation, border):
-    matrix = affine_matrices()["batch of turns"]
-    check(wk.warp_affine, images(dtype)["odd"], matrix, interpolation, border)
+    matrix = affine_matrices()["batch of turns"][:1]
+    check(wk.warp_affine, images(dtype)["odd"][:1], matrix, interpolation, border)
 
 
 @pytest.mark.parametrize(
@@ -137,16 +135,16 @@ def test_integers_are_the_references_own(dtype, interpolation):
     ("image_batch", "batch", "border"),
     [
         ((1,), (3,), "constant"),
-        ((2, 1), (1, 3), "reflect_101"),
-        ((1, 2), (3, 2), "constant"),
-        ((2, 1, 2), (3, 1), "constant"),
-        ((2, 1, 2), (3, 1), "reflect_101"),
+        ((2, 1), (1, 2), "reflect_101"),
+        ((1, 2), (2, 2), "constant"),
+        ((2, 1, 2), (2, 1), "constant"),
+        ((2, 1, 2), (2, 1), "reflect_101"),
         ((2,), (), "constant"),
     ],
 )
 def test_batches_broadcast(image_batch, batch, border):
     """Also many maps of one image, and an image repeated in the middle of a batch."""
-    image = noise(*image_batch, 2, 5, 6, dtype=torch.float32, seed=44)
+    image = noise(*image_batch, 1, 5, 6, dtype=torch.float32, seed=44)
     turns = noise(6, seed=45)[: math.prod(batch)].reshape(batch) * 300
     check(wk.warp_affine, image, wk.rotation_matrix((2.5, 2.0), turns, 0.9), "bilinear", border)
 
