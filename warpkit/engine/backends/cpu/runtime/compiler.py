@@ -116,6 +116,24 @@ class Inlined(NoAlias):
         return result._replace(entry_point=entry)
 
 
+class Lightly(JITCodeLibrary):
+    """Code optimised by LLVM's first level alone, once: its vectors are vectors already."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        options = {"opt": 1, "loop_vectorize": False, "slp_vectorize": False}
+        passes, builder = self._codegen._module_pass_manager(**options)
+        passes.run(self._final_module, builder)
+
+
+class Written(NoAlias):
+    """For kernels of `vector_code`."""
+
+    library = Lightly
+
+
 ENGINE = Path(__file__).parents[3]
 KERNELS = ENGINE / "backends" / "cpu"
 CONSTANTS = (
@@ -164,9 +182,9 @@ class CacheFile(IndexDataCacheFile):
             return {}
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any], pipeline: Any = NoAlias) -> Any:
     """A compiled function that releases the interpreter's lock, cached where that is possible."""
-    options = {"nogil": True, "error_model": "numpy", "pipeline_class": NoAlias}
+    options = {"nogil": True, "error_model": "numpy", "pipeline_class": pipeline}
     try:
         compiled = njit(function, cache=True, **options)
     except RuntimeError:  # no directory to keep it in can be written to

@@ -1,0 +1,381 @@
+"""The steps of the kernels that read pairs of neighbours: where a tile looks, and its border."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from warpkit.engine.backends.cpu.runtime.scratch import PIXELS, TILE
+from warpkit.engine.backends.cpu.runtime.vector_code import Code, Parameters
+from warpkit.engine.backends.cpu.runtime.vector_values import (
+    BIT,
+    DOUBLE,
+    INDEX,
+    INT,
+    REGISTER,
+    Memory,
+    Value,
+    Variable,
+    size_of,
+    vector,
+)
+from warpkit.engine.backends.cpu.warps.positions import (
+    AFFINE,
+    ALL_TAPS_INSIDE,
+    CONSTANT,
+    NO_TAP_INSIDE,
+    POINTS,
+    REFLECT,
+    REPLICATE,
+    TRANSPARENT,
+    WRAP,
+)
+from warpkit.engine.sampling.rules import LIMIT
+
+SOME = 8
+"""Positions that are computed together, in float64."""
+
+ROOM = 16 * PIXELS
+"""Pixels of a window; a box larger than this is replaced by one box of four taps a pixel."""
+
+NOWHERE = -(2**31)
+"""The column of a pixel that is sampled nowhere."""
+
+PLANES = 8
+"""Numbers of a pixel in a tile's memory: column, row, place, four weights, the missing weight."""
+
+
+def memory_bytes(item_size: int) -> int:
+    """What a thread needs, see `Tile`."""
+    return PIXELS * (3 * 4 + 5 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8 + REGISTER
+
+
+@dataclass
+class Tile:
+    """A tile's pixels, TILE * row + column, and the window that it reads where it is not whole."""
+
+    code: Code
+    real: Any
+    step: int
+    """Numbers of a vector."""
+    column: Memory
+    row: Memory
+    offset: Memory
+    """Where a pixel's first tap lies: in the image from `left`, `top` on, or in the window."""
+    wx0: Memory
+    wx1: Memory
+    wy0: Memory
+    wy1: Memory
+    missing: Memory
+    """The sum of the weights of missing taps, or ALL_TAPS_INSIDE, or NO_TAP_INSIDE."""
+    window: Memory
+    table: Memory
+    """The column that each column of a window reads."""
+    left: Variable
+    top: Variable
+    columns: Variable
+    rows: Variable
+    stride: Variable
+    """From a row to the next in the window."""
+    boxed: Variable
+    last: tuple[Variable, Variable, Variable, Variable]
+    """The box of the tile before, and how far it was from that before it."""
+
+    @classmethod
+    def made(cls, code: Code, real: Any, p: Parameters) -> Tile:
+        """In the memory that the parameters name."""
+        at, size = p.memory, size_of(real)
+        parts = []
+        for element, count in (
+            *[(INT, PIXELS)] * 3, *[(real, PIXELS)] * 5, (real, ROOM + REGISTER), (INDEX, ROOM),
+        ):  # fmt: skip
+            parts.append(code.memory(at, element, count))
+            at = at + count * size_of(element)
+        zero = code.constant(INDEX, 0)
+        numbers = [code.variable(zero) for _ in range(5)]
+        boxed = code.variable(Value(code, BIT(1)))
+        last = tuple(code.variable(zero) for _ in range(4))
+        return cls(code, real, REGISTER // size, *parts, *numbers, boxed, last)  # pyright: ignore
+
+    def fetch_next(self, image: Memory, source: Value, p: Parameters, whole: Value) -> None:
+        """Prefetch about what the next tile reads: this one's box, moved as it was moved."""
+        code = self.code
+        left, top, columns, rows = (v.get() for v in (self.left, self.top, self.columns, self.rows))
+        dx, dy = left - self.last[0].get(), top - self.last[1].get()
+        self.last[0].set(left)
+        self.last[1].set(top)
+        far = p.width + p.height
+        near = (dx < far) & (dx > 0 - far) & (dy < far) & (dy > 0 - far)
+        with code.when(near & (columns * rows <= ROOM)):
+            first = code.larger(left + dx, 0)
+            end = code.smaller(left + dx + columns, p.width)
+            line = REGISTER // size_of(self.real)
+            top_row, bottom = code.larger(top + dy, 0), code.smaller(top + dy + rows, p.height)
+            with code.when(first < end), code.loop(0, p.channels) as k:
+                plane = source + k * p.height * p.width
+                with code.loop(top_row, bottom) as y, code.loop(first, end + (line - 1), line) as x:
+                    image.prefetch(plane + y * p.width + code.smaller(x, end - 1))
+
+
+def points_of(
+    code: Code,
+    kind: int,
+    mapping: Memory,
+    m: list[Value],
+    tables: list[list[Value]],
+    n: int,
+    y: Value,
+) -> tuple[Value, Value]:
+    """The source points of SOME pixels of row y, in the order of operations of `map_point`."""
+    rows = [tables[k][n] + y * m[3 * k + 1] + m[3 * k + 2] for k in range(len(tables))]
+    if kind == AFFINE:
+        return rows[0], rows[1]
+    u, v, w = rows
+    limit = code.magnitude(w) * float(LIMIT)
+    good = (code.magnitude(u) < limit) & (code.magnitude(v) < limit)
+    good = good & (code.magnitude(w) < float("inf"))
+    w = code.select(good, w, float("nan"))
+    return u / w, v / w
+
+
+def given_points(code: Code, mapping: Memory, at: Value, left: Value) -> tuple[Value, Value]:
+    """SOME points from memory, of which `left` are there; the first stands for the others."""
+    both = mapping.load_first(at, 2 * SOME, code.smaller(left, SOME) * 2)
+    there = Value(code, code.first(left, SOME))
+    found = []
+    for k in range(2):
+        values = code.to(DOUBLE, code.shuffle(both, both, range(k, 2 * SOME, 2)))
+        first = code.shuffle(values, values, [0] * SOME)
+        found.append(code.select(there, values, first))
+    return found[0], found[1]
+
+
+def map_tile(
+    tile: Tile,
+    kind: int,
+    mapping: Memory,
+    mapping_start: Value,
+    p: Parameters,
+    corner: Any,
+    shape: Any,
+) -> None:
+    """Fill columns, rows and weights, and the box of all taps."""
+    code = tile.code
+    (x0, y0), (columns, rows) = corner, shape
+    m, tables = [], []
+    if kind != POINTS:
+        m = [mapping.load(mapping_start + k) for k in range(3 * kind)]
+        for k in range(kind):
+            tables.append([])
+            for n in range(0, TILE, SOME):
+                x = code.smaller(code.count_up(INDEX, SOME) + n, columns - 1) + x0
+                tables[k].append(code.to(DOUBLE, x) * m[3 * k])
+    whole = vector(INT, SOME)
+    low_x, low_y = (code.variable(code.constant(whole, 2**31 - 1)) for _ in range(2))
+    high_x, high_y = (code.variable(code.constant(whole, -(2**31))) for _ in range(2))
+    with code.loop(0, rows) as r:
+        y = code.to(DOUBLE, y0 + r)
+        for n in range(0, TILE, SOME):
+            with code.when(columns > n // tile.step * tile.step):
+                if kind == POINTS:
+                    c = code.smaller(columns - 1, n)
+                    at = mapping_start + ((y0 + r) * p.out_width + x0 + c) * 2
+                    u, v = given_points(code, mapping, at, columns - c)
+                else:
+                    u, v = points_of(code, kind, mapping, m, tables, n // SOME, y)
+                near = (code.magnitude(u) < float(LIMIT)) & (code.magnitude(v) < float(LIMIT))
+                q = r * TILE + n
+                weights = (tile.wx0, tile.wx1), (tile.wy0, tile.wy1)
+                for axis, (value, numbers, pair) in enumerate(
+                    zip((u, v), (tile.column, tile.row), weights, strict=True)
+                ):
+                    value = code.select(near, value, 0.0)
+                    below = code.floor(value)
+                    t = value - below
+                    index = code.to(INT, below)
+                    if axis == 0:
+                        index = code.select(near, index, NOWHERE)
+                    low, high = ((low_x, high_x), (low_y, high_y))[axis]
+                    low.set(code.smaller(low.get(), index))
+                    high.set(code.larger(high.get(), index))
+                    numbers.store(q, index)
+                    pair[0].store(q, code.to(tile.real, 1.0 - t))
+                    pair[1].store(q, code.to(tile.real, t))
+    set_box(tile, low_x, high_x, low_y, high_y)
+
+
+def set_box(
+    tile: Tile, low_x: Variable, high_x: Variable, low_y: Variable, high_y: Variable
+) -> None:
+    """The box of all taps, from the bounds of their first ones."""
+    code = tile.code
+    west, north = (code.to(INDEX, code.fold(v.get(), code.smaller)) for v in (low_x, low_y))
+    east, south = (code.to(INDEX, code.fold(v.get(), code.larger)) for v in (high_x, high_y))
+    tile.left.set(west)
+    tile.top.set(north)
+    tile.columns.set(east - west + 2)
+    tile.rows.set(south - north + 2)
+
+
+def place(tile: Tile, p: Parameters, shape: Any) -> Value:
+    """Fill `offset`; whether all taps of the tile lie in the image."""
+    code = tile.code
+    columns, rows = shape
+    full = (columns + (tile.step - 1)) // tile.step * tile.step
+    whole = (tile.left.get() >= 0) & (tile.left.get() + tile.columns.get() <= p.width)
+    whole = whole & (tile.top.get() >= 0) & (tile.top.get() + tile.rows.get() <= p.height)
+    with code.when(~whole):
+        cover(tile, p, shape)
+    small = tile.columns.get() * tile.rows.get() <= ROOM
+    boxed = whole | small
+    tile.boxed.set(boxed)
+    tile.stride.set(code.select(whole, p.width, code.select(small, tile.columns.get(), 2)))
+    with code.either(boxed) as (one, each):
+        with one:
+            with code.when(~whole & ~misses(p)):
+                fill_table(tile, p)
+            with code.loop(0, rows) as r, code.loop(0, full, SOME) as c:
+                q = r * TILE + c
+                i, j = tile.column.load(q, SOME), tile.row.load(q, SOME)
+                left, top, stride = (
+                    code.to(INT, v.get()) for v in (tile.left, tile.top, tile.stride)
+                )
+                here = (j - top) * stride + (i - left)
+                tile.offset.store(q, code.select(i == NOWHERE, 0, here))
+        with each, code.loop(0, rows) as r, code.loop(0, full, SOME) as c:
+            q = r * TILE + c
+            tile.offset.store(q, (code.count_up(INT, SOME) + code.to(INT, q)) * 4)
+    return whole
+
+
+def misses(p: Parameters) -> Value:
+    """Whether taps outside the image are missing."""
+    return (p.border == CONSTANT) | (p.border == TRANSPARENT)
+
+
+def cover(tile: Tile, p: Parameters, shape: Any) -> None:
+    """Fill `missing`, mark pixels without a tap as NOWHERE, and set the box of the others."""
+    code = tile.code
+    columns, rows = shape
+    full = (columns + (tile.step - 1)) // tile.step * tile.step
+    whole = vector(INT, SOME)
+    low_x, low_y = (code.variable(code.constant(whole, 2**31 - 1)) for _ in range(2))
+    high_x, high_y = (code.variable(code.constant(whole, -(2**31))) for _ in range(2))
+    missing = misses(p)
+    bits = code.constant(vector(BIT, SOME), missing)
+    width, height = code.to(INT, p.width), code.to(INT, p.height)
+    with code.loop(0, rows) as r, code.loop(0, full, SOME) as c:
+        q = r * TILE + c
+        i, j = tile.column.load(q, SOME), tile.row.load(q, SOME)
+        near = i != NOWHERE
+        replicated = p.border == REPLICATE  # farther out the same pixels are read
+        i = code.select(replicated, code.smaller(code.larger(i, -2), width + 2), i)
+        j = code.select(replicated, code.smaller(code.larger(j, -2), height + 2), j)
+        sums = []
+        all_in, some_in = code.constant(vector(BIT, SOME), 1), code.constant(vector(BIT, SOME), 1)
+        for index, length, w0, w1 in (
+            (i, width, tile.wx0, tile.wx1), (j, height, tile.wy0, tile.wy1),
+        ):  # fmt: skip
+            first = (index >= 0) & (index < length)
+            second = (index + 1 >= 0) & (index + 1 < length)
+            sums.append(
+                code.select(first, w0.load(q, SOME), 0.0)
+                + code.select(second, w1.load(q, SOME), 0.0)
+            )
+            every, some = first & second, first | second
+            all_in, some_in = all_in & every, some_in & some
+        near = near & (some_in | ~bits)
+        state = code.select(all_in | ~bits, ALL_TAPS_INSIDE, 1.0 - sums[0] * sums[1])
+        tile.missing.store(q, code.select(near, state, NO_TAP_INSIDE))
+        tile.column.store(q, code.select(near, i, NOWHERE))
+        tile.row.store(q, j)
+        low_x.set(code.select(near, code.smaller(low_x.get(), i), low_x.get()))
+        high_x.set(code.select(near, code.larger(high_x.get(), i), high_x.get()))
+        low_y.set(code.select(near, code.smaller(low_y.get(), j), low_y.get()))
+        high_y.set(code.select(near, code.larger(high_y.get(), j), high_y.get()))
+    set_box(tile, low_x, high_x, low_y, high_y)
+    with code.when(tile.columns.get() <= 0):  # no tap at all: a box of one pair, for what is read
+        for v, n in ((tile.left, 0), (tile.top, 0), (tile.columns, 2), (tile.rows, 2)):
+            v.set(code.constant(INDEX, n))
+
+
+def resolve(code: Code, index: Value, length: Value, p: Parameters) -> Value:
+    """As `window.resolve`."""
+    found = code.variable(index)
+    with code.when((index < 0) | (index >= length)):
+        found.set(code.constant(INDEX, -1))
+        with code.when(~misses(p)):
+            reflected = p.border == REFLECT
+            twice = code.select(reflected, length * 2, code.larger(length * 2 - 2, 1))
+            period = code.select(p.border == WRAP, length, twice)
+            rest = index % period
+            rest = code.select(rest < 0, rest + period, rest)
+            turned = code.select(reflected, period - 1, period) - rest
+            inner = code.select(p.border == WRAP, rest, code.smaller(rest, turned))
+            clamped = code.smaller(code.larger(index, 0), length - 1)
+            found.set(code.select(p.border == REPLICATE, clamped, inner))
+    return found.get()
+
+
+def inner_columns(tile: Tile, p: Parameters) -> tuple[Value, Value]:
+    """The columns of the window, from the first to before the last, that lie in the image."""
+    code, left, columns = tile.code, tile.left.get(), tile.columns.get()
+    first = code.smaller(code.larger(0 - left, 0), columns)
+    return first, code.larger(code.smaller(p.width - left, columns), first)
+
+
+def fill_table(tile: Tile, p: Parameters) -> None:
+    """Fill `table` for the columns of the window that lie outside."""
+    code, (first, last) = tile.code, inner_columns(tile, p)
+    for begin, end in ((0, first), (last, tile.columns.get())):
+        with code.loop(begin, end) as c:
+            tile.table.store(c, resolve(code, tile.left.get() + c, p.width, p))
+
+
+def copy_plane(tile: Tile, image: Memory, plane: Value, p: Parameters) -> None:
+    """Copy the box of one channel into the window; missing pixels are 0.
+
+    Vectors reach over the end of what they fill, which is written after them.
+    """
+    code, step = tile.code, tile.step
+    left, top, columns, rows = (v.get() for v in (tile.left, tile.top, tile.columns, tile.rows))
+    first, last = inner_columns(tile, p)
+    zeros = code.constant(vector(tile.real, step), 0.0)
+    missing = misses(p)
+    with code.loop(0, rows) as r:
+        y = resolve(code, top + r, p.height, p)
+        to = r * columns
+        row = plane + y * p.width
+        none = y < 0
+        for begin, end in ((0, code.select(none, columns, first)), (last, columns)):
+            if begin is last:
+                with code.loop(code.select(none, last, first), last, step) as c:
+                    tile.window.store(to + c, image.load_first(row + left + c, step, last - c))
+            with code.either(missing) as (zero, some):
+                with zero, code.loop(begin, end, step) as c:
+                    tile.window.store(to + c, zeros)
+                with some, code.loop(begin, end) as c:
+                    tile.window.store(to + c, image.load(row + tile.table.load(c)))
+
+
+def copy_taps(tile: Tile, image: Memory, plane: Value, p: Parameters, shape: Any) -> None:
+    """Copy the four taps of every pixel of one channel into the window; missing ones are 0."""
+    code = tile.code
+    zero = code.constant(tile.real, 0.0)
+    with code.loop(0, shape[1]) as r, code.loop(0, shape[0]) as c:
+        q = r * TILE + c
+        i, j = code.to(INDEX, tile.column.load(q)), code.to(INDEX, tile.row.load(q))
+        for n in range(4):
+            x, y = resolve(code, i + n % 2, p.width, p), resolve(code, j + n // 2, p.height, p)
+            there = (x >= 0) & (y >= 0)
+            at = plane + code.select(there, y * p.width + x, 0)
+            tile.window.store(q * 4 + n, code.select(there, image.load(at), zero))
+
+
+def weigh_missing(tile: Tile, q: Value, found: Value, fill: Value) -> Value:
+    """The values from pixel `q` on with what the missing taps show."""
+    code = tile.code
+    state = tile.missing.load(q, tile.step)
+    fills = code.constant(found.raw.type, fill)
+    mixed = code.select(state == NO_TAP_INSIDE, fills, code.fma(state, fills, found))
+    return code.select(state == ALL_TAPS_INSIDE, found, mixed)

@@ -1,0 +1,141 @@
+"""The bilinear forward kernel for planes of few channels: neighbours come in pairs.
+
+Two neighbours of a row lie side by side, and are one load from the image itself. Sixteen pairs of
+each row are brought together, parted into left and right neighbours, and blended. Where a tile
+reaches over the border, its box is copied first, one channel at a time, and read in the same way.
+The sums are those of `forward.forward_kernel`, bit for bit.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, Written, kernel
+from warpkit.engine.backends.cpu.runtime.scratch import TILE
+from warpkit.engine.backends.cpu.runtime.vector_code import Code, Parameters, written
+from warpkit.engine.backends.cpu.runtime.vector_values import (
+    DOUBLE,
+    FLOAT,
+    INDEX,
+    REGISTER,
+    Memory,
+    Value,
+    size_of,
+)
+from warpkit.engine.backends.cpu.warps.pair_steps import (
+    Tile,
+    copy_plane,
+    copy_taps,
+    map_tile,
+    place,
+    weigh_missing,
+)
+
+NAMES = (
+    "image", "image_size", "mapping", "mapping_numbers", "fill", "fill_numbers", "out", "out_size",
+    "image_of", "mapping_of", "memory", "memory_size", "items", "channels", "height", "width",
+    "out_height", "out_width", "border", "mapping_size", "fill_item", "fill_channel", "streamed",
+)  # fmt: skip
+"""What the parameters are; arrays by their address and how many numbers they have."""
+
+
+@written
+def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Value) -> None:
+    """See `pairs_kernel`."""
+    kind, double, double_points = variant & 3, variant & 4, variant & 8
+    real, point = (DOUBLE if double else FLOAT), (DOUBLE if double_points else FLOAT)
+    p = Parameters(code, numbers, NAMES)
+    p.read_all()
+    image = code.memory(p.image, real, p.image_size)
+    mapping = code.memory(p.mapping, point, p.mapping_numbers)
+    fill = code.memory(p.fill, real, p.fill_numbers)
+    out = code.memory(p.out, real, p.out_size)
+    image_of = code.memory(p.image_of, INDEX, p.items)
+    mapping_of = code.memory(p.mapping_of, INDEX, p.items)
+    tile = Tile.made(code, real, p)
+    area, out_area = p.height * p.width, p.out_height * p.out_width
+    tile_rows = (p.out_height + (TILE - 1)) // TILE
+    with code.loop(begin, end) as unit:
+        item = unit // tile_rows
+        y0 = (unit - item * tile_rows) * TILE
+        mapping_start = mapping_of.load(item) * p.mapping_size
+        source = image_of.load(item) * p.channels * area
+        rows = code.smaller(p.out_height - y0, TILE)
+        with code.loop(0, p.out_width, TILE) as x0:
+            columns = code.smaller(p.out_width - x0, TILE)
+            map_tile(tile, kind, mapping, mapping_start, p, (x0, y0), (columns, rows))
+            whole = place(tile, p, (columns, rows))
+            tile.fetch_next(image, source, p, whole)
+            dst = item * p.channels * out_area + y0 * p.out_width + x0
+            with code.loop(0, p.channels) as k:
+                plane = source + k * area
+                with code.when(~whole):
+                    boxed = tile.boxed.get()
+                    with code.when(boxed):
+                        copy_plane(tile, image, plane, p)
+                    with code.when(~boxed):
+                        copy_taps(tile, image, plane, p, (columns, rows))
+                value = fill.load(item * p.fill_item + k * p.fill_channel)
+                at = code.select(whole, plane + tile.top.get() * p.width + tile.left.get(), 0)
+                line = code.select(whole, p.width, tile.stride.get())
+                pixels = code.pick(whole, image, tile.window)
+                step = REGISTER // size_of(real)
+                with code.loop(0, rows) as r, code.loop(0, columns, step) as c:
+                    q = r * TILE + c
+                    found = code.variable(blend(tile, pixels, at, line, q))
+                    with code.when(~whole):
+                        found.set(weigh_missing(tile, q, found.get(), value))
+                    to = dst + k * out_area + r * p.out_width + c
+                    write_row(code, out, to, found.get(), columns - c, p.streamed != 0)
+    code.finish_streams()
+
+
+def blend(tile: Tile, pixels: Memory, at: Value, line: Value, q: Value) -> Value:
+    """The values of a vector of pixels from `q` on; rows of `pixels` are `line` apart."""
+    code, step = tile.code, tile.step
+    upper, lower = [], []
+    for n in range(step):
+        here = at + code.to(INDEX, tile.offset.load(q + n))
+        upper.append(pixels.load(here, 2))
+        lower.append(pixels.load(here + line, 2))
+    w0, w1 = tile.wx0.load(q, step), tile.wx1.load(q, step)
+    lines = []
+    for pairs in (upper, lower):
+        both = code.join(pairs)
+        left = code.shuffle(both, both, range(0, 2 * step, 2))
+        right = code.shuffle(both, both, range(1, 2 * step, 2))
+        lines.append(code.fma(w1, right, w0 * left))
+    return code.fma(tile.wy1.load(q, step), lines[1], tile.wy0.load(q, step) * lines[0])
+
+
+def write_row(
+    code: Code, out: Memory, to: Value, found: Value, left: Value, streamed: Value
+) -> None:
+    """Write what is `left` of a row, a vector at most."""
+    full = left >= found.raw.type.count
+    with code.either(full & streamed) as (by_stream, otherwise):
+        with by_stream:
+            out.store(to, found, streamed=True)
+        with otherwise, code.either(full) as (whole, part):
+            with whole:
+                out.store(to, found)
+            with part:
+                out.store_first(to, found, left)
+
+
+@cache
+def pairs_kernel(kind: int, double: bool, double_points: bool) -> Any:
+    """The kernel for a kind of map and planes of float32 or (`double`) float64.
+
+    double_points: the map is in float64.
+    """
+    digest = DIGEST
+    variant = kind + 4 * double + 8 * double_points
+
+    def warp_planes(parameters, begin, end):
+        """Tile rows begin .. end, exclusive, numbered across all items; see `NAMES`."""
+        _ = digest
+        warp_pairs(variant, parameters, begin, end)
+
+    return kernel(warp_planes, Written)
