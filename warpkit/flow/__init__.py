@@ -18,11 +18,14 @@ from warpkit.flow.fields import to_points as to_points
 from warpkit.flow.inverse import InverseFlow as InverseFlow
 from warpkit.flow.inverse import invert as invert
 from warpkit.flow.inverse import transform_points as transform_points
+from warpkit.flow.splatting import Splat as Splat
+from warpkit.flow.splatting import splat as splat
 from warpkit.flow.splines import bspline as bspline
 from warpkit.flow.splines import thin_plate_spline as thin_plate_spline
 
 __all__ = [
     "InverseFlow",
+    "Splat",
     "bspline",
     "compose",
     "from_matrix",
@@ -30,6 +33,7 @@ __all__ = [
     "integrate",
     "invert",
     "jacobian_determinant",
+    "splat",
     "thin_plate_spline",
     "to_points",
     "transform_points",

@@ -10,7 +10,7 @@ folders of kernels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from torch import Tensor
 
@@ -70,6 +70,21 @@ class Backend(Protocol):
     def inverse_map(self, matrix: Tensor) -> Tensor:
         """The inverse of float64 matrices, NaN where there is none (0 in OpenCV's arithmetics)."""
         ...
+
+
+class SplatBackend(Protocol):
+    """What those of `PREFERENCE` owe besides."""
+
+    def splat(
+        self, image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
+    ) -> Tensor:
+        """image (*I, C, H, W) added to `size` (h, w) at points (*P, H, W, 2): `reference.splat`."""
+        ...
+
+
+def select_splat(function: str, image: Tensor, rule: SamplingRule) -> SplatBackend:
+    """The backend that splats `image` (*I, C, H, W)."""
+    return cast(SplatBackend, select_backend(function, "auto", image, rule))
 
 
 def select_backend(function: str, backend: str, image: Tensor, rule: SamplingRule) -> Backend:

@@ -24,6 +24,9 @@ LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
 INPUTS = "Tensor image, Tensor where, Tensor outside, SymInt[] size, "
 INPUTS += "str interpolation, str border"
 
+ADJOINT = [True, False, False]
+"""The gradient wanted of image, mapping and fill: to the image alone, where the warp is linear."""
+
 
 class BackendOperators:
     """The two operators of a backend, by the name that prefixes theirs.
@@ -41,7 +44,7 @@ class BackendOperators:
         schema = f"{name}_sample_backward(Tensor grad, {INPUTS}, bool[] wanted)"
         self.backward_operator = self._define(
             f"{schema} -> (Tensor, Tensor, Tensor)",
-            keys, self._backward, _fake_backward, self._vmap_backward, double_backward, _keep,
+            keys, self._backward, _fake_backward, self._vmap_backward, self.double_backward, _keep,
         )  # fmt: skip
 
     def _define(
@@ -88,6 +91,23 @@ class BackendOperators:
             points = points.detach()
         return self.call(image, points, fill, points.shape[-3:-1], rule.interpolation, rule.border)
 
+    def splat(
+        self, image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
+    ) -> Tensor:
+        """As `reference.splat`: a warp's gradient to the image. Tangents as in `warp`.
+
+        image (*I, C, H, W); points (*P, H, W, 2), pixels of the result of `size`.
+        """
+        if has_tangents():
+            return reference.splat(image, points, size, rule)
+        if rule.interpolation == "nearest":
+            points = points.detach()
+        batch = batch_of(image.shape, points.shape)
+        target = image.new_zeros(()).expand(*batch, image.shape[-3], *size)
+        inputs = (target, points, image.new_zeros(()), list(image.shape[-2:]))
+        image = image.expand(*batch, *image.shape[-3:])
+        return self.call_backward(image, *inputs, rule.interpolation, rule.border, ADJOINT)[0]
+
     def call(self, *inputs: Any) -> Tensor:
         """The operator, in a form that whatever is going on can differentiate."""
         return Sample.apply(*inputs, self) if in_transform() else self.forward_operator(*inputs)
@@ -118,6 +138,22 @@ class BackendOperators:
         wanted = ctx.needs_input_grad[:3]
         found = self.call_backward(*grads, *ctx.saved_tensors, *ctx.options, list(wanted))
         return *(g if want else None for g, want in zip(found, wanted, strict=True)), *(None,) * 3
+
+    def double_backward(self, ctx: Any, *grads: Any) -> Any:
+        """The gradient of the gradient: the adjoint's by kernels, any other by the reference."""
+        *options, wanted = ctx.options
+        if list(wanted) != ADJOINT:
+            return double_backward(ctx, *grads)
+        grad, image, mapping, fill = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        inputs = (grads[0], mapping, torch.zeros_like(fill), *options)
+        return (
+            self.call(*inputs) if needs[0] else None,
+            torch.zeros_like(image) if needs[1] else None,
+            self.call_backward(grad, *inputs, [False, True, False])[1] if needs[2] else None,
+            torch.zeros_like(fill) if needs[3] else None,
+            *(None,) * 4,
+        )
 
     def _vmap(self, info: Any, dims: Sequence[int | None], *inputs: Any) -> Any:
         return self.call(*_fold(info.batch_size, dims[:3], inputs[:3]), *inputs[3:]), 0
@@ -259,11 +295,12 @@ class SampleBackward(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         """Keep what the gradient needs."""
         _keep(ctx, inputs[:-1], output)
+        ctx.operators = inputs[-1]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """As the operator's."""
-        return *double_backward(ctx, *grads), None
+        return *ctx.operators.double_backward(ctx, *grads), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:

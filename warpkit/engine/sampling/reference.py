@@ -50,6 +50,32 @@ def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> T
     return sum_of_taps(image, points, fill, rule, weighted=True)
 
 
+def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule) -> Tensor:
+    """The adjoint of `sample` under a constant border of 0: every pixel is added where it is read.
+
+    image (*I, C, H, W), of a type that is computed with, and points (*P, H, W, 2), (x, y) in pixels
+    of the result of `size` (h, w). Returns (*batch, C, h, w).
+    """
+    height, width = size
+    points = points.double()
+    near = (points.abs() < LIMIT).all(-1)  # false for NaN
+    points = torch.where(near[..., None], points, 0.0)
+    batch = torch.broadcast_shapes(image.shape[:-3], points.shape[:-3])
+    values = image.expand(*batch, *image.shape[-3:]).flatten(-2)
+    total = torch.zeros_like(values[..., :1]).expand(*values.shape[:-1], height * width)
+    for y in taps(points[..., 1], height, rule):
+        for x in taps(points[..., 0], width, rule):
+            weight = near
+            if x.inside is not None and y.inside is not None:
+                weight = near & x.inside & y.inside
+            if x.weight is not None and y.weight is not None:
+                weight = torch.where(weight, y.weight * x.weight, 0.0)
+            weight = weight.to(image.dtype).flatten(-2)[..., None, :]
+            index = (y.index * width + x.index).flatten(-2)[..., None, :].expand(values.shape)
+            total = total.scatter_add(-1, index, weight * values)
+    return total.unflatten(-1, (height, width))
+
+
 def with_gradient_of(value: Tensor, surrogate: Tensor) -> Tensor:
     """`value` to the last bit, with the gradient of `surrogate` added to its own.
 

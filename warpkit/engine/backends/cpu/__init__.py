@@ -92,6 +92,13 @@ def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> T
     return OPERATORS.sample(image, points, fill, rule)
 
 
+def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule) -> Tensor:
+    """As `reference.splat`."""
+    from warpkit.engine.backends.cpu.warps.operators import OPERATORS
+
+    return OPERATORS.splat(image, points, size, rule)
+
+
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
     from warpkit.engine.backends.cpu.warps.inverse import invert

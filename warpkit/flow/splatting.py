@@ -1,0 +1,188 @@
+"""Images carried along a flow: every pixel is added to where it lands, the adjoint of the warp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_flow
+from warpkit.engine.backends import select_splat
+from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.sampling.reference import compute_dtype, convert
+from warpkit.engine.sampling.rules import LIMIT, SamplingRule
+from warpkit.flow.arguments import as_field
+from warpkit.geometry.arguments import floats
+
+MODES = ("sum", "average", "softmax")
+
+SPREAD = SamplingRule("bilinear", "constant", "exact")
+WHOLE_PIXELS = SamplingRule("nearest", "constant", "exact")
+
+LEAST = 2.0**-60
+"""A weight below it is a hole where one divides: its inverse squared, as a second derivative has
+it, is 1e36, which float32 still holds."""
+
+LARGEST_LOGIT = 1e300
+"""Two of it are still apart from infinity, whose difference from itself is NaN."""
+
+NOWHERE = -2.0
+"""A place from where no tap reaches a target."""
+
+
+class Splat(NamedTuple):
+    """What has been carried along a flow."""
+
+    image: Tensor
+    """(..., C, h, w)."""
+    weight: Tensor
+    """(..., 1, h, w): how much reached each pixel; 0 marks a hole."""
+
+
+@batched(2, image=3, flow=3, weights=3, temperature=0)
+def splat(
+    image: Tensor,
+    flow: Any,
+    *,
+    size: Sequence[int] | None = None,
+    mode: str = "sum",
+    weights: Tensor | None = None,
+    temperature: Any = 1.0,
+) -> Splat:
+    """Carry images along flows: pixel p lands on p + flow(p), spread bilinearly over four pixels.
+
+    Args:
+        image: (..., C, H, W), floats, or integers as in `warp_affine`, rounded at the end.
+        flow: (..., H, W, 2), the offset (dx, dy) in pixels of every pixel of the image.
+        size: (h, w) of the result; None keeps the image's. What lands outside is lost, and so is
+            what lands at NaN or at 2^31 and beyond.
+        mode: "sum" adds up what lands on a pixel: the adjoint of `warpkit.warp_flow` with zeros
+            beyond the border. "average" divides by the weight that landed. "softmax" averages by
+            exp(weights / temperature), shifted by the largest that reaches each pixel, so that
+            nothing overflows, and where one pixel lands alone it is seen whatever its weight.
+        weights: (..., 1, H, W): factors of the pixels in "sum", and of at least 0 in "average"; in
+            "softmax" of any size (-inf: never seen). None: all alike. All batches broadcast.
+        temperature: of "softmax", above 0: a number or (...); small ones leave the largest weight.
+
+    Returns:
+        Splat(image (..., C, h, w), weight (..., 1, h, w)): the weight is the sum of the shares of
+        pixels that land (in "softmax" of those with a weight), times `weights` in "sum" and
+        "average". The image of a hole, of weight 0, is 0; in the averages also a weight below 1e-18
+        is one. The same bits for any number of threads.
+
+    Gradients: all orders, to image, flow, weights and temperature.
+
+    >>> flow = torch.tensor([[[1.0, 0.0], [0.5, 0.0], [0.0, 0.0]]])
+    >>> image, weight = splat(torch.tensor([[[1.0, 2.0, 4.0]]]), flow)
+    >>> image, weight
+    (tensor([[[0., 2., 5.]]]), tensor([[[0.0000, 1.5000, 1.5000]]]))
+    """
+    name = "splat"
+    image = checks.check_image(name, "image", image)
+    flow = as_field(name, "flow", flow, image.device)
+    checks.check_device(name, "flow", flow, image.device)
+    mode = checks.check_name(name, "mode", mode, MODES)
+    height, width = image.shape[-2:]
+    if tuple(flow.shape[-3:-1]) != (height, width):
+        wanted = f"of shape (..., {height}, {width}, 2), an offset for every pixel of `image`"
+        checks.fail(name, "flow", wanted, checks.shape_of(flow))
+    size = (height, width) if size is None else checks.check_size(name, "size", size)
+    look_at_flow(name, flow)
+    cool = _temperature(name, temperature, mode, image.device)
+    weights = _weights(name, weights, mode, image)
+    checks.broadcast_batch(
+        name, image=image.shape[:-3], flow=flow.shape[:-3],
+        weights=weights.shape[:-3], temperature=cool.shape,
+    )  # fmt: skip
+    points = flow.double() + pixel_points((height, width), torch.float64, flow.device)
+    real = compute_dtype(image.dtype)
+    pixels = image.to(real)
+    add = partial(select_splat(name, pixels, SPREAD).splat, size=size)
+    if mode == "softmax":
+        logits = weights.double() / cool[..., None, None, None]
+        total = _softmax(add, pixels, points, logits, size)
+        value, mass, weight = total.split((image.shape[-3], 1, 1), -3)
+        value = value / torch.where(weight > 0, mass, 1.0)
+    else:
+        total = add(_stacked(pixels * weights.to(real), weights.to(real)), points, rule=SPREAD)
+        value, weight = total.split((image.shape[-3], 1), -3)
+    if mode == "average":
+        seen = weight > LEAST
+        value = torch.where(seen, value, 0.0) / torch.where(seen, weight, 1.0)
+        weight = torch.where(seen, weight, 0.0)
+    kind = image.dtype if image.is_floating_point() else real
+    return Splat(convert(value, image.dtype), weight.to(kind))
+
+
+def _temperature(name: str, value: Any, mode: str, device: torch.device) -> Tensor:
+    """The temperature, () or (...), float64."""
+    if mode != "softmax" and not (isinstance(value, int | float) and value == 1):
+        checks.fail(name, "temperature", f"1 with mode={mode!r}", f"{value!r:.60}")
+    cool = floats(name, "temperature", value, device).double()
+    checks.check_values(name, "temperature", ~(cool.detach() > 0), "above 0", cool.detach())
+    return cool
+
+
+def _weights(name: str, value: Any, mode: str, image: Tensor) -> Tensor:
+    """The weights, (..., 1, H, W); of none, 1 for each pixel of image (..., C, H, W)."""
+    shape = (1, *image.shape[-2:])
+    if value is None:
+        return torch.ones(shape, dtype=compute_dtype(image.dtype), device=image.device)
+    weights = floats(name, "weights", value, image.device)
+    checks.check_last(name, "weights", weights, *shape)
+    seen = weights.detach()
+    bad = seen.isnan() if mode != "average" else ~(seen >= 0)
+    wanted = "at least 0 with mode='average'" if mode == "average" else "other than NaN"
+    checks.check_values(name, "weights", bad, wanted, seen)
+    return weights
+
+
+def _stacked(*planes: Tensor) -> Tensor:
+    """Images (..., C, H, W) of one size with their channels one after another."""
+    batch = torch.broadcast_shapes(*(plane.shape[:-3] for plane in planes))
+    return torch.cat([plane.expand(*batch, *plane.shape[-3:]) for plane in planes], -3)
+
+
+def _softmax(
+    add: Any, image: Tensor, points: Tensor, logits: Tensor, size: tuple[int, int]
+) -> Tensor:
+    """Image times weight, weight, and shares, added up: (..., C + 2, h, w).
+
+    image (..., C, H, W); points (..., H, W, 2), where its pixels land in `size`; logits
+    (..., 1, H, W), float64; add is a backend's `splat`. The weight of a pixel, exp(logit - largest
+    that reaches the target), differs among its four targets, so each is a splat of its own.
+    """
+    near = (points.abs() < LIMIT).all(-1, keepdim=True)  # false for NaN
+    points = torch.where(near, points, NOWHERE)
+    base = points.detach().floor()
+    (x, y), (height, width) = (points - base).unbind(-1), size
+    batch = torch.broadcast_shapes(logits.shape[:-3], points.shape[:-3])
+    held = logits.clamp(-LARGEST_LOGIT, LARGEST_LOGIT).expand(*batch, *logits.shape[-3:])
+    taps: list[tuple[Tensor, Tensor, Tensor]] = []
+    peak = torch.full_like(held.detach().flatten(-2)[..., :1], -torch.inf)
+    peak = peak.expand(*batch, 1, height * width)
+    for row, along_y in ((0, 1 - y), (1, y)):
+        for column, along_x in ((0, 1 - x), (1, x)):
+            place = base + base.new_tensor((column, row))
+            u, v = place.unbind(-1)
+            share = (along_y * along_x)[..., None, :, :]
+            reaches = ((u >= 0) & (u < width) & (v >= 0) & (v < height))[..., None, :, :]
+            reaches = reaches & (share.detach() > LEAST) & (logits.detach() > -torch.inf)
+            place = torch.where(reaches.movedim(-3, -1), place, NOWHERE)
+            index = torch.where(reaches, (v * width + u)[..., None, :, :], 0.0).long().flatten(-2)
+            level = torch.where(reaches, held.detach(), -torch.inf).flatten(-2)
+            peak = peak.scatter_reduce(-1, index, level, "amax")
+            taps.append((place, torch.where(reaches, share, 0.0), index))
+    total = torch.zeros_like(image[..., :1, :1, :1])
+    for place, share, index in taps:
+        largest = peak.gather(-1, index).unflatten(-1, held.shape[-2:])
+        # the shift cancels in the mean: it is taken as constant
+        below = torch.where(share.detach() > 0, held - largest, -torch.inf)
+        share, factor = share.to(image.dtype), (share * below.exp()).to(image.dtype)
+        total = total + add(_stacked(image * factor, factor, share), place, rule=WHOLE_PIXELS)
+    return total
