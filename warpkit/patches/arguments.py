@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.slips import look_at_boxes
+from warpkit.core.slips import look_at_boxes, look_at_flow
 from warpkit.engine.sampling import fill
 from warpkit.engine.sampling.labels import as_bits, as_one, as_words, saturated
 from warpkit.engine.sampling.layout import restore_memory_format
@@ -201,6 +201,22 @@ def mask(function: str, value: Any, space: str | None, count: int, data: Images)
         wanted += f"where the mask is of the images' size, {data.size}"
         checks.fail(function, "mask_space", wanted, None)
     return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.batch.dtype)
+
+
+def bending(function: str, value: Any, count: int, data: Images) -> Tensor:
+    """Flows (N or 1, h, w, 2) of patches, float64."""
+    device = data.given.device
+    flow = checks.as_float(function, "flow", value, device, torch.float64)
+    checks.check_device(function, "flow", flow, device)
+    fits = flow.ndim in (3, 4) and flow.shape[-1] == 2 and 0 not in flow.shape[-3:]
+    if not fits or (flow.ndim == 4 and len(flow) != count):
+        got: object = checks.shape_of(flow)
+        if flow.ndim in (3, 4) and flow.shape[-3] == 2:
+            got = f"{got}: (..., 2, h, w) is flow.movedim(-3, -1)"
+        wanted = f"of shape ({count}, h, w, 2), or (h, w, 2) for all objects"
+        checks.fail(function, "flow", wanted, got)
+    look_at_flow(function, flow)
+    return (flow if flow.ndim == 4 else flow[None]).double()
 
 
 def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | None:

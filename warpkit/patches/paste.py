@@ -23,7 +23,7 @@ from warpkit.patches import arguments
 from warpkit.warp import check_nearest, named_rule
 
 
-@objects("image", patches=3, matrices=1, image_index=0, mask=3, opacity=0)
+@objects("image", patches=3, matrices=1, image_index=0, mask=3, opacity=0, flow=3)
 def paste_patches(
     images: Tensor,
     patches: Tensor,
@@ -33,6 +33,7 @@ def paste_patches(
     mask: Tensor | None = None,
     opacity: Any = 1.0,
     interpolation: str = "bilinear",
+    flow: Any = None,
 ) -> Tensor:
     """Paste patches on images, each under a matrix of its own, in order.
 
@@ -46,6 +47,9 @@ def paste_patches(
         mask: (N, 1, h, w), or one (1, h, w) for all: how much of each patch pixel there is.
         opacity: a number, or (N,).
         interpolation: as in `warp_affine`.
+        flow: (N, k, l, 2), or one (k, l, 2) for all: how each patch bends before its matrix places
+            it, in patch pixels, as `warp_flow(patch, flow)`, of k x l pixels, would show it; patch
+            and mask are still sampled once. None: flat.
 
     Returns:
         Images like `images`. An object's alpha is mask x opacity x coverage; the coverage is what
@@ -56,7 +60,7 @@ def paste_patches(
     Time and memory grow with the covered pixels and one pass over the images. Results and gradients
     are the same at every run. A matrix without an inverse paints nothing.
 
-    Gradients: all orders, to images, patches, matrices, mask and opacity.
+    Gradients: all orders, to images, patches, matrices, mask, opacity and flow.
 
     Raises:
         ValueError, TypeError: naming the argument; on the CPU also for an index out of range, which
@@ -84,10 +88,15 @@ def paste_patches(
             data.batch.dtype
         )
     alpha = arguments.opacity(name, opacity, count, data)
-    painted = source_maps.footprints(matrices.double(), size, rule, index, data.shape)
+    bend = None if flow is None else arguments.bending(name, flow, count, data)
+    frame = size if bend is None else (bend.shape[-3], bend.shape[-2])
+    painted = source_maps.footprints(matrices.double(), frame, rule, index, data.shape)
     to_source = source_maps.from_corner(inverse_map(matrices.double()), painted)
 
     reference = partial(_paste_reference, painted, data.size, size, rule)
+    if bend is not None:
+        inputs = (data.batch, to_source, patches, mask, alpha, bend)
+        return data.restore(_paste_reference(painted, data.size, frame, rule, *inputs))
     layers = composite.Layers(data.batch, to_source, patches, mask, alpha)
     return data.restore(composite.painted(rule, layers, painted, reference))
 
@@ -95,15 +104,19 @@ def paste_patches(
 def _paste_reference(
     painted: Rectangles,
     image_size: tuple[int, int],
-    patch_size: tuple[int, int],
+    frame: tuple[int, int],
     rule: SamplingRule,
     batch: Tensor,
     to_source: Tensor,
     patches: Tensor,
     mask: Tensor | None,
     opacity: Tensor | None,
+    flow: Tensor | None = None,
 ) -> Tensor:
-    """The layers of `composite.Layers` pasted in plain torch: images (B, C, H, W)."""
-    pixels = source_maps.covered(pixels_of(painted, image_size), to_source, patch_size, rule)
+    """The layers of `composite.Layers` pasted in plain torch: images (B, C, H, W).
+
+    frame: the size of the patches as they are placed, bent by flow (N or 1, *frame, 2).
+    """
+    pixels = source_maps.covered(pixels_of(painted, image_size), to_source, frame, rule)
     options = LayerOptions(to_source, rule, batch.new_zeros(1, 1), opacity)
-    return paint_layers(batch, pixels, patch_painter(options, patches, mask))
+    return paint_layers(batch, pixels, patch_painter(options, patches, mask, flow))

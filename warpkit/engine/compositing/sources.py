@@ -30,10 +30,13 @@ class LayerOptions(NamedTuple):
     """() or (N,); None for 1."""
 
 
-def patch_painter(paint: LayerOptions, patches: Tensor, mask: Tensor | None) -> Painter:
+def patch_painter(
+    paint: LayerOptions, patches: Tensor, mask: Tensor | None, flow: Tensor | None = None
+) -> Painter:
     """Paint patches (N or 1, C, h, w), with masks (N or 1, 1, h, w), or all of each patch.
 
-    One patch for all objects is read in place, never copied.
+    flow (N or 1, k, l, 2): the patches are bent by it first, as `bent` says. One patch for all
+    objects is read in place, never copied.
     """
     height, width = patches.shape[-2:]
     flat, step = _flat(patches)
@@ -50,12 +53,46 @@ def patch_painter(paint: LayerOptions, patches: Tensor, mask: Tensor | None) -> 
             """The mask at row and column, (P,) each."""
             return columns(cover, cover_start + row * width + column)[0]
 
-        points = Points(*source(paint.to_source, pixels), (height, width))
+        x, y = source(paint.to_source, pixels)
+        share = None
+        if flow is not None:
+            x, y, share = bent(x, y, flow, pixels.object, paint.rule)
+        points = Points(x, y, (height, width))
         lookup = None if mask is None else covered
         values, alpha = sample_covered(flat, lookup, index_of, points, paint.rule)
+        if share is not None:
+            values, alpha = values * share.to(values.dtype), alpha * share.to(alpha.dtype)
         return _with_opacity(paint, pixels, values, alpha)
 
     return painter
+
+
+def bent(
+    x: Tensor, y: Tensor, flow: Tensor, objects: Tensor, rule: SamplingRule
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Where points of bent patches look in the patches as they were, and how much there is of them.
+
+    x and y (P,), float64, pixels of the flows' frames; flow (N or 1, h, w, 2), pixels; objects
+    (P,), int64, the flow of each. What is bent is an image of h x w pixels: beyond its edges it
+    fades within a pixel as any patch does, so the point is held at the edge and weighs less.
+    """
+    height, width = flow.shape[-3:-1]
+    flat, step = _flat(flow.movedim(-1, -3).double())
+    offset = step * objects
+    held_x, held_y = x.clamp(0, width - 1), y.clamp(0, height - 1)
+    move = sample_opaque(
+        flat,
+        flat.new_zeros(2, 1),
+        torch.zeros_like(objects[:1]),
+        lambda row, column: offset + row * width + column,
+        Points(held_x, held_y, (height, width)),
+        SamplingRule("bilinear", "replicate"),
+    )
+    if rule.interpolation == "nearest":
+        share = (x.round() == held_x.round()) & (y.round() == held_y.round())
+    else:
+        share = (1 - (x - held_x).abs()).clamp(min=0) * (1 - (y - held_y).abs()).clamp(min=0)
+    return held_x + move[0], held_y + move[1], share
 
 
 def window_painter(
