@@ -96,6 +96,20 @@ def test_blocks_change_nothing(monkeypatch):
     (grad,) = torch.autograd.grad(parts.square().sum(), source)
     assert (parts - whole).abs().max() < 1e-13
     assert (grad - truth).abs().max() < 1e-10
+    few = target[:5].clone().requires_grad_(), source.detach()[0, :5].clone().requires_grad_()
+    monkeypatch.setattr("warpkit.flow.splines.AT_ONCE", 15)
+    assert gradcheck(lambda t, s: flow.thin_plate_spline(s, t, (2, 4)), few)
+    assert gradgradcheck(lambda t, s: flow.thin_plate_spline(s, t, (2, 4)), few)
+
+
+def test_one_set_of_targets_serves_many_sources():
+    target, smoothing = scattered(), torch.tensor([[0.5], [2.0]]).double()
+    sources = target + noise(3, 12, 2, seed=5)
+    for smooth in (smoothing[0, 0], smoothing):
+        fields = flow.thin_plate_spline(sources, target, (9, 11), smoothing=smooth)
+        assert fields.shape == (*smooth.shape[:1], 3, 9, 11, 2)
+        field = flow.thin_plate_spline(sources[2], target, (9, 11), smoothing=smooth.flatten()[-1])
+        assert (fields.reshape(-1, 9, 11, 2)[-1] - field).abs().max() < 1e-11
 
 
 def test_gradients_of_thin_plates():

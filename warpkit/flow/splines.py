@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
@@ -16,8 +15,11 @@ from warpkit.engine.sampling.maps import pixel_points
 from warpkit.flow.arguments import as_field
 from warpkit.geometry.arguments import floats
 
-AT_ONCE = 1 << 21
-"""Distances that are evaluated together: 16 MB each of some five arrays."""
+AT_ONCE = 1 << 16
+"""Distances that are evaluated together: 512 KB each of six arrays, which stay in the cache."""
+
+SMALLEST = 1e-300
+"""Of the logarithms' arguments: what it is multiplied by is 0 there."""
 
 FLAT = 1e-10
 """Of the larger spread of points: a smaller one across it is a line's, 1e-14 by rounding."""
@@ -97,14 +99,14 @@ def thin_plate_spline(
         wanted = f"of as many points as `source`, {source.shape[-2]}"
         checks.fail(name, "target", wanted, checks.shape_of(target))
     height, width = checks.check_size(name, "size", size)
-    batch = checks.broadcast_batch(
+    checks.broadcast_batch(
         name, source=source.shape[:-2], target=target.shape[:-2], smoothing=smooth.shape
     )
-    source, target = (p.double().expand(*batch, *p.shape[-2:]) for p in (source, target))
+    source, target = source.double(), target.double()
     for argument, points in (("source", source), ("target", target)):
         bad = ~points.detach().isfinite().all(-1).all(-1)
         checks.check_values(name, argument, bad, "finite")
-    smooth = smooth.double().expand(batch)
+    smooth = smooth.double()
     negative = ~(smooth.detach() >= 0)
     checks.check_values(name, "smoothing", negative, "at least 0", smooth.detach())
     fit = _fit(name, source, target, smooth)
@@ -114,7 +116,8 @@ def thin_plate_spline(
 def _fit(name: str, source: Tensor, target: Tensor, smooth: Tensor) -> tuple[Tensor, ...]:
     """The plate: targets in its own units (..., N, 2), coefficients (..., N + 3, 2), middle, unit.
 
-    source and target (..., N, 2), pixels; smooth (...), the diagonal's. The unit is the targets'
+    source and target (..., N, 2), pixels; smooth (...), the diagonal's: all broadcast, and one
+    set of targets has one system for all sources. The unit is the targets'
     spread, so that all entries of the system are near 1; a change of unit adds a square of r to the
     kernel, which coefficients without moments of order 0 and 1 turn into an affine map.
     """
@@ -136,19 +139,29 @@ def _fit(name: str, source: Tensor, target: Tensor, smooth: Tensor) -> tuple[Ten
     kernel = kernel + (smooth[..., None, None] / unit**2) * eye
     ones = torch.ones_like(sites[..., :1])
     powers = torch.cat((ones, sites), -1)
+    powers = powers.expand(*kernel.shape[:-1], 3)
     corner = torch.zeros_like(powers[..., :3, :])
     system = torch.cat(
         (torch.cat((kernel, powers), -1), torch.cat((powers.mT, corner), -1)), dim=-2
     )
-    right = torch.cat(
-        (moves, torch.zeros_like(moves[..., :1, :]).expand(*moves.shape[:-2], 3, 2)), -2
-    )
+    right = torch.nn.functional.pad(moves, (0, 0, 0, 3))
     if checks.is_readable(flat) and bool(flat.any()):
         # across the line nothing is known: the smallest coefficients of least squares
         return sites, torch.linalg.pinv(system, rtol=FLAT, hermitian=True) @ right, middle, unit
-    coefficients = torch.linalg.solve_ex(system, right).result
+    coefficients = _for_all(system, right, lambda a, b: torch.linalg.solve_ex(a, b).result)
     bad = ((flat | twice) & exact) | flat
     return sites, torch.where(bad[..., None, None], torch.nan, coefficients), middle, unit
+
+
+def _for_all(matrix: Tensor, right: Tensor, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """What `function` makes of matrix (..., n, m) and right (..., m, 2), which broadcast.
+
+    One matrix for many is not repeated: their columns stand side by side.
+    """
+    if matrix.ndim > 2 or right.ndim == 2:
+        return function(matrix, right)
+    columns = right.movedim(-2, 0)
+    return function(matrix, columns.flatten(1)).unflatten(1, columns.shape[1:]).movedim(0, -2)
 
 
 def _on_a_line(sites: Tensor) -> Tensor:
@@ -163,18 +176,19 @@ def _on_a_line(sites: Tensor) -> Tensor:
 
 def _apart(sites: Tensor) -> Tensor:
     """The smallest distance of two of points (..., N, 2)."""
-    difference = sites[..., :, None, :] - sites[..., None, :, :]
-    distance = torch.hypot(*difference.unbind(-1))
+    x, y = (p[..., :, None] - p[..., None, :] for p in sites.unbind(-1))
+    distance = torch.hypot(x, y)
     here = torch.eye(sites.shape[-2], dtype=torch.bool, device=sites.device)
     return torch.where(here, torch.inf, distance).amin((-1, -2))
 
 
 def _kernel(points: Tensor, sites: Tensor) -> Tensor:
     """r^2 log r of points (..., M, 2) and sites (..., N, 2), which broadcast: (..., M, N)."""
-    square = (points[..., :, None, :] - sites[..., None, :, :]).square().sum(-1)
+    (x, y), (u, v) = points.unbind(-1), sites.unbind(-1)
+    x, y = x[..., :, None] - u[..., None, :], y[..., :, None] - v[..., None, :]
+    square = torch.addcmul(x * x, y, y)
     # at r = 0 value and slope are 0, where the logarithm has none
-    apart = torch.where(square > 0, square, 1.0)
-    return apart * apart.log() / 2
+    return square * (square.clamp(min=SMALLEST).log() / 2)
 
 
 def _evaluate(fit: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
@@ -185,14 +199,39 @@ def _evaluate(fit: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
     step = max(1, AT_ONCE // (sites.shape[-2] * plates))
     if len(pixels) <= step:
         return _plate(pixels, *fit).unflatten(-2, size)
-    # with a gradient each block is computed again in the backward pass: 1,000 points on 512 x 512
-    # pixels would keep 2 GB of each of five arrays
     again = is_eager(*fit) and wants_gradient(*fit)
-    parts = [
-        checkpoint(_plate, part, *fit, use_reentrant=False) if again else _plate(part, *fit)
-        for part in pixels.split(step)
-    ]
+    plate: Any = PlateAgain.apply if again else _plate
+    parts = [plate(part, *fit) for part in pixels.split(step)]
     return torch.cat(parts, -2).unflatten(-2, size)
+
+
+class PlateAgain(torch.autograd.Function):
+    """`_plate`, computed again for its gradient.
+
+    1,000 points on 512 x 512 pixels would keep 2 GB of each of six arrays. torch's checkpoint would
+    do, but loads 400 MB of torch's compiler when it is first used.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        """As `_plate`."""
+        ctx.save_for_backward(*inputs)
+        return _plate(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        """Of what autograd records of the same; differentiable where it shall be."""
+        twice, wanted = torch.is_grad_enabled(), ctx.needs_input_grad
+        with torch.enable_grad():
+            # views: the coefficients come from the sites, and a gradient to those ends here
+            inputs = [
+                t.view_as(t) if twice else t.detach().requires_grad_(want)
+                for t, want in zip(ctx.saved_tensors, wanted, strict=True)
+            ]
+            needed = [t for t, want in zip(inputs, wanted, strict=True) if want]
+            found = torch.autograd.grad(_plate(*inputs), needed, grads[0], create_graph=twice)
+        parts = iter(found)
+        return tuple(next(parts) if want else None for want in wanted)
 
 
 def _plate(
@@ -203,5 +242,6 @@ def _plate(
     sites (..., N, 2), coefficients (..., N + 3, 2), middle and unit (..., 1, 2 or 1).
     """
     places = (pixels - middle) / unit
-    bent = _kernel(places, sites) @ coefficients[..., :-3, :]
-    return bent + coefficients[..., -3:-2, :] + places @ coefficients[..., -2:, :]
+    bent = _for_all(_kernel(places, sites), coefficients[..., :-3, :], torch.matmul)
+    affine = _for_all(places, coefficients[..., -2:, :], torch.matmul)
+    return bent + coefficients[..., -3:-2, :] + affine
