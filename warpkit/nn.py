@@ -13,13 +13,21 @@ from torch.nn.parameter import is_lazy
 
 from warpkit.core import checks, tracing
 from warpkit.core.caller_warnings import warn
-from warpkit.engine.sampling.maps import inverse_of_theta, map_points
-from warpkit.warp import check_options, named_backend, named_rule, warp_affine, warp_perspective
+from warpkit.engine.sampling.maps import inverse_of_theta, map_points, output_points, pixel_points
+from warpkit.flow.splines import thin_plate_spline
+from warpkit.warp import (
+    check_options,
+    named_backend,
+    named_rule,
+    remap,
+    warp_affine,
+    warp_perspective,
+)
 
 __all__ = ["SpatialTransformer", "Warp"]
 
-NUMBERS = {"affine": 6, "similarity": 4, "perspective": 8}
-"""What the head computes for each transform."""
+NUMBERS = {"affine": 6, "similarity": 4, "perspective": 8, "thin_plate": 2}
+"""What the head computes for each transform; of a thin plate for each point of its lattice."""
 
 LOOK_EVERY = 100
 """Forward passes between two looks at where the samples are, on an accelerator: a look waits for
@@ -104,15 +112,17 @@ class SpatialTransformer(nn.Module):
     Args:
         localization: any module from images (B, C, H, W) to features (B, F).
         size: (h, w) of the result.
-        transform: "affine"; "similarity" (turn, scale and shift in the image's pixels); or
-            "perspective".
+        transform: "affine"; "similarity" (turn, scale and shift in the image's pixels);
+            "perspective"; or "thin_plate": a smooth bending through the points of a lattice.
         features: F, if known; None learns it at the first call, before which the head's
             parameters have no shape.
         interpolation, border, backend: as in `warp_affine`; "grid_sample" exports to ONNX.
+        lattice: (rows, columns) of a thin plate's points, which run from edge to edge.
 
     The head that makes the matrix of the features is added, and starts at zero: at the identity in
     normalised coordinates, so that another `size` resizes the whole image. `theta(images)` is the
-    matrix as `F.affine_grid` takes it.
+    matrix as `F.affine_grid` takes it, which a thin plate lacks; `points(images)` is where the
+    pixels look.
 
     Warns where most of a batch is sampled mostly outside the image in training: its result is then
     border, and its gradient vanishes. Gradients: all orders.
@@ -133,6 +143,7 @@ class SpatialTransformer(nn.Module):
         interpolation: str = "bilinear",
         border: str = "constant",
         backend: str = "auto",
+        lattice: Sequence[int] = (4, 4),
     ) -> None:
         super().__init__()
         name = "SpatialTransformer"
@@ -148,7 +159,11 @@ class SpatialTransformer(nn.Module):
             checks.fail(name, "features", "an integer below 2^31", f"{features!r:.60}")
         self.features = features
         self.localization = localization
-        self.head = zero_linear(features, NUMBERS[transform])
+        self.lattice = checks.check_size(name, "lattice", lattice, "(rows, columns)")
+        if min(self.lattice) < 2:
+            checks.fail(name, "lattice", "at least 2 x 2 points", self.lattice)
+        points = self.lattice[0] * self.lattice[1] if transform == "thin_plate" else 1
+        self.head = zero_linear(features, points * NUMBERS[transform])
         self.options: dict[str, Any] = {
             "interpolation": interpolation,
             "border": border,
@@ -160,8 +175,32 @@ class SpatialTransformer(nn.Module):
     def theta(self, images: Tensor) -> Tensor:
         """The matrices of the images (B, C, H, W), destination -> source in [-1, 1].
 
-        (B, 2, 3), or (B, 3, 3) for a perspective.
+        (B, 2, 3), or (B, 3, 3) for a perspective. A thin plate has none.
         """
+        if self.transform == "thin_plate":
+            wanted = "one that is a matrix; `points` has a thin plate's field"
+            checks.fail("SpatialTransformer.theta", "transform", wanted, "'thin_plate'")
+        numbers = self._numbers(images)
+        if self.transform == "similarity":
+            return similarity(numbers, images.shape[-2] / images.shape[-1])
+        options: dict[str, Any] = {"dtype": numbers.dtype, "device": numbers.device}
+        if self.transform == "affine":
+            return torch.eye(2, 3, **options) + numbers.unflatten(1, (2, 3))
+        full = nn.functional.pad(numbers, (0, 1)).unflatten(1, (3, 3))
+        return torch.eye(3, **options) + full
+
+    def points(self, images: Tensor) -> Tensor:
+        """Where the result's pixels look in the images (B, C, H, W): (B, h, w, 2), in pixels."""
+        if self.transform != "thin_plate":
+            return output_points(self._to_source(self.theta(images), images), self.size)
+        return thin_plate(self._numbers(images), self.lattice, images.shape[-2:], self.size)
+
+    def _to_source(self, theta: Tensor, images: Tensor) -> Tensor:
+        """The matrices (B, 2 or 3, 3) of pixels, destination -> source; images (B, C, H, W)."""
+        return inverse_of_theta(theta.double(), images.shape[-2:], self.size, False)
+
+    def _numbers(self, images: Tensor) -> Tensor:
+        """The head's numbers for images (B, C, H, W): (B, N)."""
         features = self.localization(images)
         batch, known = images.shape[0], self.features  # len() would fix the batch of an export
         same = features.ndim == 2 and features.shape[0] == batch
@@ -170,14 +209,7 @@ class SpatialTransformer(nn.Module):
             wanted = f"a module that returns {shape} for images {tuple(images.shape)}"
             got = checks.shape_of(features)
             checks.fail("SpatialTransformer", "localization", wanted, got)
-        numbers = self._head(features)
-        if self.transform == "similarity":
-            return similarity(numbers, images.shape[-2] / images.shape[-1])
-        options: dict[str, Any] = {"dtype": numbers.dtype, "device": numbers.device}
-        if self.transform == "affine":
-            return torch.eye(2, 3, **options) + numbers.unflatten(1, (2, 3))
-        full = nn.functional.pad(numbers, (0, 1)).unflatten(1, (3, 3))
-        return torch.eye(3, **options) + full
+        return self._head(features)
 
     def _head(self, features: Tensor) -> Tensor:
         """The head's numbers in float32 at least, and not rounded on the way there.
@@ -198,10 +230,15 @@ class SpatialTransformer(nn.Module):
         if images.ndim != 4:
             got = checks.shape_of(images)
             checks.fail("SpatialTransformer", "images", "of shape (B, C, H, W)", got)
+        if self.transform == "thin_plate":
+            points = self.points(images)
+            if self.training:
+                self._look_at_points(points.detach(), images.shape[-2:])
+            return remap(images, points, **self.options)
         theta = self.theta(images)
         if self.training:
             self._look(theta.detach())
-        to_source = inverse_of_theta(theta.double(), images.shape[-2:], self.size, False)
+        to_source = self._to_source(theta, images)
         warp = warp_perspective if self.transform == "perspective" else warp_affine
         return warp(images, to_source, size=self.size, inverse=True, **self.options)
 
@@ -211,11 +248,22 @@ class SpatialTransformer(nn.Module):
         if theta.is_meta or not tracing.is_eager(theta) or not self.looks(theta.device.type):
             return
         line = torch.linspace(-0.875, 0.875, 8, dtype=torch.float64, device=theta.device)
-        points = map_points(theta.double(), line.repeat(8), line.repeat_interleave(8))
+        self._warn(map_points(theta.double(), line.repeat(8), line.repeat_interleave(8)))
+
+    def _look_at_points(self, points: Tensor, size: Sequence[int]) -> None:
+        """The same for points (B, h, w, 2), in pixels of images of `size`."""
+        if points.is_meta or not tracing.is_eager(points) or not self.looks(points.device.type):
+            return
+        some = points[:, :: max(1, points.shape[1] // 8), :: max(1, points.shape[2] // 8)]
+        ends = some.new_tensor((size[1], size[0]))
+        self._warn(((2 * some + 1) / ends - 1).flatten(1, 2))
+
+    def _warn(self, points: Tensor) -> None:
+        """Warn where most of points (B, N, 2) in [-1, 1] are outside for most of a batch."""
         outside = ~(points.abs() <= 1).all(-1)  # NaN counts as outside
         lost = int((outside.double().mean(-1) > 0.5).sum())
-        if lost > len(theta) / 2:
-            text = f"SpatialTransformer: {lost} of {len(theta)} images are sampled mostly outside "
+        if lost > len(points) / 2:
+            text = f"SpatialTransformer: {lost} of {len(points)} images are sampled mostly outside "
             text += "their borders: what it returns is border, and its gradient vanishes (a "
             warn(text + "smaller learning rate for the localization helps)")
 
@@ -240,3 +288,23 @@ def similarity(numbers: Tensor, tall: float) -> Tensor:
     a, b, right, down = numbers.unbind(-1)
     rows = ((1 + a, -b * tall, right), (b / tall, 1 + a, down))
     return torch.stack([torch.stack(row, dim=-1) for row in rows], dim=-2)
+
+
+def thin_plate(
+    numbers: Tensor, lattice: tuple[int, int], size_in: Sequence[int], size: tuple[int, int]
+) -> Tensor:
+    """The points (B, h, w, 2), float64, in pixels, of numbers (B, 2 rows columns): (dx, dy) each.
+
+    They move what the points of the lattice, in rows from edge to edge, look at in [-1, 1].
+    """
+    device, (rows, columns) = numbers.device, lattice
+    ends = [torch.linspace(-0.5, n - 0.5, k, dtype=torch.float64, device=device)
+            for n, k in zip(size, lattice, strict=True)]  # fmt: skip
+    y, x = torch.meshgrid(*ends, indexing="ij")
+    target = torch.stack((x, y), -1).flatten(0, 1)
+    half = target.new_tensor((size_in[1] / 2, size_in[0] / 2))
+    moves = numbers.double().unflatten(1, (rows * columns, 2)) * half
+    # from the resized image's own points, so that a plate of zeros is exactly that
+    scale = target.new_tensor((size_in[1] / size[1], size_in[0] / size[0]))
+    still = (pixel_points(size, torch.float64, device) + 0.5) * scale - 0.5
+    return still + thin_plate_spline(target + moves, target, size)
