@@ -6,6 +6,8 @@ image 0 first. Labels follow with ``labels.repeat_interleave(len(views) // len(l
 """
 
 from warpkit.attacks.distribution import AffineDistribution as AffineDistribution
+from warpkit.attacks.flow_perturbation import FlowPerturbation as FlowPerturbation
+from warpkit.attacks.flow_perturbation import optimize_flow as optimize_flow
 from warpkit.attacks.patch import Patch as Patch
 from warpkit.attacks.patch import optimize_patch as optimize_patch
 from warpkit.attacks.perturbation import Perturbation as Perturbation
@@ -14,9 +16,11 @@ from warpkit.attacks.views import expectation as expectation
 
 __all__ = [
     "AffineDistribution",
+    "FlowPerturbation",
     "Patch",
     "Perturbation",
     "expectation",
+    "optimize_flow",
     "optimize_patch",
     "optimize_perturbation",
 ]

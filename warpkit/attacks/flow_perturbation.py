@@ -1,0 +1,157 @@
+"""A perturbation that moves pixels a little and changes no colour (Xiao et al., 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.attacks.ball import check_positive, check_unit
+from warpkit.attacks.descent import (
+    MakeOptimizer,
+    descend,
+    describe,
+    make_optimizer,
+    mean_and_gradient,
+)
+from warpkit.attacks.distribution import Distribution, check_count, draw
+from warpkit.attacks.views import Objective, check_objective, split, views
+from warpkit.core import checks
+from warpkit.flow.images import warp_flow
+from warpkit.flow.splines import bspline
+
+WITHIN = 1 - 1e-6
+"""Of a budget: what is left of it after rounding to float32."""
+
+
+@dataclass(frozen=True)
+class FlowPerturbation:
+    """What `optimize_flow` found; `str` of it is one line."""
+
+    image: Tensor
+    """warp_flow(input, flow, border="replicate"), shaped like the input; rounded if asked."""
+    flow: Tensor
+    """(B, H, W, 2), or (H, W, 2) for one image: the offset (dx, dy) of every pixel, in pixels."""
+    history: list[float]
+    """The objective at each step, before it."""
+    state: dict[str, Any] = field(repr=False)
+    """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
+
+    def __str__(self) -> str:
+        return f"flow of {tuple(self.image.shape)}: {describe(self.history)}"
+
+
+def optimize_flow(
+    objective: Objective,
+    image: Tensor,
+    distribution: Distribution | Any = None,
+    *,
+    epsilon: float,
+    smoothness: float = 0.25,
+    spacing: int = 8,
+    steps: int = 100,
+    samples: int = 16,
+    step_size: float | None = None,
+    chunk: int | None = None,
+    generator: torch.Generator | None = None,
+    progress: bool = False,
+    optimizer: str | MakeOptimizer = "sign",
+    quantize: bool = False,
+    resume: dict[str, Any] | None = None,
+    **warp_options: Any,
+) -> FlowPerturbation:
+    """Move pixels by at most `epsilon` so that `objective` falls, as a mean over random views.
+
+    Args:
+        objective, distribution, steps, samples, chunk, generator, progress, resume: as in
+            `optimize_perturbation`.
+        image: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Each image
+            gets a flow of its own.
+        epsilon: how far a pixel may move, in pixels.
+        smoothness: by how much the offsets of two neighbouring pixels may differ, in pixels; below
+            1/2 nothing folds.
+        spacing: pixels between two control points of the cubic B-spline lattice that is optimised:
+            the flow has no finer detail.
+        step_size: of one step; None is 2.5 epsilon / steps.
+        optimizer: "sign": both coordinates of every control point move by the step size;
+            "gradient": each lattice moves by the step size in l2 norm; or what makes a torch
+            optimizer of ``([tensor], lr=step_size)``.
+        quantize: the objective sees the moved image, and each view of it, as an 8-bit file holds
+            them; so is the result. The gradient passes straight through.
+        **warp_options: of the views, as of `warp_affine`.
+
+    Returns:
+        FlowPerturbation: .image and .flow, detached; .history, the objective at each step; .state.
+        After each step a lattice is pulled back into the budgets: its points to length epsilon, and
+        then all of it, by one factor, until no two neighbours differ by more than `smoothness`.
+
+    Raises:
+        ValueError, TypeError, UserWarning: as `optimize_perturbation`.
+
+    >>> ramp = torch.linspace(0, 1, 9).expand(1, 9, 9)
+    >>> found = optimize_flow(torch.mean, ramp, epsilon=0.5, steps=4)
+    >>> round(found.flow[4, 4, 0].item(), 3), bool((found.image <= ramp).all())
+    (-0.5, True)
+    """
+    name = "optimize_flow"
+    check_objective(name, objective)
+    images = check_unit(name, "image", image)
+    epsilon = check_positive(name, "epsilon", epsilon)
+    smoothness = check_positive(name, "smoothness", smoothness)
+    check_count(name, "spacing", spacing)
+    check_count(name, "steps", steps)
+    check_count(name, "samples", samples)
+    checks.check_bool(name, "quantize", quantize)
+    step_size = 2.5 * epsilon / steps if step_size is None else step_size
+    step_size = check_positive(name, "step_size", step_size)
+    size = (images.shape[-2], images.shape[-1])
+    spans = (-(-n // spacing) for n in size)
+    control = images.new_zeros(len(images), *(n + 3 for n in spans), 2).requires_grad_()
+    source = torch.eye(2, 3, device=images.device)[None] if distribution is None else distribution
+    drawn = samples if hasattr(source, "sample") else None
+
+    def moved(control: Tensor) -> Tensor:
+        """The images as the flow of a lattice (B, m, n, 2) moves them."""
+        return warp_flow(images, bspline(control, size), border="replicate")
+
+    def render(control: Tensor, piece: Tensor) -> Tensor:
+        """The views of the moved images under the matrices of a piece (n, 2, 3)."""
+        return views(moved(control), piece, quantize, warp_options)
+
+    def gradient_of() -> tuple[float, Tensor]:
+        matrices = draw(name, source, drawn, size, generator, images.device)
+        return mean_and_gradient(name, objective, control, split(name, matrices, chunk), render)
+
+    history, state = descend(
+        name,
+        control,
+        gradient_of,
+        lambda control: pulled_back(control, size, epsilon * WITHIN, smoothness * WITHIN),
+        make_optimizer(name, optimizer, control, step_size),
+        steps=steps,
+        resume=resume,
+        generator=generator,
+        progress=progress,
+    )
+    with torch.no_grad():
+        flow, result = bspline(control, size), moved(control)
+        result = (result * 255).round() / 255 if quantize else result
+    flow = flow.reshape(*image.shape[:-3], *size, 2)
+    return FlowPerturbation(result.reshape(image.shape), flow, history, state)
+
+
+def pulled_back(
+    control: Tensor, size: tuple[int, int], epsilon: float, smoothness: float
+) -> Tensor:
+    """Lattices (B, m, n, 2) whose fields of `size` are within both budgets.
+
+    A field is a mean of its control points, so that it is no longer than the longest of them.
+    """
+    lengths = control.norm(dim=-1, keepdim=True)
+    control = control * (epsilon / lengths.clamp(min=1e-30)).clamp(max=1)
+    flow = bspline(control, size)
+    steps = [flow.diff(dim=dim).norm(dim=-1).flatten(1) for dim in (-2, -3)]
+    steepest = torch.cat([*steps, flow.new_zeros(len(flow), 1)], 1).amax(1)
+    return control * (smoothness / steepest.clamp(min=1e-30)).clamp(max=1)[:, None, None, None]
