@@ -29,6 +29,7 @@ TILTS = torch.cat((TURNS, torch.tensor([[[0.02, -0.03, 1.0]]] * 5)), 1)
 POINTS = noise(5, 4, 3, 2, seed=3) * 8 - 1
 BOXES = torch.tensor([[0.3, 1, 4, 5], [2, 2, 7, 6], [1, 0, 3.5, 4], [3, 1, 6, 6], [0, 0, 5, 3]])
 BOXES = BOXES.double()
+RECTANGLE = torch.tensor([0.2, 1, 6.1, 5.5]).double()
 INDEX = torch.tensor([1, 0, 2, 3, 4])
 PATCHES = noise(5, 3, 3, 4, seed=4)
 ON_BOXES = wk.box_to_matrix(BOXES, (3, 4), angle=20.0)
@@ -82,6 +83,10 @@ CASES = {
         wk.warp_affine, {"image": (IMAGES[:1], 0), "matrix": (TURNS[0], WHOLE)}
     ),
     "remap": Case(wk.remap, {"image": (IMAGES, 0), "points": (POINTS, 0)}),
+    "resized": Case(partial(wk.resize, size=(4, 3)), {"image": (IMAGES, 0)}),
+    "a box resized": Case(
+        partial(wk.resize, size=(3, 4)), {"image": (IMAGES, 0), "box": (RECTANGLE, WHOLE)}
+    ),
     "sample_pixels": Case(
         wk.sample_pixels, {"image": (IMAGES, 0), "points": (POINTS[0, 0], PLAIN)}
     ),

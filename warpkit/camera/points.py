@@ -100,6 +100,7 @@ def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor
     found = found & (w > 0)
     w = torch.where(found, w, 1.0)
     moved = torch.stack((a / w, b / w), dim=-1)
+    found = found & moved.isfinite().all(-1)  # a view of NaN shows nothing
     return torch.where(found[..., None], moved, torch.nan), found
 
 

@@ -129,7 +129,7 @@ def rotate(src: Any, rotateCode: int, dst: Any = None) -> Any:
            [4, 2]])
     """
     turns = {ROTATE_90_CLOCKWISE: -1, ROTATE_180: 2, ROTATE_90_COUNTERCLOCKWISE: 1}
-    if rotateCode not in turns:
+    if not isinstance(rotateCode, Integral) or rotateCode not in turns:
         wanted = "ROTATE_90_CLOCKWISE, ROTATE_180 or ROTATE_90_COUNTERCLOCKWISE"
         checks.fail("rotate", "rotateCode", wanted, repr(rotateCode))
     return _moved("rotate", src, dst, lambda image: image.rot90(turns[rotateCode], (-2, -1)))

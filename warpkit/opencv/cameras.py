@@ -25,8 +25,10 @@ def common_device(*values: Any) -> torch.device:
 
 
 def as_array(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    """Numbers in float64."""
-    return floats(name, argument, value, device).double()
+    """Numbers in float64, which are looked at: cv2's loops end by them."""
+    numbers = floats(name, argument, value, device)
+    checks.check_held(name, argument, numbers)
+    return numbers.double()
 
 
 def as_lens(
@@ -37,7 +39,8 @@ def as_lens(
     if tuple(matrix.shape) != (3, 3):
         checks.fail(name, names[0], "of shape (3, 3)", checks.shape_of(matrix))
     counts = COUNTS[model]
-    if k is None or (isinstance(k, (np.ndarray, Tensor, Sequence)) and len(k) == 0):
+    arrays = isinstance(k, (np.ndarray, Tensor))
+    if k is None or (arrays and k.shape == (0,)) or (isinstance(k, Sequence) and len(k) == 0):
         k = torch.zeros(counts[0], dtype=torch.float64, device=device)
     k = as_array(name, names[1], k, device)
     if k.numel() not in counts or k.numel() != max(k.shape, default=0):
@@ -79,6 +82,7 @@ def rodrigues(vector: Tensor) -> Tensor:
 def as_points(name: str, argument: str, value: Any, device: torch.device) -> tuple[Tensor, Any]:
     """Points (N, 2) in float64, of (N, 2), (N, 1, 2) or (1, N, 2); and their type."""
     points = floats(name, argument, value, device)
+    checks.check_held(name, argument, points)
     shape = points.shape
     fits = len(shape) == 2 or (len(shape) == 3 and 1 in shape[:2])
     if not fits or shape[-1] != 2:
@@ -136,10 +140,3 @@ def camera_of(lens: Lens) -> Tensor:
     one, zero = torch.ones_like(lens.fx), torch.zeros_like(lens.fx)
     rows = (lens.fx, zero, lens.cx), (zero, lens.fy, lens.cy), (zero, zero, one)
     return torch.stack([torch.stack(row) for row in rows])
-
-
-def as_size(name: str, argument: str, value: Any) -> tuple[int, int]:
-    """cv2's (W, H) as (H, W)."""
-    value = value.tolist() if isinstance(value, (np.ndarray, Tensor)) else value
-    width, height = checks.check_size(name, argument, value, "(W, H)")
-    return int(height), int(width)

@@ -17,6 +17,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv import cameras, lenses
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
+from warpkit.opencv.sizes import as_list, as_size, is_empty
 
 NAMES = ("K", "D")
 
@@ -48,7 +49,7 @@ def initUndistortRectifyMap(
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
-    points = _map(name, lens, R, P, cameras.as_size(name, "size", size), device)
+    points = _map(name, lens, R, P, as_size(name, "size", size), device)
     return cameras.as_maps(points, kind, has_tensor(*values), (map1, map2))
 
 
@@ -94,8 +95,8 @@ def undistortImage(
     device = cameras.common_device(distorted, K, D, Knew)
     lenses.check_source(name, "distorted", distorted, device)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    empty = new_size is None or tuple(new_size) == (0, 0)
-    size = tuple(distorted.shape[:2]) if empty else cameras.as_size(name, "new_size", new_size)
+    new_size = as_list(name, "new_size", new_size)
+    size = tuple(distorted.shape[:2]) if is_empty(new_size) else as_size(name, "new_size", new_size)
     points = _map(name, lens, None, Knew, (size[0], size[1]), device)
     return lenses.sample(name, distorted, points, undistorted, arithmetic)
 

@@ -26,6 +26,7 @@ from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
 from warpkit.opencv import cameras
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
+from warpkit.opencv.sizes import as_list, as_size, is_empty
 
 BROWN = ("cameraMatrix", "distCoeffs")
 KINDS = ("planes", "pairs", "fixed")
@@ -58,7 +59,7 @@ def initUndistortRectifyMap(
     values = (cameraMatrix, distCoeffs, R, newCameraMatrix)
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
-    height, width = cameras.as_size(name, "size", size)
+    height, width = as_size(name, "size", size)
     kind = cameras.map_kind(name, "m1type", m1type, KINDS)
     if newCameraMatrix is None:
         middle = lens._replace(
@@ -210,10 +211,12 @@ def getOptimalNewCameraMatrix(
     values = (cameraMatrix, distCoeffs, alpha)
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
-    size = cameras.as_size(name, "imageSize", imageSize)
-    empty = newImgSize is None or tuple(newImgSize) == (0, 0)
-    new = size if empty else cameras.as_size(name, "newImgSize", newImgSize)
+    size = as_size(name, "imageSize", imageSize)
+    newImgSize = as_list(name, "newImgSize", newImgSize)
+    new = size if is_empty(newImgSize) else as_size(name, "newImgSize", newImgSize)
     share = cameras.as_array(name, "alpha", alpha, device)
+    if share.ndim:
+        checks.fail(name, "alpha", "one number", f"shape {checks.shape_of(share)}")
     directions = undistorted(lens, optimal.grid(size, device), FIVE_STEPS)
     if centerPrincipalPoint:
         matrix, roi = _centred(lens, directions, new, share)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv.cameras import as_size, common_device, map_kind
+from warpkit.opencv.cameras import common_device, map_kind
 from warpkit.opencv.constants import (
     INTER_MAX,
     WARP_FILL_OUTLIERS,
@@ -27,6 +28,7 @@ from warpkit.opencv.constants import (
 )
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
+from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.warps import INTERPOLATIONS
 
 
@@ -190,10 +192,11 @@ def warpPolar(
 
 def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:
     """dsize (W, H) as (H, W), its zeros replaced as OpenCV does."""
-    pair = dsize.tolist() if hasattr(dsize, "tolist") else dsize
-    if pair is None or tuple(pair) == (0, 0):
+    pair = as_list(name, "dsize", dsize)
+    if is_empty(pair):
         reach = float(radius.detach())
         return round(reach * math.pi), round(reach)
-    if len(pair) == 2 and pair[0] > 0 and pair[1] == 0:
+    wide = isinstance(pair, Sequence) and len(pair) == 2 and pair[1] == 0
+    if wide and isinstance(pair[0], checks.WHOLE_NUMBERS) and pair[0] > 0:
         return round(pair[0] * math.pi), int(pair[0])
     return as_size(name, "dsize", pair)

@@ -31,6 +31,7 @@ def transform(src: Any, m: Any, dst: Any = None) -> Any:
     """
     name = "transform"
     values, matrix, given = _arguments(name, src, m, OPENCV_TYPES)
+    checks.check_held(name, "m", matrix)  # it is asked whether it is diagonal
     channels = values.shape[-1]
     if matrix.shape[1] not in (channels, channels + 1):
         wanted = f"of shape (R, {channels}) or (R, {channels + 1}) for {channels} channels"

@@ -16,7 +16,6 @@ from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import convert, with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv.cameras import as_size
 from warpkit.opencv.constants import (
     BORDER_DEFAULT,
     BORDER_REFLECT,
@@ -28,6 +27,7 @@ from warpkit.opencv.constants import (
 )
 from warpkit.opencv.layout import check_picture, device_of, finish, is_followed, planes
 from warpkit.opencv.outputs import check_output
+from warpkit.opencv.sizes import as_list, as_size, is_empty
 
 BORDERS = {
     BORDER_REPLICATE: "replicate",
@@ -80,7 +80,7 @@ def pyrUp(src: Any, dst: Any = None, dstsize: Any = None, borderType: Any = BORD
     name = "pyrUp"
     check_picture(name, "src", src, OPENCV_TYPES)
     dst = check_output(name, "dst", dst, src)
-    if borderType != BORDER_DEFAULT:
+    if not isinstance(borderType, Integral) or borderType != BORDER_DEFAULT:
         checks.fail(name, "borderType", "BORDER_DEFAULT", repr(borderType))
     height, width = src.shape[:2]
     size = _size(name, dstsize, (2 * height, 2 * width))
@@ -91,8 +91,8 @@ def pyrUp(src: Any, dst: Any = None, dstsize: Any = None, borderType: Any = BORD
 
 
 def _size(name: str, dstsize: Any, default: tuple[int, int]) -> tuple[int, int]:
-    empty = dstsize is None or tuple(dstsize) in ((), (0, 0))
-    return default if empty else as_size(name, "dstsize", dstsize)
+    dstsize = as_list(name, "dstsize", dstsize)
+    return default if is_empty(dstsize) else as_size(name, "dstsize", dstsize)
 
 
 def getRectSubPix(
@@ -118,7 +118,8 @@ def getRectSubPix(
         checks.fail(name, "center", "(x, y)", checks.shape_of(center))
     checks.check_values(name, "center", ~center.detach().isfinite(), "finite")
     source = planes(image)
-    if patchType not in (-1, CV_8U, CV_32F) or (patchType == CV_8U and source.dtype != torch.uint8):
+    whole = isinstance(patchType, Integral) and patchType in (-1, CV_8U, CV_32F)
+    if not whole or (patchType == CV_8U and source.dtype != torch.uint8):
         checks.fail(name, "patchType", "-1, or CV_32F of bytes", repr(patchType))
     floating = source.is_floating_point() or patchType == CV_32F
     dtype = torch.float32 if source.dtype == torch.uint8 and floating else source.dtype

@@ -23,6 +23,7 @@ from warpkit.opencv.constants import (
     INTER_NEAREST_EXACT,
 )
 from warpkit.opencv.outputs import check_output
+from warpkit.opencv.sizes import as_list
 from warpkit.opencv.warps import Image, _finish, _planes
 from warpkit.resizing import resize_by
 
@@ -94,8 +95,7 @@ def _size(
     name: str, dsize: Any, fx: Any, fy: Any, shape: Sequence[int]
 ) -> tuple[tuple[int, int], tuple[float, float] | None]:
     """(h, w); and (fy, fx) where they made it."""
-    if isinstance(dsize, (np.ndarray, Tensor)):
-        dsize = dsize.tolist()
+    dsize = as_list(name, "dsize", dsize)
     empty = dsize is None or (
         isinstance(dsize, Sequence)
         and len(dsize) in (0, 2)

@@ -1,0 +1,205 @@
+"""Resize, lenses and the rest of OpenCV's geometry under any arguments: right, or refused.
+
+`FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_pipeline.py` runs other and more cases of each function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import strategies as st
+
+import warpkit as wk
+import warpkit.opencv as wcv
+from tests.fuzz.test_images import picture
+from tests.support import hostile_arguments as wild
+from tests.support.fuzzing import Case, assert_near, check_result, fuzz, gradients, leaves, run
+from warpkit import camera
+from warpkit.engine.arithmetic.resize import (
+    EXACT_FILTERS,
+    OPENCV_FILTERS,
+    PILLOW_FILTERS,
+    RESIZE_ARITHMETICS,
+)
+
+FILTERS = tuple(dict.fromkeys((*EXACT_FILTERS, *OPENCV_FILTERS, *PILLOW_FILTERS, "linear")))
+RESIZE = Case(
+    wk.resize,
+    {"image": wild.images(), "size": wild.sizes},
+    {
+        "interpolation": st.sampled_from((*EXACT_FILTERS * 2, *FILTERS)),
+        "antialias": st.sampled_from((None, None, True, False)),
+        "box": st.one_of(
+            st.none(),
+            st.sampled_from(((0, 0, 1, 1), (0.2, 0.1, 0.9, 1.0), (0, 0, 3, 2))),
+            wild.tensors((4,), high=4.0),
+        ),
+        "arithmetic": st.sampled_from((*("exact",) * 6, *RESIZE_ARITHMETICS)),
+        "backend": st.sampled_from(("auto",) * 4 + ("cpu", "reference", "cuda")),
+    },
+)
+
+lens = st.sampled_from((4, 5, 8, 12, 14, 4, 3)).flatmap(
+    lambda n: wild.tensors((n,), low=-0.3, high=0.3)
+)
+views = st.one_of(
+    st.just(torch.tensor([[6.0, 0, 2.5], [0, 7.0, 2], [0, 0, 1]])),
+    wild.batches.flatmap(lambda b: wild.tensors((*b, 3, 3), low=0.5, high=6.0)),
+)
+models = st.sampled_from(("brown", "brown", "fisheye", "pinhole"))
+of_lens = {"camera_matrix": views, "distortion": lens}
+turned = {
+    "rotation": st.one_of(st.none(), wild.tensors((3, 3), low=-1.0)),
+    "new_camera_matrix": st.one_of(st.none(), views),
+}
+sampling = {
+    "interpolation": st.sampled_from(("nearest", "bilinear", "bicubic", "area")),
+    "border": st.sampled_from(("constant", "replicate", "reflect")),
+}
+LENSES = {
+    "undistort": Case(
+        camera.undistort,
+        {"image": wild.images(), **of_lens},
+        {"model": models, "size": wild.sizes, **turned, **sampling},
+    ),
+    "distort": Case(
+        camera.distort,
+        {"image": wild.images(), **of_lens},
+        {"model": models, "size": wild.sizes, **sampling},
+    ),
+    "undistort_map": Case(
+        camera.undistort_map, {**of_lens, "size": wild.sizes}, {"model": models, **turned}
+    ),
+    "distort_map": Case(camera.distort_map, {**of_lens, "size": wild.sizes}, {"model": models}),
+    "distort_points": Case(
+        camera.distort_points, {"points": wild.points(3), **of_lens}, {"model": models}
+    ),
+    "undistort_points": Case(
+        camera.undistort_points, {"points": wild.points(3), **of_lens}, {"model": models, **turned}
+    ),
+    "optimal_camera_matrix": Case(
+        camera.optimal_camera_matrix,
+        {**of_lens, "size": wild.sizes, "alpha": wild.numbers},
+        {"new_size": wild.sizes},
+    ),
+    "similarity_from_points": Case(
+        wk.similarity_from_points,
+        {"src": wild.points(3), "dst": wild.points(3)},
+        {"weights": wild.tensors((3,))},
+    ),
+    "affine_from_points": Case(
+        wk.affine_from_points,
+        {"src": wild.points(5), "dst": wild.points(5)},
+        {"weights": wild.tensors((5,))},
+    ),
+    "perspective_from_points": Case(
+        wk.perspective_from_points,
+        {"src": wild.points(6), "dst": wild.points(6)},
+        {"weights": wild.tensors((6,))},
+    ),
+    "pixel_grid": Case(wk.pixel_grid, {"size": wild.sizes}, {}),
+}
+
+whole = st.integers(-2, 8)
+cv2_points = st.one_of(wild.tensors((4, 1, 2), high=5.0), wild.tensors((4, 2), high=5.0))
+cv2_lens = {"cameraMatrix": views, "distCoeffs": lens}
+FACE = {
+    "resize": Case(
+        wcv.resize,
+        {"src": picture, "dsize": st.one_of(wild.sizes, st.none())},
+        {"fx": wild.numbers, "fy": wild.numbers, "interpolation": st.integers(-1, 8)},
+    ),
+    "undistort": Case(wcv.undistort, {"src": picture, **cv2_lens}, {"newCameraMatrix": views}),
+    "undistortPoints": Case(
+        wcv.undistortPoints, {"src": cv2_points, **cv2_lens}, {"R": turned["rotation"], "P": views}
+    ),
+    "initUndistortRectifyMap": Case(
+        wcv.initUndistortRectifyMap,
+        {
+            **cv2_lens,
+            "R": turned["rotation"],
+            "newCameraMatrix": views,
+            "size": wild.sizes,
+            "m1type": st.sampled_from((wcv.CV_32FC1, wcv.CV_32FC2, wcv.CV_16SC2, 7)),
+        },
+        {},
+    ),
+    "warpPolar": Case(
+        wcv.warpPolar,
+        {
+            "src": picture,
+            "dsize": wild.sizes,
+            "center": wild.pairs,
+            "maxRadius": wild.numbers,
+            "flags": st.sampled_from((0, 1, 2, 256, 257, 16, 273, 999)),
+        },
+        {},
+    ),
+    "getRectSubPix": Case(
+        wcv.getRectSubPix, {"image": picture, "patchSize": wild.sizes, "center": wild.pairs}, {}
+    ),
+    "pyrDown": Case(wcv.pyrDown, {"src": picture}, {"dstsize": wild.sizes, "borderType": whole}),
+    "pyrUp": Case(wcv.pyrUp, {"src": picture}, {"dstsize": wild.sizes, "borderType": whole}),
+    "copyMakeBorder": Case(
+        wcv.copyMakeBorder,
+        {"src": picture, **dict.fromkeys(("top", "bottom", "left", "right", "borderType"), whole)},
+        {"value": wild.numbers},
+    ),
+    "flip": Case(wcv.flip, {"src": picture, "flipCode": whole}, {}),
+    "rotate": Case(wcv.rotate, {"src": picture, "rotateCode": whole}, {}),
+    "transpose": Case(wcv.transpose, {"src": picture}, {}),
+    "transform": Case(
+        wcv.transform,
+        {"src": picture, "m": st.sampled_from(((3, 3), (2, 4), (1, 1))).flatmap(wild.tensors)},
+        {},
+    ),
+    "perspectiveTransform": Case(
+        wcv.perspectiveTransform, {"src": cv2_points, "m": wild.matrices((3,), batch=())}, {}
+    ),
+}
+
+
+def check_resize(name: str, case: Case, values: dict[str, Any]) -> None:
+    """The backends agree, gradients too."""
+    mine = leaves(values)
+    result = run(name, case, mine)
+    if result is None:
+        return
+    grads = gradients(result, mine)
+    others = leaves(values) | {"backend": "reference"}
+    reference = run(name, case, others)
+    assert_near(result, reference, values["image"], "result")
+    for key, grad in gradients(reference, others).items():
+        assert_near(grads[key], grad, values["image"], f"gradient to {key}")
+
+
+def check_lens(name: str, case: Case, values: dict[str, Any]) -> None:
+    """Points that are said to have converged are solutions, and others NaN."""
+    mine = leaves(values)
+    result = run(name, case, mine)
+    if result is None:
+        return
+    if name != "undistort_points":
+        gradients(result, mine)
+        return
+    points, converged = result
+    assert points.shape[:-1] == converged.shape
+    if points.device.type != "meta":
+        assert torch.equal(points.isfinite().all(-1), converged)
+        gradients(points, mine)
+
+
+def test_any_resize_is_right_or_refused():
+    fuzz("resize", RESIZE, check_resize)
+
+
+@pytest.mark.parametrize("name", LENSES)
+def test_any_lens_is_right_or_refused(name):
+    fuzz(name, LENSES[name], check_lens, least=40)
+
+
+@pytest.mark.parametrize("name", FACE)
+def test_any_call_of_the_face_is_done_or_refused(name):
+    fuzz(name, FACE[name], check_result, least=40)
