@@ -117,7 +117,7 @@ def optimize_flow(
         return warp_flow(images, bspline(control, size), border="replicate")
 
     def render(control: Tensor, piece: Tensor) -> Tensor:
-        """The views of the moved images under the matrices of a piece (n, 2, 3)."""
+        """The views (B n, C, H, W); control (B, m, k, 2) in pixels, piece (n, 2, 3) matrices."""
         return views(moved(control), piece, quantize, warp_options)
 
     def gradient_of() -> tuple[float, Tensor]:
