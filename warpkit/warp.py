@@ -17,7 +17,7 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_points
-from warpkit.engine.backends import BACKENDS, Backend, select_backend
+from warpkit.engine.backends import BACKENDS, Backend, recipes, select_backend
 from warpkit.engine.sampling import antialias_points
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.antialias import warp as antialiased_warp
@@ -109,6 +109,11 @@ def warp_affine(
              [0., 3., 4.]]])
     """
     name = "warp_affine"
+    names = (interpolation, border, image_gradient, arithmetic, backend)
+    usual = background is None and antialias is False
+    key = recipes.key_of(image, matrix, size, border_value, inverse, names) if usual else None
+    if (found := recipes.call(key, image, matrix)) is not None:
+        return found
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
     options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
@@ -119,6 +124,8 @@ def warp_affine(
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
         matrix = matrix[..., :2, :]
+    else:
+        recipes.leave(key, image, matrix, border_value, options)
     return _warp(image, matrix, border_value, background, options)
 
 
@@ -313,20 +320,13 @@ def remap_by(
     fill = checked_fill(name, image, shape, rule, border_value, background)
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)
     if antialias is not False:
-        plain_sample = partial(_plain_sample, module, rule)
         inputs = (image, points, fill, rule, antialias)
+        plain_sample = partial(module.sample, rule=rule)
         result = antialias_points.sample(name, plain_sample, *inputs)
         return restore_memory_format(result, image)
     bits = as_bits(image)
     result = module.sample(bits, points, fill, rule, **sum_start, **options)
     return as_labels(restore_memory_format(result, bits), image.dtype)
-
-
-def _plain_sample(
-    backend: Backend, rule: SamplingRule, image: Tensor, points: Tensor, fill: Tensor
-) -> Tensor:
-    """image (..., C, H, W) at points (..., h, w, 2) by one backend."""
-    return backend.sample(image, points, fill, rule)
 
 
 @batched(image=3, points=2, border_value=1)

@@ -11,7 +11,7 @@ import torch
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu.warps import launch
+from warpkit.engine.backends.cpu.warps import pairs_launch
 from warpkit.engine.sampling.rules import BORDERS
 
 FILLED = [border for border in BORDERS if border != "transparent"]
@@ -68,7 +68,7 @@ def test_streamed_results_are_the_same(monkeypatch):
     matrix = wk.rotation_matrix((150.0, 30.0), 10.0)
     for size in ((600, 1024), (600, 1021)):  # a row of the second begins where it may
         kept = wk.warp_affine(image, matrix, size=size)
-        monkeypatch.setattr(launch, "STREAMED", 0)
+        monkeypatch.setattr(pairs_launch, "STREAMED", 0)
         streamed = wk.warp_affine(image, matrix, size=size)
         monkeypatch.undo()
         assert torch.equal(kept, streamed)

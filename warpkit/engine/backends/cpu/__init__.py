@@ -17,6 +17,7 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends.inverse import inverse_by
+from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 
@@ -97,6 +98,23 @@ def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
     from warpkit.engine.backends.cpu.warps.operators import OPERATORS
 
     return OPERATORS.splat(image, points, size, rule)
+
+
+def recipe(
+    image: Tensor,
+    matrix: Tensor,
+    size: tuple[int, int],
+    fill: Tensor,
+    rule: SamplingRule,
+    forward: bool,
+) -> Recipe | None:
+    """As `lean.recipe`.
+
+    Shapes as there.
+    """
+    from warpkit.engine.backends.cpu.warps import lean
+
+    return lean.recipe(image, matrix, size, fill, rule, forward)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from warpkit.core.checks import LABELS
 from warpkit.engine.backends.cpu.runtime.result_memory import empty
-from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread, scratch
+from warpkit.engine.backends.cpu.runtime.scratch import scratch
 from warpkit.engine.backends.cpu.runtime.threads import run
-from warpkit.engine.backends.cpu.runtime.vector_values import REGISTER
+from warpkit.engine.backends.cpu.warps import pairs_launch
 from warpkit.engine.backends.cpu.warps.backward import (
     GradientTask,
     backward_kernel,
@@ -24,8 +24,6 @@ from warpkit.engine.backends.cpu.warps.backward import (
 )
 from warpkit.engine.backends.cpu.warps.forward import forward_kernel
 from warpkit.engine.backends.cpu.warps.labels import moving_kernel
-from warpkit.engine.backends.cpu.warps.pair_steps import memory_bytes
-from warpkit.engine.backends.cpu.warps.pairs import pairs_kernel
 from warpkit.engine.backends.cpu.warps.positions import POINTS
 from warpkit.engine.backends.cpu.warps.work import (
     WarpShapes,
@@ -93,15 +91,14 @@ def forward(
         return out
     taps, fill_flat = TAPS[rule.interpolation], _fill_memory(fill, shapes)
     dtype = fill_flat.dtype
-    if takes_pairs(image, shapes, taps, channels_last):
-        arrays = (
-            pixels,
-            _flat(mapping.contiguous()),
-            fill_flat,
-            memory,
-            _images(dense, shapes.batch, image_of),
+    if pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last):
+        points = _flat(mapping.contiguous())
+        images = _images(dense, shapes.batch, image_of)
+        double_points = points.itemsize == 8
+        call = pairs_launch.prepare(
+            shapes, pixels.size, points.size, double_points, fill_flat, images
         )
-        _forward_by_pairs(shapes, *arrays)
+        pairs_launch.launch(call, *(array.ctypes.data for array in (pixels, points, memory)))
         return out
     if image.dtype in LABELS:
         kernel, dtype = moving_kernel(shapes.kind, channels_last), np.dtype(np.float32)
@@ -124,52 +121,6 @@ def forward(
         lambda *unit_range: kernel(*arrays, scratch(taps, dtype), *unit_range), units, shapes.values
     )
     return out
-
-
-PAIRED = 4
-"""Channels up to which pairs of neighbours are read from the image itself, without a window."""
-
-STREAMED = 8 << 20
-"""Bytes of a result from which on it is written past the caches."""
-
-
-def takes_pairs(image: Tensor, shapes: WarpShapes, taps: int, channels_last: bool) -> bool:
-    """Whether the kernel of `pairs` serves a call."""
-    plan = shapes.plan
-    floats = image.dtype in (torch.float32, torch.float64)
-    small = plan.height * plan.width < 2**31 and plan.channels <= PAIRED
-    return taps == 2 and floats and not (channels_last or plan.dense) and small
-
-
-def _forward_by_pairs(
-    shapes: WarpShapes,
-    image: np.ndarray,
-    mapping: np.ndarray,
-    fill: np.ndarray,
-    out: np.ndarray,
-    image_of: np.ndarray,
-) -> None:
-    plan = shapes.plan
-    at = out.ctypes.data
-    streamed = out.nbytes >= STREAMED and (at | plan.out_width * out.itemsize) % REGISTER == 0
-    kernel = pairs_kernel(shapes.kind, out.itemsize == 8, mapping.itemsize == 8)
-    numbers = np.array([
-        image.ctypes.data, image.size, mapping.ctypes.data, mapping.size, fill.ctypes.data,
-        fill.size, at, out.size, image_of.ctypes.data, shapes.mapping_of.ctypes.data, 0, 0,
-        *plan[:8], plan.fill_item, plan.fill_channel, streamed,
-    ])  # fmt: skip
-
-    def work(begin: int, end: int) -> None:
-        mine = numbers.copy()
-        memory = of_this_thread(_tile_memory, out.itemsize)
-        mine[10] = memory.ctypes.data + -memory.ctypes.data % REGISTER
-        kernel(mine, begin, end)
-
-    run(work, plan.items * shapes.tile_rows, shapes.values)
-
-
-def _tile_memory(item_size: int) -> np.ndarray:
-    return np.empty(memory_bytes(item_size), np.uint8)
 
 
 def backward(

@@ -34,7 +34,7 @@ from warpkit.engine.backends.cpu.warps.pair_steps import (
 
 NAMES = (
     "image", "image_size", "mapping", "mapping_numbers", "fill", "fill_numbers", "out", "out_size",
-    "image_of", "mapping_of", "memory", "memory_size", "items", "channels", "height", "width",
+    "image_of", "mapping_of", "memory", "items", "channels", "height", "width",
     "out_height", "out_width", "border", "mapping_size", "fill_item", "fill_channel", "streamed",
 )  # fmt: skip
 """What the parameters are; arrays by their address and how many numbers they have."""

@@ -1,0 +1,91 @@
+"""Calls made by the recipe of an earlier one: the same results, and the same refusals."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import warpkit as wk
+from tests.support.inputs import noise
+from warpkit.engine.backends import recipes
+
+
+@pytest.fixture(autouse=True)
+def _no_recipes(monkeypatch):
+    monkeypatch.setattr(recipes, "_recipes", {})
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_recipe_gives_the_first_calls_bits(dtype, inverse):
+    matrices = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]).to(dtype), 1.3)
+    for matrix in (matrices, matrices[:1]):
+        options = {"border": "reflect", "size": (9, 35), "inverse": inverse}
+        first, second = noise(2, 3, 20, 18, dtype=dtype), noise(2, 3, 20, 18, dtype=dtype, seed=9)
+        wanted = wk.warp_affine(second, matrix + 0.25, **options)
+        recipes._recipes.clear()
+        wk.warp_affine(first, matrix, **options)
+        assert len(recipes._recipes) == 1
+        assert torch.equal(wk.warp_affine(second, matrix + 0.25, **options), wanted)
+        assert len(recipes._recipes) == 1
+
+
+def test_a_recipe_keeps_gradients():
+    image, matrix = noise(1, 3, 8, 9), wk.rotation_matrix((4.0, 4.0), 20.0).double()
+    found = []
+    for _ in range(2):
+        inputs = [x.clone().requires_grad_() for x in (image, matrix)]
+        out = wk.warp_affine(*inputs)
+        found.append(torch.autograd.grad(out.square().sum(), inputs))
+    assert len(recipes._recipes) == 1
+    for first, second in zip(*found, strict=True):
+        assert torch.equal(first, second)
+
+
+def test_a_recipe_knows_zero_from_minus_zero():
+    image, matrix = torch.ones(1, 4, 4), [[1.0, 0.0, 9.0], [0.0, 1.0, 0.0]]
+    matrix = torch.tensor(matrix)
+    for value in (0.0, -0.0, 0.0):
+        out = wk.warp_affine(image, matrix, border_value=value)
+        assert out.signbit().all() == (str(value) == "-0.0")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"size": (8.0, 8.0)},
+        {"size": (8, True)},
+        {"inverse": 1},
+        {"antialias": 0},
+        {"interpolation": "linear"},
+        {"border_value": True},
+        {"backend": ["auto"]},
+        {"background": torch.zeros(3, 8, 8)},
+    ],
+)
+def test_what_is_refused_is_refused_after_a_good_call(bad):
+    image, matrix = noise(3, 8, 8), torch.eye(3)[:2]
+    good = {"size": (8, 8), "inverse": True}
+
+    def outcome(options):
+        try:
+            return wk.warp_affine(image, matrix, **good | options)
+        except (TypeError, ValueError) as error:
+            return str(error)
+
+    before = outcome(bad)
+    wk.warp_affine(image, matrix, **good)
+    wk.warp_affine(image, matrix, **good | {"border_value": 1.0})
+    after = outcome(bad)
+    assert recipes._recipes
+    assert type(before) is type(after)
+    assert torch.equal(before, after) if isinstance(before, torch.Tensor) else before == after
+
+
+def test_transforms_and_tracing_make_no_use_of_recipes():
+    image, matrix = noise(2, 3, 8, 9), wk.rotation_matrix((4.0, 4.0), torch.tensor([5.0, 80.0]))
+    wanted = wk.warp_affine(image, matrix)
+    wk.warp_affine(image[0], matrix[0])
+    assert torch.equal(torch.func.vmap(wk.warp_affine)(image, matrix), wanted)
+    compiled = torch.compile(wk.warp_affine, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(image, matrix), wanted)

@@ -1,0 +1,93 @@
+"""From memory to calls of the kernels that read pairs of neighbours."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
+from warpkit.engine.backends.cpu.runtime.threads import INLINE, run
+from warpkit.engine.backends.cpu.runtime.vector_values import REGISTER
+from warpkit.engine.backends.cpu.warps.pair_steps import memory_bytes
+from warpkit.engine.backends.cpu.warps.pairs import NAMES, pairs_kernel
+from warpkit.engine.backends.cpu.warps.work import WarpShapes
+
+PAIRED = 32
+"""Channels up to which pairs of neighbours are read from the image itself, without a window."""
+
+STREAMED = 8 << 20
+"""Bytes of a result from which on it is written past the caches."""
+
+IMAGE, MAPPING, OUT, MEMORY, STREAM = (
+    NAMES.index(name) for name in ("image", "mapping", "out", "memory", "streamed")
+)
+
+
+class PairsCall(NamedTuple):
+    """All of a call but the addresses of its tensors."""
+
+    kernel: Any
+    numbers: np.ndarray
+    """The parameters; those that differ from call to call are 0."""
+    kept: tuple[np.ndarray, ...]
+    """Whose addresses are among them."""
+    units: int
+    values: int
+    item_size: int
+    out_width: int
+
+
+def takes_pairs(dtype: torch.dtype, shapes: WarpShapes, taps: int, channels_last: bool) -> bool:
+    """Whether the kernel of `pairs` serves a call."""
+    plan = shapes.plan
+    floats = dtype in (torch.float32, torch.float64)
+    small = plan.height * plan.width < 2**31 and plan.channels <= PAIRED
+    return taps == 2 and floats and not (channels_last or plan.dense) and small
+
+
+def prepare(
+    shapes: WarpShapes,
+    image_numbers: int,
+    mapping_numbers: int,
+    double_points: bool,
+    fill: np.ndarray,
+    image_of: np.ndarray,
+) -> PairsCall:
+    """For images and mappings of so many numbers; fill and image_of flat, of every item."""
+    plan = shapes.plan
+    kept = (fill, image_of, shapes.mapping_of)
+    numbers = np.array([
+        0, image_numbers, 0, mapping_numbers, fill.ctypes.data, fill.size, 0, shapes.values,
+        image_of.ctypes.data, shapes.mapping_of.ctypes.data, 0, *plan[:8], plan.fill_item,
+        plan.fill_channel, 0,
+    ])  # fmt: skip
+    kernel = pairs_kernel(shapes.kind, fill.itemsize == 8, double_points)
+    units = plan.items * shapes.tile_rows
+    return PairsCall(kernel, numbers, kept, units, shapes.values, fill.itemsize, plan.out_width)
+
+
+def launch(call: PairsCall, image: int, mapping: int, out: int) -> None:
+    """Fill the result at `out`; image, mapping and out are addresses."""
+    numbers = call.numbers.copy()
+    numbers[IMAGE], numbers[MAPPING], numbers[OUT] = image, mapping, out
+    if call.values < INLINE:
+        numbers[MEMORY] = of_this_thread(_tile_memory, call.item_size)[0]
+        call.kernel(numbers, 0, call.units)
+        return
+    aligned = (out | call.out_width * call.item_size) % REGISTER == 0
+    numbers[STREAM] = aligned and call.values * call.item_size >= STREAMED
+
+    def work(begin: int, end: int) -> None:
+        mine = numbers.copy()
+        mine[MEMORY] = of_this_thread(_tile_memory, call.item_size)[0]
+        call.kernel(mine, begin, end)
+
+    run(work, call.units, call.values)
+
+
+def _tile_memory(item_size: int) -> tuple[int, np.ndarray]:
+    """A thread's memory for a tile: where it begins, and what keeps it."""
+    memory = np.empty(memory_bytes(item_size), np.uint8)
+    return memory.ctypes.data + -memory.ctypes.data % REGISTER, memory
