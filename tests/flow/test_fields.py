@@ -131,6 +131,7 @@ def test_the_flow_of_a_matrix_is_its_warp():
     assert flow.from_matrix(torch.eye(2, 3), (4, 5)).count_nonzero() == 0
     assert flow.from_matrix(torch.zeros(2, 3), (4, 5)).isnan().all()
     assert gradcheck(lambda m: flow.from_matrix(m, (3, 4)), (lean.requires_grad_(),))
+    assert gradgradcheck(lambda m: flow.from_matrix(m, (3, 4)), (lean,))
 
 
 def test_points_are_offsets_from_the_grid():

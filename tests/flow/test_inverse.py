@@ -131,3 +131,22 @@ def test_errors():
         flow.transform_points(torch.zeros(4, 3), torch.zeros(4, 5, 2))
     with pytest.raises(ValueError, match="batch dimensions of `points` and `flow`"):
         flow.transform_points(torch.zeros(2, 4, 2), torch.zeros(3, 4, 5, 2))
+
+
+def test_graphs_of_inverses_and_plates():
+    class Module(torch.nn.Module):
+        def forward(self, field, points):
+            plate = flow.thin_plate_spline(points + 0.2, points, (8, 9), smoothing=0.1)
+            moved = flow.compose(flow.integrate(field, steps=2), plate)
+            return moved + flow.bspline(plate[:5, :5], (8, 9))
+
+    class Inverse(torch.nn.Module):
+        def forward(self, field):
+            return flow.invert(field).flow
+
+    inputs = waves(8, 9, 0.7), torch.tensor([[1.0, 1], [7, 2], [3, 6], [6, 6]]).double()
+    truth = Module()(*inputs)
+    compiled = torch.compile(Module(), fullgraph=True, backend="aot_eager")
+    assert (compiled(*inputs) - truth).abs().max() < SOLVED
+    program = torch.export.export(Inverse(), inputs[:1]).module()
+    assert (program(inputs[0]) - Inverse()(inputs[0])).abs().max() < SOLVED

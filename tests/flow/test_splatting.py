@@ -230,3 +230,14 @@ def test_errors():
     for options, text in cases:
         with pytest.raises((ValueError, TypeError), match=re.escape(text)):
             flow.splat(image, **{"flow": field, **options})
+
+
+def test_an_exported_splat_is_the_same():
+    class Module(torch.nn.Module):
+        def forward(self, image, field, weights):
+            mean = flow.splat(image, field, mode="average", weights=weights)
+            return flow.splat(mean.image, field, mode="softmax", weights=weights).image
+
+    inputs = scene()[0], scene()[1], scene()[2]
+    program = torch.export.export(Module(), inputs).module()
+    assert (program(*inputs) - Module()(*inputs)).abs().max() < TOLERANCE["two modes float64"]

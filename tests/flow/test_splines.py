@@ -46,6 +46,7 @@ def test_bsplines_repeat_affine_lattices():
     assert (flow.bspline(control, (6, 13))[..., 0] - truth).abs().max() < 1e-14
     small = noise(4, 5, 2).requires_grad_()
     assert gradcheck(lambda c: flow.bspline(c, (3, 4)), (small,), check_forward_ad=True)
+    assert gradgradcheck(lambda c: flow.bspline(c, (3, 4)), (small,))
     assert flow.bspline(noise(2, 4, 4, 2).half(), (3, 4)).dtype == torch.float16
 
 
@@ -110,6 +111,11 @@ def test_one_set_of_targets_serves_many_sources():
         assert fields.shape == (*smooth.shape[:1], 3, 9, 11, 2)
         field = flow.thin_plate_spline(sources[2], target, (9, 11), smoothing=smooth.flatten()[-1])
         assert (fields.reshape(-1, 9, 11, 2)[-1] - field).abs().max() < 1e-11
+    mapped = torch.vmap(lambda s: flow.thin_plate_spline(s, target, (9, 11), smoothing=0.5))(
+        sources
+    )
+    truth = flow.thin_plate_spline(sources, target, (9, 11), smoothing=0.5)
+    assert (mapped - truth).abs().max() < 1e-11
 
 
 def test_gradients_of_thin_plates():
@@ -155,6 +161,8 @@ def test_errors():
         ValueError, match=re.escape("bspline: `control` must be of shape (..., m, n, 2) with m")
     ):
         flow.bspline(torch.zeros(3, 4, 2), (5, 5))
+    with pytest.raises(ValueError, match="bspline: `control` must be finite"):
+        flow.bspline(torch.full((4, 4, 2), torch.nan), (5, 5))
     with pytest.raises(ValueError, match=r"`source` must be of shape .* with N of at least 3"):
         flow.thin_plate_spline(points[:2], points[:2], (5, 5))
     with pytest.raises(ValueError, match="`target` must be of as many points as `source`, 12"):

@@ -15,9 +15,10 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
 from warpkit.geometry.arguments import floats
 
-FIXED_POINT_STEPS, STEPS = 5, 60
+FIXED_POINT_STEPS, STEPS, BLIND_STEPS = 5, 60, 20
 """Steps of u = q - flow(u), which halve the error of a field of slopes up to 1/2, then Newton's.
-A smooth field takes 3 or 4 of these; where values cannot be read, all are made."""
+A smooth field takes 3 or 4 of these. Where values cannot be read, under a transform or in a graph,
+the last number are made: each is 100 operations of the graph."""
 
 TIGHT, LOOSE = 1e-12, 1e-6
 """Residuals in pixels: where a step has nothing to gain, and what counts as found."""
@@ -200,7 +201,7 @@ def _iterate(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
     share = torch.ones_like(error[..., 0])
     readable = checks.is_readable(field) and checks.is_readable(targets) and is_eager(field)
-    for number in range(STEPS):
+    for number in range(STEPS if readable else BLIND_STEPS):
         det = cell.determinant()
         newton = _newton(cell, torch.where(det.abs() > STEEP, det, 1.0), error)
         is_newton = (det > STEEP) & (number >= FIXED_POINT_STEPS)

@@ -44,6 +44,8 @@ def bspline(control: Any, size: Sequence[int]) -> Tensor:
     if min(lattice.shape[-3:-1]) < 4:
         wanted = "of shape (..., m, n, 2) with m and n of at least 4"
         checks.fail(name, "control", wanted, checks.shape_of(lattice))
+    bad = ~lattice.detach().isfinite().flatten(-3).all(-1)
+    checks.check_values(name, "control", bad, "finite")
     height, width = checks.check_size(name, "size", size)
     rows = _cubic_weights(height, lattice.shape[-3], lattice.device)
     columns = _cubic_weights(width, lattice.shape[-2], lattice.device)
