@@ -3,6 +3,8 @@
 import importlib
 import typing
 
+from warpkit.alignment import Alignment as Alignment
+from warpkit.alignment import align as align
 from warpkit.flow.images import warp_flow as warp_flow
 from warpkit.geometry import affine_from_points as affine_from_points
 from warpkit.geometry import affine_matrix as affine_matrix
@@ -62,10 +64,12 @@ else:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Alignment",
     "GradientReport",
     "GradientSupport",
     "affine_from_points",
     "affine_matrix",
+    "align",
     "assign",
     "assign_2d",
     "box_to_matrix",

@@ -1,0 +1,1 @@
+"""`warpkit.align`."""

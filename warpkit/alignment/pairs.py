@@ -1,0 +1,150 @@
+"""`align`: one image onto another, each pair of a batch by itself."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.alignment import arguments, descent, pyramid
+from warpkit.alignment.arguments import Arguments
+from warpkit.alignment.descent import Found
+from warpkit.alignment.implicit import Implicit, normalised
+from warpkit.core.sharding import batched
+from warpkit.core.tracing import wants_gradient
+
+AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
+"""Values of an image's pixels that are worked on together: 2 MB, which a processor's cache holds;
+and what keeps an accelerator busy."""
+
+
+class Alignment(NamedTuple):
+    """What `warpkit.align` found, of each pair of a batch; `str` of it is one line."""
+
+    matrix: Tensor
+    """(B, 2, 3), or (B, 3, 3) for the perspective: moving pixel -> fixed pixel, float64."""
+    score: Tensor
+    """(B,), float64: the correlation where both images are seen, between -1 and 1."""
+    converged: Tensor
+    """(B,), bool: the last step was below the tolerance, and the images agree."""
+    steps: Tensor
+    """(B,), int64: how many were made, over all levels and starts."""
+
+    def __str__(self) -> str:
+        """One line for one pair or many."""
+        if self.converged.ndim == 0:
+            said = "converged" if self.converged else "not converged"
+            rows = self.matrix.detach().tolist()
+            numbers = ", ".join("[" + ", ".join(f"{v:.6g}" for v in row) + "]" for row in rows)
+            count = int(self.steps)
+            return f"Alignment: {said} in {count} steps, score {self.score:.4f}, [{numbers}]"
+        total, good = self.converged.numel(), int(self.converged.sum())
+        text = f"Alignment of {total} pairs: {good} converged"
+        if total:
+            low, high = self.score.min(), self.score.max()
+            text += f", scores {low:.4f} to {high:.4f}"
+            text += f", {int(self.steps.min())} to {int(self.steps.max())} steps"
+        return text
+
+
+@batched(4, moving=3, fixed=3, moving_mask=3, fixed_mask=3, init=2)
+def align(
+    moving: Tensor,
+    fixed: Tensor,
+    *,
+    model: str = "affine",
+    loss: str = "ecc",
+    moving_mask: Tensor | None = None,
+    fixed_mask: Tensor | None = None,
+    init: Any = None,
+    levels: int | None = None,
+    steps: int = 50,
+    tolerance: float = 1e-3,
+) -> Alignment:
+    """Find the matrix that lays one image on another: cv2.findTransformECC for batches.
+
+    warp_affine(moving, alignment.matrix, size=fixed.shape[-2:]) looks like fixed (with
+    model="perspective", warp_perspective). Coarse to fine, by damped Gauss-Newton steps; each pair
+    converges by itself, and one that has stopped costs nothing more.
+
+    Args:
+        moving: (..., C, H, W), of a float type, uint8, int16 or uint16.
+        fixed: (..., C, h, w), of another size if need be. Batches broadcast.
+        model: "translation", "euclidean" (and a turn), "similarity" (and a scale), "affine" or
+            "perspective".
+        loss: "ecc" (the correlation: gain and bias of each channel do not matter), "ssd" (the
+            values themselves), or "robust" (Tukey's weights, gain and bias solved for: what is seen
+            in one image alone, less than about a third of it, does not matter).
+        moving_mask: (..., 1, H, W), what counts of the moving image: bool or integers (not 0), or
+            floats in [0, 1] as weights.
+        fixed_mask: (..., 1, h, w), the same of the fixed image.
+        init: None starts at the identity, and tries turns up to 15 degrees, scales of 0.84 to 1.19
+            and all shifts where that fails. "search" tries all turns and scales from 0.5 to 2.
+            Matrices (..., 2, 3), for the perspective (..., 3, 3), moving -> fixed, are started
+            from; the model's motion comes on top of them.
+        levels: of the pyramids, 1 for the images alone; None goes down to 16 pixels a side.
+        steps: at each level, at most.
+        tolerance: pixels of the fixed image; a pair has converged when a step moves no corner of it
+            by as much.
+
+    Returns:
+        Alignment(matrix, score, converged, steps) of that batch: matrix (..., 2, 3) or (..., 3, 3),
+        moving pixel -> fixed pixel, float64. Nothing is raised for what the images show: unrelated,
+        constant, wholly masked ones, or visible NaN have converged=False and the best matrix that
+        was found, which is finite.
+
+    Gradients: of the matrix to both images, that of the solution (implicit function), first order
+    in reverse mode; zero for pairs that have not converged. None to masks and init, and the score
+    has none. Memory does not grow with the steps. No vmap.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came; also for images
+            of less than 16 pixels a side.
+
+    >>> y, x = torch.meshgrid(torch.arange(32.0), torch.arange(40.0), indexing="ij")
+    >>> blob = lambda u, v: torch.exp(-((x - u) ** 2 + (y - v) ** 2 / 4) / 20)[None]
+    >>> found = align(blob(20, 15), 3 * blob(22.5, 14) + 1, model="translation")
+    >>> found.matrix.round(decimals=2), bool(found.converged)
+    (tensor([[ 1.0000,  0.0000,  2.5000],
+            [ 0.0000,  1.0000, -1.0000]], dtype=torch.float64), True)
+    """
+    masks, limits = (moving_mask, fixed_mask), (steps, tolerance)
+    call = arguments.checked(moving, fixed, masks, init, model, loss, levels, limits)
+    with torch.no_grad():
+        found = _in_chunks(call)
+        matrix, failed = torch.linalg.inv_ex(found.to_source)
+        eye = torch.eye(3, dtype=torch.float64, device=matrix.device)
+        usable = (failed == 0) & matrix.flatten(1).isfinite().all(-1)
+        matrix = normalised(torch.where(usable[:, None, None], matrix, eye))
+    pairs, options = call.pairs, call.options
+    if wants_gradient(pairs.moving, pairs.fixed):
+        seen = (pairs.moving_mask, pairs.fixed_mask)
+        good = found.converged & usable
+        names = (options.model, options.loss)
+        matrix = Implicit.apply(pairs.moving, pairs.fixed, seen, matrix, good, names)
+    if options.model != "perspective":
+        matrix = matrix[:, :2]
+    results = (matrix, found.score, found.converged & usable, found.steps)
+    return Alignment(*(tensor.reshape((*call.batch, *tensor.shape[1:])) for tensor in results))
+
+
+def _in_chunks(call: Arguments) -> Found:
+    """As many pairs at once as is fastest."""
+    pairs, count = call.pairs, len(call.pairs.moving)
+    values = max(pairs.moving[0].numel(), pairs.fixed[0].numel()) if count else 1
+    at_once = max(AT_ONCE.get(pairs.moving.device.type, AT_ONCE["cuda"]) // values, 1)
+    index = torch.arange(count, device=pairs.moving.device)
+    chunks = [_chunk(call, part) for part in index.split(at_once)]
+    return Found(*(torch.cat(parts) for parts in zip(*chunks, strict=True)))
+
+
+def _chunk(call: Arguments, index: Tensor) -> Found:
+    """The pairs of an index (M,)."""
+    options = call.options
+    pyr = pyramid.build(call.pairs.take(index), options.loss, options.levels)
+    if call.searches:
+        return descent.from_search(pyr, options)
+    if call.to_source is not None:
+        return descent.from_starts(pyr, call.to_source[index], options)
+    return descent.from_identity(pyr, options)

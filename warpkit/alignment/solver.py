@@ -1,0 +1,137 @@
+"""Damped Gauss-Newton steps at one level, of many pairs at once, each until it stands still."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.alignment.equations import Equations, Level, equations
+from warpkit.alignment.models import Model, corner_motion, step_matrix
+
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-7, 1e2
+"""Shares of the Hessian's diagonal that are added to it: at first; as steps succeed; and where no
+step is left that does."""
+
+SMALL = 0.1
+"""Pixels: the cost of a step that moves no corner farther is not asked. Near the optimum, costs
+differ by less than the change of what overlaps."""
+
+LONGEST = 0.15
+"""Of the longest side: no step moves a corner farther."""
+
+LEAST_OVERLAP = 0.5
+"""A step that leaves less of the overlap is refused: the cost is a mean, low also over a speck."""
+
+
+class Refined(NamedTuple):
+    """Where N pairs came to rest on a level."""
+
+    to_source: Tensor
+    """(N, 3, 3), fixed pixel -> moving pixel of the level."""
+    score: Tensor
+    """(N,)."""
+    agreement: Tensor
+    """(N,)."""
+    overlap: Tensor
+    """(N,), in pixels of the level."""
+    still: Tensor
+    """(N,), bool: the last step moved no corner by the tolerance or more."""
+    steps: Tensor
+    """(N,), int64."""
+
+    def take(self, index: Tensor) -> Refined:
+        """The pairs of an index (M,)."""
+        return Refined(*(tensor[index] for tensor in self))
+
+
+class _State(NamedTuple):
+    """The pairs that still move: the last accepted matrix, its equations, and the trial."""
+
+    to_source: Tensor
+    """(M, 3, 3)."""
+    found: Equations
+    trial: Tensor
+    """(M, 3, 3)."""
+    motion: Tensor
+    """(M,): of the corners, by the trial's step."""
+    damping: Tensor
+    """(M,)."""
+    pair: Tensor
+    """(M,): which of the level's pairs."""
+
+    def take(self, index: Tensor) -> _State:
+        """The pairs of an index (K,)."""
+        found = Equations(*(tensor[index] for tensor in self.found))
+        rest = [tensor[index] for tensor in (*self[:1], *self[2:])]
+        return _State(rest[0], found, *rest[1:])
+
+
+def refine(
+    level: Level, to_source: Tensor, model: Model, loss: str, steps: int, tolerance: float
+) -> Refined:
+    """At most `steps` steps from to_source (N, 3, 3) until corners move less than `tolerance`."""
+    count = len(to_source)
+    made = torch.zeros(count, dtype=torch.long, device=to_source.device)
+    still = torch.zeros(count, dtype=torch.bool, device=to_source.device)
+    here = level
+    first = equations(here, to_source, model, loss)
+    full = torch.full_like(first.cost, torch.inf)
+    pair = torch.arange(count, device=to_source.device)
+    state = _State(to_source, first, to_source, full, 0 * first.cost + FIRST_DAMPING, pair)
+    result = [to_source.clone(), *(v.clone() for v in first[3:])]
+    for _ in range(steps):
+        state = _trial(state, model, level.size)
+        found = equations(here, state.trial, model, loss)
+        made[state.pair] += 1
+        better = (found.cost <= state.found.cost) | (state.motion < SMALL)
+        accepted = better & (found.overlap >= LEAST_OVERLAP * state.found.overlap)
+        accepted &= found.rhs.isfinite().all(-1) & state.motion.isfinite()
+        state = _judged(state, found, accepted)
+        done = accepted & (state.motion < tolerance)
+        now = (state.to_source, *state.found[3:])
+        for whole, part in zip(result, now, strict=True):
+            whole[state.pair] = part
+        still[state.pair] = done
+        moving = ~(done | (state.damping > MOST_DAMPING))
+        if not bool(moving.all()):
+            index = moving.nonzero()[:, 0]
+            if len(index) == 0:
+                break
+            here, state = here.take(index), state.take(index)
+    matrix, score, agreement, overlap = result
+    return Refined(matrix, score, agreement, overlap, still, made)
+
+
+def _trial(state: _State, model: Model, size: tuple[int, int]) -> _State:
+    """The next matrix to try, and how far it moves the corners."""
+    diagonal = state.found.hessian.diagonal(dim1=-2, dim2=-1)
+    floor = 1e-9 * diagonal.amax(-1, keepdim=True) + torch.finfo(torch.float64).tiny
+    damped = state.found.hessian + torch.diag_embed(state.damping[:, None] * diagonal + floor)
+    numbers, failed = torch.linalg.solve_ex(damped, state.found.rhs)
+    useless = (failed != 0) | ~numbers.isfinite().all(-1)
+    numbers = torch.where(useless[:, None], 0.0, numbers)
+    # a first look at the corners, which turns and tilts move by more than their first order says
+    longest = LONGEST * max(size)
+    far = corner_motion(step_matrix(model, numbers, size), size)
+    share = torch.where(far > longest, longest / far, 1.0)
+    step = step_matrix(model, numbers * share[:, None], size)
+    motion = torch.where(useless, torch.inf, corner_motion(step, size))
+    return state._replace(trial=state.to_source @ step, motion=motion)
+
+
+def _judged(state: _State, found: Equations, accepted: Tensor) -> _State:
+    """The state after a trial; accepted (M,), bool."""
+
+    def chosen(new: Tensor, old: Tensor) -> Tensor:
+        """Of two tensors (M, ...), each pair's."""
+        return torch.where(accepted.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+    pairs = zip(found, state.found, strict=True)
+    lower, higher = (state.damping / 10).clamp(min=LEAST_DAMPING), state.damping * 10
+    return state._replace(
+        to_source=chosen(state.trial, state.to_source),
+        found=Equations(*(chosen(new, old) for new, old in pairs)),
+        damping=chosen(lower, higher),
+    )
