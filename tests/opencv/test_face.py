@@ -16,7 +16,8 @@ from tests.support.tolerances import TOLERANCE
 from warpkit.engine.arithmetic import guarantees as promises
 
 TURN = np.array([[0.9, 0.3, -2.0], [-0.25, 1.1, 3.0]])
-PREFIXES = ("INTER_", "BORDER_", "WARP_", "DECOMP_", "ROTATE_", "CV_", "TERM_", "TermCriteria_")
+PREFIXES = ("INTER_", "BORDER_", "WARP_", "DECOMP_", "MOTION_", "ROTATE_", "CV_", "TERM_")
+PREFIXES = (*PREFIXES, "TermCriteria_")
 CONSTANTS = [n for n in vars(ours) if n.startswith(PREFIXES)]
 
 
@@ -26,7 +27,7 @@ def test_constants_are_cv2s(name):
     assert getattr(ours, name) == getattr(cv2, name)
 
 
-@pytest.mark.parametrize("name", ["warpAffine", "warpPerspective", "remap"])
+@pytest.mark.parametrize("name", ["warpAffine", "warpPerspective", "remap", "findTransformECC"])
 def test_arguments_stand_in_cv2s_order(name):
     cv2 = pytest.importorskip("cv2")
     theirs = re.findall(r"\w+", getattr(cv2, name).__doc__.split(")")[0])[1:]

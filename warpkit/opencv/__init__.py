@@ -14,10 +14,12 @@ differ from cv2, beside docs/opencv-versions.md:
   without WARP_FILL_OUTLIERS shows 0;
 - points of every type are taken, and rounded to float32, where cv2 takes float32 alone;
 - what cv2 computes wrongly is refused or done rightly: perspectiveTransform by matrices that are
-  not square, convertMaps of whole pixels to two float maps.
+  not square, convertMaps of whole pixels to two float maps;
+- findTransformECC goes coarse to fine, takes as many channels as there are, and raises `error`, not
+  cv2.error, where it does not converge.
 
-`warps`, `matrices`, `lenses` and `fisheye`, `maps`, `points`, `pyramids` and `arrangements` (whole
-pixels moved) have the functions by subject.
+`warps`, `matrices`, `alignment`, `lenses` and `fisheye`, `maps`, `points`, `pyramids` and
+`arrangements` (whole pixels moved) have the functions by subject.
 
 Whatever else cv2 has stays OpenCV's: ``import cv2`` beside it.
 """
@@ -29,6 +31,7 @@ from typing import Any
 
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic as installed_arithmetic
 from warpkit.opencv import fisheye
+from warpkit.opencv.alignment import error, findTransformECC
 from warpkit.opencv.arrangements import copyMakeBorder, flip, rotate, transpose
 from warpkit.opencv.constants import (
     ALGO_HINT_ACCURATE,
@@ -68,6 +71,10 @@ from warpkit.opencv.constants import (
     INTER_MAX,
     INTER_NEAREST,
     INTER_NEAREST_EXACT,
+    MOTION_AFFINE,
+    MOTION_EUCLIDEAN,
+    MOTION_HOMOGRAPHY,
+    MOTION_TRANSLATION,
     ROTATE_90_CLOCKWISE,
     ROTATE_90_COUNTERCLOCKWISE,
     ROTATE_180,
@@ -143,6 +150,10 @@ __all__ = [
     "INTER_MAX",
     "INTER_NEAREST",
     "INTER_NEAREST_EXACT",
+    "MOTION_AFFINE",
+    "MOTION_EUCLIDEAN",
+    "MOTION_HOMOGRAPHY",
+    "MOTION_TRANSLATION",
     "ROTATE_90_CLOCKWISE",
     "ROTATE_90_COUNTERCLOCKWISE",
     "ROTATE_180",
@@ -159,6 +170,8 @@ __all__ = [
     "TermCriteria_MAX_ITER",
     "convertMaps",
     "copyMakeBorder",
+    "error",
+    "findTransformECC",
     "fisheye",
     "flip",
     "getAffineTransform",
