@@ -11,6 +11,7 @@ from PIL import Image
 from examples import (
     calibrate,
     digits,
+    lens_patch,
     parity_matters,
     resize_matters,
     robust_perturbation,
@@ -101,6 +102,18 @@ def test_a_camera_is_found_as_by_cv2(tmp_path: Path):
     out = tmp_path / "out.png"
     calibrate.draw(out, result)
     check_picture(out)
+
+
+def test_a_patch_is_found_through_the_lens_that_opencv_shows(tmp_path: Path):
+    images = lens_patch.Crops(8, seed=1).images
+    ours, theirs = lens_patch.LOOPS["what the lens shows"](images), lens_patch.by_opencv(images)
+    assert (ours - theirs).abs().mean() < 0.004  # a rounding to 8 bits is 0.001
+    rates, scenes = lens_patch.run(60, steps=20, targets=1)
+    assert set(rates) == {"no patch", *lens_patch.LOOPS}
+    assert rates["what the lens shows"][0] > rates["no patch"][0]
+    assert lens_patch.table(rates).row_count == 3
+    lens_patch.draw(tmp_path / "picture.png", scenes)
+    check_picture(tmp_path / "picture.png")
 
 
 def test_a_picture_made_for_one_resize_turns_into_another_there_alone(tmp_path: Path):

@@ -145,6 +145,18 @@ def test_fisheyes_points_are_cv2s(cv2):
             truth = cv2.fisheye.distortPoints(flat, CAMERA, k, None, skew)
             out = ours.fisheye.distortPoints(flat, CAMERA, k, None, skew)
             assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
+            # pixels of another camera, whose matrix stands before the lens's, or has a name
+            other = VIEW + np.array([[0, 3.0, 0], [0, 0, 0], [0, 0, 0]])
+            seen = points[:40] / 2
+            truth = cv2.fisheye.distortPoints(seen, other, CAMERA, k, None, skew)
+            out = ours.fisheye.distortPoints(seen, other, CAMERA, k, None, skew)
+            assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
+            named = {"K": CAMERA, "D": k, "alpha": skew, "Kundistorted": other}
+            assert np.array_equal(ours.fisheye.distortPoints(seen, **named), out)
+        # cv2 takes these for (undistorted, K, D, distorted), and raises
+        truth = cv2.fisheye.distortPoints(seen, other, CAMERA, k, None, 0)
+        out = ours.fisheye.distortPoints(seen, other, CAMERA, k)
+        assert np.abs(out - truth).max() < TOLERANCE["pixels float64"]
 
 
 @pytest.mark.parametrize("n", [0, *COUNTS])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -143,25 +144,46 @@ def undistortPoints(
     return as_given(has_tensor(*values), moved.reshape(shape).to(dtype), output)
 
 
-def distortPoints(undistorted: Any, K: Any, D: Any, distorted: Any = None, alpha: Any = 0) -> Any:
+def distortPoints(
+    undistorted: Any,
+    K: Any,
+    D: Any,
+    distorted: Any = None,
+    alpha: Any = 0,
+    *rest: Any,
+    Kundistorted: Any = None,
+) -> Any:
     """cv2.fisheye.distortPoints: `warpkit.camera.distort_points` of directions, not of pixels.
 
-    undistorted (N, 1, 2), (1, N, 2) or (N, 2), directions; K (3, 3); D 4 numbers; alpha the skew.
-    Returns pixels of the shape and type of `undistorted`. Gradients, where an argument is a tensor:
-    all orders, to all.
+    undistorted (N, 1, 2), (1, N, 2) or (N, 2), directions, or pixels of the camera Kundistorted,
+    (3, 3); K (3, 3); D 4 numbers; alpha the skew. cv2's other order of arguments is read too:
+    (undistorted, Kundistorted, K, D, distorted, alpha). Returns pixels of the shape and type of
+    `undistorted`. Gradients, where an argument is a tensor: all orders, to all.
 
     >>> import numpy as np
     >>> distortPoints(np.array([[[1.0, 0.0]]]), np.eye(3), np.zeros(4)).round(4)
     array([[[0.7854, 0.    ]]])
     """
     name = "fisheye.distortPoints"
-    values = (undistorted, K, D, alpha)
+    if Kundistorted is None and np.shape(D) == (3, 3):
+        skews = rest or (0,)
+        Kundistorted, K, D, distorted, alpha, rest = K, D, distorted, alpha, skews[0], skews[1:]
+        distorted = None if isinstance(distorted, (int, float)) else distorted
+    if rest:
+        checks.fail(name, "alpha", "the last argument", f"{len(rest)} more", TypeError)
+    values = (undistorted, K, D, alpha, Kundistorted)
     device = cameras.common_device(*values)
     points, dtype = cameras.as_points(name, "undistorted", undistorted, device)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     skew = cameras.as_array(name, "alpha", alpha, device)
     if skew.ndim:
         checks.fail(name, "alpha", "a number", checks.shape_of(skew))
+    if Kundistorted is not None:
+        view = cameras.as_array(name, "Kundistorted", Kundistorted, device)
+        if tuple(view.shape) != (3, 3):
+            checks.fail(name, "Kundistorted", "of shape (3, 3)", checks.shape_of(view))
+        # cv2 reads the focal lengths and the centre alone, and no skew
+        points = (points - view[:2, 2]) / view.diagonal()[:2]
     u, v = models.bend(lens.beside(1), *points.unbind(-1))
     shown = torch.stack(models.to_pixels(lens, u + skew * v, v), dim=-1)
     output = check_output(name, "distorted", distorted, undistorted)
