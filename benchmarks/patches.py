@@ -202,17 +202,22 @@ def prove_equal(case: Case) -> None:
 
 
 def memory(way: Way, given: Objects) -> float:
-    """The peaks, in MB, of what torch and numpy have allocated and not freed during one run."""
-    run(way, given)  # compile first
+    """As `peak_mb` of one run."""
+    return peak_mb(lambda: run(way, given))
+
+
+def peak_mb(call: Callable[[], object]) -> float:
+    """The peaks, in MB, of what torch and numpy have allocated and not freed during one call."""
+    call()  # compile first
     gc.collect()
     release()  # what waits to be used again would not be counted
     tracemalloc.start()
-    kept = run(way, given)
+    kept = call()
     del kept
     arrays = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        kept = run(way, given)
+        kept = call()
     del kept
     held = peak = 0
     events = record.profiler.kineto_results.events() if record.profiler else []

@@ -12,6 +12,7 @@ from examples import (
     calibrate,
     digits,
     lens_patch,
+    frame_interpolation,
     parity_matters,
     resize_matters,
     robust_perturbation,
@@ -145,3 +146,15 @@ def test_warpkit_has_the_programs_pixels():
     files = torch.randint(0, 256, (1, 1, 120, 120), dtype=torch.uint8)
     for program, own in resize_matters.PROGRAMS.values():
         assert torch.equal(own(files)[0, 0], torch.from_numpy(program(files[0, 0].numpy())))
+
+
+def test_a_frame_between_is_best_where_the_nearer_pixel_is_seen(tmp_path: Path):
+    found, made = frame_interpolation.run(256)
+    fade, average, softmax = (found[method] for method in frame_interpolation.METHODS)
+    assert average[0] > fade[0] + 5
+    assert softmax[0] > average[0] + 5
+    assert softmax[1] > average[1] + 8
+    assert frame_interpolation.table(found).row_count == 3
+    out = tmp_path / "out.png"
+    frame_interpolation.draw(out, made)
+    check_picture(out)

@@ -94,7 +94,7 @@ def splat(
     size = (height, width) if size is None else checks.check_size(name, "size", size)
     look_at_flow(name, flow)
     cool = _temperature(name, temperature, mode, image.device)
-    weights = _weights(name, weights, mode, image)
+    alike, weights = weights is None, _weights(name, weights, mode, image)
     checks.broadcast_batch(
         name, image=image.shape[:-3], flow=flow.shape[:-3],
         weights=weights.shape[:-3], temperature=cool.shape,
@@ -109,7 +109,10 @@ def splat(
         value, mass, weight = total.split((image.shape[-3], 1, 1), -3)
         value = value / torch.where(weight > 0, mass, 1.0)
     else:
-        total = add(_stacked(pixels * weights.to(real), weights.to(real)), points, rule=SPREAD)
+        factors = None if alike else weights.to(real)
+        heavy = pixels if factors is None else pixels * factors
+        ones = pixels.new_ones(1, height, width)
+        total = add(_stacked(heavy, ones if factors is None else factors), points, rule=SPREAD)
         value, weight = total.split((image.shape[-3], 1), -3)
     if mode == "average":
         seen = weight > LEAST

@@ -1,0 +1,179 @@
+"""Fields that bend, beside what one writes by hand with torch: python -m benchmarks.flow
+
+Every case first proves that its ways agree, then times them in turns, and takes the least of each:
+other work on the machine only ever adds to a time. The ratio is that of the least ones. Memory is
+the most that one call holds beyond what it was handed: see `benchmarks.patches`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.testing import assert_close
+
+import warpkit as wk
+from benchmarks.indexing import about
+from benchmarks.patches import peak_mb
+from warpkit import flow
+
+ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "flow.csv"
+TURNS = 5
+
+Way = Callable[[], tuple[Tensor, ...]]
+
+
+class Case(NamedTuple):
+    """Ways to compute the same."""
+
+    name: str
+    ways: dict[str, Way]
+    turns: int = TURNS
+
+
+def gridded(image: Tensor, field: Tensor) -> Tensor:
+    """A warp by F.grid_sample; image (B, C, H, W), field (B, h, w, 2), pixels."""
+    h, w = image.shape[-2:]
+    y, x = torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij")
+    points = field + torch.stack((x, y), -1)
+    grid = points * (2 / torch.tensor([w - 1.0, h - 1.0])) - 1
+    return F.grid_sample(image, grid, align_corners=True)
+
+
+def scattered(image: Tensor, field: Tensor) -> Tensor:
+    """A splat by four scatter_adds; image (B, C, H, W), field (B, H, W, 2), pixels."""
+    b, c, h, w = image.shape
+    y, x = torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij")
+    points = field + torch.stack((x, y), -1)
+    base = points.detach().floor()
+    total = image.new_zeros(b, c, h * w)
+    for dy in (0, 1):
+        for dx in (0, 1):
+            place = base + base.new_tensor((dx, dy))
+            share = (1 - (points - place).abs()).prod(-1)
+            u, v = place.long().unbind(-1)
+            inside = (u >= 0) & (u < w) & (v >= 0) & (v < h)
+            index = torch.where(inside, v * w + u, 0).flatten(1)[:, None].expand(b, c, h * w)
+            values = image * torch.where(inside, share, 0.0)[:, None]
+            total = total.scatter_add(2, index, values.flatten(2))
+    return total.view_as(image)
+
+
+def with_gradients(function: Callable[..., Tensor], *inputs: Tensor) -> Way:
+    """Value and gradients of a function, to all its inputs."""
+
+    def run() -> tuple[Tensor, ...]:
+        leaves = [t.detach().requires_grad_() for t in inputs]
+        result = function(*leaves)
+        return result.detach(), *torch.autograd.grad(result.sum(), leaves)
+
+    return run
+
+
+def cases(size: int) -> Iterator[Case]:
+    """Smooth fields of some pixels on 8 images of `size` x `size`, in float32."""
+    generator = torch.Generator().manual_seed(0)
+    image = torch.rand(8, 3, size, size, generator=generator)
+    control = 8 * torch.randn(8, 9, 9, 2, generator=generator)
+    field = flow.bspline(control, (size, size))
+    shape = f"8 x 3 x {size} x {size}"
+    ways = {
+        "warpkit": with_gradients(wk.warp_flow, image, field),
+        "grid_sample by hand": with_gradients(gridded, image, field),
+    }
+    yield Case(f"warp, forward and both gradients, {shape}", ways)
+    leaf = image.clone().requires_grad_()
+    warped = wk.warp_flow(leaf, field)
+    ways = {
+        "warpkit": lambda: (flow.splat(image, field).image,),
+        "scatter_add by hand": lambda: (scattered(image, field),),
+        "the warp's backward": lambda: torch.autograd.grad(warped, leaf, image, retain_graph=True),
+    }
+    yield Case(f"splat, {shape}", ways)
+    ways = {
+        "warpkit": with_gradients(lambda i, f: flow.splat(i, f).image, image, field),
+        "scatter_add by hand": with_gradients(scattered, image, field),
+    }
+    yield Case(f"splat, forward and both gradients, {shape}", ways)
+    weights = torch.rand(8, 1, size, size, generator=generator)
+    options = {"mode": "softmax", "weights": weights}
+    yield Case(
+        f"softmax splat, {shape}",
+        {"warpkit": lambda: (flow.splat(image, field, **options).image,)}, turns=2,
+    )  # fmt: skip
+    megabytes = f"{field.numel() * 4 / 1e6:.0f} MB"
+    yield Case(
+        f"compose, 8 fields of {megabytes}", {"warpkit": lambda: (flow.compose(field, field),)}
+    )
+    yield Case(
+        f"integrate, 8 fields of {megabytes}",
+        {"warpkit": lambda: (flow.integrate(field),)},
+        turns=2,
+    )
+    yield Case(
+        f"invert, one of {size} x {size}", {"warpkit": lambda: (flow.invert(field[0]).flow,)},
+        turns=2,
+    )  # fmt: skip
+    target = size * torch.rand(1000, 2, generator=generator, dtype=torch.float64)
+    source = target + torch.randn(1000, 2, generator=generator, dtype=torch.float64)
+    yield Case(
+        f"thin plate, 1,000 points, {size} x {size}",
+        {"warpkit": lambda: (flow.thin_plate_spline(source, target, (size, size)),)}, turns=2,
+    )  # fmt: skip
+
+
+def measure(case: Case) -> Iterator[dict[str, object]]:
+    """One row for each way."""
+    results = {name: way() for name, way in case.ways.items()}
+    for name, result in results.items():
+        for ours, theirs in zip(results["warpkit"], result, strict=True):
+            # float32 positions of 512 pixels are off by 3e-5, times the slope of noise
+            share = ((ours - theirs).abs() < 2e-3).float().mean()
+            assert_close(share, torch.ones(()), rtol=0, atol=1e-3, msg=f"{case.name}: {name}")
+    del results
+    least = dict.fromkeys(case.ways, float("inf"))
+    for _ in range(case.turns):
+        for name, way in case.ways.items():
+            start = time.perf_counter()
+            way()
+            least[name] = min(least[name], time.perf_counter() - start)
+    for name, way in case.ways.items():
+        yield {
+            "case": case.name,
+            "way": name,
+            "ms": f"{1e3 * least[name]:.1f}",
+            "times_warpkit": f"{least[name] / least['warpkit']:.2f}",
+            "peak_mb": f"{peak_mb(way):.0f}",
+            "turns": case.turns,
+        }
+
+
+def main() -> None:
+    """Measure all cases; write the rows and print them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--size", type=int, default=512)
+    parser.add_argument("--csv", type=Path, default=ROWS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    rows = []
+    for case in cases(options.size):
+        for row in measure(case):
+            rows.append({**row, **about()})
+            print(*list(row.values())[:5], sep="  ", flush=True)
+    options.csv.parent.mkdir(parents=True, exist_ok=True)
+    with options.csv.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
