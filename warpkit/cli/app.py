@@ -27,10 +27,13 @@ from warpkit.cli.options import (
     Files,
     Filter,
     Format,
+    Init,
     Interpolation,
     Inverse,
+    Loss,
     Matrix,
     Means,
+    Model,
     Numbers,
     OutFolder,
     ParityArithmetic,
@@ -213,6 +216,36 @@ def undistort(
         arithmetic=arithmetic,
     )
     return run(files or [], out, format, quality, options)
+
+
+@app.command(short_help="Lay one image file on another.")
+def align(
+    moving: Annotated[str, typer.Argument(metavar="MOVING", help="The image to move.")],
+    fixed: Annotated[str, typer.Argument(metavar="FIXED", help="The image to lay it on.")],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="The moved image, as large as FIXED.")],
+    model: Model = "affine",
+    loss: Loss = "ecc",
+    init: Init = None,
+    matrix_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the matrix, as warpkit warp --matrix takes it."),
+    ] = None,
+    overlay: Annotated[
+        Path | None,
+        typer.Option(metavar="PNG", help="Write both images above each other, before and after."),
+    ] = None,
+    interpolation: Interpolation = "bilinear",
+) -> int:
+    """Find the matrix that lays MOVING on FIXED, and move it: warpkit align MOVING FIXED OUT.
+
+    Says the correlation, the steps and the matrix, MOVING pixel to FIXED pixel. In the overlay
+    MOVING is red and FIXED green and blue: grey is where they agree. Exit status 1 where the two do
+    not agree; what is written is then the best that was found.
+    """
+    from warpkit.cli.align import Options, run
+
+    options = Options(model, loss, init == "search", matrix_out, overlay, interpolation)
+    return run(moving, fixed, out, options)
 
 
 @app.command()

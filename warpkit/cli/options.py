@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from warpkit.alignment.arguments import LOSSES
+from warpkit.alignment.models import MODELS
 from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS
 from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 
@@ -193,6 +195,19 @@ Size = Annotated[
         "H W",
         "The result's height and width. [default: IN's, or that of --corners]",
     ),
+]
+Model = Annotated[str, option(one_of(MODELS), "NAME", ", ".join(MODELS))]
+Loss = Annotated[
+    str,
+    option(
+        one_of(LOSSES),
+        "NAME",
+        "ecc (gain and bias do not matter), ssd, robust (what only one of them shows neither)",
+    ),
+]
+Init = Annotated[
+    str | None,
+    option(one_of(("search",)), "search", "Try all turns and scales from 0.5 to 2."),
 ]
 Interpolation = Annotated[str, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))]
 Antialias = Annotated[

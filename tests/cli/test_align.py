@@ -1,0 +1,73 @@
+"""`warpkit align`: files in, files out, and a status that tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import warpkit as wk
+from tests.support.scenes import Scene, corner_error
+from tests.support.tolerances import TOLERANCE
+from warpkit.cli.app import main
+
+SIZE = (40, 52)
+TRUE = wk.affine_matrix(angle=100.0, scale=0.9, center=wk.image_center(SIZE)).double()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with moving.png in colour and fixed.png, which is grey."""
+    monkeypatch.chdir(tmp_path)
+    scene = Scene(4)
+    eye = torch.eye(2, 3, dtype=torch.float64)
+    for name, matrix in (("moving", eye), ("fixed", TRUE)):
+        grey = (scene.seen(matrix, SIZE)[0] * 255).clamp(0, 255).numpy().astype(np.uint8)
+        image = Image.fromarray(grey)
+        (image.convert("RGB") if name == "moving" else image).save(f"{name}.png")
+    return tmp_path
+
+
+def test_it_aligns_and_writes_what_was_asked_for(folder, capsys):
+    words = "align moving.png fixed.png out.png --model similarity --init search"
+    words += " --matrix-out matrix.txt --overlay overlay.png"
+    assert main(words.split()) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(("score 0.99", "score 1.00"))
+    text = (folder / "matrix.txt").read_text()
+    assert said.out.endswith(text)
+    matrix = torch.tensor([[float(v) for v in row.split()] for row in text.splitlines()])
+    assert corner_error(matrix.double(), TRUE, SIZE) < TOLERANCE["align pixels"]
+    # the file is what `warpkit warp` makes of the matrix
+    again = f"warp moving.png again.png --matrix {text} --size {SIZE[0]} {SIZE[1]}"
+    assert main(again.split()) == 0
+    images = [np.asarray(Image.open(name)) for name in ("out.png", "again.png")]
+    assert images[0].shape == (*SIZE, 3)
+    assert np.array_equal(*images)
+    # red is the moving image, green the fixed one: after, they agree
+    overlay = np.asarray(Image.open("overlay.png")).astype(float)
+    assert overlay.shape == (SIZE[0], 2 * SIZE[1] + 4, 3)
+    inner = overlay[12:-12]
+    apart = np.abs(inner[..., 0] - inner[..., 1])
+    before, after = apart[:, 14 : SIZE[1] - 14], apart[:, SIZE[1] + 18 : -14]
+    assert after.mean() < before.mean() / 4
+
+
+def test_what_does_not_agree_and_what_is_wrong(folder, capsys):
+    Image.fromarray(np.zeros(SIZE, np.uint8)).save("black.png")
+    assert main(["align", "black.png", "fixed.png", "out.png"]) == 1
+    assert "black.png: does not converge on fixed.png" in capsys.readouterr().err
+    assert (folder / "out.png").exists()
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save("tiny.png")
+    for words, status, text in (
+        ("tiny.png fixed.png out.png", 1, "tiny.png: less than 16 pixels a side"),
+        ("moving.png fixed.png out.png --model rigid", 2, "'rigid' is not one of translation"),
+        ("moving.png none.png out.png", 1, "none.png: No such file"),
+        ("moving.png fixed.png out.xyz", 1, "which names no image format"),
+    ):
+        assert main(["align", *words.split()]) == status
+        said = capsys.readouterr().err.strip().splitlines()[-1]
+        assert text in said
