@@ -13,12 +13,14 @@ bias are eliminated (Schur complement): J^T w J is that of the gradients without
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from warpkit.alignment.models import Model, half_side
+from warpkit.core.tracing import is_eager
+from warpkit.engine.backends.cpu import HAS_NUMBA
 from warpkit.warp import warp_affine, warp_perspective
 
 TUKEY = 4.685
@@ -32,6 +34,9 @@ FIRST_LIMIT = 3.0
 
 LEAST_DEVIATION = 1e-3
 """Of images of deviation 1: below it all residuals would be outliers of each other."""
+
+SHARED = 8
+"""Maps of the second pass that all channels share."""
 
 SAMPLES = 8192
 """Pixels that a median is taken of, about."""
@@ -92,32 +97,38 @@ def equations(level: Level, to_source: Tensor, model: Model, loss: str) -> Equat
     overlap, cost = weight.sum((1, 2, 3)), None
     if loss == "robust":
         weight, cost = _robust_weights(fixed, warped, weight)
-    gain, bias = _gain_and_bias(fixed, warped, weight, loss)
-    residual = torch.addcmul(fixed - bias, gain, warped, value=-1)
-    score = _score(fixed, warped, weight)
-    if cost is None:
-        count = _divisor(overlap) * fixed.shape[1]
-        squares = (weight * residual.square()).sum((1, 2, 3)) / count
-        cost = 1 - score if loss == "ecc" else squares
-    wx, wy = slopes(warped)
-    unit = half_side(level.size) / 2
-    gx = torch.addcmul(level.fixed_x, gain, wx) * unit
-    gy = torch.addcmul(level.fixed_y, gain, wy) * unit
-    weighted_x, weighted_y = gx * weight, gy * weight
-    products = [(weighted_x, gx), (weighted_x, gy), (weighted_y, gy)]
-    products += [(weighted_x, residual), (weighted_y, residual)]
-    maps = [(a * b).sum(1, keepdim=True) for a, b in products]
-    if loss != "ssd":
-        maps += [weighted_x, weighted_y, weighted_x * warped, weighted_y * warped]
-    moments = _moments(torch.cat(maps, 1), model.degree)
+    fast = _compiled(fixed, warped, weight)
+    sums = fast.first_sums(fixed, seen, weight) if fast else _first_sums(fixed, warped, weight)
+    gain, bias = _fit(sums, loss)
+    gain, bias = (line.to(fixed.dtype)[..., None, None] for line in (gain, bias))
+    half = half_side(level.size)
+    if fast:
+        parts = (fixed, level.fixed_x, level.fixed_y)
+        moments = fast.second_sums(parts, seen, weight, gain, bias, half, model.degree)
+    else:
+        moments = _second_sums(level, warped, weight, gain, bias, model.degree)
     count = len(model.generators)
     hessian = (moments[:, :3].flatten(1) @ model.quadratic).unflatten(-1, (count, count))
     rhs = moments[:, 3:5].flatten(1) @ model.linear
     if loss != "ssd":
-        hessian = hessian - _absorbed(moments[:, 5:], model, warped, weight)
-    agreement = _agreement(level, wx, wy, weight)
-    measures = (m.double() for m in (cost, score, agreement, overlap))
-    return Equations(hessian, rhs, *measures)
+        hessian = hessian - _absorbed(moments[:, SHARED:], model, sums)
+    both, ff, ww = moments[:, 5:SHARED, 0].unbind(-1)
+    agreement = both / _divisor((ff * ww).sqrt())
+    score = _score(sums)
+    if cost is None:
+        cost = 1 - score if loss == "ecc" else _squares(sums, loss)
+    return Equations(hessian, rhs, cost.double(), score, agreement, overlap.double())
+
+
+def _compiled(*tensors: Tensor) -> Any:
+    """The module that has the sums by compiled kernels, where it may read the tensors."""
+    if tensors[0].device.type != "cpu" or not HAS_NUMBA or torch.is_grad_enabled():
+        return None
+    if not is_eager(*tensors):
+        return None
+    from warpkit.engine.backends.cpu import moments
+
+    return moments
 
 
 def slopes(image: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,35 +143,67 @@ def _sums(*maps: Tensor) -> list[Tensor]:
     return [values.sum((-2, -1), keepdim=True) for values in maps]
 
 
+def _first_sums(fixed: Tensor, warped: Tensor, weight: Tensor) -> Tensor:
+    """Of fixed and warped (N, C, h, w), times weight (N, 1, h, w): (N, C, 6), float64.
+
+    1, W, F, W W, F F, W F.
+    """
+    by_w, by_f = weight * warped, weight * fixed
+    maps = (weight.expand_as(fixed), by_w, by_f, by_w * warped, by_f * fixed, by_w * fixed)
+    return torch.stack([values.sum((-2, -1)) for values in maps], -1).double()
+
+
+def _second_sums(
+    level: Level, warped: Tensor, weight: Tensor, gain: Tensor, bias: Tensor, degree: int
+) -> Tensor:
+    """The moments (N, 8 + 4 C, D) of the second pass, float64.
+
+    warped (N, C, h, w), weight (N, 1, h, w), gain and bias (N, C, 1, 1). Of all channels: gx gx,
+    gx gy, gy gy, gx r, gy r, and products of the slopes of F and W, of F alone, and of W alone; of
+    each channel: gx, gy, gx W, gy W.
+    """
+    residual = level.fixed - bias - gain * warped
+    wx, wy = slopes(warped)
+    fx, fy = level.fixed_x, level.fixed_y
+    unit = half_side(level.size) / 2
+    gx, gy = (fx + gain * wx) * unit, (fy + gain * wy) * unit
+    weighted_x, weighted_y = gx * weight, gy * weight
+    products = [(weighted_x, gx), (weighted_x, gy), (weighted_y, gy)]
+    products += [(weighted_x, residual), (weighted_y, residual)]
+    maps = [(a * b).sum(1) for a, b in products]
+    pairs = (fx * wx + fy * wy, fx * fx + fy * fy, wx * wx + wy * wy)
+    maps += [(weight * values).sum(1) for values in pairs]
+    for x, y, w in zip(weighted_x.unbind(1), weighted_y.unbind(1), warped.unbind(1), strict=True):
+        maps += [x, y, x * w, y * w]
+    return _moments(torch.stack(maps, 1), degree)
+
+
 def _divisor(value: Tensor) -> Tensor:
     """What may be divided by: 1 for anything that is not positive."""
     return torch.where(value > 0, value, 1.0)
 
 
-def _gain_and_bias(
-    fixed: Tensor, warped: Tensor, weight: Tensor, loss: str
-) -> tuple[Tensor, Tensor]:
-    """Gain and bias (N, C, 1, 1) that bring warped nearest to fixed, both (N, C, h, w).
-
-    weight (N, 1, h, w). A constant image has gain 0.
-    """
+def _fit(sums: Tensor, loss: str) -> tuple[Tensor, Tensor]:
+    """Gain and bias (N, C) that bring W nearest to F, by sums (N, C, 6); 0 if W is constant."""
+    total, w, f, ww, _, wf = sums.unbind(-1)
     if loss == "ssd":
-        one = torch.ones_like(fixed[..., :1, :1])
-        return one, torch.zeros_like(one)
-    weighted = weight * warped
-    total, w, f, ww, wf = _sums(
-        weight, weighted, weight * fixed, weighted * warped, weighted * fixed
-    )
+        return torch.ones_like(w), torch.zeros_like(w)
     variance = total * ww - w * w
     varies = variance > SINGULAR * total * total
     gain = torch.where(varies, (total * wf - w * f) / torch.where(varies, variance, 1.0), 0.0)
     return gain, (f - gain * w) / _divisor(total)
 
 
-def _score(fixed: Tensor, warped: Tensor, weight: Tensor) -> Tensor:
-    """The correlations of fixed and warped (N, C, h, w), weight (N, 1, h, w), as one mean (N,)."""
-    by_w, by_f = weight * warped, weight * fixed
-    total, w, f, ww, ff, wf = _sums(weight, by_w, by_f, by_w * warped, by_f * fixed, by_w * fixed)
+def _gain_and_bias(fixed: Tensor, warped: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """As `_fit`, (N, C, 1, 1), of fixed and warped (N, C, h, w) under weight (N, 1, h, w)."""
+    sums = _first_sums(fixed, warped, weight)
+    gain, bias = (line.to(fixed.dtype)[..., None, None] for line in _fit(sums, "robust"))
+    return gain, bias
+
+
+def _score(sums: Tensor) -> Tensor:
+    """The correlation of each channel, by sums (N, C, 6), as one mean (N,)."""
+    total, w, f, ww, ff, wf = sums.unbind(-1)
     total = _divisor(total)
     w, f = w / total, f / total
     var_w, var_f = (ww / total - w * w).clamp(min=0), (ff / total - f * f).clamp(min=0)
@@ -168,18 +211,15 @@ def _score(fixed: Tensor, warped: Tensor, weight: Tensor) -> Tensor:
     both = torch.where(varies, var_w * var_f, 1.0).sqrt()
     correlation = torch.where(varies, (wf / total - w * f) / both, 0.0)
     share = var_f / _divisor(var_f.sum(1, keepdim=True))
-    return (correlation * share).sum((1, 2, 3)).clamp(-1, 1)
+    return (correlation * share).sum(1).clamp(-1, 1)
 
 
-def _agreement(level: Level, wx: Tensor, wy: Tensor, weight: Tensor) -> Tensor:
-    """The correlation (N,) of the slopes of both images; wx, wy (N, C, h, w), weight (N, 1, h, w).
-
-    Without a gain's sign it is between -1 and 1, and 0 where a picture has no slopes.
-    """
-    fx, fy = level.fixed_x, level.fixed_y
-    pairs = ((fx * wx + fy * wy), (fx * fx + fy * fy), (wx * wx + wy * wy))
-    both, fixed, moving = ((weight * values).sum((1, 2, 3)) for values in pairs)
-    return both / _divisor((fixed * moving).sqrt())
+def _squares(sums: Tensor, loss: str) -> Tensor:
+    """The mean square of the residuals (N,), by sums (N, C, 6)."""
+    gain, bias = _fit(sums, loss)
+    total, w, f, ww, ff, wf = sums.unbind(-1)
+    square = ff - 2 * bias * f - 2 * gain * wf + gain * gain * ww + 2 * gain * bias * w
+    return (square + bias * bias * total).sum(1) / _divisor(total.sum(1))
 
 
 def _robust_weights(fixed: Tensor, warped: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -193,7 +233,7 @@ def _robust_weights(fixed: Tensor, warped: Tensor, weight: Tensor) -> tuple[Tens
     some = (slice(None), slice(None), slice(None, None, stride), slice(None, None, stride))
     visible = weight[some] > 0.5
     near = _near(fixed, FIRST_LIMIT) * _near(warped, FIRST_LIMIT)
-    first = _gain_and_bias(fixed, warped, weight * near.square(), "robust")
+    first = _gain_and_bias(fixed, warped, weight * near.square())
     middle_f, spread_f = _medians(fixed[some], visible)
     middle_w, spread_w = _medians(warped[some], visible)
     ratio = spread_f / spread_w.clamp(min=LEAST_DEVIATION)
@@ -216,7 +256,7 @@ def _robust_weights(fixed: Tensor, warped: Tensor, weight: Tensor) -> tuple[Tens
 
     (kept, cost), (other, other_cost) = judged(*first), judged(*second)
     kept = torch.where((cost <= other_cost)[:, None, None, None], kept, other)
-    kept, cost = judged(*_gain_and_bias(fixed, warped, weight * kept.square(), "robust"))
+    kept, cost = judged(*_gain_and_bias(fixed, warped, weight * kept.square()))
     return weight * kept.square(), cost
 
 
@@ -254,22 +294,19 @@ def _moments(maps: Tensor, degree: int) -> Tensor:
     return (along.double() @ powers[1].double()).flatten(-2)
 
 
-def _absorbed(moments: Tensor, model: Model, warped: Tensor, weight: Tensor) -> Tensor:
+def _absorbed(moments: Tensor, model: Model, sums: Tensor) -> Tensor:
     """What gain and bias of each channel take of J^T w J: (N, K, K).
 
-    moments (N, 4 C, D) of weighted slopes along x and y, and of the same times warped (N, C, h, w);
-    weight (N, 1, h, w).
+    moments (N, 4 C, D): gx, gy, gx W and gy W of each channel; sums (N, C, 6).
     """
-    x, y, xw, yw = moments.unflatten(1, (4, -1)).unbind(1)
+    x, y, xw, yw = moments.unflatten(1, (-1, 4)).unbind(2)
     to_bias, to_gain = (torch.cat(pair, -1) @ model.linear for pair in ((x, y), (xw, yw)))
-    weighted = weight * warped
-    total, w, ww = (s.double()[..., 0, 0] for s in _sums(weight, weighted, weighted * warped))
-    mean = (w / _divisor(total))[..., None]
-    variance = ww - mean[..., 0] * w
+    total, w, _, ww = sums.unbind(-1)[:4]
+    mean = w / _divisor(total)
+    variance = ww - mean * w
     varies = variance > SINGULAR * total
-    apart = to_gain - mean * to_bias  # from the bias: the two are then independent
+    apart = to_gain - mean[..., None] * to_bias  # from the bias: the two are then independent
     by_bias = to_bias / _divisor(total)[..., None]
     by_gain = torch.where(varies[..., None], apart, 0.0)
     by_gain = by_gain / torch.where(varies, variance, 1.0)[..., None]
-    both = torch.einsum("nck,ncm->nkm", by_bias, to_bias.expand_as(by_bias))
-    return both + torch.einsum("nck,ncm->nkm", by_gain, apart)
+    return by_bias.mT @ to_bias + by_gain.mT @ apart

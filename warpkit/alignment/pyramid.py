@@ -84,7 +84,7 @@ def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
             moving, moving_mask = halved(moving), halved(moving_mask)
         smooth = smoothed(fixed)
         weighed = torch.cat((smoothed(moving), _weights(moving_mask).expand_as(moving[:, :1])), 1)
-        weight = _weights(fixed_mask).expand_as(fixed[:, :1])
+        weight = _weights(fixed_mask).expand_as(fixed[:, :1]).contiguous()
         levels.append(Level(weighed, smooth, *slopes(smooth), weight))
     return Pyramid(levels, fixed_bad | moving_bad)
 

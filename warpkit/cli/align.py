@@ -109,7 +109,7 @@ def numbers(matrix: Tensor) -> str:
 def overlay(moving: Tensor, fixed: Tensor, matrix: Tensor) -> Tensor:
     """Before and after side by side, (3, h, 2 w + GAP), uint8: moving red, fixed green and blue.
 
-    moving (1, H, W), fixed (1, h, w); matrix (2 or 3, 3). Where both agree it is grey.
+    moving (C, H, W), fixed (C, h, w), C = 1; matrix (2 or 3, 3). Where both agree it is grey.
     """
     size = (fixed.shape[-2], fixed.shape[-1])
     still = torch.eye(len(matrix), 3, dtype=torch.float64)

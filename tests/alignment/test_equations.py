@@ -1,0 +1,77 @@
+"""The normal equations by compiled kernels against the torch operations that define them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support.tolerances import TOLERANCE
+from warpkit.alignment import equations as module
+from warpkit.alignment.equations import Level, equations, slopes
+from warpkit.alignment.models import model_named, step_matrix
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("model", "loss"), [("affine", "ecc"), ("perspective", "robust")])
+def test_kernels_are_the_torch_operations(dtype, model, loss, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    fixed, moving = (torch.rand(3, 2, *size, generator=generator) for size in ((17, 22), (20, 19)))
+    masks = [torch.ones(3, 1, *image.shape[-2:]) for image in (fixed, moving)]
+    for mask in masks:  # as pyramids make them: nothing on the outermost ring
+        mask[..., 0] = mask[..., -1] = 0
+        mask[..., 0, :] = mask[..., -1, :] = 0
+    fixed = fixed.to(dtype)
+    level = Level(
+        torch.cat((moving, masks[1]), 1).to(dtype), fixed, *slopes(fixed), masks[0].to(dtype)
+    )
+    tables = model_named(model, torch.device("cpu"))
+    numbers = 0.02 * torch.randn(3, len(tables.generators), generator=generator).double()
+    to_source = step_matrix(tables, numbers, level.size)
+    with torch.no_grad():
+        fast = equations(level, to_source, tables, loss)
+        monkeypatch.setattr(module, "_compiled", lambda *tensors: None)
+        slow = equations(level, to_source, tables, loss)
+    tolerance = TOLERANCE["align sums float64" if dtype == torch.float64 else "align sums float32"]
+    for name, one, other in zip(fast._fields, fast, slow, strict=True):
+        assert one.dtype == torch.float64, name
+        torch.testing.assert_close(one, other, rtol=0, atol=tolerance * float(other.abs().max()))
+
+
+def test_the_equations_are_those_of_least_squares():
+    """J^T w J and J^T w r with an explicit J, gain and bias among its columns."""
+    generator = torch.Generator().manual_seed(1)
+    image = torch.rand(1, 1, 12, 15, generator=generator, dtype=torch.float64)
+    other = torch.rand(1, 1, 12, 15, generator=generator, dtype=torch.float64)
+    weight = torch.zeros(1, 1, 12, 15, dtype=torch.float64)
+    weight[..., 1:-1, 1:-1] = torch.rand(10, 13, generator=generator, dtype=torch.float64)
+    level = Level(torch.cat((other, torch.ones_like(other)), 1), image, *slopes(image), weight)
+    tables = model_named("perspective", torch.device("cpu"))
+    eye = torch.eye(3, dtype=torch.float64)[None]
+    found = equations(level, eye, tables, "ecc")
+    w = weight.flatten()
+    design = torch.stack((other.flatten(), torch.ones_like(w)), 1)
+    root = w.sqrt()[:, None]
+    gain, bias = torch.linalg.lstsq(root * design, root[:, 0] * image.flatten()).solution
+    residual = image.flatten() - gain * other.flatten() - bias
+    size, step = level.size, 1e-6
+    y, x = torch.meshgrid(torch.arange(12.0).double(), torch.arange(15.0).double(), indexing="ij")
+    points = torch.stack((x.flatten(), y.flatten(), torch.ones_like(w)))
+    columns = []
+    gx, gy = ((f + gain * v) / 2 for f, v in zip(slopes(image), slopes(other), strict=True))
+    for k in range(len(tables.generators)):
+        numbers = torch.zeros(1, len(tables.generators), dtype=torch.float64)
+        numbers[0, k] = step
+        moved = step_matrix(tables, numbers, size)[0] @ points
+        motion = (moved[:2] / moved[2] - points[:2]) / step
+        columns.append(gx.flatten() * motion[0] + gy.flatten() * motion[1])
+    jacobian = torch.stack(columns, 1)
+    rhs = jacobian.T @ (w * residual)
+    # what gain and bias can follow is taken out: a projection
+    fitted = design @ torch.linalg.lstsq(root * design, root * jacobian).solution
+    apart = jacobian - fitted
+    hessian = apart.T @ (w[:, None] * apart)
+    scale = float(hessian.abs().max())
+    torch.testing.assert_close(found.hessian[0], hessian, rtol=0, atol=1e-5 * scale)
+    torch.testing.assert_close(found.rhs[0], rhs, rtol=0, atol=1e-5 * float(rhs.abs().max()))
+    both = torch.cov(torch.stack((image.flatten(), other.flatten())), aweights=w, correction=0)
+    assert float(found.score) == pytest.approx(float(both[0, 1] / (both[0, 0] * both[1, 1]).sqrt()))
