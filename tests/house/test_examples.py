@@ -11,8 +11,8 @@ from PIL import Image
 from examples import (
     calibrate,
     digits,
-    lens_patch,
     frame_interpolation,
+    lens_patch,
     parity_matters,
     resize_matters,
     robust_perturbation,
