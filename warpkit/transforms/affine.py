@@ -1,0 +1,173 @@
+"""Matrices that keep lines parallel: RandomAffine, RandomRotation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import cos, radians, sin, tan
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+from warpkit.core import checks
+from warpkit.geometry.arguments import as_result
+from warpkit.transforms.arguments import SHOWN, check_center, check_fill, mode_name
+from warpkit.transforms.images import Rows, has_pixels, size_by, warp
+
+
+class RandomAffine(v2.RandomAffine):
+    """torchvision.transforms.v2.RandomAffine, warped by warpkit.
+
+    Args:
+        degrees: (low, high), or a number for (-degrees, degrees); clockwise, as in torchvision.
+        translate: (x, y), the largest shifts as fractions of width and height.
+        scale: (low, high).
+        shear: a number, (low, high) along x, or four numbers, in degrees.
+        interpolation: as in `warp_affine`, or torchvision's InterpolationMode, or Pillow's number
+            (2: bilinear); masks are nearest.
+        fill: a number, one for each channel, or a dictionary by type; for border="constant".
+        center: (x, y) to turn about, from the top-left corner; the middle where None.
+        border: as in `warp_affine`, "transparent" excepted.
+
+    A pixel on the image's edge is `fill` as far as it is outside; torchvision multiplies it by its
+    coverage twice there, unless fill is None.
+
+    Takes and returns what torchvision's does: tensors of every integer type, bool too, and float,
+    PIL images, tv_tensors, and structures of them, of which images, videos, masks, boxes and
+    keypoints move together.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came.
+
+    >>> RandomAffine((90, 90))(torch.tensor([[[1, 2], [3, 4]]], dtype=torch.uint8))
+    tensor([[[3, 1],
+             [4, 2]]], dtype=torch.uint8)
+    """
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        interpolation: Any = "nearest",
+        fill: Any = 0,
+        center: Sequence[float] | None = None,
+        *,
+        border: str = "constant",
+    ) -> None:
+        name = mode_name("RandomAffine", interpolation)
+        super().__init__(
+            degrees,  # pyright: ignore
+            translate,
+            scale,
+            shear,  # pyright: ignore
+            fill=check_fill("RandomAffine", fill),
+            center=check_center("RandomAffine", center),
+        )
+        self.interpolation = name
+        self.border = checks.check_name("RandomAffine", "border", border, SHOWN)
+
+    def matrix(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """What the drawn `params` do to images of `size` (H, W): (2, 3), source -> destination."""
+        return as_result(torch.tensor(self._rows(params, size), dtype=torch.float64), torch.float64)
+
+    def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
+        rows = (*self._rows(params, size), (0.0, 0.0, 1.0))
+        return as_result(torch.tensor(rows, dtype=torch.float64), torch.float64)
+
+    def _rows(self, params: dict[str, Any], size: Sequence[int]) -> Rows:
+        """Numbers: a matrix made of tensors takes ten times as long as warping a small image."""
+        height, width = size
+        x, y = self.center or (width / 2, height / 2)
+        x, y = x - 0.5, y - 0.5  # torchvision's are edges
+        angle, scale, (right, down) = radians(params["angle"]), params["scale"], params["translate"]
+        tx, ty = (tan(radians(shear)) for shear in params["shear"])
+        c, s = cos(angle) * scale, sin(angle) * scale
+        # turn [[c, -s], [s, c]] after shear y [[1, 0], [-ty, 1]] after shear x [[1, -tx], [0, 1]]
+        a, d = c + s * ty, s - c * ty
+        b, e = -s - a * tx, c - d * tx
+        return (a, b, x - a * x - b * y + right), (d, e, y - d * x - e * y + down)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input under the drawn `params`."""
+        if not has_pixels(inpt):
+            return super().transform(inpt, params)
+        return warp(self, inpt, lambda size: self._rows(params, size))
+
+
+class RandomRotation(v2.RandomRotation):
+    """torchvision.transforms.v2.RandomRotation, warped by warpkit.
+
+    Args:
+        degrees: (low, high), or a number for (-degrees, degrees); counter-clockwise, as in
+            torchvision's RandomRotation (its RandomAffine turns clockwise).
+        interpolation, fill, center, border: as in `RandomAffine`.
+        expand: whether the result is made large enough for the whole turned image; `center` is not
+            used then. It has the size of its boxes' canvas, from which torchvision's image differs
+            by a pixel at some angles.
+
+    By quarters of a turn about the middle pixels are moved and none is blended.
+
+    >>> RandomRotation((90, 90))(torch.tensor([[[1, 2], [3, 4]]], dtype=torch.uint8))
+    tensor([[[2, 4],
+             [1, 3]]], dtype=torch.uint8)
+    """
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        interpolation: Any = "nearest",
+        expand: bool = False,
+        center: Sequence[float] | None = None,
+        fill: Any = 0,
+        *,
+        border: str = "constant",
+    ) -> None:
+        function = "RandomRotation"
+        name = mode_name(function, interpolation)
+        checks.check_bool(function, "expand", expand)
+        super().__init__(
+            degrees,  # pyright: ignore
+            expand=expand,
+            center=check_center(function, center),
+            fill=check_fill(function, fill),
+        )
+        self.interpolation = name
+        self.border = checks.check_name(function, "border", border, SHOWN)
+
+    def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
+        rows = (*self._rows(params, size), (0.0, 0.0, 1.0))
+        return as_result(torch.tensor(rows, dtype=torch.float64), torch.float64)
+
+    def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
+        """(H, W) of what images of `size` (H, W) become."""
+        height, width = size
+        if not self.expand:
+            return height, width
+        turn = {"angle": params["angle"], "expand": True}
+        return size_by(lambda box: v2.functional.rotate(box, **turn), (height, width))
+
+    def _rows(self, params: dict[str, Any], size: Sequence[int]) -> Rows:
+        """Numbers, as RandomAffine's."""
+        height, width = size
+        angle = params["angle"]
+        quarter = angle % 90 == 0  # whose cosine in floating point is no 0
+        c, s = (f(radians(angle)) for f in (cos, sin))
+        c, s = (round(c), round(s)) if quarter else (c, s)
+        x, y = (width / 2, height / 2) if self.expand or not self.center else self.center
+        out = self.output_size(params, size)
+        right, down = (out[1] / 2, out[0] / 2) if self.expand else (x, y)
+        x, y, right, down = x - 0.5, y - 0.5, right - 0.5, down - 0.5  # torchvision's are edges
+        return (c, s, right - c * x - s * y), (-s, c, down + s * x - c * y)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input under the drawn `params`."""
+        if not has_pixels(inpt):
+            return super().transform(inpt, params)
+        size = v2.functional.get_size(inpt)
+        out = self.output_size(params, size) if self.expand else None
+        return warp(self, inpt, lambda size: self._rows(params, size), out)

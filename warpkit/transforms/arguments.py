@@ -1,0 +1,53 @@
+"""What the transforms are made with: interpolations, fills and borders, checked and by one name."""
+
+from __future__ import annotations
+
+from enum import Enum
+from numbers import Real
+from typing import Any
+
+import PIL.Image
+
+from warpkit.core import checks
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.warp import ALIASES
+
+SHOWN = tuple(border for border in (*BORDERS, *ALIASES) if border != "transparent")
+
+PIL_NUMBERS = {mode.value: mode.name.lower() for mode in PIL.Image.Resampling}
+
+
+def mode_name(function: str, interpolation: Any) -> str:
+    """warpkit's name of an interpolation, which may be torchvision's, or Pillow's number."""
+    value = interpolation.value if isinstance(interpolation, Enum) else interpolation
+    if isinstance(value, int) and not isinstance(value, bool) and value in PIL_NUMBERS:
+        value = PIL_NUMBERS[value]
+    value = "nearest" if value == "nearest-exact" else value
+    return checks.check_name(function, "interpolation", value, INTERPOLATIONS)
+
+
+def check_center(function: str, center: Any) -> list[float] | None:
+    """A center is (x, y), or None."""
+    if center is None:
+        return None
+    wanted = "(x, y), two numbers"
+    try:
+        pair = [float(number) for number in center]
+    except (TypeError, ValueError):
+        checks.fail(function, "center", wanted, f"{center!r:.60}", TypeError)
+    if isinstance(center, checks.TEXT) or len(pair) != 2:
+        checks.fail(function, "center", wanted, f"{center!r:.60}")
+    return pair
+
+
+def check_fill(function: str, fill: Any) -> Any:
+    """A fill, in a form that torchvision reads: None, a number, some, or a dictionary of these."""
+    if isinstance(fill, dict):
+        return {kind: check_fill(function, value) for kind, value in fill.items()}
+    if isinstance(fill, Real):
+        return fill if isinstance(fill, int | float) else float(fill)
+    several = isinstance(fill, checks.LISTS) and len(fill) > 0
+    if fill is not None and not (several and all(isinstance(n, Real) for n in fill)):
+        wanted = "a number, one for each channel, None, or a dictionary of these by type"
+        checks.fail(function, "fill", wanted, f"{fill!r:.60}", TypeError)
+    return fill

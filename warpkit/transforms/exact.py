@@ -1,0 +1,63 @@
+"""Pixels moved as they are: flips and the crop of the middle, by torchvision's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+
+class RandomHorizontalFlip(v2.RandomHorizontalFlip):
+    """torchvision.transforms.v2.RandomHorizontalFlip, with a `map`.
+
+    Args:
+        p: the probability of a flip.
+
+    >>> RandomHorizontalFlip(p=1.0)(torch.tensor([[[1, 2, 3]]]))
+    tensor([[[3, 2, 1]]])
+    """
+
+    def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
+        rows = [[-1.0, 0.0, size[1] - 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        return torch.tensor(rows, dtype=torch.float64)
+
+
+class RandomVerticalFlip(v2.RandomVerticalFlip):
+    """torchvision.transforms.v2.RandomVerticalFlip, with a `map`.
+
+    Args:
+        p: the probability of a flip.
+
+    >>> RandomVerticalFlip(p=1.0)(torch.tensor([[[1], [2]]]))
+    tensor([[[2],
+             [1]]])
+    """
+
+    def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
+        rows = [[1.0, 0.0, 0.0], [0.0, -1.0, size[0] - 1.0], [0.0, 0.0, 1.0]]
+        return torch.tensor(rows, dtype=torch.float64)
+
+
+class CenterCrop(v2.CenterCrop):
+    """torchvision.transforms.v2.CenterCrop, with a `map`.
+
+    Args:
+        size: (h, w), or one number for a square. What is smaller is padded with 0.
+
+    >>> CenterCrop((1, 2))(torch.tensor([[[1, 2, 3, 4]]]))
+    tensor([[[2, 3]]])
+    """
+
+    def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
+        down, right = (
+            float((new - old) // 2 if new > old else -round((old - new) / 2))
+            for old, new in zip(size, self.size, strict=True)  # pyright: ignore
+        )
+        rows = [[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]]
+        return torch.tensor(rows, dtype=torch.float64) + 0.0

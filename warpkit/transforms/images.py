@@ -1,0 +1,118 @@
+"""Any kind of image through a function of tensors: what comes out is what went in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import PIL.Image
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+from torchvision.transforms.v2._utils import _get_fill
+
+from warpkit.core import checks
+from warpkit.engine.sampling.labels import as_labels, saturated
+from warpkit.warp import warp_affine, warp_perspective
+
+PIL_MODES = ("L", "LA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "I", "I;16", "F")
+"""Those whose channels are numbers: no bits and no palettes."""
+
+Rows = tuple[tuple[float, float, float], ...]
+"""A matrix, row by row."""
+
+Sampling = Callable[[Tensor, str], Tensor]
+"""A function of an image (..., C, H, W) and an interpolation."""
+
+
+def has_pixels(value: Any) -> bool:
+    """Whether `value` is an image, a video or a mask, with or without a type of torchvision."""
+    if isinstance(value, tv_tensors.TVTensor):
+        return isinstance(value, (tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask))
+    return isinstance(value, (Tensor, PIL.Image.Image))  # a tuple: `|` takes five times as long
+
+
+def through(name: str, inpt: Any, interpolation: str, sample: Sampling) -> Any:
+    """Any kind of image through `sample`; masks with nearest."""
+    if isinstance(inpt, PIL.Image.Image):
+        if inpt.mode not in PIL_MODES:
+            wanted = f"a PIL image of one of the modes {', '.join(PIL_MODES)}: see convert()"
+            checks.fail(name, "inpt", wanted, repr(inpt.mode))
+        # as a batch it is channels-last, as Pillow's pixels lie: 512 x 512 RGB in half the time
+        batch = v2.functional.pil_to_tensor(inpt)[None]
+        sampled = through(name, batch, interpolation, sample)[0]
+        if inpt.mode == "I;16":
+            sampled = sampled.view(torch.int16)  # the type by which torchvision knows it
+        return v2.functional.to_pil_image(sampled, mode=inpt.mode)
+    checks.check_dense(name, "inpt", inpt)
+    if inpt.numel() == 0:  # no mask, where there is no object
+        return inpt
+    is_typed = isinstance(inpt, tv_tensors.TVTensor)
+    pixels = inpt.as_subclass(torch.Tensor) if is_typed else inpt
+    image = pixels[None] if pixels.ndim == 2 else pixels
+    is_mask = isinstance(inpt, tv_tensors.Mask)
+    interpolation = "nearest" if is_mask else interpolation
+    blended = interpolation != "nearest" and pixels.dtype in checks.LABELS
+    if blended:  # as torchvision does; float64 holds all of them but 64 bits beyond 2^53
+        image = image.double()
+    checks.check_image(name, "inpt", image, labels=True)
+    sampled = sample(image, interpolation)
+    if blended:
+        sampled = as_labels(saturated(sampled, pixels.dtype), pixels.dtype)
+    result = sampled[0] if pixels.ndim == 2 else sampled
+    return tv_tensors.wrap(result, like=inpt) if is_typed else result  # pyright: ignore
+
+
+def fill_of(name: str, transform: Any, inpt: Any) -> Callable[[Tensor], Any]:
+    """The fill for an input's type, of an image (..., C, H, W): a number, or C of them."""
+    fill = _get_fill(transform._fill, type(inpt))
+
+    def of(image: Tensor) -> Any:
+        channels = image.shape[-3]
+        if isinstance(fill, list) and len(fill) not in (1, channels):
+            wanted = f"a number, or {channels}, for the channels of a {type(inpt).__name__} of "
+            wanted += f"shape {checks.shape_of(inpt if isinstance(inpt, Tensor) else image)}"
+            wanted += " (a dictionary holds one for each type)"
+            checks.fail(name, "fill", wanted, fill)
+        return 0.0 if fill is None else fill
+
+    return of
+
+
+def warp(
+    transform: Any,
+    inpt: Any,
+    rows_of: Callable[[tuple[int, int]], Rows],
+    size: tuple[int, int] | None = None,
+) -> Any:
+    """Any kind of image under the matrix for its size, onto `size` (H, W), or its own.
+
+    Two rows map source -> destination, three destination -> source.
+    """
+    name = type(transform).__name__
+    fill = fill_of(name, transform, inpt)
+
+    def sample(image: Tensor, interpolation: str) -> Tensor:
+        rows = rows_of((image.shape[-2], image.shape[-1]))
+        matrix = torch.tensor(rows, dtype=torch.float64, device=image.device)
+        options: dict[str, Any] = {
+            "interpolation": interpolation,
+            "border": transform.border,
+            "border_value": fill(image),
+            "size": size,
+        }
+        if len(rows) == 2:
+            return warp_affine(image, matrix, **options)
+        return warp_perspective(image, matrix, inverse=True, **options)
+
+    return through(name, inpt, transform.interpolation, sample)
+
+
+def size_by(move: Callable[[Any], Any], size: tuple[int, int]) -> tuple[int, int]:
+    """(H, W) of what a function of torchvision's makes of images of `size` (H, W), by a box."""
+    box = tv_tensors.BoundingBoxes(  # pyright: ignore
+        torch.zeros(1, 4), format="XYXY", canvas_size=size
+    )
+    height, width = move(box).canvas_size
+    return height, width

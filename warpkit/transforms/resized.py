@@ -1,0 +1,143 @@
+"""Other sizes: Resize and RandomResizedCrop, by `warpkit.resize`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+from warpkit.core import checks
+from warpkit.engine.arithmetic.resize import EXACT_FILTERS
+from warpkit.resizing import resize
+from warpkit.transforms.arguments import PIL_NUMBERS
+from warpkit.transforms.images import has_pixels, size_by, through
+
+PLAIN_FILTERS = ("nearest", "lanczos4")
+"""Those that have no antialias."""
+
+
+class Resize(v2.Resize):
+    """torchvision.transforms.v2.Resize, by `warpkit.resize`.
+
+    Args:
+        size: (h, w); or one number for the shorter side; None: by `max_size` alone.
+        interpolation: as in `resize`, or torchvision's InterpolationMode, or Pillow's number;
+            masks are nearest. "nearest" looks at the middles of pixels, as "nearest-exact" does
+            (half way between two: the even one).
+        max_size: the largest that the longer side may be.
+        antialias: False for two or four pixels along each axis however much it shrinks; in
+            torchvision that has no effect on PIL images, here it has.
+
+    >>> Resize((1, 2))(torch.tensor([[[1.0, 3.0, 5.0, 7.0]]]))
+    tensor([[[2.4286, 5.5714]]])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None,
+        interpolation: Any = "bilinear",
+        max_size: int | None = None,
+        antialias: bool | None = True,
+    ) -> None:
+        name = filter_name("Resize", interpolation, antialias)
+        super().__init__(size, max_size=max_size, antialias=antialias)
+        self.interpolation = name
+
+    def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
+        """(H, W) of what images of `size` (H, W) become."""
+        height, width = size
+        new = {"size": self.size, "max_size": self.max_size}
+        return size_by(lambda box: v2.functional.resize(box, **new), (height, width))
+
+    def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
+        return onto(self.output_size(params, size), (0.0, 0.0, size[1], size[0]))
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input under the drawn `params`."""
+        if not has_pixels(inpt):
+            return super().transform(inpt, params)
+        new = self.output_size(params, v2.functional.get_size(inpt))
+        return resized(self, inpt, new)
+
+
+class RandomResizedCrop(v2.RandomResizedCrop):
+    """torchvision.transforms.v2.RandomResizedCrop, by `warpkit.resize`.
+
+    Args:
+        size: (h, w), or one number for a square.
+        scale: (low, high) of the crop's share of the area.
+        ratio: (low, high) of its width by its height.
+        interpolation, antialias: as in `Resize`. Nothing outside the crop is read.
+
+    >>> RandomResizedCrop(2, scale=(1, 1), ratio=(1, 1))(torch.ones(1, 4, 4)).shape
+    torch.Size([1, 2, 2])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Any = "bilinear",
+        antialias: bool | None = True,
+    ) -> None:
+        name = filter_name("RandomResizedCrop", interpolation, antialias)
+        super().__init__(size, scale, ratio, antialias=antialias)
+        self.interpolation = name
+
+    def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
+        """(H, W) of what images of `size` (H, W) become."""
+        height, width = self.size  # pyright: ignore
+        return height, width
+
+    def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
+        left, top = params["left"], params["top"]
+        box = (left, top, left + params["width"], top + params["height"])
+        return onto(self.output_size(params, size), box)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input under the drawn `params`."""
+        if not has_pixels(inpt):
+            return super().transform(inpt, params)
+        crop = v2.functional.crop(inpt, **params)
+        return resized(self, crop, self.output_size(params, (0, 0)))
+
+
+def filter_name(function: str, interpolation: Any, antialias: Any) -> str:
+    """warpkit's name of a filter, which may be torchvision's, or Pillow's number."""
+    value = interpolation.value if isinstance(interpolation, Enum) else interpolation
+    if isinstance(value, int) and not isinstance(value, bool) and value in PIL_NUMBERS:
+        value = PIL_NUMBERS[value]
+    value = "nearest" if value == "nearest-exact" else value
+    if antialias is not None:
+        checks.check_bool(function, "antialias", antialias)
+    return checks.check_name(function, "interpolation", value, EXACT_FILTERS)
+
+
+def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, int]) -> Any:
+    """Any kind of image at another size (H, W)."""
+    antialias = bool(transform.antialias)
+
+    def sample(image: Tensor, interpolation: str) -> Tensor:
+        smooth = None if interpolation in PLAIN_FILTERS else antialias
+        return resize(image, size, interpolation=interpolation, antialias=smooth)
+
+    return through(type(transform).__name__, inpt, transform.interpolation, sample)
+
+
+def onto(size: Sequence[int], box: Sequence[float]) -> Tensor:
+    """A box (x1, y1, x2, y2), between edges, onto an image of `size` (H, W): (3, 3)."""
+    x1, y1, x2, y2 = box
+    a, d = size[1] / (x2 - x1), size[0] / (y2 - y1)
+    rows = [
+        [a, 0.0, a * (0.5 - x1) - 0.5],
+        [0.0, d, d * (0.5 - y1) - 0.5],
+        [0.0, 0.0, 1.0],
+    ]
+    return torch.tensor(rows, dtype=torch.float64)
