@@ -25,7 +25,7 @@ from benchmarks.patches import peak_mb
 from warpkit import flow
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "flow.csv"
-TURNS = 5
+TURNS = 3
 
 Way = Callable[[], tuple[Tensor, ...]]
 
@@ -106,7 +106,7 @@ def cases(size: int) -> Iterator[Case]:
     options = {"mode": "softmax", "weights": weights}
     yield Case(
         f"softmax splat, {shape}",
-        {"warpkit": lambda: (flow.splat(image, field, **options).image,)}, turns=2,
+        {"warpkit": lambda: (flow.splat(image, field, **options).image,)}, turns=1,
     )  # fmt: skip
     megabytes = f"{field.numel() * 4 / 1e6:.0f} MB"
     yield Case(
@@ -115,17 +115,17 @@ def cases(size: int) -> Iterator[Case]:
     yield Case(
         f"integrate, 8 fields of {megabytes}",
         {"warpkit": lambda: (flow.integrate(field),)},
-        turns=2,
+        turns=1,
     )
     yield Case(
         f"invert, one of {size} x {size}", {"warpkit": lambda: (flow.invert(field[0]).flow,)},
-        turns=2,
+        turns=1,
     )  # fmt: skip
     target = size * torch.rand(1000, 2, generator=generator, dtype=torch.float64)
     source = target + torch.randn(1000, 2, generator=generator, dtype=torch.float64)
     yield Case(
         f"thin plate, 1,000 points, {size} x {size}",
-        {"warpkit": lambda: (flow.thin_plate_spline(source, target, (size, size)),)}, turns=2,
+        {"warpkit": lambda: (flow.thin_plate_spline(source, target, (size, size)),)}, turns=1,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from warpkit.engine.sampling.maps import inverse_map, output_points, pixel_point
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.flow.arguments import as_field
+from warpkit.flow.places import places
 from warpkit.geometry.arguments import as_matrix
 
 BETWEEN_PIXELS = SamplingRule("bilinear", "replicate", "exact")
@@ -74,7 +75,7 @@ def to_points(flow: Any) -> Tensor:
              [3., 1.]]])
     """
     device, dtype = checks.result_kind(flow)
-    return _points(as_field("to_points", "flow", flow, device)).to(dtype)
+    return places(as_field("to_points", "flow", flow, device)).to(dtype)
 
 
 @batched(first=3, second=3)
@@ -157,12 +158,5 @@ def _slopes(field: Tensor, axis: int) -> Tensor:
 def _composed(name: str, first: Tensor, second: Tensor) -> Tensor:
     """`compose` of checked fields of one type, (..., H, W, 2) and (..., h, w, 2)."""
     channels = first.movedim(-1, -3)
-    at_second = warp.remap_by(
-        name, channels, second, BETWEEN_PIXELS, 0.0, None, "auto", relative=True
-    )
+    at_second = warp.remap_by(name, channels, places(second), BETWEEN_PIXELS, 0.0, None, "auto")
     return second + at_second.movedim(-3, -1)
-
-
-def _points(flow: Tensor) -> Tensor:
-    """Where the pixels look, (..., h, w, 2), in float64."""
-    return flow.double() + pixel_points(flow.shape[-3:-1], torch.float64, flow.device)

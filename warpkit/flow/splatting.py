@@ -13,10 +13,10 @@ from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
 from warpkit.engine.backends import select_splat
-from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import LIMIT, SamplingRule
 from warpkit.flow.arguments import as_field
+from warpkit.flow.places import places, stacked
 from warpkit.geometry.arguments import floats
 
 MODES = ("sum", "average", "softmax")
@@ -99,7 +99,7 @@ def splat(
         name, image=image.shape[:-3], flow=flow.shape[:-3],
         weights=weights.shape[:-3], temperature=cool.shape,
     )  # fmt: skip
-    points = flow.double() + pixel_points((height, width), torch.float64, flow.device)
+    points = places(flow)
     real = compute_dtype(image.dtype)
     pixels = image.to(real)
     add = partial(select_splat(name, pixels, SPREAD).splat, size=size)
@@ -112,7 +112,7 @@ def splat(
         factors = None if alike else weights.to(real)
         heavy = pixels if factors is None else pixels * factors
         ones = pixels.new_ones(1, height, width)
-        total = add(_stacked(heavy, ones if factors is None else factors), points, rule=SPREAD)
+        total = add(stacked(heavy, ones if factors is None else factors), points, rule=SPREAD)
         value, weight = total.split((image.shape[-3], 1), -3)
     if mode == "average":
         seen = weight > LEAST
@@ -143,12 +143,6 @@ def _weights(name: str, value: Any, mode: str, image: Tensor) -> Tensor:
     wanted = "at least 0 with mode='average'" if mode == "average" else "other than NaN"
     checks.check_values(name, "weights", bad, wanted, seen)
     return weights
-
-
-def _stacked(*planes: Tensor) -> Tensor:
-    """Images (..., C, H, W) of one size with their channels one after another."""
-    batch = torch.broadcast_shapes(*(plane.shape[:-3] for plane in planes))
-    return torch.cat([plane.expand(*batch, *plane.shape[-3:]) for plane in planes], -3)
 
 
 def _softmax(
@@ -187,5 +181,9 @@ def _softmax(
         # the shift cancels in the mean: it is taken as constant
         below = torch.where(share.detach() > 0, held - largest, -torch.inf)
         share, factor = share.to(image.dtype), (share * below.exp()).to(image.dtype)
-        total = total + add(_stacked(image * factor, factor, share), place, rule=WHOLE_PIXELS)
+        total = total + add(
+            stacked(image * factor, torch.cat((factor, share.expand_as(factor)), -3)),
+            place,
+            rule=WHOLE_PIXELS,
+        )
     return total

@@ -1,0 +1,82 @@
+"""Where the pixels of a flow look or land, p + flow(p), in memory that is used again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import is_eager
+from warpkit.engine.backends.cpu.runtime.result_memory import empty
+from warpkit.engine.sampling.maps import pixel_points
+
+
+def places(flow: Tensor) -> Tensor:
+    """p + flow(p) in float64, (..., h, w, 2), pixels.
+
+    In plain torch new memory for 8 fields of 512 x 512 takes 57 ms, and the sum itself 15.
+    """
+    if flow.device.type == "cpu" and is_eager(flow):
+        return Places.apply(flow)  # pyright: ignore
+    return flow.double() + _grid(flow)
+
+
+def stacked(image: Tensor, planes: Tensor) -> Tensor:
+    """image (*I, C, H, W) and planes (*P, K, H, W), side by side: (..., C + K, H, W)."""
+    if image.device.type == "cpu" and is_eager(image, planes):
+        return Stacked.apply(image, planes)  # pyright: ignore
+    batch = torch.broadcast_shapes(image.shape[:-3], planes.shape[:-3])
+    return torch.cat([part.expand(*batch, *part.shape[-3:]) for part in (image, planes)], -3)
+
+
+def _grid(flow: Tensor) -> Tensor:
+    """Every pixel's own place, (h, w, 2), float64."""
+    return pixel_points(flow.shape[-3:-1], torch.float64, flow.device)
+
+
+def _kept(*shape: int, like: Tensor) -> Tensor:
+    """Memory of a shape, of the type of `like`."""
+    dtype = np.dtype(np.float64 if like.dtype == torch.float64 else np.float32)
+    return torch.from_numpy(empty(shape, dtype).reshape(shape))
+
+
+class Places(torch.autograd.Function):
+    """`places` of plain tensors."""
+
+    @staticmethod
+    def forward(ctx: Any, flow: Tensor) -> Tensor:
+        """In kept memory."""
+        ctx.dtype, grid = flow.dtype, _grid(flow)
+        out = _kept(*flow.shape, like=grid)
+        return out.copy_(flow).add_(grid)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        """The same for every offset."""
+        return grads[0].to(ctx.dtype)
+
+
+class Stacked(torch.autograd.Function):
+    """`stacked` of plain tensors, float32 or float64."""
+
+    @staticmethod
+    def forward(ctx: Any, image: Tensor, planes: Tensor) -> Tensor:
+        """In kept memory; tensors as of `stacked`."""
+        batch = torch.broadcast_shapes(image.shape[:-3], planes.shape[:-3])
+        ctx.shapes = image.shape, planes.shape
+        count = image.shape[-3]
+        out = _kept(*batch, count + planes.shape[-3], *image.shape[-2:], like=image)
+        out[..., :count, :, :], out[..., count:, :, :] = image, planes
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        """Each part's own, summed over what was repeated."""
+        image, planes = ctx.shapes
+        parts = grads[0].split((image[-3], planes[-3]), -3)
+        return tuple(
+            part.sum_to_size(shape) if want else None
+            for part, shape, want in zip(parts, ctx.shapes, ctx.needs_input_grad, strict=True)
+        )
