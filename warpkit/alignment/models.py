@@ -8,7 +8,7 @@ gradients times steps that Gauss-Newton needs are moments of the gradients.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import torch
@@ -101,12 +101,21 @@ def half_side(size: tuple[int, int]) -> float:
 
 def step_matrix(model: Model, numbers: Tensor, size: tuple[int, int]) -> Tensor:
     """The matrices (N, 3, 3), in pixels, of steps (N, K), for a fixed image of `size` (H, W)."""
+    to_pixels, to_units = _frames(size, numbers.device)
+    moved = torch.linalg.matrix_exp((numbers @ model.generators.flatten(1)).unflatten(-1, (3, 3)))
+    return to_pixels @ moved @ to_units
+
+
+@lru_cache(maxsize=64)
+def _frames(size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
+    """The matrix (3, 3) from a step's coordinates to pixels, and back."""
     height, width = size
     half = half_side(size)
     rows = ((half, 0.0, (width - 1) / 2), (0.0, half, (height - 1) / 2), (0.0, 0.0, 1.0))
-    to_pixels = torch.tensor(rows, dtype=torch.float64, device=numbers.device)
-    moved = torch.linalg.matrix_exp(torch.einsum("nk,kij->nij", numbers, model.generators))
-    return to_pixels @ moved @ torch.linalg.inv(to_pixels)
+    with torch.inference_mode(False), torch.no_grad():
+        to_pixels = torch.tensor(rows, dtype=torch.float64)
+        frames = to_pixels.to(device), torch.linalg.inv(to_pixels).to(device)
+    return frames
 
 
 def corner_motion(matrix: Tensor, size: tuple[int, int]) -> Tensor:

@@ -112,12 +112,14 @@ def _trial(state: _State, model: Model, size: tuple[int, int]) -> _State:
     numbers, failed = torch.linalg.solve_ex(damped, state.found.rhs)
     useless = (failed != 0) | ~numbers.isfinite().all(-1)
     numbers = torch.where(useless[:, None], 0.0, numbers)
-    # a first look at the corners, which turns and tilts move by more than their first order says
+    step = step_matrix(model, numbers, size)
+    motion = corner_motion(step, size)
     longest = LONGEST * max(size)
-    far = corner_motion(step_matrix(model, numbers, size), size)
-    share = torch.where(far > longest, longest / far, 1.0)
-    step = step_matrix(model, numbers * share[:, None], size)
-    motion = torch.where(useless, torch.inf, corner_motion(step, size))
+    if bool((motion > longest).any()):
+        share = torch.where(motion > longest, longest / motion, 1.0)
+        step = step_matrix(model, numbers * share[:, None], size)
+        motion = corner_motion(step, size)
+    motion = torch.where(useless, torch.inf, motion)
     return state._replace(trial=state.to_source @ step, motion=motion)
 
 
