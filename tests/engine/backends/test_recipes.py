@@ -7,6 +7,7 @@ import torch
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import recipes
 
 
@@ -40,6 +41,32 @@ def test_a_recipe_keeps_gradients():
     assert len(recipes._recipes) == 1
     for first, second in zip(*found, strict=True):
         assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
+def test_gradients_of_every_kind_are_the_references(wanted, inverse):
+    matrix = wk.rotation_matrix((4.0, 4.0), torch.tensor([20.0, 70.0]).double(), 1.2)
+    given = [noise(2, 3, 8, 9), matrix]
+    pushed = noise(4, 2, 3, 7, 10, seed=4)
+    found = {}
+    for backend in ("reference", "cpu", "cpu"):  # the last one by a recipe
+        inputs = [x.clone().requires_grad_(w) for x, w in zip(given, wanted, strict=True)]
+        needed = [x for x in inputs if x.requires_grad]
+        out = wk.warp_affine(*inputs, size=(7, 10), inverse=inverse, backend=backend)
+        first = torch.autograd.grad(out, needed, pushed[0], retain_graph=True)
+        batch = torch.autograd.grad(out, needed, pushed, is_grads_batched=True, retain_graph=True)
+        pushing = pushed[1].clone().requires_grad_()
+        again = torch.autograd.grad(out, needed, pushing, create_graph=True)
+        total = sum(x.sin().sum() for x in again)
+        second = torch.autograd.grad(total, [*needed, pushing], allow_unused=True)
+        second = [x for x in second if x is not None]
+        found[backend] = [*first, *batch, *again, *second]
+    assert len(recipes._recipes) == 1
+    for got, wanted_one in zip(found["cpu"], found["reference"], strict=True):
+        scale = max(1.0, wanted_one.abs().max().item())
+        atol = scale * TOLERANCE["cpu torch.float64"]
+        torch.testing.assert_close(got, wanted_one, atol=atol, rtol=0)
 
 
 def test_a_recipe_knows_zero_from_minus_zero():

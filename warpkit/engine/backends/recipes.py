@@ -79,7 +79,8 @@ def leave(
     exact = rule.arithmetic == options.image_gradient == "exact" and rule.border != "transparent"
     if not (key and exact and hasattr(backend, "recipe") and is_eager(image, matrix)):
         return
-    fill = torch.full((), float(border_value), dtype=compute_dtype(image.dtype))
+    real = compute_dtype(image.dtype)
+    fill = torch.full((), float(border_value), dtype=real, device="cpu")
     if recipe := backend.recipe(image, matrix, options.size, fill, rule, not options.inverse):
         if len(_recipes) >= KEPT:
             _recipes.clear()

@@ -12,6 +12,8 @@ import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends.cpu.warps import pairs_launch
+from warpkit.engine.backends.cpu.warps.pair_jobs import by_strips
+from warpkit.engine.backends.cpu.warps.work import warp_shapes
 from warpkit.engine.sampling.rules import BORDERS
 
 FILLED = [border for border in BORDERS if border != "transparent"]
@@ -72,3 +74,76 @@ def test_streamed_results_are_the_same(monkeypatch):
         streamed = wk.warp_affine(image, matrix, size=size)
         monkeypatch.undo()
         assert torch.equal(kept, streamed)
+
+
+def gradients(warp, inputs, backend: str, **options):
+    """Of the image, the map and the border's value."""
+    image, where, value = (x.clone().requires_grad_() for x in inputs)
+    out = warp(image, where, border_value=value, backend=backend, **options)
+    pushed = noise(*out.shape, dtype=out.dtype, seed=3)
+    found = torch.autograd.grad(out, [image, where, value], pushed, allow_unused=True)
+    return [x for x in found if x is not None]  # a border value that nothing shows
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_agree_over_tiles_of_all_kinds(dtype):
+    draw = random.Random(8)
+    for n in range(30):
+        border, scale = FILLED[n % len(FILLED)], draw.choice([0.3, 1, 1, 5, 200])
+        channels = draw.choice([1, 3, 5])
+        shape = [draw.choice([1, 2, 15, 33, 70]) for _ in range(2)]
+        image = noise(draw.choice([1, 2]), channels, *shape, dtype=dtype, seed=n)
+        size = draw.choice([1, 20, 33]), draw.choice([1, 9, 16, 32, 47])
+        points = drawn_points(draw, size, scale, torch.float32 if n % 2 else torch.float64)
+        inputs = [image, points, torch.linspace(-1, 1, channels, dtype=dtype)]
+        got = gradients(wk.remap, inputs, "cpu", border=border)
+        wanted = gradients(wk.remap, inputs, "reference", border=border)
+        for g, w in zip(got, wanted, strict=True):
+            scale = max(1.0, w.abs().max().item())
+            torch.testing.assert_close(g, w, atol=scale * TOLERANCE[f"cpu {dtype}"], rtol=0)
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_strips_of_an_image_give_the_references_gradients(images):
+    image = noise(images, 3, 240, 400)
+    matrix = wk.rotation_matrix((200.0, 120.0), torch.linspace(20, 200, images).double(), 1.2)
+    inputs = [image, matrix, torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)]
+    found = []
+    for threads in (1, 3):
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        found.append(gradients(wk.warp_affine, inputs, "cpu", size=(420, 300)))
+        torch.set_num_threads(before)
+    wanted = gradients(wk.warp_affine, inputs, "reference", size=(420, 300))
+    for first, second, w in zip(*found, wanted, strict=True):
+        assert torch.equal(first, second)
+        torch.testing.assert_close(first, w, atol=w.abs().max() * TOLERANCE["pieces"], rtol=0)
+
+
+def test_strips_of_a_phase_share_no_pixel():
+    draw = random.Random(1)
+    cut = 0
+    for _ in range(40):
+        angle, shear = draw.uniform(0, 7), draw.uniform(-1, 1)
+        scale = draw.choice([0.05, 0.2, 1.0, 4.0])
+        matrix = wk.affine_matrix(angle=math.degrees(angle), scale=scale, shear=60 * shear)
+        matrix = matrix.double()[:2] + torch.tensor([[0, 0, 40], [0, 0, 40]])
+        height, width = draw.choice([200, 450]), 60
+        shapes = warp_shapes((1, 1, 90, 90), (2, 3), (), (height, width), "constant")
+        maps = matrix.numpy().ravel()
+        jobs = by_strips(shapes.plan, shapes.kind, maps, shapes.mapping_of, shapes.tile_rows)
+        if jobs is None:
+            continue
+        cut += 1
+        points = wk.transform_points(matrix, wk.pixel_grid((height, width)).double()).floor()
+        rows = sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[1]))
+        rows += sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[2]))
+        assert sorted(r for a, b in rows for r in range(a, b)) == list(range(shapes.tile_rows))
+        for begin, end in jobs.phases[1:]:
+            seen: set[tuple[float, float]] = set()
+            for _, first, last, *_rest in jobs.jobs[begin:end].tolist():
+                whole = points[32 * first : 32 * last].reshape(-1, 2)
+                taps = {(x + i, y + j) for x, y in whole.tolist() for i in (0, 1) for j in (0, 1)}
+                assert not taps & seen
+                seen |= taps
+    assert cut > 15

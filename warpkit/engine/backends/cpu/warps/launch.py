@@ -24,6 +24,7 @@ from warpkit.engine.backends.cpu.warps.backward import (
 )
 from warpkit.engine.backends.cpu.warps.forward import forward_kernel
 from warpkit.engine.backends.cpu.warps.labels import moving_kernel
+from warpkit.engine.backends.cpu.warps.pair_jobs import by_accumulator, by_strips
 from warpkit.engine.backends.cpu.warps.positions import POINTS
 from warpkit.engine.backends.cpu.warps.work import (
     WarpShapes,
@@ -164,8 +165,14 @@ def backward(
         shares = partition(image.shape[:-3], batch, plan.height, values)
     else:
         shares = partition(batch, batch, shapes.tile_rows, values)
-    bands = shares.bands
     points, fill_flat = _flat(mapping.contiguous()), _fill_memory(fill, shapes)
+    jobs = None
+    if pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last) and values:
+        if shares.bands == 1 or not needs_grad_image:
+            jobs = by_accumulator(shares, plan, shapes.tile_rows)
+        elif image_of is None and shares.accumulators == plan.items:
+            jobs = by_strips(plan, shapes.kind, points, shapes.mapping_of, shapes.tile_rows)
+    bands = jobs.bands if jobs else shares.bands
     pixels = _flat(source) if needs_grad_mapping else np.empty(1, fill_flat.dtype)
     grad_image = empty(
         shares.accumulators * image.shape[-3:].numel() if needs_grad_image else 0, pixels.dtype
@@ -180,6 +187,15 @@ def backward(
     )
     if not values:
         grad_image[:] = 0
+    elif jobs and any((needs_grad_image, needs_grad_mapping, needs_grad_fill)):
+        arrays = (_flat(grad), pixels, points, grad_image, grad_mapping, grad_fill)
+        sizes = dict(zip(pairs_launch.CHANGING, (a.size for a in arrays), strict=True))
+        images = _images(source, batch, image_of)
+        call = pairs_launch.prepare_backward(
+            shapes, jobs, sizes, points.itemsize == 8, fill_flat, images
+        )
+        needs = (needs_grad_image, needs_grad_mapping, needs_grad_fill)
+        pairs_launch.launch_backward(call, [a.ctypes.data for a in arrays], needs)
     elif needs_grad_image or needs_grad_mapping or needs_grad_fill:
         row_ranges = np.empty(0, np.int64)
         if needs_grad_image and bands > 1:

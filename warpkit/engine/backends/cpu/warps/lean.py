@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import wants_gradient
+from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends.cpu.warps import eager, pairs_launch
-from warpkit.engine.backends.cpu.warps.inverse import invert
-from warpkit.engine.backends.cpu.warps.work import broadcast_index, warp_shapes
+from warpkit.engine.backends.cpu.warps.inverse import inverse_vjp_numpy, invert
+from warpkit.engine.backends.cpu.warps.pair_jobs import by_accumulator
+from warpkit.engine.backends.cpu.warps.work import (
+    broadcast_index,
+    partition,
+    warp_shapes,
+)
 from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 SMALL = 1 << 20
 """Bytes of a result below which torch's memory is as good as ours."""
+
+
+class LeanCall(NamedTuple):
+    """What calls of given types and shapes have in common."""
+
+    size: tuple[int, int]
+    fill: Tensor
+    rule: SamplingRule
+    forward: bool
+    """The matrix maps source -> destination."""
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    call: pairs_launch.PairsCall
+    back: pairs_launch.BackwardCall | None
+    """None where gradients are sums over what broadcasts, or shared among threads."""
 
 
 def recipe(
@@ -33,21 +55,94 @@ def recipe(
     taps = TAPS[rule.interpolation]
     if not pairs_launch.takes_pairs(image.dtype, shapes, taps, False) or shapes.values == 0:
         return None
-    if shapes.values * image.element_size() >= SMALL:
+    if max(shapes.values, image.numel()) * image.element_size() >= SMALL:
         return None
     images = broadcast_index(image.shape[:-3], shapes.batch)
-    sizes, value = (image.numel(), matrix.numel()), np.array([fill.numpy()])
-    prepared = pairs_launch.prepare(shapes, *sizes, True, value, images)
-    shape, dtype, is_double = shapes.shape, image.dtype, matrix.dtype == torch.float64
+    value, back = np.array([fill.numpy()]), None
+    call = pairs_launch.prepare(shapes, image.numel(), matrix.numel(), True, value, images)
+    shares = partition(image.shape[:-3], shapes.batch, shapes.plan.height, shapes.values)
+    if shares.bands == shares.splits == 1 and matrix.shape[:-2] == shapes.batch:
+        jobs = by_accumulator(shares, shapes.plan, shapes.tile_rows)
+        numbers = (
+            shapes.values,
+            image.numel(),
+            matrix.numel(),
+            image.numel(),
+            3 * matrix.numel() // 2,
+        )
+        sizes = dict(zip(pairs_launch.CHANGING, (*numbers, 0), strict=True))
+        back = pairs_launch.prepare_backward(shapes, jobs, sizes, True, value, images)
+    lean = LeanCall(size, fill, rule, forward, shapes.shape, image.dtype, call, back)
 
-    def call(image: Tensor, matrix: Tensor) -> Tensor:
-        if wants_gradient(image, matrix):
-            return eager.call(
-                image, matrix if forward else matrix.double(), size, fill, rule, forward
-            )
-        source = invert(matrix) if forward else matrix if is_double else matrix.double()
-        out = torch.empty(shape, dtype=dtype)
-        pairs_launch.launch(prepared, image.data_ptr(), source.data_ptr(), out.data_ptr())
-        return out
+    def make(image: Tensor, matrix: Tensor) -> Tensor:
+        if not wants_gradient(image, matrix):
+            return _forward(lean, image, _source(lean, matrix))
+        if lean.back is None:
+            return _eager(lean, image, matrix)
+        return LeanWarp.apply(image, matrix, lean)  # pyright: ignore
 
-    return call
+    return make
+
+
+def _source(lean: LeanCall, matrix: Tensor) -> Tensor:
+    """Matrices (*M, 2, 3), destination -> source, in float64."""
+    return invert(matrix) if lean.forward else matrix.detach().double()
+
+
+def _forward(lean: LeanCall, image: Tensor, source: Tensor) -> Tensor:
+    """image (*I, C, H, W) under source (*M, 2, 3), destination -> source."""
+    out = torch.empty(lean.shape, dtype=lean.dtype, device="cpu")
+    pairs_launch.launch(lean.call, image.data_ptr(), source.data_ptr(), out.data_ptr())
+    return out
+
+
+def _eager(lean: LeanCall, image: Tensor, matrix: Tensor) -> Tensor:
+    """The same call on the longer way: image (*I, C, H, W) under matrix (*M, 2, 3)."""
+    matrix = matrix if lean.forward else matrix.double()
+    return eager.call(image, matrix, lean.size, lean.fill, lean.rule, lean.forward)
+
+
+class LeanWarp(torch.autograd.Function):
+    """The kernels' result, and gradients to image and matrix by one launch."""
+
+    @staticmethod
+    def forward(ctx: Any, image: Tensor, matrix: Tensor, lean: LeanCall) -> Tensor:
+        """image (*I, C, H, W) under matrix (*M, 2, 3)."""
+        source = _source(lean, matrix)
+        # the image's pixels serve the gradient to the map alone
+        kept = image if ctx.needs_input_grad[1] else image.new_empty(()).expand(image.shape)
+        ctx.save_for_backward(kept, matrix)
+        ctx.source, ctx.lean = source, lean
+        return _forward(lean, image, source)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        """On the longer way where it is to be differentiated, or is a batch."""
+        (grad,), lean, wanted = grads, ctx.lean, ctx.needs_input_grad[:2]
+        image, matrix = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        if again or not is_eager(grad):
+            pairs = list(zip((image, matrix), wanted, strict=True))
+            # an image that stands for another's shape has no gradient yet
+            inputs = [
+                x if again and (x.requires_grad or not want) else x.detach().requires_grad_(want)
+                for x, want in pairs
+            ]
+            with torch.enable_grad():
+                out = _eager(lean, *inputs)
+            needed = [x for x, want in zip(inputs, wanted, strict=True) if want]
+            found = iter(torch.autograd.grad(out, needed, grad, create_graph=again))
+            return *(next(found) if want else None for want in wanted), None
+        grad = grad.contiguous()
+        grad_image = torch.empty(image.shape, dtype=lean.dtype, device="cpu") if wanted[0] else None
+        sums = torch.zeros((*matrix.shape[:-2], 3, 3), dtype=torch.float64, device="cpu")
+        tensors = (grad, image, ctx.source, grad if grad_image is None else grad_image, sums, sums)
+        assert lean.back is not None
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        pairs_launch.launch_backward(lean.back, addresses, (*wanted, False))
+        if not wanted[1]:
+            return grad_image, None, None
+        grad_matrix = sums[..., :2, :]
+        if lean.forward:
+            grad_matrix = inverse_vjp_numpy(ctx.source, grad_matrix)
+        return grad_image, grad_matrix.to(matrix.dtype), None

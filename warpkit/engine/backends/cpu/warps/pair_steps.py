@@ -1,120 +1,37 @@
-"""The steps of the kernels that read pairs of neighbours: where a tile looks, and its border."""
+"""The steps of the kernels that read pairs: where a tile looks, and what is missing of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from warpkit.engine.backends.cpu.runtime.scratch import PIXELS, TILE
+from warpkit.engine.backends.cpu.runtime.scratch import TILE
 from warpkit.engine.backends.cpu.runtime.vector_code import Code, Parameters
 from warpkit.engine.backends.cpu.runtime.vector_values import (
     BIT,
     DOUBLE,
     INDEX,
     INT,
-    REGISTER,
     Memory,
     Value,
     Variable,
-    size_of,
     vector,
+)
+from warpkit.engine.backends.cpu.warps.pair_tile import (
+    NOWHERE,
+    ROOM,
+    SOME,
+    Tile,
+    fill_table,
+    misses,
 )
 from warpkit.engine.backends.cpu.warps.positions import (
     AFFINE,
     ALL_TAPS_INSIDE,
-    CONSTANT,
     NO_TAP_INSIDE,
     POINTS,
-    REFLECT,
     REPLICATE,
-    TRANSPARENT,
-    WRAP,
 )
 from warpkit.engine.sampling.rules import LIMIT
-
-SOME = 8
-"""Positions that are computed together, in float64."""
-
-ROOM = 16 * PIXELS
-"""Pixels of a window; a box larger than this is replaced by one box of four taps a pixel."""
-
-NOWHERE = -(2**31)
-"""The column of a pixel that is sampled nowhere."""
-
-PLANES = 8
-"""Numbers of a pixel in a tile's memory: column, row, place, four weights, the missing weight."""
-
-
-def memory_bytes(item_size: int) -> int:
-    """What a thread needs, see `Tile`."""
-    return PIXELS * (3 * 4 + 5 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8 + REGISTER
-
-
-@dataclass
-class Tile:
-    """A tile's pixels, TILE * row + column, and the window that it reads where it is not whole."""
-
-    code: Code
-    real: Any
-    step: int
-    """Numbers of a vector."""
-    column: Memory
-    row: Memory
-    offset: Memory
-    """Where a pixel's first tap lies: in the image from `left`, `top` on, or in the window."""
-    wx0: Memory
-    wx1: Memory
-    wy0: Memory
-    wy1: Memory
-    missing: Memory
-    """The sum of the weights of missing taps, or ALL_TAPS_INSIDE, or NO_TAP_INSIDE."""
-    window: Memory
-    table: Memory
-    """The column that each column of a window reads."""
-    left: Variable
-    top: Variable
-    columns: Variable
-    rows: Variable
-    stride: Variable
-    """From a row to the next in the window."""
-    boxed: Variable
-    last: tuple[Variable, Variable, Variable, Variable]
-    """The box of the tile before, and how far it was from that before it."""
-
-    @classmethod
-    def made(cls, code: Code, real: Any, p: Parameters) -> Tile:
-        """In the memory that the parameters name."""
-        at, size = p.memory, size_of(real)
-        parts = []
-        for element, count in (
-            *[(INT, PIXELS)] * 3, *[(real, PIXELS)] * 5, (real, ROOM + REGISTER), (INDEX, ROOM),
-        ):  # fmt: skip
-            parts.append(code.memory(at, element, count))
-            at = at + count * size_of(element)
-        zero = code.constant(INDEX, 0)
-        numbers = [code.variable(zero) for _ in range(5)]
-        boxed = code.variable(Value(code, BIT(1)))
-        last = tuple(code.variable(zero) for _ in range(4))
-        return cls(code, real, REGISTER // size, *parts, *numbers, boxed, last)  # pyright: ignore
-
-    def fetch_next(self, image: Memory, source: Value, p: Parameters, whole: Value) -> None:
-        """Prefetch about what the next tile reads: this one's box, moved as it was moved."""
-        code = self.code
-        left, top, columns, rows = (v.get() for v in (self.left, self.top, self.columns, self.rows))
-        dx, dy = left - self.last[0].get(), top - self.last[1].get()
-        self.last[0].set(left)
-        self.last[1].set(top)
-        far = p.width + p.height
-        near = (dx < far) & (dx > 0 - far) & (dy < far) & (dy > 0 - far)
-        with code.when(near & (columns * rows <= ROOM)):
-            first = code.larger(left + dx, 0)
-            end = code.smaller(left + dx + columns, p.width)
-            line = REGISTER // size_of(self.real)
-            top_row, bottom = code.larger(top + dy, 0), code.smaller(top + dy + rows, p.height)
-            with code.when(first < end), code.loop(0, p.channels) as k:
-                plane = source + k * p.height * p.width
-                with code.loop(top_row, bottom) as y, code.loop(first, end + (line - 1), line) as x:
-                    image.prefetch(plane + y * p.width + code.smaller(x, end - 1))
 
 
 def points_of(
@@ -158,8 +75,8 @@ def map_tile(
     p: Parameters,
     corner: Any,
     shape: Any,
-) -> None:
-    """Fill columns, rows and weights, and the box of all taps."""
+) -> list[Value]:
+    """Fill columns, rows and weights, and the box of all taps; the matrix, if there is one."""
     code = tile.code
     (x0, y0), (columns, rows) = corner, shape
     m, tables = [], []
@@ -202,6 +119,7 @@ def map_tile(
                     pair[0].store(q, code.to(tile.real, 1.0 - t))
                     pair[1].store(q, code.to(tile.real, t))
     set_box(tile, low_x, high_x, low_y, high_y)
+    return m
 
 
 def set_box(
@@ -224,10 +142,12 @@ def place(tile: Tile, p: Parameters, shape: Any) -> Value:
     full = (columns + (tile.step - 1)) // tile.step * tile.step
     whole = (tile.left.get() >= 0) & (tile.left.get() + tile.columns.get() <= p.width)
     whole = whole & (tile.top.get() >= 0) & (tile.top.get() + tile.rows.get() <= p.height)
+    tile.empty.set(Value(code, BIT(0)))
     with code.when(~whole):
         cover(tile, p, shape)
     small = tile.columns.get() * tile.rows.get() <= ROOM
     boxed = whole | small
+    tile.whole.set(whole)
     tile.boxed.set(boxed)
     tile.stride.set(code.select(whole, p.width, code.select(small, tile.columns.get(), 2)))
     with code.either(boxed) as (one, each):
@@ -246,11 +166,6 @@ def place(tile: Tile, p: Parameters, shape: Any) -> Value:
             q = r * TILE + c
             tile.offset.store(q, (code.count_up(INT, SOME) + code.to(INT, q)) * 4)
     return whole
-
-
-def misses(p: Parameters) -> Value:
-    """Whether taps outside the image are missing."""
-    return (p.border == CONSTANT) | (p.border == TRANSPARENT)
 
 
 def cover(tile: Tile, p: Parameters, shape: Any) -> None:
@@ -294,82 +209,10 @@ def cover(tile: Tile, p: Parameters, shape: Any) -> None:
         low_y.set(code.select(near, code.smaller(low_y.get(), j), low_y.get()))
         high_y.set(code.select(near, code.larger(high_y.get(), j), high_y.get()))
     set_box(tile, low_x, high_x, low_y, high_y)
-    with code.when(tile.columns.get() <= 0):  # no tap at all: a box of one pair, for what is read
+    tile.empty.set(tile.columns.get() <= 0)
+    with code.when(tile.empty.get()):  # no tap at all: a box of one pair, for what is read
         for v, n in ((tile.left, 0), (tile.top, 0), (tile.columns, 2), (tile.rows, 2)):
             v.set(code.constant(INDEX, n))
-
-
-def resolve(code: Code, index: Value, length: Value, p: Parameters) -> Value:
-    """As `window.resolve`."""
-    found = code.variable(index)
-    with code.when((index < 0) | (index >= length)):
-        found.set(code.constant(INDEX, -1))
-        with code.when(~misses(p)):
-            reflected = p.border == REFLECT
-            twice = code.select(reflected, length * 2, code.larger(length * 2 - 2, 1))
-            period = code.select(p.border == WRAP, length, twice)
-            rest = index % period
-            rest = code.select(rest < 0, rest + period, rest)
-            turned = code.select(reflected, period - 1, period) - rest
-            inner = code.select(p.border == WRAP, rest, code.smaller(rest, turned))
-            clamped = code.smaller(code.larger(index, 0), length - 1)
-            found.set(code.select(p.border == REPLICATE, clamped, inner))
-    return found.get()
-
-
-def inner_columns(tile: Tile, p: Parameters) -> tuple[Value, Value]:
-    """The columns of the window, from the first to before the last, that lie in the image."""
-    code, left, columns = tile.code, tile.left.get(), tile.columns.get()
-    first = code.smaller(code.larger(0 - left, 0), columns)
-    return first, code.larger(code.smaller(p.width - left, columns), first)
-
-
-def fill_table(tile: Tile, p: Parameters) -> None:
-    """Fill `table` for the columns of the window that lie outside."""
-    code, (first, last) = tile.code, inner_columns(tile, p)
-    for begin, end in ((0, first), (last, tile.columns.get())):
-        with code.loop(begin, end) as c:
-            tile.table.store(c, resolve(code, tile.left.get() + c, p.width, p))
-
-
-def copy_plane(tile: Tile, image: Memory, plane: Value, p: Parameters) -> None:
-    """Copy the box of one channel into the window; missing pixels are 0.
-
-    Vectors reach over the end of what they fill, which is written after them.
-    """
-    code, step = tile.code, tile.step
-    left, top, columns, rows = (v.get() for v in (tile.left, tile.top, tile.columns, tile.rows))
-    first, last = inner_columns(tile, p)
-    zeros = code.constant(vector(tile.real, step), 0.0)
-    missing = misses(p)
-    with code.loop(0, rows) as r:
-        y = resolve(code, top + r, p.height, p)
-        to = r * columns
-        row = plane + y * p.width
-        none = y < 0
-        for begin, end in ((0, code.select(none, columns, first)), (last, columns)):
-            if begin is last:
-                with code.loop(code.select(none, last, first), last, step) as c:
-                    tile.window.store(to + c, image.load_first(row + left + c, step, last - c))
-            with code.either(missing) as (zero, some):
-                with zero, code.loop(begin, end, step) as c:
-                    tile.window.store(to + c, zeros)
-                with some, code.loop(begin, end) as c:
-                    tile.window.store(to + c, image.load(row + tile.table.load(c)))
-
-
-def copy_taps(tile: Tile, image: Memory, plane: Value, p: Parameters, shape: Any) -> None:
-    """Copy the four taps of every pixel of one channel into the window; missing ones are 0."""
-    code = tile.code
-    zero = code.constant(tile.real, 0.0)
-    with code.loop(0, shape[1]) as r, code.loop(0, shape[0]) as c:
-        q = r * TILE + c
-        i, j = code.to(INDEX, tile.column.load(q)), code.to(INDEX, tile.row.load(q))
-        for n in range(4):
-            x, y = resolve(code, i + n % 2, p.width, p), resolve(code, j + n // 2, p.height, p)
-            there = (x >= 0) & (y >= 0)
-            at = plane + code.select(there, y * p.width + x, 0)
-            tile.window.store(q * 4 + n, code.select(there, image.load(at), zero))
 
 
 def weigh_missing(tile: Tile, q: Value, found: Value, fill: Value) -> Value:

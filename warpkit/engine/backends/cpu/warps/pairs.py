@@ -23,14 +23,9 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
     Value,
     size_of,
 )
-from warpkit.engine.backends.cpu.warps.pair_steps import (
-    Tile,
-    copy_plane,
-    copy_taps,
-    map_tile,
-    place,
-    weigh_missing,
-)
+from warpkit.engine.backends.cpu.warps.pair_steps import map_tile, place, weigh_missing
+from warpkit.engine.backends.cpu.warps.pair_tile import Tile
+from warpkit.engine.backends.cpu.warps.pair_windows import copy_source, source_row
 
 NAMES = (
     "image", "image_size", "mapping", "mapping_numbers", "fill", "fill_numbers", "out", "out_size",
@@ -66,20 +61,12 @@ def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Val
             columns = code.smaller(p.out_width - x0, TILE)
             map_tile(tile, kind, mapping, mapping_start, p, (x0, y0), (columns, rows))
             whole = place(tile, p, (columns, rows))
-            tile.fetch_next(image, source, p, whole)
+            tile.fetch_next(image, source, p)
             dst = item * p.channels * out_area + y0 * p.out_width + x0
             with code.loop(0, p.channels) as k:
                 plane = source + k * area
-                with code.when(~whole):
-                    boxed = tile.boxed.get()
-                    with code.when(boxed):
-                        copy_plane(tile, image, plane, p)
-                    with code.when(~boxed):
-                        copy_taps(tile, image, plane, p, (columns, rows))
                 value = fill.load(item * p.fill_item + k * p.fill_channel)
-                at = code.select(whole, plane + tile.top.get() * p.width + tile.left.get(), 0)
-                line = code.select(whole, p.width, tile.stride.get())
-                pixels = code.pick(whole, image, tile.window)
+                pixels, at, line = copy_source(tile, image, plane, p, (columns, rows), 0.0)
                 step = REGISTER // size_of(real)
                 with code.loop(0, rows) as r, code.loop(0, columns, step) as c:
                     q = r * TILE + c
@@ -94,17 +81,10 @@ def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Val
 def blend(tile: Tile, pixels: Memory, at: Value, line: Value, q: Value) -> Value:
     """The values of a vector of pixels from `q` on; rows of `pixels` are `line` apart."""
     code, step = tile.code, tile.step
-    upper, lower = [], []
-    for n in range(step):
-        here = at + code.to(INDEX, tile.offset.load(q + n))
-        upper.append(pixels.load(here, 2))
-        lower.append(pixels.load(here + line, 2))
     w0, w1 = tile.wx0.load(q, step), tile.wx1.load(q, step)
     lines = []
-    for pairs in (upper, lower):
-        both = code.join(pairs)
-        left = code.shuffle(both, both, range(0, 2 * step, 2))
-        right = code.shuffle(both, both, range(1, 2 * step, 2))
+    for n in range(2):
+        left, right = source_row(tile, pixels, at, line, q, n)
         lines.append(code.fma(w1, right, w0 * left))
     return code.fma(tile.wy1.load(q, step), lines[1], tile.wy0.load(q, step) * lines[0])
 

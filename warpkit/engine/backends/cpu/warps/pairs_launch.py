@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,12 @@ import torch
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import INLINE, run
 from warpkit.engine.backends.cpu.runtime.vector_values import REGISTER
-from warpkit.engine.backends.cpu.warps.pair_steps import memory_bytes
+from warpkit.engine.backends.cpu.warps.pair_gradients import gradient_bytes
+from warpkit.engine.backends.cpu.warps.pair_jobs import Jobs
+from warpkit.engine.backends.cpu.warps.pair_tile import memory_bytes
 from warpkit.engine.backends.cpu.warps.pairs import NAMES, pairs_kernel
+from warpkit.engine.backends.cpu.warps.pairs_backward import NAMES as BACKWARD_NAMES
+from warpkit.engine.backends.cpu.warps.pairs_backward import pairs_backward_kernel
 from warpkit.engine.backends.cpu.warps.work import WarpShapes
 
 PAIRED = 32
@@ -23,6 +28,15 @@ STREAMED = 8 << 20
 IMAGE, MAPPING, OUT, MEMORY, STREAM = (
     NAMES.index(name) for name in ("image", "mapping", "out", "memory", "streamed")
 )
+
+
+BACK_MEMORY, BACK_GRADIENT = (BACKWARD_NAMES.index(n) for n in ("memory", "gradient_memory"))
+WANTED = BACKWARD_NAMES.index("needs_grad_image")
+
+CHANGING = ("grad", "image", "mapping", "grad_image", "grad_mapping", "grad_fill")
+"""The arrays that differ from call to call."""
+
+CHANGING_PLACES = tuple(BACKWARD_NAMES.index(name) for name in CHANGING)
 
 
 class PairsCall(NamedTuple):
@@ -85,6 +99,65 @@ def launch(call: PairsCall, image: int, mapping: int, out: int) -> None:
         call.kernel(mine, begin, end)
 
     run(work, call.units, call.values)
+
+
+class BackwardCall(NamedTuple):
+    """The same of a backward pass."""
+
+    kernel: Any
+    numbers: np.ndarray
+    kept: tuple[np.ndarray, ...]
+    phases: tuple[tuple[int, int], ...]
+    values: int
+    item_size: int
+
+
+def prepare_backward(
+    shapes: WarpShapes,
+    jobs: Jobs,
+    sizes: dict[str, int],
+    double_points: bool,
+    fill: np.ndarray,
+    image_of: np.ndarray,
+) -> BackwardCall:
+    """sizes: how many numbers the arrays of `CHANGING` have. fill and image_of as of `prepare`."""
+    plan = shapes.plan
+    kept = {"fill": fill, "image_of": image_of, "mapping_of": shapes.mapping_of}
+    kept |= {"jobs": jobs.jobs.ravel(), "starts": jobs.starts}
+    values = dict(zip(plan._fields, plan, strict=True))
+    values |= {f"{name}_numbers": size for name, size in sizes.items()}
+    for name, array in kept.items():
+        values[name], values[f"{name}_numbers"] = array.ctypes.data, array.size
+    numbers = np.array([values.get(name, 0) for name in BACKWARD_NAMES], np.int64)
+    kernel = pairs_backward_kernel(shapes.kind, fill.itemsize == 8, double_points)
+    arrays = tuple(kept.values())
+    return BackwardCall(kernel, numbers, arrays, jobs.phases, shapes.values, fill.itemsize)
+
+
+def launch_backward(call: BackwardCall, addresses: Sequence[int], wanted: Sequence[bool]) -> None:
+    """Fill the gradients to image, mapping and fill, of which some are wanted.
+
+    addresses: of the arrays of `CHANGING`.
+    """
+    numbers = call.numbers.copy()
+    for place, address in zip(CHANGING_PLACES, addresses, strict=True):
+        numbers[place] = address
+    numbers[WANTED:] = wanted
+    for first, end in call.phases:
+
+        def work(begin: int, stop: int, first: int = first) -> None:
+            mine = numbers.copy()
+            mine[BACK_MEMORY] = of_this_thread(_tile_memory, call.item_size)[0]
+            mine[BACK_GRADIENT] = of_this_thread(_gradient_memory, call.item_size)[0]
+            call.kernel(mine, first + begin, first + stop)
+
+        run(work, end - first, call.values)
+
+
+def _gradient_memory(item_size: int) -> tuple[int, np.ndarray]:
+    """The same for the gradients of a tile."""
+    memory = np.empty(gradient_bytes(item_size) + REGISTER, np.uint8)
+    return memory.ctypes.data + -memory.ctypes.data % REGISTER, memory
 
 
 def _tile_memory(item_size: int) -> tuple[int, np.ndarray]:

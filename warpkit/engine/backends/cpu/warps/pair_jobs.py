@@ -1,0 +1,101 @@
+"""What the units of a backward pass by pairs are: jobs, see `pairs_backward`."""
+
+from __future__ import annotations
+
+from math import hypot, isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from warpkit.engine.backends.cpu.runtime.scratch import TILE
+from warpkit.engine.backends.cpu.warps.positions import AFFINE
+from warpkit.engine.backends.cpu.warps.tile import WarpPlan
+from warpkit.engine.backends.cpu.warps.work import WorkPartition
+from warpkit.engine.sampling.rules import CODE
+
+STRIPS = 32
+"""Strips of tiles that an image is cut into, at most."""
+
+APART = 3
+"""Pixels between two points of which no tap is the same: twice the root of 2 and a little."""
+
+
+class Jobs(NamedTuple):
+    """The jobs of all units."""
+
+    jobs: np.ndarray
+    """(N, 7), int64, as of `pairs_backward.FIELDS`."""
+    starts: np.ndarray
+    """The first job of every unit, and the end."""
+    phases: tuple[tuple[int, int], ...]
+    """Ranges of units, one after the other."""
+    bands: int
+    """Sums of a matrix, or of a fill, for each item."""
+
+
+def made(jobs: list[list[tuple[int, ...]]], phases: list[int], bands: int) -> Jobs:
+    """From the jobs of every unit, and how many units each phase has."""
+    flat = [job for unit in jobs for job in unit]
+    starts = np.cumsum([0, *map(len, jobs)])
+    ends = np.cumsum(phases).tolist()
+    ranges = tuple((end - count, end) for end, count in zip(ends, phases, strict=True))
+    return Jobs(np.array(flat, np.int64).reshape(-1, 7), starts, ranges, bands)
+
+
+def by_accumulator(shares: WorkPartition, plan: WarpPlan, tile_rows: int) -> Jobs:
+    """One unit an accumulator of the image's gradient, or one a band of tile rows without it."""
+    if shares.bands > 1:
+        edges = [tile_rows * part // shares.bands for part in range(shares.bands + 1)]
+        units = [
+            [(item, edges[k], edges[k + 1], 0, item * shares.bands + k, 0, 0)]
+            for item in range(plan.items)
+            for k in range(shares.bands)
+        ]
+        return made(units, [len(units)], shares.bands)
+    size, units = plan.channels * plan.height * plan.width, []
+    for a in range(shares.accumulators):
+        items = shares.order[shares.starts[a] : shares.starts[a + 1]].tolist()
+        unit = [(0, 0, 0, a, 0, a * size, (a + 1) * size)]
+        units.append(unit + [(item, 0, tile_rows, a, item, 0, 0) for item in items])
+    return made(units, [len(units)], 1)
+
+
+def by_strips(
+    plan: WarpPlan, kind: int, to_source: np.ndarray, mapping_of: np.ndarray, tile_rows: int
+) -> Jobs | None:
+    """Strips of tile rows, every other one first; None where strips of a phase may meet.
+
+    For one matrix an image: item n has the mapping_of[n]-th of (M, 2, 3), flat. Output rows lie
+    |det| / |first column| source pixels apart, so that strips with one between them read and write
+    no pixel in common, unless a border leads them back into the image.
+    """
+    if kind != AFFINE or plan.border != CODE["constant"]:
+        return None
+    steps = []
+    for a, b, _, d, e, _ in to_source.reshape(-1, 6)[mapping_of].tolist():
+        column = hypot(a, d)
+        steps.append(abs(a * e - b * d) / column if column > 0 and isfinite(column) else 0.0)
+    apart = min(steps)
+    if not apart * TILE * tile_rows > 4 * APART:  # NaN too
+        return None
+    rows = max(-(-tile_rows // STRIPS), int(APART / (apart * TILE)) + 1)
+    edges = [*range(0, tile_rows, rows), tile_rows]
+    strips = len(edges) - 1
+    if strips < 4:
+        return None
+    size = plan.channels * plan.height * plan.width
+    clears = [
+        [(0, 0, 0, 0, 0, item * size + size * k // strips, item * size + size * (k + 1) // strips)]
+        for item in range(plan.items)
+        for k in range(strips)
+    ]
+    phases = [
+        [
+            [(item, edges[k], edges[k + 1], item, item * strips + k, 0, 0)]
+            for item in range(plan.items)
+            for k in range(first, strips, 2)
+        ]
+        for first in range(2)
+    ]
+    units = [clears, *phases]
+    return made([unit for phase in units for unit in phase], [*map(len, units)], strips)

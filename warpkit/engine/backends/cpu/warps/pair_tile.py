@@ -1,0 +1,152 @@
+"""A tile as the kernels that read pairs see it: its memory, its box, and the border around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from warpkit.engine.backends.cpu.runtime.scratch import PIXELS
+from warpkit.engine.backends.cpu.runtime.vector_code import Code, Parameters
+from warpkit.engine.backends.cpu.runtime.vector_values import (
+    BIT,
+    INDEX,
+    INT,
+    REGISTER,
+    Memory,
+    Value,
+    Variable,
+    size_of,
+)
+from warpkit.engine.backends.cpu.warps.positions import (
+    CONSTANT,
+    REFLECT,
+    REPLICATE,
+    TRANSPARENT,
+    WRAP,
+)
+
+SOME = 8
+"""Positions that are computed together, in float64."""
+
+ROOM = 16 * PIXELS
+"""Pixels of a window; a box larger than this is replaced by one box of four taps a pixel."""
+
+NOWHERE = -(2**31)
+"""The column of a pixel that is sampled nowhere."""
+
+PLANES = 8
+"""Numbers of a pixel in a tile's memory: column, row, place, four weights, the missing weight."""
+
+
+def memory_bytes(item_size: int) -> int:
+    """What a thread needs, see `Tile`."""
+    return PIXELS * (3 * 4 + 5 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8 + REGISTER
+
+
+@dataclass
+class Tile:
+    """A tile's pixels, TILE * row + column, and the window that it reads where it is not whole."""
+
+    code: Code
+    real: Any
+    step: int
+    """Numbers of a vector."""
+    column: Memory
+    row: Memory
+    offset: Memory
+    """Where a pixel's first tap lies: in the image from `left`, `top` on, or in the window."""
+    wx0: Memory
+    wx1: Memory
+    wy0: Memory
+    wy1: Memory
+    missing: Memory
+    """The sum of the weights of missing taps, or ALL_TAPS_INSIDE, or NO_TAP_INSIDE."""
+    window: Memory
+    table: Memory
+    """The column that each column of a window reads."""
+    left: Variable
+    top: Variable
+    columns: Variable
+    rows: Variable
+    stride: Variable
+    """From a row to the next in the window."""
+    whole: Variable
+    """All its taps lie in the image."""
+    boxed: Variable
+    empty: Variable
+    """No tap of the tile lies in the image."""
+    last: tuple[Variable, Variable, Variable, Variable]
+    """The box of the tile before, and how far it was from that before it."""
+
+    @classmethod
+    def made(cls, code: Code, real: Any, p: Parameters) -> Tile:
+        """In the memory that the parameters name."""
+        at, size = p.memory, size_of(real)
+        parts = []
+        for element, count in (
+            *[(INT, PIXELS)] * 3, *[(real, PIXELS)] * 5, (real, ROOM + REGISTER), (INDEX, ROOM),
+        ):  # fmt: skip
+            parts.append(code.memory(at, element, count))
+            at = at + count * size_of(element)
+        zero = code.constant(INDEX, 0)
+        numbers = [code.variable(zero) for _ in range(5)]
+        last = tuple(code.variable(zero) for _ in range(4))
+        states = [code.variable(Value(code, BIT(0))) for _ in range(3)]
+        return cls(code, real, REGISTER // size, *parts, *numbers, *states, last)  # pyright: ignore
+
+    def fetch_next(self, image: Memory, source: Value, p: Parameters) -> None:
+        """Prefetch about what the next tile reads: this one's box, moved as it was moved."""
+        code = self.code
+        left, top, columns, rows = (v.get() for v in (self.left, self.top, self.columns, self.rows))
+        dx, dy = left - self.last[0].get(), top - self.last[1].get()
+        self.last[0].set(left)
+        self.last[1].set(top)
+        far = p.width + p.height
+        near = (dx < far) & (dx > 0 - far) & (dy < far) & (dy > 0 - far)
+        with code.when(near & (columns * rows <= ROOM)):
+            first = code.larger(left + dx, 0)
+            end = code.smaller(left + dx + columns, p.width)
+            line = REGISTER // size_of(self.real)
+            top_row, bottom = code.larger(top + dy, 0), code.smaller(top + dy + rows, p.height)
+            with code.when(first < end), code.loop(0, p.channels) as k:
+                plane = source + k * p.height * p.width
+                with code.loop(top_row, bottom) as y, code.loop(first, end + (line - 1), line) as x:
+                    image.prefetch(plane + y * p.width + code.smaller(x, end - 1))
+
+
+def misses(p: Parameters) -> Value:
+    """Whether taps outside the image are missing."""
+    return (p.border == CONSTANT) | (p.border == TRANSPARENT)
+
+
+def resolve(code: Code, index: Value, length: Value, p: Parameters) -> Value:
+    """As `window.resolve`."""
+    found = code.variable(index)
+    with code.when((index < 0) | (index >= length)):
+        found.set(code.constant(INDEX, -1))
+        with code.when(~misses(p)):
+            reflected = p.border == REFLECT
+            twice = code.select(reflected, length * 2, code.larger(length * 2 - 2, 1))
+            period = code.select(p.border == WRAP, length, twice)
+            rest = index % period
+            rest = code.select(rest < 0, rest + period, rest)
+            turned = code.select(reflected, period - 1, period) - rest
+            inner = code.select(p.border == WRAP, rest, code.smaller(rest, turned))
+            clamped = code.smaller(code.larger(index, 0), length - 1)
+            found.set(code.select(p.border == REPLICATE, clamped, inner))
+    return found.get()
+
+
+def inner_columns(tile: Tile, p: Parameters) -> tuple[Value, Value]:
+    """The columns of the window, from the first to before the last, that lie in the image."""
+    code, left, columns = tile.code, tile.left.get(), tile.columns.get()
+    first = code.smaller(code.larger(0 - left, 0), columns)
+    return first, code.larger(code.smaller(p.width - left, columns), first)
+
+
+def fill_table(tile: Tile, p: Parameters) -> None:
+    """Fill `table` for the columns of the window that lie outside."""
+    code, (first, last) = tile.code, inner_columns(tile, p)
+    for begin, end in ((0, first), (last, tile.columns.get())):
+        with code.loop(begin, end) as c:
+            tile.table.store(c, resolve(code, tile.left.get() + c, p.width, p))
