@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,8 +76,8 @@ class Tile:
     boxed: Variable
     empty: Variable
     """No tap of the tile lies in the image."""
-    last: tuple[Variable, Variable, Variable, Variable]
-    """The box of the tile before, and how far it was from that before it."""
+    last: tuple[Variable, Variable]
+    """The corner of the box of the tile before."""
 
     @classmethod
     def made(cls, code: Code, real: Any, p: Parameters) -> Tile:
@@ -90,12 +91,15 @@ class Tile:
             at = at + count * size_of(element)
         zero = code.constant(INDEX, 0)
         numbers = [code.variable(zero) for _ in range(5)]
-        last = tuple(code.variable(zero) for _ in range(4))
+        last = code.variable(zero), code.variable(zero)
         states = [code.variable(Value(code, BIT(0))) for _ in range(3)]
         return cls(code, real, REGISTER // size, *parts, *numbers, *states, last)  # pyright: ignore
 
-    def fetch_next(self, image: Memory, source: Value, p: Parameters) -> None:
-        """Prefetch about what the next tile reads: this one's box, moved as it was moved."""
+    def fetch_next(self, images: Sequence[tuple[Memory, Value, Any]], p: Parameters) -> None:
+        """Prefetch about what the next tile reads: this one's box, moved as it was moved.
+
+        images: each with where the item's planes begin, and whether it is read.
+        """
         code = self.code
         left, top, columns, rows = (v.get() for v in (self.left, self.top, self.columns, self.rows))
         dx, dy = left - self.last[0].get(), top - self.last[1].get()
@@ -103,12 +107,13 @@ class Tile:
         self.last[1].set(top)
         far = p.width + p.height
         near = (dx < far) & (dx > 0 - far) & (dy < far) & (dy > 0 - far)
-        with code.when(near & (columns * rows <= ROOM)):
-            first = code.larger(left + dx, 0)
-            end = code.smaller(left + dx + columns, p.width)
-            line = REGISTER // size_of(self.real)
-            top_row, bottom = code.larger(top + dy, 0), code.smaller(top + dy + rows, p.height)
-            with code.when(first < end), code.loop(0, p.channels) as k:
+        first = code.larger(left + dx, 0)
+        end = code.smaller(left + dx + columns, p.width)
+        line = REGISTER // size_of(self.real)
+        top_row, bottom = code.larger(top + dy, 0), code.smaller(top + dy + rows, p.height)
+        near = near & (columns * rows <= ROOM) & (first < end)
+        for image, source, is_read in images:
+            with code.when(near & is_read), code.loop(0, p.channels) as k:
                 plane = source + k * p.height * p.width
                 with code.loop(top_row, bottom) as y, code.loop(first, end + (line - 1), line) as x:
                     image.prefetch(plane + y * p.width + code.smaller(x, end - 1))

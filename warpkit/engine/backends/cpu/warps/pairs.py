@@ -61,7 +61,7 @@ def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Val
             columns = code.smaller(p.out_width - x0, TILE)
             map_tile(tile, kind, mapping, mapping_start, p, (x0, y0), (columns, rows))
             whole = place(tile, p, (columns, rows))
-            tile.fetch_next(image, source, p)
+            tile.fetch_next([(image, source, p.channels > 0)], p)
             dst = item * p.channels * out_area + y0 * p.out_width + x0
             with code.loop(0, p.channels) as k:
                 plane = source + k * area

@@ -18,8 +18,10 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
     DOUBLE,
     FLOAT,
     INDEX,
+    REGISTER,
     Memory,
     Value,
+    size_of,
     vector,
 )
 from warpkit.engine.backends.cpu.warps.pair_gradients import (
@@ -99,16 +101,17 @@ def add_tile(
     whole = place(tile, p, shape)
     src = item * p.channels * out_area + y0 * p.out_width + x0
     needs_mapping, needs_image = p.needs_grad_mapping != 0, p.needs_grad_image != 0
-    with code.when(needs_image):
-        target = job["accumulator"] * p.channels * area
-        tile.fetch_next(arrays["grad_image"], target, p)
-        with code.when(~tile.empty.get()), code.loop(0, p.channels, CHANNELS_PER_VECTOR) as k:
-            lanes = code.smaller(p.channels - k, CHANNELS_PER_VECTOR)
-            add_image(back, grad, src + k * out_area, arrays["grad_image"], target + k * area, p,
-                     shape, lanes, whole)  # fmt: skip
+    target = job["accumulator"] * p.channels * area
+    source = code.memory(p.image_of, INDEX, p.items).load(item) * p.channels * area
+    ahead = [(arrays["grad_image"], target, needs_image), (arrays["image"], source, needs_mapping)]
+    tile.fetch_next(ahead, p)
+    fetch_pushed(code, grad, src, p, shape)
+    groups = code.loop(0, p.channels, CHANNELS_PER_VECTOR)
+    with code.when(needs_image & ~tile.empty.get()), groups as k:
+        lanes = code.smaller(p.channels - k, CHANNELS_PER_VECTOR)
+        planes = (grad, src + k * out_area, arrays["grad_image"], target + k * area)
+        add_image(back, *planes, p, shape, lanes, whole)
     with code.when(needs_mapping):
-        source = code.memory(p.image_of, INDEX, p.items).load(item) * p.channels * area
-        tile.fetch_next(arrays["image"], source, p)
         with code.loop(0, p.channels) as k:
             value = fill.load(item * p.fill_item + k * p.fill_channel)
             taken = copy_source(tile, arrays["image"], source + k * area, p, shape, value)
@@ -120,6 +123,14 @@ def add_tile(
     with code.when((p.needs_grad_fill != 0) & ~whole), code.loop(0, p.channels) as k:
         at = job["slot"] * p.channels + k
         add_fill(back, grad, src + k * out_area, p, shape, arrays["grad_fill"], at)
+
+
+def fetch_pushed(code: Code, grad: Memory, src: Value, p: Parameters, shape: Any) -> None:
+    """Prefetch the incoming gradient of the tile to the right of the one at `src`."""
+    line = REGISTER // size_of(grad.element)
+    with code.loop(0, p.channels) as k, code.loop(0, shape[1]) as r:
+        for n in range(TILE, 2 * TILE, line):
+            grad.prefetch(src + k * p.out_height * p.out_width + r * p.out_width + n)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ IMAGE, MAPPING, OUT, MEMORY, STREAM = (
 BACK_MEMORY, BACK_GRADIENT = (BACKWARD_NAMES.index(n) for n in ("memory", "gradient_memory"))
 WANTED = BACKWARD_NAMES.index("needs_grad_image")
 
-CHANGING = ("grad", "image", "mapping", "grad_image", "grad_mapping", "grad_fill")
+CHANGING: tuple[str, ...] = ("grad", "image", "mapping", "grad_image", "grad_mapping", "grad_fill")
 """The arrays that differ from call to call."""
 
 CHANGING_PLACES = tuple(BACKWARD_NAMES.index(name) for name in CHANGING)
@@ -115,7 +115,7 @@ class BackwardCall(NamedTuple):
 def prepare_backward(
     shapes: WarpShapes,
     jobs: Jobs,
-    sizes: dict[str, int],
+    sizes: Mapping[str, int],
     double_points: bool,
     fill: np.ndarray,
     image_of: np.ndarray,
