@@ -75,6 +75,7 @@ def recipe(
     lean = LeanCall(size, fill, rule, forward, shapes.shape, image.dtype, call, back)
 
     def make(image: Tensor, matrix: Tensor) -> Tensor:
+        """image (..., C, H, W); matrix (..., 2, 3)."""
         if not wants_gradient(image, matrix):
             return _forward(lean, image, _source(lean, matrix))
         if lean.back is None:
