@@ -82,6 +82,9 @@ def test_types_and_channels():
         target = torch.eye(2, 3, dtype=torch.float64) if one is eight else true
         assert bool(found.converged)
         assert corner_error(found.matrix, target, MOVING) < TOLERANCE["align pixels"]
+    # whatever the layout, the same bits
+    last = (image[None].contiguous(memory_format=torch.channels_last) for image in (moving, fixed))
+    assert torch.equal(wk.align(*last).matrix[0], wk.align(moving, fixed).matrix)
     # a gain and a bias of each channel
     changed = (
         fixed * torch.tensor((0.5, 1.0, 2.0))[:, None, None] + torch.arange(3.0)[:, None, None]

@@ -86,8 +86,9 @@ def checked(
 
 
 def _flat(tensor: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """(..., C, H, W) as (N, C, H, W), one for each entry of the batch."""
-    return tensor.expand(*batch, *tensor.shape[-3:]).reshape(prod(batch), *tensor.shape[-3:])
+    """(..., C, H, W) as dense (N, C, H, W), one for each entry of the batch."""
+    whole = tensor.expand(*batch, *tensor.shape[-3:]).reshape(prod(batch), *tensor.shape[-3:])
+    return whole.contiguous()
 
 
 def _mask(
