@@ -151,7 +151,7 @@ def draw(path: Path, made: Scene, time: float = 0.5) -> None:
         panel.imshow(image.clamp(0, 1).movedim(0, -1).numpy())
         panel.set_title(name, size=10, color=INK)
         panel.set_axis_off()
-    save(path, figure)
+    save(path, figure, colours=64)
 
 
 def main() -> None:
