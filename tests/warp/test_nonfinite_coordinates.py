@@ -190,3 +190,17 @@ def test_a_point_that_reads_nothing_but_a_wild_border_has_gradient_zero(interpol
         out.sum().backward()
         assert points.grad is not None
         assert not points.grad.any()
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("border", ["reflect", "reflect_101", "wrap", "replicate"])
+def test_two_points_at_opposite_ends_of_the_range(border, interpolation):
+    """Their box has 2.8e9 x 3.4e9 pixels, a number beyond 64 bits."""
+    points = torch.tensor([[1494707841.0, -2020225277], [-1341095036, 1331870085]]).double()
+    image = noise(1, 7, 6).requires_grad_()
+    options = {"interpolation": interpolation, "border": border}
+    found = wk.remap(image, points[:, None], backend="cpu", **options)
+    wanted = wk.remap(image, points[:, None], backend="reference", **options)
+    assert torch.equal(found, wanted)
+    ours, truth = (torch.autograd.grad(out.sum(), image)[0] for out in (found, wanted))
+    torch.testing.assert_close(ours, truth)

@@ -84,7 +84,7 @@ def add_image(
     """Add up to four channels of a tile, from `at` on in `grad`, to the planes from `dst` on."""
     tile, code = back.tile, back.tile.code
     columns, rows = tile.columns.get(), tile.rows.get()
-    boxed = columns * rows <= ROOM
+    boxed = (columns <= ROOM) & (rows <= ROOM) & (columns * rows <= ROOM)
     collect(back, grad, at, p, shape, lanes, whole)
     zeros = code.constant(vector(tile.real, tile.step), 0.0)
     entries = code.select(boxed, columns * rows, code.constant(INDEX, 4 * PIXELS)) * FOUR

@@ -145,7 +145,9 @@ def place(tile: Tile, p: Parameters, shape: Any) -> Value:
     tile.empty.set(Value(code, BIT(0)))
     with code.when(~whole):
         cover(tile, p, shape)
-    small = tile.columns.get() * tile.rows.get() <= ROOM
+    # each alone too: from -2^31 to 2^31 both ways the product is beyond 64 bits
+    sides = tile.columns.get(), tile.rows.get()
+    small = (sides[0] <= ROOM) & (sides[1] <= ROOM) & (sides[0] * sides[1] <= ROOM)
     boxed = whole | small
     tile.whole.set(whole)
     tile.boxed.set(boxed)

@@ -79,7 +79,8 @@ def view_of(taps, plan, bounds, shape, column, row, tx, wx, wy, missing_weight, 
         )  # fmt: skip
     empty = east < west
     columns, rows = np.int64(east) - west + taps, np.int64(south) - north + taps
-    boxed = columns * rows <= room(taps)
+    # each alone too: from -2^31 to 2^31 both ways the product is beyond 64 bits
+    boxed = (columns <= room(taps)) & (rows <= room(taps)) & (columns * rows <= room(taps))
     if empty:
         boxed, columns, rows = True, np.int64(0), np.int64(0)
     elif boxed:
