@@ -11,12 +11,14 @@ from torch import Tensor
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends.cpu.warps import eager, pairs_launch
 from warpkit.engine.backends.cpu.warps.inverse import inverse_vjp_numpy, invert
+from warpkit.engine.backends.cpu.warps.operators import OPERATORS
 from warpkit.engine.backends.cpu.warps.pair_jobs import by_accumulator
 from warpkit.engine.backends.cpu.warps.work import (
     broadcast_index,
     partition,
     warp_shapes,
 )
+from warpkit.engine.backends.inverse import inverse_by, inverse_vjp
 from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
@@ -118,22 +120,20 @@ class LeanWarp(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        """On the longer way where it is to be differentiated, or is a batch."""
+        """By the operator where it is to be differentiated, or is a batch."""
         (grad,), lean, wanted = grads, ctx.lean, ctx.needs_input_grad[:2]
         image, matrix = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        if again or not is_eager(grad):
-            pairs = list(zip((image, matrix), wanted, strict=True))
-            # an image that stands for another's shape has no gradient yet
-            inputs = [
-                x if again and (x.requires_grad or not want) else x.detach().requires_grad_(want)
-                for x, want in pairs
-            ]
-            with torch.enable_grad():
-                out = _eager(lean, *inputs)
-            needed = [x for x, want in zip(inputs, wanted, strict=True) if want]
-            found = iter(torch.autograd.grad(out, needed, grad, create_graph=again))
-            return *(next(found) if want else None for want in wanted), None
+        if torch.is_grad_enabled() or not is_eager(grad):
+            source = matrix.double()
+            source = inverse_by(source, invert) if lean.forward else source
+            options = (list(lean.size), lean.rule.interpolation, lean.rule.border, [*wanted, False])
+            found: Any = OPERATORS.call_backward(grad, image, source, lean.fill, *options)
+            grad_image, grad_matrix = (
+                g if w else None for g, w in zip(found, wanted, strict=False)
+            )
+            if grad_matrix is not None and lean.forward:
+                grad_matrix = inverse_vjp(source, grad_matrix)
+            return grad_image, None if grad_matrix is None else grad_matrix.to(matrix.dtype), None
         grad = grad.contiguous()
         grad_image = torch.empty(image.shape, dtype=lean.dtype, device="cpu") if wanted[0] else None
         sums = torch.zeros((*matrix.shape[:-2], 3, 3), dtype=torch.float64, device="cpu")
