@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 import warpkit as wk
 from tests.support.inputs import noise
@@ -116,3 +117,19 @@ def test_transforms_and_tracing_make_no_use_of_recipes():
     assert torch.equal(torch.func.vmap(wk.warp_affine)(image, matrix), wanted)
     compiled = torch.compile(wk.warp_affine, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(image, matrix), wanted)
+
+
+def test_a_mode_that_watches_functions_sees_them():
+    """As the search for the call that cut a gradient is one."""
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    image, matrix = noise(1, 3, 8, 8, dtype=torch.float32), torch.eye(2, 3)
+    for _ in range(2):
+        wanted, seen = wk.warp_affine(image, matrix), []
+        with Watch():
+            assert torch.equal(wk.warp_affine(image, matrix), wanted)
+        assert seen
