@@ -123,10 +123,10 @@ def warp_affine(
         projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
-        matrix = matrix[..., :2, :]
-    else:
-        recipes.leave(key, image, matrix, border_value, options)
-    return _warp(image, matrix, border_value, background, options)
+        key, matrix = None, matrix[..., :2, :]
+    result = _warp(image, matrix, border_value, background, options)
+    recipes.leave(key, image, matrix, border_value, options)  # of what nothing refused
+    return result
 
 
 @batched(image=3, matrix=2, border_value=1, background=3)

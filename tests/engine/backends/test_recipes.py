@@ -133,3 +133,11 @@ def test_a_mode_that_watches_functions_sees_them():
         with Watch():
             assert torch.equal(wk.warp_affine(image, matrix), wanted)
         assert seen
+
+
+def test_what_is_refused_is_refused_as_ever():
+    """No recipe is looked for before all is checked."""
+    with pytest.raises(ValueError, match="warp_affine: the batch dimensions of"):
+        wk.warp_affine(torch.zeros(0, 1, 1, 1), torch.eye(2, 3).expand(2, 2, 3))
+    with pytest.raises(ValueError, match="warp_affine: the batch dimensions of"):
+        wk.warp_affine(torch.zeros(3, 1, 5, 5), torch.eye(2, 3).expand(2, 2, 3))
