@@ -42,7 +42,7 @@ def test_every_size_and_layout_is_as_defined(name, antialias, backend):
     st.sampled_from(WAYS),
     st.lists(st.floats(0, 1, width=32), min_size=4, max_size=4, unique=True),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, derandomize=True)
 def test_a_box_of_any_place_is_as_defined(sizes, way, corners):
     height, width, *size = sizes
     x1, x2 = (c * width for c in sorted(corners[:2]))
@@ -53,8 +53,13 @@ def test_a_box_of_any_place_is_as_defined(sizes, way, corners):
     name, antialias = way
     got = wk.resize(image, size, interpolation=name, antialias=antialias, box=box)
     wanted = naive_resize.resize(image.numpy(), tuple(size), name, antialias, box)
-    if name in ("nearest", "box"):  # a tie may fall on either side where a fraction was rounded
-        assert (got != torch.from_numpy(wanted)).double().mean() < 0.02 or got.numel() < 100
+    if name in ("nearest", "box"):
+        # a tie may fall on either side where a fraction was rounded: of one row and one column
+        wrong = (got != torch.from_numpy(wanted)).any(0)
+        rows, columns = wrong.double().mean(1) > 0.5, wrong.double().mean(0) > 0.5
+        assert rows.sum() <= 1 or size[1] == 1
+        assert columns.sum() <= 1 or size[0] == 1
+        assert not wrong[~rows][:, ~columns].any()
     else:
         # a box's edge that is not a whole number is rounded once more than the definition's
         close(got, wanted, "resize box")

@@ -20,6 +20,9 @@ class RandomHorizontalFlip(v2.RandomHorizontalFlip):
     tensor([[[3, 2, 1]]])
     """
 
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p)
+
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
         rows = [[-1.0, 0.0, size[1] - 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -37,6 +40,9 @@ class RandomVerticalFlip(v2.RandomVerticalFlip):
              [1]]])
     """
 
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p)
+
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
         rows = [[1.0, 0.0, 0.0], [0.0, -1.0, size[0] - 1.0], [0.0, 0.0, 1.0]]
@@ -52,6 +58,9 @@ class CenterCrop(v2.CenterCrop):
     >>> CenterCrop((1, 2))(torch.tensor([[[1, 2, 3, 4]]]))
     tensor([[[2, 3]]])
     """
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        super().__init__(size)
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""

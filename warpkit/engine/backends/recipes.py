@@ -47,6 +47,8 @@ def key_of(
         return None
     if set(map(type, names)) != {str} or not (image.is_cpu and matrix.is_cpu):
         return None
+    if not (image.layout == matrix.layout == torch.strided):
+        return None
     if not (image.is_contiguous() and matrix.is_contiguous()):
         return None
     types = image.dtype, matrix.dtype, border_value, copysign(1, border_value), is_inverse
