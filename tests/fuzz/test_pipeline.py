@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import warpkit as wk
 import warpkit.opencv as wcv
-from tests.fuzz.test_images import picture
+from tests.fuzz.test_images import check_warp, picture
 from tests.support import hostile_arguments as wild
-from tests.support.fuzzing import Case, assert_near, check_result, fuzz, gradients, leaves, run
+from tests.support.fuzzing import Case, check_result, fuzz, gradients, leaves, run
 from warpkit import camera
 from warpkit.engine.arithmetic.resize import (
     EXACT_FILTERS,
@@ -161,20 +161,6 @@ FACE = {
 }
 
 
-def check_resize(name: str, case: Case, values: dict[str, Any]) -> None:
-    """The backends agree, gradients too."""
-    mine = leaves(values)
-    result = run(name, case, mine)
-    if result is None:
-        return
-    grads = gradients(result, mine)
-    others = leaves(values) | {"backend": "reference"}
-    reference = run(name, case, others)
-    assert_near(result, reference, values["image"], "result")
-    for key, grad in gradients(reference, others).items():
-        assert_near(grads[key], grad, values["image"], f"gradient to {key}")
-
-
 def check_lens(name: str, case: Case, values: dict[str, Any]) -> None:
     """Points that are said to have converged are solutions, and others NaN."""
     mine = leaves(values)
@@ -192,7 +178,7 @@ def check_lens(name: str, case: Case, values: dict[str, Any]) -> None:
 
 
 def test_any_resize_is_right_or_refused():
-    fuzz("resize", RESIZE, check_resize)
+    fuzz("resize", RESIZE, check_warp)
 
 
 @pytest.mark.parametrize("name", LENSES)

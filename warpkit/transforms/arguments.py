@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from numbers import Real
 from typing import Any
@@ -17,13 +18,13 @@ SHOWN = tuple(border for border in (*BORDERS, *ALIASES) if border != "transparen
 PIL_NUMBERS = {mode.value: mode.name.lower() for mode in PIL.Image.Resampling}
 
 
-def mode_name(function: str, interpolation: Any) -> str:
-    """warpkit's name of an interpolation, which may be torchvision's, or Pillow's number."""
+def mode_name(function: str, interpolation: Any, names: Sequence[str] = INTERPOLATIONS) -> str:
+    """warpkit's name, one of `names`, of an interpolation that may be torchvision's or Pillow's."""
     value = interpolation.value if isinstance(interpolation, Enum) else interpolation
     if isinstance(value, int) and not isinstance(value, bool) and value in PIL_NUMBERS:
         value = PIL_NUMBERS[value]
     value = "nearest" if value == "nearest-exact" else value
-    return checks.check_name(function, "interpolation", value, INTERPOLATIONS)
+    return checks.check_name(function, "interpolation", value, names)
 
 
 def check_center(function: str, center: Any) -> list[float] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torchvision.transforms import v2
 from warpkit.core import checks
 from warpkit.engine.arithmetic.resize import EXACT_FILTERS
 from warpkit.resizing import resize
-from warpkit.transforms.arguments import PIL_NUMBERS
+from warpkit.transforms.arguments import mode_name
 from warpkit.transforms.images import has_pixels, size_by, through
 
 PLAIN_FILTERS = ("nearest", "lanczos4")
@@ -110,14 +109,10 @@ class RandomResizedCrop(v2.RandomResizedCrop):
 
 
 def filter_name(function: str, interpolation: Any, antialias: Any) -> str:
-    """warpkit's name of a filter, which may be torchvision's, or Pillow's number."""
-    value = interpolation.value if isinstance(interpolation, Enum) else interpolation
-    if isinstance(value, int) and not isinstance(value, bool) and value in PIL_NUMBERS:
-        value = PIL_NUMBERS[value]
-    value = "nearest" if value == "nearest-exact" else value
+    """warpkit's name of a filter, and an antialias that is one."""
     if antialias is not None:
         checks.check_bool(function, "antialias", antialias)
-    return checks.check_name(function, "interpolation", value, EXACT_FILTERS)
+    return mode_name(function, interpolation, EXACT_FILTERS)
 
 
 def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, int]) -> Any:

@@ -29,6 +29,7 @@ from warpkit.opencv import resizing
 from warpkit.resizing import resize
 from warpkit.validation.calls import without_ipp
 from warpkit.validation.metrics import Figures, figures
+from warpkit.validation.suite import typed
 
 SIZES = ((16, 25), (33, 57), (160, 250), (47, 300))
 """(h, w) from 80 x 125: by 5, by some 2.3, twice as large, one way smaller and the other larger."""
@@ -172,12 +173,6 @@ def has_ipp(cv2: Any) -> bool:
 def flat(results: list[Tensor]) -> Tensor:
     """Results of several sizes one after the other."""
     return torch.cat([result.flatten() for result in results])
-
-
-def typed(image: Tensor, dtype: str) -> Tensor:
-    """8 bits in another type: the whole range of integers, [0, 1] of floats."""
-    scale = {"uint8": 1, "uint16": 257, "float32": 1 / 255}[dtype]
-    return (image.double() * scale).to(getattr(torch, dtype))
 
 
 def by_warpkit(

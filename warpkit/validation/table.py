@@ -48,13 +48,20 @@ def show(report: Results, console: Console) -> None:
     console.print(report.verdict, style=style, markup=False)
 
 
+def empty_table(first: str, names: Iterable[str]) -> Table:
+    """A table of words in its first column and numbers in the others."""
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    made.add_column(first, no_wrap=True)
+    for name in names:
+        head = HEADS.get(name, name)
+        made.add_column(head, justify="right", vertical="bottom", no_wrap=True)
+    return made
+
+
 def table(report: Results) -> Table:
     """One line for each map and interpolation."""
     names = list(report.rows[0].peers) if report.rows else []
-    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    made.add_column("warp", no_wrap=True)
-    for head in ("values", "differing", "warpkit", *(HEADS.get(name, name) for name in names)):
-        made.add_column(head, justify="right", vertical="bottom", no_wrap=True)
+    made = empty_table("warp", ("values", "differing", "warpkit", *names))
     for (kind, interpolation), group in groups(report.rows):
         made.add_row(f"{kind} {interpolation}", *cells(group, names))
     return made
@@ -63,10 +70,7 @@ def table(report: Results) -> Table:
 def resize_table(report: Results) -> Table:
     """One line for each library and filter: how far from it warpkit and the others are."""
     names = list(report.resizes[0].peers)
-    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    made.add_column("resize", no_wrap=True)
-    for head in ("differing", "warpkit", *(HEADS.get(name, name) for name in names)):
-        made.add_column(head, justify="right", vertical="bottom", no_wrap=True)
+    made = empty_table("resize", ("differing", "warpkit", *names))
     for (library, interpolation), group in resize_groups(report.resizes):
         made.add_row(f"{LIBRARIES[library]} {interpolation}", *cells(group, names)[1:])
     return made
