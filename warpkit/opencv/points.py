@@ -21,9 +21,8 @@ def transform(src: Any, m: Any, dst: Any = None) -> Any:
     """cv2.transform: a matrix for the channels of every pixel, or for every point.
 
     src (H, W, C), or (H, W) of one channel; m (R, C), or (R, C + 1) whose last column is added.
-    Returns (H, W, R), (H, W) for R = 1, of src's type. Integers are cv2's own, but that of three
-    uint16 to three some of the last 31 pixels may be 1 off; floats to the last bits. Gradients,
-    where src or m is a tensor and src floats: all orders, to both.
+    Returns (H, W, R), (H, W) for R = 1, of src's type. Integers are cv2's own, floats to the last
+    bits. Gradients, where src or m is a tensor and src floats: all orders, to both.
 
     >>> import numpy as np
     >>> transform(np.array([[[1.0, 2.0]]]), np.array([[1.0, 0, 5], [0, 1, 7]]))

@@ -10,15 +10,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.reference import convert
-from warpkit.engine.sampling.rounding import fma32
+from warpkit.engine.sampling.rounding import fma32, to_int32
 
 FIXED_BITS = 10
-"""Of the matrix of three 8-bit channels to three, whose entries stay below 32."""
-POINTS_PER_VECTOR = 32
-"""16-bit numbers of an AVX-512 vector: OpenCV sums three channels of a whole one otherwise than of
-the rest. Of uint16 some of the rest, at most 31 pixels of an image, are summed in an order that is
-not known: 1 level for one in 10,000 of them."""
+"""Of the matrix of three 8-bit channels to three."""
+FIXED_BOUNDS = (32.0, 32.0, 8192.0, 8192.0)
+"""Its columns stay below these; the other matrices are those of floats."""
+VECTOR_BYTES = 64
+"""Of AVX-512: OpenCV sums three channels of a whole vector of pixels otherwise than of the rest."""
 SMALL = torch.finfo(torch.float32).eps
 """What counts as 0 beside a matrix's diagonal, and of what is divided by."""
 
@@ -38,7 +37,7 @@ def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
         results = [_fused(channels, row) for row in m]
     else:
         results = [_in_order(channels, row) for row in m]
-    return convert(torch.stack(results, dim=-1), values.dtype)
+    return _rounded(torch.stack(results, dim=-1), values.dtype)
 
 
 def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
@@ -47,31 +46,62 @@ def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
     values (..., 3); m (3, 4), the bias last.
     """
     channels = values.float().unbind(-1)
-    if values.dtype == torch.uint8 and float(m[:, :3].abs().max()) < 32:
-        fixed = (m[:, :3].double() * 2**FIXED_BITS).round()
-        half = ((m[:, 3] + 0.5) * 2**FIXED_BITS).double().round()
-        return (
-            ((values.double() @ fixed.mT + half) / 2**FIXED_BITS)
-            .floor()
-            .clamp(0, 255)
-            .to(values.dtype)
-        )
+    if values.dtype == torch.uint8 and bool((m.abs() < m.new_tensor(FIXED_BOUNDS)).all()):
+        return _in_fixed_point(values, m)
     results = torch.stack([_fused(channels, row) for row in m], dim=-1)
     if values.dtype == torch.uint16:
         # vectors are signed: 32768 is taken away before the sum is rounded, and added after
-        chains = [_chain(channels, row, row[-1] - 32768).round() + 32768 for row in m]
-        results = torch.where(_in_vectors(values), torch.stack(chains, dim=-1), results)
+        vectors, pairs = _in_vectors(values), _in_pairs(values)
+        for where, sums in ((pairs, _by_halves), (vectors, _chain)):
+            found = [sums(channels, row, row[-1] - 32768).round() + 32768 for row in m]
+            results = torch.where(where, torch.stack(found, dim=-1), results)
     elif values.dtype == torch.int16 and arithmetic != "opencv4":
         chains = [_chain(channels, row, row[-1]) for row in m]
         results = torch.where(_in_vectors(values), torch.stack(chains, dim=-1), results)
-    return convert(results, values.dtype)
+    return _rounded(results, values.dtype)
+
+
+def _rounded(results: Tensor, dtype: torch.dtype) -> Tensor:
+    """To the type; by way of 32-bit integers, whose least stands for what is beyond them, and NaN.
+
+    results (..., R).
+    """
+    if dtype.is_floating_point:
+        return results.to(dtype)
+    limits = torch.iinfo(dtype)
+    return to_int32(results).clamp(limits.min, limits.max).to(dtype)
+
+
+def _in_fixed_point(values: Tensor, m: Tensor) -> Tensor:
+    """Three 8-bit channels to three, by integers that wrap.
+
+    values (..., 3); m (3, 4), the bias last.
+    """
+    scaled = (m * 2**FIXED_BITS).round().long()
+    # half a level is added before the bias is rounded, or after
+    alone = ((m[:, 3] + 0.5) * 2**FIXED_BITS).round().long()
+    halves = torch.where(_in_vectors(values), scaled[:, 3] + 2 ** (FIXED_BITS - 1), alone)
+    sums = (values.long()[..., None, :] * scaled[:, :3]).sum(-1) + halves
+    return (sums.int() >> FIXED_BITS).clamp(0, 255).to(values.dtype)
 
 
 def _in_vectors(values: Tensor) -> Tensor:
     """Which pixels OpenCV sums a vector at a time, (..., 1): all but the last few."""
     count = values[..., 0].numel()
-    vectors = torch.arange(count, device=values.device) < count - count % POINTS_PER_VECTOR
-    return vectors.reshape(values.shape[:-1])[..., None]
+    return _first(count - count % (VECTOR_BYTES // values.element_size()), values)
+
+
+def _in_pairs(values: Tensor) -> Tensor:
+    """Which pixels OpenCV sums in vectors or by twos, (..., 1): all but the last one or two."""
+    count = values[..., 0].numel()
+    rest = count % (VECTOR_BYTES // values.element_size())
+    return _first(count - (rest - 1) % 2 - 1 if rest else count, values)
+
+
+def _first(count: int, values: Tensor) -> Tensor:
+    """Whether a pixel is among the first, (..., 1)."""
+    first = torch.arange(values[..., 0].numel(), device=values.device) < count
+    return first.reshape(values.shape[:-1])[..., None]
 
 
 def _is_diagonal(m: Tensor) -> bool:
@@ -101,6 +131,15 @@ def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
     for value, factor in zip(reversed(channels), reversed(row[:-1].unbind()), strict=True):
         total = fma32(value, factor, total)
     return total
+
+
+def _by_halves(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
+    """fma(v0, m0, v1 m1) + fma(v2, m2, bias), of three channels.
+
+    Each channel (...); row (4,) and bias ().
+    """
+    first = fma32(channels[0], row[0], channels[1] * row[1])
+    return first + fma32(channels[2], row[2], bias.expand(channels[2].shape))
 
 
 def _in_order(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
