@@ -101,12 +101,19 @@ def test_the_gradient_arrives_at_what_is_seen(small: torch.Tensor, matrix: torch
 
 
 def test_the_hidden_warp_is_found(small: torch.Tensor):
-    seen: list[float] = []
-    done = demo.recover(small, seen.append)
-    assert len(seen) == demo.STEPS
-    assert done.angles == [0.0, *seen]
-    assert done.error == abs(seen[-1] - 24.0)
+    done = demo.recover(small)
+    assert done.error == abs(done.angle - 24.0)
     assert done.error < TOLERANCE["demo degrees"]
+    assert done.corners < TOLERANCE["demo corners"]
+    height, width = small.shape[-2:]
+    hidden = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), 24.0, 0.85)
+    hidden[:, 2] += 0.05 * width, -0.03 * width
+    seen = wk.warp_affine(small, hidden)
+    torch.testing.assert_close(done.target, 0.6 * seen + 0.1)
+    assert (done.found - seen).abs().mean() < TOLERANCE["demo levels"]
+    assert (done.tiles[:, :10, :10] == done.target[:, :10, :10]).all()
+    side = min(height, width) // 6
+    assert (done.tiles[:, :side, side : 2 * side] == done.found[:, :side, side : 2 * side]).all()
 
 
 def test_the_figure_shows_the_results(small: torch.Tensor, matrix: torch.Tensor):
@@ -114,11 +121,11 @@ def test_the_figure_shows_the_results(small: torch.Tensor, matrix: torch.Tensor)
     assert comparison.theirs is not None
     comparison.theirs[:, 40, 60] ^= 1
     zero = torch.zeros_like(small)
-    recovery = demo.Recovery(zero + 0.25, zero + 0.5, [0.0] * demo.STEPS, [1] * len(demo.STAGES))
+    recovery = demo.Recovery(zero + 0.25, zero + 0.5, 24.1, 0.1, 7)
     figure = draw(small, comparison, reach, recovery)
     shown = [
         torch.from_numpy(np.array(axes.images[0].get_array())).permute(2, 0, 1)
-        for axes in figure.axes[:7]
+        for axes in figure.axes
     ]
     torch.testing.assert_close(shown[0], small)
     torch.testing.assert_close(shown[1], comparison.warped / 255)
@@ -129,6 +136,7 @@ def test_the_figure_shows_the_results(small: torch.Tensor, matrix: torch.Tensor)
     assert ((shown[4] == small).all(0) == reach.seen).float().mean() > 0.99  # white stays white
     torch.testing.assert_close(shown[5], recovery.target)
     torch.testing.assert_close(shown[6], recovery.found)
+    torch.testing.assert_close(shown[7], recovery.tiles)
 
 
 @pytest.mark.parametrize("opencv", [True, False])
@@ -138,8 +146,6 @@ def test_the_command_writes_its_figure(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    monkeypatch.setattr(demo, "STAGES", ((48, 3, 1.0), (96, 2, 0.5)))  # not found, only shown
-    monkeypatch.setattr("warpkit.cli.demo.figure.STAGES", demo.STAGES)
     if not opencv:
         monkeypatch.setitem(sys.modules, "cv2", None)
     with Image.open(PHOTOGRAPH) as image:

@@ -44,7 +44,6 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path.chmod(0o755)
     monkeypatch.chdir(path)
     monkeypatch.setattr(report, "settings", lambda: FEW)
-    monkeypatch.setattr(demo, "STEPS", 2)
     monkeypatch.setattr(attack_demo, "TRAINING_STEPS", 2)
     monkeypatch.setattr(attack_run, "TRAINING_STEPS", 2)
     Image.fromarray(PIXELS).save("in.png")

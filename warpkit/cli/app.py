@@ -258,7 +258,7 @@ def demo(
         "demo.png"
     ),
 ) -> None:
-    """Warp a photograph, compare with OpenCV, and find a hidden warp by its gradients.
+    """Warp a photograph, compare with OpenCV, and find a hidden warp from the pixels.
 
     Writes one figure, and takes a few seconds.
     """

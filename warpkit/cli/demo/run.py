@@ -1,4 +1,4 @@
-"""`warpkit demo`: the demonstration with its progress bar, its figure and its closing words."""
+"""`warpkit demo`: the demonstration, its figure and its closing words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch import Tensor
 import warpkit as wk
 from warpkit.cli.demo import work as demo
 from warpkit.cli.image_files import ImageFileError, check_figure, read_photograph, replacing
-from warpkit.core.progress import progress_bar
 
 LONGEST, SMALLEST = 384, 64
 """Pixels of the longest side, of the shortest: less leaves nothing to see."""
@@ -27,8 +26,8 @@ def run(source: Path | None, out: Path) -> None:
     console = Console(highlight=False)
     comparison = demo.compare(image, matrix)
     reach = demo.reach(image, matrix)
-    with progress_bar("looking for the hidden warp", total=demo.STEPS) as advance:
-        recovery = demo.recover(image, lambda angle: advance(f"{angle:7.3f}°"))
+    with console.status("looking for the hidden warp"):
+        recovery = demo.recover(image)
 
     from warpkit.cli.demo.figure import draw  # matplotlib takes a second to load
 
@@ -60,6 +59,8 @@ def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recov
     table.add_row("gradient to image", f"arrives at {reach.fraction:.1%} of the pixels")
     rows = "   ".join(" ".join(f"{v:+.4f}" for v in row) for row in reach.to_matrix.tolist())
     table.add_row("gradient to matrix", rows)
-    hidden, found = demo.HIDDEN[0], recovery.angles[-1]
-    table.add_row("hidden turn", f"{hidden:.3f}°, found {found:.3f}°: off by {recovery.error:.3f}°")
+    found = f"{demo.HIDDEN[0]:.3f}°, found {recovery.angle:.3f}°: off by {recovery.error:.3f}°"
+    table.add_row("hidden turn", found)
+    steps = f"{recovery.corners:.4f} pixels, after {recovery.steps} steps"
+    table.add_row("corners are off by", steps)
     return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,17 +16,14 @@ from warpkit.engine.arithmetic.guarantees import arithmetic_of
 TURN, ZOOM = 30.0, 1.1
 """The warp to compare by: degrees, factor."""
 
-HIDDEN = (24.0, -16.0, 5.0, -3.0)
-"""The warp to find: degrees, hundredths of log scale (a scale of 0.85), hundredths of the longest
-side to the right and down. One unit of each moves the edge of an image by about as much, so that
-one step size fits all."""
+HIDDEN = (24.0, 0.85, (0.05, -0.03))
+"""The warp to find: degrees, scale, and its shift as a part of the longest side."""
 
-STAGES = ((48, 60, 1.0), (96, 40, 0.5), (192, 30, 0.15), (384, 12, 0.02))
-"""Coarse to fine: pixels a side of the images compared, Adam's steps, its step size in degrees.
-What is left of a shape in the coarse images overlaps itself after a turn of 24 degrees; the details
-of the full images do not, and descent stops in a wrong place."""
+EXPOSURE = (0.6, 0.1)
+"""Gain and bias of the hidden picture: the correlation does not mind them."""
 
-STEPS = sum(steps for _, steps, _ in STAGES)
+TILES = 6
+"""Along the shorter side of the picture that shows both in turn."""
 
 
 @dataclass(frozen=True)
@@ -67,19 +64,30 @@ class Reach:
 
 @dataclass(frozen=True)
 class Recovery:
-    """A hidden warp found by gradient descent."""
+    """A hidden warp found by `align`."""
 
     target: Tensor
+    """(C, H, W), the photograph under the hidden warp, and darker."""
     found: Tensor
-    angles: list[float]
-    """The estimate, at first and after every step."""
-    shrinks: list[int]
-    """How much smaller the images of every stage were."""
+    """(C, H, W), the photograph under the warp that was found."""
+    angle: float
+    """Degrees found."""
+    corners: float
+    """Root mean square distance of the corners under both warps, in pixels."""
+    steps: int
 
     @property
     def error(self) -> float:
-        """Degrees between the hidden angle and the last estimate."""
-        return abs(self.angles[-1] - HIDDEN[0])
+        """Degrees between the hidden angle and the one found."""
+        return abs(self.angle - HIDDEN[0])
+
+    @property
+    def tiles(self) -> Tensor:
+        """(C, H, W): the hidden picture and the one found, in turn as on a chessboard."""
+        height, width = self.target.shape[-2:]
+        side = max(min(height, width) // TILES, 1)
+        y, x = torch.arange(height)[:, None] // side, torch.arange(width) // side
+        return self.target.where((x + y) % 2 == 0, self.found)
 
 
 def default_photograph() -> Path:
@@ -129,38 +137,24 @@ def reach(image: Tensor, matrix: Tensor) -> Reach:
     return Reach((to_image != 0).any(0), to_matrix)
 
 
-def recover(image: Tensor, advance: Callable[[float], None] = lambda angle: None) -> Recovery:
-    """Hide a warp, then find it from the pixels alone by gradient descent on its four numbers.
-
-    `advance` is called after every step with the angle reached.
-    """
+def recover(image: Tensor) -> Recovery:
+    """Hide a warp of the photograph (C, H, W), then find it from the pixels alone."""
     size = (image.shape[-2], image.shape[-1])
-    target = wk.warp_affine(image, similarity(torch.tensor(HIDDEN), size))
-    guess = torch.zeros(4, requires_grad=True)
-    angles, shrinks = [0.0], [max(max(size) // side, 1) for side, _, _ in STAGES]
-    for shrink, (_, steps, step_size) in zip(shrinks, STAGES, strict=True):
-        low, low_target = (F.avg_pool2d(pixels, shrink) for pixels in (image, target))
-        to_low = wk.affine_matrix(scale=1 / shrink, center=(-0.5, -0.5))  # edges stay on edges
-        optimizer = torch.optim.Adam([guess], lr=step_size)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        for _ in range(steps):
-            optimizer.zero_grad()
-            matrix = wk.compose(wk.invert(to_low), similarity(guess, size), to_low)
-            (wk.warp_affine(low, matrix) - low_target).square().mean().backward()
-            optimizer.step()
-            schedule.step()
-            angles.append(guess[0].item())
-            advance(angles[-1])
-    with torch.no_grad():
-        found = wk.warp_affine(image, similarity(guess, size))
-    return Recovery(target, found, angles, shrinks)
-
-
-def similarity(numbers: Tensor, size: tuple[int, int]) -> Tensor:
-    """The matrix of four numbers in the units of HIDDEN, for images of `size` (H, W)."""
-    return wk.affine_matrix(
-        angle=numbers[0],
-        scale=(numbers[1] / 100).exp(),
-        translation=numbers[2:] / 100 * max(size),
-        center=wk.image_center(size),
+    angle, scale, shift = HIDDEN
+    translation = [part * max(size) for part in shift]
+    center = wk.image_center(size)
+    hidden = wk.affine_matrix(angle=angle, scale=scale, translation=translation, center=center)
+    gain, bias = EXPOSURE
+    target = gain * wk.warp_affine(image, hidden) + bias
+    alignment = wk.align(image, target, model="similarity", init="search")
+    matrix = alignment.matrix
+    ends = torch.tensor([0, size[1] - 1]), torch.tensor([0, size[0] - 1])
+    corners = torch.cartesian_prod(*ends).double()
+    apart = wk.transform_points(matrix, corners) - wk.transform_points(hidden.double(), corners)
+    return Recovery(
+        target,
+        wk.warp_affine(image, matrix),
+        math.degrees(math.atan2(float(matrix[0, 1]), float(matrix[0, 0]))),
+        float(apart.square().sum(-1).mean().sqrt()),
+        int(alignment.steps),
     )

@@ -52,9 +52,9 @@ def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
     if values.dtype == torch.uint16:
         # vectors are signed: 32768 is taken away before the sum is rounded, and added after
         vectors, pairs = _in_vectors(values), _in_pairs(values)
-        for where, sums in ((pairs, _by_halves), (vectors, _chain)):
+        for chosen, sums in ((pairs, _by_halves), (vectors, _chain)):
             found = [sums(channels, row, row[-1] - 32768).round() + 32768 for row in m]
-            results = torch.where(where, torch.stack(found, dim=-1), results)
+            results = torch.where(chosen, torch.stack(found, dim=-1), results)
     elif values.dtype == torch.int16 and arithmetic != "opencv4":
         chains = [_chain(channels, row, row[-1]) for row in m]
         results = torch.where(_in_vectors(values), torch.stack(chains, dim=-1), results)
