@@ -13,6 +13,7 @@ import torch
 import benchmarks
 import warpkit as wk
 from warpkit.cli.app import main
+from warpkit.cli.bench import noise, run
 from warpkit.cli.bench import work as bench
 
 SCRIPTS = sorted(path.stem for path in Path(benchmarks.__file__).parent.glob("[!_]*.py"))
@@ -27,7 +28,7 @@ def test_the_command_measures_and_writes(tmp_path, capsys):
     threads, file = torch.get_num_threads(), tmp_path / "rows.csv"
     try:
         words = ["bench", "--quick", "--only", "32x32", "--threads", "1", "--out", str(file)]
-        assert main(words) == 0
+        assert main([*words, "--loud"]) == 0
     finally:
         torch.set_num_threads(threads)
     shown = capsys.readouterr().out
@@ -41,6 +42,47 @@ def test_the_command_measures_and_writes(tmp_path, capsys):
         assert float(row["ms"]) > 0
         assert row["turns"] == "5"
         assert row["threads"] == "1"
+        assert row["noise"] in ("loud", "quiet")
+
+
+@pytest.mark.parametrize("load", [0.0, 0.5])
+def test_a_loud_run_is_no_result(load, tmp_path, monkeypatch, capsys):
+    row = {"workload": "w", "interpolation": "i", "does": "d", "way": "warpkit", "ms": "1"}
+
+    def measure(work, turns, heard):
+        heard.walls, heard.missing = [1.0, 1.0, 1.1], [load, load, load]
+        yield row
+
+    monkeypatch.setattr(run, "measure", measure)
+    file = tmp_path / "rows.csv"
+    status = main(["bench", "--only", "32x32 call", "--threads", "1", "--out", str(file)])
+    shown = capsys.readouterr().out
+    assert (status, file.exists()) == ((1, False) if load else (0, True))
+    assert ("no result" in shown) == bool(load)
+
+
+def test_a_quiet_machine_is_heard_as_quiet():
+    heard = noise.Noise(1)
+    heard.walls, heard.missing = [1.0, 1.1, 1.2], [0.0, 0.01, 0.02]
+    assert not heard.is_loud
+    assert heard.share == pytest.approx(0.03 / 3.3)
+    assert heard.spread == pytest.approx(0.1)
+    heard.walls[1:] = [1.3, 1.3]
+    assert heard.is_loud
+    heard.walls, heard.missing = [1.0] * 3, [0.1] * 3
+    assert heard.is_loud
+
+
+@pytest.mark.parametrize("work", bench.WORKLOADS, ids=lambda work: f"{work.name}, {work.does}")
+def test_every_workload_agrees(work):
+    """On small images: the ways compute the same numbers."""
+    small = work._replace(shape=(*work.shape[:2], 24, 32), matrices=min(work.matrices, 2))
+    small = small._replace(shape=(min(work.shape[0], 2), *small.shape[1:]))
+    calls = bench.prepare(small)
+    assert "warpkit" in calls
+    assert len(calls) > 1
+    for call in calls.values():
+        call()
 
 
 def test_an_unknown_workload_is_one_line(capsys):
@@ -49,7 +91,7 @@ def test_an_unknown_workload_is_one_line(capsys):
 
 
 def test_ways_that_disagree_are_not_timed(monkeypatch):
-    work = bench.WORKLOADS[-1]._replace(name="small", shape=(1, 3, 9, 9), matrices=1)
+    work = bench.WORKLOADS[0]._replace(name="small", shape=(1, 3, 9, 9), matrices=1)
 
     def ways(work):
         image = torch.rand(work.shape)

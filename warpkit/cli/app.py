@@ -331,18 +331,22 @@ def bench(
     warm: Annotated[
         bool, typer.Option("--warm", help="Compile the usual kernels instead, once and for all.")
     ] = False,
-) -> None:
+    loud: Annotated[
+        bool, typer.Option("--loud", help="Take what a busy machine gives for a result.")
+    ] = False,
+) -> int:
     """Time warps on the CPU, forward and with gradients, in turns with those of other libraries.
 
     Every workload first proves that all compute the same numbers. The ratios are medians over the
     turns of (other / warpkit): above 1, warpkit is faster. kornia and OpenCV take part where they
-    are installed.
+    are installed. Exit status 1, and nothing written, where others used the machine meanwhile.
     """
     from warpkit.cli.bench.run import compile_all, run
 
     if warm:
-        return compile_all()
+        compile_all()
+        return 0
     try:
-        return run(quick, only, threads or torch.get_num_threads(), out)
+        return run(quick, only, threads or torch.get_num_threads(), out, loud)
     except ValueError as error:
         raise CommandError(str(error)) from None

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import warpkit as wk
+from warpkit.cli.bench.noise import Noise
 from warpkit.cli.bench.work import WORKLOADS, measure, warm
 from warpkit.cli.image_files import check_target, replacing
 from warpkit.core.environment import installed, processor
@@ -24,8 +25,8 @@ from warpkit.engine.arithmetic.guarantees import PACKAGES
 TURNS, QUICK = 21, 5
 
 
-def run(quick: bool, only: str, threads: int, out: Path | None) -> None:
-    """Measure, print, write."""
+def run(quick: bool, only: str, threads: int, out: Path | None, loud: bool = False) -> int:
+    """Measure, print, and write what a quiet machine gave; the exit status."""
     check_target(out)
     torch.set_num_threads(threads)
     chosen = [work for work in WORKLOADS if only in f"{work.name} {work.interpolation}"]
@@ -33,19 +34,27 @@ def run(quick: bool, only: str, threads: int, out: Path | None) -> None:
         names = ", ".join(dict.fromkeys(work.name for work in WORKLOADS))
         raise ValueError(f"--only {only} is in no workload's name: {names}")
     stamp = about(QUICK if quick else TURNS, threads)
-    rows = []
+    rows, noise = [], Noise(threads)
     with progress_bar("bench", total=len(chosen)) as advance:
         for work in chosen:
-            rows += [row | stamp for row in measure(work, stamp["turns"])]
+            rows += [row | stamp for row in measure(work, stamp["turns"], noise)]
             advance(work.name)
     console = Console(highlight=False)
     console.print(table(rows))
+    console.print(f"The machine was {noise}.", soft_wrap=True)
+    rows = [row | {"noise": str(noise).split(":")[0]} for row in rows]
+    if noise.is_loud and not loud:
+        console.print("These times are no result: repeat them on a quiet machine.", soft_wrap=True)
+        if out is not None:
+            console.print(f"{out} is not written (--loud writes it all the same)", soft_wrap=True)
+        return 1
     if out is not None:
         with replacing(out) as file, TextIOWrapper(file, "utf-8", newline="") as text:
             writer = csv.DictWriter(text, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
         console.print(f"wrote {out}", markup=False, soft_wrap=True)
+    return 0
 
 
 def compile_all() -> None:

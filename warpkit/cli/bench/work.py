@@ -1,9 +1,10 @@
 """Warps on this machine's CPU beside grid_sample, kornia and OpenCV: what `warpkit bench` measures.
 
-Every workload first proves that its ways agree, then times them in turns, so that a busy moment
-meets all of them; the second of two calls is timed, which finds the way's own data in the caches
-and its own threads awake. All outputs are allocated as each way does. The ratio is the median over
-the turns of (other / warpkit).
+Every workload first proves that its ways agree, then times them in turns, as a program of a user's
+meets them: each way's call follows the others', so that its data is in no cache and its threads may
+sleep, and each is first in its turn as often as the others. All outputs are allocated as each way
+does. The ratio is the median over the turns of (other / warpkit). Between the turns a fixed work
+listens to the machine (`noise`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import warpkit as wk
+from warpkit.cli.bench.noise import Noise
 
 PAUSE = 0.005
 """Seconds before each way's turn: OpenMP's threads spin for about one millisecond after their work,
@@ -35,14 +37,28 @@ class Workload(NamedTuple):
     name: str
     shape: tuple[int, int, int, int]
     matrices: int
-    gradients: bool = False
+    does: str = "forward"
     interpolation: str = "bilinear"
+    samples: int = 0
+    """An axis, of antialias; 0 without it."""
+    is_8_bit: bool = False
+    """cv2's own pixels of HWC arrays."""
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """(H, W) of the output."""
+        height, width = self.shape[-2:]
+        return (round(height * SHRUNK), round(width * SHRUNK)) if self.samples else (height, width)
+
+
+FORWARD, GRADIENTS, SECOND = "forward", "forward + gradients", "second order"
+SHRUNK = 0.21
+"""What antialias is timed at, which takes 5 samples an axis."""
 
 LARGE, HUGE, SMALL, DEEP = (8, 3, 512, 512), (1, 3, 2160, 3840), (64, 3, 64, 64), (32, 64, 56, 56)
 MANY, TINY = (1, 3, 224, 224), (1, 3, 32, 32)
 WORKLOADS = [
-    Workload(name, shape, matrices, gradients)
+    Workload(name, shape, matrices, does)
     for name, shape, matrices in (
         ("8x3x512x512", LARGE, 8),
         ("1x3x2160x3840", HUGE, 1),
@@ -51,31 +67,58 @@ WORKLOADS = [
         ("one 224x224, 64 matrices", MANY, 64),
         ("one 1x3x32x32 call", TINY, 1),
     )
-    for gradients in (False, True)
+    for does in (FORWARD, GRADIENTS)
 ]
 WORKLOADS += [
     Workload("8x3x512x512", LARGE, 8, interpolation=name) for name in ("bicubic", "nearest")
+]
+WORKLOADS += [
+    Workload("4x3x512x768 by 0.21, antialias", (4, 3, 512, 768), 4, GRADIENTS, samples=5),
+    Workload("8x3x128x128", (8, 3, 128, 128), 8, SECOND),
+]
+WORKLOADS += [
+    Workload(f"uint8 {height}x{width}x3", (1, 3, height, width), 1, is_8_bit=True)
+    for height, width in ((224, 224), (512, 512), (2160, 3840))
 ]
 
 
 def ways(work: Workload) -> Iterator[Way]:
     """Each way's name, its function, and its inputs: an image and a map in its own convention."""
     items, channels, height, width = work.shape
-    image = torch.rand(work.shape)
-    size, mode = (height, width), work.interpolation
     angles = torch.full((work.matrices,), 33.0)
-    matrix = wk.rotation_matrix(wk.image_center(size), angles, 1.1)
-    yield "warpkit", partial(wk.warp_affine, interpolation=work.interpolation), [image, matrix]
+    size, mode = work.size, work.interpolation
+    matrix = wk.rotation_matrix(wk.image_center((height, width)), angles, 1.1)
+    if work.is_8_bit:
+        rows = torch.randint(256, (items, height, width, channels), dtype=torch.uint8)
+        yield "warpkit", partial(opencv, matrix.double().numpy(), mode, wk.opencv), [rows]
+        if find_spec("cv2"):
+            yield "cv2", partial(opencv, matrix.double().numpy(), mode, None), [rows]
+        return
+    if work.samples:
+        shift = (SHRUNK - 1) / 2  # edges stay on edges
+        matrix = wk.compose(matrix, torch.tensor([[SHRUNK, 0, shift], [0, SHRUNK, shift]]))
+    image = torch.rand(work.shape)
+    options: dict[str, Any] = {"interpolation": mode, "size": size}
+    options |= {"antialias": work.samples} if work.samples else {}
+    yield "warpkit", partial(wk.warp_affine, **options), [image, matrix]
+    if work.does == SECOND:
+        # torch's own sampler cannot be differentiated twice everywhere; this backend can
+        yield "grid_sample", partial(wk.warp_affine, backend="grid_sample"), [image, matrix]
+        return
 
     def grid_sample(image: Tensor, theta: Tensor) -> Tensor:
         """image (B, C, H, W); theta (B, 2, 3), of F.affine_grid."""
-        grid = F.affine_grid(theta, [work.matrices, channels, *size], align_corners=False)
+        samples = max(work.samples, 1)
+        fine = [side * samples for side in size]
+        grid = F.affine_grid(theta, [work.matrices, channels, *fine], align_corners=False)
         image = image.expand(work.matrices, *image.shape[1:])
-        return F.grid_sample(image, grid, align_corners=False, mode=mode)
+        result = F.grid_sample(image, grid, align_corners=False, mode=mode)
+        return F.avg_pool2d(result, samples) if samples > 1 else result
 
-    yield "grid_sample", grid_sample, [image, wk.to_theta(matrix, size, size).float()]
+    theta = wk.to_theta(matrix, (height, width), size).float()
+    yield "grid_sample", grid_sample, [image, theta]
     # kornia's bicubic has another grid than its bilinear one
-    if work.interpolation != "bicubic" and find_spec("kornia"):
+    if work.interpolation != "bicubic" and not work.samples and find_spec("kornia"):
         from kornia.geometry.transform import warp_affine as kornia_warp
 
         def kornia(image: Tensor, matrix: Tensor) -> Tensor:
@@ -84,21 +127,24 @@ def ways(work: Workload) -> Iterator[Way]:
             return kornia_warp(image, matrix, size, mode, align_corners=True)
 
         yield "kornia", kornia, [image, matrix]
-    if not work.gradients and work.matrices == items and channels == 3 and find_spec("cv2"):
+    if work.does == FORWARD and work.matrices == items and channels == 3 and find_spec("cv2"):
         rows = image.permute(0, 2, 3, 1).contiguous()
-        yield "cv2", partial(opencv, matrix.double().numpy(), work.interpolation), [rows]
+        yield "cv2", partial(opencv, matrix.double().numpy(), work.interpolation, None), [rows]
 
 
-def opencv(matrices: np.ndarray, interpolation: str, images: Tensor) -> list[np.ndarray]:
-    """cv2.warpAffine in a loop over (H, W, C) images."""
-    import cv2
+def opencv(
+    matrices: np.ndarray, interpolation: str, module: Any, images: Tensor
+) -> list[np.ndarray]:
+    """warpAffine in a loop over (H, W, C) images, of cv2 or of the module given."""
+    if module is None:
+        import cv2 as module
 
-    cv2.setNumThreads(torch.get_num_threads())
-    flags = {"nearest": cv2.INTER_NEAREST, "bilinear": cv2.INTER_LINEAR}
-    flag = {**flags, "bicubic": cv2.INTER_CUBIC}[interpolation]
+        module.setNumThreads(torch.get_num_threads())
+    names = {"nearest": "NEAREST", "bilinear": "LINEAR", "bicubic": "CUBIC"}
+    flag = getattr(module, f"INTER_{names[interpolation]}")
     size = (images.shape[2], images.shape[1])
     pairs = zip(images.numpy(), matrices, strict=True)
-    return [cv2.warpAffine(image, matrix, size, flags=flag) for image, matrix in pairs]
+    return [module.warpAffine(image, matrix, size, flags=flag) for image, matrix in pairs]
 
 
 def prepare(work: Workload) -> dict[str, Callable[[], object]]:
@@ -109,18 +155,21 @@ def prepare(work: Workload) -> dict[str, Callable[[], object]]:
         result = function(*inputs)
         if isinstance(result, list):
             result = torch.from_numpy(np.stack(result)).permute(0, 3, 1, 2)
+        result = result.detach().double()
         wanted = result if wanted is None else wanted
         # float32 coordinates are off by up to 2e-4 pixels at 4K, and a nearest pixel may flip
         far = ((result - wanted).abs() > 5e-3).double().mean().item()
-        if far > 1e-3:
+        if far > (0 if work.is_8_bit else 1e-3):
             raise AssertionError(f"{work.name}: {name} differs in {far:.1%} of the values")
         calls[name] = partial(function, *inputs)
-        if work.gradients:
-            calls[name] = partial(both_ways, function, inputs, torch.rand_like(result))
+        if work.does != FORWARD:
+            grad = torch.rand(result.shape, generator=torch.Generator().manual_seed(0))
+            timed = gradients if work.does == GRADIENTS else second_order
+            calls[name] = partial(timed, function, inputs, grad)
     return calls
 
 
-def both_ways(function: Callable[..., Tensor], inputs: list[Tensor], grad: Tensor) -> None:
+def gradients(function: Callable[..., Tensor], inputs: list[Tensor], grad: Tensor) -> None:
     """Forward, and the gradients to image and map.
 
     inputs: images (B, C, H, W) and a matrix or points; grad (B, C, h, w).
@@ -129,25 +178,37 @@ def both_ways(function: Callable[..., Tensor], inputs: list[Tensor], grad: Tenso
     torch.autograd.grad(function(*inputs), inputs, grad)
 
 
-def measure(work: Workload, turns: int) -> Iterator[dict[str, Any]]:
-    """One row for each way."""
+def second_order(function: Callable[..., Tensor], inputs: list[Tensor], grad: Tensor) -> None:
+    """Forward, the gradients to image and map, and those of the map's gradient.
+
+    inputs: images (B, C, H, W) and a matrix; grad (B, C, h, w).
+    """
+    inputs = [x.detach().requires_grad_() for x in inputs]
+    (to_map,) = torch.autograd.grad(function(*inputs), inputs[1], grad, create_graph=True)
+    torch.autograd.grad(to_map.square().sum(), inputs)
+
+
+def measure(work: Workload, turns: int, noise: Noise) -> Iterator[dict[str, Any]]:
+    """One row for each way; the noise is listened to between the turns."""
     calls = prepare(work)
     repeat = 200 if work.shape == TINY else 1
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(turns + 1):  # the first turn warms up
-        for name, call in calls.items():
+    names = list(calls)
+    for turn in range(turns + 1):  # the first turn warms up
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
             time.sleep(PAUSE)
-            call()
             start = time.perf_counter()
             for _ in range(repeat):
-                call()
+                calls[name]()
             times[name].append((time.perf_counter() - start) / repeat)
+        noise.listen()
     for name, seconds in times.items():
         pairs = zip(seconds[1:], times["warpkit"][1:], strict=True)
         yield {
             "workload": work.name,
             "interpolation": work.interpolation,
-            "does": "forward + gradients" if work.gradients else "forward",
+            "does": work.does,
             "way": name,
             "ms": f"{statistics.median(seconds[1:]) * 1e3:.4g}",
             "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
