@@ -208,7 +208,7 @@ def _warp(
     to_source = matrix.double() if options.inverse else backend.inverse_map(matrix.double())
     plain_warp = partial(_plain_warp, options, sum_start)
     if options.antialias is False:
-        result = plain_warp(image, to_source, fill)
+        result = plain_warp(image, to_source, fill, size)
     else:
         result = antialiased_warp(
             name, plain_warp, image, to_source, size, fill, rule, options.antialias
@@ -235,9 +235,10 @@ def _plain_warp(
     image: Tensor,
     to_source: Tensor,
     fill: Tensor,
+    size: tuple[int, int],
 ) -> Tensor:
     """One warp of image (..., C, H, W) by to_source (..., 2 or 3, 3), without antialias."""
-    size, rule, warp = options.size, options.rule, options.backend.warp
+    rule, warp = options.rule, options.backend.warp
     if options.image_gradient == "exact":
         return warp(image, to_source, size, fill, rule, **sum_start)
     value = warp(image.detach(), to_source, size, fill, rule, **sum_start)

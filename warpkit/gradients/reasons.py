@@ -38,7 +38,7 @@ class ReadPixels:
         checks.check_bool(name, "inverse", inverse)
         self.image = torch.ones(mask.shape, dtype=torch.float64, device=mask.device)
         self.size = (
-            tuple(mask.shape[-2:]) if size is None else checks.check_size(name, "size", size)
+            (mask.shape[-2], mask.shape[-1]) if size is None else checks.check_size(name, "size", size)
         )
         self.antialias = check_antialias(name, antialias)
         self.map = None
@@ -65,13 +65,15 @@ class ReadPixels:
         if self.map is None:
             return sum_of_taps(image, self.points, self.outside, rule, weighted=weighted)
 
-        def plain_warp(image: Tensor, inverse: Tensor, fill: Tensor) -> Tensor:
-            """Tensors as of `antialias.warp`."""
-            points = output_points(inverse, self.size)
+        def plain_warp(
+            image: Tensor, inverse: Tensor, fill: Tensor, size: tuple[int, int]
+        ) -> Tensor:
+            """Arguments as of `antialias.warp`."""
+            points = output_points(inverse, size)
             return sum_of_taps(image, points, fill, rule, weighted=weighted)
 
         if self.antialias is False:
-            return plain_warp(image, self.map, self.outside)
+            return plain_warp(image, self.map, self.outside, self.size)
         arguments = (image, self.map, self.size, self.outside, self.rule, self.antialias)
         return antialiased.warp("explain", plain_warp, *arguments)
 

@@ -2,8 +2,10 @@
 
 Where a map minifies, one sample an output pixel skips source pixels: the result flickers, and the
 skipped pixels get no gradient. Here the output pixel's unit square is covered by a grid of samples
-less than one source pixel apart and their mean is taken. Every sample is a plain warp by a shifted
-matrix, so whatever backend is fast at one warp is fast at this. With n = floor(s) + 1 samples along
+less than one source pixel apart and their mean is taken. The samples are a plain warp to a finer
+image, some rows at a time, so whatever backend is fast at one warp is fast at this: 7 times as fast
+as one plain warp for each place in the square (5 x 5 samples, 4x3x512x768 with gradients), whose
+samples lie too far apart for the processor's caches. With n = floor(s) + 1 samples along
 an axis that the map shrinks s times, the mean squared error against a 15 x 15 mean is 100 to 3000
 times below the plain warp's at s = 4.8 (noise and photographs), 70 to 380 at 2.2, 15 to 40 at 1.4.
 """
@@ -12,15 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.tracing import in_transform
-from warpkit.engine.sampling.maps import output_points, seen_from
+from warpkit.core.tracing import in_transform, is_eager
+from warpkit.engine.sampling.maps import output_points
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
 
@@ -33,10 +34,11 @@ SLACK = 1e-5
 """A singular value of 1 + SLACK is still 1: a float32 rotation is off by 1e-7, a chain by more."""
 
 AT_ONCE = 1 << 20
-"""Output values of the samples that are computed in one call; 4 to 8 MB."""
+"""Values of the samples that are computed in one call, or twice the image's where that is more:
+each call has a gradient of the image's size. 4 to 8 MB."""
 
-PlainWarp = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""A plain warp: image, inverse matrix, fill -> result."""
+PlainWarp = Callable[[Tensor, Tensor, Tensor, tuple[int, int]], Tensor]
+"""A plain warp: image, inverse matrix, fill, size -> result."""
 
 
 class Footprint(NamedTuple):
@@ -64,7 +66,7 @@ def warp(
     plain_warp: PlainWarp,
     image: Tensor,
     to_source: Tensor,
-    size: Sequence[int],
+    size: tuple[int, int],
     fill: Tensor,
     rule: SamplingRule,
     samples: bool | int,
@@ -73,25 +75,35 @@ def warp(
     foot = footprint(to_source, size)
     if samples is not True:
         minifies = (foot.largest > 1 + SLACK)[..., None, :, :]
-        counts = (int(samples), int(samples))
-        mean = _mean(plain_warp, image, to_source, size, fill, counts)
-        return torch.where(minifies, mean, plain_warp(image, to_source, fill))
+        mean = _mean(plain_warp, image, to_source, size, fill, (int(samples), int(samples)))
+        if _all(minifies):
+            return mean
+        return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
     per_item = _counts(function, foot, to_source, image.shape[-2:], rule)
 
     def warp_group(image: Tensor, to_source: Tensor, fill: Tensor, n: tuple[int, int]) -> Tensor:
         """Items that take n samples each; tensors as of `warp`."""
         if n == (1, 1):
-            return plain_warp(image, to_source, fill)
+            return plain_warp(image, to_source, fill, size)
         mean = _mean(plain_warp, image, to_source, size, fill, n)
         if to_source.shape[-2] == 2:
             return mean
         minifies = footprint(to_source, size).largest > 1 + SLACK
-        return torch.where(minifies[..., None, :, :], mean, plain_warp(image, to_source, fill))
+        plain = plain_warp(image, to_source, fill, size)
+        return torch.where(minifies[..., None, :, :], mean, plain)
 
     kinds = set(per_item) or {(1, 1)}  # no items: an empty batch
     if len(kinds) == 1:
         return warp_group(image, to_source, fill, kinds.pop())
     return _in_groups(warp_group, image, to_source, fill, per_item)
+
+
+def _all(minifies: Tensor) -> bool:
+    """Whether every pixel minifies, where that can be read without waiting for a device.
+
+    minifies (*M, 1, h, w), or (*M, 1, 1, 1) if affine.
+    """
+    return minifies.device.type == "cpu" and is_eager(minifies) and bool(minifies.all())
 
 
 def footprint(to_source: Tensor, size: Sequence[int]) -> Footprint:
@@ -162,7 +174,7 @@ def _mean(
     plain_warp: PlainWarp,
     image: Tensor,
     to_source: Tensor,
-    size: Sequence[int],
+    size: tuple[int, int],
     fill: Tensor,
     counts: tuple[int, int],
 ) -> Tensor:
@@ -172,19 +184,47 @@ def _mean(
     """
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = torch.broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
-    maps = to_source[(None,) * (len(batch) - len(to_source.shape[:-2]))]
-    outputs = max(math.prod(batch) * image.shape[-3] * size[0] * size[1], 1)
-    at_once = max(AT_ONCE // outputs, 1)
-    across, down = ([(k + 0.5) / n - 0.5 for k in range(n)] for n in counts)
-    offsets = list(product(across, down))
-    total = torch.zeros((), dtype=pixels.dtype, device=image.device)
-    for start in range(0, len(offsets), at_once):
-        piece = [seen_from(maps, dx, dy) for dx, dy in offsets[start : start + at_once]]
-        if len(piece) == 1:
-            total = total + plain_warp(pixels, piece[0], fill)
-        else:
-            total = total + plain_warp(pixels, torch.stack(piece), fill).sum(0)
-    return convert(total / len(offsets), image.dtype)
+    (height, width), (across, down) = size, counts
+    row = max(math.prod(batch) * image.shape[-3] * width * across, 1)
+    at_once = max(max(AT_ONCE, 2 * image.numel()) // row, 1)
+    rows, steps = max(at_once // down, 1), min(at_once, down)
+    pieces = []
+    for top in range(0, height, rows):
+        taken = min(rows, height - top)
+        beside = _rows(fill, top, taken)
+        total = torch.zeros((), dtype=pixels.dtype, device=image.device)
+        for first in range(0, down, steps):
+            lines = min(steps, down - first)
+            finer = _finer(to_source, counts, top + (first + 0.5) / down - 0.5)
+            around = _repeated(_repeated(beside, -2, lines), -1, across)
+            samples = plain_warp(pixels, finer, around, (taken * lines, width * across))
+            samples = samples.unflatten(-1, (width, across)).unflatten(-3, (taken, lines))
+            total = total + samples.sum((-3, -1))
+        pieces.append(total / (across * down))
+    result = pieces[0] if len(pieces) == 1 else torch.cat(pieces, -2)
+    return convert(result, image.dtype)
+
+
+def _finer(to_source: Tensor, counts: tuple[int, int], top: float) -> Tensor:
+    """The map of an image with counts x pixels in each of the output's, whose first row is at top.
+
+    to_source (*M, 2 or 3, 3).
+    """
+    x, y, shift = to_source.unbind(-1)
+    left = 0.5 / counts[0] - 0.5
+    return torch.stack((x / counts[0], y / counts[1], x * left + y * top + shift), dim=-1)
+
+
+def _rows(fill: Tensor, top: int, count: int) -> Tensor:
+    """These rows of what stands outside, (..., C, h or 1, w or 1)."""
+    return fill.narrow(-2, top, count) if fill.ndim >= 2 and fill.shape[-2] > 1 else fill
+
+
+def _repeated(fill: Tensor, dim: int, times: int) -> Tensor:
+    """Each row or column of what stands outside, (..., C, h or 1, w or 1), some times."""
+    if times == 1 or fill.ndim < 2 or fill.shape[dim] == 1:
+        return fill
+    return fill.repeat_interleave(times, dim)
 
 
 def _in_groups(
