@@ -22,7 +22,12 @@ class Processes:
     """Processes of one gloo group, which meet in a file."""
 
     def __init__(self, count: int, store: Path) -> None:
-        context = mp.get_context("spawn")
+        # children of one process that has loaded torch, which takes 10 s of a processor; the
+        # package is loaded by each: it looks where it was forked
+        server = "forkserver" in mp.get_all_start_methods()
+        context: Any = mp.get_context("forkserver" if server else "spawn")
+        if server:
+            context.set_forkserver_preload(["torch.distributed.tensor", "numba"])
         self.calls = [context.Queue() for _ in range(count)]
         self.results = [context.Queue() for _ in range(count)]
         self.processes = [

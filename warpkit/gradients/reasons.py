@@ -38,7 +38,9 @@ class ReadPixels:
         checks.check_bool(name, "inverse", inverse)
         self.image = torch.ones(mask.shape, dtype=torch.float64, device=mask.device)
         self.size = (
-            (mask.shape[-2], mask.shape[-1]) if size is None else checks.check_size(name, "size", size)
+            (mask.shape[-2], mask.shape[-1])
+            if size is None
+            else checks.check_size(name, "size", size)
         )
         self.antialias = check_antialias(name, antialias)
         self.map = None

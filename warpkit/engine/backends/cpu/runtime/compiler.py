@@ -19,7 +19,7 @@ from zlib import crc32
 
 from numba import njit
 from numba.core import config
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager
@@ -39,6 +39,8 @@ from numba.core.untyped_passes import (
     RewriteSemanticConstants,
     TranslateByteCode,
 )
+
+from warpkit.engine.backends.cpu.runtime.cache_lock import CacheLock
 
 PASSES = (
     TranslateByteCode,
@@ -170,6 +172,36 @@ def inline(function: Callable[..., Any]) -> Any:
     return njit(function, pipeline_class=Inlined, **options)
 
 
+class OneCompiles(FunctionCache):
+    """Compiled code on disk, made by one process where several want it at once."""
+
+    _lock: CacheLock | None = None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code, or None where this process is to compile it."""
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            self._unlock()  # of a compilation that failed
+            self._lock = CacheLock(Path(self._cache_path))
+            if self._lock.take(repr(self._index_key(sig, target_context.codegen()))):
+                found = super().load_overload(sig, target_context)
+        if found is not None:
+            self._unlock()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code, and let the others have it."""
+        if self._lock is not None:
+            self._lock.take("index")  # which is read, added to and written
+        super().save_overload(sig, data)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
 class CacheFile(IndexDataCacheFile):
     """Compiled code on disk; what cannot be read counts as nothing."""
 
@@ -189,6 +221,6 @@ def kernel(function: Callable[..., Any], pipeline: Any = NoAlias) -> Any:
         compiled = njit(function, cache=True, **options)
     except RuntimeError:  # no directory to keep it in can be written to
         return njit(function, **options)
-    file = compiled._cache._cache_file  # pyright: ignore
-    file.__class__ = CacheFile
+    cache = compiled._cache  # pyright: ignore
+    cache.__class__, cache._cache_file.__class__ = OneCompiles, CacheFile
     return compiled
