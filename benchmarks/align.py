@@ -43,6 +43,15 @@ ROWS = ROOT / "data" / "benchmarks" / "align.csv"
 MOTIONS = {"small": (3.0, 1.03, 0.02), "medium": (15.0, 1.25, 0.05), "large": (180.0, 1.6, 0.05)}
 """Degrees, factor, share of the sides."""
 
+RANGES = {
+    **{f"turn {turn}": (turn, 1.0, 0.0) for turn in (10, 20, 30, 45, 60, 90, 180)},
+    **{f"scale {scale}": (0.0, scale, 0.0) for scale in (1.15, 1.3, 1.5, 1.75, 2.0)},
+    **{f"shift {round(100 * shift)} %": (0.0, 1.0, shift) for shift in (0.05, 0.1, 0.2, 0.3)},
+}
+"""Motions of just that size, to one side or the other: how far each method reaches."""
+
+RANGE_PAIRS = 14
+
 FEW = 7
 """Pairs for kornia."""
 
@@ -107,14 +116,18 @@ def make_pair(
     height, width = photograph.shape[-2:]
     h, w = min(MOST[0], int(height * SHARE)), min(MOST[1], int(width * SHARE))
     y, x = (height - h) // 2, (width - w) // 2
-    turn, scale, shift = MOTIONS[motion]
+    turn, scale, shift = (MOTIONS | RANGES)[motion]
     free = MODELS.index(model)
+
+    def move() -> float:
+        return math.copysign(1.0, draw()) if motion in RANGES else draw()
+
     center = ((w - 1) / 2, (h - 1) / 2)
     parts: dict[str, Any] = {
-        "angle": draw() * turn * (free >= 1),
-        "scale": scale ** (draw() * (free >= 2)),
-        "shear": draw() * min(turn / 5, 3.0) * (free >= 3),
-        "translation": (draw() * shift * w, draw() * shift * h),
+        "angle": move() * turn * (free >= 1),
+        "scale": scale ** (move() * (free >= 2)),
+        "shear": move() * min(turn / 5, 3.0) * (free >= 3),
+        "translation": (move() * shift * w, move() * shift * h),
     }
     parts = {key: torch.tensor(value, dtype=torch.float64) for key, value in parts.items()}
     matrix = wk.affine_matrix(**parts, center=center)
@@ -267,7 +280,7 @@ def measured(
             error = float("inf")
         seconds.append(time.process_time() - begin)
         errors.append(float("inf") if math.isnan(error) else error)
-    limit = 0.5 if motion == "large" else 0.1
+    limit = 0.1 if motion in ("small", "medium") else 0.5
     errors.sort()
     success = sum(error <= limit for error in errors) / len(errors)
     p90 = errors[int(0.9 * (len(errors) - 1))]
@@ -300,6 +313,24 @@ def all_rows(count: int, only: str) -> Iterator[Row]:
             except ImportError:
                 continue
             yield measured(motion, model, condition, "kornia", by_kornia, pairs[:FEW])
+
+
+def range_rows(only: str) -> Iterator[Row]:
+    """How far each method reaches: similarities of growing size."""
+    methods: dict[str, Callable] = {
+        "warpkit": by_warpkit("ecc", None),
+        "warpkit search": by_warpkit("ecc", "search"),
+        "cv2 ecc pyramid": by_ecc_pyramid,
+    }
+    if hasattr(cv2, "findTransformECCMultiScale"):
+        methods["cv2 ecc multiscale"] = by_ecc_multiscale
+    condition = "gain, bias, noise 0.01"
+    for motion in RANGES:
+        if only not in f"{motion} similarity {condition}":
+            continue
+        pairs = make_pairs(motion, "similarity", RANGE_PAIRS, condition)
+        for name, run in methods.items():
+            yield measured(motion, "similarity", condition, name, run, pairs)
 
 
 def speed_rows() -> Iterator[Row]:
@@ -340,12 +371,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--pairs", type=int, default=56)
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--ranges", action="store_true", help="the reach of each method alone")
     parser.add_argument("--out", type=Path, default=ROWS)
     options = parser.parse_args()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     rows = []
-    for row in chain(all_rows(options.pairs, options.only), speed_rows()):
+    parts = [range_rows(options.only)]
+    if not options.ranges:
+        parts = [all_rows(options.pairs, options.only), *parts, speed_rows()]
+    for row in chain(*parts):
         rows.append(row)
         print(*(f"{v:.4g}" if isinstance(v, float) else v for v in row), sep=", ", flush=True)
     with options.out.open("w", newline="") as file:
