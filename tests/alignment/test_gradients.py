@@ -79,3 +79,21 @@ def test_float32_and_pairs_that_have_none():
     assert grad.dtype == torch.float32
     assert grad[0].abs().sum() > 0
     assert not grad[1].any()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # Dynamo looks at it
+def test_a_compiled_function_calls_it_as_it_is():
+    """To the last bit: in pieces, of which there were dozens, it was another sum."""
+
+    def shift(moving: Tensor, fixed: Tensor) -> Tensor:
+        return wk.align(2 * moving, fixed, model="translation").matrix[0, 2] + 1
+
+    torch._dynamo.reset()
+    compiled = torch.compile(shift, backend="eager")
+    results = []
+    for function in (shift, compiled):
+        moving, fixed = (image.requires_grad_() for image in noisy("translation", "ecc"))
+        result = function(moving, fixed)
+        results.append((result.detach(), *torch.autograd.grad(result, (moving, fixed))))
+    assert all(map(torch.equal, *results))
+    assert results[0][1].abs().sum() > 0

@@ -7,11 +7,12 @@ import re
 import numpy as np
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.camera.test_points import CAMERA, COUNTS, FISHEYE, double, lens, pixels
 from tests.support.inputs import noise
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
 

@@ -7,11 +7,12 @@ import re
 import numpy as np
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.support import naive_lens
 from tests.support.inputs import noise
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
 
@@ -224,7 +225,8 @@ def solve(points, focal, k, turn, view, model="brown"):
     )[0]
 
 
-MODELS = [(n, "brown") for n in COUNTS] + [(4, "fisheye")]
+MODELS = [(5, "brown"), (14, "brown"), (4, "fisheye")]
+"""The other counts are these with zeros."""
 
 
 @pytest.mark.parametrize(("n", "model"), MODELS)

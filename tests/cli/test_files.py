@@ -32,7 +32,6 @@ COMMANDS = {
     "demo in.png --out out.png": "out.png",
     "attack in.png --out out.png --steps 1": "out.png",
     "parity in.png --html out.html": "out.html",
-    "parity in.png --json out.json": "out.json",
     "bench --quick --only 32x32 --threads 1 --out out.csv": "out.csv",
 }
 

@@ -16,7 +16,7 @@ from examples.attack_distributed import checkpoints
 from examples.photographs import Crops, learn
 from tests.support import ROOT
 
-STEPS = 60
+STEPS = 24
 
 
 def start(out: Path, *options: str) -> subprocess.Popen[str]:

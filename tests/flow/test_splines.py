@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.second_order import gradgradcheck
 from warpkit import flow
 
 

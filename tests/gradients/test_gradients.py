@@ -8,11 +8,13 @@ import re
 
 import pytest
 import torch
+from torch.autograd.gradcheck import GradcheckError
 from torch.func import grad, jvp, vmap
 
 import warpkit as wk
 from tests.support import ROOT
 from tests.support.inputs import BACKENDS, RULES, noise
+from tests.support.second_order import gradgradcheck
 
 MOVE = [[1, 0, 10], [0, 1, 20]]
 """A known case: 64 x 64 x 3, moved by (10, 20), mean of the result as the loss."""
@@ -380,3 +382,29 @@ def test_the_example_of_the_documents():
     with contextlib.redirect_stdout(output):
         exec(code.removeprefix("python"), {"torch": torch, "wk": wk})
     assert output.getvalue().strip() == printed.strip()
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01])
+def test_the_suites_check_of_second_order_notices_one_percent(factor):
+    """Every test of second order stands on it."""
+
+    class Cube(torch.autograd.Function):
+        """x^3, with a second derivative that is off by a factor."""
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, *grads):
+            (x,) = ctx.saved_tensors
+            wrong = x + (factor - 1) * (x - x.detach())
+            return 3 * wrong**2 * grads[0]
+
+    x = (noise(3, 4) + 0.5).requires_grad_()
+    if factor == 1:
+        assert gradgradcheck(Cube.apply, (x,))
+        return
+    with pytest.raises(GradcheckError):
+        gradgradcheck(Cube.apply, (x,))

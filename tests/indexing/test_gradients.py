@@ -6,11 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd import grad, gradcheck, gradgradcheck
+from torch.autograd import grad, gradcheck
 from torch.testing import assert_close
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
 # forward mode imports torch's own decompositions, which warn since torch 2.15

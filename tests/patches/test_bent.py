@@ -7,11 +7,12 @@ import re
 import numpy as np
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.naive_warp import sample as naive_sample
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
 

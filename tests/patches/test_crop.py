@@ -6,10 +6,11 @@ import re
 
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
 LOOP = TOLERANCE["objects against the loop"]

@@ -6,11 +6,12 @@ import re
 
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.naive_objects import REFUSED, paste_loop
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
 LOOP = TOLERANCE["objects against the loop"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.naive_objects import assert_same_with_gradients, scene, transform
+from tests.support.second_order import gradgradcheck
 
 OVERLAPS = ("last", "sequential")
 

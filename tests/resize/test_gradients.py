@@ -7,12 +7,13 @@ from functools import partial
 import pytest
 import torch
 import torch.autograd.forward_ad as forward
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 from torch.func import grad, jacfwd, jacrev, jvp, vmap
 
 import warpkit as wk
 from tests.resize.test_resize import BACKENDS, WAYS
 from tests.support.inputs import noise
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
 # forward mode loads torch's own decompositions, which still use torch.jit.script

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad, gradcheck, gradgradcheck
+from torch.autograd import forward_ad, gradcheck
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.arithmetic import opencv
 from warpkit.engine.sampling import reference
