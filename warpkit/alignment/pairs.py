@@ -96,7 +96,8 @@ def align(
 
     Gradients: of the matrix to both images, that of the solution (implicit function), first order
     in reverse mode; zero for pairs that have not converged. None to masks and init, and the score
-    has none. Memory does not grow with the steps. No vmap.
+    has none. Memory does not grow with the steps. No vmap; torch.compile runs it as it is,
+        between two graphs.
 
     Raises:
         ValueError, TypeError: naming the argument, what was wanted and what came; also for images
@@ -110,7 +111,15 @@ def align(
             [ 0.0000,  1.0000, -1.0000]], dtype=torch.float64), True)
     """
     masks, limits = (moving_mask, fixed_mask), (steps, tolerance)
-    call = arguments.checked(moving, fixed, masks, init, model, loss, levels, limits)
+    found: Any = _aligned
+    if torch.compiler.is_compiling():  # the number of steps is what the images show
+        found = torch.compiler.disable(_aligned)
+    return found(moving, fixed, masks, init, model, loss, levels, limits)
+
+
+def _aligned(moving: Tensor, fixed: Tensor, *given: Any) -> Alignment:
+    """moving (..., C, H, W) on fixed (..., C, h, w)."""
+    call = arguments.checked(moving, fixed, *given)
     with torch.no_grad():
         found = _in_chunks(call)
         matrix, failed = torch.linalg.inv_ex(found.to_source)
