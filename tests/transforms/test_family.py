@@ -202,6 +202,6 @@ def test_arguments_are_checked(build, text: str):
 
 
 def test_all_are_subclasses_of_torchvisions():
-    for name in transforms.__all__:
+    for name in set(transforms.__all__) - {"Fused"}:
         assert issubclass(getattr(transforms, name), getattr(v2, name))
         assert callable(getattr(transforms, name).map)

@@ -6,6 +6,7 @@ keypoints moved by torchvision's code through the same map. Images, videos and m
 warpkit's functions: gradients also with a fill, 8 and 16 bits rounded as in OpenCV, positions in
 float64, every interpolation and border. Each has a method `map(params, size)` that says where
 pixels go: a matrix (3, 3), source pixel -> output pixel, or a flow (h, w, 2) as `warp_flow` takes.
+`Fused` makes one map of those that follow each other and samples once.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ except ModuleNotFoundError as error:
 from warpkit.transforms.affine import RandomAffine, RandomRotation
 from warpkit.transforms.elastic import ElasticTransform
 from warpkit.transforms.exact import CenterCrop, RandomHorizontalFlip, RandomVerticalFlip
+from warpkit.transforms.fused import Fused
 from warpkit.transforms.perspective import RandomPerspective
 from warpkit.transforms.resized import RandomResizedCrop, Resize
 
 __all__ = [
     "CenterCrop",
     "ElasticTransform",
+    "Fused",
     "RandomAffine",
     "RandomHorizontalFlip",
     "RandomPerspective",

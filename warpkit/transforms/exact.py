@@ -62,6 +62,11 @@ class CenterCrop(v2.CenterCrop):
     def __init__(self, size: int | Sequence[int]) -> None:
         super().__init__(size)
 
+    def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
+        """(H, W) of what images of `size` (H, W) become."""
+        height, width = self.size  # pyright: ignore
+        return height, width
+
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
         down, right = (

@@ -33,8 +33,14 @@ def has_pixels(value: Any) -> bool:
     return isinstance(value, (Tensor, PIL.Image.Image))  # a tuple: `|` takes five times as long
 
 
-def through(name: str, inpt: Any, interpolation: str, sample: Sampling) -> Any:
-    """Any kind of image through `sample`; masks with nearest."""
+def through(
+    name: str,
+    inpt: Any,
+    interpolation: str,
+    sample: Sampling,
+    size: tuple[int, int] | None = None,
+) -> Any:
+    """Any kind of image through `sample`, onto `size` (h, w) or its own; masks with nearest."""
     if isinstance(inpt, PIL.Image.Image):
         if inpt.mode not in PIL_MODES:
             wanted = f"a PIL image of one of the modes {', '.join(PIL_MODES)}: see convert()"
@@ -47,7 +53,9 @@ def through(name: str, inpt: Any, interpolation: str, sample: Sampling) -> Any:
         return v2.functional.to_pil_image(sampled, mode=inpt.mode)
     checks.check_dense(name, "inpt", inpt)
     if inpt.numel() == 0:  # no mask, where there is no object
-        return inpt
+        if size is None or 0 in inpt.shape[-2:]:
+            return inpt
+        return retyped(inpt.as_subclass(torch.Tensor).new_empty((*inpt.shape[:-2], *size)), inpt)
     is_typed = isinstance(inpt, tv_tensors.TVTensor)
     pixels = inpt.as_subclass(torch.Tensor) if is_typed else inpt
     image = pixels[None] if pixels.ndim == 2 else pixels
@@ -61,7 +69,14 @@ def through(name: str, inpt: Any, interpolation: str, sample: Sampling) -> Any:
     if blended:
         sampled = as_labels(saturated(sampled, pixels.dtype), pixels.dtype)
     result = sampled[0] if pixels.ndim == 2 else sampled
-    return tv_tensors.wrap(result, like=inpt) if is_typed else result  # pyright: ignore
+    return retyped(result, inpt)
+
+
+def retyped(result: Tensor, given: Any, **changes: Any) -> Any:
+    """A result of any shape in the type of what was given, a tensor's or one of torchvision's."""
+    if not isinstance(given, tv_tensors.TVTensor):
+        return result
+    return tv_tensors.wrap(result, like=given, **changes)  # pyright: ignore
 
 
 def fill_of(name: str, transform: Any, inpt: Any) -> Callable[[Tensor], Any]:
@@ -106,7 +121,7 @@ def warp(
             return warp_affine(image, matrix, **options)
         return warp_perspective(image, matrix, inverse=True, **options)
 
-    return through(name, inpt, transform.interpolation, sample)
+    return through(name, inpt, transform.interpolation, sample, size)
 
 
 def size_by(move: Callable[[Any], Any], size: tuple[int, int]) -> tuple[int, int]:

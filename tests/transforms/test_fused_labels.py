@@ -1,0 +1,111 @@
+"""Boxes and key points of a run go through its one map: corners by hand, outlines by pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from tests.support.runs_by_hand import (
+    SMALL,
+    by_hand,
+    carried,
+    drawn,
+    long_run,
+)
+from tests.transforms.test_transforms import HAS_KEYPOINTS, both
+from warpkit import transforms
+from warpkit.transforms import (
+    ElasticTransform,
+    Fused,
+    RandomHorizontalFlip,
+    RandomPerspective,
+    RandomVerticalFlip,
+    Resize,
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_boxes_and_keypoints_go_by_the_one_map(seed: int):
+    """Corners by hand, in every format; one clamping at the end. Nothing flips, so that torchvision
+    counts all key points from the corner."""
+    fused = Fused([t for t in long_run(interpolation="bilinear").transforms if not hasattr(t, "p")])
+    params = drawn(fused, SMALL, seed)
+    matrix, (h, w) = by_hand(fused, params["draws"], SMALL)
+    box = torch.tensor([[4.0, 3.0, 17.0, 15.0], [0.0, 0.0, 28.0, 20.0]], dtype=torch.float64)
+    x1, y1, x2, y2 = box.numpy().T
+    corners = np.stack([np.stack(p, -1) for p in ((x1, y1), (x2, y1), (x2, y2), (x1, y2))], 1)
+    there = carried(matrix, corners)
+    expected = np.concatenate((there.min(1), there.max(1)), -1).clip(0, [w, h, w, h])
+    for kind in ("XYXY", "XYWH", "CXCYWH"):
+        given = tv_tensors.BoundingBoxes(box, format="XYXY", canvas_size=SMALL)
+        given = v2.functional.convert_bounding_box_format(given, new_format=kind)
+        got = fused.transform(given, params)
+        assert got.format.value == kind
+        assert got.canvas_size == (h, w)
+        back = v2.functional.convert_bounding_box_format(got, new_format="XYXY")
+        np.testing.assert_allclose(back.numpy(), expected, rtol=0, atol=1e-9)
+    if not HAS_KEYPOINTS:
+        return
+    points = torch.rand(3, 2, 2) * 18
+    got = fused.transform(tv_tensors.KeyPoints(points, canvas_size=SMALL), params)
+    assert got.shape == points.shape
+    assert got.canvas_size == (h, w)
+    np.testing.assert_allclose(got.numpy(), carried(matrix, points.double().numpy()), atol=1e-5)
+
+
+def test_boxes_under_a_field_hold_their_outline():
+    """A filled box's mask, enlarged, lies in the box and touches all its sides."""
+    size, box = (48, 60), [14.0, 12.0, 44.0, 33.0]
+    fused = Fused([ElasticTransform(150.0, 4.0), Resize((192, 240)), RandomVerticalFlip(1.0)])
+    params = drawn(fused, size, 1)
+    given = tv_tensors.BoundingBoxes(torch.tensor([box]), format="XYXY", canvas_size=size)
+    got = fused.transform(given, params)[0]
+    points = fused.map(params, size) + torch.stack(
+        torch.meshgrid(torch.arange(240.0), torch.arange(192.0), indexing="xy"), -1
+    )
+    x, y = (points + 0.5).unbind(-1)
+    y_seen, x_seen = ((x > 14) & (x < 44) & (y > 12) & (y < 33)).nonzero().unbind(1)
+    seen = [x_seen.min(), y_seen.min(), x_seen.max() + 1, y_seen.max() + 1]
+    difference = got - torch.stack(seen)
+    assert difference.abs().max() < 1.0  # of pixels a quarter as large as the image's
+    assert (got[0::2] - torch.tensor([56.0, 176.0])).abs().max() > 2  # it does bend
+
+
+@pytest.mark.parametrize("kind", ["XYXYXYXY", "XYWHR", "CXCYWHR"])
+def test_rotated_boxes_turn_and_flip(kind: str):
+    """By torchvision's own, step after step, where nothing shears or is cut off."""
+    pytest.importorskip("torchvision", "0.23")
+    make = [
+        ("RandomRotation", {"degrees": 50}),
+        ("RandomHorizontalFlip", {}),
+        ("RandomVerticalFlip", {}),
+        ("RandomAffine", {"degrees": 30, "scale": (0.6, 0.9)}),
+        ("Resize", {"size": (80, 96)}),
+    ]
+    ours = Fused([getattr(transforms, name)(**made) for name, made in make])
+    theirs = v2.Compose([getattr(v2, name)(**made) for name, made in make])
+    given = tv_tensors.BoundingBoxes(
+        torch.tensor([[22.0, 18, 12, 6, 25]]), format="CXCYWHR", canvas_size=(40, 48)
+    )
+    given = v2.functional.convert_bounding_box_format(given, new_format=kind)
+    for seed in range(6):
+        got, wanted = both(ours, theirs, given, seed=seed)
+        got, wanted = (
+            v2.functional.convert_bounding_box_format(b, new_format="XYXYXYXY").reshape(4, 2)
+            for b in (got, wanted)
+        )
+        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-3)
+
+
+def test_a_box_across_the_horizon_is_cut_by_the_canvas():
+    """w = 0 at x = 10: half of the box goes beyond the right end, half comes from the left."""
+    fused = Fused([RandomPerspective(0.5, 1.0), RandomHorizontalFlip(0.0)])
+    params = {"draws": [{"coefficients": [1.0, 0, 0, 0, 1, 0, 0.1, 0]}, None]}
+    given = tv_tensors.BoundingBoxes(
+        torch.tensor([[8.0, 1, 12, 5]]), format="XYXY", canvas_size=(20, 20)
+    )
+    # x' = x / (1 - x / 10): 8 -> 40, 12 -> -60
+    assert fused.transform(given, params).tolist() == [[0, 0, 20, 20]]

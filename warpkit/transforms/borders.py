@@ -1,0 +1,61 @@
+"""What transforms show beside the image, so that those of one sampling can be compared."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import PIL.Image
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms.v2._utils import _get_fill
+
+from warpkit.warp import ALIASES
+
+KINDS = (Tensor, PIL.Image.Image, tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask)
+"""What has pixels, and so a fill."""
+
+
+class ShownBorder(NamedTuple):
+    """A border by OpenCV's name, and what fills it."""
+
+    name: str
+    fills: tuple[Any, ...]
+    """For each of KINDS: a number or numbers; () of a border that has none."""
+
+    def is_zero(self, kind: type) -> bool:
+        """Whether it shows 0 beside an input of `kind`."""
+        if self.name != "constant":
+            return False
+        fits = [
+            fill for base, fill in zip(KINDS, self.fills, strict=True) if issubclass(kind, base)
+        ]
+        fill = fits[-1]  # the closest kind: all of torchvision's are tensors
+        return not any(fill) if isinstance(fill, tuple) else fill == 0.0
+
+    def __str__(self) -> str:
+        if self.name != "constant":
+            return f"border={self.name!r}"
+        one = len(set(self.fills)) == 1
+        fill = (
+            self.fills[0]
+            if one
+            else {k.__name__: f for k, f in zip(KINDS, self.fills, strict=True)}
+        )
+        return f"border='constant', fill={fill}"
+
+
+def border_of(transform: Any) -> ShownBorder:
+    """The border of a transform that has one."""
+    border: str = transform.border
+    name = ALIASES.get(border, border)
+    if name != "constant":
+        return ShownBorder(name, ())
+    return ShownBorder(name, tuple(_one_form(_get_fill(transform._fill, kind)) for kind in KINDS))
+
+
+def _one_form(fill: Any) -> Any:
+    """None is 0, and a number alone is a number."""
+    if fill is None:
+        return 0.0
+    numbers = fill if isinstance(fill, list) else [fill]
+    return float(numbers[0]) if len(numbers) == 1 else tuple(map(float, numbers))

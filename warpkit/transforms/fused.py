@@ -1,0 +1,145 @@
+"""Transforms in a row, sampled once: Fused."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+from warpkit.core import checks
+from warpkit.transforms.batches import BatchRun
+from warpkit.transforms.runs import GEOMETRIC, Run
+
+
+class Fused(v2.Compose):
+    """torchvision.transforms.v2.Compose whose geometric transforms are sampled once.
+
+    Those of `warpkit.transforms` that follow each other are a run: they are drawn as Compose draws
+    them, from the same seed, and composed to one map, a matrix, or a field where an
+    ElasticTransform bends, by which images, videos and masks are sampled once and boxes and key
+    points moved once. Every other transform or function ends a run, and runs as it stands.
+
+    Args:
+        transforms: one or more, in their order.
+        per_image: draw anew for every image of a batch (B, C, H, W), one image after another, and
+            warp them in one call. Videos are (B, T, C, H, W) then, masks (B, H, W) or (B, N, H, W),
+            key points (B, ..., 2); boxes are refused, of which torchvision has no batch.
+
+    What a run shows is the image itself, as far as the last canvas reaches: what Compose would cut
+    off at a canvas between and fill is there. Beside the image is the border and the fill of its
+    transforms, which must be the same (CenterCrop pads with 0). The interpolation is the finest of
+    its transforms', "nearest" < "bilinear" < "bicubic" < "lanczos4", and nearest for masks. Where
+    the map shrinks, the mean over each output pixel is taken (`warp_affine`'s antialias), unless a
+    Resize says antialias=False or all is nearest. No value is blended in a run that only flips,
+    crops, turns by quarters or moves by whole pixels. Where a Resize or a RandomResizedCrop is all
+    in it that samples, its own filter does (not with per_image). A run of one transform is that
+    transform.
+
+    A box becomes the tight box of its outline under the whole map, also through a field, clamped
+    once if torchvision would clamp it; of a rotated one the corners move, and torchvision's
+    rectangle is laid about them. Key points count from where each of torchvision's transforms
+    counts them: from pixel centres in flips, from the corner elsewhere.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came.
+
+    >>> from warpkit.transforms import RandomHorizontalFlip, RandomRotation
+    >>> turn, flip = RandomRotation((90, 90)), RandomHorizontalFlip(p=1.0)
+    >>> Fused([turn, flip])(torch.tensor([[[1, 2], [3, 4]]], dtype=torch.uint8))
+    tensor([[[4, 2],
+             [3, 1]]], dtype=torch.uint8)
+    """
+
+    def __init__(
+        self, transforms: Sequence[Callable[..., Any]], *, per_image: bool = False
+    ) -> None:
+        wanted = "a sequence of at least one transform"
+        if not isinstance(transforms, Sequence) or isinstance(transforms, str):
+            checks.fail("Fused", "transforms", wanted, type(transforms).__name__, TypeError)
+        if not transforms:
+            checks.fail("Fused", "transforms", wanted, "none")
+        for k, transform in enumerate(transforms):
+            if not callable(transform) or isinstance(transform, type):
+                got = f"{transform!r:.60} at [{k}]"
+                checks.fail("Fused", "transforms", "objects that can be called", got, TypeError)
+            _look_at_name(k, transform)
+        super().__init__(list(transforms))
+        self.per_image = checks.check_bool("Fused", "per_image", per_image)
+        self._pieces = _pieces(self.transforms, BatchRun if per_image else Run)
+
+    def forward(self, *inputs: Any) -> Any:
+        """The inputs, as torchvision's Compose takes and gives them."""
+        several = len(inputs) > 1
+        for piece in self._pieces:
+            outputs = piece(*inputs)
+            inputs = outputs if several else (outputs,)
+        return inputs if several else inputs[0]
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """Draw for these inputs; "draws" has the params of each transform, or None."""
+        return self._run("make_params").make_params(flat_inputs)
+
+    def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
+        """Where pixels of images of `size` (H, W) go under the drawn `params`, float64.
+
+        (3, 3), source -> destination, or where something bends the flow (h, w, 2) that `warp_flow`
+        takes. With per_image a batch of them, (B, 3, 3) or (B, h, w, 2).
+        """
+        run, (height, width) = self._run("map"), size
+        if isinstance(run, BatchRun):
+            return torch.stack([each.mapping for each in run.maps(params, (height, width))])
+        return run.composed(params, (height, width)).mapping
+
+    def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
+        """(H, W) of what images of `size` (H, W) become."""
+        run, (height, width) = self._run("output_size"), size
+        if isinstance(run, BatchRun):
+            return run.maps(params, (height, width))[0].size
+        return run.composed(params, (height, width)).size
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input under the drawn `params`."""
+        return self._run("transform").transform(inpt, params)
+
+    def extra_repr(self) -> str:
+        """One transform a line."""
+        lines = super().extra_repr()
+        return f"{lines}\n    per_image=True" if self.per_image else lines
+
+    def _run(self, method: str) -> Run:
+        """The only piece, which has one map."""
+        (piece, *more) = self._pieces
+        if more or not isinstance(piece, Run):
+            others = [t for t in self.transforms if not isinstance(t, GEOMETRIC)]
+            wanted = f"geometric ones alone for {method}, which is of one run"
+            checks.fail("Fused", "transforms", wanted, type(others[0]).__name__ + " among them")
+        return piece
+
+
+def _pieces(transforms: Sequence[Any], kind: type[Run]) -> list[Callable[..., Any]]:
+    """The runs, as long as can be, and what stands between them."""
+    pieces: list[Callable[..., Any]] = []
+    run: list[Any] = []
+    for k, transform in enumerate((*transforms, None)):
+        if isinstance(transform, GEOMETRIC):
+            run.append(transform)
+            continue
+        if run:
+            pieces.append(kind(run, k - len(run)))
+            run = []
+        if transform is not None:
+            pieces.append(transform)
+    return pieces
+
+
+def _look_at_name(place: int, transform: Any) -> None:
+    """torchvision's own geometric transforms resample by themselves, which was hardly meant."""
+    kind = type(transform)
+    if kind in {getattr(v2, base.__name__) for base in GEOMETRIC}:
+        text = f"Fused: transforms[{place}] is torchvision's {kind.__name__}, which is not fused; "
+        text += f"warpkit.transforms.{kind.__name__} takes the same arguments and is"
+        warnings.warn(text, UserWarning, stacklevel=3)

@@ -1,0 +1,216 @@
+"""Runs of geometric transforms: drawn one after another, composed to one map, sampled once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from warpkit.core import checks
+from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.transforms.affine import RandomAffine, RandomRotation
+from warpkit.transforms.borders import border_of
+from warpkit.transforms.composed import ComposedMap, compose, is_whole
+from warpkit.transforms.elastic import ElasticTransform
+from warpkit.transforms.exact import CenterCrop, RandomHorizontalFlip, RandomVerticalFlip
+from warpkit.transforms.images import fill_of, has_pixels, through
+from warpkit.transforms.labels import EDGES, move_boxes, move_keypoints
+from warpkit.transforms.perspective import RandomPerspective
+from warpkit.transforms.resized import RandomResizedCrop, Resize
+from warpkit.transforms.sampling import RunSampling, sample
+
+FLIPS = (RandomHorizontalFlip, RandomVerticalFlip)
+RESIZES = (Resize, RandomResizedCrop)
+BORDERED = (RandomAffine, RandomRotation, RandomPerspective, ElasticTransform)
+GEOMETRIC = (*FLIPS, CenterCrop, *RESIZES, *BORDERED)
+COPIES = (*FLIPS, CenterCrop)
+LABELS = (tv_tensors.BoundingBoxes, getattr(tv_tensors, "KeyPoints", tv_tensors.BoundingBoxes))
+"""What is on the canvas and has no pixels; key points since torchvision 0.23."""
+Draws = list[dict[str, Any] | None]
+"""The params of each transform; None where it was not to be."""
+
+
+class Step(NamedTuple):
+    """A transform that was drawn, in a run."""
+
+    transform: Any
+    params: dict[str, Any]
+    size: tuple[int, int]
+    """(H, W) of what it is given."""
+
+    def output_size(self) -> tuple[int, int]:
+        """(H, W) of what it gives."""
+        of = getattr(self.transform, "output_size", None)
+        return self.size if of is None else of(self.params, self.size)
+
+    def pads(self) -> bool:
+        """Whether it is a crop of more than there is."""
+        is_crop = isinstance(self.transform, CenterCrop)
+        return is_crop and any(n > m for n, m in zip(self.output_size(), self.size, strict=True))
+
+
+class Run(v2.Transform):
+    """Geometric transforms that follow each other, the first of them at `place` of a list."""
+
+    composes_one = False
+    """Whether a single transform is sampled as a run is, and not as it stands."""
+
+    def __init__(self, transforms: Sequence[Any], place: int) -> None:
+        super().__init__()
+        self.transforms, self.place = list(transforms), place
+        bordered = [t for t in self.transforms if isinstance(t, BORDERED)]
+        self.bordered = bordered[0] if bordered else None
+        for other in bordered[1:]:
+            self._check_border(bordered[0], other)
+        smooth = [t for t in self.transforms if isinstance(t, (*RESIZES, *BORDERED))]
+        self.interpolation = self._finest([t.interpolation for t in smooth])
+        resizes = [t for t in smooth if isinstance(t, RESIZES)]
+        several = len(self.transforms) > 1 or len(resizes) > 0  # one is sampled as it samples
+        self.antialias = several and all(t.antialias for t in resizes)
+
+    def _named(self, transform: Any) -> str:
+        index = next(k for k, t in enumerate(self.transforms) if t is transform)
+        return f"{type(transform).__name__} (transforms[{self.place + index}])"
+
+    def _check_border(self, first: Any, other: Any) -> None:
+        """One sampling has one border."""
+        one, two = border_of(first), border_of(other)
+        if one != two:
+            wanted = "of one border and fill in a run, which is sampled once (another transform, "
+            wanted += "as v2.Identity(), ends a run)"
+            got = f"{one} in {self._named(first)} and {two} in {self._named(other)}"
+            checks.fail("Fused", "transforms", wanted, got)
+
+    def _finest(self, names: Sequence[str]) -> str:
+        """The one interpolation of a run."""
+        alone = len(self.transforms) == 1 and not self.composes_one
+        for transform in self.transforms:
+            name = getattr(transform, "interpolation", None)
+            if name not in (None, *INTERPOLATIONS) and not alone:
+                wanted = "of interpolations that a warp has ("
+                wanted += ", ".join(map(repr, INTERPOLATIONS)) + ") where they are sampled as one"
+                checks.fail("Fused", "transforms", wanted, f"{name!r} in {self._named(transform)}")
+        order = [name for name in INTERPOLATIONS if name in names]
+        return order[-1] if order else (names[0] if names else "nearest")
+
+    def sizes_of(self, inputs: Sequence[Any]) -> list[tuple[int, int]]:
+        """(H, W) of every input that has one."""
+        sized = (x for x in inputs if has_pixels(x) or isinstance(x, LABELS))
+        return [(size[0], size[1]) for size in map(v2.functional.get_size, sized)]
+
+    def draw(self, sizes: Sequence[tuple[int, int]]) -> Draws:
+        """Params as torchvision draws them for inputs of `sizes`, one transform after another."""
+        draws: Draws = []
+        for transform in self.transforms:
+            p = getattr(transform, "p", None)
+            if p is not None and torch.rand(1) >= p:
+                draws.append(None)
+                continue
+            params = transform.make_params([torch.empty(0, *size) for size in sizes])
+            draws.append(params)
+            sizes = [Step(transform, params, size).output_size() for size in sizes]
+        return draws
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """{"draws": what was drawn for each transform}."""
+        return {"draws": self.draw(self.sizes_of(flat_inputs)), "composed": {}}
+
+    def steps(self, draws: Draws, size: tuple[int, int]) -> list[Step]:
+        """What was drawn for images of `size` (H, W)."""
+        steps: list[Step] = []
+        for transform, params in zip(self.transforms, draws, strict=True):
+            if params is not None:
+                steps.append(Step(transform, params, size))
+                size = steps[-1].output_size()
+        return steps
+
+    def composed(self, params: dict[str, Any], size: tuple[int, int]) -> ComposedMap:
+        """The one map of images of `size` (H, W), made once for all that have it."""
+        known = params.setdefault("composed", {})
+        if size not in known:
+            steps = self.steps(params["draws"], size)
+            mappings = [step.transform.map(step.params, step.size) for step in steps]
+            known[size] = compose(mappings, steps[-1].output_size() if steps else size)
+        return known[size]
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input under the drawn `params`."""
+        draws = params["draws"]
+        if all(drawn is None for drawn in draws):
+            return inpt
+        if len(draws) == 1:
+            return self.transforms[0].transform(inpt, draws[0])
+        if not has_pixels(inpt) and not isinstance(inpt, LABELS):
+            return one_by_one(inpt, self.transforms, draws)  # a type of someone else's
+        height, width = v2.functional.get_size(inpt)
+        steps = self.steps(draws, (height, width))
+        if has_pixels(inpt):
+            self.check_padding(steps, type(inpt))
+            if self._samples_once(steps, params, (height, width)):
+                return one_by_one(inpt, self.transforms, draws)
+            return self._sampled(inpt, self.composed(params, (height, width)))
+        composed = self.composed(params, (height, width))
+        if isinstance(inpt, tv_tensors.BoundingBoxes):
+            clamps = any(not isinstance(step.transform, (*FLIPS, Resize)) for step in steps)
+            return move_boxes(inpt, composed, clamps)
+        return move_keypoints(inpt, composed, self.offsets(steps))
+
+    def offsets(self, steps: Sequence[Step]) -> list[tuple[float, float]]:
+        """From where torchvision counts key points in each: see `move_keypoints`."""
+        return [(0.0, 0.0) if isinstance(s.transform, FLIPS) else EDGES for s in steps]
+
+    def check_padding(self, steps: Sequence[Step], kind: type) -> None:
+        """What CenterCrop pads with 0 cannot be shown beside another border."""
+        if self.bordered is None or border_of(self.bordered).is_zero(kind):
+            return
+        for step in steps:
+            if step.pads():
+                wanted = "of one border and fill in a run, which is sampled once"
+                got = f"{border_of(self.bordered)} in {self._named(self.bordered)} and "
+                got += f"{self._named(step.transform)}, which pads {step.size} "
+                checks.fail("Fused", "transforms", wanted, f"{got}to {step.output_size()} with 0")
+
+    def _samples_once(
+        self, steps: Sequence[Step], params: dict[str, Any], size: tuple[int, int]
+    ) -> bool:
+        """Whether at most a resize samples, in the way in which the run would have it."""
+        if any(step.pads() for step in steps):
+            return False
+        samplers = [k for k, s in enumerate(steps) if not isinstance(s.transform, COPIES)]
+        if not samplers:
+            return True
+        first = samplers[0]
+        transform = steps[first].transform
+        cuts = any(isinstance(step.transform, CenterCrop) for step in steps[:first])
+        if cuts or len(samplers) > 1 or not isinstance(transform, RESIZES):
+            return False
+        same = transform.interpolation == self.interpolation
+        return same and not is_whole(self.composed(params, size).mapping)
+
+    def _sampled(self, inpt: Any, composed: ComposedMap) -> Any:
+        """An image, a video or a mask under one map."""
+        options = self.options(inpt)
+
+        def sampled(image: Tensor, interpolation: str) -> Tensor:
+            return sample(image, composed, options._replace(interpolation=interpolation))
+
+        interpolation = "nearest" if is_whole(composed.mapping) else options.interpolation
+        return through("Fused", inpt, interpolation, sampled, composed.size)
+
+    def options(self, inpt: Any) -> RunSampling:
+        """How an input is sampled."""
+        owner = self.bordered
+        border = "constant" if owner is None else owner.border
+        of = None if owner is None else fill_of(type(owner).__name__, owner, inpt)
+        return RunSampling(self.interpolation, border, of, self.antialias)
+
+
+def one_by_one(inpt: Any, transforms: Sequence[Any], draws: Draws) -> Any:
+    """What was drawn, as it stands."""
+    for transform, params in zip(transforms, draws, strict=True):
+        inpt = inpt if params is None else transform.transform(inpt, params)
+    return inpt
