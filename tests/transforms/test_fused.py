@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
+import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.runs_by_hand import (
     LONG,
@@ -29,6 +30,7 @@ from warpkit.transforms import (
     Fused,
     RandomAffine,
     RandomHorizontalFlip,
+    RandomPerspective,
     RandomResizedCrop,
     RandomRotation,
     RandomVerticalFlip,
@@ -224,6 +226,25 @@ def test_a_field_is_composed():
     moved = fused.transform(points, {"draws": [turned, bent, None, resized]})
     expected = torch.tensor([20 - 8.5, 12.5], dtype=torch.float64)
     torch.testing.assert_close(moved[0].as_subclass(Tensor), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.3])
+def test_the_mean_is_that_of_antialias(tilt: float):
+    """Half of the picture is shown smaller, the other larger, or all by 2.6 and 1.7."""
+    turn = RandomAffine((20, 20), scale=(0.5, 0.5), interpolation="bilinear")
+    fused = Fused([turn, RandomPerspective(tilt, 1.0), Resize((20, 30))])
+    params = {"draws": [*drawn(fused, (26, 26), 2)["draws"]]}
+    if tilt:  # upright, from 0.4 to 1.6 times the size
+        params["draws"][1] = {"coefficients": [0.5, 0.0, 5, 0, 0.5, 4, 0.0, -0.025]}
+        params["draws"][0] = None
+    image = noise(3, 26, 26)
+    matrix = fused.map(params, (26, 26))
+    options = {"size": (20, 30), "antialias": True}
+    wanted = wk.warp_perspective(image, matrix, **options)
+    plain = wk.warp_perspective(image, matrix, size=(20, 30))
+    torch.testing.assert_close(fused.transform(image, params), wanted, rtol=0, atol=1e-9)
+    changed = (wanted != plain).double().mean()
+    assert (0.1 < changed < 0.9) if tilt else changed > 0.2
 
 
 def test_gradients_reach_the_image():

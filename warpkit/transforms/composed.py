@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.antialias import SLACK, footprint
 from warpkit.engine.sampling.maps import inverse_map, pixel_points
 from warpkit.flow.fields import compose as compose_flows
 from warpkit.flow.fields import from_matrix
@@ -66,14 +65,17 @@ def is_whole(mapping: Tensor) -> bool:
     return apart and bottom == [0.0, 0.0, 1.0] and x == round(x) and y == round(y)
 
 
-def may_shrink(mapping: Tensor) -> bool:
-    """Whether a mapping, (3, 3) or (h, w, 2), makes the picture smaller anywhere.
+def inverse_rows(matrix: Tensor) -> list[list[float]]:
+    """The inverse of a matrix (3, 3) but for a factor, in numbers.
 
-    Of a flow and a perspective that is only known pixel by pixel: True.
+    One matrix in tensors takes 0.2 ms, a tenth of sampling a small image.
     """
-    if not is_matrix(mapping) or mapping[2].tolist() != [0.0, 0.0, 1.0]:
-        return True
-    return not float(footprint(inverse_map(mapping[:2]), (1, 1)).largest) <= 1 + SLACK
+    (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
+    return [
+        [e * i - f * h, c * h - b * i, b * f - c * e],
+        [f * g - d * i, a * i - c * g, c * d - a * f],
+        [d * h - e * g, b * g - a * h, a * e - b * d],
+    ]
 
 
 def sees_inside(mapping: Tensor, size: tuple[int, int], source: tuple[int, int]) -> bool:
@@ -81,23 +83,29 @@ def sees_inside(mapping: Tensor, size: tuple[int, int], source: tuple[int, int])
 
     mapping (3, 3) or (h, w, 2). From edge to edge: a Resize does, at any factor.
     """
-    height, width = size
-    if is_matrix(mapping):
-        x, y = (-0.5, width - 0.5), (-0.5, height - 0.5)
-        corners = mapping.new_tensor([[u, v, 1.0] for u in x for v in y])
-        points = corners @ inverse_map(mapping).T
-        depth = points[:, 2:]
-        if not bool((depth > 0).all() | (depth < 0).all()):
-            return False  # the horizon crosses it
-        points = points[:, :2] / depth
-    else:
-        points = mapping + pixel_points(size, mapping.dtype, mapping.device)
-        for axis in (0, 1):  # from the outermost pixels' middles on to the edges
-            n = size[axis]
-            first, second = points.narrow(axis, 0, 1), points.narrow(axis, min(1, n - 1), 1)
-            last, before = points.narrow(axis, n - 1, 1), points.narrow(axis, max(n - 2, 0), 1)
-            edges = (1.5 * first - 0.5 * second, points, 1.5 * last - 0.5 * before)
-            points = torch.cat(edges, axis)
-    last = points.new_tensor((source[1], source[0])) - 0.5
     near = NEAR * max(*source)
-    return bool(((points >= -0.5 - near) & (points <= last + near)).all())
+    low, right, bottom = -0.5 - near, source[1] - 0.5 + near, source[0] - 0.5 + near
+    if not is_matrix(mapping):
+        x, y = _to_edges(mapping + pixel_points(size, mapping.dtype, mapping.device)).unbind(-1)
+        return bool(((x >= low) & (x <= right) & (y >= low) & (y <= bottom)).all())
+    (a, b, c), (d, e, f), (g, h, i) = inverse_rows(mapping)
+    corners = [(x, y) for x in (-0.5, size[1] - 0.5) for y in (-0.5, size[0] - 0.5)]
+    depths = [g * x + h * y + i for x, y in corners]
+    if not (min(depths) > 0 or max(depths) < 0):
+        return False  # the horizon crosses it, or there is no map
+    seen = [
+        ((a * x + b * y + c) / w, (d * x + e * y + f) / w)
+        for (x, y), w in zip(corners, depths, strict=True)
+    ]
+    return all(low <= x <= right and low <= y <= bottom for x, y in seen)
+
+
+def _to_edges(points: Tensor) -> Tensor:
+    """A field of points (h, w, 2), gone on from the outermost pixels' middles to their edges."""
+    for axis in (0, 1):
+        n = points.shape[axis]
+        first, second = points.narrow(axis, 0, 1), points.narrow(axis, min(1, n - 1), 1)
+        last, before = points.narrow(axis, n - 1, 1), points.narrow(axis, max(n - 2, 0), 1)
+        edges = (1.5 * first - 0.5 * second, points, 1.5 * last - 0.5 * before)
+        points = torch.cat(edges, axis)
+    return points

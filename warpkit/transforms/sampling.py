@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from warpkit.flow.images import warp_flow
-from warpkit.transforms.composed import ComposedMap, is_matrix, is_whole, may_shrink, sees_inside
+from warpkit.transforms.composed import ComposedMap, is_matrix, is_whole, sees_inside
+from warpkit.transforms.shrinking import MOST_SAMPLES, mean_warp, samples_of, shrinks_at
 from warpkit.warp import warp_affine, warp_perspective
 
 
@@ -21,6 +22,8 @@ class RunSampling(NamedTuple):
     fill: Callable[[Tensor], Any] | None
     """Of an image (..., C, H, W): a number, or C of them; None for 0."""
     antialias: bool
+    samples: tuple[int, int] = (1, 1)
+    """Along x and y in an output pixel, where not by `warp_affine`'s antialias."""
 
     def under(self, composed: ComposedMap, source: tuple[int, int]) -> RunSampling:
         """Under one map of an image of `source` (H, W).
@@ -28,13 +31,19 @@ class RunSampling(NamedTuple):
         Moved pixels are copied: by nearest. A canvas that shows nothing beside the image has no
         border: a pixel larger than the output's would fade there, as it does not in a Resize.
         """
-        nearest = self.interpolation == "nearest"
-        if is_whole(composed.mapping):
+        mapping, size = composed.mapping, composed.size
+        if is_whole(mapping):
             return self._replace(interpolation="nearest", antialias=False)
-        inside = sees_inside(composed.mapping, composed.size, source)
-        antialias = self.antialias and not nearest and may_shrink(composed.mapping)
-        border = "replicate" if inside else self.border
-        return self._replace(antialias=antialias, border=border)
+        options = self
+        if sees_inside(mapping, size, source):
+            options = options._replace(border="replicate")
+        if not self.antialias or self.interpolation == "nearest":
+            return options._replace(antialias=False)
+        if not is_matrix(mapping):
+            return options
+        n, m = samples_of(mapping, size, source, self.interpolation)
+        few = n * m <= MOST_SAMPLES
+        return options._replace(antialias=not few, samples=(n, m) if few else (1, 1))
 
 
 def sample(image: Tensor, composed: ComposedMap, options: RunSampling) -> Tensor:
@@ -73,9 +82,22 @@ def warped(image: Tensor, mapping: Tensor, size: tuple[int, int], options: RunSa
         "border_value": 0.0 if options.fill is None else options.fill(image),
         "antialias": options.antialias,
     }
-    there = mapping.to(image.device, non_blocking=True)
     if not is_matrix(mapping):
-        return warp_flow(image, there, **keywords)
-    if bool((mapping[..., 2, :] == mapping.new_tensor([0.0, 0.0, 1.0])).all()):
-        return warp_affine(image, there[..., :2, :], size=size, **keywords)
-    return warp_perspective(image, there, size=size, **keywords)
+        return warp_flow(image, mapping.to(image.device, non_blocking=True), **keywords)
+    flat = bool((mapping[..., 2, :] == mapping.new_tensor([0.0, 0.0, 1.0])).all())
+
+    def warp(image: Tensor, matrix: Tensor, size: tuple[int, int]) -> Tensor:
+        """One warp of an image (..., C, H, W) by matrix (..., 3, 3)."""
+        there = matrix.to(image.device, non_blocking=True)
+        if flat:
+            return warp_affine(image, there[..., :2, :], size=size, **keywords)
+        return warp_perspective(image, there, size=size, **keywords)
+
+    if options.samples == (1, 1):
+        return warp(image, mapping, size)
+    mean = mean_warp(warp, image, mapping, size, options.samples)
+    smaller = None if flat else shrinks_at(mapping, size)
+    if smaller is None or bool(smaller.all()):
+        return mean
+    smaller = smaller[..., None, :, :].to(image.device, non_blocking=True)
+    return torch.where(smaller, mean, warp(image, mapping, size))
