@@ -1,0 +1,196 @@
+"""Geometric transforms in a row, sampled once and one by one: python -m benchmarks.augmentation
+
+Two, three and five transforms of a photograph by `Fused`, by Compose of warpkit's and of
+torchvision's (the same draws from the same seeds) and by kornia's AugmentationSequential (draws of
+its own from the same ranges). Before a way is timed its picture is held against the true one: the
+photograph between its pixels by bicubic interpolation in float64, under the product of the drawn
+matrices, the mean of SAMPLES x SAMPLES points in each output pixel. `error` is the root of the
+mean square of the difference, in levels of 255, over the pixels that no way cuts off; the blur of
+sampling again and again is in it. Times are the least of the turns, which take the ways in turn,
+summed over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kornia.augmentation as K
+import torch
+import torch.nn.functional as F
+import torchvision
+from kornia import __version__ as kornia_version
+from torch import Tensor
+from torchvision.transforms import v2
+
+from benchmarks.indexing import about
+from warpkit import transforms
+from warpkit.cli.image_files import read_image
+from warpkit.transforms import Fused
+
+ROOT = Path(__file__).parents[1]
+ROWS = ROOT / "data" / "benchmarks" / "augmentation.csv"
+PHOTOGRAPH = ROOT / "data" / "images" / "coffee.png"
+SIDE, SAMPLES, SEEDS, TURNS, BATCH = 160, 5, 3, 4, 8
+COUNTS = {2: (0, 4), 3: (0, 1, 4), 5: (0, 1, 2, 3, 4)}
+"""Which of the five are taken."""
+MOST_ERROR = 12.0
+"""Levels: a way that is farther from the truth has drawn something else."""
+
+
+def pipeline(module: Any) -> list[Any]:
+    """The five, of warpkit's or torchvision's; they shrink the photograph by 1.2 to 1.7."""
+    smooth = {"interpolation": v2.InterpolationMode.BILINEAR}
+    return [
+        module.RandomRotation(20, **smooth),
+        module.RandomAffine(10, scale=(0.9, 1.1), shear=5, **smooth),
+        module.RandomPerspective(0.2, 1.0, **smooth),
+        module.RandomHorizontalFlip(),
+        module.RandomResizedCrop(SIDE, (0.7, 1.0), **smooth),
+    ]
+
+
+def kornias() -> list[Any]:
+    """The same ranges; its crop has no antialias."""
+    return [
+        K.RandomRotation(20.0, p=1.0),
+        K.RandomAffine(10.0, scale=(0.9, 1.1), shear=5.0, p=1.0),
+        K.RandomPerspective(0.2, p=1.0),
+        K.RandomHorizontalFlip(),
+        K.RandomResizedCrop((SIDE, SIDE), scale=(0.7, 1.0), p=1.0),
+    ]
+
+
+class Way(NamedTuple):
+    """One way to transform images (B, C, H, W), and its matrix for what was drawn last."""
+
+    call: Callable[[Tensor], Tensor]
+    matrices: Callable[[], Tensor] | None
+    """(B, 3, 3) after a call; None: those of the seed, as Fused draws them."""
+
+
+def ways(count: int) -> dict[str, Way]:
+    """The ways to do `count` transforms."""
+    chosen = COUNTS[count]
+    ours, theirs = ([pipeline(m)[k] for k in chosen] for m in (transforms, v2))
+    fused = Fused(ours, per_image=True)
+    in_turn, of_torchvision = v2.Compose(ours), v2.Compose(theirs)
+    # of float32, as all get it: torchvision's takes uint8 in about the same time
+    augment = K.AugmentationSequential(*(kornias()[k] for k in chosen), data_keys=["input"])
+
+    def each(transform: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        return lambda images: torch.stack([transform(image) for image in images])
+
+    def matrices() -> Tensor:
+        found = augment.transform_matrix
+        assert isinstance(found, Tensor)
+        return found.double()
+
+    return {
+        "warpkit": Way(fused, None),
+        "warpkit, Compose": Way(each(in_turn), None),
+        "torchvision, Compose": Way(each(of_torchvision), None),
+        "kornia": Way(augment, matrices),
+    }
+
+
+def truth(image: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor]:
+    """What an image (C, H, W) truly shows under matrices (B, 3, 3), and which pixels are all in it.
+
+    (B, C, SIDE, SIDE), float64, and (B, SIDE, SIDE), bool.
+    """
+    height, width = image.shape[-2:]
+    offsets = (torch.arange(SAMPLES).double() + 0.5) / SAMPLES - 0.5
+    at = (torch.arange(SIDE)[:, None] + offsets).flatten()
+    y, x = torch.meshgrid(at, at, indexing="ij")
+    points = torch.stack((x, y, torch.ones_like(x)), -1) @ torch.linalg.inv(matrices).mT[:, None]
+    points = points[..., :2] / points[..., 2:]
+    inside = ((points > 3) & (points < points.new_tensor([width - 4, height - 4]))).all(-1)
+    grid = (2 * points + 1) / points.new_tensor([width, height]) - 1
+    many = image.double().expand(len(matrices), -1, -1, -1)
+    seen = F.grid_sample(many, grid, "bicubic", "reflection", align_corners=False)
+    return F.avg_pool2d(seen, SAMPLES), F.avg_pool2d(inside.double(), SAMPLES) == 1
+
+
+def errors(count: int, photograph: Tensor) -> dict[str, float]:
+    """Of each way, in levels of 255."""
+    # the last channel tells what a way has cut off on a canvas between
+    image = torch.cat((photograph, torch.ones_like(photograph[:1])))
+    total = dict.fromkeys(ways(count), 0.0)
+    for seed in range(SEEDS):
+        results, masks, true = {}, {}, {}
+        for name, way in ways(count).items():
+            torch.manual_seed(seed)
+            results[name] = way.call(image[None])[0]
+            if way.matrices is None:
+                fused = Fused([pipeline(transforms)[k] for k in COUNTS[count]])
+                torch.manual_seed(seed)
+                matrix = fused.map(fused.make_params([image]), image.shape[-2:])[None]
+            else:
+                matrix = way.matrices()
+            seen, inside = truth(photograph, matrix)
+            true[name], masks[name] = seen[0], inside[0] & (results[name][3] > 0.999)
+        for name in results:
+            mask = masks["torchvision, Compose"] if name != "kornia" else masks[name]
+            wrong = (results[name][:3].double() - true[name])[:, mask]
+            total[name] += 255 * wrong.square().mean().sqrt().item() / SEEDS
+    return total
+
+
+def measure(count: int, batch: int, photograph: Tensor) -> Iterator[dict[str, object]]:
+    """A row for each way."""
+    wrong = errors(count, photograph)
+    if max(wrong.values()) > MOST_ERROR:
+        raise AssertionError(f"not the same picture: {wrong}")
+    images = photograph.expand(batch, -1, -1, -1).contiguous()
+    made = ways(count)
+    least = {(name, seed): float("inf") for name in made for seed in range(SEEDS)}
+    for turn in range(TURNS + 1):  # the first one is not counted
+        for name, seed in least:
+            torch.manual_seed(seed)
+            start = time.perf_counter()
+            made[name].call(images)
+            if turn:
+                took = time.perf_counter() - start
+                least[name, seed] = min(least[name, seed], took)
+    spent = {name: sum(least[name, k] for k in range(SEEDS)) / SEEDS for name in made}
+    for name in made:
+        yield {
+            "transforms": count,
+            "images": batch,
+            "way": name,
+            "ms": f"{1e3 * spent[name]:.1f}",
+            "times_warpkit": f"{spent[name] / spent['warpkit']:.2f}",
+            "error": f"{wrong[name]:.2f}",
+            "turns": TURNS * SEEDS,
+        }
+
+
+def main() -> None:
+    """Measure all cases; write the rows and print them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--csv", type=Path, default=ROWS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    photograph = read_image(PHOTOGRAPH).pixels.float() / 255
+    versions = {"torchvision": torchvision.__version__, "kornia": kornia_version}
+    rows = []
+    for batch in (1, BATCH):
+        for count in COUNTS:
+            for row in measure(count, batch, photograph):
+                rows.append({**row, **versions, **about()})
+                print(*list(row.values())[:6], sep="  ", flush=True)
+    options.csv.parent.mkdir(parents=True, exist_ok=True)
+    with options.csv.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
