@@ -138,6 +138,11 @@ TURN = RandomRotation(10)
             ),
         ),
         (
+            lambda: Fused([TURN]).map({"draws": [None, None]}, (3, 3)),
+            "Fused: `params` must be what make_params gives for these 1 transforms, got {'draws'",
+        ),
+        (lambda: Fused([TURN]).map({"draws": [None]}, 3), "Fused: `size` must be"),
+        (
             lambda: Fused([TURN, Resize(9)])(PIL.Image.new("P", (9, 9))),
             "Fused: `inpt` must be a PIL image of one of the modes",
         ),

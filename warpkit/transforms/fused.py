@@ -12,6 +12,7 @@ from torchvision.transforms import v2
 
 from warpkit.core import checks
 from warpkit.transforms.batches import BatchRun
+from warpkit.transforms.composed import ComposedMap
 from warpkit.transforms.runs import GEOMETRIC, Run
 
 
@@ -89,26 +90,45 @@ class Fused(v2.Compose):
         (3, 3), source -> destination, or where something bends the flow (h, w, 2) that `warp_flow`
         takes. With per_image a batch of them, (B, 3, 3) or (B, h, w, 2).
         """
-        run, (height, width) = self._run("map"), size
-        if isinstance(run, BatchRun):
-            return torch.stack([each.mapping for each in run.maps(params, (height, width))])
-        return run.composed(params, (height, width)).mapping
+        maps = self._maps("map", params, size)
+        mappings = [each.mapping for each in maps]
+        return torch.stack(mappings) if self.per_image else mappings[0]
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
         """(H, W) of what images of `size` (H, W) become."""
-        run, (height, width) = self._run("output_size"), size
-        if isinstance(run, BatchRun):
-            return run.maps(params, (height, width))[0].size
-        return run.composed(params, (height, width)).size
+        return self._maps("output_size", params, size)[0].size
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One input under the drawn `params`."""
-        return self._run("transform").transform(inpt, params)
+        run = self._run("transform")
+        self._check_params(params)
+        return run.transform(inpt, params)
 
     def extra_repr(self) -> str:
         """One transform a line."""
         lines = super().extra_repr()
         return f"{lines}\n    per_image=True" if self.per_image else lines
+
+    def _maps(
+        self, method: str, params: dict[str, Any], size: Sequence[int]
+    ) -> Sequence[ComposedMap]:
+        """The map of each image, or the only one."""
+        run = self._run(method)
+        self._check_params(params)
+        canvas = checks.check_size("Fused", "size", size)
+        return (
+            run.maps(params, canvas)
+            if isinstance(run, BatchRun)
+            else [run.composed(params, canvas)]
+        )
+
+    def _check_params(self, params: Any) -> None:
+        """They are of `make_params`, of as many transforms."""
+        draws = params.get("draws") if isinstance(params, dict) else None
+        each = draws if self.per_image and isinstance(draws, list) else [draws]
+        if not all(isinstance(d, list) and len(d) == len(self.transforms) for d in each):
+            wanted = f"what make_params gives for these {len(self.transforms)} transforms"
+            checks.fail("Fused", "params", wanted, f"{params!r:.60}")
 
     def _run(self, method: str) -> Run:
         """The only piece, which has one map."""
