@@ -147,6 +147,7 @@ def test_moved_pixels_are_copies(dtype: torch.dtype):
     for steps, wanted in (
         ([*flips, CenterCrop((7, 9))], image.flip(-1, -2)[:, 2:9, 2:11]),
         ([CenterCrop(16), *flips], torch.nn.functional.pad(image.flip(-1, -2), (1, 1, 2, 2))),
+        ([RandomAffine(0, interpolation="bicubic"), RandomRotation(0, "lanczos4")], image),
         ([RandomRotation((90, 90), "lanczos4", expand=True), *flips], image.rot90(-1, (1, 2))),
         ([RandomResizedCrop((12, 14), (1, 1), (14 / 12, 14 / 12)), *flips], image.flip(-1, -2)),
     ):
