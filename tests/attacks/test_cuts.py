@@ -12,7 +12,14 @@ from torch import Tensor
 
 import warpkit as wk
 from tests.support.inputs import noise
-from warpkit.attacks import optimize_patch, optimize_perturbation
+from warpkit.attacks import (
+    Pipeline,
+    expectation,
+    jpeg,
+    normalize,
+    optimize_patch,
+    optimize_perturbation,
+)
 
 IMAGE = noise(2, 3, 8, 9, dtype=torch.float32, seed=1)
 TURN = wk.rotation_matrix((4.0, 3.5), 20.0)
@@ -105,3 +112,48 @@ def test_the_objectives_own_call_is_named(objective, call: str):
     with pytest.raises(ValueError, match=re.escape(f"no gradient: it ends at {call}")) as caught:
         optimize_perturbation(objective, IMAGE, epsilon=0.1, steps=1)
     assert ("switched off" in str(caught.value)) == (objective is without_gradients)
+
+
+def beside_noise(x: Tensor) -> Tensor:
+    return torch.randn_like(x).mean() + x.new_zeros(()) + x.argmax().float()
+
+
+def places(x: Tensor) -> Tensor:
+    return x.flatten(1).max(1).indices.float().mean()
+
+
+def counted(x: Tensor) -> Tensor:
+    return torch.tensor(float(len((wk.warp_affine(x, TURN, arithmetic="opencv5") > 2).nonzero())))
+
+
+def decided(x: Tensor) -> Tensor:
+    return torch.tensor(1.0 if wk.warp_affine(x, TURN, arithmetic="opencv5").mean() > 0.5 else 0.0)
+
+
+def in_pieces(x: Tensor) -> Tensor:
+    return expectation(argmax, x, TURN.expand(3, 2, 3), chunk=2)
+
+
+def through_8_bits(x: Tensor) -> Tensor:
+    return argmax(Pipeline(jpeg(50), normalize([0.5], [0.2]))(x))
+
+
+@pytest.mark.parametrize(
+    ("objective", "call"),
+    [
+        (beside_noise, "torch.Tensor.argmax at test_cuts.py:"),
+        (places, "torch.Tensor.max at test_cuts.py:"),
+        (counted, "torch.Tensor.gt at test_cuts.py:"),
+        (decided, "torch.Tensor.gt at test_cuts.py:"),
+        (in_pieces, "torch.Tensor.argmax at test_cuts.py:"),
+        (through_8_bits, "torch.Tensor.argmax at test_cuts.py:"),
+    ],
+)
+def test_what_stands_beside_the_call_is_not_named(objective, call: str):
+    with pytest.raises(ValueError, match=re.escape(f"no gradient: it ends at {call}")):
+        optimize_perturbation(objective, IMAGE, epsilon=0.1, steps=1)
+
+
+def test_noise_in_the_images_shape_is_no_use_of_them():
+    with pytest.raises(ValueError, match="the objective does not use the images it is given"):
+        optimize_perturbation(lambda x: torch.randn_like(x).mean(), IMAGE, epsilon=0.1, steps=1)

@@ -103,12 +103,11 @@ def test_objectives_with_defaults_and_built_in_ones_are_taken():
         torch.testing.assert_close(expectation(objective, IMAGE, EYE), IMAGE.mean())
 
 
-def test_levels_for_epsilon_are_said():
-    text = r"^optimize_perturbation: `epsilon` is 8 on images in \[0, 1\], which bounds nothing: "
-    with pytest.warns(UserWarning, match=text + "8 levels of an 8-bit file are 8 / 255") as seen:
-        found = optimize_perturbation(torch.mean, IMAGE, epsilon=8, steps=1)
-    assert [warning.filename for warning in seen] == [__file__]
-    assert (found.image == 0).all()
+def test_levels_for_epsilon_are_refused():
+    text = "optimize_perturbation: `epsilon` must be at most 1 on images in [0, 1], got "
+    for epsilon, got in ((8, "8 (8/255?)"), (1.5, "1.5 (1.5/255?)"), (256.0, "256")):
+        with pytest.raises(ValueError, match=f"^{re.escape(text + got)}$"):
+            optimize_perturbation(torch.mean, IMAGE, epsilon=epsilon, steps=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         optimize_perturbation(torch.mean, IMAGE, epsilon=1, steps=1)

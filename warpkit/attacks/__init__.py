@@ -6,21 +6,45 @@ image 0 first. Labels follow with ``labels.repeat_interleave(len(views) // len(l
 """
 
 from warpkit.attacks.distribution import AffineDistribution as AffineDistribution
+from warpkit.attacks.distribution import PerspectiveDistribution as PerspectiveDistribution
 from warpkit.attacks.flow_perturbation import FlowPerturbation as FlowPerturbation
 from warpkit.attacks.flow_perturbation import optimize_flow as optimize_flow
 from warpkit.attacks.patch import Patch as Patch
 from warpkit.attacks.patch import optimize_patch as optimize_patch
+from warpkit.attacks.penalties import nonprintability as nonprintability
+from warpkit.attacks.penalties import total_variation as total_variation
 from warpkit.attacks.perturbation import Perturbation as Perturbation
 from warpkit.attacks.perturbation import optimize_perturbation as optimize_perturbation
+from warpkit.attacks.photometric import Photometric as Photometric
+from warpkit.attacks.pipeline import Pipeline as Pipeline
+from warpkit.attacks.pipeline import jpeg as jpeg
+from warpkit.attacks.pipeline import normalize as normalize
+from warpkit.attacks.pipeline import on_floats as on_floats
+from warpkit.attacks.pipeline import on_uint8 as on_uint8
+from warpkit.attacks.pipeline import reverse_channels as reverse_channels
+from warpkit.attacks.pipeline import to_uint8 as to_uint8
+from warpkit.attacks.surface import Cylinder as Cylinder
 from warpkit.attacks.views import expectation as expectation
 
 __all__ = [
     "AffineDistribution",
+    "Cylinder",
     "FlowPerturbation",
     "Patch",
+    "PerspectiveDistribution",
     "Perturbation",
+    "Photometric",
+    "Pipeline",
     "expectation",
+    "jpeg",
+    "nonprintability",
+    "normalize",
+    "on_floats",
+    "on_uint8",
     "optimize_flow",
     "optimize_patch",
     "optimize_perturbation",
+    "reverse_channels",
+    "to_uint8",
+    "total_variation",
 ]

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from warpkit.attacks.views import check_images
 from warpkit.core import checks
-from warpkit.core.caller_warnings import warn
 
 NORMS = ("linf", "l2")
 
@@ -81,9 +80,9 @@ def make_ball(
     images = check_unit(function, "image", image)
     epsilon = check_positive(function, "epsilon", epsilon)
     norm = checks.check_name(function, "norm", norm, NORMS)
-    if norm == "linf" and epsilon > 1:
-        text = f"{function}: `epsilon` is {epsilon:g} on images in [0, 1], which bounds nothing: "
-        warn(text + f"{epsilon:g} levels of an 8-bit file are {epsilon:g} / 255; 1 is no bound")
+    if norm == "linf" and epsilon > 1:  # white is no farther from black
+        levels = f" ({epsilon:g}/255?)" if epsilon <= 255 else ""
+        checks.fail(function, "epsilon", "at most 1 on images in [0, 1]", f"{epsilon:g}{levels}")
     quantize = checks.check_bool(function, "quantize", quantize)
     if quantize:
         # float32 holds k / 255 to 1.5e-5 of a level

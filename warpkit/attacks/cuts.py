@@ -14,8 +14,11 @@ from torch.utils._pytree import tree_leaves
 
 from warpkit.core import checks
 
-NUMBERS = ("item", "tolist", "__int__", "__index__")
+NUMBERS = ("item", "tolist", "__int__", "__index__", "__bool__")
 """What hands out a tensor's values as integers; other calls' integers are shapes."""
+
+SHAPES_ALONE = ("new_", "_like", "size", "__len__", "dim")
+"""Of the names of what reads a shape and no values: noise in an image's shape is no cause."""
 
 WRAPPERS = ("warpkit.core.sharding", "warpkit.distributed")
 """What stands around every function on tensors: no cause, and no name that a user calls."""
@@ -34,8 +37,8 @@ class GradientTracer(TorchFunctionMode):
         self.start = leaf.clone()  # no leaf, so that the objective may write to it
         self.cuts: dict[int, tuple[Any, str]] = {}
         """By id, what has lost the gradient, and where; kept alive, so that no id is used again."""
-        self.escapes: dict[bool, str] = {}
-        """The last cut whose values left torch: in the package (True), or in the objective."""
+        self.escapes: dict[int, str] = {}
+        """The last cut by how likely it is the cause: see `_record`."""
         self._reaches: dict[Any, bool] = {}
 
     def __torch_function__(
@@ -45,15 +48,28 @@ class GradientTracer(TorchFunctionMode):
         follows = any(map(self.follows, inputs))
         inherited = None if follows else next(filter(None, map(self.cut_of, inputs)), None)
         result = func(*args, **(kwargs or {}))
-        if follows or inherited:
+        if inherited or (follows and not reads_shape(func)):
             outputs = [args[0]] if func is Tensor.__setitem__ else values_of(func, result)
-            if outputs and not any(map(self.follows, outputs)):
-                inside, line = place()
-                cut = inherited or describe(func, inside, line)
-                self.cuts.update((id(x), (x, cut)) for x in outputs if isinstance(x, HELD))
-                if not any(isinstance(x, Tensor) for x in outputs):
-                    self.escapes[bool(inside)] = cut
+            lost = [x for x in outputs if not self.follows(x)]
+            if lost:
+                self._record(func, inherited, lost)
         return result
+
+    def _record(self, func: Callable[..., Any], inherited: str | None, lost: list[Any]) -> None:
+        """Note where `lost`, of the results of a call, come from.
+
+        Numbers that leave torch in the objective are the likeliest cause of a value without any
+        history; then a decision (`if`), then any tensor that is cut there, as one whose length is
+        asked for; what happens inside the package is so last.
+        """
+        inside, line = place()
+        cut = inherited or describe(func, inside, line)
+        self.cuts.update((id(x), (x, cut)) for x in lost if isinstance(x, HELD))
+        rank = 3
+        if not inside:
+            rank = 2 if any(isinstance(x, Tensor) for x in lost) else 0
+            rank = 1 if any(isinstance(x, bool) for x in lost) else rank
+        self.escapes[rank] = cut
 
     def follows(self, value: object) -> bool:
         """Whether a gradient of `value` would reach the images."""
@@ -78,10 +94,16 @@ class GradientTracer(TorchFunctionMode):
 
     def cause(self, value: object) -> str | None:
         """Where the objective's `value` lost the gradient, if it had one."""
-        return self.cut_of(value) or self.escapes.get(False) or self.escapes.get(True)
+        return self.cut_of(value) or next((self.escapes[r] for r in sorted(self.escapes)), None)
 
 
 HELD = (Tensor, np.ndarray)
+
+
+def reads_shape(func: Callable[..., Any]) -> bool:
+    """Whether a call makes nothing of the values of what it is given."""
+    name = getattr(func, "__name__", "")
+    return any(name.startswith(part) or name.endswith(part) for part in SHAPES_ALONE)
 
 
 def values_of(func: Callable[..., Any], result: object) -> list[Any]:
@@ -101,7 +123,7 @@ def describe(func: Callable[..., Any], inside: str, line: str) -> str:
 def place() -> tuple[str, str]:
     """The package's function that makes the watched call, if one does, and the objective's line."""
     inside = ""
-    frame = sys._getframe(2)
+    frame = sys._getframe(3)  # what made the call that `GradientTracer` watches
     while frame and frame.f_code is not fail_without_gradient.__code__:
         module = frame.f_globals.get("__name__", "")
         package = module.partition(".")[0]
@@ -114,13 +136,16 @@ def place() -> tuple[str, str]:
     return inside, ""
 
 
-def fail_without_gradient(name: str, objective: Callable[[Tensor], Any], views: Tensor) -> NoReturn:
-    """Raise the error of an objective from which no gradient reaches `views`."""
+def fail_without_gradient(
+    name: str, objective: Callable[..., Any], views: Tensor, *extra: Any, **named: Tensor
+) -> NoReturn:
+    """Raise the error of an objective from which no gradient reaches `views` (N, C, H, W)."""
+    named = {key: value.detach() for key, value in named.items()}
     leaf = views.detach().requires_grad_()
     with torch.enable_grad():
         watch = GradientTracer(leaf)
         with watch:
-            value = objective(watch.start)
+            value = objective(watch.start, *extra, **named)
     cause = watch.cause(value)
     ignored = "the objective does not use the images it is given"
     got = f"no gradient: it ends at {cause}" if cause else ignored

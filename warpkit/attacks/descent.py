@@ -11,17 +11,19 @@ from torch import Tensor
 
 from warpkit.attacks.cuts import fail_without_gradient
 from warpkit.attacks.distribution import check_count, check_generator
-from warpkit.attacks.views import Objective, evaluate
+from warpkit.attacks.draws import Draws
+from warpkit.attacks.views import Objective, evaluate, patch_of
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
 from warpkit.core.progress import progress_bar
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
+SAME_CALL = "the state of an earlier result of the same call"
 STATE = {"variable", "history", "optimizer", "generator"}
 """What a run goes on from."""
 
-Render = Callable[[Tensor, Tensor], Tensor]
-"""The views of a variable under matrices."""
+Render = Callable[[Tensor, Draws], Tensor]
+"""What the objective is given of a variable under the draws of a piece."""
 
 
 class Steepest(torch.optim.Optimizer):
@@ -73,22 +75,30 @@ def make_optimizer(
 
 
 def mean_and_gradient(
-    name: str, objective: Objective, variable: Tensor, pieces: Sequence[Tensor], render: Render
+    name: str,
+    objective: Objective,
+    variable: Tensor,
+    pieces: Sequence[Draws],
+    render: Render,
+    *extra: Any,
+    patch: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[float, Tensor]:
     """The objective's mean over all pieces and its gradient; one piece in memory at a time.
 
-    variable: the image or patch, (..., C, H, W); pieces: matrices, (*, 2, 3) each.
+    variable: the image or patch, (..., C, H, W); extra: what else the objective is given; patch:
+    what it is given of the variable, if it has an argument `patch`.
     """
     count = sum(map(len, pieces))
     total, gradient = 0.0, torch.zeros_like(variable)
     for piece in pieces:
         seen = render(variable, piece)
-        value = evaluate(name, objective, seen) * (len(piece) / count)
+        named = {} if patch is None else patch_of(objective, patch(variable), *extra)
+        value = evaluate(name, objective, seen, *extra, **named) * (len(piece) / count)
         part = None
         if value.requires_grad:
             (part,) = torch.autograd.grad(value, variable, allow_unused=True)
         if part is None:
-            fail_without_gradient(name, objective, seen)
+            fail_without_gradient(name, objective, seen, *extra, **named)
         total += value.item()
         gradient += part
     return total, gradient
@@ -143,6 +153,13 @@ def descend(
     }
 
 
+def check_state(name: str, state: object) -> None:
+    """`resume` must be None or what `descend` returned."""
+    if state is not None and not (isinstance(state, dict) and state.keys() >= STATE):
+        got = f"a dict of {sorted(state)}" if isinstance(state, dict) else type(state).__name__
+        checks.fail(name, "resume", SAME_CALL, got, TypeError)
+
+
 def restore(
     name: str,
     state: dict[str, Any],
@@ -151,10 +168,8 @@ def restore(
     generator: torch.Generator | None,
 ) -> list[float]:
     """Put back what `descend` returned; the history so far."""
-    wanted = "the state of an earlier result of the same call"
-    if not isinstance(state, dict) or not state.keys() >= STATE:
-        got = f"a dict of {sorted(state)}" if isinstance(state, dict) else type(state).__name__
-        checks.fail(name, "resume", wanted, got, TypeError)
+    check_state(name, state)
+    wanted = SAME_CALL
     if state["variable"].shape != variable.shape:
         got = f"one of shape {checks.shape_of(state['variable'])}"
         checks.fail(name, "resume", f"{wanted}, of shape {checks.shape_of(variable)}", got)

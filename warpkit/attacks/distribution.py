@@ -1,4 +1,4 @@
-"""Random affine transformations, as an attacked pipeline may apply them."""
+"""Random affine and perspective transformations, as an attacked pipeline may apply them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from warpkit.core import checks
-from warpkit.geometry import affine_matrix, image_center
+from warpkit.geometry import affine_matrix, compose, image_center, perspective_from_points
+
+MOST_CORNERS = 0.5
+"""Of a side: where two corners of one side can meet."""
+SHRINKS = 2
+"""Halvings after which four corners make a convex quadrilateral: below 1/4 of a side they do."""
 
 
 class Distribution(Protocol):
@@ -45,10 +50,11 @@ class AffineDistribution:
     translation: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
+        name = type(self).__name__
         for field in fields(self):
-            check_range("AffineDistribution", field.name, getattr(self, field.name))
+            check_range(name, field.name, getattr(self, field.name))
         if self.scale[0] <= 0:
-            checks.fail("AffineDistribution", "scale", "positive", repr(self.scale))
+            checks.fail(name, "scale", "positive", repr(self.scale))
 
     def sample(
         self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
@@ -58,12 +64,20 @@ class AffineDistribution:
         The draw depends on `generator` alone (torch's global one where None), and comes in
         torch's default type on the generator's device.
         """
-        name = "AffineDistribution.sample"
+        size = self._check_sample(n, size, generator)
+        return self._affine(n, size, generator).to(torch.get_default_dtype())
+
+    def _check_sample(self, n: int, size: Sequence[int], generator: object) -> tuple[int, int]:
+        """The size of checked arguments of `sample`."""
+        name = f"{type(self).__name__}.sample"
         check_count(name, "n", n)
-        center = image_center(checks.check_size(name, "size", size))
+        size = checks.check_size(name, "size", size)
         check_generator(name, generator)
-        device = generator.device if generator is not None else torch.device("cpu")
-        draw = torch.rand(n, 5, generator=generator, dtype=torch.float64, device=device)
+        return size
+
+    def _affine(self, n: int, size: tuple[int, int], generator: torch.Generator | None) -> Tensor:
+        """(n, 2, 3) in float64."""
+        draw = uniform((n, 5), generator)
         angle, scale, shear, *moves = (
             low + (high - low) * part
             for (low, high), part in zip(
@@ -72,14 +86,83 @@ class AffineDistribution:
                 strict=True,
             )
         )
-        matrices = affine_matrix(
+        return affine_matrix(
             angle=angle,
             scale=scale,
             shear=(shear, torch.zeros_like(shear)),
             translation=torch.stack(moves, dim=-1),
-            center=center,
+            center=image_center(size),
         )
-        return matrices.to(torch.get_default_dtype())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerspectiveDistribution(AffineDistribution):
+    """Perspectives: the corners move, each by itself; then what `AffineDistribution` does.
+
+    corners is a range (low, high) of how far a corner moves along x and along y, in parts of the
+    side between the corner pixels' centres: uniform, to either side, both axes drawn alone;
+    (0, 0.1) and (-0.1, 0.1) are the same. At most 1/2; where corners so far away would fold the
+    image, the four moves of that draw are halved until they do not. angle, scale, shear and
+    translation are those of `AffineDistribution`, after the corners and from the same numbers of
+    the generator. For a patch the sides are the patch's own, wherever it lies. Raises ValueError
+    where low > high, a corner moves by more than 1/2 or a scale is not positive.
+
+    >>> PerspectiveDistribution(scale=(2.0, 2.0)).sample(1, size=(3, 3))
+    tensor([[[ 2.,  0., -1.],
+             [ 0.,  2., -1.],
+             [ 0.,  0.,  1.]]])
+    """
+
+    corners: tuple[float, float] = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if max(map(abs, self.corners)) > MOST_CORNERS:
+            wanted = f"shares of the side within [-{MOST_CORNERS}, {MOST_CORNERS}]"
+            checks.fail("PerspectiveDistribution", "corners", wanted, repr(self.corners))
+
+    def sample(
+        self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
+    ) -> Tensor:
+        """n matrices (n, 3, 3), source -> destination; otherwise as of `AffineDistribution`."""
+        return compose(*self.sample_parts(n, size=size, generator=generator))
+
+    def sample_parts(
+        self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The corners' matrices (n, 3, 3), and the affine ones (n, 2, 3) that follow them."""
+        size = self._check_sample(n, size, generator)
+        affine = self._affine(n, size, generator)
+        corners = self._corners(n, size, generator)
+        return tuple(part.to(torch.get_default_dtype()) for part in (corners, affine))  # pyright: ignore
+
+    def _corners(self, n: int, size: tuple[int, int], generator: torch.Generator | None) -> Tensor:
+        """(n, 3, 3) in float64, that move the centres of the corner pixels."""
+        far, sign = uniform((2, n, 4, 2), generator)
+        low, high = self.corners
+        shares = (low + (high - low) * far) * torch.where(sign < 0.5, -1.0, 1.0)
+        unit = shares.new_tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+        for _ in range(SHRINKS):
+            folded = ~is_convex(unit + shares)
+            shares = torch.where(folded[:, None, None], shares / 2, shares)
+        height, width = size
+        sides = shares.new_tensor([max(width - 1, 1), max(height - 1, 1)])
+        matrices = perspective_from_points(unit * sides, (unit + shares) * sides)
+        still = (shares == 0).all(-1).all(-1)[:, None, None]
+        return torch.where(still, torch.eye(3).to(matrices), matrices)  # the identity to the bit
+
+
+def is_convex(corners: Tensor) -> Tensor:
+    """Whether (..., 4, 2), in order, turn one way at every corner, by more than a little."""
+    before, after = corners - corners.roll(1, -2), corners.roll(-1, -2) - corners
+    turns = before[..., 0] * after[..., 1] - before[..., 1] * after[..., 0]
+    return (turns > 0.05).all(-1)
+
+
+def uniform(shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
+    """Numbers in [0, 1), float64, on the generator's device."""
+    device = generator.device if generator is not None else torch.device("cpu")
+    return torch.rand(shape, generator=generator, dtype=torch.float64, device=device)
 
 
 def draw(

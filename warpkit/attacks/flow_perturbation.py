@@ -17,8 +17,8 @@ from warpkit.attacks.descent import (
     mean_and_gradient,
 )
 from warpkit.attacks.distribution import Distribution, check_count, draw
-from warpkit.attacks.views import Objective, check_objective, split, views
-from warpkit.core import checks
+from warpkit.attacks.draws import Draws, make_capture
+from warpkit.attacks.views import Objective, check_objective, views
 from warpkit.flow.images import warp_flow
 from warpkit.flow.splines import bspline
 
@@ -60,13 +60,15 @@ def optimize_flow(
     optimizer: str | MakeOptimizer = "sign",
     quantize: bool = False,
     resume: dict[str, Any] | None = None,
+    photometric: Any = None,
+    pipeline: Any = None,
     **warp_options: Any,
 ) -> FlowPerturbation:
     """Move pixels by at most `epsilon` so that `objective` falls, as a mean over random views.
 
     Args:
-        objective, distribution, steps, samples, chunk, generator, progress, resume: as in
-            `optimize_perturbation`.
+        objective, distribution, steps, samples, chunk, generator, progress, resume, photometric,
+            pipeline: as in `optimize_perturbation`.
         image: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Each image
             gets a flow of its own.
         epsilon: how far a pixel may move, in pixels.
@@ -103,26 +105,30 @@ def optimize_flow(
     check_count(name, "spacing", spacing)
     check_count(name, "steps", steps)
     check_count(name, "samples", samples)
-    checks.check_bool(name, "quantize", quantize)
+    capture = make_capture(name, photometric, pipeline, quantize)
     step_size = 2.5 * epsilon / steps if step_size is None else step_size
     step_size = check_positive(name, "step_size", step_size)
     size = (images.shape[-2], images.shape[-1])
     spans = (-(-n // spacing) for n in size)
     control = images.new_zeros(len(images), *(n + 3 for n in spans), 2).requires_grad_()
-    source = torch.eye(2, 3, device=images.device)[None] if distribution is None else distribution
+    still = torch.eye(2, 3, device=images.device)
+    still = still.expand(1 if photometric is None else samples, 2, 3)
+    source = still if distribution is None else distribution
     drawn = samples if hasattr(source, "sample") else None
 
     def moved(control: Tensor) -> Tensor:
         """The images as the flow of a lattice (B, m, n, 2) moves them."""
         return warp_flow(images, bspline(control, size), border="replicate")
 
-    def render(control: Tensor, piece: Tensor) -> Tensor:
-        """The views (B n, C, H, W); control (B, m, k, 2) in pixels, piece (n, 2, 3) matrices."""
-        return views(moved(control), piece, quantize, warp_options)
+    def render(control: Tensor, piece: Draws) -> Tensor:
+        """What the objective is given of the images under a lattice (B, m, k, 2), in pixels."""
+        warped = views(moved(control), piece.matrices, quantize, warp_options)
+        return capture.show(warped, piece.colours)
 
     def gradient_of() -> tuple[float, Tensor]:
         matrices = draw(name, source, drawn, size, generator, images.device)
-        return mean_and_gradient(name, objective, control, split(name, matrices, chunk), render)
+        draws = Draws(matrices, capture.draw(len(matrices), len(images), generator))
+        return mean_and_gradient(name, objective, control, draws.split(name, chunk), render)
 
     history, state = descend(
         name,

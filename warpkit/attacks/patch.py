@@ -1,4 +1,4 @@
-"""One patch for many boxes of many images."""
+"""One patch for many boxes of many images, the same at every step or minibatches."""
 
 from __future__ import annotations
 
@@ -9,17 +9,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_positive, check_unit
+from warpkit.attacks.ball import check_positive
+from warpkit.attacks.batches import BatchStream, SameImages, is_iterable_of_batches
 from warpkit.attacks.descent import (
     MakeOptimizer,
+    check_state,
     descend,
     describe,
     make_optimizer,
     mean_and_gradient,
 )
-from warpkit.attacks.distribution import Distribution, check_count, check_range, draw
-from warpkit.attacks.scene import PatchScene
-from warpkit.attacks.views import Objective, check_objective, split
+from warpkit.attacks.distribution import (
+    Distribution,
+    PerspectiveDistribution,
+    check_count,
+    check_generator,
+    check_range,
+    draw,
+)
+from warpkit.attacks.draws import Draws, make_capture
+from warpkit.attacks.scene import PatchScene, printed
+from warpkit.attacks.surface import bend_of
+from warpkit.attacks.views import Objective, check_objective
 from warpkit.core import checks
 from warpkit.engine.sampling.rules import ARITHMETICS
 from warpkit.patches import arguments
@@ -42,7 +53,7 @@ class Patch:
 
 def optimize_patch(
     objective: Objective,
-    images: Tensor,
+    images: Any,
     boxes: Any,
     image_index: Any,
     *,
@@ -62,20 +73,30 @@ def optimize_patch(
     resume: dict[str, Any] | None = None,
     interpolation: str = "bilinear",
     arithmetic: str = "exact",
+    photometric: Any = None,
+    pipeline: Any = None,
+    surface: Any = None,
 ) -> Patch:
     """One patch that, pasted on every box of every image, makes `objective` fall.
 
     Args:
         objective: takes images (B * n, C, H, W), image by image, and returns a scalar, their mean,
-            which is minimised.
-        images: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1].
-        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates, where the patch is pasted.
-        image_index: (N,), integers: the image of each box. None where there is one image.
+            which is minimised. If it has an argument of the name `patch`, it is given the patch
+            (C, h, w) by that name, as it is printed: for `total_variation`, `nonprintability`.
+        images: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Or
+            minibatches: an iterable, such as a DataLoader, of (images, boxes, image_index) or
+            (images, boxes, image_index, extra), one for each step; extra is the objective's second
+            argument. What can be gone through again is, when it ends.
+        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates, where the patch is pasted; or a
+            function of the generator that draws them anew for each step. None with minibatches.
+        image_index: (N,), integers: the image of each box. None where there is one image, and with
+            minibatches.
         patch_size: (h, w) of the patch.
         distribution: how each pasted patch is turned, scaled, sheared and moved about its box's
             centre, in pixels of the image: an `AffineDistribution`, or anything with its `sample`,
             drawn anew for each box at each step; or matrices (samples, 2, 3) or (samples, 3, 3)
-            about the centre of `patch_size`, the same for all boxes. None: as the boxes lie.
+            about the centre of `patch_size`, the same for all boxes. The corners of a
+            `PerspectiveDistribution` move in parts of the patch. None: as the boxes lie.
         mask: (1, h, w): how much of each patch pixel there is, such as a disc; 1 where None.
         samples: views of each image at each step.
         limits: (low, high) of the patch's values: what a printer can print.
@@ -85,14 +106,22 @@ def optimize_patch(
         interpolation, arithmetic: as in `warp_affine`. With OpenCV's arithmetic a patch is what
             cv2.warpAffine makes of it on a frame as large as the image, with its mask premultiplied
             as a fourth channel: slower, one frame for each object.
-        steps, step_size, chunk, generator, progress, optimizer, resume: as in
-            `optimize_perturbation`.
+        photometric: a `Photometric`, drawn anew for the patch on each box in each view, before it
+            is pasted, and for every view.
+        pipeline: as in `optimize_perturbation`.
+        surface: what the patch is put on: a `Cylinder`, or a flow (h, w, 2) as `paste_patches`
+            takes it. None: flat.
+        steps, step_size, chunk, generator, progress, optimizer: as in `optimize_perturbation`.
+        resume: as there; minibatches from the start of the iterable, as in the first call: those
+            that were used are gone through again. A DataLoader draws from random numbers seeded by
+            the generator, and from a generator of its own.
 
     Returns:
         Patch: .patch, detached; .history, the objective at each step; .state.
 
     Raises:
-        ValueError, TypeError, UserWarning: as `optimize_perturbation`.
+        ValueError, TypeError, UserWarning: as `optimize_perturbation`; ValueError for an iterable
+            that ends early.
 
     >>> found = optimize_patch(
     ...     torch.mean, torch.ones(1, 4, 4), [[1, 1, 3, 3]], None, patch_size=(1, 1), steps=20
@@ -101,28 +130,35 @@ def optimize_patch(
     tensor([[[0.]]])
     """
     name = "optimize_patch"
-    check_objective(name, objective)
-    batch = check_unit(name, "images", images)
-    data = arguments.images(name, batch)
-    boxes, index = arguments.boxes(name, boxes, image_index, data)
-    if len(boxes) == 0:
-        checks.fail(name, "boxes", "of shape (N, 4), at least one", checks.shape_of(boxes))
+    check_count(name, "steps", steps)
+    check_count(name, "samples", samples)
     low, high = _check_limits(name, limits)
-    height, width = checks.check_size(name, "patch_size", patch_size)
+    height, width = size = checks.check_size(name, "patch_size", patch_size)
+    capture = make_capture(name, photometric, pipeline, quantize)
+    checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
+    check_state(name, resume)
+    check_generator(name, generator)
+    source = _source(name, objective, images, boxes, image_index, steps, resume)
+    batch = _images_like(name, objective, source, resume, generator)
     patch = _first(name, start, (batch.shape[1], height, width), (low, high), batch)
     if mask is not None:
+        data = arguments.images(name, batch)
         mask = arguments.per_object(name, "mask", mask, 1, (1, height, width), data)[0]
-    checks.check_bool(name, "quantize", quantize)
-    checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
-    check_count(name, "samples", samples)
-    scene = PatchScene(
-        batch, boxes, index, mask, (height, width), quantize, interpolation, arithmetic
-    )
-    moves = PatchMotion(distribution, samples, len(boxes), (height, width))
+    bend = bend_of(name, surface, size, batch)
+    moves = PatchMotion(distribution, samples, size, photometric is not None)
 
     def gradient_of() -> tuple[float, Tensor]:
-        placed = scene.place(moves.draw(name, generator, batch.device))
-        return mean_and_gradient(name, objective, patch, split(name, placed, chunk), scene.render)
+        images, boxes, index, extra = source.draw(generator)
+        _check_fits(name, images, patch)
+        scene = PatchScene(
+            images, boxes, index, mask, size, bend, capture, interpolation, arithmetic
+        )
+        placed = scene.place(*moves.draw(name, len(boxes), generator, images.device))
+        colours = [capture.draw(len(placed), n, generator) for n in (len(images), len(boxes))]
+        pieces = Draws(placed, *colours).split(name, chunk)
+        return mean_and_gradient(
+            name, objective, patch, pieces, scene.render, *extra, patch=scene.print
+        )
 
     history, state = descend(
         name,
@@ -135,7 +171,9 @@ def optimize_patch(
         generator=generator,
         progress=progress,
     )
-    return Patch(scene.printed(patch.detach(), (low, high)), history, state)
+    if isinstance(source, BatchStream):
+        state["batches"] = source.state
+    return Patch(printed(patch.detach(), (low, high), capture.quantize), history, state)
 
 
 @dataclass(frozen=True)
@@ -144,17 +182,78 @@ class PatchMotion:
 
     distribution: Distribution | Any
     samples: int
-    boxes: int
     patch_size: tuple[int, int]
+    is_coloured: bool
+    """Whether views under one matrix differ."""
 
-    def draw(self, name: str, generator: torch.Generator | None, device: torch.device) -> Tensor:
-        """(samples, N or 1, rows, 3), about the patch's centre."""
+    def draw(
+        self, name: str, boxes: int, generator: torch.Generator | None, device: torch.device
+    ) -> tuple[Tensor | None, Tensor]:
+        """Of the patch's corners (samples, N, 3, 3), if they move; (samples, N or 1, rows, 3).
+
+        Both about the patch's centre; N is the number of boxes.
+        """
         if self.distribution is None:
-            return torch.eye(2, 3, device=device)[None, None]
+            count = self.samples if self.is_coloured else 1
+            return None, torch.eye(2, 3, device=device).expand(count, 1, 2, 3)
+        count, size = self.samples * boxes, self.patch_size
+        if isinstance(self.distribution, PerspectiveDistribution):
+            check_generator(name, generator)
+            parts = self.distribution.sample_parts(count, size=size, generator=generator)
+            corners, moves = (part.to(device).unflatten(0, (-1, boxes)) for part in parts)
+            return corners, moves
         draws = hasattr(self.distribution, "sample")  # else matrices, the same for all boxes
-        count, shape = (self.samples * self.boxes, (-1, self.boxes)) if draws else (None, (-1, 1))
-        drawn = draw(name, self.distribution, count, self.patch_size, generator, device)
-        return drawn.unflatten(0, shape)
+        drawn = draw(name, self.distribution, count if draws else None, size, generator, device)
+        return None, drawn.unflatten(0, (-1, boxes if draws else 1))
+
+
+def _source(
+    name: str,
+    objective: Objective,
+    images: Any,
+    boxes: Any,
+    index: Any,
+    steps: int,
+    resume: dict[str, Any] | None,
+) -> SameImages | BatchStream:
+    """Where each step's batch comes from."""
+    batches = is_iterable_of_batches(images)
+    if resume is not None and batches != ("batches" in resume):
+        got = "one with batches" if "batches" in resume else "one without batches"
+        checks.fail(name, "resume", "the state of an earlier result of the same call", got)
+    if not batches:
+        check_objective(name, objective)
+        return SameImages(name, images, boxes, index)
+    for argument, value in (("boxes", boxes), ("image_index", index)):
+        if value is not None:
+            wanted = "None where `images` is an iterable of batches, which hold them"
+            checks.fail(name, argument, wanted, type(value).__name__)
+    return BatchStream(name, images, steps, None if resume is None else resume["batches"])
+
+
+def _images_like(
+    name: str,
+    objective: Objective,
+    source: SameImages | BatchStream,
+    resume: dict[str, Any] | None,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """Images (B, C, H, W) of the type, the channels and the device that all batches have."""
+    if isinstance(source, SameImages):
+        return source.check()
+    if resume is not None:  # the next batch may need draws: not yet
+        return resume["variable"][None]
+    batch = source.peek(generator)
+    check_objective(name, objective, *("extra" for _ in batch.extra))
+    return batch.images
+
+
+def _check_fits(name: str, images: Tensor, patch: Tensor) -> None:
+    """Images (B, C, H, W) of a later batch must be such as the patch (C, h, w) can be pasted on."""
+    checks.check_device(name, "images", images, patch.device)
+    if images.shape[1] != len(patch) or images.dtype != patch.dtype:
+        wanted = f"of {len(patch)} channels and {patch.dtype}, as in the first batch"
+        checks.fail(name, "images", wanted, f"{checks.shape_of(images)} of {images.dtype}")
 
 
 def _check_limits(name: str, limits: tuple[float, float]) -> tuple[float, float]:

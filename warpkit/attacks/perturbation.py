@@ -17,7 +17,8 @@ from warpkit.attacks.descent import (
     mean_and_gradient,
 )
 from warpkit.attacks.distribution import Distribution, check_count, draw
-from warpkit.attacks.views import Objective, check_objective, split, views
+from warpkit.attacks.draws import Draws, make_capture
+from warpkit.attacks.views import Objective, check_objective, views
 
 PLAIN = {"linf": "sign", "l2": "gradient"}
 """The steepest descent of each norm."""
@@ -56,6 +57,8 @@ def optimize_perturbation(
     optimizer: str | MakeOptimizer | None = None,
     quantize: bool = False,
     resume: dict[str, Any] | None = None,
+    photometric: Any = None,
+    pipeline: Any = None,
     **warp_options: Any,
 ) -> Perturbation:
     """Change images by at most `epsilon` so that `objective` falls, as a mean over random views.
@@ -67,9 +70,9 @@ def optimize_perturbation(
             gets a perturbation of its own.
         distribution: an `AffineDistribution`, or anything with its `sample`, drawn anew at each
             step; or matrices (samples, 2, 3) or (samples, 3, 3), all of which are used at each
-            step. None: the images as they are, one view of each.
-        epsilon: the largest change: of a value ("linf"; 8 / 255 is 8 levels of a file), or of an
-            image in l2 norm ("l2").
+            step. None: the images as they are, one view of each, or `samples` under a photometric.
+        epsilon: the largest change: of a value ("linf", at most 1; 8 / 255 is 8 levels of a file),
+            or of an image in l2 norm ("l2").
         norm: "linf" or "l2".
         steps: how many, those before `resume` included.
         samples: views of each image at each step.
@@ -85,6 +88,9 @@ def optimize_perturbation(
             The gradient passes straight through.
         resume: the `state` of an earlier result of the same call, to go on from. With a generator
             the result is that of one run, to the last bit.
+        photometric: a `Photometric`, drawn anew for every view.
+        pipeline: what the attacked program makes of the views, and the objective is given: a
+            `Pipeline`, or a function of images (N, C, h, w) that returns as many.
         **warp_options: of `warp_affine`: size, interpolation, border, arithmetic, ...
 
     Returns:
@@ -104,6 +110,7 @@ def optimize_perturbation(
     name = "optimize_perturbation"
     check_objective(name, objective)
     ball = make_ball(name, image, epsilon, norm, quantize)
+    capture = make_capture(name, photometric, pipeline, quantize)
     check_count(name, "steps", steps)
     check_count(name, "samples", samples)
     if step_size is None:
@@ -111,16 +118,19 @@ def optimize_perturbation(
     step_size = check_positive(name, "step_size", step_size)
     x = ball.image.clone().requires_grad_()
     size = (x.shape[-2], x.shape[-1])
-    source = torch.eye(2, 3, device=x.device)[None] if distribution is None else distribution
+    still = torch.eye(2, 3, device=x.device).expand(1 if photometric is None else samples, 2, 3)
+    source = still if distribution is None else distribution
     drawn = samples if hasattr(source, "sample") else None
 
     def gradient_of() -> tuple[float, Tensor]:
         matrices = draw(name, source, drawn, size, generator, x.device)
-        return mean_and_gradient(name, objective, x, split(name, matrices, chunk), render)
+        draws = Draws(matrices, capture.draw(len(matrices), len(x), generator))
+        return mean_and_gradient(name, objective, x, draws.split(name, chunk), render)
 
-    def render(x: Tensor, piece: Tensor) -> Tensor:
-        """The views of x (..., C, H, W) under the matrices of a piece (n, 2, 3)."""
-        return views(x, piece, quantize, warp_options)
+    def render(x: Tensor, piece: Draws) -> Tensor:
+        """What the objective is given of x (B, C, H, W)."""
+        warped = views(x, piece.matrices, quantize, warp_options)
+        return capture.show(warped, piece.colours)
 
     history, state = descend(
         name,

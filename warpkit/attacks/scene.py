@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from warpkit.attacks.draws import Capture, Draws
 from warpkit.attacks.views import views
+from warpkit.flow.images import warp_flow
 from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
 from warpkit.gradients import quantize as to_8_bits
 from warpkit.patches import paste_patches
@@ -22,72 +24,91 @@ class PatchScene:
     index: Tensor
     mask: Tensor | None
     patch_size: tuple[int, int]
-    quantize: bool
+    bend: Tensor | None
+    """(h, w, 2): the surface that the patch is put on."""
+    capture: Capture
     interpolation: str
     arithmetic: str
 
-    def place(self, moves: Tensor) -> Tensor:
-        """Patch pixel -> image pixel, (samples, N, rows, 3).
+    def place(self, corners: Tensor | None, moves: Tensor) -> Tensor:
+        """Patch pixel -> image pixel: matrices (N, 2, 3) or (N, 3, 3) for each of the samples.
 
-        moves (samples, N or 1, rows, 3), about the centre of the patch; they happen in the image,
-        about the centre of each box.
+        corners (S, N, 3, 3), of the patch itself; moves (S, N or 1, rows, 3), about the
+        centre of the patch; they happen in the image, about the centre of each box.
         """
         boxes = self.boxes.double()
         middle = (boxes[:, :2] + boxes[:, 2:]) / 2 - 0.5
         to_box = middle - middle.new_tensor(image_center(self.patch_size))
         moves = moves.double().expand(-1, len(boxes), -1, -1)
         there, back = (affine_matrix(translation=by) for by in (to_box, -to_box))
-        return compose(box_to_matrix(boxes, self.patch_size), back, moves, there)
+        placed = (box_to_matrix(boxes, self.patch_size), back, moves, there)
+        return compose(*placed) if corners is None else compose(corners.double(), *placed)
 
-    def render(self, patch: Tensor, matrices: Tensor) -> Tensor:
-        """The images with the patch under matrices (n, N, rows, 3): (B * n, C, H, W)."""
-        n = len(matrices)
-        if self.quantize:
-            patch = to_8_bits(patch)
+    def render(self, patch: Tensor, draws: Draws) -> Tensor:
+        """What the objective is given of a patch (C, h, w): of scenes (B * n, C, H, W)."""
+        n = len(draws)
+        patches = self.print(patch)[None]
+        if draws.patch_colours is not None:  # each box in each view has a patch of its colours
+            patches = patches.expand(len(self.boxes) * n, -1, -1, -1)
+            patches = self.capture.colour(patches, draws.patch_colours)
         scenes = self.images.repeat_interleave(n, dim=0)
         # object by object, so that a later one covers an earlier one in each view
         index = (self.index[:, None] * n + torch.arange(n, device=self.index.device)).flatten()
-        objects = matrices.movedim(0, 1).flatten(0, 1)
+        objects = draws.matrices.movedim(0, 1).flatten(0, 1)
         paste = paste_patches if self.arithmetic == "exact" else self._paste_on_frames
         pasted = paste(
-            scenes, patch, objects, index, mask=self.mask, interpolation=self.interpolation
+            scenes,
+            patches if len(patches) > 1 else patches[0],
+            objects,
+            index,
+            mask=self.mask,
+            interpolation=self.interpolation,
+            flow=self.bend,
         )
-        return to_8_bits(pasted) if self.quantize else pasted
+        pasted = to_8_bits(pasted) if self.capture.quantize else pasted
+        return self.capture.show(pasted, draws.colours)
+
+    def print(self, patch: Tensor) -> Tensor:
+        """A patch (C, h, w) as it is printed: on 8-bit levels, if asked."""
+        return to_8_bits(patch) if self.capture.quantize else patch
 
     def _paste_on_frames(
         self,
         images: Tensor,
-        patch: Tensor,
+        patches: Tensor,
         matrices: Tensor,
         index: Tensor,
         *,
         mask: Tensor | None,
         interpolation: str,
+        flow: Tensor | None,
     ) -> Tensor:
         """`paste_patches` with each patch warped by itself, on a frame as large as the image.
 
-        images (B, C, H, W); patch (C, h, w); matrices (N, 2, 3), patch pixel -> image pixel; index
-        (N,); mask (1, h, w).
+        images (B, C, H, W); patches (N, C, h, w) or (C, h, w); matrices (N, 2, 3), patch pixel ->
+        image pixel; index (N,); mask (1, h, w); flow (h, w, 2), which a sampling of its own bends.
         """
-        alpha = patch.new_ones(1, *patch.shape[1:]) if mask is None else mask
-        layer = torch.cat((patch * alpha, alpha))[None]
+        patches = patches.expand(len(matrices), -1, -1, -1)
+        alpha = patches.new_ones(1, *patches.shape[2:]) if mask is None else mask
         options = {
             "size": tuple(images.shape[-2:]),
             "interpolation": interpolation,
             "arithmetic": self.arithmetic,
         }
         scenes = list(images.unbind(0))
-        for matrix, i in zip(matrices, index.tolist(), strict=True):
-            colour, cover = views(layer, matrix[None], self.quantize, options)[0].split(
-                (len(patch), 1)
-            )
+        for patch, matrix, i in zip(patches, matrices, index.tolist(), strict=True):
+            layer = torch.cat((patch * alpha, alpha))[None]
+            layer = layer if flow is None else warp_flow(layer, flow)
+            warped = views(layer, matrix[None], self.capture.quantize, options)[0]
+            colour, cover = warped.split((len(patch), 1))
             scenes[i] = colour + (1 - cover) * scenes[i]
         return torch.stack(scenes)
 
-    def printed(self, patch: Tensor, limits: tuple[float, float]) -> Tensor:
-        """The patch as it is handed back: on 8-bit levels within the limits, if asked."""
-        if not self.quantize:
-            return patch
-        low, high = (torch.tensor(limit, dtype=torch.float64) * 255 for limit in limits)
-        levels = (patch.double() * 255).round().clamp(low.ceil(), high.floor())
-        return (levels / 255).to(patch.dtype)
+
+def printed(patch: Tensor, limits: tuple[float, float], quantize: bool) -> Tensor:
+    """The patch (C, h, w) as it is handed back: on 8-bit levels within the limits, if asked."""
+    if not quantize:
+        return patch
+    low, high = (torch.tensor(limit, dtype=torch.float64) * 255 for limit in limits)
+    levels = (patch.double() * 255).round().clamp(low.ceil(), high.floor())
+    return (levels / 255).to(patch.dtype)

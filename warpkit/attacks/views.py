@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from warpkit.attacks.distribution import Distribution, check_count, draw, refuses
+from warpkit.attacks.distribution import Distribution, draw, refuses
+from warpkit.attacks.draws import Draws, make_capture
 from warpkit.core import checks
 from warpkit.gradients.surrogates import straight_through, warn_beyond_unit
 from warpkit.warp import warp_affine, warp_perspective
 
-Objective = Callable[[Tensor], Tensor]
+Objective = Callable[..., Tensor]
 
 
 def expectation(
@@ -26,6 +28,8 @@ def expectation(
     chunk: int | None = None,
     generator: torch.Generator | None = None,
     quantize: bool = False,
+    photometric: Any = None,
+    pipeline: Any = None,
     **warp_options: Any,
 ) -> Tensor:
     """The mean of `objective` over random views of `image`, with its gradient.
@@ -42,6 +46,9 @@ def expectation(
             objective is called once more for each piece on the way back.
         generator: what to draw with; None is torch's global generator.
         quantize: show what comes of an 8-bit file of the image, see `optimize_perturbation`.
+        photometric: a `Photometric`, drawn anew for every view, after all matrices.
+        pipeline: what the attacked program makes of the views, and the objective is given: a
+            `Pipeline`, or a function of images (N, C, h, w) that returns as many.
         **warp_options: of `warp_affine`: size, interpolation, border, arithmetic, ...
 
     Returns:
@@ -61,27 +68,29 @@ def expectation(
     name = "expectation"
     check_objective(name, objective)
     images = check_images(name, "image", image)
-    if checks.check_bool(name, "quantize", quantize) and not images.is_floating_point():
-        wanted = "of a floating type, in [0, 1], with quantize=True"
+    capture = make_capture(name, photometric, pipeline, quantize)
+    if (quantize or photometric) and not images.is_floating_point():
+        option = "quantize=True" if quantize else "a photometric"
+        wanted = f"of a floating type, in [0, 1], with {option}"
         checks.fail(name, "image", wanted, images.dtype, TypeError)
     if quantize:
         warn_beyond_unit(name, images)
     size = (images.shape[-2], images.shape[-1])
     matrices = draw(name, distribution, samples, size, generator, images.device)
-    pieces = split(name, matrices, chunk)
+    draws = Draws(matrices, capture.draw(len(matrices), len(images), generator))
+    pieces = draws.split(name, chunk)
 
-    def mean_of(images: Tensor, piece: Tensor) -> Tensor:
-        """The objective of the views of images (..., C, H, W) under the matrices of a piece (n,
-        2, 3).
-        """
-        return evaluate(name, objective, views(images, piece, quantize, warp_options))
+    def mean_of(images: Tensor, piece: Draws) -> Tensor:
+        """The objective of the views of images (B, C, H, W)."""
+        warped = views(images, piece.matrices, quantize, warp_options)
+        return evaluate(name, objective, capture.show(warped, piece.colours))
 
     if len(pieces) == 1:
-        return mean_of(images, matrices)
+        return mean_of(images, draws)
     total = images.new_zeros(())
     for piece in pieces:
         value = checkpoint(mean_of, images, piece, use_reentrant=False)
-        total = total + value * (len(piece) / len(matrices))
+        total = total + value * (len(piece) / len(draws))
     return total
 
 
@@ -114,33 +123,44 @@ def to_levels(image: Tensor) -> Tensor:
     return (image.detach().clamp(0, 1) * 255).round().to(torch.uint8)
 
 
-def check_objective(name: str, objective: object) -> None:
+def check_objective(name: str, objective: object, *extra: str) -> None:
     """Said before the first draw, which a generator would remember."""
-    wanted = "a function that takes images and returns a scalar tensor"
+    takes_all = " and ".join(("images", *extra))
+    wanted = f"a function that takes {takes_all} and returns a scalar tensor"
     if not callable(objective) or isinstance(objective, type):
         kind = type(objective).__name__
         got = f"the class {objective.__name__}" if isinstance(objective, type) else kind
         checks.fail(name, "objective", wanted, got, TypeError)
-    if (takes := refuses(objective, "images")) is not None:
+    if (takes := refuses(objective, "images", *extra, **patch_of(objective, "patch"))) is not None:
         checks.fail(name, "objective", wanted, f"one that takes {takes}", TypeError)
 
 
-def evaluate(name: str, objective: Objective, images: Tensor) -> Tensor:
-    """The objective's value, which must be a scalar tensor."""
-    value = objective(images)
+def patch_of(objective: object, patch: Any, *extra: object) -> dict[str, Any]:
+    """The patch by its name, for an objective that has an argument of that name."""
+    if torch.compiler.is_compiling() or not callable(objective):
+        return {}
+    try:
+        takes = signature(objective.forward if isinstance(objective, nn.Module) else objective)
+    except (TypeError, ValueError):  # built in: it says nothing
+        return {}
+    for place, parameter in enumerate(takes.parameters.values()):
+        positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and place > len(extra)
+        if parameter.name == "patch" and (positional or parameter.kind is parameter.KEYWORD_ONLY):
+            return {"patch": patch}
+    return {}
+
+
+def evaluate(
+    name: str, objective: Objective, images: Tensor, *extra: Any, **named: Tensor
+) -> Tensor:
+    """The objective's value at images (N, C, H, W), which must be a scalar tensor."""
+    value = objective(images, *extra, **named)
     if not isinstance(value, Tensor) or value.ndim != 0 or value.is_complex():
         got = type(value).__name__
         if isinstance(value, Tensor):
             got = str(value.dtype) if value.ndim == 0 else f"shape {checks.shape_of(value)}"
         checks.fail(name, "objective", "a function that returns a scalar tensor", got, TypeError)
     return value
-
-
-def split(name: str, matrices: Tensor, chunk: int | None) -> Sequence[Tensor]:
-    """The matrices in pieces of at most `chunk`."""
-    if chunk is None:
-        return (matrices,)
-    return matrices.split(check_count(name, "chunk", chunk))
 
 
 def check_images(name: str, argument: str, image: object) -> Tensor:

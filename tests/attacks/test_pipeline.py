@@ -1,0 +1,298 @@
+"""`Pipeline`: the value is the real program's on 8 bits, the gradient its steps' on floats."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from functools import partial
+
+import cv2
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+from torchvision.transforms import v2
+
+import warpkit as wk
+from tests.support.inputs import noise
+from tests.support.tolerances import TOLERANCE
+from warpkit.attacks import (
+    Pipeline,
+    jpeg,
+    normalize,
+    on_floats,
+    on_uint8,
+    optimize_perturbation,
+    reverse_channels,
+    to_uint8,
+)
+from warpkit.attacks.jpeg_files import stand_in, through_blocks, transform
+
+MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.3, 0.25)
+TURN = wk.rotation_matrix((10.0, 7.5), 20.0)
+RESIZE = partial(wk.resize, size=(12, 14), arithmetic="pillow", interpolation="bicubic")
+WARP = partial(wk.warp_affine, matrix=TURN, arithmetic="opencv5")
+
+
+def smooth(*shape: int) -> Tensor:
+    """Pictures rather than noise: float32 in [0, 1]."""
+    coarse = noise(*shape[:-2], 4, 5, dtype=torch.float32, seed=3)
+    return wk.resize(coarse, shape[-2:], interpolation="bicubic").clamp(0, 1)
+
+
+def program(image: np.ndarray) -> np.ndarray:
+    """The attacked program, of an 8-bit image (H, W, 3): OpenCV, Pillow, a file, NumPy."""
+    turned = cv2.warpAffine(image, TURN.numpy(), (21, 16))
+    small = Image.fromarray(turned).resize((14, 12), Image.Resampling.BICUBIC)
+    file = io.BytesIO()
+    small.save(file, "JPEG", quality=60)
+    read = np.asarray(Image.open(file))[..., ::-1]
+    return (read.astype(np.float32) / 255 - np.float32(MEAN)) / np.float32(STD)
+
+
+def test_the_value_is_the_real_programs_to_the_last_bit():
+    images = smooth(2, 3, 16, 21)
+    pipeline = Pipeline(WARP, RESIZE, jpeg(60), reverse_channels, normalize(MEAN, STD))
+    got = pipeline(images.requires_grad_())
+    levels = (images.detach() * 255).round().byte()
+    for one, expected in zip(got.detach(), levels.permute(0, 2, 3, 1).numpy(), strict=True):
+        assert np.array_equal(one.permute(1, 2, 0).numpy(), program(expected))
+    assert torch.equal(pipeline(levels), got)  # the program itself, on its own files
+    with torch.no_grad():
+        assert torch.equal(pipeline(images), got)
+    assert [step.takes for step in pipeline.steps] == ["uint8"] * 4 + ["floats"]
+
+
+def test_the_gradient_is_that_of_the_steps_on_floats():
+    images = smooth(2, 3, 16, 21).requires_grad_()
+    cotangent = noise(2, 3, 12, 14, dtype=torch.float32, seed=5)
+    pipeline = Pipeline(WARP, RESIZE, reverse_channels, normalize(MEAN, STD))
+    (got,) = torch.autograd.grad((pipeline(images) * cotangent).sum(), images)
+    scaled = (cotangent / torch.tensor(STD)[:, None, None]).flip(1)
+    plain = RESIZE(WARP(images))
+    (expected,) = torch.autograd.grad((plain * scaled).sum(), images)
+    torch.testing.assert_close(got, expected, rtol=0, atol=TOLERANCE["reference float32"])
+    doubles = images.detach().double().requires_grad_()  # which Pillow's arithmetic has not
+    (got,) = torch.autograd.grad((Pipeline(RESIZE)(doubles) * cotangent).sum(), doubles)
+    (expected,) = torch.autograd.grad((RESIZE(images) * cotangent).sum(), images)
+    torch.testing.assert_close(got, expected.double(), rtol=0, atol=1e-12)
+
+
+def test_a_step_is_differentiated_at_the_real_programs_values():
+    """Not at what comes of unrounded floats: a square has another slope there."""
+    image = torch.tensor([[[[0.4999]]]], requires_grad=True)
+    value = Pipeline(on_floats(lambda x: x * x))(image)
+    assert value.item() == np.float32(127 / 255) ** 2
+    (got,) = torch.autograd.grad(value, image)
+    torch.testing.assert_close(got.item(), 2 * 127 / 255, rtol=1e-6, atol=0)
+    twice = torch.autograd.grad(
+        Pipeline(on_floats(lambda x: x**3))(image), image, create_graph=True
+    )[0]
+    torch.testing.assert_close(torch.autograd.grad(twice, image)[0].item(), 6 * 127 / 255)
+
+
+PRESET = v2.Compose(
+    [v2.Resize((9, 8)), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
+)
+STEPS = {
+    "resize": (RESIZE, "uint8"),
+    "opencv": (WARP, "uint8"),
+    "flip": (reverse_channels, "uint8"),
+    "lambda": (lambda x: (x - 0.45) / 0.2, "floats"),
+    "raises on uint8": (v2.Normalize(MEAN, STD), "floats"),
+    "pool": (lambda x: F.avg_pool2d(x, 2), "floats"),
+    "module": (torch.nn.Conv2d(3, 2, 3), "floats"),
+    "looks at the type": (v2.ToDtype(torch.float32, scale=True), "uint8"),
+    "preset": (PRESET, "uint8"),
+    "divides by 255": (lambda x: x.float() / 255, "uint8"),
+}
+
+
+@pytest.mark.parametrize("case", STEPS)
+def test_what_a_step_takes_is_found_out(case: str):
+    step, takes = STEPS[case]
+    images = smooth(2, 3, 16, 21).requires_grad_()
+    levels = (images.detach() * 255).round().byte()
+    pipeline = Pipeline(step)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = pipeline(images)
+    assert pipeline.steps[0].takes == takes
+    real = step(levels) if takes == "uint8" else step(levels / 255)
+    assert torch.equal(got, real / 255 if real.dtype == torch.uint8 else real)
+    assert torch.autograd.grad(got.square().sum(), images)[0].abs().sum() > 0
+    # black alone would look the same in either
+    assert Pipeline(step)(images[:1].detach() * 0).isfinite().all()
+
+
+def test_finding_out_draws_no_random_numbers():
+    images = smooth(1, 3, 8, 8)
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    step = v2.RandomHorizontalFlip(0.5)
+    Pipeline(lambda x: step(x) if x.is_floating_point() else x)(images[:0].new_zeros(1, 3, 8, 8))
+    assert step is not None
+    with torch.no_grad():
+        torch.rand(1)  # what the step itself has drawn, where it ran
+    torch.manual_seed(0)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_floats_go_on_until_to_uint8():
+    images = smooth(1, 3, 8, 8).requires_grad_()
+    half = on_floats(lambda x: x * 0.5)
+    levels = (images.detach() * 255).round()
+    assert torch.equal(Pipeline(half, reverse_channels)(images), levels.flip(1) / 255 * 0.5)
+    rounded = Pipeline(half, to_uint8, reverse_channels)
+    assert torch.equal(rounded(images) * 255, (levels / 255 * 0.5 * 255).round().flip(1))
+    (got,) = torch.autograd.grad(rounded(images).sum(), images)
+    assert torch.equal(got, torch.full_like(images, 0.5))
+    assert torch.equal(Pipeline()(images), levels / 255)
+
+
+def test_a_step_outside_torch_has_a_surrogate():
+    def by_numpy(images: Tensor) -> Tensor:
+        return torch.from_numpy(np.sqrt(images.numpy() / 255.0) * 255).round().byte()
+
+    images = smooth(2, 1, 6, 7).requires_grad_()
+    got = Pipeline(on_uint8(by_numpy, torch.sqrt))(images)
+    levels = (images.detach() * 255).round().byte()
+    assert torch.equal(got * 255, by_numpy(levels).float())
+    (grad,) = torch.autograd.grad(got.sum(), images)
+    expected = 0.5 / (levels / 255).sqrt()
+    torch.testing.assert_close(grad, expected, rtol=0, atol=TOLERANCE["reference float32"])
+
+
+class ToBytes(torch.nn.Module):
+    """A step that knows 8 bits alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dtype != torch.uint8:
+            raise RuntimeError("uint8 alone")
+        return x // 2
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (lambda x: x[:1], ("step 2 (lambda at test_pipeline.py:{line}) must be one that returns as "
+         "many images as it is given, 2, got shape (1, 3, 8, 8)")),
+        (lambda x: (x > 0.5).float(), ("must be differentiable on floats, or `on_uint8(step, "
+         "surrogate)` with what stands for it, got no gradient")),
+        (lambda x: x.detach(), "got no gradient"),
+        (ToBytes(), ("step 2 (ToBytes) must be differentiable on floats, or `on_uint8(step, "
+         "surrogate)` with what stands for it, got no gradient: of floats it raises ")),
+        (lambda x: x.tolist(), "must be one that returns a tensor, got list"),
+        (lambda x: x.sum(), "as it is given, 2, got shape ()"),
+        (on_uint8(lambda x: x, lambda x: x[..., 1:]), ("must be of one shape of 8 bits and of "
+         "floats, (2, 3, 8, 8), got (2, 3, 8, 7)")),
+        (lambda x: x.long(), "must be one that returns floats of floats, got torch.int64"),
+    ],
+)  # fmt: skip
+def test_a_step_that_cannot_be_is_named(step, text: str):
+    images = smooth(2, 3, 8, 8)
+    line = getattr(getattr(step, "__code__", None), "co_firstlineno", 0)
+    with pytest.raises((ValueError, TypeError), match=re.escape(text.format(line=line))) as caught:
+        optimize_perturbation(
+            torch.mean, images, epsilon=0.1, steps=1, pipeline=Pipeline(reverse_channels, step)
+        )
+    assert str(caught.value).startswith("Pipeline: step 2 (")
+
+
+def test_a_function_in_its_place_is_checked_too():
+    images = smooth(2, 3, 8, 8)
+    for step, text in (
+        (lambda x: x[:1], "must be one that returns as many images as it is given, 2, got shape"),
+        (lambda x: x.detach(), "must be differentiable on floats"),
+        (lambda x: None, "must be one that returns a tensor, got NoneType"),
+    ):
+        text = re.escape(f"optimize_perturbation: `pipeline` {text}")
+        with pytest.raises((ValueError, TypeError), match=f"^{text}"):
+            optimize_perturbation(torch.mean, images, epsilon=0.1, steps=1, pipeline=step)
+
+
+def test_numbers_of_another_kind_are_warned_of():
+    images = smooth(1, 3, 8, 8)
+    with pytest.warns(UserWarning, match=r"makes other images of 8 bits than of floats"):
+        Pipeline(lambda x: x.clamp(max=1))(images)
+    with pytest.warns(UserWarning, match=r"makes nearly one value of them: if it divides"):
+        Pipeline(lambda x: (x / 255 - 0.45) / 0.22)(images)
+    with pytest.warns(UserWarning, match=r"the image has values from"):
+        Pipeline()(images * 255)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(
+            (Pipeline(lambda x: 255 - x)(images) * 255).round(),
+            255 - (Pipeline()(images) * 255).round(),
+        )
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: Pipeline(3), "Pipeline: `steps[0]` must be a function of images, got 3"),
+        (lambda: Pipeline(ToBytes), "must be a function of images, got the class ToBytes"),
+        (lambda: Pipeline()(smooth(3, 8, 8)), "`images` must be of shape (N, C, H, W), got (3, "),
+        (lambda: Pipeline()(torch.full((1, 3, 2, 2), torch.nan)), "`images` must be numbers"),
+        (lambda: jpeg(0), "jpeg: `quality` must be an integer from 1 to 100, got 0"),
+        (lambda: jpeg(75.0), "jpeg: `quality` must be an integer from 1 to 100, got 75.0"),
+        (lambda: jpeg(75, subsampling="4:1:1"), "`subsampling` must be one of '4:4:4', '4:2:2'"),
+        (lambda: Pipeline(jpeg(75))(smooth(1, 2, 8, 8)), "jpeg: `images` must be of shape (N, 3"),
+        (lambda: normalize(MEAN, (0.0, 1, 1)), "normalize: `std` must be positive numbers"),
+        (lambda: normalize((), 1.0), "normalize: `mean` must be a number, a sequence"),
+        (lambda: normalize(MEAN, STD)(smooth(1, 1, 8, 8)), "for images of 3 channels, got images"),
+        (lambda: on_uint8(3), "on_uint8: `step` must be a function of images, got 3"),
+        (lambda: on_floats(Pipeline), "on_floats: `step` must be a function of images"),
+    ],
+)
+def test_arguments_are_checked(call, text: str):
+    with pytest.raises((ValueError, TypeError), match=re.escape(text)):
+        call()
+
+
+def test_jpeg_says_that_pillow_is_missing(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
+    monkeypatch.setitem(__import__("sys").modules, "PIL", None)
+    with pytest.raises(ImportError, match=r"^jpeg: needs Pillow, which is not installed"):
+        jpeg(75)
+
+
+@pytest.mark.parametrize(("quality", "subsampling"), [(30, "4:2:0"), (60, "4:2:2"), (75, "4:4:4")])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_stand_in_is_near_pillows_file(quality: int, subsampling: str, channels: int):
+    images = 0.2 + 0.6 * smooth(2, channels, 35, 44)  # no file leaves [0, 1]
+    levels = (images * 255).round().byte()
+    real = jpeg(quality, subsampling=subsampling)(levels)
+    made = stand_in(levels.double() / 255, quality, subsampling) * 255
+    # Pillow's transform is of integers, and its colours are rounded twice
+    assert (made - real).abs().mean() < 0.45 * (real.double() - levels).abs().mean()
+    for one, level in zip(real, levels, strict=True):
+        file = io.BytesIO()
+        array = level.permute(1, 2, 0).numpy()
+        picture = Image.fromarray(array if channels == 3 else array[..., 0])
+        picture.save(file, "JPEG", quality=quality, subsampling=subsampling)
+        expected = np.asarray(Image.open(file)).reshape(array.shape)
+        assert np.array_equal(one.permute(1, 2, 0).numpy(), expected)
+
+
+def test_the_transform_of_blocks_is_cv2s():
+    block = noise(8, 8, seed=2)
+    expected = cv2.dct(block.numpy())
+    got = transform() @ block @ transform().T
+    np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=1e-12)
+
+
+def test_rounding_passes_what_survives():
+    """One coefficient that survives, and one that does not, in steps of 10."""
+    waves = transform()
+    kept, lost = (torch.outer(waves[i], waves[j]) for i, j in ((0, 1), (2, 3)))
+    plane = (23.0 * kept + 4.0 * lost)[None, None].requires_grad_()
+    made = through_blocks(plane, torch.full((8, 8), 10.0))
+    torch.testing.assert_close(made[0, 0], 20.0 * kept, rtol=0, atol=1e-12)
+    for wave, slope in ((kept, 1.0), (lost, 3 * 0.4**2)):
+        (grad,) = torch.autograd.grad((made * wave).sum(), plane, retain_graph=True)
+        torch.testing.assert_close((grad[0, 0] * wave).sum().item(), slope, rtol=0, atol=1e-12)

@@ -1,0 +1,77 @@
+"""What is drawn for the views of one step, and what stands between a view and the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from warpkit.attacks.distribution import check_count
+from warpkit.attacks.photometric import Photometric, check_photometric
+from warpkit.attacks.pipeline import check_pipeline, through
+from warpkit.core import checks
+from warpkit.gradients import quantize as to_8_bits
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The draws of n views of each of B images, all made before the first piece of them."""
+
+    matrices: Tensor
+    """(n, rows, 3), or (n, N, rows, 3) for N boxes."""
+    colours: Tensor | None = None
+    """(n, B, 4): `Photometric.sample` of each view."""
+    patch_colours: Tensor | None = None
+    """(n, N, 4): of the patch as it lies on each box in each view."""
+
+    def __len__(self) -> int:
+        return len(self.matrices)
+
+    def split(self, name: str, chunk: int | None) -> list[Draws]:
+        """Pieces of at most `chunk` views of each image."""
+        if chunk is None:
+            return [self]
+        size = check_count(name, "chunk", chunk)
+        return [self._slice(slice(at, at + size)) for at in range(0, len(self), size)]
+
+    def _slice(self, rows: slice) -> Draws:
+        colours = (self.colours, self.patch_colours)
+        return Draws(self.matrices[rows], *(c if c is None else c[rows] for c in colours))
+
+
+@dataclass(frozen=True)
+class Capture:
+    """From warped views to what the objective is given: their colours, 8 bits, the program."""
+
+    name: str
+    photometric: Photometric | None
+    pipeline: Callable[[Tensor], Tensor] | None
+    quantize: bool
+
+    def draw(self, n: int, count: int, generator: torch.Generator | None) -> Tensor | None:
+        """Colours (n, count, 4) of n views of each of `count` images or boxes."""
+        if self.photometric is None:
+            return None
+        return self.photometric.sample(n * count, generator=generator).unflatten(0, (n, count))
+
+    def colour(self, views: Tensor, colours: Tensor | None) -> Tensor:
+        """Views (B * n, C, H, W), image by image, under colours (n, B, 4)."""
+        if self.photometric is None or colours is None:
+            return views
+        return self.photometric.apply(views, colours.movedim(0, 1).flatten(0, 1))
+
+    def show(self, views: Tensor, colours: Tensor | None) -> Tensor:
+        """What the objective is given of views (B * n, C, H, W); colours (n, B, 4)."""
+        if colours is not None:
+            views = self.colour(views, colours)
+            views = to_8_bits(views) if self.quantize else views
+        return views if self.pipeline is None else through(self.name, self.pipeline, views)
+
+
+def make_capture(name: str, photometric: object, pipeline: object, quantize: object) -> Capture:
+    """Of checked arguments."""
+    checks.check_bool(name, "quantize", quantize)
+    light, program = check_photometric(name, photometric), check_pipeline(name, pipeline)
+    return Capture(name, light, program, quantize is True)

@@ -1,0 +1,139 @@
+"""JPEG: Pillow's own file for the value, the same steps in torch for the gradient."""
+
+from __future__ import annotations
+
+import io
+import math
+from functools import cache
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.engine.sampling.reference import with_gradient_of
+
+SUBSAMPLING = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:2:0": (2, 2)}
+"""How many rows and columns of luminance there are for one of colour."""
+BLOCK = 8
+
+# Tables K.1 and K.2 of ITU-T T.81, row by row: what libjpeg scales by the quality
+LUMINANCE = (
+    *(16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55),
+    *(14, 13, 16, 24, 40, 57, 69, 56, 14, 17, 22, 29, 51, 87, 80, 62),
+    *(18, 22, 37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92),
+    *(49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99),
+)
+CHROMINANCE = (
+    *(17, 18, 24, 47, 99, 99, 99, 99, 18, 21, 26, 66, 99, 99, 99, 99),
+    *(24, 26, 56, 99, 99, 99, 99, 99, 47, 66, 99, 99, 99, 99, 99, 99),
+    *([99] * 32),
+)
+
+
+def check_quality(name: str, quality: object, subsampling: object) -> tuple[int, str]:
+    """The checked arguments; ImportError where there is no Pillow."""
+    if not isinstance(quality, int) or isinstance(quality, bool):
+        checks.fail(name, "quality", "an integer from 1 to 100", repr(quality), TypeError)
+    if not 1 <= quality <= 100:
+        checks.fail(name, "quality", "an integer from 1 to 100", repr(quality))
+    subsampling = checks.check_name(name, "subsampling", subsampling, SUBSAMPLING)
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{name}: needs Pillow, which is not installed: pip install pillow"
+        ) from error
+    return quality, subsampling
+
+
+def check_colours(images: Tensor) -> None:
+    """Grey images (N, 1, H, W) or RGB (N, 3, H, W)."""
+    if images.ndim != 4 or images.shape[1] not in (1, 3):
+        wanted = "of shape (N, 3, H, W) or (N, 1, H, W), RGB or grey"
+        checks.fail("jpeg", "images", wanted, checks.shape_of(images))
+
+
+def encode_and_decode(images: Tensor, quality: int, subsampling: str) -> Tensor:
+    """uint8 images (N, C, H, W) as Pillow reads the files that it wrote of them."""
+    from PIL import Image
+
+    check_colours(images)
+    made = []
+    for array in images.permute(0, 2, 3, 1).cpu().numpy():
+        file = io.BytesIO()
+        picture = Image.fromarray(array[..., 0] if array.shape[-1] == 1 else array)
+        picture.save(file, "JPEG", quality=quality, subsampling=subsampling)
+        with Image.open(file) as again:
+            made.append(np.array(again).reshape(array.shape))
+    return torch.from_numpy(np.stack(made)).permute(0, 3, 1, 2).contiguous().to(images.device)
+
+
+def stand_in(images: Tensor, quality: int, subsampling: str) -> Tensor:
+    """What a JPEG file keeps of floats (N, C, H, W) in [0, 1], within a level or two of Pillow's.
+
+    The forward value rounds the coefficients as the file does; see `rounded` for the gradient.
+    """
+    check_colours(images)
+    height, width = images.shape[-2:]
+    rows, columns = SUBSAMPLING[subsampling] if images.shape[1] == 3 else (1, 1)
+    bottom, right = (-n % (BLOCK * by) for n, by in ((height, rows), (width, columns)))
+    padded = F.pad(images * 255, (0, right, 0, bottom), mode="replicate")
+    tables = (scaled(table, quality) for table in (LUMINANCE, CHROMINANCE))
+    luminance, chrominance = (table.to(padded) for table in tables)
+    if images.shape[1] == 1:
+        kept = through_blocks(padded - 128, luminance) + 128
+    else:
+        planes = torch.einsum("dc,nchw->ndhw", colours().to(padded), padded)
+        grey = through_blocks(planes[:, :1] - 128, luminance) + 128
+        small = F.avg_pool2d(planes[:, 1:], (rows, columns))
+        size = planes.shape[-2:]
+        tint = F.interpolate(through_blocks(small, chrominance), size, mode="bilinear")
+        back = torch.linalg.inv(colours()).to(padded)
+        kept = torch.einsum("dc,nchw->ndhw", back, torch.cat((grey, tint), 1))
+    return kept[..., :height, :width] / 255
+
+
+def through_blocks(planes: Tensor, table: Tensor) -> Tensor:
+    """Planes (N, C, H, W), multiples of 8 a side, after their coefficients are rounded.
+
+    table (8, 8): the steps of the coefficients.
+    """
+    cosines = transform().to(planes)
+    blocks = planes.unflatten(-1, (-1, BLOCK)).unflatten(-3, (-1, BLOCK))  # n c Y y X x
+    coefficients = torch.einsum("uy,vx,ncYyXx->ncYuXv", cosines, cosines, blocks)
+    kept = rounded(coefficients / table[:, None, :]) * table[:, None, :]
+    blocks = torch.einsum("uy,vx,ncYuXv->ncYyXx", cosines, cosines, kept)
+    return blocks.flatten(-2).flatten(-3, -2)
+
+
+def rounded(x: Tensor) -> Tensor:
+    """x rounded; what survives passes its gradient, what becomes 0 passes 3 x^2, 0 to 3/4."""
+    whole = x.detach().round()
+    return with_gradient_of(whole, torch.where(whole == 0, x**3, x))
+
+
+@cache
+def transform() -> Tensor:
+    """The orthonormal cosine transform (8, 8): row u is the wave of frequency u, in float64."""
+    u, x = torch.arange(BLOCK, dtype=torch.float64)[:, None], torch.arange(BLOCK)
+    waves = torch.cos((2 * x + 1) * u * math.pi / (2 * BLOCK)) / 2
+    return torch.where(u == 0, waves / math.sqrt(2), waves)
+
+
+@cache
+def colours() -> Tensor:
+    """RGB -> luminance and two differences of colour (3, 3), ITU-R BT.601 at full range."""
+    red, blue = 0.299, 0.114
+    grey = (red, 1 - red - blue, blue)
+    first = [(g - (i == 2)) / (2 * (blue - 1)) for i, g in enumerate(grey)]
+    second = [(g - (i == 0)) / (2 * (red - 1)) for i, g in enumerate(grey)]
+    return torch.tensor([grey, first, second], dtype=torch.float64)
+
+
+def scaled(table: tuple[int, ...], quality: int) -> Tensor:
+    """A table for a quality from 1 to 100, as libjpeg scales it: (8, 8)."""
+    percent = 5000 // quality if quality < 50 else 200 - 2 * quality
+    steps = [min(max((step * percent + 50) // 100, 1), 255) for step in table]
+    return torch.tensor(steps, dtype=torch.float64).reshape(BLOCK, BLOCK)

@@ -1,0 +1,56 @@
+"""What a patch itself may cost: for objectives that take it, ``objective(views, patch=...)``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.gradients.surrogates import check_floating
+
+
+def total_variation(patch: Tensor) -> Tensor:
+    """How rough a patch is: the mean difference of neighbours, which print and camera blur away.
+
+    patch (..., C, h, w), floating. Returns a scalar: the mean of |difference| of pixels beside each
+    other, plus that of pixels above each other; 0 for a patch of one pixel a side. Gradients: to
+    the patch, the signs; 0 where neighbours are equal. Raises TypeError or ValueError for what is
+    no floating image.
+
+    >>> total_variation(torch.tensor([[[0.0, 1.0], [0.0, 0.5]]]))
+    tensor(1.)
+    """
+    checks.check_image("total_variation", "patch", patch)
+    check_floating("total_variation", "patch", patch)
+    steps = [patch.diff(dim=dim) for dim in (-1, -2)]
+    means = [step.abs().mean() for step in steps if step.numel() > 0]
+    return sum(means, patch.new_zeros(()))
+
+
+def nonprintability(patch: Tensor, colours: Any) -> Tensor:
+    """How far a patch is from what a printer can print: the mean distance to the nearest colour.
+
+    patch (..., C, h, w), floating; colours (K, C), at least one, such as those measured on a
+    printed chart, in the numbers of the patch. Returns a scalar: the mean over the pixels of the
+    Euclidean distance to the nearest of the colours. Gradients: to the patch and the colours, of
+    that distance; 0 where it is 0. Raises TypeError or ValueError, naming the argument.
+
+    >>> patch = torch.tensor([0.0, 0.5, 1.0]).expand(3, 1, 3)
+    >>> nonprintability(patch, [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    tensor(0.2887)
+    """
+    name = "nonprintability"
+    checks.check_image(name, "patch", patch)
+    check_floating(name, "patch", patch)
+    table = checks.as_float(name, "colours", colours, patch.device)
+    checks.check_device(name, "colours", table, patch.device)
+    if table.ndim != 2 or len(table) == 0 or table.shape[1] != patch.shape[-3]:
+        wanted = f"of shape (K, {patch.shape[-3]}), at least one colour of the patch's channels"
+        checks.fail(name, "colours", wanted, checks.shape_of(table))
+    pixels = patch.movedim(-3, -1).flatten(0, -2)
+    with torch.no_grad():  # which colour is nearest: no differences of all pixels to all colours
+        squares = pixels.square().sum(-1, keepdim=True) + table.square().sum(-1)
+        nearest = (squares - 2 * pixels @ table.to(pixels).mT).argmin(-1)
+    return torch.linalg.vector_norm(pixels - table.to(pixels)[nearest], dim=-1).mean()

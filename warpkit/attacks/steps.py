@@ -1,0 +1,240 @@
+"""A step of a pipeline: what it makes of 8 bits, what it makes of floats, and which it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from warpkit.core import checks, tracing
+from warpkit.core.caller_warnings import warn
+from warpkit.engine.sampling.reference import compute_dtype, with_gradient_of
+
+Function = Callable[[Tensor], Tensor]
+
+AGREES = 0.05
+"""Of the spread of floats that a step makes of 8 bits: how far those it makes of floats may be.
+
+Rounding to 8 bits on the way is 1/500 of the full range; a factor of 255 is far beyond."""
+UNLIKE = 0.1
+"""A mean difference of 25 levels between what a step makes of 8 bits and of floats: no rounding."""
+FLAT = 1 / 50
+"""Of the spread of floats: what is left of it where a step divides them by 255 once more."""
+
+
+class Pictures(NamedTuple):
+    """What a step is given, and makes: (N, C, H, W), or what a step makes of them."""
+
+    levels: Tensor | None
+    """uint8, where the real program has 8 bits at this place; else None."""
+    values: Tensor
+    """Floats with the gradient; of the same values, levels / 255 where there are levels."""
+
+
+class Step:
+    """A callable on images with what is known of the numbers that it takes.
+
+    takes: "uint8", "floats", or None where the first call has to find out. surrogate: what stands
+    for the function in the gradient of 8-bit values; None is the function on floats.
+    """
+
+    def __init__(
+        self, function: Any, takes: str | None = None, surrogate: Any = None, said: str = ""
+    ) -> None:
+        self.function: Function = function
+        self.takes = takes
+        self.surrogate: Function = function if surrogate is None else surrogate
+        self.said = said or name_of(function)
+        self.is_conversion = False
+        """Whether the function only turns 8 bits into floats."""
+
+    def __repr__(self) -> str:
+        return self.said
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Of uint8 what the real program makes of it; of floats that value, with the gradient."""
+        if images.dtype == torch.uint8:
+            return self.function(images)
+        return self.run("Step", photographed("Step", images)).values
+
+    def run(self, place: str, given: Pictures) -> Pictures:
+        """The step's result; `place` is its name in errors."""
+        if given.levels is None or self._takes(place, given.levels) == "floats":
+            made = self.function(given.values)
+            check_made(place, made, given.values)
+            check_gradient(place, made, given.values)
+            return Pictures(None, made)
+        with torch.no_grad():
+            levels = self.function(given.levels)
+        check_made(place, levels, given.values, (torch.uint8, *checks.FLOATS))
+        value = unit(levels, given.values.dtype)
+        surrogate = given.values if self.is_conversion else self._of_floats(place, given.values)
+        if surrogate is not None:
+            if surrogate.shape != value.shape:
+                wanted = f"of one shape of 8 bits and of floats, {checks.shape_of(value)}"
+                fail(place, wanted, checks.shape_of(surrogate))
+            value = with_gradient_of(value, surrogate.to(value.dtype))
+        return Pictures(levels if levels.dtype == torch.uint8 else None, value)
+
+    def _of_floats(self, place: str, values: Tensor) -> Tensor | None:
+        """The step on floats, for the gradient; None where nothing asks for one."""
+        if (
+            not torch.is_grad_enabled()
+            and not tracing.has_tangents()
+            and not tracing.in_transform()
+        ):
+            return None
+        try:
+            try:
+                made = self.surrogate(values)
+            except TypeError:  # Pillow's arithmetic has no float64, many a kernel no float16
+                made = self.surrogate(values.float())
+        except Exception as error:
+            if not values.requires_grad:
+                return None
+            got = f"no gradient: of floats it raises {type(error).__name__} ({error!s:.80})"
+            no_gradient(place, got, error)
+        check_made(place, made, values)
+        check_gradient(place, made, values)
+        return made
+
+    def _takes(self, place: str, levels: Tensor) -> str:
+        """What the function takes, found out once, on a pattern of the shape of the images."""
+        if self.takes is None:
+            with torch.no_grad(), torch.random.fork_rng(list(cuda_of(levels))):
+                self.takes = self._find_out(place, pattern(levels))
+        return self.takes
+
+    def _find_out(self, place: str, levels: Tensor) -> str:
+        values = unit(levels, torch.get_default_dtype())
+        made = attempt(self.function, levels)
+        if made is None:
+            return "floats"
+        of_floats = attempt(self.function, values)
+        if of_floats is not None and of_floats.shape != made.shape:
+            of_floats = None
+        if made.dtype == torch.uint8:
+            if of_floats is not None:
+                difference = unit(made, of_floats.dtype) - of_floats
+                # a constant that is added (255 - x) does no harm to the gradient
+                if (difference - difference.mean()).abs().mean() > UNLIKE:
+                    text = f"{place} makes other images of 8 bits than of floats: its numbers are "
+                    text += "levels in the one and parts of 1 in the other; it is given 8 bits, "
+                    warn(text + "`on_floats(step)` gives it floats")
+            return "uint8"
+        if not made.is_floating_point() or of_floats is None:
+            return "floats"
+        spread = float(made.std(correction=0)) + float(made.abs().mean())
+        if float((made - of_floats).abs().mean()) <= AGREES * spread:
+            return "uint8"  # it looks at the type, and scales by itself
+        if made.shape == values.shape and torch.allclose(made, values.to(made.dtype), atol=1e-6):
+            self.is_conversion = True
+            return "uint8"
+        if of_floats.std(correction=0) < FLAT * values.std(correction=0):
+            text = f"{place} is given floats in [0, 1] and makes nearly one value of them: if it "
+            warn(text + "divides 8 bits by 255 itself, say so by `on_uint8(step, surrogate)`")
+        return "floats"
+
+
+class Rounding(Step):
+    """Back to 8 bits: rounded half to even and saturated; the gradient passes."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda images: images, said="to_uint8")
+
+    def run(self, place: str, given: Pictures) -> Pictures:
+        """As of `Step`."""
+        return given if given.levels is not None else photographed(place, given.values)
+
+
+def photographed(name: str, images: Tensor) -> Pictures:
+    """Images as 8-bit pictures: uint8 as they are, floats in [0, 1] rounded and saturated."""
+    if images.dtype == torch.uint8:
+        return Pictures(images, unit(images, torch.get_default_dtype()))
+    exact = images.detach().to(compute_dtype(images.dtype))
+    checks.check_values(name, "images", exact.isnan(), "numbers", images.detach())
+    levels = (exact.clamp(0, 1) * 255).round().to(torch.uint8)
+    return Pictures(levels, with_gradient_of(unit(levels, images.dtype), images))
+
+
+def unit(images: Tensor, dtype: torch.dtype) -> Tensor:
+    """8 bits as floats in [0, 1]; floats in another type."""
+    if images.is_floating_point():
+        return images.to(dtype)
+    return (images.to(compute_dtype(dtype)) / 255).to(dtype)
+
+
+def pattern(levels: Tensor) -> Tensor:
+    """Ramps of all levels in the shape of images (N, C, H, W)."""
+    height, width = levels.shape[-2:]
+    rows, columns = (torch.arange(side, device=levels.device) for side in (height, width))
+    channels = torch.arange(levels.shape[-3], device=levels.device)[:, None, None]
+    ramps = (13 + 3 * rows[:, None] + 5 * columns + 61 * channels) % 256
+    return ramps.to(torch.uint8).expand(levels.shape).contiguous()
+
+
+def attempt(function: Function, images: Tensor) -> Tensor | None:
+    """What a function makes of images; None where it raises or makes something else."""
+    try:
+        made = function(images)
+    except Exception:  # whatever a function raises that does not take the type
+        return None
+    return made if isinstance(made, Tensor) else None
+
+
+def cuda_of(images: Tensor) -> tuple[torch.device, ...]:
+    """The devices whose random numbers a function on these images may draw."""
+    return (images.device,) if images.device.type == "cuda" else ()
+
+
+def check_made(
+    place: str, made: object, given: Tensor, kinds: tuple[torch.dtype, ...] = checks.FLOATS
+) -> None:
+    """A step must make a tensor of a kind, of as many images as it is given (N, ...)."""
+    if not isinstance(made, Tensor):
+        fail(place, "one that returns a tensor", type(made).__name__, TypeError)
+    if made.dtype not in kinds:
+        wanted = (
+            "one that returns floats of floats" if kinds == checks.FLOATS else "uint8 or floats"
+        )
+        fail(place, wanted, made.dtype, TypeError)
+    if made.ndim == 0 or len(made) != len(given):
+        wanted = f"one that returns as many images as it is given, {len(given)}"
+        fail(place, wanted, f"shape {checks.shape_of(made)}")
+
+
+def check_gradient(place: str, made: Tensor, given: Tensor) -> None:
+    """What is made (N, ...) must carry a gradient if what is given (N, ...) does."""
+    if torch.is_grad_enabled() and given.requires_grad and not made.requires_grad:
+        no_gradient(place, "no gradient")
+
+
+def no_gradient(place: str, got: str, cause: Exception | None = None) -> NoReturn:
+    """Raise the error of a step that stops the gradient."""
+    wanted = "differentiable on floats, or `on_uint8(step, surrogate)` with what stands for it"
+    try:
+        fail(place, wanted, got)
+    except ValueError as error:
+        raise error from cause
+
+
+def fail(place: str, wanted: str, got: object, error: type[Exception] = ValueError) -> NoReturn:
+    """The one form of error, for a step: "Pipeline: step 2 (resize) must be ..."."""
+    raise error(f"{place} must be {wanted}, got {got}")
+
+
+def name_of(function: Any) -> str:
+    """A function in words: its name, without what is bound to it; a lambda's line."""
+    while isinstance(function, partial):
+        function = function.func
+    if isinstance(function, nn.Module):
+        return type(function).__name__
+    name = getattr(function, "__name__", type(function).__name__)
+    code = getattr(function, "__code__", None)
+    if name == "<lambda>" and code is not None:
+        file = code.co_filename.replace("\\", "/").rsplit("/", 1)[-1]
+        return f"lambda at {file}:{code.co_firstlineno}"
+    return name

@@ -1,0 +1,62 @@
+"""What a patch is put on, when that is not flat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.attacks.ball import check_positive
+from warpkit.core import checks
+from warpkit.core.slips import look_at_flow
+from warpkit.geometry import image_center
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """An upright cylinder that a patch is wrapped around, such as a bottle, seen from far away.
+
+    radius: in patch pixels, above 0. The middle column faces the camera; the paper at the distance
+    s from it is seen at radius * sin(s / radius), and what is turned away is not seen. Raises
+    ValueError for a radius that is not above 0.
+
+    >>> flow = Cylinder(2.0).flow((1, 5))
+    >>> flow[0, :, 0].round(decimals=3).tolist()
+    [-1.142, -0.047, 0.0, 0.047, 1.142]
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        check_positive("Cylinder", "radius", self.radius)
+
+    def flow(self, size: Sequence[int]) -> Tensor:
+        """(h, w, 2), float64: what `warp_flow` and `paste_patches` take for a patch of (h, w)."""
+        height, width = checks.check_size("Cylinder.flow", "size", size)
+        x = torch.arange(width, dtype=torch.float64) - image_center((height, width))[0]
+        along = (x / self.radius).clamp(-1, 1).asin() * self.radius
+        # beside the cylinder: twice the patch away, where there is no paper
+        beside = along + x.sign() * 2 * width
+        offset = torch.where(x.abs() <= self.radius, along, beside) - x
+        return torch.stack((offset.expand(height, -1), offset.new_zeros(height, width)), -1)
+
+
+def bend_of(name: str, surface: Any, patch_size: tuple[int, int], like: Tensor) -> Tensor | None:
+    """The flow (h, w, 2) of a surface for a patch of (h, w), on the device of `like` (...)."""
+    if surface is None:
+        return None
+    wanted = f"a Cylinder, or a flow (h, w, 2) of the patch's size {patch_size}"
+    if isinstance(surface, Cylinder):
+        return surface.flow(patch_size).to(like.device)
+    if isinstance(surface, type) or callable(surface):
+        got = f"the class {surface.__name__}" if isinstance(surface, type) else "a function"
+        checks.fail(name, "surface", wanted, got, TypeError)
+    flow = checks.as_float(name, "surface", surface, like.device).detach()
+    if flow.shape != (*patch_size, 2):
+        checks.fail(name, "surface", wanted, checks.shape_of(flow))
+    checks.check_device(name, "surface", flow, like.device)
+    look_at_flow(name, flow)
+    return flow
