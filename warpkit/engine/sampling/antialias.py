@@ -89,8 +89,8 @@ def warp(
         if to_source.shape[-2] == 2:
             return mean
         minifies = footprint(to_source, size).largest > 1 + SLACK
-        plain = plain_warp(image, to_source, fill, size)
-        return torch.where(minifies[..., None, :, :], mean, plain)
+        minifies = minifies[..., None, :, :]
+        return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
 
     kinds = set(per_item) or {(1, 1)}  # no items: an empty batch
     if len(kinds) == 1:
