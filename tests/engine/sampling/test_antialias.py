@@ -16,6 +16,7 @@ import warpkit as wk
 from tests.support import ROOT
 from tests.support.inputs import BACKENDS, RULES, images, noise
 from tests.support.tolerances import TOLERANCE
+from warpkit.engine.sampling import antialias
 
 
 def supersampled(image: Tensor, matrix: Tensor, size: tuple[int, int], n: int = 15) -> Tensor:
@@ -259,3 +260,20 @@ def test_antialias_refuses(value, error):
 def test_an_empty_batch_stays_empty():
     result = wk.warp_affine(torch.zeros(0, 3, 5, 5), torch.zeros(0, 2, 3), antialias=True)
     assert result.shape == (0, 3, 5, 5)
+
+
+@pytest.mark.parametrize("function", [wk.warp_affine, wk.warp_perspective])
+def test_little_memory_changes_no_value(function, monkeypatch):
+    """Some rows of samples at a time, down to one; a background goes with them."""
+    image, background = noise(2, 1, 6, 5), noise(2, 1, 9, 8, seed=1)
+    matrix = torch.tensor([[0.5, 0.1, 1.0], [-0.1, 0.4, 2.0], [0.0, 0.001, 1.0]])
+    matrix = matrix if function is wk.warp_perspective else matrix[:2]
+    options = {"size": (9, 8), "border": "transparent", "background": background}
+    for samples in (4, 30, True):
+        options["antialias"] = samples
+        wanted = function(image, matrix, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(antialias, "AT_ONCE", 1)
+            got = function(image, matrix, **options)
+        torch.testing.assert_close(got, wanted, rtol=0, atol=TOLERANCE["two modes float64"])
+        assert (wanted - background).abs().max() > 0.1

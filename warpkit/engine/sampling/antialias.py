@@ -81,27 +81,35 @@ def warp(
         return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
     per_item = _counts(function, foot, to_source, image.shape[-2:], rule)
 
-    def warp_group(image: Tensor, to_source: Tensor, fill: Tensor, n: tuple[int, int]) -> Tensor:
-        """Items that take n samples each; tensors as of `warp`."""
+    def warp_group(
+        image: Tensor,
+        to_source: Tensor,
+        fill: Tensor,
+        n: tuple[int, int],
+        foot: Footprint | None = None,
+    ) -> Tensor:
+        """Items that take n samples each; tensors as of `warp`, and their footprint if known."""
         if n == (1, 1):
             return plain_warp(image, to_source, fill, size)
         mean = _mean(plain_warp, image, to_source, size, fill, n)
         if to_source.shape[-2] == 2:
             return mean
-        minifies = footprint(to_source, size).largest > 1 + SLACK
+        minifies = (foot or footprint(to_source, size)).largest > 1 + SLACK
+        if _all(minifies):
+            return mean
         minifies = minifies[..., None, :, :]
         return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
 
     kinds = set(per_item) or {(1, 1)}  # no items: an empty batch
     if len(kinds) == 1:
-        return warp_group(image, to_source, fill, kinds.pop())
+        return warp_group(image, to_source, fill, kinds.pop(), foot)
     return _in_groups(warp_group, image, to_source, fill, per_item)
 
 
 def _all(minifies: Tensor) -> bool:
     """Whether every pixel minifies, where that can be read without waiting for a device.
 
-    minifies (*M, 1, h, w), or (*M, 1, 1, 1) if affine.
+    minifies (*M, h, w), or (*M, 1, 1) if affine, in any shape that broadcasts.
     """
     return minifies.device.type == "cpu" and is_eager(minifies) and bool(minifies.all())
 
