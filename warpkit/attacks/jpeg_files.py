@@ -109,9 +109,11 @@ def through_blocks(planes: Tensor, table: Tensor) -> Tensor:
 
 
 def rounded(x: Tensor) -> Tensor:
-    """x rounded; what survives passes its gradient, what becomes 0 passes 3 x^2, 0 to 3/4."""
-    whole = x.detach().round()
-    return with_gradient_of(whole, torch.where(whole == 0, x**3, x))
+    """x rounded; the gradient passes, of what becomes 0 too.
+
+    Without that, details that a picture has not got could never come: a flat one stays flat.
+    """
+    return with_gradient_of(x.detach().round(), x)
 
 
 @cache

@@ -305,17 +305,36 @@ def attack(
         int, typer.Option(min=1, max=255, metavar="N", help="Levels of 255 a value may change.")
     ] = 16,
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of the descent.")] = 40,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A classifier of yours: TorchScript or torch.export."),
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its classes' names, one a line.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What it shall say. [default: anything else]"),
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(metavar="STEPS", help="What stands before it: resize:224:pillow,normalize"),
+    ] = None,
+    image_out: Annotated[
+        Path | None, typer.Option(metavar="PNG", help="Where to write the perturbed photograph.")
+    ] = None,
 ) -> None:
-    """Perturb a photograph so that a small net is misled about it, however it is turned.
+    """Perturb a photograph so that a model is misled about it, however it is turned.
 
-    The net learns to tell the photograph's quarters apart under turns, scales and shifts; the
-    perturbation makes it name the next quarter. It is found twice, as the photograph stands and as
-    a mean over transformations, and judged under transformations not seen before. Writes one
-    figure.
+    The steps of --pipeline are resize:SIZE:ARITHMETIC:INTERPOLATION, crop:SIZE, jpeg:QUALITY,
+    normalize:MEAN:STD, scale:FACTOR, bgr and round, with commas between them; the model is given
+    floats in [0, 1] of what they make of the 8-bit photograph. Without --model a small net learns
+    to tell the photograph's quarters apart, and is made to name the next one. What is found is
+    judged under transformations not seen before. Writes one figure.
     """
-    from warpkit.cli.attack.run import run
+    from warpkit.cli.attack.run import Options, run
 
-    run(image, out, epsilon, steps)
+    run(image, out, epsilon, steps, Options(model, labels, target, pipeline, image_out))
 
 
 @app.command(short_help="Time warps on this machine beside grid_sample, kornia and OpenCV.")

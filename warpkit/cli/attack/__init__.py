@@ -1,1 +1,1 @@
-"""`warpkit attack`: `work` computes, `run` shows it on a terminal."""
+"""`warpkit attack`: `models` fools a model of the user's, `work` the small one; `run` shows it."""

@@ -64,8 +64,13 @@ def network() -> nn.Sequential:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 4))
 
 
-def learn(pieces: Tensor, generator: torch.Generator, advance: Callable[[str], None]) -> nn.Module:
-    """A net that knows the quarters under transformations."""
+def learn(
+    pieces: Tensor,
+    generator: torch.Generator,
+    advance: Callable[[str], None],
+    pipeline: Callable[[Tensor], Tensor] | None,
+) -> nn.Module:
+    """A net that knows the quarters (4, 3, h, w) under transformations, behind a pipeline."""
     size = (pieces.shape[-2], pieces.shape[-1])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -75,7 +80,7 @@ def learn(pieces: Tensor, generator: torch.Generator, advance: Callable[[str], N
         matrices = moves(size).sample(VIEWS, size=size, generator=generator)
         optimizer.zero_grad()
         # smoothed: a net that is sure of everything has no gradient left to attack it by
-        answers = model(views(pieces, matrices))
+        answers = model(views(pieces, matrices, pipeline))
         loss = F.cross_entropy(answers, LABELS.repeat_interleave(VIEWS), label_smoothing=0.1)
         loss.backward()
         optimizer.step()
@@ -83,12 +88,13 @@ def learn(pieces: Tensor, generator: torch.Generator, advance: Callable[[str], N
     return model.eval().requires_grad_(False)
 
 
-def views(pieces: Tensor, matrices: Tensor) -> Tensor:
-    """Every quarter under every matrix, image by image.
+def views(pieces: Tensor, matrices: Tensor, pipeline: Callable[[Tensor], Tensor] | None) -> Tensor:
+    """Every quarter under every matrix, image by image, as the pipeline hands it on.
 
-    pieces (B, C, h, w); matrices (S, 2, 3); the result is (B S, C, h, w).
+    pieces (B, C, h, w); matrices (S, 2, 3); the result is (B S, C, h, w) without a pipeline.
     """
-    return wk.warp_affine(pieces[:, None], matrices, border=BORDER).flatten(0, 1)
+    warped = wk.warp_affine(pieces[:, None], matrices, border=BORDER).flatten(0, 1)
+    return warped if pipeline is None else pipeline(warped)
 
 
 def objective(model: nn.Module, shown: Tensor) -> Tensor:
@@ -96,13 +102,18 @@ def objective(model: nn.Module, shown: Tensor) -> Tensor:
     return F.cross_entropy(model(shown), TARGETS.repeat_interleave(len(shown) // 4))
 
 
-def fooled(model: nn.Module, pieces: Tensor, matrices: Tensor) -> float:
+def fooled(
+    model: nn.Module,
+    pieces: Tensor,
+    matrices: Tensor,
+    pipeline: Callable[[Tensor], Tensor] | None,
+) -> float:
     """The part of the answers that are the targets.
 
     pieces (B, C, h, w); matrices (S, 2, 3).
     """
     with torch.no_grad():
-        answers = model(views(pieces, matrices)).argmax(1)
+        answers = model(views(pieces, matrices, pipeline)).argmax(1)
     return (answers == TARGETS.repeat_interleave(len(matrices))).double().mean().item()
 
 
@@ -111,16 +122,20 @@ def attack(
     epsilon: float,
     steps: int,
     *,
+    pipeline: Callable[[Tensor], Tensor] | None = None,
     learned: Callable[[str], None] = lambda words: None,
     show: bool = False,
 ) -> Attack:
-    """Perturb a photograph (3, H, W) in [0, 1] as it stands, and under transformations."""
+    """Perturb a photograph (3, H, W) in [0, 1] as it stands, and under transformations.
+
+    pipeline: what stands before the net, while it learns too.
+    """
     generator = torch.Generator().manual_seed(0)
     pieces = to_levels(quarters(photograph)) / 255
     size = (pieces.shape[-2], pieces.shape[-1])
-    model = learn(pieces, generator, learned)
+    model = learn(pieces, generator, learned, pipeline)
     unseen = moves(size).sample(UNSEEN, size=size, generator=generator)
-    rates = {"the photograph": fooled(model, pieces, unseen)}
+    rates = {"the photograph": fooled(model, pieces, unseen, pipeline)}
     found = None
     for name, distribution in (("as it stands", None), ("under transformations", moves(size))):
         found = optimize_perturbation(
@@ -132,9 +147,10 @@ def attack(
             samples=4,
             generator=generator,
             quantize=True,
+            pipeline=pipeline,
             progress=show,
             border=BORDER,
         )
-        rates[f"optimised {name}"] = fooled(model, found.image, unseen)
+        rates[f"optimised {name}"] = fooled(model, found.image, unseen, pipeline)
     assert found is not None
     return Attack(joined(pieces), joined(found.image), found.history, rates)

@@ -1,0 +1,131 @@
+"""`warpkit attack --model`: a model of the user's, its labels, the pipeline before it, errors."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from tests.support.inputs import noise
+from warpkit.cli.app import main
+from warpkit.cli.attack.models import read_model
+from warpkit.cli.attack.programs import IMAGENET, read_pipeline
+from warpkit.cli.errors import CommandError
+
+NAMES = ("cat", "dog", "cup")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A photograph, a model that tells its colours apart in three formats, and its labels."""
+    path = tmp_path_factory.mktemp("models")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3)).eval()
+    with torch.no_grad():
+        model[2].weight.copy_(torch.eye(3) * 4)
+        model[2].bias.copy_(torch.tensor([0.1, 0.0, 0.0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a format that torch means to drop
+        torch.jit.save(torch.jit.trace(model, torch.zeros(2, 3, 16, 16)), str(path / "model.pt"))
+    torch.export.save(torch.export.export(model, (torch.zeros(1, 3, 16, 16),)), path / "model.pt2")
+    torch.save(model.state_dict(), path / "weights.pt")
+    (path / "broken.pt").write_bytes(b"PK\x03\x04 and no more")
+    (path / "labels.txt").write_text("\n".join(NAMES) + "\n")
+    reddish = noise(40, 48, 3, seed=1).numpy() * [0.9, 0.85, 0.85] + [0.05, 0, 0]
+    pixels = (reddish * 255).astype(np.uint8)
+    Image.fromarray(pixels).save(path / "photo.png")
+    return path
+
+
+@pytest.mark.parametrize("model", ["model.pt", "model.pt2"])
+def test_a_model_of_the_users_is_fooled(
+    model: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("warpkit.cli.attack.models.UNSEEN", 5)
+    words = f"attack photo.png --model {model} --labels labels.txt --pipeline "
+    words += "resize:16:pillow,jpeg:90,normalize:0.5:0.25 --epsilon 16 --steps 8 --out out.png "
+    words += "--image-out found.png"
+    target = " --target dog" if model == "model.pt" else ""
+    assert main((words + target).split()) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"the photograph +cat \(\d\d\.\d%\) +\d", said)
+    assert re.search(rf"perturbed +{'dog' if target else '(dog|cup)'} \(\d\d\.\d%\) +100\.0%", said)
+    assert "wrote out.png and found.png" in said
+    found, given = (np.asarray(Image.open(name)).astype(int) for name in ("found.png", "photo.png"))
+    assert 0 < np.abs(found - given).max() <= 16
+    # what the file holds is what the model was fooled with, through Pillow and not warpkit
+    pipeline = read_pipeline("resize:16:pillow,jpeg:90,normalize:0.5:0.25")
+    levels = torch.from_numpy(found.astype(np.uint8)).permute(2, 0, 1)[None]
+    assert read_model(folder / "model.pt")(pipeline(levels)).argmax().item() in (1, 2)
+
+
+def test_a_pipeline_in_words():
+    images = noise(1, 3, 40, 48, dtype=torch.float32, seed=2)
+    levels = (images * 255).round().byte()
+    got = read_pipeline("resize:24x30:pillow:bicubic, crop:20x16, bgr, normalize")(images)
+    array = levels[0].permute(1, 2, 0).numpy()
+    small = Image.fromarray(array).resize((30, 24), Image.Resampling.BICUBIC)
+    rows = np.asarray(small)[2:22, 7:23, ::-1].astype(np.float32) / 255
+    mean, std = (np.float32(values) for values in IMAGENET)
+    assert np.array_equal(got[0].permute(1, 2, 0).numpy(), (rows - mean) / std)
+    assert torch.equal(read_pipeline(None)(images) * 255, levels.float())
+    scaled = read_pipeline("normalize:0.1:0.2:0.3:1:1:1,round,scale:255")(images)
+    lower = (images * 255).round() / 255 - torch.tensor([0.1, 0.2, 0.3])[:, None, None]
+    assert torch.equal(scaled, (lower.clamp(0, 1) * 255).round() / 255 * 255)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["blur:3", "resize", "resize:0", "resize:8:pilow", "jpeg:101", "jpeg:a", "normalize:1:0", ""],
+)
+def test_what_is_no_pipeline_is_one_line(text: str):
+    with pytest.raises(CommandError, match=r"^--pipeline(:| has no step) '") as caught:
+        read_pipeline(f"bgr,{text}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
+        ("--model none.pt", 1, "none.pt: No such file"),
+        ("--model .", 1, ".: a folder"),
+        ("--model weights.pt", 1, "weights.pt: not a model that torch.jit.save or torch.export"),
+        ("--model broken.pt", 1, "broken.pt: not a model that torch.jit.save or torch.export"),
+        ("--model labels.txt", 1, "labels.txt: not a model that torch.jit.save or torch.export"),
+        ("--labels labels.txt", 2, "--labels is of a model of yours: give --model too"),
+        ("--target dog", 2, "--target is of a model of yours: give --model too"),
+        ("--model model.pt --labels none.txt", 1, "none.txt: No such file or directory"),
+        (
+            "--model model.pt --labels short.txt",
+            2,
+            "--labels must have a line for each class, it has 2 names for 3 classes",
+        ),
+        ("--model model.pt --target 3", 2, "--target takes a number below 3, got '3'"),
+        ("--model model.pt --target 0", 2, "--target 0 is what the model says already"),
+        ("--model model.pt --pipeline crop:99", 2, "--pipeline: crop:99x99 is larger than images"),
+        ("--model model.pt2", 2, "--model cannot take what --pipeline makes, 1x3x40x48: "),
+        ("--image-out out.jpg", 1, "out.jpg: the figure is a PNG"),
+    ],
+)
+def test_errors_are_one_line(
+    words: str,
+    status: int,
+    text: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(folder)
+    (folder / "short.txt").write_text("cat\ndog\n")
+    assert main(["attack", "photo.png", *words.split(), "--steps", "1"]) == status
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"warpkit: {text}")
+    assert captured.err.count("\n") == 1

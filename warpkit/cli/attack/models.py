@@ -1,0 +1,219 @@
+"""A model of the user's own: its file, the names of its classes, and what it is made to say."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import warpkit as wk
+from warpkit.attacks import AffineDistribution, Pipeline, optimize_perturbation
+from warpkit.cli.errors import CommandError
+from warpkit.cli.image_files import ImageFileError
+from warpkit.cli.image_kinds import reason
+
+EXPORTED = ("archive_format", "serialized_exported_program.json")
+"""What the archives of torch.export hold, those of torch 2.7 too."""
+
+UNSEEN, SAMPLES, BORDER = 50, 4, "reflect_101"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says of one image: a class, its name and its probability."""
+
+    number: int
+    name: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class ModelAttack:
+    """What came of it; images (3, H, W) in [0, 1], on 8-bit levels."""
+
+    before: Tensor
+    after: Tensor
+    history: list[float]
+    answers: dict[str, Answer]
+    """What the model says, by what is shown to it as it stands."""
+    rates: dict[str, float]
+    """How often it is fooled under unseen transformations, by what is shown."""
+
+
+def read_model(path: Path) -> Callable[[Tensor], Tensor]:
+    """A TorchScript file, or one of torch.export, as a function of images (N, C, h, w)."""
+    if not path.is_file():
+        raise ImageFileError(f"{path}: {'a folder' if path.exists() else 'No such file'}")
+    wanted = "a model that torch.jit.save or torch.export.save wrote (a file of weights is none)"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of formats that torch means to drop
+            if any(name.endswith(EXPORTED) for name in names):
+                # a buffer: torch refuses other endings than its own
+                return OneByOne(torch.export.load(io.BytesIO(path.read_bytes())).module())
+            if any("/code/" in name for name in names):
+                return frozen(torch.jit.load(str(path), map_location="cpu"))
+    except Exception as error:  # torch's readers raise whatever the bytes lead them to
+        words = " ".join(str(error).split())[:160]
+        raise ImageFileError(f"{path}: not {wanted}: {words}") from None
+    raise ImageFileError(f"{path}: not {wanted}")
+
+
+def frozen(model: torch.nn.Module) -> torch.nn.Module:
+    """A model that is asked and not trained."""
+    for weight in model.parameters():  # a ScriptModule's own requires_grad_ refuses
+        weight.requires_grad_(False)
+    return model.eval()
+
+
+class OneByOne:
+    """A model that may have been exported for a batch of one image."""
+
+    def __init__(self, model: Callable[[Tensor], Any]) -> None:
+        self.model = model
+        self.is_whole = True
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Scores of images (N, C, h, w)."""
+        if self.is_whole:
+            try:
+                return self.model(images)
+            except Exception:
+                if len(images) == 1:
+                    raise
+                self.is_whole = False
+        return torch.cat([self.model(image[None]) for image in images])
+
+
+def read_labels(path: Path | None) -> list[str]:
+    """The names of a model's classes, one a line; none without a file."""
+    if path is None:
+        return []
+    try:
+        return [line.strip() for line in path.read_text().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImageFileError(f"{path}: {reason(error)}") from None
+
+
+def class_of(target: str | None, labels: list[str], count: int) -> int | None:
+    """The number of a class that is named, or given by its number."""
+    if target is None:
+        return None
+    if target in labels:
+        return labels.index(target)
+    if target.isdecimal() and int(target) < count:
+        return int(target)
+    known = f"one of {len(labels)} labels, or " if labels else ""
+    raise CommandError(f"--target takes {known}a number below {count}, got {target!r}")
+
+
+def moves(size: tuple[int, int]) -> AffineDistribution:
+    """Small turns, sizes and shifts, as of a picture that is taken again."""
+    reach = min(size) / 20
+    return AffineDistribution(angle=(-10, 10), scale=(0.9, 1.1), translation=(-reach, reach))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model behind its pipeline, and the names of its classes."""
+
+    model: Callable[[Tensor], Tensor]
+    pipeline: Pipeline
+    labels: list[str]
+
+    def scores(self, given: Tensor) -> Tensor:
+        """(N, classes) of what the pipeline has made of images (N, ...)."""
+        try:
+            scores = self.model(given)
+        except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+            words = " ".join(str(error).split())[-160:]
+            shape = "x".join(map(str, given.shape))
+            raise CommandError(
+                f"--model cannot take what --pipeline makes, {shape}: {words}"
+            ) from None
+        if not isinstance(scores, Tensor) or scores.ndim != 2 or not scores.is_floating_point():
+            got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+            raise CommandError(f"--model must make scores (images, classes), it makes {got}")
+        if self.labels and scores.shape[1] != len(self.labels):
+            have = f"{len(self.labels)} names for {scores.shape[1]} classes"
+            raise CommandError(f"--labels must have a line for each class, it has {have}")
+        return scores
+
+    def answer(self, image: Tensor) -> Answer:
+        """What the model says of an image (3, H, W)."""
+        with torch.no_grad():
+            chances = self.scores(self.pipeline(image[None])).double().softmax(1)[0]
+        number = int(chances.argmax())
+        name = self.labels[number] if self.labels else f"class {number}"
+        return Answer(number, name, chances[number].item())
+
+    def said(self, image: Tensor, matrices: Tensor) -> Tensor:
+        """The classes (S,) that are named of an image (3, H, W) under matrices (S, 2, 3)."""
+        with torch.no_grad():
+            views = [wk.warp_affine(image, matrix, border=BORDER) for matrix in matrices]
+            return torch.cat([self.scores(self.pipeline(view[None])).argmax(1) for view in views])
+
+
+def attack_model(
+    image: Tensor,
+    subject: Subject,
+    target: str | None,
+    epsilon: float,
+    steps: int,
+    show: bool = False,
+) -> ModelAttack:
+    """Perturb an image (3, H, W) so that the model names `target`, or no longer what it does."""
+    image = (image * 255).round() / 255
+    size = (image.shape[-2], image.shape[-1])
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        count = subject.scores(subject.pipeline(image[None])).shape[1]
+    before = subject.answer(image)
+    wanted = class_of(target, subject.labels, count)
+    if wanted == before.number:
+        raise CommandError(f"--target {target} is what the model says already")
+    unseen = moves(size).sample(UNSEEN, size=size, generator=generator)
+
+    def objective(given: Tensor) -> Tensor:
+        scores = subject.scores(given)
+        if wanted is not None:
+            return F.cross_entropy(scores, torch.full((len(scores),), wanted))
+        return F.log_softmax(scores, 1)[:, before.number].mean()
+
+    def fooled(image: Tensor) -> float:
+        said = subject.said(image, unseen)
+        return (
+            (said == wanted if wanted is not None else said != before.number).double().mean().item()
+        )
+
+    try:
+        found = optimize_perturbation(
+            objective,
+            image,
+            moves(size),
+            epsilon=epsilon,
+            steps=steps,
+            samples=SAMPLES,
+            generator=generator,
+            quantize=True,
+            pipeline=subject.pipeline,
+            progress=show,
+            border=BORDER,
+        )
+    except ValueError as error:
+        if "objective" in str(error) or "Pipeline" in str(error):
+            raise CommandError(f"--model passes no gradient: {error}") from None
+        raise
+    answers = {"the photograph": before, "perturbed": subject.answer(found.image)}
+    rates = {"the photograph": fooled(image), "perturbed": fooled(found.image)}
+    return ModelAttack(image, found.image, found.history, answers, rates)

@@ -1,0 +1,103 @@
+"""A pipeline in words, as `--pipeline` takes it: resize:224:pillow,jpeg:75,normalize."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+import warpkit as wk
+from warpkit.attacks import Pipeline, jpeg, normalize, on_floats, reverse_channels, to_uint8
+from warpkit.cli.errors import CommandError
+from warpkit.engine.arithmetic.resize import named_rule
+
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+"""Mean and standard deviation of the photographs that most published models have learned from."""
+
+GRAMMAR = {
+    "resize": "resize:SIZE[:ARITHMETIC[:INTERPOLATION]], SIZE as 224 or 224x160 (height x width)",
+    "crop": "crop:SIZE, the middle",
+    "jpeg": "jpeg:QUALITY, from 1 to 100",
+    "normalize": "normalize (ImageNet's), normalize:MEAN:STD, or normalize:R:G:B:R:G:B",
+    "scale": "scale:FACTOR, of floats in [0, 1]",
+    "bgr": "bgr",
+    "round": "round, to 8 bits",
+}
+Step = Callable[[Tensor], Tensor]
+
+
+def read_pipeline(text: str | None) -> Pipeline:
+    """The pipeline that --pipeline names; none named: 8 bits alone."""
+    return Pipeline(*map(read_step, text.split(","))) if text else Pipeline()
+
+
+def read_step(text: str) -> Step:
+    """One step of a pipeline."""
+    name, *parts = text.strip().split(":")
+    if name not in MAKERS:
+        steps = "; ".join(GRAMMAR.values())
+        raise CommandError(f"--pipeline has no step {text!r}: the steps are {steps}")
+    try:
+        return MAKERS[name](*parts)
+    except (TypeError, ValueError) as error:
+        known = str(error).partition(": ")[2]
+        why = f": {known}" if known.startswith("`") else ""
+        raise CommandError(f"--pipeline: {text!r} is not {GRAMMAR[name]}{why}") from None
+
+
+def sides(text: str) -> tuple[int, int]:
+    """(H, W) of "224" or "224x160"."""
+    height, _, width = text.partition("x")
+    size = (int(height), int(width or height))
+    if min(size) < 1 or max(size) >= 2**31:
+        raise ValueError(text)
+    return size
+
+
+def resized(size: str, arithmetic: str = "exact", interpolation: str = "bilinear") -> Step:
+    """Another size, by any library's arithmetic."""
+    named_rule("resize", interpolation, None, arithmetic)
+    options: dict[str, Any] = {"arithmetic": arithmetic, "interpolation": interpolation}
+    return partial(wk.resize, size=sides(size), **options)
+
+
+def middle(images: Tensor, size: tuple[int, int]) -> Tensor:
+    """The middle of images (N, C, H, W), as torchvision's CenterCrop where it fits."""
+    y, x = (round((have - want) / 2) for have, want in zip(images.shape[-2:], size, strict=True))
+    if min(x, y) < 0:
+        have = " x ".join(map(str, images.shape[-2:]))
+        raise CommandError(f"--pipeline: crop:{size[0]}x{size[1]} is larger than images of {have}")
+    return images[..., y : y + size[0], x : x + size[1]]
+
+
+def cropped(size: str) -> Step:
+    return partial(middle, size=sides(size))
+
+
+def normalized(*numbers: str) -> Step:
+    """By ImageNet's figures, by one mean and one deviation, or by one of each channel."""
+    if not numbers:
+        return normalize(*IMAGENET)
+    values = [float(number) for number in numbers]
+    if len(values) not in (2, 6):
+        raise ValueError(numbers)
+    half = len(values) // 2
+    return normalize(values[:half], values[half:])
+
+
+def scaled(factor: str) -> Step:
+    number = float(factor)
+    return on_floats(lambda images: images * number)
+
+
+MAKERS: dict[str, Callable[..., Step]] = {
+    "resize": resized,
+    "crop": cropped,
+    "jpeg": lambda quality: jpeg(int(quality)),
+    "normalize": normalized,
+    "scale": scaled,
+    "bgr": lambda: reverse_channels,
+    "round": lambda: to_uint8,
+}
