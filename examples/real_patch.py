@@ -90,7 +90,7 @@ BEND = Cylinder(PATCH / 2.4)
 
 
 def program(images: Tensor) -> Tensor:
-    """The real program: 8-bit photographs (N, 3, H, W), a file, Pillow's resize, the net's floats."""
+    """The real program, of 8-bit photographs (N, 3, H, W): a file, Pillow's resize, floats."""
     made = []
     for array in images.permute(0, 2, 3, 1).numpy():
         file = io.BytesIO()
@@ -152,9 +152,9 @@ def collate(items: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]
     return images, patch_boxes(boxes), torch.arange(len(images))
 
 
-def detector(seed: int) -> nn.Sequential:
+def detector(seed: int, count: int = 320, steps: int = 250) -> nn.Sequential:
     """Scores (N, 1, 4, 4), by three convolutions; learned in seconds from scenes of its own."""
-    data = Cups(320, seed=1000 + seed, empty=0.3)
+    data = Cups(count, seed=1000 + seed, empty=0.3)
     generator = torch.Generator().manual_seed(seed)
     covers = torch.rand(len(data), 3, 4, 4, generator=generator)  # that nothing is hidden by
     boxes = patch_boxes(
@@ -184,7 +184,7 @@ def detector(seed: int) -> nn.Sequential:
         )
         optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
         weight = torch.tensor(6.0)
-        for _ in range(250):
+        for _ in range(steps):
             rows = torch.randint(len(data), (40,))
             optimizer.zero_grad()
             scores = model(seen[rows])

@@ -14,6 +14,7 @@ from examples import (
     frame_interpolation,
     lens_patch,
     parity_matters,
+    real_patch,
     resize_matters,
     robust_perturbation,
     scaling_attack,
@@ -114,6 +115,23 @@ def test_a_patch_is_found_through_the_lens_that_opencv_shows(tmp_path: Path):
     assert rates["what the lens shows"][0] > rates["no patch"][0]
     assert lens_patch.table(rates).row_count == 3
     lens_patch.draw(tmp_path / "picture.png", scenes)
+    check_picture(tmp_path / "picture.png")
+
+
+def test_a_patch_is_judged_by_the_real_program(tmp_path: Path):
+    cups = real_patch.Cups(6, seed=0)
+    levels = (cups.images * 255).round().byte()
+    assert torch.equal(real_patch.WORLD.steps(levels), real_patch.program(levels))
+    model = real_patch.detector(0, count=16, steps=3)
+    scenes = {}
+    for name in ("all of it", "turns and sizes alone"):
+        patch = real_patch.search(model, cups, real_patch.LOOPS[name], 2, 0)
+        assert patch.min() >= 0
+        assert patch.max() <= 1
+        scenes[name] = real_patch.photographed(cups, patch, 1)
+    assert scenes["all of it"].shape == (6, 3, real_patch.SCENE, real_patch.SCENE)
+    assert real_patch.table({name: [0.5, 0.7] for name in scenes}).row_count == 2
+    real_patch.draw(tmp_path / "picture.png", scenes)
     check_picture(tmp_path / "picture.png")
 
 

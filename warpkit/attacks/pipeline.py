@@ -138,8 +138,8 @@ def jpeg(quality: int = 75, *, subsampling: str = "4:2:0") -> Step:
     quality: an integer from 1 to 100; subsampling of the colours: "4:2:0", "4:2:2" or "4:4:4". Of
     images (N, 3, H, W) or, grey, (N, 1, H, W) the value is that of PIL.Image.save(quality=quality,
     subsampling=subsampling) and PIL.Image.open, bit for bit. The gradient is that of the same steps
-    in torch, straight through the rounding of the coefficients. Raises ImportError where Pillow is not installed, ValueError
-    or TypeError otherwise.
+    in torch, straight through the rounding of the coefficients. Raises ImportError where Pillow is
+    not installed, ValueError or TypeError otherwise.
 
     >>> grey = torch.full((1, 3, 8, 8), 0.5)
     >>> jpeg(90)(grey)[0, :, 0, 0] * 255
