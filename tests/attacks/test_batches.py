@@ -22,6 +22,7 @@ from warpkit.attacks import (
     Pipeline,
     nonprintability,
     optimize_patch,
+    optimize_perturbation,
     total_variation,
 )
 
@@ -261,6 +262,13 @@ ERRORS = [
     (
         lambda: attack(once(), steps=7, resume=attack(LIST, steps=6).state),
         "`images` must be an iterable with a batch for each",
+    ),
+    (
+        lambda: optimize_perturbation(lambda views, patch: views.mean(), IMAGES, epsilon=0.1),
+        (
+            "`objective` must be a function that takes images and returns a scalar tensor, got one "
+            "that takes (views, patch)"
+        ),
     ),
     (lambda: Cylinder(0.0), "Cylinder: `radius` must be a number above 0, got 0.0"),
     (lambda: Cylinder(-3), "Cylinder: `radius` must be a number above 0, got -3"),

@@ -222,7 +222,7 @@ def _source(
         got = "one with batches" if "batches" in resume else "one without batches"
         checks.fail(name, "resume", "the state of an earlier result of the same call", got)
     if not batches:
-        check_objective(name, objective)
+        check_objective(name, objective, patch=True)
         return SameImages(name, images, boxes, index)
     for argument, value in (("boxes", boxes), ("image_index", index)):
         if value is not None:
@@ -244,7 +244,7 @@ def _images_like(
     if resume is not None:  # the next batch may need draws: not yet
         return resume["variable"][None]
     batch = source.peek(generator)
-    check_objective(name, objective, *("extra" for _ in batch.extra))
+    check_objective(name, objective, *("extra" for _ in batch.extra), patch=True)
     return batch.images
 
 

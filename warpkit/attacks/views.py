@@ -123,15 +123,19 @@ def to_levels(image: Tensor) -> Tensor:
     return (image.detach().clamp(0, 1) * 255).round().to(torch.uint8)
 
 
-def check_objective(name: str, objective: object, *extra: str) -> None:
-    """Said before the first draw, which a generator would remember."""
+def check_objective(name: str, objective: object, *extra: str, patch: bool = False) -> None:
+    """Said before the first draw, which a generator would remember.
+
+    extra: what it is given beside images; patch: whether there is one to give it by its name.
+    """
     takes_all = " and ".join(("images", *extra))
     wanted = f"a function that takes {takes_all} and returns a scalar tensor"
     if not callable(objective) or isinstance(objective, type):
         kind = type(objective).__name__
         got = f"the class {objective.__name__}" if isinstance(objective, type) else kind
         checks.fail(name, "objective", wanted, got, TypeError)
-    if (takes := refuses(objective, "images", *extra, **patch_of(objective, "patch"))) is not None:
+    named = patch_of(objective, "patch", *extra) if patch else {}
+    if (takes := refuses(objective, "images", *extra, **named)) is not None:
         checks.fail(name, "objective", wanted, f"one that takes {takes}", TypeError)
 
 
