@@ -267,12 +267,23 @@ def run(count: int, steps: int, seeds: int) -> tuple[dict[str, list[float]], dic
 def table(rates: dict[str, list[float]]) -> Table:
     """A row for each way to a patch."""
     result = Table(title="cups that are hidden, on unseen photographs, through the real program")
-    for name in ("the patch was found with", "mean", "spread (standard deviation)"):
+    for name in (
+        "the patch was found with",
+        "hidden, over the seeds",
+        "less than all of it, in pairs",
+    ):
         result.add_column(name)
     for loop, values in rates.items():
-        spread = stdev(values) if len(values) > 1 else 0.0
-        result.add_row(loop, f"{mean(values):.0%}", f"{spread:.0%}")
+        less = [best - value for best, value in zip(rates["all of it"], values, strict=True)]
+        result.add_row(loop, *map(spread, (values, less)))
     return result
+
+
+def spread(values: list[float]) -> str:
+    """Mean, standard deviation and range, in per cent."""
+    deviation = stdev(values) if len(values) > 1 else 0.0
+    ends = f"{min(values):.0%} to {max(values):.0%}"
+    return f"{mean(values):.0%} ± {deviation:.0%} ({ends})"
 
 
 def draw(path: Path, scenes: dict[str, Tensor]) -> None:
@@ -284,7 +295,7 @@ def draw(path: Path, scenes: dict[str, Tensor]) -> None:
         for axes, image in zip(column, images, strict=False):
             axes.imshow(image.permute(1, 2, 0).numpy())
             axes.axis("off")
-    save(path, figure, colours=200)
+    save(path, figure, colours=96)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
