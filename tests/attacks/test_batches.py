@@ -172,7 +172,7 @@ def test_penalties_by_hand():
         for pixel in patch.detach().flatten(1).T.tolist()
     ]
     got = nonprintability(patch, colours)
-    assert got.item() == pytest.approx(sum(distances) / 20, rel=1e-12)
+    assert got.item() == pytest.approx(sum(distances) / 20, rel=TOLERANCE["reference float64"])
     assert torch.autograd.gradcheck(lambda p: nonprintability(p, colours), patch)
     assert torch.autograd.gradcheck(total_variation, patch)
     printed = colours[:2].T[:, None].clone().requires_grad_()
@@ -186,7 +186,9 @@ def test_a_cylinder_shows_half_of_what_is_wrapped_around_it():
     for row in flow[..., 0]:
         for u, offset in zip(x.tolist(), row.tolist(), strict=True):
             if abs(u) <= radius:
-                assert u + offset == pytest.approx(radius * math.asin(u / radius), abs=1e-12)
+                assert u + offset == pytest.approx(
+                    radius * math.asin(u / radius), abs=TOLERANCE["reference float64"]
+                )
             else:
                 assert abs(u + offset) > width
     assert (flow[..., 1] == 0).all()
@@ -214,7 +216,7 @@ def test_a_surface_bends_the_patch_before_it_is_placed(arithmetic: str):
     flow = Cylinder(3.5).flow((6, 9))
     bent = wk.warp_flow(torch.cat((start, torch.ones_like(start[:1]))), flow)
     inner = seen[0][0, :, 4:8, 4:13]  # the box fits the patch, pixel by pixel
-    atol = 1e-12 if arithmetic == "exact" else 1e-6
+    atol = TOLERANCE[f"reference float{64 if arithmetic == 'exact' else 32}"]
     torch.testing.assert_close(inner, bent[:3, 1:5], rtol=0, atol=atol)
     assert (inner[:, :, 0] == 0).all()  # beside the cylinder
     assert (inner[:, :, 4] > 0).all()

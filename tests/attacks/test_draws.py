@@ -47,7 +47,7 @@ def test_corners_move_by_at_most_their_share(share: float):
     before = corners_of(size)
     after = wk.transform_points(drawn.double(), before)
     moved = (after - before) / torch.tensor([40.0, 20.0])
-    assert moved.abs().max() < share + 1e-5
+    assert moved.abs().max() < share + TOLERANCE["float32 corners"]
     assert (moved.amax(0) > 0.9 * share).all()  # every corner, along both axes, to both sides
     assert (moved.amin(0) < -0.9 * share).all()
     sides = after.roll(-1, 1) - after
@@ -56,7 +56,7 @@ def test_corners_move_by_at_most_their_share(share: float):
     exact = PerspectiveDistribution(corners=(0.1, 0.1)).sample(9, size=size, generator=seeded())
     moved = (wk.transform_points(exact.double(), before) - before).abs()
     expected = torch.tensor([4.0, 2.0], dtype=torch.float64).expand(9, 4, 2)
-    torch.testing.assert_close(moved, expected, rtol=0, atol=1e-4)
+    torch.testing.assert_close(moved, expected, rtol=0, atol=TOLERANCE["float32 corners"])
 
 
 def test_without_corners_it_is_the_affine_one():
@@ -69,7 +69,10 @@ def test_without_corners_it_is_the_affine_one():
     parts = both.sample_parts(3, size=(5, 6), generator=seeded())
     assert torch.equal(parts[1], affine)
     torch.testing.assert_close(
-        both.sample(3, size=(5, 6), generator=seeded()), wk.compose(*parts), rtol=0, atol=1e-6
+        both.sample(3, size=(5, 6), generator=seeded()),
+        wk.compose(*parts),
+        rtol=0,
+        atol=TOLERANCE["float32 corners"],
     )
     assert PerspectiveDistribution(corners=(0.1, 0.1)).sample(1, size=(1, 1)).isfinite().all()
 
@@ -112,7 +115,7 @@ def test_colours_are_those_of_the_definition():
     draws = light.sample(6, generator=seeded())
     got = light(views, generator=seeded())
     expected = np.stack([by_hand(x.numpy(), d.numpy()) for x, d in zip(views, draws, strict=True)])
-    np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=TOLERANCE["reference float64"])
     assert len(draws[:, 1].unique()) == 6
     for column, (low, high) in zip(draws.T, ((-0.3, 0.4), (0.4, 2), (0.5, 2)), strict=False):
         assert low <= column.min() < column.max() <= high
@@ -144,7 +147,7 @@ def test_colours_carry_their_gradient():
     black = torch.zeros(1, 1, 1, 2, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(Photometric(gamma=(0.5, 0.5))(black).sum(), black)
     expected = torch.full_like(black, 0.5 * 255**0.5)  # that at 1/255, where it is infinite
-    torch.testing.assert_close(slope, expected, rtol=1e-12, atol=0)
+    torch.testing.assert_close(slope, expected, rtol=0, atol=TOLERANCE["reference float64"])
     ends = torch.tensor([0.0, 1.0]).reshape(1, 1, 1, 2).requires_grad_()
     light = Photometric(contrast=(0.999, 1.0))  # torch's clamp lets neither leave
     draws = torch.tensor([[0.0, 1.0, 1.0, 0.0]])
@@ -223,7 +226,9 @@ def test_the_objective_is_given_the_pipelines_values():
             warped = wk.warp_perspective(IMAGES[i], matrices[view])
             lit = LIGHT.apply(warped[None], colours[view, i][None])
             expected.append(PROGRAM((lit * 255).round().byte())[0].double())
-    torch.testing.assert_close(seen[0], torch.stack(expected), rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        seen[0], torch.stack(expected), rtol=0, atol=TOLERANCE["reference float32"]
+    )
 
 
 def test_every_view_has_colours_of_its_own_without_a_distribution():

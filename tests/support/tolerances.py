@@ -71,6 +71,12 @@ TOLERANCE = {
     "shards float64": 1e-12,
     # the same in float32, a sum over up to 8 images of 48 pixels a side
     "shards float32": 1e-6,
+    # matrices of float32 carry a corner of up to 40 pixels: 6e-8 of it, and of a sum of products
+    # with rows that nearly cancel in a perspective of half a side; 2e-5 seen
+    "float32 corners": 1e-4,
+    # relative to what a JPEG file of the same picture loses: libjpeg transforms in integers and
+    # rounds colours twice, half a level each; 0.42 seen at the highest quality asked for
+    "jpeg beside what a file loses": 0.45,
     # float32 holds k / 255 to 3e-8, and times 255 a level to 1.5e-5
     "levels": 2e-5,
     # the descent's promise, in parts of half the image: 1/8 pixel of 24; 0.001 measured

@@ -125,16 +125,23 @@ class PerspectiveDistribution(AffineDistribution):
         self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
     ) -> Tensor:
         """n matrices (n, 3, 3), source -> destination; otherwise as of `AffineDistribution`."""
-        return compose(*self.sample_parts(n, size=size, generator=generator))
+        parts = self._parts(n, self._check_sample(n, size, generator), generator)
+        return compose(*parts).to(torch.get_default_dtype())
 
     def sample_parts(
         self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         """The corners' matrices (n, 3, 3), and the affine ones (n, 2, 3) that follow them."""
-        size = self._check_sample(n, size, generator)
+        corners, affine = self._parts(n, self._check_sample(n, size, generator), generator)
+        dtype = torch.get_default_dtype()
+        return corners.to(dtype), affine.to(dtype)
+
+    def _parts(
+        self, n: int, size: tuple[int, int], generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        """`sample_parts` in float64."""
         affine = self._affine(n, size, generator)
-        corners = self._corners(n, size, generator)
-        return tuple(part.to(torch.get_default_dtype()) for part in (corners, affine))  # pyright: ignore
+        return self._corners(n, size, generator), affine
 
     def _corners(self, n: int, size: tuple[int, int], generator: torch.Generator | None) -> Tensor:
         """(n, 3, 3) in float64, that move the centres of the corner pixels."""

@@ -29,8 +29,9 @@ class Pipeline:
 
     What a step takes is found out at the first call, on a pattern of the images' shape. It takes 8
     bits if of uint8 it makes uint8, or floats like those that it makes of floats (it looks at the
-    type, as torchvision's presets do), or its input / 255. If it raises or makes other floats, as
-    ``(x - mean) / std`` does, it takes floats alone. `on_uint8` and `on_floats` say it instead.
+    type, as torchvision's presets do), or only turns them into floats (``x.float()``, ``x / 255``).
+    If it raises or makes other floats, as ``(x - mean) / std`` does, it takes floats alone.
+    `on_uint8` and `on_floats` say it instead.
 
     Raises ValueError or TypeError, naming the step, where it returns no tensor, another number of
     images, or nothing that carries a gradient. UserWarning: a step makes very different images of 8

@@ -48,8 +48,8 @@ class Step:
         self.takes = takes
         self.surrogate: Function = function if surrogate is None else surrogate
         self.said = said or name_of(function)
-        self.is_conversion = False
-        """Whether the function only turns 8 bits into floats."""
+        self.scale: float | None = None
+        """Of a function that only turns 8 bits into floats: what white becomes."""
 
     def __repr__(self) -> str:
         return self.said
@@ -71,7 +71,10 @@ class Step:
             levels = self.function(given.levels)
         check_made(place, levels, given.values, (torch.uint8, *checks.FLOATS))
         value = unit(levels, given.values.dtype)
-        surrogate = given.values if self.is_conversion else self._of_floats(place, given.values)
+        if self.scale is not None:
+            surrogate = given.values * self.scale
+        else:
+            surrogate = self._of_floats(place, given.values)
         if surrogate is not None:
             if surrogate.shape != value.shape:
                 wanted = f"of one shape of 8 bits and of floats, {checks.shape_of(value)}"
@@ -130,9 +133,10 @@ class Step:
         spread = float(made.std(correction=0)) + float(made.abs().mean())
         if float((made - of_floats).abs().mean()) <= AGREES * spread:
             return "uint8"  # it looks at the type, and scales by itself
-        if made.shape == values.shape and torch.allclose(made, values.to(made.dtype), atol=1e-6):
-            self.is_conversion = True
-            return "uint8"
+        for scale in (1.0, 255.0) if made.shape == values.shape else ():  # x / 255, x.float()
+            if torch.allclose(made, (values * scale).to(made.dtype), atol=1e-6 * scale):
+                self.scale = scale
+                return "uint8"
         if of_floats.std(correction=0) < FLAT * values.std(correction=0):
             text = f"{place} is given floats in [0, 1] and makes nearly one value of them: if it "
             warn(text + "divides 8 bits by 255 itself, say so by `on_uint8(step, surrogate)`")
