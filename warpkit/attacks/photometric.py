@@ -11,6 +11,7 @@ from torch import Tensor
 
 from warpkit.attacks.distribution import check_count, check_generator, check_range, uniform
 from warpkit.core import checks
+from warpkit.engine.sampling.bounds import held
 from warpkit.engine.sampling.reference import with_gradient_of
 
 DRAWS = 4
@@ -84,23 +85,14 @@ class Photometric:
             result = (result - mean) * contrast + mean
         result = result + brightness if self.brightness != (0, 0) else result
         if self.gamma != (1, 1):
-            result = power(saturated(result), gamma)
+            result = power(held(result, 0, 1), gamma)
         if self.noise > 0:
             result = result + self.noise * noise_of(result, draws[:, 3])
-        return saturated(result)
+        return held(result, 0, 1)
 
     def __call__(self, views: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Views (N, C, H, W), each under a draw of its own."""
         return self.apply(views, self.sample(len(views), generator=generator))
-
-
-def saturated(x: Tensor) -> Tensor:
-    """x (...) within [0, 1]; the gradient of 0 and of 1 passes, which torch's clamp holds back.
-
-    A patch is black or white in places from its first steps on, and could not leave them.
-    """
-    low = torch.where(x < 0, torch.zeros_like(x), x)
-    return torch.where(low > 1, torch.ones_like(x), low)
 
 
 def power(x: Tensor, gamma: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.engine.sampling.bounds import held
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
@@ -136,10 +137,10 @@ def _at(field: Tensor, points: Tensor) -> Cell:
 def _axis(position: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The share of the second pixel, whether inside, and both pixels, for positions (..., N)."""
     inside = (position >= 0) & (position <= length - 1)
-    held = torch.where(position.isnan(), 0.0, position).clamp(0, length - 1)
-    first = held.detach().floor().clamp(max=max(length - 2, 0))
+    near = held(torch.where(position.isnan(), 0.0, position), 0, length - 1)
+    first = near.detach().floor().clamp(max=max(length - 2, 0))
     index = first.long()
-    return held - first, inside & (length > 1), index, (index + 1).clamp(max=length - 1)
+    return near - first, inside & (length > 1), index, (index + 1).clamp(max=length - 1)
 
 
 def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -15,6 +15,7 @@ from warpkit.engine.compositing.gather import Lookup, Points, columns, sample_co
 from warpkit.engine.compositing.over import Painter
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, pixels_of
 from warpkit.engine.compositing.source_maps import source
+from warpkit.engine.sampling.bounds import at_least_zero, held
 from warpkit.engine.sampling.rules import SamplingRule
 
 
@@ -79,7 +80,7 @@ def bent(
     height, width = flow.shape[-3:-1]
     flat, step = _flat(flow.movedim(-1, -3).double())
     offset = step * objects
-    held_x, held_y = x.clamp(0, width - 1), y.clamp(0, height - 1)
+    held_x, held_y = held(x, 0, width - 1), held(y, 0, height - 1)
     move = sample_opaque(
         flat,
         flat.new_zeros(2, 1),
@@ -197,8 +198,13 @@ def _share(edges: Tensor, objects: Tensor) -> Lookup:
     x1, y1, x2, y2 = columns(edges.mT, objects).unbind(0)
 
     def overlap(index: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """The part of pixel index (P,) that lies between low and high (P,)."""
-        return (torch.minimum(index + 1, high) - torch.maximum(index, low)).clamp(0, 1)
+        """The part of pixel index (P,) that lies between low and high (P,).
+
+        Of an edge on whole pixels the slope is that of moving inwards: the pixels outside it are
+        not painted.
+        """
+        end = torch.where(high <= index + 1, high, index + 1)
+        return at_least_zero(end - torch.where(low >= index, low, index))
 
     return lambda row, column: overlap(column, x1, x2) * overlap(row, y1, y2)
 

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager
+from warpkit.engine.sampling.bounds import at_least_zero
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import SamplingRule, taps
@@ -147,7 +148,7 @@ def _box(x: Tensor) -> Tensor:
 
 
 def _triangle(x: Tensor) -> Tensor:
-    return (1 - x.abs()).clamp(min=0)
+    return at_least_zero(1 - x.abs())
 
 
 def _hamming(x: Tensor) -> Tensor:
