@@ -24,6 +24,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -256,6 +257,15 @@ def by_kornia(pair: Pair, model: str) -> Tensor:
     return torch.linalg.inv((torch.tensor(pixels) @ found.detach() @ grid).double())
 
 
+def by_skimage(pair: Pair, model: str) -> Tensor:
+    """skimage.registration.phase_cross_correlation, to a hundredth of a pixel; shifts alone."""
+    from skimage.registration import phase_cross_correlation  # pyright: ignore
+
+    images = pair.fixed[0].numpy(), pair.moving[0].numpy()
+    y, x = phase_cross_correlation(*images, upsample_factor=100)[0]
+    return torch.tensor([[1.0, 0.0, x], [0.0, 1.0, y]], dtype=torch.float64)
+
+
 def corner_rms(found: Tensor, true: Tensor, size: tuple[int, int]) -> float:
     """Pixels, over the corners of an image of `size`; found (2 or 3, 3), true (3, 3)."""
     height, width = size
@@ -288,8 +298,8 @@ def measured(
     return Row(motion, model, condition, method, len(pairs), success, middle, p90, time_ms)
 
 
-def all_rows(count: int, only: str) -> Iterator[Row]:
-    """Every row whose "motion model condition" contains `only`."""
+def all_rows(count: int, only: str, method: str) -> Iterator[Row]:
+    """Every row whose "motion model condition" contains `only`, and its method's name `method`."""
     usual, kinds = ("gain, bias, noise 0.01",), ("similarity", "affine", "perspective")
     cases = [(m, model, c) for m in ("small", "medium") for model in MODELS for c in usual]
     cases += [("large", model, usual[0]) for model in kinds]
@@ -305,9 +315,12 @@ def all_rows(count: int, only: str) -> Iterator[Row]:
         methods["cv2 ecc pyramid"] = by_ecc_pyramid
         if hasattr(cv2, "findTransformECCMultiScale"):
             methods["cv2 ecc multiscale"] = by_ecc_multiscale
+        if model == "translation" and find_spec("skimage"):
+            methods["skimage phase correlation"] = by_skimage
         for name, run in methods.items():
-            yield measured(motion, model, condition, name, run, pairs)
-        if (model, condition) == ("similarity", usual[0]):
+            if method in name:
+                yield measured(motion, model, condition, name, run, pairs)
+        if (model, condition) == ("similarity", usual[0]) and method in "kornia":
             try:
                 by_kornia(pairs[0], model)
             except ImportError:
@@ -371,6 +384,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--pairs", type=int, default=56)
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--method", default="", help="methods whose name contains this")
     parser.add_argument("--ranges", action="store_true", help="the reach of each method alone")
     parser.add_argument("--out", type=Path, default=ROWS)
     options = parser.parse_args()
@@ -378,8 +392,10 @@ def main() -> None:
     cv2.setNumThreads(1)
     rows = []
     parts = [range_rows(options.only)]
-    if not options.ranges:
-        parts = [all_rows(options.pairs, options.only), *parts, speed_rows()]
+    if options.method:
+        parts = [all_rows(options.pairs, options.only, options.method)]
+    elif not options.ranges:
+        parts = [all_rows(options.pairs, options.only, ""), *parts, speed_rows()]
     for row in chain(*parts):
         rows.append(row)
         print(*(f"{v:.4g}" if isinstance(v, float) else v for v in row), sep=", ", flush=True)
