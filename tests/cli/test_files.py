@@ -32,7 +32,7 @@ COMMANDS = {
     "demo in.png --out out.png": "out.png",
     "attack in.png --out out.png --steps 1": "out.png",
     "parity in.png --html out.html": "out.html",
-    "bench --quick --only 32x32 --threads 1 --out out.csv": "out.csv",
+    "bench --quick --loud --only 32x32 --threads 1 --out out.csv": "out.csv",
 }
 
 
