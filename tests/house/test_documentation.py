@@ -151,7 +151,9 @@ def test_the_pictures_are_small():
 def test_the_start_page_is_the_front_page_s_first_screen():
     pages = load("documentation/pages.py")
     screen = pages.on_page_markdown("<!-- README -->", None)
-    assert screen.startswith("# warpkit\n\n`cv2.warpAffine` for PyTorch tensors")
+    assert screen.startswith(
+        "# warpkit\n\nWhat OpenCV does to pixel positions, for PyTorch tensors"
+    )
     assert "](data/demo.png)" in screen
     assert "\n## " not in screen
     assert "](gradients.md)" in pages.on_page_markdown("<!-- README: Functions -->", None)
