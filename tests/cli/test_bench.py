@@ -67,7 +67,7 @@ def test_a_quiet_machine_is_heard_as_quiet():
     assert not heard.is_loud
     assert heard.share == pytest.approx(0.03 / 3.3)
     assert heard.spread == pytest.approx(0.1)
-    heard.walls[1:] = [1.3, 1.3]
+    heard.walls[1:] = [1.6, 1.6]
     assert heard.is_loud
     heard.walls, heard.missing = [1.0] * 3, [0.1] * 3
     assert heard.is_loud

@@ -7,9 +7,10 @@ import time
 
 import torch
 
-LOUD_SHARE, LOUD_SPREAD = 0.05, 0.25
+LOUD_SHARE, LOUD_SPREAD = 0.05, 0.5
 """A run is loud where others took more of the processors' time, or where the median of a fixed
-work is longer than its fastest turn by more. A quiet machine has 0.01 and 0.1."""
+work is longer than its fastest turn by more. Two virtual CPUs of a quiet machine have 0.00 and 0.3,
+beside two busy processes 0.5 to 0.7 and 0.7 to 4."""
 
 VALUES, REPEAT = 1 << 20, 16
 """Of the fixed work: an array of 4 MB, which leaves the first caches, and how often it is read."""
