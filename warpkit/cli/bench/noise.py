@@ -54,8 +54,12 @@ class Noise:
         """Whether times taken meanwhile are no result."""
         return self.share > LOUD_SHARE or self.spread > LOUD_SPREAD
 
+    @property
+    def word(self) -> str:
+        """The verdict."""
+        return "loud" if self.is_loud else "quiet"
+
     def __str__(self) -> str:
         """One line for people."""
-        word = "loud" if self.is_loud else "quiet"
         taken = f"others took {self.share:.0%} of the processors"
-        return f"{word}: {taken}, a fixed work varied by {self.spread:.0%}"
+        return f"{self.word}: {taken}, a fixed work varied by {self.spread:.0%}"

@@ -42,7 +42,7 @@ def run(quick: bool, only: str, threads: int, out: Path | None, loud: bool = Fal
     console = Console(highlight=False)
     console.print(table(rows))
     console.print(f"The machine was {noise}.", soft_wrap=True)
-    rows = [row | {"noise": str(noise).split(":")[0]} for row in rows]
+    rows = [row | {"noise": noise.word} for row in rows]
     if noise.is_loud and not loud:
         console.print("These times are no result: repeat them on a quiet machine.", soft_wrap=True)
         if out is not None:
