@@ -25,7 +25,6 @@ from warpkit.transforms import (
     RandomRotation,
     RandomVerticalFlip,
     Resize,
-    sampling,
 )
 
 NEAR = {"rtol": 0, "atol": TOLERANCE["torchvision float64"]}
@@ -70,16 +69,6 @@ def test_every_image_is_as_alone():
     assert matrices.shape == (5, 3, 3)
     assert batch.output_size(params, (20, 22)) == (10, 12)
     assert len({tuple(matrix.flatten().tolist()) for matrix in matrices}) == 5
-
-
-def test_little_memory_changes_no_value(monkeypatch: pytest.MonkeyPatch):
-    made = [RandomAffine(30, scale=(0.3, 0.6), interpolation="bilinear"), RandomHorizontalFlip()]
-    fused, images = Fused(made, per_image=True), noise(5, 1, 24, 22)
-    params = fused.make_params([images])
-    wanted = fused.transform(images, params)
-    for values in (24 * 22 * 16 * 2, 100):  # two images at a time; not even one
-        monkeypatch.setattr(sampling, "VALUES_AT_ONCE", values)
-        torch.testing.assert_close(fused.transform(images, params), wanted, **NEAR)
 
 
 def test_the_maps_warp_the_batch_by_warp_affine():
