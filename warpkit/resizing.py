@@ -53,9 +53,9 @@ def resize(
         arithmetic: "exact"; cv2.resize's pixels bit for bit, "opencv4" (4.14) or "opencv5" (5.0)
             with IPP off, "opencv4_ipp" or "opencv5_ipp" as the x86 wheels ship it; these have
             "nearest", "nearest_exact", "bilinear", "bilinear_exact", "bicubic", "area" and
-            "lanczos4". "pillow": PIL.Image.resize's, of uint8 (each channel alone), uint16 (mode
-            I;16) and float32 (mode F) images, with "nearest", "box", "bilinear", "hamming",
-            "bicubic" and "lanczos".
+            "lanczos4". "pillow": the installed PIL.Image.resize's (13's where there is none), of
+            uint8 (each channel alone), uint16 (mode I;16) and float32 (mode F) images, with
+            "nearest", "box", "bilinear", "hamming", "bicubic" and "lanczos".
         backend: "auto", or "cpu" or "reference", which is used or refused.
 
     Returns:

@@ -30,11 +30,12 @@ from warpkit.attacks import (
     to_uint8,
 )
 from warpkit.attacks.jpeg_files import stand_in, through_blocks, transform
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.3, 0.25)
 TURN = wk.rotation_matrix((10.0, 7.5), 20.0)
 RESIZE = partial(wk.resize, size=(12, 14), arithmetic="pillow", interpolation="bicubic")
-WARP = partial(wk.warp_affine, matrix=TURN, arithmetic="opencv5")
+WARP = partial(wk.warp_affine, matrix=TURN, arithmetic=installed_arithmetic())
 
 
 def smooth(*shape: int) -> Tensor:
