@@ -126,8 +126,10 @@ class Lightly(JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         options = {"opt": 1, "loop_vectorize": False, "slp_vectorize": False}
-        passes, builder = self._codegen._module_pass_manager(**options)
-        passes.run(self._final_module, builder)
+        made = self._codegen._module_pass_manager(**options)
+        # a pair since LLVM's new pass manager, which Numba has had since 0.62; the passes before
+        passes, *builder = made if isinstance(made, tuple) else (made,)
+        passes.run(self._final_module, *builder)
 
 
 class Written(NoAlias):
