@@ -312,7 +312,10 @@ def remap_by(
     if not relative:
         look_at_points(name, points, image.shape[-2:])
     warn_of_integers(name, image, rule.interpolation, **{argument: points})
-    if relative:  # OpenCV adds in the maps' own type
+    sample = module.sample
+    if relative and antialias is False:  # a backend may add what it reads
+        sample = getattr(module, "sample_offsets", sample)
+    if relative and sample is module.sample:  # OpenCV adds in the maps' own type
         wide = torch.float64 if rule.arithmetic == "exact" else torch.float32
         points = points.to(torch.promote_types(points.dtype, wide))
         points = points + pixel_points(points.shape[-3:-1], points.dtype, points.device)
@@ -321,12 +324,10 @@ def remap_by(
     fill = checked_fill(name, image, shape, rule, border_value, background)
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)
     if antialias is not False:
-        inputs = (image, points, fill, rule, antialias)
-        plain_sample = partial(module.sample, rule=rule)
-        result = antialias_points.sample(name, plain_sample, *inputs)
-        return restore_memory_format(result, image)
+        inputs = (partial(sample, rule=rule), image, points, fill, rule, antialias)
+        return restore_memory_format(antialias_points.sample(name, *inputs), image)
     bits = as_bits(image)
-    result = module.sample(bits, points, fill, rule, **sum_start, **options)
+    result = sample(bits, points, fill, rule, **sum_start, **options)
     return as_labels(restore_memory_format(result, bits), image.dtype)
 
 

@@ -14,7 +14,6 @@ from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
-from warpkit.flow.places import places
 
 
 @batched(image=3, flow=3, border_value=1, background=3)
@@ -49,10 +48,9 @@ def warp_flow(
     warp.check_options(name, rule, False, antialias, "exact")
     flow = as_field(name, "flow", flow, image.device)
     look_at_flow(name, flow)
-    exact = rule.arithmetic == "exact"  # OpenCV adds in the maps' own type
     result = warp.remap_by(
-        name, image, places(flow) if exact else flow, rule, border_value, background, backend,
-        argument="flow", relative=not exact, antialias=antialias,
+        name, image, flow, rule, border_value, background, backend, argument="flow",
+        relative=True, antialias=antialias,
     )  # fmt: skip
     # lanczos4's weights beside a pixel's centre are sines of whole turns, 1e-17 and not 0
     rounds = backend == "grid_sample" or rule[0::2] == ("lanczos4", "exact")

@@ -72,6 +72,9 @@ class Backend(Protocol):
         ...
 
 
+# One may have `sample_offsets` too: `sample` at every pixel's own place plus an offset, float64.
+
+
 class SplatBackend(Protocol):
     """What those of `PREFERENCE` owe besides."""
 

@@ -147,3 +147,82 @@ def test_strips_of_a_phase_share_no_pixel():
                 assert not taps & seen
                 seen |= taps
     assert cut > 15
+
+
+def flows(draw: random.Random, height: int, width: int, count: int = 1) -> torch.Tensor:
+    """Smooth fields of offsets, of which some reach far (count, h, w, 2), float64."""
+    lattice = draw.choice([0.5, 6.0, 80.0]) * noise(count, 2, 6, 4, seed=draw.randrange(99))
+    lattice = lattice + torch.tensor([draw.uniform(-60, 60) for _ in range(2)])[:, None, None]
+    fields = wk.resize(lattice, (height, width), interpolation="bilinear")
+    return fields.movedim(1, -1).contiguous()
+
+
+@pytest.mark.parametrize("border", ["constant", "replicate"])
+def test_strips_of_fields_share_no_pixel_of_the_image(border):
+    draw, cut = random.Random(2), 0
+    for n in range(30):
+        height, width, below = draw.choice([150, 450]), 20, draw.choice([30, 400])
+        offsets = flows(draw, height, width)[0]
+        shapes = warp_shapes((1, 1, below, 25), offsets.shape, (), (height, width), border)
+        points = offsets + wk.pixel_grid((height, width))
+        given = offsets if n % 2 else points
+        maps = given.numpy().ravel(), shapes.mapping_of
+        jobs = by_strips(shapes.plan, shapes.kind, *maps, shapes.tile_rows, bool(n % 2))
+        if jobs is None:
+            continue
+        cut += 1
+        rows = sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[1]))
+        rows += sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[2]))
+        assert sorted(r for a, b in rows for r in range(a, b)) == list(range(shapes.tile_rows))
+        for begin, end in jobs.phases[1:]:
+            seen: set[int] = set()
+            for _, first, last, *_rest in jobs.jobs[begin:end].tolist():
+                row = points[32 * first : 32 * last, :, 1].floor()
+                taps = torch.cat((row, row + 1)).flatten()
+                taps = taps.clamp(0, below - 1) if border == "replicate" else taps
+                read = {y for y in taps.tolist() if 0 <= y < below}
+                assert not read & seen
+                seen |= read
+    assert cut > 8
+
+
+@pytest.mark.parametrize("border", ["constant", "replicate", "reflect"])
+def test_flows_give_the_references_gradients(border):
+    """By strips, by images and by bands; float32 offsets are added in float64."""
+    draw, by_jobs = random.Random(4), []
+    launched = pairs_launch.launch_backward
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            pairs_launch, "launch_backward", lambda *args: (by_jobs.append(1), launched(*args))
+        )
+        for n in range(8):
+            images, fields = ((1, 1), (2, 2), (2, 1), (1, 3))[n % 4]
+            image = noise(images, 2, 230, 60, dtype=torch.float32, seed=n)
+            field = flows(draw, 260, 50, fields).float()
+            if n == 5:
+                field[0, 7, 7] = math.nan
+            inputs = [image, field, torch.tensor([0.1, -0.3])]
+            found = []
+            for threads in (1, 3):
+                before = torch.get_num_threads()
+                torch.set_num_threads(threads)
+                found.append(gradients(wk.warp_flow, inputs, "cpu", border=border))
+                torch.set_num_threads(before)
+            wanted = gradients(wk.warp_flow, inputs, "reference", border=border)
+            for first, second, w in zip(*found, wanted, strict=True):
+                assert torch.equal(first, second)
+                assert first.dtype == w.dtype
+                near = TOLERANCE["cpu torch.float32"] * max(1.0, w.abs().max().item())
+                torch.testing.assert_close(first, w, atol=near, rtol=0)
+    assert len(by_jobs) > (4 if border == "reflect" else 12)
+
+
+def test_a_flow_far_from_the_origin_keeps_its_digits():
+    """A sum in float32 would be off by 2^-12 of a pixel there."""
+    image = torch.zeros(1, 1, 1, 5000)
+    image[..., ::2] = 1.0
+    offsets = torch.zeros(1, 5000, 2)
+    offsets[..., 0] = 1 / 2**14
+    got = wk.warp_flow(image, offsets)[0, 0, 0, 4000:4999]
+    wanted = torch.tensor([1 - 2**-14, 2**-14]).repeat(500)[:999]
+    assert torch.equal(got, wanted)

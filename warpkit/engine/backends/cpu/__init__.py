@@ -18,6 +18,7 @@ from torch import Tensor
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.backends.recipes import Recipe
+from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 
@@ -91,6 +92,23 @@ def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> T
     from warpkit.engine.backends.cpu.warps.operators import OPERATORS
 
     return OPERATORS.sample(image, points, fill, rule)
+
+
+def sample_offsets(image: Tensor, offsets: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
+    """`sample` at every pixel's own place plus its offset, added in float64.
+
+    Tensors as of `reference.sample`. Plain offsets are added where they are read.
+    """
+    if image.dtype in HALVES:
+        return sample_offsets(image.float(), offsets, fill, rule).to(image.dtype)
+    if is_eager(image, offsets, fill):
+        from warpkit.engine.backends.cpu.warps import eager
+
+        offsets = offsets.to(compute_dtype(offsets.dtype))
+        return eager.call(image, offsets, offsets.shape[-3:-1], fill, rule, False, relative=True)
+    size = (offsets.shape[-3], offsets.shape[-2])
+    points = offsets.double() + pixel_points(size, torch.float64, offsets.device)
+    return sample(image, points, fill, rule)
 
 
 def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule) -> Tensor:

@@ -27,8 +27,11 @@ def call(
     fill: Tensor,
     rule: SamplingRule,
     forward: bool,
+    relative: bool = False,
 ) -> Tensor:
     """The result for plain tensors. forward: `mapping` is a matrix source -> destination.
+
+    relative: `mapping` is offsets of points from their pixel, added in float64.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
     fill broadcasts to the result, (*batch, C, h, w).
@@ -36,9 +39,10 @@ def call(
     if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
         mapping = mapping.detach()
     if image.is_floating_point() and wants_gradient(image, mapping, fill):
-        found: Any = EagerWarp.apply(image, mapping, fill, size, rule, forward)
+        found: Any = EagerWarp.apply(image, mapping, fill, size, rule, forward, relative)
         return found[0] if forward else found
-    return launch.forward(image, invert(mapping) if forward else mapping, fill, size, rule)
+    source = invert(mapping) if forward else mapping
+    return launch.forward(image, source, fill, size, rule, relative=relative)
 
 
 class EagerWarp(torch.autograd.Function):
@@ -53,18 +57,21 @@ class EagerWarp(torch.autograd.Function):
         size: Sequence[int],
         rule: SamplingRule,
         forward: bool,
+        relative: bool,
     ) -> Any:
         """By one launch.
 
         Tensors as of `call`.
         """
         source = invert(mapping) if forward else mapping
-        result = launch.forward(image, source, fill, size, rule)
+        ctx.dense = source.detach().contiguous()  # a field of planes is copied once
+        result = launch.forward(image, ctx.dense, fill, size, rule, relative=relative)
         grad_mapping = ctx.needs_input_grad[1]
         # the image's pixels serve the gradient to the map alone
         kept = image if grad_mapping else image.new_empty(()).expand(image.shape)
         ctx.save_for_backward(kept, source, fill)
         ctx.size, ctx.rule, ctx.matrix_type = size, rule, mapping.dtype if forward else None
+        ctx.relative = relative
         ctx.set_materialize_grads(False)
         if not forward:
             return result
@@ -81,10 +88,14 @@ class EagerWarp(torch.autograd.Function):
         short = not torch.is_grad_enabled() and is_eager(*(g for g in grads if g is not None))
         found: Any = (None, None, None)
         if grad is not None and short:
-            found = launch.backward(grad, image, source, fill, ctx.size, rule, wanted)
+            sizes = (ctx.size, rule, wanted)
+            found = launch.backward(grad, image, ctx.dense, fill, *sizes, relative=ctx.relative)
         elif grad is not None:
             options = (list(ctx.size), rule.interpolation, rule.border, wanted)
-            found = OPERATORS.call_backward(grad, image, source, fill, *options)
+            points = launch.added_to_pixels(source) if ctx.relative else source
+            found = OPERATORS.call_backward(grad, image, points, fill, *options)
+            if ctx.relative:
+                found = (found[0], found[1].to(source.dtype), found[2])
         grad_image, grad_mapping, grad_fill = (
             g if want else None for g, want in zip(found, wanted, strict=True)
         )
@@ -94,4 +105,4 @@ class EagerWarp(torch.autograd.Function):
             grad_mapping = (inverse_vjp_numpy if short else inverse_vjp)(source, grad_mapping).to(
                 ctx.matrix_type
             )
-        return grad_image, grad_mapping, grad_fill, None, None, None
+        return grad_image, grad_mapping, grad_fill, None, None, None, None

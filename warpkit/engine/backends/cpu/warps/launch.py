@@ -35,6 +35,7 @@ from warpkit.engine.backends.cpu.warps.work import (
     warp_shapes,
 )
 from warpkit.engine.sampling.layout import is_channels_last, read_in_place
+from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 
@@ -72,11 +73,12 @@ def forward(
     size: Sequence[int],
     rule: SamplingRule,
     image_of: np.ndarray | None = None,
+    relative: bool = False,
 ) -> Tensor:
     """The result, (*batch, C, h, w).
 
     image_of (N,), int64 and within the images (B, C, H, W): where one of (N,) matrices looks. None:
-    images and `mapping` broadcast.
+    images and `mapping` broadcast. relative: points are offsets from their pixel, added in float64.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
     fill broadcasts to the result.
@@ -97,10 +99,11 @@ def forward(
         images = _images(dense, shapes.batch, image_of)
         double_points = points.itemsize == 8
         call = pairs_launch.prepare(
-            shapes, pixels.size, points.size, double_points, fill_flat, images
+            shapes, pixels.size, points.size, double_points, fill_flat, images, relative
         )
         pairs_launch.launch(call, *(array.ctypes.data for array in (pixels, points, memory)))
         return out
+    mapping = added_to_pixels(mapping) if relative else mapping
     if image.dtype in LABELS:
         kernel, dtype = moving_kernel(shapes.kind, channels_last), np.dtype(np.float32)
     else:
@@ -133,6 +136,7 @@ def backward(
     rule: SamplingRule,
     wanted: Sequence[bool],
     image_of: np.ndarray | None = None,
+    relative: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients to image, mapping and fill; `grad` stands for one that is not wanted.
 
@@ -171,17 +175,24 @@ def backward(
         if shares.bands == 1 or not needs_grad_image:
             jobs = by_accumulator(shares, plan, shapes.tile_rows)
         elif image_of is None and shares.accumulators == plan.items:
-            jobs = by_strips(plan, shapes.kind, points, shapes.mapping_of, shapes.tile_rows)
+            maps = shapes.kind, points, shapes.mapping_of
+            jobs = by_strips(plan, *maps, shapes.tile_rows, relative)
+    if relative and not jobs:
+        points = _flat(added_to_pixels(mapping))
     bands = jobs.bands if jobs else shares.bands
     pixels = _flat(source) if needs_grad_mapping else np.empty(1, fill_flat.dtype)
     grad_image = empty(
         shares.accumulators * image.shape[-3:].numel() if needs_grad_image else 0, pixels.dtype
     )
-    grad_mapping = np.zeros(
-        needs_grad_mapping
-        * plan.items
-        * (plan.mapping_size if shapes.kind == POINTS else bands * 9)
-    )
+    single = False
+    if jobs and shapes.kind == POINTS:  # whose tiles write every number
+        # no sum follows where each point has an item of its own
+        single = points.itemsize == 4 and plan.items * plan.mapping_size == points.size
+        numbers = needs_grad_mapping * plan.items * plan.mapping_size
+        grad_mapping = empty(numbers, np.dtype(np.float32 if single else np.float64))
+    else:
+        each = plan.mapping_size if shapes.kind == POINTS else bands * 9
+        grad_mapping = np.zeros(needs_grad_mapping * plan.items * each)
     grad_fill = np.zeros(
         needs_grad_fill * (values if plan.dense else plan.items * bands * plan.channels)
     )
@@ -192,7 +203,7 @@ def backward(
         sizes = dict(zip(pairs_launch.CHANGING, (a.size for a in arrays), strict=True))
         images = _images(source, batch, image_of)
         call = pairs_launch.prepare_backward(
-            shapes, jobs, sizes, points.itemsize == 8, fill_flat, images
+            shapes, jobs, sizes, points.itemsize == 8, fill_flat, images, relative, single
         )
         needs = (needs_grad_image, needs_grad_mapping, needs_grad_fill)
         pairs_launch.launch_backward(call, [a.ctypes.data for a in arrays], needs)
@@ -227,6 +238,12 @@ def backward(
         else grad,
         _fill_gradient(grad_fill, fill, shapes, bands) if wanted[2] else grad,
     )
+
+
+def added_to_pixels(offsets: Tensor) -> Tensor:
+    """The points of offsets (*P, h, w, 2), in float64."""
+    size = (offsets.shape[-3], offsets.shape[-2])
+    return offsets.double() + pixel_points(size, torch.float64, offsets.device)
 
 
 def _row_ranges(taps: int, points: np.ndarray, shapes: WarpShapes) -> np.ndarray:

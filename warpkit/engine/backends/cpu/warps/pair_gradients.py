@@ -33,7 +33,6 @@ from warpkit.engine.backends.cpu.warps.positions import (
     AFFINE,
     ALL_TAPS_INSIDE,
     NO_TAP_INSIDE,
-    POINTS,
 )
 
 FOUR = CHANNELS_PER_VECTOR
@@ -254,11 +253,23 @@ def add_fill(
     to.store(at, to.load(at) + code.fold(total.get(), Value.__add__))
 
 
+def write_points(
+    back: Gradients, to: Memory, at: Value, p: Parameters, corner: Any, shape: Any
+) -> None:
+    """Write the slopes to the points' gradient."""
+    code = back.tile.code
+    (x0, y0), (columns, rows) = corner, shape
+    with code.loop(0, rows) as r, code.loop(0, columns, SOME) as c:
+        slopes = (s.load(r * TILE + c, SOME) for s in (back.slope_x, back.slope_y))
+        gx, gy = (code.to(to.element, slope) for slope in slopes)
+        place = at + ((y0 + r) * p.out_width + x0 + c) * 2
+        to.store_first(place, code.shuffle(gx, gy, mixed(SOME, 1)), (columns - c) * 2)
+
+
 def add_mapping(
-    back: Gradients, kind: int, m: list[Value], to: Memory, at: Value, p: Parameters, corner: Any,
-    shape: Any,
-) -> None:  # fmt: skip
-    """Write the slopes to the points' gradient, or add them to a matrix's nine sums."""
+    back: Gradients, kind: int, m: list[Value], to: Memory, at: Value, corner: Any, shape: Any
+) -> None:
+    """Add the slopes to a matrix's nine sums."""
     code = back.tile.code
     (x0, y0), (columns, rows) = corner, shape
     zero = code.constant(vector(DOUBLE, SOME), 0.0)
@@ -266,14 +277,8 @@ def add_mapping(
     with code.loop(0, rows) as r, code.loop(0, columns, SOME) as c:
         q = r * TILE + c
         gx, gy = (code.to(DOUBLE, s.load(q, SOME)) for s in (back.slope_x, back.slope_y))
-        if kind == POINTS:
-            both = code.shuffle(gx, gy, mixed(SOME, 1))
-            place = at + ((y0 + r) * p.out_width + x0 + c) * 2
-            to.store_first(place, both, (columns - c) * 2)
-        else:
-            add_up(back, kind, m, sums, q, (gx, gy), (x0, y0, r, c), columns)
-    if kind != POINTS:
-        add_sums(code, [code.fold(s.get(), Value.__add__) for s in sums], kind, to, at, corner)
+        add_up(back, kind, m, sums, q, (gx, gy), (x0, y0, r, c), columns)
+    add_sums(code, [code.fold(s.get(), Value.__add__) for s in sums], kind, to, at, corner)
 
 
 def add_up(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from warpkit.engine.backends.cpu.runtime.scratch import TILE
@@ -55,13 +56,18 @@ def points_of(
     return u / w, v / w
 
 
-def given_points(code: Code, mapping: Memory, at: Value, left: Value) -> tuple[Value, Value]:
-    """SOME points from memory, of which `left` are there; the first stands for the others."""
+def given_points(
+    code: Code, mapping: Memory, at: Value, left: Value, pixel: Sequence[Value]
+) -> tuple[Value, Value]:
+    """SOME points from memory, of which `left` are there; the first stands for the others.
+
+    pixel: x and y of the first, which are added, all 0 where points are no offsets.
+    """
     both = mapping.load_first(at, 2 * SOME, code.smaller(left, SOME) * 2)
     there = Value(code, code.first(left, SOME))
     found = []
     for k in range(2):
-        values = code.to(DOUBLE, code.shuffle(both, both, range(k, 2 * SOME, 2)))
+        values = code.to(DOUBLE, code.shuffle(both, both, range(k, 2 * SOME, 2))) + pixel[k]
         first = code.shuffle(values, values, [0] * SOME)
         found.append(code.select(there, values, first))
     return found[0], found[1]
@@ -80,6 +86,7 @@ def map_tile(
     code = tile.code
     (x0, y0), (columns, rows) = corner, shape
     m, tables = [], []
+    relative = code.to(DOUBLE, p.relative)
     if kind != POINTS:
         m = [mapping.load(mapping_start + k) for k in range(3 * kind)]
         for k in range(kind):
@@ -97,7 +104,8 @@ def map_tile(
                 if kind == POINTS:
                     c = code.smaller(columns - 1, n)
                     at = mapping_start + ((y0 + r) * p.out_width + x0 + c) * 2
-                    u, v = given_points(code, mapping, at, columns - c)
+                    x = code.to(DOUBLE, code.count_up(INDEX, SOME) + (x0 + c)) * relative
+                    u, v = given_points(code, mapping, at, columns - c, (x, y * relative))
                 else:
                     u, v = points_of(code, kind, mapping, m, tables, n // SOME, y)
                 near = (code.magnitude(u) < float(LIMIT)) & (code.magnitude(v) < float(LIMIT))

@@ -31,8 +31,10 @@ NAMES = (
     "image", "image_size", "mapping", "mapping_numbers", "fill", "fill_numbers", "out", "out_size",
     "image_of", "mapping_of", "memory", "items", "channels", "height", "width",
     "out_height", "out_width", "border", "mapping_size", "fill_item", "fill_channel", "streamed",
+    "relative",
 )  # fmt: skip
-"""What the parameters are; arrays by their address and how many numbers they have."""
+"""What the parameters are; arrays by their address and how many numbers they have. relative: 1
+where points are offsets from their pixel, or 0."""
 
 
 @written

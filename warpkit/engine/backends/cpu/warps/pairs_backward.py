@@ -30,6 +30,7 @@ from warpkit.engine.backends.cpu.warps.pair_gradients import (
     add_image,
     add_mapping,
     add_slopes,
+    write_points,
 )
 from warpkit.engine.backends.cpu.warps.pair_steps import map_tile, place
 from warpkit.engine.backends.cpu.warps.pair_tile import Tile
@@ -42,9 +43,10 @@ NAMES = (
     "grad_fill", "grad_fill_numbers", "image_of", "mapping_of", "jobs", "jobs_numbers", "starts",
     "starts_numbers", "memory", "gradient_memory", "items", "channels", "height", "width",
     "out_height", "out_width", "border", "mapping_size", "fill_item", "fill_channel",
-    "needs_grad_image", "needs_grad_mapping", "needs_grad_fill",
+    "relative", "single", "needs_grad_image", "needs_grad_mapping", "needs_grad_fill",
 )  # fmt: skip
-"""What the parameters are; arrays by their address and how many numbers they have."""
+"""What the parameters are; arrays by their address and how many numbers they have. relative: 1
+where points are offsets from their pixel, or 0; single: 1 where their gradient is float32."""
 
 FIELDS = ("item", "first_row", "end_row", "accumulator", "slot", "clear", "clear_end")
 """Of a job: its item and rows of tiles, the accumulator it adds to, where its sums for the matrix
@@ -68,6 +70,8 @@ def spread_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: V
         )
     }  # fmt: skip
     tile = Tile.made(code, real, p)
+    single = code.memory(p.grad_mapping, FLOAT, p.grad_mapping_numbers)
+    arrays["grad_mapping_single"] = single
     back = Gradients.made(tile, p.gradient_memory)
     zeros = code.constant(vector(real, tile.step), 0.0)
     with code.loop(begin, end) as unit:
@@ -119,7 +123,15 @@ def add_tile(
         at = job["slot"] * 9
         if kind == POINTS:
             at = item * out_area * 2
-        add_mapping(back, kind, m, arrays["grad_mapping"], at, p, corner, shape)
+        to = arrays["grad_mapping"]
+        if kind != POINTS:
+            add_mapping(back, kind, m, to, at, corner, shape)
+        else:
+            with code.either(p.single != 0) as (narrow, wide):
+                with narrow:
+                    write_points(back, arrays["grad_mapping_single"], at, p, corner, shape)
+                with wide:
+                    write_points(back, to, at, p, corner, shape)
     with code.when((p.needs_grad_fill != 0) & ~whole), code.loop(0, p.channels) as k:
         at = job["slot"] * p.channels + k
         add_fill(back, grad, src + k * out_area, p, shape, arrays["grad_fill"], at)

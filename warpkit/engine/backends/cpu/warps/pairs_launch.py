@@ -68,14 +68,18 @@ def prepare(
     double_points: bool,
     fill: np.ndarray,
     image_of: np.ndarray,
+    relative: bool = False,
 ) -> PairsCall:
-    """For images and mappings of so many numbers; fill and image_of flat, of every item."""
+    """For images and mappings of so many numbers; fill and image_of flat, of every item.
+
+    relative: points are offsets from their pixel.
+    """
     plan = shapes.plan
     kept = (fill, image_of, shapes.mapping_of)
     numbers = np.array([
         0, image_numbers, 0, mapping_numbers, fill.ctypes.data, fill.size, 0, shapes.values,
         image_of.ctypes.data, shapes.mapping_of.ctypes.data, 0, *plan[:8], plan.fill_item,
-        plan.fill_channel, 0,
+        plan.fill_channel, 0, relative,
     ])  # fmt: skip
     kernel = pairs_kernel(shapes.kind, fill.itemsize == 8, double_points)
     units = plan.items * shapes.tile_rows
@@ -119,8 +123,13 @@ def prepare_backward(
     double_points: bool,
     fill: np.ndarray,
     image_of: np.ndarray,
+    relative: bool = False,
+    single: bool = False,
 ) -> BackwardCall:
-    """sizes: how many numbers the arrays of `CHANGING` have. fill and image_of as of `prepare`."""
+    """sizes: how many numbers the arrays of `CHANGING` have; the others as of `prepare`.
+
+    single: the gradient to the points is float32.
+    """
     plan = shapes.plan
     kept = {"fill": fill, "image_of": image_of, "mapping_of": shapes.mapping_of}
     kept |= {"jobs": jobs.jobs.ravel(), "starts": jobs.starts}
@@ -128,6 +137,7 @@ def prepare_backward(
     values |= {f"{name}_numbers": size for name, size in sizes.items()}
     for name, array in kept.items():
         values[name], values[f"{name}_numbers"] = array.ctypes.data, array.size
+    values |= {"relative": relative, "single": single}
     numbers = np.array([values.get(name, 0) for name in BACKWARD_NAMES], np.int64)
     kernel = pairs_backward_kernel(shapes.kind, fill.itemsize == 8, double_points)
     arrays = tuple(kept.values())
