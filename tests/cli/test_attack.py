@@ -1,55 +1,69 @@
-"""`warpkit attack`: its work in a small form, its figure, and its errors in one line."""
+"""`warpkit attack` of the classifier that is shipped: what it knows, its figure, its errors."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 
-from tests.support.inputs import noise
+from tests.support import ROOT
 from tests.support.tolerances import TOLERANCE
 from warpkit.cli.app import main
-from warpkit.cli.attack import work as attack_demo
+from warpkit.cli.attack import models
+from warpkit.cli.attack.models import Subject, attack_model
+from warpkit.cli.attack.programs import read_pipeline
+from warpkit.cli.attack.small_classifier import FILE, PIPELINE, read_small_classifier
+from warpkit.cli.demo.run import photograph
+
+PHOTOGRAPHS = sorted((ROOT / "data" / "images").glob("*.png"))
 
 
-def test_quarters_are_the_photographs():
-    photograph = noise(3, 9, 12)
-    pieces = attack_demo.quarters(photograph)
-    assert torch.equal(pieces[1], photograph[:, :4, 6:])
-    assert torch.equal(pieces[2], photograph[:, 4:8, :6])
-    assert torch.equal(attack_demo.joined(pieces), photograph[:, :8])
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    model, labels = read_small_classifier()
+    return Subject(model, read_pipeline(PIPELINE), labels)
 
 
-def test_the_net_learns_and_is_misled(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(attack_demo, "TRAINING_STEPS", 60)
-    monkeypatch.setattr(attack_demo, "UNSEEN", 20)
-    shade = torch.linspace(0, 1, 32)
-    photograph = torch.stack((shade.expand(32, 32), shade[:, None].expand(32, 32), noise(32, 32)))
-    done = attack_demo.attack(photograph.float(), 60 / 255, 12)
-    clean, *attacked = done.rates.values()
+def test_the_shipped_classifier_knows_every_photograph(subject: Subject):
+    assert subject.labels == [path.stem for path in PHOTOGRAPHS]
+    assert FILE.stat().st_size < 60_000
+    for path in PHOTOGRAPHS:
+        answer = subject.answer(photograph(path, 2**31, 1))
+        assert answer.name == path.stem
+        assert answer.probability > 0.5
+
+
+def test_it_is_fooled_under_transformations(subject: Subject, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(models, "UNSEEN", 20)
+    image = photograph(ROOT / "data" / "images" / "rocket.png", 192, 1)
+    done = attack_model(image, subject, None, 16 / 255, 20)
+    clean, still, found = done.rates.values()
     assert clean < 0.2
-    assert max(attacked) > clean + 0.2
-    assert (done.after - done.before).abs().max() <= 60 / 255
+    assert found > still + 0.1
+    assert found > 0.8
+    assert [answer.name == "rocket" for answer in done.answers.values()] == [True, False, False]
+    assert (done.after - done.before).abs().max() <= 16 / 255 + 1e-6
     levels = done.after * 255
     torch.testing.assert_close(levels, levels.round(), rtol=0, atol=TOLERANCE["levels"])
-    assert len(done.history) == 12
+    assert len(done.history) == 20
 
 
 def test_the_command_writes_its_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(attack_demo, "TRAINING_STEPS", 2)
-    monkeypatch.setattr("warpkit.cli.attack.run.TRAINING_STEPS", 2)
+    monkeypatch.setattr(models, "UNSEEN", 2)
     out = tmp_path / "out.png"
-    assert main(["attack", "--out", str(out), "--steps", "2", "--epsilon", "4"]) == 0
+    assert main(["attack", "--out", str(out), "--steps", "2", "--target", "text"]) == 0
     with Image.open(out) as figure:
         assert (figure.format, figure.width) == ("PNG", 1200)
     captured = capsys.readouterr()
-    assert "optimised under transformations" in captured.out
+    assert re.search(r"the photograph +coffee \(\d\d\.\d%\) +\d", captured.out)
+    assert re.search(r"perturbed as it stands +\w+ \(", captured.out)
+    assert re.search(r"perturbed under transformations +\w+ \(\d\d\.\d%\) +\d", captured.out)
     assert f"wrote {out}" in captured.out
-    assert "learning the photograph" in captured.err
     assert "2/2" in captured.err
 
 
@@ -58,12 +72,10 @@ def test_the_command_writes_its_figure(
     [
         ("attack missing.png", 1, "warpkit: missing.png: No such file or directory"),
         ("attack --out a.jpg", 1, "warpkit: a.jpg: the figure is a PNG: its name must end in .png"),
-        (
-            "attack strip.png",
-            1,
-            "warpkit: strip.png: the photograph must have at least 32 pixels a side ",
-        ),
         ("attack --epsilon 0", 2, "warpkit: Invalid value for '--epsilon': "),
+        ("attack --target cat", 2, "warpkit: --target takes one of 5 labels, or a number below 5"),
+        ("attack --target coffee", 2, "warpkit: --target coffee is what the model says already"),
+        ("attack --pipeline blur:3", 2, "warpkit: --pipeline has no step 'blur:3'"),
     ],
 )
 def test_errors_are_one_line(
@@ -75,6 +87,7 @@ def test_errors_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.chdir(tmp_path)
-    Image.new("RGB", (700, 70)).save("strip.png")
     assert main(words.split()) == status
-    assert capsys.readouterr().err.startswith(text)
+    captured = capsys.readouterr()
+    assert captured.err.startswith(text)
+    assert captured.out == ""

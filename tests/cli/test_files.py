@@ -19,7 +19,6 @@ from PIL import Image
 from tests.validation.test_suite import FEW
 from warpkit.cli.app import main
 from warpkit.cli.attack import run as attack_run
-from warpkit.cli.attack import work as attack_demo
 from warpkit.cli.demo import work as demo
 from warpkit.cli.image_files import replacing
 from warpkit.validation import report
@@ -43,8 +42,6 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path.chmod(0o755)
     monkeypatch.chdir(path)
     monkeypatch.setattr(report, "settings", lambda: FEW)
-    monkeypatch.setattr(attack_demo, "TRAINING_STEPS", 2)
-    monkeypatch.setattr(attack_run, "TRAINING_STEPS", 2)
     Image.fromarray(PIXELS).save("in.png")
     threads = torch.get_num_threads()
     yield path
@@ -104,7 +101,7 @@ def test_a_folder_that_cannot_be_written_to_is_one_line_before_any_work(
     if os.geteuid() == 0 and os.access not in os.supports_effective_ids:
         pytest.skip("the superuser cannot ask for another user")
     monkeypatch.setattr(demo, "compare", None)  # a call would not be one line
-    monkeypatch.setattr(attack_run, "attack", None)
+    monkeypatch.setattr(attack_run, "attack_model", None)
     with nobody():
         assert main(line.split()) == 1
     assert capsys.readouterr() == ("", f"warpkit: {name}: Permission denied\n")

@@ -18,9 +18,11 @@ from examples import (
     resize_matters,
     robust_perturbation,
     scaling_attack,
+    small_classifier,
     spatial_transformer,
 )
 from examples.digits import Digits
+from warpkit.cli.attack.small_classifier import read_small_classifier
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +135,18 @@ def test_a_patch_is_judged_by_the_real_program(tmp_path: Path):
     assert real_patch.table({name: [0.5, 0.7] for name in scenes}).row_count == 2
     real_patch.draw(tmp_path / "picture.png", scenes)
     check_picture(tmp_path / "picture.png")
+
+
+def test_the_small_classifier_learns_views_and_is_read_as_it_was_written(tmp_path: Path):
+    model = small_classifier.learn(small_classifier.Views(12, seed=1), 25)
+    unseen = small_classifier.Views(4, seed=2)
+    rates = small_classifier.accuracy(model, unseen, torch.Generator().manual_seed(3))
+    assert sum(rates.values()) / len(rates) > 0.6  # of five: 0.2 by chance
+    assert small_classifier.table(rates).row_count == 5
+    small_classifier.write_small_classifier(model, list(rates), tmp_path / "net.pt")
+    again, labels = read_small_classifier(tmp_path / "net.pt")
+    assert labels == list(rates)
+    torch.testing.assert_close(again(unseen.images), model(unseen.images), rtol=0, atol=0.05)
 
 
 def test_a_picture_made_for_one_resize_turns_into_another_there_alone(tmp_path: Path):

@@ -292,7 +292,7 @@ def parity(
         return fail(str(error), 1)
 
 
-@app.command(short_help="Fool a small net about a photograph.")
+@app.command(short_help="Fool a classifier about a photograph.")
 def attack(
     image: Annotated[
         Path | None,
@@ -307,7 +307,10 @@ def attack(
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of the descent.")] = 40,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A classifier of yours: TorchScript or torch.export."),
+        typer.Option(
+            metavar="FILE",
+            help="A classifier: TorchScript or torch.export. [default: a small one]",
+        ),
     ] = None,
     labels: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Its classes' names, one a line.")
@@ -328,9 +331,10 @@ def attack(
 
     The steps of --pipeline are resize:SIZE:ARITHMETIC:INTERPOLATION, crop:SIZE, jpeg:QUALITY,
     normalize:MEAN:STD, scale:FACTOR, bgr and round, with commas between them; the model is given
-    floats in [0, 1] of what they make of the 8-bit photograph. Without --model a small net learns
-    to tell the photograph's quarters apart, and is made to name the next one. What is found is
-    judged under transformations not seen before. Writes one figure.
+    floats in [0, 1] of what they make of the 8-bit photograph. Without --model it is a small one
+    that knows five photographs: astronaut, brick, coffee, rocket, text. The photograph is perturbed
+    twice, as it stands and under random transformations; both are judged under
+    transformations not seen before. Writes one figure.
     """
     from warpkit.cli.attack.run import Options, run
 

@@ -1,1 +1,1 @@
-"""`warpkit attack`: `models` fools a model of the user's, `work` the small one; `run` shows it."""
+"""`warpkit attack`: `models` fools a model, the user's or `small_classifier`; `run` shows it."""

@@ -1,4 +1,4 @@
-"""A model of the user's own: its file, the names of its classes, and what it is made to say."""
+"""A model: its file, the names of its classes, and what it is made to say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import warpkit as wk
-from warpkit.attacks import AffineDistribution, Pipeline, optimize_perturbation
+from warpkit.attacks import AffineDistribution, Perturbation, Pipeline, optimize_perturbation
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_files import ImageFileError
 from warpkit.cli.image_kinds import reason
@@ -41,6 +41,7 @@ class ModelAttack:
 
     before: Tensor
     after: Tensor
+    """Perturbed under transformations."""
     history: list[float]
     answers: dict[str, Answer]
     """What the model says, by what is shown to it as it stands."""
@@ -172,7 +173,10 @@ def attack_model(
     steps: int,
     show: bool = False,
 ) -> ModelAttack:
-    """Perturb an image (3, H, W) so that the model names `target`, or no longer what it does."""
+    """Perturb an image (3, H, W) so that the model names `target`, or no longer what it does.
+
+    Once as it stands, and once as a mean over transformations.
+    """
     image = (image * 255).round() / 255
     size = (image.shape[-2], image.shape[-1])
     generator = torch.Generator().manual_seed(0)
@@ -196,24 +200,32 @@ def attack_model(
             (said == wanted if wanted is not None else said != before.number).double().mean().item()
         )
 
-    try:
-        found = optimize_perturbation(
-            objective,
-            image,
-            moves(size),
-            epsilon=epsilon,
-            steps=steps,
-            samples=SAMPLES,
-            generator=generator,
-            quantize=True,
-            pipeline=subject.pipeline,
-            progress=show,
-            border=BORDER,
-        )
-    except ValueError as error:
-        if "objective" in str(error) or "Pipeline" in str(error):
-            raise CommandError(f"--model passes no gradient: {error}") from None
-        raise
-    answers = {"the photograph": before, "perturbed": subject.answer(found.image)}
-    rates = {"the photograph": fooled(image), "perturbed": fooled(found.image)}
+    def optimized(distribution: AffineDistribution | None) -> Perturbation:
+        try:
+            return optimize_perturbation(
+                objective,
+                image,
+                distribution,
+                epsilon=epsilon,
+                steps=steps,
+                samples=SAMPLES,
+                generator=generator,
+                quantize=True,
+                pipeline=subject.pipeline,
+                progress=show,
+                border=BORDER,
+            )
+        except ValueError as error:
+            if "objective" in str(error) or "Pipeline" in str(error):
+                raise CommandError(f"--model passes no gradient: {error}") from None
+            raise
+
+    still, found = optimized(None), optimized(moves(size))
+    shown = {
+        "the photograph": image,
+        "perturbed as it stands": still.image,
+        "perturbed under transformations": found.image,
+    }
+    answers = {name: subject.answer(picture) for name, picture in shown.items()}
+    rates = {name: fooled(picture) for name, picture in shown.items()}
     return ModelAttack(image, found.image, found.history, answers, rates)
