@@ -210,9 +210,8 @@ def _warp(
     if options.antialias is False:
         result = plain_warp(image, to_source, fill, size)
     else:
-        result = antialiased_warp(
-            name, plain_warp, image, to_source, size, fill, rule, options.antialias
-        )
+        inputs = (image, to_source, size, fill, rule, options.antialias)
+        result = antialiased_warp(name, plain_warp, *inputs)
     return as_labels(restore_memory_format(result, image), dtype)
 
 

@@ -86,7 +86,7 @@ def test_a_step_is_differentiated_at_the_real_programs_values():
     """Not at what comes of unrounded floats: a square has another slope there."""
     image = torch.tensor([[[[0.4999]]]], requires_grad=True)
     value = Pipeline(on_floats(lambda x: x * x))(image)
-    assert value.item() == np.float32(127 / 255) ** 2
+    assert value.item() == float(np.square(np.float32(127 / 255)))
     (got,) = torch.autograd.grad(value, image)
     torch.testing.assert_close(
         got.item(), 2 * 127 / 255, rtol=0, atol=TOLERANCE["reference float32"]

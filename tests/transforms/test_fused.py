@@ -217,7 +217,7 @@ def test_a_field_is_composed():
     true = torch.from_numpy(smooth(seen[..., 0], seen[..., 1]))
     error = fused.transform(image, params)[0] - true
     assert interior.sum() > 150
-    assert error[interior].abs().max() < 0.04
+    assert error[interior].abs().max() < 0.06
     if not HAS_KEYPOINTS:
         return
     # a point goes to the pixel that looks at it; without the flip, which counts from centres

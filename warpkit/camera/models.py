@@ -36,15 +36,15 @@ class Lens(NamedTuple):
     def beside(self, ndim: int) -> Lens:
         """The same with `ndim` dimensions of 1 more at the end, to broadcast with points."""
         at = (..., *(None,) * ndim)
-        fx, fy, cx, cy, *k = (value[at] for value in self.tensors)
+        fx, fy, cx, cy, *k = (value[at] for value in self.tensors())
         return Lens(self.model, fx, fy, cx, cy, tuple(k))
 
     def detach(self) -> Lens:
         """The same without gradients."""
-        fx, fy, cx, cy, *k = (value.detach() for value in self.tensors)
+        fx, fy, cx, cy, *k = (value.detach() for value in self.tensors())
         return Lens(self.model, fx, fy, cx, cy, tuple(k))
 
-    @property
+    # no property: of a NamedTuple's Dynamo of torch 2.7 knows nothing
     def tensors(self) -> tuple[Tensor, ...]:
         """All of its numbers."""
         return (self.fx, self.fy, self.cx, self.cy, *self.k)

@@ -53,7 +53,9 @@ def warp_flow(
         relative=True, antialias=antialias,
     )  # fmt: skip
     # lanczos4's weights beside a pixel's centre are sines of whole turns, 1e-17 and not 0
-    rounds = backend == "grid_sample" or rule[0::2] == ("lanczos4", "exact")
+    rounds = backend == "grid_sample" or (
+        rule.interpolation == "lanczos4" and rule.arithmetic == "exact"
+    )
     if rounds and image.is_floating_point():
         return _exact_where_still(result, image, flow)
     return result

@@ -132,7 +132,7 @@ def undistortPoints(
     value, found = opencv_lenses.undistort_fisheye(
         torch.stack((u, v), dim=-1).detach(), torch.stack(lens.k).detach(), steps
     )
-    if is_followed(points, *lens.tensors):
+    if is_followed(points, *lens.tensors()):
         x, y, _ = solver.unbend(lens.beside(1), u, v)
         value = with_gradient_of(value, torch.stack((x, y), dim=-1))
     turn = cameras.as_turn(name, R, device, vectors=True)

@@ -171,7 +171,7 @@ def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
     k = torch.stack([*fixed.k, *[torch.zeros_like(fixed.fx)] * (14 - len(fixed.k))])
     tilt = models.tilt(fixed) if len(fixed.k) == 14 else None
     value = opencv_lenses.undistort(points.detach(), cameras.camera_of(fixed), k, tilt, steps)
-    if not is_followed(points, *lens.tensors):
+    if not is_followed(points, *lens.tensors()):
         return value
     beside = lens.beside(1)
     u, v = models.from_pixels(beside, *points.unbind(-1))

@@ -124,7 +124,11 @@ def _values(
         value = table_sums.values(
             image, grid, fill, sum_start, rule, table_sums.OPENCV_VECTOR_FLOATS
         )
-    return torch.where(grid.valid[..., None, :, :], value, fill)
+    valid = grid.valid[..., None, :, :]
+    if value.dtype == torch.uint16:  # of which torch 2.7 has no `where`: the same bits
+        signed = (t.view(torch.int16) for t in (value, fill))
+        return torch.where(valid, *signed).view(torch.uint16)
+    return torch.where(valid, value, fill)
 
 
 def _with_gradient(

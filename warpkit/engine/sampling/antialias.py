@@ -136,7 +136,10 @@ def footprint(to_source: Tensor, size: Sequence[int]) -> Footprint:
 
 
 def _length(x: Tensor, y: Tensor) -> Tensor:
-    """`torch.hypot` in a fifth of its time; infinite beyond the root of the type's largest."""
+    """`torch.hypot` of entries (..., h, w) that broadcast, in a fifth of its time.
+
+    Infinite beyond the root of the type's largest number.
+    """
     return (x * x + y * y).sqrt()
 
 

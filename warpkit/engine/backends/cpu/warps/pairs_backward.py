@@ -127,10 +127,10 @@ def add_tile(
         if kind != POINTS:
             add_mapping(back, kind, m, to, at, corner, shape)
         else:
-            with code.either(p.single != 0) as (narrow, wide):
-                with narrow:
+            with code.either(p.single != 0) as (single, double):
+                with single:
                     write_points(back, arrays["grad_mapping_single"], at, p, corner, shape)
-                with wide:
+                with double:
                     write_points(back, to, at, p, corner, shape)
     with code.when((p.needs_grad_fill != 0) & ~whole), code.loop(0, p.channels) as k:
         at = job["slot"] * p.channels + k
