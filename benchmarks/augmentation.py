@@ -1,13 +1,13 @@
 """Geometric transforms in a row, sampled once and one by one: python -m benchmarks.augmentation
 
 Two, three and five transforms of a photograph by `Fused`, by Compose of warpkit's and of
-torchvision's (the same draws from the same seeds) and by kornia's AugmentationSequential (draws of
-its own from the same ranges). Before a way is timed its picture is held against the true one: the
-photograph between its pixels by bicubic interpolation in float64, under the product of the drawn
-matrices, the mean of SAMPLES x SAMPLES points in each output pixel. `error` is the root of the
-mean square of the difference, in levels of 255, over the pixels that no way cuts off; the blur of
-sampling again and again is in it. Times are the least of the turns, which take the ways in turn,
-as the mean of the seeds.
+torchvision's (the same draws from the same seeds), by kornia's AugmentationSequential and, where it
+is installed, by albumentations (draws of their own from the same ranges, or near them). Before a
+way is timed its picture is held against the true one: the photograph between its pixels by bicubic
+interpolation in float64, under the product of the drawn matrices, the mean of SAMPLES x SAMPLES
+points in each output pixel. `error` is the root of the mean square of the difference, in levels of
+255, over the pixels that no way cuts off; the blur of sampling again and again is in it. Times are
+the least of the turns, which take the ways in turn, as the mean of the seeds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import csv
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from torchvision.transforms import v2
 from benchmarks.indexing import about
 from warpkit import transforms
 from warpkit.cli.image_files import read_image
+from warpkit.core.environment import installed
 from warpkit.transforms import Fused
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +67,60 @@ def kornias() -> list[Any]:
     ]
 
 
+class Albumentations:
+    """The same ranges by cv2 on arrays; its perspective enlarges, and its crop has no antialias."""
+
+    def __init__(self, chosen: tuple[int, ...]) -> None:
+        import albumentations as A
+
+        steps = (
+            A.Rotate((-20, 20), p=1),
+            A.Affine(rotate=(-10, 10), scale=(0.9, 1.1), shear=(-5, 5), p=1),
+            A.Perspective((0.02, 0.1), p=1),
+            A.HorizontalFlip(p=0.5),
+            A.RandomResizedCrop((SIDE, SIDE), scale=(0.7, 1.0), p=1),
+        )
+        self.compose = A.ReplayCompose([steps[k] for k in chosen])
+        self.drawn: list[Any] = []
+        self.seed: int | None = None
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Images (B, C, H, W), one by one; (B, C, SIDE, SIDE)."""
+        if self.seed != torch.initial_seed():
+            self.seed = torch.initial_seed()
+            self.compose.set_random_seed(self.seed)
+        outs = [self.compose(image=rows) for rows in images.permute(0, 2, 3, 1).numpy()]
+        self.drawn = [out["replay"]["transforms"] for out in outs]
+        return torch.stack([torch.from_numpy(out["image"]).movedim(-1, 0) for out in outs])
+
+    def matrices(self) -> Tensor:
+        """What was drawn last, (B, 3, 3)."""
+        return torch.stack([self._matrix(steps) for steps in self.drawn])
+
+    def _matrix(self, steps: list[Any]) -> Tensor:
+        total = torch.eye(3).double()
+        for step in steps:
+            drawn, kind = step["params"], step["__class_fullname__"].split(".")[-1]
+            if not step["applied"]:
+                continue
+            height, width = drawn["shape"][:2]
+            matrix = torch.eye(3).double()
+            if "matrix" in drawn:
+                matrix = torch.as_tensor(drawn["matrix"]).double()
+            if kind == "Perspective":
+                grown = width / drawn["max_width"], height / drawn["max_height"], 1.0
+                matrix = torch.tensor(grown).double().diag() @ matrix
+            elif kind == "HorizontalFlip":
+                matrix[0, 0], matrix[0, 2] = -1, width - 1
+            elif kind == "RandomResizedCrop":
+                x1, y1, x2, y2 = drawn["crop_coords"]
+                for k, (low, high) in enumerate(((x1, x2), (y1, y2))):
+                    matrix[k, k] = SIDE / (high - low)
+                    matrix[k, 2] = (0.5 - low) * matrix[k, k] - 0.5
+            total = matrix @ total
+        return total
+
+
 class Way(NamedTuple):
     """One way to transform images (B, C, H, W), and its matrix for what was drawn last."""
 
@@ -90,12 +146,16 @@ def ways(count: int) -> dict[str, Way]:
         assert isinstance(found, Tensor)
         return found.double()
 
-    return {
+    found = {
         "warpkit": Way(fused, None),
         "warpkit, Compose": Way(each(in_turn), None),
         "torchvision, Compose": Way(each(of_torchvision), None),
         "kornia": Way(augment, matrices),
     }
+    if find_spec("albumentations"):
+        by_cv2 = Albumentations(chosen)
+        found["albumentations"] = Way(by_cv2, by_cv2.matrices)
+    return found
 
 
 def truth(image: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,7 +195,8 @@ def errors(count: int, photograph: Tensor) -> dict[str, float]:
             seen, inside = truth(photograph, matrix)
             true[name], masks[name] = seen[0], inside[0] & (results[name][3] > 0.999)
         for name in results:
-            mask = masks["torchvision, Compose"] if name != "kornia" else masks[name]
+            own = ways(count)[name].matrices is not None
+            mask = masks[name] if own else masks["torchvision, Compose"]
             wrong = (results[name][:3].double() - true[name])[:, mask]
             total[name] += 255 * wrong.square().mean().sqrt().item() / SEEDS
     return total
@@ -179,6 +240,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     photograph = read_image(PHOTOGRAPH).pixels.float() / 255
     versions = {"torchvision": torchvision.__version__, "kornia": kornia_version}
+    versions["albumentations"] = installed("albumentations")
     rows = []
     for batch in (1, BATCH):
         for count in COUNTS:

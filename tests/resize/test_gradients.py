@@ -184,3 +184,26 @@ def test_rounded_arithmetic_has_tangents_and_keeps_its_bits(arithmetic):
     assert torch.equal(value, function(image))
     torch.testing.assert_close(slope, function(tangent), rtol=0, atol=TOLERANCE["opencv weights"])
     assert torch.equal(function(image.clone().requires_grad_()), function(image))
+
+
+@pytest.mark.parametrize(("arithmetic", "name"), [("pillow", "bicubic"), ("opencv5", "lanczos4")])
+def test_kernels_have_the_rounded_arithmetics_bits_and_gradients(arithmetic, name):
+    """Also of both passes in either order, of one alone, of a box, and of a batch of gradients."""
+    image = noise(2, 3, 20, 31, dtype=torch.float32)
+    for size in ((7, 9), (41, 50), (7, 50), (20, 9), (10, 31)):
+        boxes = [None] if arithmetic != "pillow" else [None, (2.5, 1.0, 29.0, 17.25)]
+        for box in boxes:
+            found = []
+            for backend in ("cpu", "reference"):
+                leaf = image.clone().requires_grad_()
+                options = {"interpolation": name, "arithmetic": arithmetic, "box": box}
+                out = wk.resize(leaf, size, backend=backend, **options)
+                pushed = noise(2, *out.shape, dtype=torch.float32, seed=4).requires_grad_()
+                (first,) = torch.autograd.grad(out, leaf, pushed[0], create_graph=True)
+                (second,) = torch.autograd.grad(first.square().sum(), pushed, retain_graph=True)
+                both = torch.autograd.grad(out, leaf, pushed.detach(), is_grads_batched=True)[0]
+                found.append((out.detach(), first.detach(), second, both))
+            assert torch.equal(found[0][0], found[1][0])
+            for ours, theirs in zip(*found, strict=True):
+                near = TOLERANCE["reference float32"] * max(1.0, theirs.abs().max().item())
+                torch.testing.assert_close(ours, theirs, rtol=0, atol=near)

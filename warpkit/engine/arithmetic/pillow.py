@@ -19,7 +19,7 @@ from torch import Tensor
 
 from warpkit.core.environment import installed
 from warpkit.engine.arithmetic.resize_axes import move, wants_gradient
-from warpkit.engine.arithmetic.resize_tables import Taps, on_device
+from warpkit.engine.arithmetic.resize_tables import TableKey, Taps, on_device
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, along
@@ -92,6 +92,11 @@ def sides(
 def keeps(length: int, size: int, low: float, high: float) -> bool:
     """Whether an axis stays as it is."""
     return (length, 0.0, float(length)) == (size, low, high)
+
+
+def table_of(rule: ResizeRule, axis: Sides) -> TableKey | None:
+    """The table of a filter along an axis; None where that stays as it is."""
+    return None if keeps(*axis) else (f"pillow_{rule.interpolation}", *axis)
 
 
 def _taps(kind: str, axis: Sides, device: torch.device) -> Taps:

@@ -53,6 +53,10 @@ class Taps(NamedTuple):
     inside: Tensor
 
 
+TableKey = tuple[Any, ...]
+"""The arguments of `table`."""
+
+
 @lru_cache(maxsize=KEPT_TABLES)
 def table(kind: str, length: int, size: int, *numbers: float) -> Table:
     """The table of a kind, of KINDS, for an axis of `length` pixels that becomes one of `size`.

@@ -8,6 +8,7 @@ the reference is called: as fast, or the only one that is right.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from warpkit.engine.arithmetic import opencv_resize, pillow
 from warpkit.engine.backends import cpu
 from warpkit.engine.sampling import resize as reference
 from warpkit.engine.sampling.layout import is_channels_last
+from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.resize import Edges, ResizeRule
 from warpkit.engine.sampling.rules import SamplingRule
 
@@ -40,11 +42,21 @@ def resize(
         return _exact(image, size, rule, box)
     is_simple = is_eager(image) and not wants_gradient(image)
     if rule.arithmetic == "pillow":
-        if is_simple and image.dtype == torch.uint8 and rule.interpolation != "nearest":
+        if is_eager(image) and rule.interpolation != "nearest":
             from warpkit.engine.backends.cpu.resize import launch
 
-            return launch.pillow_uint8(image, size, rule, box)
+            if image.dtype == torch.uint8:
+                return launch.pillow_uint8(image, size, rule, box)
+            if image.dtype == torch.float32:
+                value = launch.pillow_float32(image.detach(), size, rule, box)
+                across, down, _ = pillow.sides(image, size, box)
+                tables = pillow.table_of(rule, across), pillow.table_of(rule, down)
+                return _followed(value, image, size, tables, torch.float64)
         return pillow.resize(image, size, rule, box)
+    if is_eager(image) and wants_gradient(image) and image.dtype not in HALVES:
+        way, across, down = opencv_resize.plan(image, size, rule, factors)
+        value = opencv_resize.values(image.detach(), way, across, down, rule)
+        return _followed(value, image, size, (across, down), image.dtype)
     if is_simple:
         way, across, down = opencv_resize.plan(image, size, rule, factors)
         if _has_kernel(image, way, across, down):
@@ -52,6 +64,22 @@ def resize(
 
             return launch.opencv(image, size, way, across, down)
     return opencv_resize.resize(image, size, rule, None, factors)
+
+
+def _followed(
+    value: Tensor, image: Tensor, size: Sequence[int], tables: Any, dtype: torch.dtype
+) -> Tensor:
+    """The value (..., C, h, w) with the gradient of the same taps, summed in a type.
+
+    image (..., C, H, W); tables along x and y.
+    """
+    if not wants_gradient(image):
+        return value.clone() if value.data_ptr() == image.data_ptr() else value
+    from warpkit.engine.backends.cpu.resize.launch import NUMPY
+    from warpkit.engine.backends.cpu.resize.operators import ByTables
+
+    found: Any = ByTables.apply(image, tables, NUMPY[dtype], tuple(size), False)
+    return with_gradient_of(value, found)
 
 
 def _has_kernel(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic import opencv_resize, pillow
-from warpkit.engine.arithmetic.resize_tables import table
+from warpkit.engine.arithmetic.resize_tables import TableKey, table
 from warpkit.engine.backends.cpu.resize.passes import (
     CELLS,
     CUBIC,
@@ -32,7 +32,7 @@ from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import run
 from warpkit.engine.sampling.layout import is_channels_last
-from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_taps
+from warpkit.engine.sampling.resize import KEPT_TABLES, AxisTaps, Edges, ResizeRule, axis_taps
 
 BAND = 48
 """Rows of a band where x comes first: what the next band reads again is then a small part."""
@@ -119,6 +119,61 @@ def pillow_uint8(
     axes = [_pillow_axis(rule.interpolation, *axis) for axis in (across, down)]
     kind, bits = np.dtype(np.int32), pillow.BITS
     return _launch(image, size, axes, kind, PILLOW, down_first=down_first, bits=bits)
+
+
+def pillow_float32(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
+) -> Tensor:
+    """As `pillow.resize` of float32 images: a pass is summed in float64 and stored as float32."""
+    *sides, down_first = pillow.sides(image, size, box)
+    wanted = {-1: pillow.table_of(rule, sides[0]), -2: pillow.table_of(rule, sides[1])}
+    for dim in (-2, -1) if down_first else (-1, -2):
+        if wanted[dim] is not None:
+            tables = (wanted[dim], None) if dim == -1 else (None, wanted[dim])
+            image = by_tables(image, tables, np.dtype(np.float64))
+    return image
+
+
+def by_tables(
+    image: Tensor,
+    tables: Sequence[TableKey | None],
+    kind: np.dtype,
+    *,
+    size: Sequence[int] | None = None,
+    adjoint: bool = False,
+) -> Tensor:
+    """An image (..., C, H, W) by tables along x and y, None where it stays, summed in a type.
+
+    adjoint: the gradient of that, to `size` (H, W).
+    """
+    height, width = image.shape[-2:] if size is None else size
+    sides = (width, height)
+    axes = [_table_axis(k, n, kind, adjoint) for k, n in zip(tables, sides, strict=True)]
+    return _launch(image, [len(a.end) for a in axes[::-1]], axes, kind, FLOAT, down_first=True)
+
+
+def taps_by_tables(
+    tables: Sequence[TableKey | None], size: Sequence[int], kind: np.dtype, adjoint: bool
+) -> list[AxisTaps]:
+    """The taps of `by_tables` along x and y for the plain passes of the reference."""
+    found = []
+    for key, side in zip(tables, size[::-1], strict=True):
+        axis = _table_axis(key, side, kind, adjoint)
+        pixel, weight = (torch.from_numpy(a).view(len(axis.end), -1) for a in axis[:2])
+        place = torch.arange(pixel.shape[1])
+        begin, end = (torch.from_numpy(a)[:, None] for a in axis[2:])
+        found.append(AxisTaps(pixel, weight, (place >= begin) & (place < end)))
+    return found
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def _table_axis(key: TableKey | None, side: int, kind: np.dtype, adjoint: bool) -> Axis:
+    """A table as the kernel reads it; an axis of `side` pixels that stays, without one."""
+    if key is None:
+        return _axis(np.arange(side)[:, None], np.ones((side, 1), kind), None)
+    pixel, weight, inside = table(*key)
+    weight = weight.astype(kind)
+    return _turned(side, pixel, weight, inside) if adjoint else _axis(pixel, weight, inside)
 
 
 @lru_cache(maxsize=KEPT_TABLES)

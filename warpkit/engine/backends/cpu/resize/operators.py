@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from warpkit.core.tracing import in_transform, is_eager
+from warpkit.engine.arithmetic.resize_tables import TableKey
 from warpkit.engine.backends.cpu.resize import launch
 from warpkit.engine.sampling.layout import layout_of
-from warpkit.engine.sampling.resize import Edges, ResizeRule
+from warpkit.engine.sampling.resize import Edges, ResizeRule, two_passes
 
 LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
 LIBRARY.define(
@@ -75,6 +77,46 @@ def _vjp(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None, None]:
 def _vmap(info: Any, dims: Sequence[int | None], image: Tensor, *options: Any) -> Any:
     assert dims[0] is not None
     return _call(image.movedim(dims[0], 0), *options), 0
+
+
+class ByTables(torch.autograd.Function):
+    """`launch.by_tables` of plain floats: linear, and its own gradient turned round."""
+
+    @staticmethod
+    def forward(
+        image: Tensor,
+        tables: Sequence[TableKey | None],
+        kind: np.dtype,
+        size: Sequence[int],
+        adjoint: bool,
+    ) -> Tensor:
+        """image (..., C, H, W); size: of what is made, or in the adjoint of the gradient."""
+        given = image.shape[-2:] if not adjoint else size
+        found = launch.by_tables(image, tables, kind, size=given, adjoint=adjoint)
+        return found.contiguous(memory_format=layout_of(image))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep what the gradient needs."""
+        image, *options, _, adjoint = inputs
+        ctx.options = *options, tuple(image.shape[-2:]), not adjoint
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """The same, turned round; of what only torch can read, in plain operations."""
+        (grad,), (tables, kind, size, adjoint) = grads, ctx.options
+        if in_transform() or is_eager(grad):
+            found: Any = ByTables.apply(grad, *ctx.options)
+        else:
+            given = size if adjoint else grad.shape[-2:]
+            found = two_passes(grad, *launch.taps_by_tables(tables, given, kind, adjoint))
+        return found, None, None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
+        """One batch dimension more."""
+        image, *options = inputs
+        return ByTables.apply(image.movedim(in_dims[0], 0), *options), 0
 
 
 LIBRARY.impl("cpu_resize", _forward, "CPU")
