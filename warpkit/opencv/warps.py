@@ -18,6 +18,7 @@ from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
 from warpkit.engine.sampling.labels import whole_scalar
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
+from warpkit.opencv import quick
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
     BORDER_ISOLATED,
@@ -83,11 +84,8 @@ def warpAffine(
     array([[0, 0, 1],
            [0, 3, 4]], dtype=uint8)
     """
-    name = "warpAffine"
-    dst, flags = check_output(name, "dst", dst, src), INTER_LINEAR if flags is None else flags
-    options = _options(name, src, dst, flags, borderMode, borderValue, arithmetic)
-    M = _matrix(name, M, src, 2)
-    return _warp(name, warp.warp_affine, src, M, dsize, dst, flags, options)
+    options = (flags, borderMode, borderValue, arithmetic)
+    return _warp("warpAffine", warp.warp_affine, src, M, dsize, dst, options)
 
 
 def warpPerspective(
@@ -109,11 +107,8 @@ def warpPerspective(
     array([[0, 1, 2],
            [3, 4, 5]], dtype=uint8)
     """
-    name = "warpPerspective"
-    dst, flags = check_output(name, "dst", dst, src), INTER_LINEAR if flags is None else flags
-    options = _options(name, src, dst, flags, borderMode, borderValue, arithmetic)
-    M = _matrix(name, M, src, 3)
-    return _warp(name, warp.warp_perspective, src, M, dsize, dst, flags, options)
+    options = (flags, borderMode, borderValue, arithmetic)
+    return _warp("warpPerspective", warp.warp_perspective, src, M, dsize, dst, options)
 
 
 def remap(
@@ -159,17 +154,25 @@ def _warp(
     name: str,
     function: Callable[..., Tensor],
     src: Any,
-    matrix: Tensor,
+    M: Any,
     dsize: Sequence[int] | None,
     dst: Any,
-    flags: int,
-    options: dict[str, Any],
+    given: tuple[Any, ...],
 ) -> Any:
+    """given: flags, borderMode, borderValue and arithmetic."""
+    key = quick.key_of(name, src, M, dsize, given) if dst is None else None
+    if (found := quick.call(key, src, M)) is not None:
+        return found
+    flags, border_mode, border_value, arithmetic = given
+    dst, flags = check_output(name, "dst", dst, src), INTER_LINEAR if flags is None else flags
+    options = _options(name, src, dst, flags, border_mode, border_value, arithmetic)
+    matrix = _matrix(name, M, src, 2 if name == "warpAffine" else 3)
     size = _size(name, dsize, src)
     background = _background(name, src, dst, size, options["border"])
     inverse = bool(flags & WARP_INVERSE_MAP)
     planes = _planes(src)
     result = function(planes, matrix, size=size, inverse=inverse, background=background, **options)
+    quick.leave(key, src, M, flags, options)  # of what nothing refused
     return _finish(src, dst, result)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,6 +28,22 @@ BAND = 4
 """Rows of tiles dealt at once: to call a kernel takes 5 us, and a row of small tiles not 20."""
 
 
+class PreparedCall(NamedTuple):
+    """All of a call but the numbers of its image and mapping."""
+
+    kernel: Any
+    image_of: np.ndarray
+    """Where each item's image begins."""
+    mapping_of: np.ndarray
+    fill: np.ndarray
+    table: np.ndarray
+    plan: OpenCVPlan
+    units: int
+    shape: tuple[int, ...]
+    """Of the result's memory."""
+    dtype: np.dtype
+
+
 def forward(
     image: Tensor,
     mapping: Tensor,
@@ -42,30 +59,40 @@ def forward(
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill (), or (*F, C, 1, 1).
     """
-    batch = batch_of(image.shape, mapping.shape)
     image = image.detach()
+    call = prepare(image, mapping, fill, size, rule, fixed)
+    numbers = mapping.detach().contiguous().numpy().reshape(-1)
+    pixels = _memory(image) if 0 not in call.shape else numbers  # of nothing, nothing is read
+    memory = torch.from_numpy(result(call, pixels, numbers))
+    return memory.movedim(-1, -3) if _is_packed(image) else memory
+
+
+def _is_packed(image: Tensor) -> bool:
+    """Whether the channels of an image (*I, C, H, W) lie side by side."""
+    return image.stride(-3) == 1 and image.stride(-1) == image.shape[-3]
+
+
+def prepare(
+    image: Tensor,
+    mapping: Tensor,
+    fill: Tensor,
+    size: Sequence[int],
+    rule: SamplingRule,
+    fixed: bool,
+) -> PreparedCall:
+    """For all images and mappings of these types, shapes and layouts: see `forward`.
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill (), or (*F, C, 1, 1).
+    """
+    batch = batch_of(image.shape, mapping.shape)
     channels = image.shape[-3]
     taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
-    channels_last = image.stride(-3) == 1 and image.stride(-1) == channels
+    channels_last = _is_packed(image)
     packed = channels_last and channels in (3, 4)
     by_bytes = image.dtype == torch.uint8 and taps <= 2 and (packed or image.stride(-1) == 1)
     shape = (*batch, *size, channels) if channels_last else (*batch, channels, *size)
-    memory = torch.from_numpy(empty(shape, image[..., :0].numpy().dtype))
-    out = memory.movedim(-1, -3) if channels_last else memory
-    if out.numel() == 0:
-        return out
     fill_values = _fill_values(fill, image, batch)
-    plan = _plan(image, mapping, out, fill_values, rule, 1 if packed else channels)
-    arrays = (
-        _memory(image),
-        broadcast_index(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
-        mapping.detach().contiguous().numpy().reshape(-1),
-        broadcast_index(mapping_batch(mapping.shape), batch),
-        fill_values,
-        memory.numpy().reshape(-1),
-        _table(rule.interpolation),
-        plan,
-    )
+    plan = _plan(image, mapping, size, channels_last, fill_values, rule, 1 if packed else channels)
     kind = POINTS if mapping.shape[-1] == 2 else mapping.shape[-2]
     units = prod(batch) * -(-size[0] // TILE_ROWS)
     if by_bytes:
@@ -73,22 +100,50 @@ def forward(
         units *= plan.planes
     else:
         kernel = planes_kernel(kind, fixed, min(taps, TABLE_TAPS), whole_numbers)
+    return PreparedCall(
+        kernel,
+        broadcast_index(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
+        broadcast_index(mapping_batch(mapping.shape), batch),
+        fill_values,
+        _table(rule.interpolation),
+        plan,
+        units,
+        shape,
+        image[..., :0].numpy().dtype,
+    )
+
+
+def result(call: PreparedCall, image: np.ndarray, mapping: np.ndarray) -> np.ndarray:
+    """The result's memory; image and mapping are the numbers of theirs, flat."""
+    memory = empty(call.shape, call.dtype)
+    if memory.size == 0:
+        return memory
+    arrays = (image, call.image_of, mapping, call.mapping_of, call.fill, memory.reshape(-1))
+    kernel, units = call.kernel, call.units
 
     def work(begin: int, end: int) -> None:
-        kernel(*arrays, of_this_thread(_row), begin * BAND, min(end * BAND, units))
+        rows = begin * BAND, min(end * BAND, units)
+        kernel(*arrays, call.table, call.plan, of_this_thread(_row), *rows)
 
-    run(work, -(-units // BAND), out.numel())
-    return out
+    run(work, -(-units // BAND), memory.size)
+    return memory
 
 
 def _plan(
-    image: Tensor, mapping: Tensor, out: Tensor, fill: np.ndarray, rule: SamplingRule, planes: int
+    image: Tensor,
+    mapping: Tensor,
+    size: Sequence[int],
+    channels_last: bool,
+    fill: np.ndarray,
+    rule: SamplingRule,
+    planes: int,
 ) -> OpenCVPlan:
-    """image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); out (*batch, C, h, w)."""
+    """image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2)."""
     channels, height, width = image.shape[-3:]
     plane, line, pixel = image.stride()[-3:]
-    out_height, out_width = out.shape[-2:]
-    out_plane, out_line, out_pixel = out.stride()[-3:]
+    out_height, out_width = size
+    out_pixel, out_plane = (channels, 1) if channels_last else (1, out_height * out_width)
+    out_line = out_width * out_pixel
     return OpenCVPlan(
         channels=channels,
         planes=planes,

@@ -1,0 +1,72 @@
+"""Calls that came before give what checked ones do: cv2's pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpkit.opencv as ours
+from warpkit.opencv import quick
+
+MATRIX = np.array([[0.9, 0.2, 1.5], [-0.3, 1.1, 4.25], [0.004, -0.002, 1.0]])
+OTHER = np.array([[1.2, -0.1, -3.0], [0.2, 0.8, 2.5], [0.001, 0.003, 1.0]])
+
+
+def picture(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def nothing_known():
+    quick._calls.clear()
+    yield
+    quick._calls.clear()
+
+
+@pytest.mark.parametrize("shape", [(31, 44), (31, 44, 1), (31, 44, 2), (31, 44, 3), (3, 5, 4)])
+@pytest.mark.parametrize("name", ["warpAffine", "warpPerspective"])
+def test_a_second_call_is_cv2s_too(name, shape):
+    cv2 = pytest.importorskip("cv2")
+    rows = 2 if name == "warpAffine" else 3
+    matrices = (MATRIX, OTHER, MATRIX * 0)[: 4 - rows + 1]  # OpenCV 5.0 hangs at a perspective of 0
+    for flags in (cv2.INTER_LINEAR, cv2.INTER_NEAREST, cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP):
+        for border, value in ((0, 0), (0, (7, 200.6, 30)), (1, 0), (4, 0)):
+            for n, matrix in enumerate(matrices):
+                image, m = picture(*shape, seed=n), np.ascontiguousarray(matrix[:rows])
+                call = {"flags": flags, "borderMode": border, "borderValue": value}
+                got = getattr(ours, name)(image, m, (29, 17), **call)
+                wanted = getattr(cv2, name)(image, m, (29, 17), **call)
+                assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+                assert np.array_equal(got, wanted), (flags, border, value, n)
+    assert len(quick._calls) == 12
+
+
+def test_a_result_is_the_callers_own():
+    image = picture(40, 40, 3)
+    first, second = (ours.warpAffine(image, MATRIX[:2].copy(), (40, 40)) for _ in range(2))
+    assert np.array_equal(first, second)
+    second[:] = 0
+    assert ours.warpAffine(image, MATRIX[:2].copy(), (40, 40)).any()
+    first[:] = 1  # may be written to
+
+
+def test_what_is_refused_is_refused_again():
+    image, m = picture(9, 9, 3), MATRIX[:2].copy()
+    for _ in range(2):
+        ours.warpAffine(image, m, (9, 9))
+        with pytest.raises(ValueError, match="warpAffine: `flags` must be"):
+            ours.warpAffine(image, m, (9, 9), flags=99)
+        with pytest.raises(ValueError, match="warpAffine: `M` must be"):
+            ours.warpAffine(image, MATRIX, (9, 9))
+        with pytest.raises(ValueError, match="dsize"):
+            ours.warpAffine(image, m, (9, -9))
+
+
+def test_other_kinds_of_arguments_leave_nothing():
+    image, m = picture(9, 9, 3), MATRIX[:2].copy()
+    ours.warpAffine(image[::2], m, (9, 9))
+    ours.warpAffine(image, m.astype(np.float32), (9, 9))
+    ours.warpAffine(image.astype(np.float32), m, (9, 9))
+    ours.warpAffine(image, m, (9, 9), arithmetic="exact")
+    ours.warpAffine(image, m, (9, 9), image.copy())
+    assert not quick._calls
