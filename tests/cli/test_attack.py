@@ -91,3 +91,17 @@ def test_errors_are_one_line(
     captured = capsys.readouterr()
     assert captured.err.startswith(text)
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["attack photo.png --out photo.png", "attack photo.png --out a.png --image-out a.png"],
+)
+def test_nothing_is_written_over(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("photo.png").write_bytes(PHOTOGRAPHS[0].read_bytes())
+    before = Path("photo.png").read_bytes()
+    assert main(line.split()) == 2
+    assert "give another name" in capsys.readouterr().err
+    assert Path("photo.png").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["photo.png"]

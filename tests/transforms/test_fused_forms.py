@@ -163,3 +163,19 @@ def test_torchvisions_own_are_not_fused_and_that_is_said():
     with pytest.warns(UserWarning, match="is torchvision's Resize, which is not fused"):
         fused = Fused([RandomHorizontalFlip(1.0), v2.Resize((3, 4))])
     assert fused(torch.ones(3, 8, 8)).shape == (3, 3, 4)
+
+
+def test_the_list_may_change_as_composes_may():
+    fused = Fused([RandomHorizontalFlip(0.0)])
+    image = torch.full((1, 2, 2), 255, dtype=torch.uint8)
+    assert fused(image).dtype == torch.uint8
+    fused.transforms.append(v2.ToDtype(torch.float32, scale=True))
+    assert fused(image).dtype == torch.float32
+
+
+def test_what_overrides_transform_ends_a_run():
+    class Black(RandomRotation):
+        def transform(self, inpt, params):
+            return torch.zeros_like(inpt)
+
+    assert Fused([Black((3, 3)), RandomHorizontalFlip(1.0)])(torch.ones(1, 4, 4)).max() == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from math import isfinite
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ from warpkit.core.progress import progress_bar
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
 SAME_CALL = "the state of an earlier result of the same call"
+ROUNDED = 1e-5
+"""What projecting twice may change of a value in [0, 1], or of some pixels."""
 STATE = {"variable", "history", "optimizer", "generator"}
 """What a run goes on from."""
 
@@ -121,20 +124,29 @@ def descend(
     resume: dict[str, Any] | None,
     generator: torch.Generator | None,
     progress: bool,
+    step_size: float | None = None,
 ) -> tuple[list[float], dict[str, Any]]:
-    """Move `variable` in place; the history, and the state to go on from."""
+    """Move `variable` in place; the history, and the state to go on from.
+
+    step_size: where the caller gave one, with which a state must have been made.
+    """
     check_count(name, "steps", steps)
     checks.check_bool(name, "progress", progress)
     check_generator(name, generator)
     history: list[float] = []
     if resume is not None:
         history = restore(name, resume, variable, optimizer, generator)
+        check_resumed(name, variable, project, optimizer, step_size)
         if len(history) > steps:
             checks.fail(name, "steps", f"at least {len(history)}, those done before", steps)
     with progress_bar(name, total=steps, done=len(history), shown=progress) as advance:
         while len(history) < steps:
             with torch.enable_grad():
                 value, variable.grad = gradient_of()
+            if not (isfinite(value) and bool(variable.grad.isfinite().all())):
+                what = "value" if not isfinite(value) else "gradient"
+                got = f"a {what} that is not, in step {len(history) + 1}"
+                checks.fail(name, "objective", "finite, and its gradient too", got)
             if not history and not bool(variable.grad.any()):
                 text = f"{name}: the gradient is zero at every pixel in the first step: "
                 text += "the objective is flat there, or no view shows the image"
@@ -158,6 +170,24 @@ def check_state(name: str, state: object) -> None:
     if state is not None and not (isinstance(state, dict) and state.keys() >= STATE):
         got = f"a dict of {sorted(state)}" if isinstance(state, dict) else type(state).__name__
         checks.fail(name, "resume", SAME_CALL, got, TypeError)
+
+
+def check_resumed(
+    name: str,
+    variable: Tensor,
+    project: Callable[[Tensor], Tensor],
+    optimizer: torch.optim.Optimizer,
+    step_size: float | None,
+) -> None:
+    """What was put back must be of these inputs, limits and steps: it would be left as it is."""
+    with torch.no_grad():
+        away = (project(variable) - variable).abs().max().item() if variable.numel() else 0.0
+    if away > ROUNDED:
+        got = f"one whose result lies {away:.3g} outside the limits of this call's arguments"
+        checks.fail(name, "resume", SAME_CALL, got)
+    begun = optimizer.param_groups[0].get("lr")
+    if step_size is not None and begun != step_size:
+        checks.fail(name, "step_size", f"None or the {begun} that `resume` began with", step_size)
 
 
 def restore(

@@ -106,6 +106,7 @@ def optimize_flow(
     check_count(name, "steps", steps)
     check_count(name, "samples", samples)
     capture = make_capture(name, photometric, pipeline, quantize)
+    given_step = step_size
     step_size = 2.5 * epsilon / steps if step_size is None else step_size
     step_size = check_positive(name, "step_size", step_size)
     size = (images.shape[-2], images.shape[-1])
@@ -140,6 +141,7 @@ def optimize_flow(
         resume=resume,
         generator=generator,
         progress=progress,
+        step_size=given_step,
     )
     with torch.no_grad():
         flow, result = bspline(control, size), moved(control)

@@ -144,6 +144,8 @@ def optimize_patch(
     if mask is not None:
         data = arguments.images(name, batch)
         mask = arguments.per_object(name, "mask", mask, 1, (1, height, width), data)[0]
+        seen = mask.detach()
+        checks.check_values(name, "mask", ~((seen >= 0) & (seen <= 1)), "in [0, 1]", seen)
     bend = bend_of(name, surface, size, batch)
     moves = PatchMotion(distribution, samples, size, photometric is not None)
 
@@ -170,6 +172,7 @@ def optimize_patch(
         resume=resume,
         generator=generator,
         progress=progress,
+        step_size=step_size,
     )
     if isinstance(source, BatchStream):
         state["batches"] = source.state
@@ -279,4 +282,7 @@ def _first(
     if not isinstance(start, Tensor) or start.shape != shape:
         got = checks.shape_of(start) if isinstance(start, Tensor) else type(start).__name__
         checks.fail(name, "start", f"a tensor of shape {shape}", got)
-    return start.detach().to(images).clamp(*limits).requires_grad_()
+    given = start.detach()
+    given = given.to(torch.get_default_dtype()) if not given.is_floating_point() else given
+    checks.check_values(name, "start", ~((given >= 0) & (given <= 1)), "in [0, 1]", given)
+    return given.to(images).clamp(*limits).requires_grad_()

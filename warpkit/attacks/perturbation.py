@@ -86,7 +86,8 @@ def optimize_perturbation(
         quantize: the objective sees what the pipeline makes of 8-bit images, rounded before the
             warp and after it, to the last bit under `arithmetic`; the result is such an image.
             The gradient passes straight through.
-        resume: the `state` of an earlier result of the same call, to go on from. With a generator
+        resume: the `state` of an earlier result of the same call, to go on from with the step size
+            that it began with (None follows the first call's `steps`). With a generator
             the result is that of one run, to the last bit.
         photometric: a `Photometric`, drawn anew for every view.
         pipeline: what the attacked program makes of the views, and the objective is given: a
@@ -113,6 +114,7 @@ def optimize_perturbation(
     capture = make_capture(name, photometric, pipeline, quantize)
     check_count(name, "steps", steps)
     check_count(name, "samples", samples)
+    given_step = step_size
     if step_size is None:
         step_size = 2.5 * ball.epsilon / steps
     step_size = check_positive(name, "step_size", step_size)
@@ -142,6 +144,7 @@ def optimize_perturbation(
         resume=resume,
         generator=generator,
         progress=progress,
+        step_size=given_step,
     )
     result = ball.settle(x.detach()).reshape(image.shape)
     return Perturbation(result, result - image.detach(), history, state)

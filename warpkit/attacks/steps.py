@@ -67,6 +67,7 @@ class Step:
             check_made(place, made, given.values)
             check_gradient(place, made, given.values)
             return Pictures(None, made)
+        begun = random_state(given.values)
         with torch.no_grad():
             levels = self.function(given.levels)
         check_made(place, levels, given.values, (torch.uint8, *checks.FLOATS))
@@ -74,7 +75,7 @@ class Step:
         if self.scale is not None:
             surrogate = given.values * self.scale
         else:
-            surrogate = self._of_floats(place, given.values)
+            surrogate = self._of_floats(place, given.values, begun)
         if surrogate is not None:
             if surrogate.shape != value.shape:
                 wanted = f"of one shape of 8 bits and of floats, {checks.shape_of(value)}"
@@ -82,24 +83,32 @@ class Step:
             value = with_gradient_of(value, surrogate.to(value.dtype))
         return Pictures(levels if levels.dtype == torch.uint8 else None, value)
 
-    def _of_floats(self, place: str, values: Tensor) -> Tensor | None:
-        """The step on floats, for the gradient; None where nothing asks for one."""
+    def _of_floats(self, place: str, values: Tensor, begun: list[Tensor]) -> Tensor | None:
+        """The step on floats, for the gradient; None where nothing asks for one.
+
+        begun: the random numbers that the step on 8 bits began with, for the same draws.
+        """
         if (
             not torch.is_grad_enabled()
             and not tracing.has_tangents()
             and not tracing.in_transform()
         ):
             return None
+        ended = random_state(values)
         try:
+            set_random_state(values, begun)
             try:
                 made = self.surrogate(values)
             except TypeError:  # Pillow's arithmetic has no float64, many a kernel no float16
+                set_random_state(values, begun)
                 made = self.surrogate(values.float())
         except Exception as error:
             if not values.requires_grad:
                 return None
             got = f"no gradient: of floats it raises {type(error).__name__} ({error!s:.80})"
             no_gradient(place, got, error)
+        finally:
+            set_random_state(values, ended)
         check_made(place, made, values)
         check_gradient(place, made, values)
         return made
@@ -113,10 +122,14 @@ class Step:
 
     def _find_out(self, place: str, levels: Tensor) -> str:
         values = unit(levels, torch.get_default_dtype())
+        begun = random_state(levels)
         made = attempt(self.function, levels)
+        set_random_state(levels, begun)
+        of_floats = attempt(self.function, values)
+        if made is None and of_floats is None:
+            self.function(levels)  # takes neither: its own error, and nothing is remembered
         if made is None:
             return "floats"
-        of_floats = attempt(self.function, values)
         if of_floats is not None and of_floats.shape != made.shape:
             of_floats = None
         if made.dtype == torch.uint8:
@@ -187,6 +200,22 @@ def attempt(function: Function, images: Tensor) -> Tensor | None:
     except Exception:  # whatever a function raises that does not take the type
         return None
     return made if isinstance(made, Tensor) else None
+
+
+def random_state(images: Tensor) -> list[Tensor]:
+    """Torch's random numbers, of the CPU and of the images' device; not while torch traces."""
+    if torch.compiler.is_compiling():
+        return []
+    return [torch.get_rng_state(), *map(torch.cuda.get_rng_state, cuda_of(images))]
+
+
+def set_random_state(images: Tensor, state: list[Tensor]) -> None:
+    """Put back what `random_state` returned."""
+    if not state:
+        return
+    torch.set_rng_state(state[0])
+    for device, numbers in zip(cuda_of(images), state[1:], strict=True):
+        torch.cuda.set_rng_state(numbers, device)
 
 
 def cuda_of(images: Tensor) -> tuple[torch.device, ...]:

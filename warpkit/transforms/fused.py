@@ -70,7 +70,17 @@ class Fused(v2.Compose):
             _look_at_name(k, transform)
         super().__init__(list(transforms))
         self.per_image = checks.check_bool("Fused", "per_image", per_image)
-        self._pieces = _pieces(self.transforms, BatchRun if per_image else Run)
+        self._made: tuple[list[Any], list[Callable[..., Any]]] = ([], [])
+        _ = self._pieces  # what cannot be one run is refused here
+
+    @property
+    def _pieces(self) -> list[Callable[..., Any]]:
+        """The runs of the transforms and what stands between them, of the list as it is now."""
+        made_of, pieces = self._made
+        if [*map(id, made_of)] != [*map(id, self.transforms)]:
+            pieces = _pieces(self.transforms, BatchRun if self.per_image else Run)
+            self._made = list(self.transforms), pieces
+        return pieces
 
     def forward(self, *inputs: Any) -> Any:
         """The inputs, as torchvision's Compose takes and gives them."""
@@ -140,12 +150,20 @@ class Fused(v2.Compose):
         return piece
 
 
+def is_fused(transform: Any) -> bool:
+    """Whether a transform is one of warpkit's geometric ones, and does what they do."""
+    if not isinstance(transform, GEOMETRIC):
+        return False
+    theirs = next(kind for kind in GEOMETRIC if isinstance(transform, kind))
+    return type(transform).transform is theirs.transform
+
+
 def _pieces(transforms: Sequence[Any], kind: type[Run]) -> list[Callable[..., Any]]:
     """The runs, as long as can be, and what stands between them."""
     pieces: list[Callable[..., Any]] = []
     run: list[Any] = []
     for k, transform in enumerate((*transforms, None)):
-        if isinstance(transform, GEOMETRIC):
+        if is_fused(transform):
             run.append(transform)
             continue
         if run:

@@ -67,6 +67,7 @@ def run(
     options = options or Options()
     check_figure(out)
     options.check()
+    check_apart(source, out, options.image_out)
     subject = subject_of(options)
     image = photograph(source or demo.default_photograph(), LARGEST, 1)
     done = attack_model(image, subject, options.target, levels / 255, steps, show=True)
@@ -81,6 +82,16 @@ def run(
         written.append(options.image_out)
     names = " and ".join(map(str, written))
     console.print(f"\nwrote {names}", markup=False, soft_wrap=True)
+
+
+def check_apart(source: Path | None, out: Path, image_out: Path | None) -> None:
+    """Refuse to write over the photograph, or two pictures to one file."""
+    seen = {} if source is None else {source.resolve(): "IMAGE"}
+    for option, path in (("--out", out), ("--image-out", image_out)):
+        if path is None:
+            continue
+        if (known := seen.setdefault(path.resolve(), option)) != option:
+            raise CommandError(f"{option} is {path}, and so is {known}: give another name")
 
 
 def spoken(done: ModelAttack) -> Table:
