@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 
 import pytest
@@ -10,9 +11,12 @@ import torch
 from warpkit.attacks import (
     AffineDistribution,
     Pipeline,
+    jpeg,
+    normalize,
     optimize_flow,
     optimize_patch,
     optimize_perturbation,
+    to_uint8,
 )
 
 IMAGE = torch.rand(1, 3, 16, 16, generator=torch.Generator().manual_seed(1))
@@ -109,3 +113,15 @@ def test_a_patchs_start_and_mask_are_parts_of_one(name):
         with pytest.raises(ValueError, match=f"optimize_patch: `{name}` must be in \\[0, 1\\]"):
             call(**{name: wrong})
     assert call(**{name: torch.full((channels, 6, 6), 0.5)}).patch.isfinite().all()
+
+
+def test_pipelines_can_be_pickled():
+    pipeline = Pipeline(jpeg(50), to_uint8, normalize([0.5], [0.25]))
+    assert torch.equal(pickle.loads(pickle.dumps(pipeline))(IMAGE), pipeline(IMAGE))
+
+
+def test_optimizers_that_cannot_serve_are_named():
+    made = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    for optimizer, text in ((made, "a class such as"), (torch.optim.LBFGS, "got LBFGS")):
+        with pytest.raises(ValueError, match=f"optimize_perturbation: `optimizer`.*{text}"):
+            climb(steps=1, optimizer=optimizer)

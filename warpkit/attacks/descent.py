@@ -66,6 +66,9 @@ def make_optimizer(
     name: str, optimizer: str | MakeOptimizer, variable: Tensor, step_size: float
 ) -> torch.optim.Optimizer:
     """One of STEPS by name, or by the caller's own function."""
+    if isinstance(optimizer, torch.optim.Optimizer):
+        wanted = "a class such as torch.optim.Adam, or a function of ([tensor], lr=step_size)"
+        checks.fail(name, "optimizer", wanted, f"one of {type(optimizer).__name__} made already")
     if not callable(optimizer):
         optimizer = STEPS[checks.check_name(name, "optimizer", optimizer, STEPS)]
     other = isinstance(optimizer, type) and not issubclass(optimizer, torch.optim.Optimizer)
@@ -74,6 +77,9 @@ def make_optimizer(
         wanted = "what makes a torch.optim.Optimizer of ([tensor], lr=step_size)"
         got = repr(optimizer) if other else f"what makes a {type(made).__name__}"
         checks.fail(name, "optimizer", wanted, got, TypeError)
+    if isinstance(made, torch.optim.LBFGS):  # the one of torch's whose step wants a closure
+        wanted = "an optimizer that takes one step for one gradient"
+        checks.fail(name, "optimizer", wanted, "LBFGS")
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -122,15 +123,16 @@ def normalize(mean: Sequence[float], std: Sequence[float]) -> Step:
         checks.fail(name, "mean", "finite numbers, one for each channel", repr(mean))
     if len(spread) not in (1, len(centre)) or not bool((spread.isfinite() & (spread > 0)).all()):
         checks.fail(name, "std", "positive numbers, as many as `mean` has", repr(std))
+    return Step(partial(_normalized, centre=centre, spread=spread), "floats", said=name)
 
-    def normalized(images: Tensor) -> Tensor:
-        if len(centre) not in (1, images.shape[-3]):
-            got = f"images of {images.shape[-3]} channels"
-            checks.fail(name, "mean", f"for images of {len(centre)} channels", got)
-        columns = (part.to(images)[:, None, None] for part in (centre, spread))
-        return (images - next(columns)) / next(columns)
 
-    return Step(normalized, "floats", said=name)
+def _normalized(images: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
+    """images (N, C, H, W); centre and spread (C,) or (1,)."""
+    if len(centre) not in (1, images.shape[-3]):
+        got = f"images of {images.shape[-3]} channels"
+        checks.fail("normalize", "mean", f"for images of {len(centre)} channels", got)
+    columns = (part.to(images)[:, None, None] for part in (centre, spread))
+    return (images - next(columns)) / next(columns)
 
 
 def jpeg(quality: int = 75, *, subsampling: str = "4:2:0") -> Step:
@@ -147,12 +149,9 @@ def jpeg(quality: int = 75, *, subsampling: str = "4:2:0") -> Step:
     tensor([128., 128., 128.])
     """
     quality, subsampling = check_quality("jpeg", quality, subsampling)
-    return Step(
-        lambda images: encode_and_decode(images, quality, subsampling),
-        "uint8",
-        lambda images: stand_in(images, quality, subsampling),
-        f"jpeg({quality})",
-    )
+    options = {"quality": quality, "subsampling": subsampling}
+    real, smooth = partial(encode_and_decode, **options), partial(stand_in, **options)
+    return Step(real, "uint8", smooth, f"jpeg({quality})")
 
 
 def reverse_channels(images: Tensor) -> Tensor:
