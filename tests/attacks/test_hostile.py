@@ -10,6 +10,7 @@ import torch
 
 from warpkit.attacks import (
     AffineDistribution,
+    Photometric,
     Pipeline,
     jpeg,
     normalize,
@@ -125,3 +126,11 @@ def test_optimizers_that_cannot_serve_are_named():
     for optimizer, text in ((made, "a class such as"), (torch.optim.LBFGS, "got LBFGS")):
         with pytest.raises(ValueError, match=f"optimize_perturbation: `optimizer`.*{text}"):
             climb(steps=1, optimizer=optimizer)
+
+
+def test_light_says_what_it_wants():
+    light = Photometric(noise=0.1)
+    with pytest.raises(TypeError, match="Photometric: `views` must be"):
+        light(None)
+    with pytest.raises(ValueError, match=r"Photometric.apply: `draws` must be .* got list"):
+        light.apply(IMAGE, [[0, 1, 1, 0]])

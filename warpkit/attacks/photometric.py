@@ -74,9 +74,10 @@ class Photometric:
         if checks.check_image(name, "views", views).ndim != 4 or not views.is_floating_point():
             got = f"{checks.shape_of(views)} of {views.dtype}"
             checks.fail(name, "views", "of shape (N, C, H, W) and a floating type", got)
-        if draws.shape != (len(views), DRAWS):
+        if not isinstance(draws, Tensor) or draws.shape != (len(views), DRAWS):
             wanted = f"of shape ({len(views)}, {DRAWS}), one for each view"
-            checks.fail(name, "draws", wanted, checks.shape_of(draws))
+            got = checks.shape_of(draws) if isinstance(draws, Tensor) else type(draws).__name__
+            checks.fail(name, "draws", wanted, got)
         columns = draws.to(views.device, views.dtype)[:, :3, None, None, None].unbind(1)
         brightness, contrast, gamma = columns
         result = views
@@ -92,7 +93,8 @@ class Photometric:
 
     def __call__(self, views: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Views (N, C, H, W), each under a draw of its own."""
-        return self.apply(views, self.sample(len(views), generator=generator))
+        count = len(checks.check_image("Photometric", "views", views))
+        return self.apply(views, self.sample(count, generator=generator))
 
 
 def power(x: Tensor, gamma: Tensor) -> Tensor:

@@ -84,6 +84,8 @@ class Fused(v2.Compose):
 
     def forward(self, *inputs: Any) -> Any:
         """The inputs, as torchvision's Compose takes and gives them."""
+        if not inputs:
+            checks.fail("Fused", "inputs", "an image, or more", "none", TypeError)
         several = len(inputs) > 1
         for piece in self._pieces:
             outputs = piece(*inputs)
