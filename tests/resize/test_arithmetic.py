@@ -227,7 +227,7 @@ def test_another_constant_gives_other_pixels(
     def total() -> int:
         resize_tables.table.cache_clear()
         resize_tables._kept.cache_clear()
-        for kept in (launch._opencv_axis, launch._pillow_axis):
+        for kept in (launch._opencv_axis, launch._pillow_axis, launch._table_axis):
             kept.cache_clear()
         count = 0
         for call in calls:

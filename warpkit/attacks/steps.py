@@ -84,9 +84,10 @@ class Step:
         return Pictures(levels if levels.dtype == torch.uint8 else None, value)
 
     def _of_floats(self, place: str, values: Tensor, begun: list[Tensor]) -> Tensor | None:
-        """The step on floats, for the gradient; None where nothing asks for one.
+        """The step on floats (N, ...), for the gradient; None where nothing asks for one.
 
-        begun: the random numbers that the step on 8 bits began with, for the same draws.
+        values (N, C, H, W). begun: the random numbers that the step on 8 bits began with, for the
+        same draws.
         """
         if (
             not torch.is_grad_enabled()
@@ -215,7 +216,7 @@ def random_state(images: Tensor) -> list[Tensor]:
 
 
 def set_random_state(images: Tensor, state: list[Tensor]) -> None:
-    """Put back what `random_state` returned."""
+    """Put back what `random_state` returned of images (N, ...): state (bytes,) each."""
     if not state:
         return
     torch.set_rng_state(state[0])

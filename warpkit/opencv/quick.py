@@ -23,9 +23,9 @@ from warpkit.opencv.layout import planes
 KEPT = 256
 """Calls, at most."""
 
-Call = Callable[[np.ndarray, np.ndarray], np.ndarray]
+KnownWarp = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-_calls: dict[Hashable, Call] = {}
+_calls: dict[Hashable, KnownWarp] = {}
 
 
 def key_of(name: str, src: Any, matrix: Any, dsize: Any, options: tuple[Any, ...]) -> Hashable:

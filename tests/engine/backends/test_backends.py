@@ -37,9 +37,9 @@ def test_six_frames_lead_from_a_warp_to_the_launch(monkeypatch):
 
     forward, stacks = launch.forward, []
 
-    def spy(*inputs):
+    def spy(*inputs, **options):
         stacks.append([f for f in traceback.extract_stack() if PACKAGE in Path(f.filename).parents])
-        return forward(*inputs)
+        return forward(*inputs, **options)
 
     monkeypatch.setattr(launch, "forward", spy)
     monkeypatch.setattr(recipes, "_recipes", {})  # another test's would lead past it
