@@ -10,7 +10,7 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends.cpu.runtime.result_memory import empty
-from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.sampling.maps import added_to_pixels, pixel_points
 
 
 def places(flow: Tensor) -> Tensor:
@@ -20,7 +20,7 @@ def places(flow: Tensor) -> Tensor:
     """
     if flow.device.type == "cpu" and is_eager(flow):
         return Places.apply(flow)  # pyright: ignore
-    return flow.double() + _grid(flow)
+    return added_to_pixels(flow)
 
 
 def stacked(image: Tensor, planes: Tensor) -> Tensor:

@@ -146,7 +146,7 @@ class Fused(v2.Compose):
         """The only piece, which has one map."""
         (piece, *more) = self._pieces
         if more or not isinstance(piece, Run):
-            others = [t for t in self.transforms if not isinstance(t, GEOMETRIC)]
+            others = [t for t in self.transforms if not is_fused(t)]
             wanted = f"geometric ones alone for {method}, which is of one run"
             checks.fail("Fused", "transforms", wanted, type(others[0]).__name__ + " among them")
         return piece

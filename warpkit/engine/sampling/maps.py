@@ -155,6 +155,12 @@ def pixel_points(
     return torch.stack((x.expand(len(y), -1), y[:, None].expand(-1, len(x))), dim=-1)
 
 
+def added_to_pixels(offsets: Tensor) -> Tensor:
+    """The points of offsets (*P, h, w, 2) from their pixel, in float64."""
+    size = (offsets.shape[-3], offsets.shape[-2])
+    return offsets.double() + pixel_points(size, torch.float64, offsets.device)
+
+
 def seen_from(to_source: Tensor, dx: Tensor | float, dy: Tensor | float) -> Tensor:
     """The map that looks from (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row.
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.backends.recipes import Recipe
-from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
 
@@ -106,9 +106,7 @@ def sample_offsets(image: Tensor, offsets: Tensor, fill: Tensor, rule: SamplingR
 
         offsets = offsets.to(compute_dtype(offsets.dtype))
         return eager.call(image, offsets, offsets.shape[-3:-1], fill, rule, False, relative=True)
-    size = (offsets.shape[-3], offsets.shape[-2])
-    points = offsets.double() + pixel_points(size, torch.float64, offsets.device)
-    return sample(image, points, fill, rule)
+    return sample(image, added_to_pixels(offsets), fill, rule)
 
 
 def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule) -> Tensor:

@@ -17,6 +17,7 @@ from warpkit.engine.backends.cpu.warps import launch
 from warpkit.engine.backends.cpu.warps.inverse import inverse_vjp_numpy, invert
 from warpkit.engine.backends.cpu.warps.operators import OPERATORS
 from warpkit.engine.backends.inverse import inverse_vjp
+from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.rules import SamplingRule
 
 
@@ -92,7 +93,7 @@ class EagerWarp(torch.autograd.Function):
             found = launch.backward(grad, image, ctx.dense, fill, *sizes, relative=ctx.relative)
         elif grad is not None:
             options = (list(ctx.size), rule.interpolation, rule.border, wanted)
-            points = launch.added_to_pixels(source) if ctx.relative else source
+            points = added_to_pixels(source) if ctx.relative else source
             found = OPERATORS.call_backward(grad, image, points, fill, *options)
             if ctx.relative:
                 found = (found[0], found[1].to(source.dtype), found[2])

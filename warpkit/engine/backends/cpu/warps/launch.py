@@ -35,7 +35,7 @@ from warpkit.engine.backends.cpu.warps.work import (
     warp_shapes,
 )
 from warpkit.engine.sampling.layout import is_channels_last, read_in_place
-from warpkit.engine.sampling.maps import pixel_points
+from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 
@@ -238,12 +238,6 @@ def backward(
         else grad,
         _fill_gradient(grad_fill, fill, shapes, bands) if wanted[2] else grad,
     )
-
-
-def added_to_pixels(offsets: Tensor) -> Tensor:
-    """The points of offsets (*P, h, w, 2), in float64."""
-    size = (offsets.shape[-3], offsets.shape[-2])
-    return offsets.double() + pixel_points(size, torch.float64, offsets.device)
 
 
 def _row_ranges(taps: int, points: np.ndarray, shapes: WarpShapes) -> np.ndarray:
