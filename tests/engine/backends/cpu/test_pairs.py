@@ -35,7 +35,7 @@ def drawn_points(draw: random.Random, size: tuple[int, int], scale: float, dtype
 def test_agrees_over_tiles_of_all_kinds(dtype):
     # whole tiles, those over a border, boxes too large for a window, ends of rows of every length
     draw = random.Random(5)
-    for n in range(60):
+    for n in range(120):
         border, scale = FILLED[n % len(FILLED)], draw.choice([0.3, 1, 1, 5, 200, 1e4])
         shape = [draw.choice([1, 2, 15, 33, 70, 130]) for _ in range(2)]
         image = noise(draw.choice([1, 2]), draw.choice([1, 3, 4]), *shape, dtype=dtype, seed=n)
@@ -43,10 +43,32 @@ def test_agrees_over_tiles_of_all_kinds(dtype):
         value = draw.choice([0.25, math.nan, math.inf])
         points = drawn_points(draw, size, scale, torch.float32 if n % 2 else torch.float64)
         options = {"border": border, "border_value": value}
+        options["interpolation"] = "bilinear" if n < 60 else "bicubic"
         got = wk.remap(image, points, backend="cpu", **options)
         wanted = wk.remap(image, points, backend="reference", **options)
         atol = TOLERANCE[f"cpu {dtype}"]
         torch.testing.assert_close(got, wanted, atol=atol, rtol=atol, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.float32, torch.float64])
+def test_nearest_shows_the_references_pixels_in_every_layout(dtype):
+    draw = random.Random(6)
+    for n in range(60):
+        border, scale = BORDERS[n % len(BORDERS)], draw.choice([0.3, 1, 1, 5, 1e4])
+        shape = draw.choice([1, 3]), *(draw.choice([1, 2, 15, 33, 70]) for _ in range(2))
+        image = (noise(2, *shape, seed=n) * 200 - 60).to(dtype)
+        if draw.random() < 0.5:
+            image = image.contiguous(memory_format=torch.channels_last)
+        size = draw.choice([1, 20, 33, 70]), draw.choice([1, 9, 16, 32, 47, 100])
+        points = drawn_points(draw, size, scale, torch.float32 if n % 2 else torch.float64)
+        options = {"border": border, "interpolation": "nearest"}
+        if border == "transparent":
+            options["background"] = (noise(shape[0], *size, seed=n) * 200 - 60).to(dtype)
+        else:  # beyond what bytes hold, halfway, and no number
+            options["border_value"] = draw.choice([-3.0, 2.5, 1e9, math.nan])
+        got = wk.remap(image, points, backend="cpu", **options)
+        wanted = wk.remap(image, points, backend="reference", **options)
+        torch.testing.assert_close(got, wanted, atol=0, rtol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("border", FILLED)

@@ -120,6 +120,24 @@ class Code:
         mask = ir.Constant(vector(INT, len(order)), list(order))
         return Value(self, self.builder.shuffle_vector(a.raw, b.raw, mask))
 
+    def collect(self, numbers: Sequence[Value]) -> Value:
+        """Single numbers, as many as a power of two, as a vector."""
+        runs = []
+        for begin in range(0, len(numbers), 4):  # in one chain each would pass through a register
+            run = numbers[begin : begin + 4]
+            raw = ir.Constant(vector(run[0].raw.type, len(run)), ir.Undefined)
+            for n, number in enumerate(run):
+                raw = self.builder.insert_element(raw, number.raw, INT(n))
+            runs.append(Value(self, raw))
+        return self.join(runs)
+
+    def every(self, bits: Value) -> Value:
+        """Whether all bits of a vector are 1."""
+        kind = ir.IntType(bits.raw.type.count)
+        return Value(
+            self, self.builder.icmp_signed("==", self.builder.bitcast(bits.raw, kind), kind(-1))
+        )
+
     def join(self, parts: Sequence[Value]) -> Value:
         """Vectors, as many as a power of two, behind each other."""
         parts = list(parts)

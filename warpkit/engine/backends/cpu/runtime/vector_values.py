@@ -51,6 +51,9 @@ class Value:
     def __add__(self, other: Any) -> Value:
         return self._both(other, "fadd", "add")
 
+    def __radd__(self, other: Any) -> Value:
+        return self._both(other, "fadd", "add")
+
     def __sub__(self, other: Any) -> Value:
         return self._both(other, "fsub", "sub")
 
@@ -58,6 +61,9 @@ class Value:
         return self._both(other, "fsub", "sub", turn=True)
 
     def __mul__(self, other: Any) -> Value:
+        return self._both(other, "fmul", "mul")
+
+    def __rmul__(self, other: Any) -> Value:
         return self._both(other, "fmul", "mul")
 
     def __truediv__(self, other: Any) -> Value:
@@ -132,6 +138,11 @@ class Memory:
             code.fail_if((index < 0) | (index + count > self.size))
         place = code.builder.gep(self.pointer, [index.raw])
         return code.builder.bitcast(place, kind.as_pointer()), size_of(self.element)
+
+    def since(self, index: Value) -> Memory:
+        """The numbers from an index on."""
+        pointer = self.code.builder.gep(self.pointer, [index.raw])
+        return Memory(self.code, pointer, self.element, self.size - index)
 
     def load(self, index: Any, count: int = 1) -> Value:
         """The number at an index, or a vector of the `count` from there on."""

@@ -24,7 +24,7 @@ from warpkit.engine.backends.cpu.warps.positions import (
     map_tile,
 )
 from warpkit.engine.backends.cpu.warps.tile import next_box, plan_of, view_of
-from warpkit.engine.backends.cpu.warps.weights import weigh_eight, weigh_four, weigh_one, weigh_two
+from warpkit.engine.backends.cpu.warps.weights import weigh_eight, weigh_four, weigh_two
 from warpkit.engine.backends.cpu.warps.window import copy_box, copy_single, fetch, sample
 
 
@@ -124,10 +124,7 @@ def forward_kernel(kind: int, taps: int, channels_last: bool, low: int, high: in
                                   column, row, tx, ty)  # fmt: skip
                 # here, not in a helper: what a constant of the closure rules out is dropped before
                 # types are inferred, which spares the compiler the other three
-                if taps == 1:
-                    weigh_one(shape, tx, wx)
-                    weigh_one(shape, ty, wy)
-                elif taps == 2:
+                if taps == 2:
                     weigh_two(shape, tx, wx)
                     weigh_two(shape, ty, wy)
                 elif taps == 4:

@@ -12,18 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core.checks import LABELS
 from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import scratch
 from warpkit.engine.backends.cpu.runtime.threads import run
-from warpkit.engine.backends.cpu.warps import pairs_launch
+from warpkit.engine.backends.cpu.warps import nearest_launch, pairs_launch
 from warpkit.engine.backends.cpu.warps.backward import (
     GradientTask,
     backward_kernel,
     row_range_kernel,
 )
 from warpkit.engine.backends.cpu.warps.forward import forward_kernel
-from warpkit.engine.backends.cpu.warps.labels import moving_kernel
 from warpkit.engine.backends.cpu.warps.pair_jobs import by_accumulator, by_strips
 from warpkit.engine.backends.cpu.warps.positions import POINTS
 from warpkit.engine.backends.cpu.warps.work import (
@@ -93,24 +91,27 @@ def forward(
     if shapes.values == 0:
         return out
     taps, fill_flat = TAPS[rule.interpolation], _fill_memory(fill, shapes)
-    dtype = fill_flat.dtype
     if pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last):
         points = _flat(mapping.contiguous())
         images = _images(dense, shapes.batch, image_of)
         double_points = points.itemsize == 8
         call = pairs_launch.prepare(
-            shapes, pixels.size, points.size, double_points, fill_flat, images, relative
+            shapes, pixels.size, points.size, double_points, fill_flat, images, relative, taps
         )
         pairs_launch.launch(call, *(array.ctypes.data for array in (pixels, points, memory)))
         return out
+    if taps == 1:
+        arrays = pixels, _flat(mapping.contiguous()), fill_flat, memory
+        images = _images(dense, shapes.batch, image_of)
+        nearest_launch.launch(
+            shapes, *arrays, images, channels_last=channels_last, relative=relative
+        )
+        return out
     mapping = added_to_pixels(mapping) if relative else mapping
-    if image.dtype in LABELS:
-        kernel, dtype = moving_kernel(shapes.kind, channels_last), np.dtype(np.float32)
-    else:
-        low, high = 0, 0
-        if not image.is_floating_point():
-            low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
-        kernel = forward_kernel(shapes.kind, taps, channels_last, low, high)
+    low, high = 0, 0
+    if not image.is_floating_point():
+        low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
+    kernel = forward_kernel(shapes.kind, taps, channels_last, low, high)
     arrays = (
         pixels,
         _flat(mapping.contiguous()),
@@ -122,7 +123,9 @@ def forward(
     )
     units = shapes.plan.items * shapes.tile_rows
     run(
-        lambda *unit_range: kernel(*arrays, scratch(taps, dtype), *unit_range), units, shapes.values
+        lambda *unit_range: kernel(*arrays, scratch(taps, fill_flat.dtype), *unit_range),
+        units,
+        shapes.values,
     )
     return out
 
@@ -171,7 +174,7 @@ def backward(
         shares = partition(batch, batch, shapes.tile_rows, values)
     points, fill_flat = _flat(mapping.contiguous()), _fill_memory(fill, shapes)
     jobs = None
-    if pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last) and values:
+    if taps == 2 and pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last) and values:
         if shares.bands == 1 or not needs_grad_image:
             jobs = by_accumulator(shares, plan, shapes.tile_rows)
         elif image_of is None and shares.accumulators == plan.items:

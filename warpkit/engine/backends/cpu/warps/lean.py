@@ -55,7 +55,11 @@ def recipe(
     """
     shapes = warp_shapes(image.shape, matrix.shape, fill.shape, size, rule.border)
     taps = TAPS[rule.interpolation]
-    if not pairs_launch.takes_pairs(image.dtype, shapes, taps, False) or shapes.values == 0:
+    if (
+        taps != 2
+        or not pairs_launch.takes_pairs(image.dtype, shapes, taps, False)
+        or shapes.values == 0
+    ):
         return None
     if max(shapes.values, image.numel()) * image.element_size() >= SMALL:
         return None

@@ -102,9 +102,9 @@ def add_image(
         q = r * TILE + c
         place = code.to(INDEX, back.offset.load(q))
         push = back.pushed.load(q * FOUR, FOUR)
-        for n, wy in enumerate((tile.wy0, tile.wy1)):
+        for n, wy in enumerate(tile.wy):
             share = splat(code, wy.load(q)) * push
-            for k, wx in enumerate((tile.wx0, tile.wx1)):
+            for k, wx in enumerate(tile.wx):
                 tap = place + stride * n + k * FOUR
                 found = code.fma(splat(code, wx.load(q)), share, back.window.load(tap, FOUR))
                 back.window.store(tap, found)
@@ -223,8 +223,8 @@ def add_slopes(
         q = r * TILE + c
         push = row_part(code, grad, src + r * p.out_width + c, step, shape[0] - c)
         (a, b), (d, e) = (source_row(tile, pixels, at, line, q, n) for n in range(2))
-        along = code.fma(tile.wy1.load(q, step), e - d, tile.wy0.load(q, step) * (b - a))
-        across = code.fma(tile.wx1.load(q, step), e - b, tile.wx0.load(q, step) * (d - a))
+        along = code.fma(tile.wy[1].load(q, step), e - d, tile.wy[0].load(q, step) * (b - a))
+        across = code.fma(tile.wx[1].load(q, step), e - b, tile.wx[0].load(q, step) * (d - a))
         there = Value(code, code.first(shape[0] - c, step))
         some = code.variable(there)
         with code.when(~whole):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add, and_, or_
 from typing import Any
 
 from warpkit.engine.backends.cpu.runtime.scratch import TILE
@@ -32,6 +34,7 @@ from warpkit.engine.backends.cpu.warps.positions import (
     POINTS,
     REPLICATE,
 )
+from warpkit.engine.backends.cpu.warps.weights import cubic_far, cubic_near
 from warpkit.engine.sampling.rules import LIMIT
 
 
@@ -73,6 +76,41 @@ def given_points(
     return found[0], found[1]
 
 
+def each_point(
+    code: Code, kind: int, mapping: Memory, mapping_start: Value, p: Parameters, corner: Any,
+    shape: Any, step: int, visit: Callable[[Value, tuple[Value, Value], Value], None],
+) -> list[Value]:  # fmt: skip
+    """Call visit(q, (x, y), near) for SOME pixels of a tile at a time; the matrix, if there is one.
+
+    q: the first pixel; x, y: where they look; near: where that is a number below LIMIT. Pixels
+    beyond the end of a row, up to a multiple of `step`, repeat one of it.
+    """
+    (x0, y0), (columns, rows) = corner, shape
+    m, tables = [], []
+    relative = code.to(DOUBLE, p.relative)
+    if kind != POINTS:
+        m = [mapping.load(mapping_start + k) for k in range(3 * kind)]
+        for k in range(kind):
+            tables.append([])
+            for n in range(0, TILE, SOME):
+                x = code.smaller(code.count_up(INDEX, SOME) + n, columns - 1) + x0
+                tables[k].append(code.to(DOUBLE, x) * m[3 * k])
+    with code.loop(0, rows) as r:
+        y = code.to(DOUBLE, y0 + r)
+        for n in range(0, TILE, SOME):
+            with code.when(columns > n // step * step):
+                if kind == POINTS:
+                    c = code.smaller(columns - 1, n)
+                    at = mapping_start + ((y0 + r) * p.out_width + x0 + c) * 2
+                    x = code.to(DOUBLE, code.count_up(INDEX, SOME) + (x0 + c)) * relative
+                    u, v = given_points(code, mapping, at, columns - c, (x, y * relative))
+                else:
+                    u, v = points_of(code, kind, mapping, m, tables, n // SOME, y)
+                near = (code.magnitude(u) < float(LIMIT)) & (code.magnitude(v) < float(LIMIT))
+                visit(r * TILE + n, (u, v), near)
+    return m
+
+
 def map_tile(
     tile: Tile,
     kind: int,
@@ -84,50 +122,40 @@ def map_tile(
 ) -> list[Value]:
     """Fill columns, rows and weights, and the box of all taps; the matrix, if there is one."""
     code = tile.code
-    (x0, y0), (columns, rows) = corner, shape
-    m, tables = [], []
-    relative = code.to(DOUBLE, p.relative)
-    if kind != POINTS:
-        m = [mapping.load(mapping_start + k) for k in range(3 * kind)]
-        for k in range(kind):
-            tables.append([])
-            for n in range(0, TILE, SOME):
-                x = code.smaller(code.count_up(INDEX, SOME) + n, columns - 1) + x0
-                tables[k].append(code.to(DOUBLE, x) * m[3 * k])
     whole = vector(INT, SOME)
     low_x, low_y = (code.variable(code.constant(whole, 2**31 - 1)) for _ in range(2))
     high_x, high_y = (code.variable(code.constant(whole, -(2**31))) for _ in range(2))
-    with code.loop(0, rows) as r:
-        y = code.to(DOUBLE, y0 + r)
-        for n in range(0, TILE, SOME):
-            with code.when(columns > n // tile.step * tile.step):
-                if kind == POINTS:
-                    c = code.smaller(columns - 1, n)
-                    at = mapping_start + ((y0 + r) * p.out_width + x0 + c) * 2
-                    x = code.to(DOUBLE, code.count_up(INDEX, SOME) + (x0 + c)) * relative
-                    u, v = given_points(code, mapping, at, columns - c, (x, y * relative))
-                else:
-                    u, v = points_of(code, kind, mapping, m, tables, n // SOME, y)
-                near = (code.magnitude(u) < float(LIMIT)) & (code.magnitude(v) < float(LIMIT))
-                q = r * TILE + n
-                weights = (tile.wx0, tile.wx1), (tile.wy0, tile.wy1)
-                for axis, (value, numbers, pair) in enumerate(
-                    zip((u, v), (tile.column, tile.row), weights, strict=True)
-                ):
-                    value = code.select(near, value, 0.0)
-                    below = code.floor(value)
-                    t = value - below
-                    index = code.to(INT, below)
-                    if axis == 0:
-                        index = code.select(near, index, NOWHERE)
-                    low, high = ((low_x, high_x), (low_y, high_y))[axis]
-                    low.set(code.smaller(low.get(), index))
-                    high.set(code.larger(high.get(), index))
-                    numbers.store(q, index)
-                    pair[0].store(q, code.to(tile.real, 1.0 - t))
-                    pair[1].store(q, code.to(tile.real, t))
+
+    def visit(q: Value, point: tuple[Value, Value], near: Value) -> None:
+        axes = (tile.column, tile.wx, low_x, high_x), (tile.row, tile.wy, low_y, high_y)
+        for value, (numbers, weights, low, high) in zip(point, axes, strict=True):
+            value = code.select(near, value, 0.0)
+            below = code.floor(value)
+            t = value - below
+            index = code.to(INT, below)
+            if numbers is tile.column:
+                index = code.select(near, index, NOWHERE)
+            low.set(code.smaller(low.get(), index))
+            high.set(code.larger(high.get(), index))
+            numbers.store(q, index)
+            for memory, weight in zip(weights, axis_weights(t, tile.taps), strict=True):
+                memory.store(q, code.to(tile.real, weight))
+
+    m = each_point(code, kind, mapping, mapping_start, p, corner, shape, tile.step, visit)
     set_box(tile, low_x, high_x, low_y, high_y)
     return m
+
+
+def axis_weights(t: Value, taps: int) -> list[Value]:
+    """The weights of the taps around points with fractions t, as `rules.axis_weights`."""
+    if taps == 2:
+        return [1.0 - t, t]
+    return [
+        cubic_far.py_func(1.0 + t),
+        cubic_near.py_func(t),
+        cubic_near.py_func(1.0 - t),
+        cubic_far.py_func(2.0 - t),
+    ]
 
 
 def set_box(
@@ -137,10 +165,10 @@ def set_box(
     code = tile.code
     west, north = (code.to(INDEX, code.fold(v.get(), code.smaller)) for v in (low_x, low_y))
     east, south = (code.to(INDEX, code.fold(v.get(), code.larger)) for v in (high_x, high_y))
-    tile.left.set(west)
-    tile.top.set(north)
-    tile.columns.set(east - west + 2)
-    tile.rows.set(south - north + 2)
+    tile.left.set(west - tile.before)
+    tile.top.set(north - tile.before)
+    tile.columns.set(east - west + tile.taps)
+    tile.rows.set(south - north + tile.taps)
 
 
 def place(tile: Tile, p: Parameters, shape: Any) -> Value:
@@ -159,7 +187,7 @@ def place(tile: Tile, p: Parameters, shape: Any) -> Value:
     boxed = whole | small
     tile.whole.set(whole)
     tile.boxed.set(boxed)
-    tile.stride.set(code.select(whole, p.width, code.select(small, tile.columns.get(), 2)))
+    tile.stride.set(code.select(whole, p.width, code.select(small, tile.columns.get(), tile.taps)))
     with code.either(boxed) as (one, each):
         with one:
             with code.when(~whole & ~misses(p)):
@@ -170,17 +198,18 @@ def place(tile: Tile, p: Parameters, shape: Any) -> Value:
                 left, top, stride = (
                     code.to(INT, v.get()) for v in (tile.left, tile.top, tile.stride)
                 )
-                here = (j - top) * stride + (i - left)
+                first = tile.before
+                here = (j - (top + first)) * stride + (i - (left + first))
                 tile.offset.store(q, code.select(i == NOWHERE, 0, here))
         with each, code.loop(0, rows) as r, code.loop(0, full, SOME) as c:
             q = r * TILE + c
-            tile.offset.store(q, (code.count_up(INT, SOME) + code.to(INT, q)) * 4)
+            tile.offset.store(q, (code.count_up(INT, SOME) + code.to(INT, q)) * tile.taps**2)
     return whole
 
 
 def cover(tile: Tile, p: Parameters, shape: Any) -> None:
     """Fill `missing`, mark pixels without a tap as NOWHERE, and set the box of the others."""
-    code = tile.code
+    code, taps = tile.code, tile.taps
     columns, rows = shape
     full = (columns + (tile.step - 1)) // tile.step * tile.step
     whole = vector(INT, SOME)
@@ -194,21 +223,19 @@ def cover(tile: Tile, p: Parameters, shape: Any) -> None:
         i, j = tile.column.load(q, SOME), tile.row.load(q, SOME)
         near = i != NOWHERE
         replicated = p.border == REPLICATE  # farther out the same pixels are read
-        i = code.select(replicated, code.smaller(code.larger(i, -2), width + 2), i)
-        j = code.select(replicated, code.smaller(code.larger(j, -2), height + 2), j)
+        i = code.select(replicated, code.smaller(code.larger(i, -taps), width + taps), i)
+        j = code.select(replicated, code.smaller(code.larger(j, -taps), height + taps), j)
         sums = []
         all_in, some_in = code.constant(vector(BIT, SOME), 1), code.constant(vector(BIT, SOME), 1)
-        for index, length, w0, w1 in (
-            (i, width, tile.wx0, tile.wx1), (j, height, tile.wy0, tile.wy1),
-        ):  # fmt: skip
-            first = (index >= 0) & (index < length)
-            second = (index + 1 >= 0) & (index + 1 < length)
-            sums.append(
-                code.select(first, w0.load(q, SOME), 0.0)
-                + code.select(second, w1.load(q, SOME), 0.0)
-            )
-            every, some = first & second, first | second
-            all_in, some_in = all_in & every, some_in & some
+        for index, length, weights in ((i, width, tile.wx), (j, height, tile.wy)):
+            at = [index + (k - tile.before) if k != tile.before else index for k in range(taps)]
+            inside = [(here >= 0) & (here < length) for here in at]
+            shares = [
+                code.select(there, weight.load(q, SOME), 0.0)
+                for there, weight in zip(inside, weights, strict=True)
+            ]
+            sums.append(reduce(add, shares))
+            all_in, some_in = all_in & reduce(and_, inside), some_in & reduce(or_, inside)
         near = near & (some_in | ~bits)
         state = code.select(all_in | ~bits, ALL_TAPS_INSIDE, 1.0 - sums[0] * sums[1])
         tile.missing.store(q, code.select(near, state, NO_TAP_INSIDE))
@@ -220,8 +247,8 @@ def cover(tile: Tile, p: Parameters, shape: Any) -> None:
         high_y.set(code.select(near, code.larger(high_y.get(), j), high_y.get()))
     set_box(tile, low_x, high_x, low_y, high_y)
     tile.empty.set(tile.columns.get() <= 0)
-    with code.when(tile.empty.get()):  # no tap at all: a box of one pair, for what is read
-        for v, n in ((tile.left, 0), (tile.top, 0), (tile.columns, 2), (tile.rows, 2)):
+    with code.when(tile.empty.get()):  # no tap at all: a box of one pixel's, for what is read
+        for v, n in ((tile.left, 0), (tile.top, 0), (tile.columns, taps), (tile.rows, taps)):
             v.set(code.constant(INDEX, n))
 
 

@@ -30,18 +30,15 @@ SOME = 8
 """Positions that are computed together, in float64."""
 
 ROOM = 16 * PIXELS
-"""Pixels of a window; a box larger than this is replaced by one box of four taps a pixel."""
+"""Pixels of a window; a box larger than this is replaced by a small box for each pixel."""
 
 NOWHERE = -(2**31)
 """The column of a pixel that is sampled nowhere."""
 
-PLANES = 8
-"""Numbers of a pixel in a tile's memory: column, row, place, four weights, the missing weight."""
-
 
 def memory_bytes(item_size: int) -> int:
-    """What a thread needs, see `Tile`."""
-    return PIXELS * (3 * 4 + 5 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8 + REGISTER
+    """What a thread needs, see `Tile`, for four taps an axis."""
+    return PIXELS * (3 * 4 + 9 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8 + REGISTER
 
 
 @dataclass
@@ -50,16 +47,17 @@ class Tile:
 
     code: Code
     real: Any
+    taps: int
+    """Along an axis: 2, or 4."""
     step: int
     """Numbers of a vector."""
     column: Memory
     row: Memory
     offset: Memory
     """Where a pixel's first tap lies: in the image from `left`, `top` on, or in the window."""
-    wx0: Memory
-    wx1: Memory
-    wy0: Memory
-    wy1: Memory
+    wx: list[Memory]
+    """The weights of the taps along an axis, one memory for each."""
+    wy: list[Memory]
     missing: Memory
     """The sum of the weights of missing taps, or ALL_TAPS_INSIDE, or NO_TAP_INSIDE."""
     window: Memory
@@ -80,20 +78,30 @@ class Tile:
     """The corner of the box of the tile before."""
 
     @classmethod
-    def made(cls, code: Code, real: Any, p: Parameters) -> Tile:
+    def made(cls, code: Code, real: Any, p: Parameters, taps: int = 2) -> Tile:
         """In the memory that the parameters name."""
         at, size = p.memory, size_of(real)
         parts = []
         for element, count in (
-            *[(INT, PIXELS)] * 3, *[(real, PIXELS)] * 5, (real, ROOM + REGISTER), (INDEX, ROOM),
+            *[(INT, PIXELS)] * 3, *[(real, PIXELS)] * (2 * taps + 1), (real, ROOM + REGISTER),
+            (INDEX, ROOM),
         ):  # fmt: skip
             parts.append(code.memory(at, element, count))
             at = at + count * size_of(element)
+        whole, weights, rest = parts[:3], parts[3 : 3 + 2 * taps], parts[3 + 2 * taps :]
         zero = code.constant(INDEX, 0)
         numbers = [code.variable(zero) for _ in range(5)]
         last = code.variable(zero), code.variable(zero)
         states = [code.variable(Value(code, BIT(0))) for _ in range(3)]
-        return cls(code, real, REGISTER // size, *parts, *numbers, *states, last)  # pyright: ignore
+        return cls(
+            code, real, taps, REGISTER // size, *whole, weights[:taps], weights[taps:], *rest,
+            *numbers, *states, last,
+        )  # fmt: skip
+
+    @property
+    def before(self) -> int:
+        """Taps before a point's whole pixel."""
+        return self.taps // 2 - 1
 
     def fetch_next(self, images: Sequence[tuple[Memory, Value, Any]], p: Parameters) -> None:
         """Prefetch about what the next tile reads: this one's box, moved as it was moved.
@@ -139,6 +147,27 @@ def resolve(code: Code, index: Value, length: Value, p: Parameters) -> Value:
             inner = code.select(p.border == WRAP, rest, code.smaller(rest, turned))
             clamped = code.smaller(code.larger(index, 0), length - 1)
             found.set(code.select(p.border == REPLICATE, clamped, inner))
+    return found.get()
+
+
+def resolve_all(code: Code, index: Value, length: Value, p: Parameters) -> Value:
+    """The same of vectors, under a border that has no missing pixels."""
+    kind = index.raw.type
+    lengths = code.constant(kind, length)
+    reflected = p.border == REFLECT
+    twice = code.select(reflected, length * 2, code.larger(length * 2 - 2, 1))
+    found = code.variable(code.smaller(code.larger(index, 0), lengths - 1))
+    with code.when(p.border != REPLICATE):
+        wraps = p.border == WRAP
+        period = code.constant(kind, code.select(wraps, length, twice))
+        rest = index % period
+        rest = code.select(rest < 0, rest + period, rest)
+        last = code.constant(kind, code.select(reflected, twice - 1, twice))
+        with code.either(wraps) as (wrapped, turned):
+            with wrapped:
+                found.set(rest)
+            with turned:
+                found.set(code.smaller(rest, last - rest))
     return found.get()
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from warpkit.engine.backends.cpu.runtime.scratch import TILE
-from warpkit.engine.backends.cpu.runtime.vector_code import Parameters
+from warpkit.engine.backends.cpu.runtime.vector_code import Code, Parameters
 from warpkit.engine.backends.cpu.runtime.vector_values import INDEX, Memory, Value, vector
 from warpkit.engine.backends.cpu.warps.pair_tile import Tile, inner_columns, misses, resolve
 
@@ -39,16 +40,17 @@ def copy_plane(tile: Tile, image: Memory, plane: Value, p: Parameters, fill: Any
 def copy_taps(
     tile: Tile, image: Memory, plane: Value, p: Parameters, shape: Any, fill: Any
 ) -> None:
-    """Copy the four taps of every pixel of one channel into the window; missing ones are `fill`."""
-    code = tile.code
+    """Copy the taps of every pixel of one channel into the window; missing ones are `fill`."""
+    code, taps, before = tile.code, tile.taps, tile.before
     with code.loop(0, shape[1]) as r, code.loop(0, shape[0]) as c:
         q = r * TILE + c
         i, j = code.to(INDEX, tile.column.load(q)), code.to(INDEX, tile.row.load(q))
-        for n in range(4):
-            x, y = resolve(code, i + n % 2, p.width, p), resolve(code, j + n // 2, p.height, p)
+        for n in range(taps * taps):
+            x = resolve(code, i + (n % taps - before), p.width, p)
+            y = resolve(code, j + (n // taps - before), p.height, p)
             there = (x >= 0) & (y >= 0)
             at = plane + code.select(there, y * p.width + x, 0)
-            tile.window.store(q * 4 + n, code.select(there, image.load(at), fill))
+            tile.window.store(q * (taps * taps) + n, code.select(there, image.load(at), fill))
 
 
 def copy_source(
@@ -67,14 +69,38 @@ def copy_source(
     return code.pick(whole, image, tile.window), at, line
 
 
-def source_row(
-    tile: Tile, pixels: Memory, at: Value, line: Value, q: Value, n: int
-) -> tuple[Value, Value]:
-    """Left and right neighbours of a vector of pixels from `q` on, in the n-th row of each."""
-    code, step = tile.code, tile.step
-    pairs = []
+def source_row(tile: Tile, pixels: Memory, at: Value, line: Value, q: Value, n: int) -> list[Value]:
+    """The taps of a vector of pixels from `q` on, in the n-th row of each, from left to right."""
+    code, step, taps = tile.code, tile.step, tile.taps
+    runs = []
     for k in range(step):
         here = at + code.to(INDEX, tile.offset.load(q + k))
-        pairs.append(pixels.load(here + line if n else here, 2))
-    both = code.join(pairs)
-    return tuple(code.shuffle(both, both, range(k, 2 * step, 2)) for k in range(2))  # pyright: ignore
+        runs.append(pixels.load(here + line * n if n else here, taps))
+    if taps == 4:
+        return parted(code, runs)
+    both = code.join(runs)
+    return [code.shuffle(both, both, range(k, 2 * step, 2)) for k in range(2)]
+
+
+def parted(code: Code, runs: list[Value]) -> list[Value]:
+    """Four numbers of each pixel, as four vectors of one number of each.
+
+    Every register takes the runs of four pixels as far apart as it has runs; two rounds of
+    exchanges of neighbours then leave the pixels in their order. Parted by one shuffle of all,
+    it would be twelve exchanges for eight.
+    """
+    lines = [code.join(runs[k::4]) for k in range(4)]
+    size = len(runs)
+
+    def exchange(a: Value, b: Value, places: Sequence[int]) -> Value:
+        """The same places of every four numbers; those of `b` count from 4 on."""
+        order = [n + k % 4 + k // 4 * size for n in range(0, size, 4) for k in places]
+        return code.shuffle(a, b, order)
+
+    found = []
+    for low in (0, 2):
+        left, right = (
+            exchange(a, b, (low, low + 4, low + 1, low + 5)) for a, b in (lines[:2], lines[2:])
+        )
+        found += [exchange(left, right, (k, k + 1, k + 4, k + 5)) for k in (0, 2)]
+    return found

@@ -8,6 +8,7 @@ The sums are those of `forward.forward_kernel`, bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -41,6 +42,7 @@ where points are offsets from their pixel, or 0."""
 def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Value) -> None:
     """See `pairs_kernel`."""
     kind, double, double_points = variant & 3, variant & 4, variant & 8
+    taps = 4 if variant & 16 else 2
     real, point = (DOUBLE if double else FLOAT), (DOUBLE if double_points else FLOAT)
     p = Parameters(code, numbers, NAMES)
     p.read_all()
@@ -50,7 +52,7 @@ def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Val
     out = code.memory(p.out, real, p.out_size)
     image_of = code.memory(p.image_of, INDEX, p.items)
     mapping_of = code.memory(p.mapping_of, INDEX, p.items)
-    tile = Tile.made(code, real, p)
+    tile = Tile.made(code, real, p, taps)
     area, out_area = p.height * p.width, p.out_height * p.out_width
     tile_rows = (p.out_height + (TILE - 1)) // TILE
     with code.loop(begin, end) as unit:
@@ -83,12 +85,20 @@ def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Val
 def blend(tile: Tile, pixels: Memory, at: Value, line: Value, q: Value) -> Value:
     """The values of a vector of pixels from `q` on; rows of `pixels` are `line` apart."""
     code, step = tile.code, tile.step
-    w0, w1 = tile.wx0.load(q, step), tile.wx1.load(q, step)
-    lines = []
-    for n in range(2):
-        left, right = source_row(tile, pixels, at, line, q, n)
-        lines.append(code.fma(w1, right, w0 * left))
-    return code.fma(tile.wy1.load(q, step), lines[1], tile.wy0.load(q, step) * lines[0])
+    across, down = ([w.load(q, step) for w in weights] for weights in (tile.wx, tile.wy))
+    lines = (
+        weighted(code, across, source_row(tile, pixels, at, line, q, n)) for n in range(tile.taps)
+    )
+    return weighted(code, down, lines)
+
+
+def weighted(code: Code, weights: Sequence[Value], values: Iterable[Value]) -> Value:
+    """The sum of weights times values, in their order."""
+    total = None
+    for weight, value in zip(weights, values, strict=True):
+        total = weight * value if total is None else code.fma(weight, value, total)
+    assert total is not None
+    return total
 
 
 def write_row(
@@ -107,13 +117,13 @@ def write_row(
 
 
 @cache
-def pairs_kernel(kind: int, double: bool, double_points: bool) -> Any:
-    """The kernel for a kind of map and planes of float32 or (`double`) float64.
+def pairs_kernel(kind: int, double: bool, double_points: bool, taps: int) -> Any:
+    """The kernel for a kind of map, planes of float32 or (`double`) float64, and 2 or 4 taps.
 
     double_points: the map is in float64.
     """
     digest = DIGEST
-    variant = kind + 4 * double + 8 * double_points
+    variant = kind + 4 * double + 8 * double_points + 16 * (taps == 4)
 
     def warp_planes(parameters, begin, end):
         """Tile rows begin .. end, exclusive, numbered across all items; see `NAMES`."""

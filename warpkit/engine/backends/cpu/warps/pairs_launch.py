@@ -58,7 +58,7 @@ def takes_pairs(dtype: torch.dtype, shapes: WarpShapes, taps: int, channels_last
     plan = shapes.plan
     floats = dtype in (torch.float32, torch.float64)
     small = plan.height * plan.width < 2**31 and plan.channels <= PAIRED
-    return taps == 2 and floats and not (channels_last or plan.dense) and small
+    return taps in (2, 4) and floats and not (channels_last or plan.dense) and small
 
 
 def prepare(
@@ -69,6 +69,7 @@ def prepare(
     fill: np.ndarray,
     image_of: np.ndarray,
     relative: bool = False,
+    taps: int = 2,
 ) -> PairsCall:
     """For images and mappings of so many numbers; fill and image_of flat, of every item.
 
@@ -81,7 +82,7 @@ def prepare(
         image_of.ctypes.data, shapes.mapping_of.ctypes.data, 0, *plan[:8], plan.fill_item,
         plan.fill_channel, 0, relative,
     ])  # fmt: skip
-    kernel = pairs_kernel(shapes.kind, fill.itemsize == 8, double_points)
+    kernel = pairs_kernel(shapes.kind, fill.itemsize == 8, double_points, taps)
     units = plan.items * shapes.tile_rows
     return PairsCall(kernel, numbers, kept, units, shapes.values, fill.itemsize, plan.out_width)
 
