@@ -284,14 +284,17 @@ for border in BORDERS:
             size = {} if function == "remap" else {"inverse": True, "size": (40, 37)}
             out = getattr(wk, function)(image, where, **size, **options)
             out.nan_to_num().sum().backward()
-            if interpolation == "bilinear" and function == "remap":
+            if interpolation != "lanczos4" and function == "remap":
                 last = image.detach().to(memory_format=torch.channels_last)
                 wk.remap(last, where.detach(), **options)
+                if interpolation == "bilinear":  # forward, bicubic has a kernel of its own
+                    cubic = options | {"interpolation": "bicubic"}
+                    wk.remap(image.detach(), where.detach(), **cubic)
 """
 
 
 # steps of kernels do not know each other: every map meets one rule, and every rule one map;
-# bicubic's are lanczos4's with another number of taps
+# bicubic's way back is lanczos4's with another number of taps
 @pytest.mark.parametrize(
     ("interpolation", "functions"),
     [

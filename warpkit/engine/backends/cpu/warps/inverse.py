@@ -30,17 +30,22 @@ def _one(matrix: Tensor, singular: float) -> np.ndarray:
 
 
 def _many(matrix: Tensor, singular: float) -> np.ndarray:
-    """In numpy's arrays: 30 us and more."""
+    """In numpy's arrays: 20 us and more."""
     m = matrix.double().numpy()
     entries = np.moveaxis(m.reshape(*m.shape[:-2], 3 * m.shape[-2]), -1, 0)
+    to_source = np.empty(m.shape)
     with np.errstate(all="ignore"):
         det = _determinant(*entries)
         per = 1 / det
-        to_source = np.stack([np.stack(row, -1) for row in _rows(per, *entries)], -2)
+        for r, row in enumerate(_rows(per, *entries)):
+            for c, entry in enumerate(row):
+                to_source[..., r, c] = entry
     finite = np.isfinite(m).all((-2, -1))
-    none = np.where(finite & (det == 0), singular, nan)
     good = finite & np.isfinite(det) & np.isfinite(per)
-    return np.where(good[..., None, None], to_source, none[..., None, None])
+    if not good.all():
+        none = np.where(finite & (det == 0), singular, nan)
+        to_source = np.where(good[..., None, None], to_source, none[..., None, None])
+    return to_source
 
 
 def inverse_vjp_numpy(to_source: Tensor, grad: Tensor) -> Tensor:

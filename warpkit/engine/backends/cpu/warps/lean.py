@@ -1,7 +1,9 @@
-"""Recipes of small warps: all that is not in the kernel is worked out once, see `recipes`."""
+"""Recipes of warps: all that is not in the kernel is worked out once, see `recipes`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.engine.backends.cpu.runtime.result_memory import LEAST, empty
 from warpkit.engine.backends.cpu.warps import eager, pairs_launch
 from warpkit.engine.backends.cpu.warps.inverse import inverse_vjp_numpy, invert
 from warpkit.engine.backends.cpu.warps.operators import OPERATORS
@@ -21,9 +24,6 @@ from warpkit.engine.backends.cpu.warps.work import (
 from warpkit.engine.backends.inverse import inverse_by, inverse_vjp
 from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
-
-SMALL = 1 << 20
-"""Bytes of a result below which torch's memory is as good as ours."""
 
 
 class LeanCall(NamedTuple):
@@ -38,7 +38,7 @@ class LeanCall(NamedTuple):
     dtype: torch.dtype
     call: pairs_launch.PairsCall
     back: pairs_launch.BackwardCall | None
-    """None where gradients are sums over what broadcasts, or shared among threads."""
+    """None where gradients are of four taps, sums over what broadcasts, or shared among threads."""
 
 
 def recipe(
@@ -55,19 +55,15 @@ def recipe(
     """
     shapes = warp_shapes(image.shape, matrix.shape, fill.shape, size, rule.border)
     taps = TAPS[rule.interpolation]
-    if (
-        taps != 2
-        or not pairs_launch.takes_pairs(image.dtype, shapes, taps, False)
-        or shapes.values == 0
-    ):
-        return None
-    if max(shapes.values, image.numel()) * image.element_size() >= SMALL:
+    if not pairs_launch.takes_pairs(image.dtype, shapes, taps, False) or shapes.values == 0:
         return None
     images = broadcast_index(image.shape[:-3], shapes.batch)
     value, back = np.array([fill.numpy()]), None
-    call = pairs_launch.prepare(shapes, image.numel(), matrix.numel(), True, value, images)
+    call = pairs_launch.prepare(
+        shapes, image.numel(), matrix.numel(), True, value, images, taps=taps
+    )
     shares = partition(image.shape[:-3], shapes.batch, shapes.plan.height, shapes.values)
-    if shares.bands == shares.splits == 1 and matrix.shape[:-2] == shapes.batch:
+    if taps == 2 and shares.bands == shares.splits == 1 and matrix.shape[:-2] == shapes.batch:
         jobs = by_accumulator(shares, shapes.plan, shapes.tile_rows)
         numbers = (
             shapes.values,
@@ -91,6 +87,13 @@ def recipe(
     return make
 
 
+def _room(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Memory of a shape: ours from where on that is the better one."""
+    if prod(shape) * dtype.itemsize < LEAST:
+        return torch.empty(shape, dtype=dtype, device="cpu")
+    return torch.from_numpy(empty(shape, np.dtype(str(dtype).removeprefix("torch."))))
+
+
 def _source(lean: LeanCall, matrix: Tensor) -> Tensor:
     """Matrices (*M, 2, 3), destination -> source, in float64."""
     return invert(matrix) if lean.forward else matrix.detach().double()
@@ -98,7 +101,7 @@ def _source(lean: LeanCall, matrix: Tensor) -> Tensor:
 
 def _forward(lean: LeanCall, image: Tensor, source: Tensor) -> Tensor:
     """image (*I, C, H, W) under source (*M, 2, 3), destination -> source."""
-    out = torch.empty(lean.shape, dtype=lean.dtype, device="cpu")
+    out = _room(lean.shape, lean.dtype)
     pairs_launch.launch(lean.call, image.data_ptr(), source.data_ptr(), out.data_ptr())
     return out
 
@@ -139,7 +142,7 @@ class LeanWarp(torch.autograd.Function):
                 grad_matrix = inverse_vjp(source, grad_matrix)
             return grad_image, None if grad_matrix is None else grad_matrix.to(matrix.dtype), None
         grad = grad.contiguous()
-        grad_image = torch.empty(image.shape, dtype=lean.dtype, device="cpu") if wanted[0] else None
+        grad_image = _room(image.shape, lean.dtype) if wanted[0] else None
         sums = torch.zeros((*matrix.shape[:-2], 3, 3), dtype=torch.float64, device="cpu")
         tensors = (grad, image, ctx.source, grad if grad_image is None else grad_image, sums, sums)
         assert lean.back is not None

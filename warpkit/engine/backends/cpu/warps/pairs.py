@@ -19,10 +19,9 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
     DOUBLE,
     FLOAT,
     INDEX,
-    REGISTER,
     Memory,
     Value,
-    size_of,
+    vector,
 )
 from warpkit.engine.backends.cpu.warps.pair_steps import map_tile, place, weigh_missing
 from warpkit.engine.backends.cpu.warps.pair_tile import Tile
@@ -71,12 +70,14 @@ def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Val
                 plane = source + k * area
                 value = fill.load(item * p.fill_item + k * p.fill_channel)
                 pixels, at, line = copy_source(tile, image, plane, p, (columns, rows), 0.0)
-                step = REGISTER // size_of(real)
-                with code.loop(0, rows) as r, code.loop(0, columns, step) as c:
+                fills = code.constant(vector(real, tile.step), value)
+                with code.loop(0, rows) as r, code.loop(0, columns, tile.step) as c:
                     q = r * TILE + c
-                    found = code.variable(blend(tile, pixels, at, line, q))
-                    with code.when(~whole):
-                        found.set(weigh_missing(tile, q, found.get(), value))
+                    found = code.variable(fills)
+                    with code.when(~tile.empty.get()):
+                        found.set(blend(tile, pixels, at, line, q))
+                        with code.when(~whole):
+                            found.set(weigh_missing(tile, q, found.get(), value))
                     to = dst + k * out_area + r * p.out_width + c
                     write_row(code, out, to, found.get(), columns - c, p.streamed != 0)
     code.finish_streams()
