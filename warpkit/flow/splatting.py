@@ -99,20 +99,23 @@ def splat(
         name, image=image.shape[:-3], flow=flow.shape[:-3],
         weights=weights.shape[:-3], temperature=cool.shape,
     )  # fmt: skip
-    points = places(flow)
     real = compute_dtype(image.dtype)
     pixels = image.to(real)
-    add = partial(select_splat(name, pixels, SPREAD).splat, size=size)
+    backend = select_splat(name, pixels, SPREAD)
     if mode == "softmax":
         logits = weights.double() / cool[..., None, None, None]
-        total = _softmax(add, pixels, points, logits, size)
+        total = _softmax(partial(backend.splat, size=size), pixels, places(flow), logits, size)
         value, mass, weight = total.split((image.shape[-3], 1, 1), -3)
         value = value / torch.where(weight > 0, mass, 1.0)
     else:
         factors = None if alike else weights.to(real)
         heavy = pixels if factors is None else pixels * factors
         ones = pixels.new_ones(1, height, width)
-        total = add(stacked(heavy, ones if factors is None else factors), points, rule=SPREAD)
+        both = stacked(heavy, ones if factors is None else factors)
+        if hasattr(backend, "splat_offsets"):
+            total = backend.splat_offsets(both, flow, size, SPREAD)  # pyright: ignore
+        else:
+            total = backend.splat(both, places(flow), size, SPREAD)
         value, weight = total.split((image.shape[-3], 1), -3)
     if mode == "average":
         seen = weight > LEAST

@@ -72,7 +72,8 @@ class Backend(Protocol):
         ...
 
 
-# One may have `sample_offsets` too: `sample` at every pixel's own place plus an offset, float64.
+# One may have `sample_offsets` and `splat_offsets` too: `sample` and `splat` at every pixel's own
+# place plus an offset, added in float64.
 
 
 class SplatBackend(Protocol):

@@ -116,6 +116,21 @@ def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
     return OPERATORS.splat(image, points, size, rule)
 
 
+def splat_offsets(
+    image: Tensor, offsets: Tensor, size: Sequence[int], rule: SamplingRule
+) -> Tensor:
+    """`splat` at every pixel's own place plus its offset, added in float64.
+
+    image (*I, C, H, W); offsets (*P, H, W, 2), pixels. Plain ones are added where they are read.
+    """
+    if is_eager(image, offsets):
+        from warpkit.engine.backends.cpu.warps import eager
+
+        offsets = offsets.to(compute_dtype(offsets.dtype))
+        return eager.EagerSplat.apply(image, offsets, tuple(size), rule)  # pyright: ignore
+    return splat(image, added_to_pixels(offsets), size, rule)
+
+
 def recipe(
     image: Tensor,
     matrix: Tensor,

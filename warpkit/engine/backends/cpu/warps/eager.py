@@ -17,6 +17,8 @@ from warpkit.engine.backends.cpu.warps import launch
 from warpkit.engine.backends.cpu.warps.inverse import inverse_vjp_numpy, invert
 from warpkit.engine.backends.cpu.warps.operators import OPERATORS
 from warpkit.engine.backends.inverse import inverse_vjp
+from warpkit.engine.backends.operators import ADJOINT
+from warpkit.engine.sampling.layout import batch_of
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.rules import SamplingRule
 
@@ -107,3 +109,51 @@ class EagerWarp(torch.autograd.Function):
                 ctx.matrix_type
             )
         return grad_image, grad_mapping, grad_fill, None, None, None, None
+
+
+class EagerSplat(torch.autograd.Function):
+    """Pixels added where offsets from their own places lead: see `reference.splat`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, image: Tensor, offsets: Tensor, size: Sequence[int], rule: SamplingRule
+    ) -> Tensor:
+        """By the launch of a warp's gradient.
+
+        image (*I, C, H, W); offsets (*P, H, W, 2), pixels; size (h, w) of the result.
+        """
+        ctx.save_for_backward(image, offsets)
+        ctx.size, ctx.rule = size, rule
+        batch = batch_of(image.shape, offsets.shape)
+        zero = image.new_zeros(())
+        target = zero.expand(*batch, image.shape[-3], *size)
+        image = image.expand(*batch, *image.shape[-3:])
+        options = image.shape[-2:], rule, ADJOINT
+        return launch.backward(image, target, offsets, zero, *options, relative=True)[0]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        """By a warp and its gradient; by the operators where they are to be differentiated."""
+        (grad,), (image, offsets), rule = grads, ctx.saved_tensors, ctx.rule
+        zero, size, wanted = image.new_zeros(()), image.shape[-2:], ctx.needs_input_grad[:2]
+        grad_image = grad_offsets = None
+        whole = image.expand(*grad.shape[:-2], *size)
+        if not torch.is_grad_enabled() and is_eager(grad):
+            inputs: Any = grad, offsets, zero, size, rule
+            if wanted[0]:
+                grad_image = launch.forward(*inputs, relative=True)
+            if wanted[1]:
+                to_map = [False, True, False]
+                found = launch.backward(whole, *inputs, wanted=to_map, relative=True)
+                grad_offsets = found[1]
+        else:
+            inputs = grad, added_to_pixels(offsets), zero, list(size)
+            names = rule.interpolation, rule.border
+            if wanted[0]:
+                grad_image = OPERATORS.call(*inputs, *names)
+            if wanted[1]:
+                found = OPERATORS.call_backward(whole, *inputs, *names, [False, True, False])
+                grad_offsets = found[1].to(offsets.dtype)
+        if grad_image is not None:
+            grad_image = grad_image.sum_to_size(image.shape)
+        return grad_image, grad_offsets, None, None

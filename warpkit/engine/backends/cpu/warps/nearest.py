@@ -135,8 +135,8 @@ def move_rows(
         dst = ((item * p.channels + k) * p.out_height + y0) * p.out_width + x0
         with code.loop(0, rows) as r, code.loop(0, columns, step) as c:
             q = r * TILE + c
-            shown = [plane.load(places.load(q + n)) for n in range(step)]
-            found = code.variable(code.collect(shown))
+            numbers = [plane.load(places.load(q + n)) for n in range(step)]
+            found = code.variable(code.collect(numbers))
             with code.when(~whole):
                 found.set(
                     code.select(

@@ -93,10 +93,8 @@ class Tile:
         numbers = [code.variable(zero) for _ in range(5)]
         last = code.variable(zero), code.variable(zero)
         states = [code.variable(Value(code, BIT(0))) for _ in range(3)]
-        return cls(
-            code, real, taps, REGISTER // size, *whole, weights[:taps], weights[taps:], *rest,
-            *numbers, *states, last,
-        )  # fmt: skip
+        parts = [*whole, weights[:taps], weights[taps:], *rest, *numbers, *states]
+        return cls(code, real, taps, REGISTER // size, *parts, last)  # pyright: ignore
 
     @property
     def before(self) -> int:
