@@ -42,11 +42,12 @@ class FloatGrid(NamedTuple):
 def supports(image: Tensor, rule: SamplingRule) -> bool:
     """Whether OpenCV 5 takes this path."""
     if rule.interpolation in ("nearest", "bilinear"):
-        return _has_vector_kernel(image)
+        return has_vector_kernel(image)
     return rule.interpolation == "bicubic"
 
 
-def _has_vector_kernel(image: Tensor) -> bool:
+def has_vector_kernel(image: Tensor) -> bool:
+    """Whether OpenCV 5 has vector code for an image (*I, C, H, W)."""
     return image.dtype in TYPES and image.shape[-3] in CHANNELS
 
 
@@ -147,10 +148,10 @@ def values(image: Tensor, grid: FloatGrid, fill: Tensor, rule: SamplingRule) -> 
     if rule.interpolation == "bilinear":
         total = _bilinear(tap, tx, ty, fill)
     else:
-        total = _bicubic(tap, tx, ty, _has_vector_kernel(image))
+        total = _bicubic(tap, tx, ty, has_vector_kernel(image))
         if rule.border in MISSING_BORDERS:
             far = (x < -3) | (x > width) | (y < -3) | (y > height)
-            if _has_vector_kernel(image) and rule.border == "constant":
+            if has_vector_kernel(image) and rule.border == "constant":
                 far = _whole_blocks(far)
             total = torch.where(far[..., None, :, :], fill, total.to(work))
     return convert(total, image.dtype)

@@ -21,10 +21,11 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     reasons = cpu.unsupported_reasons(image, rule)
     of = f"in arithmetic {rule.arithmetic!r}"
-    columns = rule.interpolation in ("bicubic", "lanczos4")
+    floats = opencv.takes_float_path(image, rule)
+    columns = rule.interpolation == "lanczos4" or (rule.interpolation == "bicubic" and not floats)
     if image.dtype not in (torch.uint8, torch.float32, *LABELS):
         reasons.append(f"has no {image.dtype} {of}")
-    elif columns and (image.dtype != torch.uint8 or opencv.takes_float_path(image, rule)):
+    elif columns and image.dtype != torch.uint8:
         # only sums in whole numbers: the others' depend on the order, near the border and inside
         reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
     single = image.is_floating_point() and image.shape[-3] == 1

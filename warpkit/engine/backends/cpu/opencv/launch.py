@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic.opencv4_tables import integer_table
+from warpkit.engine.arithmetic.opencv5 import has_vector_kernel
+from warpkit.engine.backends.cpu.opencv.cubic import cubic_kernel
 from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
 from warpkit.engine.backends.cpu.opencv.planar import TABLE_TAPS, planes_kernel
 from warpkit.engine.backends.cpu.opencv.positions import ROW
@@ -98,6 +100,8 @@ def prepare(
     if by_bytes:
         kernel = bytes_kernel(kind, fixed, channels if packed else 1, taps == 1)
         units *= plan.planes
+    elif taps == 4 and not fixed:
+        kernel = cubic_kernel(kind, has_vector_kernel(image), whole_numbers)
     else:
         kernel = planes_kernel(kind, fixed, min(taps, TABLE_TAPS), whole_numbers)
     return PreparedCall(
@@ -199,4 +203,5 @@ def _row() -> tuple[np.ndarray, ...]:
     """What kernels work in: one entry a pixel of a row."""
     kinds = (np.int32, np.int32, np.float32, np.float32, np.uint64, np.uint64, np.uint32)
     reads = [np.empty(max(TAPS.values()) * ROW, np.int64) for _ in range(2)]
-    return *(np.empty(ROW, kind) for kind in kinds), *reads
+    weights = [np.empty(4 * ROW, np.float32) for _ in range(2)]
+    return *(np.empty(ROW, kind) for kind in kinds), *reads, *weights

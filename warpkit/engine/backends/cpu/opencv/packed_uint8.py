@@ -136,7 +136,7 @@ def bytes_kernel(kind: int, fixed: bool, channels: int, nearest: bool) -> Any:
     ):
         """Tile rows begin .. end of all planes, counted through."""
         _ = digest
-        column, row, tx, ty, upper, lower, word, first_bytes, _y = memory
+        column, row, tx, ty, upper, lower, word, first_bytes, _y = memory[:9]
         upper_half, lower_half = upper.view(np.uint32), lower.view(np.uint32)
         taps_of_row = (column, row, tx, ty)
         tile_rows = (plan.out_height + TILE_ROWS - 1) // TILE_ROWS

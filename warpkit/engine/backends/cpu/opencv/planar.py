@@ -118,7 +118,7 @@ def planes_kernel(kind: int, fixed: bool, taps: int, integer: bool) -> Any:
     ):
         """Tile rows begin .. end of all items, counted through."""
         _ = digest
-        column, row, tx, ty, _u, _v, _w, across, down = memory
+        column, row, tx, ty, _u, _v, _w, across, down = memory[:9]
         taps_of_row = (column, row, tx, ty)
         tile_rows = (plan.out_height + TILE_ROWS - 1) // TILE_ROWS
         width, height, columns, border = plan.width, plan.height, plan.out_width, plan.border
