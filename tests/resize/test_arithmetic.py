@@ -35,7 +35,7 @@ from warpkit.engine.arithmetic import (
     pillow_tables,
     resize_tables,
 )
-from warpkit.engine.backends.cpu.resize import launch
+from warpkit.engine.backends.cpu.resize import axes
 
 DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
 EXACT_DTYPES = (*DTYPES, "int8", "int32")
@@ -227,7 +227,13 @@ def test_another_constant_gives_other_pixels(
     def total() -> int:
         resize_tables.table.cache_clear()
         resize_tables._kept.cache_clear()
-        for kept in (launch._opencv_axis, launch._pillow_axis, launch._table_axis):
+        for kept in (
+            axes.opencv_axis,
+            axes.pillow_axis,
+            axes.table_axis,
+            axes.taps_of_numbers,
+            axes.taps_of_rows,
+        ):
             kept.cache_clear()
         count = 0
         for call in calls:

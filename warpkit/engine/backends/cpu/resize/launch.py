@@ -6,7 +6,6 @@ Everything here depends on shapes alone, never on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -14,7 +13,16 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic import opencv_resize, pillow
-from warpkit.engine.arithmetic.resize_tables import TableKey, table
+from warpkit.engine.arithmetic.resize_tables import TableKey
+from warpkit.engine.backends.cpu.resize import two_taps
+from warpkit.engine.backends.cpu.resize.axes import (
+    exact_axis,
+    opencv_axis,
+    pillow_axis,
+    table_axis,
+    taps_of_numbers,
+    taps_of_rows,
+)
 from warpkit.engine.backends.cpu.resize.passes import (
     CELLS,
     CUBIC,
@@ -32,7 +40,7 @@ from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import run
 from warpkit.engine.sampling.layout import is_channels_last
-from warpkit.engine.sampling.resize import KEPT_TABLES, AxisTaps, Edges, ResizeRule, axis_taps
+from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule
 
 BAND = 48
 """Rows of a band where x comes first: what the next band reads again is then a small part."""
@@ -62,53 +70,10 @@ def exact(
     kind = NUMPY[image.dtype] if floats else np.dtype(np.float64)
     edges = (None, None) if box is None else box
     axes = [
-        _exact_axis(*(pair[::-1] if adjoint else pair), rule, part, kind, adjoint)
+        exact_axis(*(pair[::-1] if adjoint else pair), rule, part, kind, adjoint)
         for pair, part in zip(sizes, edges, strict=True)
     ]
     return _launch(image, size, axes, kind, FLOAT if floats else ROUND, down_first=True)
-
-
-@lru_cache(maxsize=KEPT_TABLES)
-def _exact_axis(
-    length: int, size: int, rule: ResizeRule, edges: Edges | None, kind: np.dtype, adjoint: bool
-) -> Axis:
-    """The reference's taps as the kernel reads them."""
-    if edges is None and length == size:
-        return _axis(np.arange(size)[:, None], np.ones((size, 1), kind), None)
-    with torch.inference_mode(False), torch.no_grad():
-        found = axis_taps(length, size, rule, edges, torch.device("cpu"))
-    assert found.weight is not None
-    inside = None if found.inside is None else found.inside.numpy()
-    pixel, weight = found.pixel.numpy(), found.weight.numpy().astype(kind)
-    return _turned(length, pixel, weight, inside) if adjoint else _axis(pixel, weight, inside)
-
-
-def _axis(pixel: np.ndarray, weight: np.ndarray, inside: np.ndarray | None) -> Axis:
-    """pixel, weight, inside: (m, K); those that are there follow each other."""
-    rows, count = pixel.shape
-    begin, end = np.zeros(rows, np.int64), np.full(rows, count, np.int64)
-    if inside is not None:
-        begin, end = inside.argmax(1), count - inside[:, ::-1].argmax(1)
-    flat = np.ascontiguousarray(pixel, np.int64).ravel(), np.ascontiguousarray(weight).ravel()
-    return Axis(*flat, np.ascontiguousarray(begin, np.int64), np.ascontiguousarray(end, np.int64))
-
-
-def _turned(length: int, pixel: np.ndarray, weight: np.ndarray, inside: np.ndarray | None) -> Axis:
-    """The taps of the gradient: for each pixel the outputs that read it, in order."""
-    output = np.broadcast_to(np.arange(len(pixel))[:, None], pixel.shape)
-    there = np.ones(pixel.shape, bool) if inside is None else inside
-    pixels, outputs, weights = pixel[there], output[there], weight[there]
-    order = np.argsort(pixels, kind="stable")
-    counts = np.bincount(pixels, minlength=length)
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    place = np.arange(len(order)) - np.repeat(starts, counts)
-    longest = max(int(counts.max()), 1)
-    reads, weighs = (
-        np.zeros((length, longest), np.int64),
-        np.zeros((length, longest), weight.dtype),
-    )
-    reads[pixels[order], place], weighs[pixels[order], place] = outputs[order], weights[order]
-    return Axis(reads.ravel(), weighs.ravel(), np.zeros(length, np.int64), counts)
 
 
 def pillow_uint8(
@@ -116,7 +81,7 @@ def pillow_uint8(
 ) -> Tensor:
     """As `pillow.resize` of 8-bit images."""
     across, down, down_first = pillow.sides(image, size, box)
-    axes = [_pillow_axis(rule.interpolation, *axis) for axis in (across, down)]
+    axes = [pillow_axis(rule.interpolation, *axis) for axis in (across, down)]
     kind, bits = np.dtype(np.int32), pillow.BITS
     return _launch(image, size, axes, kind, PILLOW, down_first=down_first, bits=bits)
 
@@ -148,7 +113,7 @@ def by_tables(
     """
     height, width = image.shape[-2:] if size is None else size
     sides = (width, height)
-    axes = [_table_axis(k, n, kind, adjoint) for k, n in zip(tables, sides, strict=True)]
+    axes = [table_axis(k, n, kind, adjoint) for k, n in zip(tables, sides, strict=True)]
     return _launch(image, [len(a.end) for a in axes[::-1]], axes, kind, FLOAT, down_first=True)
 
 
@@ -158,32 +123,12 @@ def taps_by_tables(
     """The taps of `by_tables` along x and y for the plain passes of the reference."""
     found = []
     for key, side in zip(tables, size[::-1], strict=True):
-        axis = _table_axis(key, side, kind, adjoint)
+        axis = table_axis(key, side, kind, adjoint)
         pixel, weight = (torch.from_numpy(a).view(len(axis.end), -1) for a in axis[:2])
         place = torch.arange(pixel.shape[1])
         begin, end = (torch.from_numpy(a)[:, None] for a in axis[2:])
         found.append(AxisTaps(pixel, weight, (place >= begin) & (place < end)))
     return found
-
-
-@lru_cache(maxsize=KEPT_TABLES)
-def _table_axis(key: TableKey | None, side: int, kind: np.dtype, adjoint: bool) -> Axis:
-    """A table as the kernel reads it; an axis of `side` pixels that stays, without one."""
-    if key is None:
-        return _axis(np.arange(side)[:, None], np.ones((side, 1), kind), None)
-    pixel, weight, inside = table(*key)
-    weight = weight.astype(kind)
-    return _turned(side, pixel, weight, inside) if adjoint else _axis(pixel, weight, inside)
-
-
-@lru_cache(maxsize=KEPT_TABLES)
-def _pillow_axis(kind: str, length: int, size: int, low: float, high: float) -> Axis:
-    one = 1 << pillow.BITS
-    if pillow.keeps(length, size, low, high):
-        return _axis(np.arange(size)[:, None], np.full((size, 1), one, np.int32), None)
-    pixel, weight, inside = table(f"pillow_{kind}", length, size, low, high)
-    whole = np.trunc(weight * one + np.where(weight < 0, -0.5, 0.5)).astype(np.int32)
-    return _axis(pixel, whole, inside)
 
 
 WAYS = {"bilinear": (LINEAR, 2), "exact": (SHIFT, 16), "lanczos4": (SHIFT, 22)}
@@ -203,36 +148,75 @@ def opencv(
         mode = FLOAT if image.is_floating_point() else ROUND
         double = image.dtype == torch.float64
         kind = np.dtype(np.float64 if double else np.float32)
-        axes = [_opencv_axis(*axis, 0, kind) for axis in (across, down)]
+        axes = [opencv_axis(*axis, 0, kind) for axis in (across, down)]
         return _launch(image, size, axes, kind, mode, down_first=False)
-    kind = np.dtype(np.int32)
+    kind, near = np.dtype(np.int32), _bytes_apart(image) < two_taps.WORD
     if way == "cells":
-        axes = [_opencv_axis(*axis, 1, kind) for axis in (across, down)]
+        axes = [opencv_axis(*axis, 1, kind) for axis in (across, down)]
         cell = round(across.scale) * round(down.scale)
         by_two = round(across.scale) == round(down.scale) == 2
         half_up = by_two and image.shape[-3] in (1, 3, 4)
+        if half_up and near:
+            return _two_taps(image, size, across, down, means=True)
         if half_up:
             return _launch(image, size, axes, kind, SHIFT, down_first=False, bits=2)
         share = np.float32(1) / np.float32(cell)
         return _launch(image, size, axes, kind, CELLS, down_first=False, scale=share)
+    if way == "bilinear" and near:
+        return _two_taps(image, size, across, down)
     one = 1 << 8 if way == "exact" else opencv_resize.UINT8_ONE
-    axes = [_opencv_axis(*axis, one, kind) for axis in (across, down)]
+    axes = [opencv_axis(*axis, one, kind) for axis in (across, down)]
     mode, bits = WAYS[way]
     return _launch(image, size, axes, kind, mode, down_first=False, bits=bits)
 
 
-@lru_cache(maxsize=KEPT_TABLES)
-def _opencv_axis(
-    kind: str, length: int, size: int, factor: float, one: int, dtype: np.dtype
-) -> Axis:
-    """one: what a weight of 1 is in whole numbers; 1 where all are; 0 for floats."""
-    pixel, weight, inside = table(kind, length, size, factor)
-    if one == 1:
-        weight = np.ones(weight.shape, dtype)
-    elif one:
-        limits = np.iinfo(np.int16)
-        weight = np.rint(weight * weight.dtype.type(one)).clip(limits.min, limits.max)
-    return _axis(pixel, weight.astype(dtype), inside)
+def _bytes_apart(image: Tensor) -> int:
+    """From a pixel of bytes (..., C, H, W) to the next one of its row."""
+    return image.shape[-3] if is_channels_last(image) else 1
+
+
+def _two_taps(
+    image: Tensor,
+    size: Sequence[int],
+    across: opencv_resize.Axis,
+    down: opencv_resize.Axis,
+    *,
+    means: bool = False,
+) -> Tensor:
+    """OpenCV's bilinear of bytes (..., C, H, W), or means of 2 x 2."""
+    (*batch, height, width), (rows, columns) = image.shape, size
+    apart, last = _bytes_apart(image), is_channels_last(image)
+    pixels = (image.permute(0, 2, 3, 1) if last else image).contiguous().numpy(force=True).ravel()
+    memory = empty(prod(batch) * rows * columns, pixels.dtype)
+    line, out_line, band = width * apart, columns * apart, min(BAND, rows)
+    one = 1 if means else opencv_resize.UINT8_ONE
+    tables = taps_of_numbers(*across, one, apart) | taps_of_rows(*down, one)
+    values = {name: array.ctypes.data for name, array in tables.items()}
+    values |= {"image": pixels.ctypes.data, "image_bytes": pixels.size}
+    values |= {"out": memory.ctypes.data, "out_bytes": memory.size}
+    values |= {"height": height, "line": line, "out_height": rows, "out_line": out_line}
+    values |= {"rows": band, "apart": apart}
+    numbers = np.array([values.get(name, 0) for name in two_taps.NAMES], np.int64)
+    kernel, place = two_taps.two_taps_kernel(means), two_taps.NAMES.index("memory")
+    needed = _rounded(two_taps.memory_bytes(line, out_line))
+
+    def work(begin: int, end: int) -> None:
+        mine = numbers.copy()
+        mine[place] = of_this_thread(_bytes, needed).ctypes.data
+        kernel(mine, begin, end)
+
+    if memory.size:
+        planes = prod(batch) // apart
+        run(work, planes * -(-rows // band), max(memory.size, pixels.size // 2))
+    if last:
+        return torch.from_numpy(
+            memory.reshape(batch[0], rows, columns, apart).transpose(0, 3, 1, 2)
+        )
+    return torch.from_numpy(memory.reshape(*batch, rows, columns))
+
+
+def _bytes(count: int) -> np.ndarray:
+    return np.empty(count, np.uint8)
 
 
 def _launch(

@@ -11,6 +11,7 @@ from llvmlite import ir
 from numba.core import cgutils, config
 
 INT, INDEX, BIT = ir.IntType(32), ir.IntType(64), ir.IntType(1)
+BYTE = ir.IntType(8)
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
 REGISTER = 64
 """Bytes of a vector: the compiler makes two of it, or four, where registers are smaller."""
@@ -83,6 +84,10 @@ class Value:
     def __or__(self, other: Any) -> Value:
         return self._both(other, "", "or_")
 
+    def __rshift__(self, other: Any) -> Value:
+        """Of whole numbers, the sign kept."""
+        return self._both(other, "", "ashr")
+
     def __invert__(self) -> Value:
         return Value(self.code, self.code.builder.not_(self.raw))
 
@@ -149,6 +154,11 @@ class Memory:
         kind = vector(self.element, count) if count > 1 else self.element
         place, align = self._place(self.code.constant(INDEX, index), kind, count, True)
         return Value(self.code, self.code.builder.load(place, align=align))
+
+    def load_word(self, index: Any) -> Value:
+        """Four bytes of memory of bytes, the first one lowest."""
+        place, _ = self._place(self.code.constant(INDEX, index), INT, 4, True)
+        return Value(self.code, self.code.builder.load(place, align=1))
 
     def store(self, index: Any, value: Value, *, streamed: bool = False) -> None:
         """Write a number or a vector; streamed: past the caches, to a multiple of `REGISTER`."""
