@@ -106,7 +106,7 @@ def _apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
 
 def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tensor:
     pixels, channels = image.float(), image.shape[-3]
-    inner_x, inner_y = (_interior(axis, image.device) for axis in (across, down))
+    inner_x, inner_y = (interior(axis, image.device) for axis in (across, down))
     p = [read(pixels, x.pixel[:, k], -1) for k in range(4)]
     w = [x.weight[:, k] for k in range(4)]
 
@@ -144,7 +144,7 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
     return convert(total, image.dtype)
 
 
-def _interior(axis: Axis, device: torch.device) -> Tensor:
+def interior(axis: Axis, device: torch.device) -> Tensor:
     """(m,): whether all four taps are on the image."""
     i = torch.arange(axis.size, dtype=torch.float64, device=device)
     first = ((i + 0.5) * (axis.length / axis.size) - 0.5).floor()

@@ -1,6 +1,6 @@
 """OpenCV 5's bicubic, in float32: see `arithmetic.opencv5`, of which this has every operation.
 
-Row by row of a tile: locate, find what shows the border alone, weigh, sum, write.
+Row by row of a tile: find where it looks, and what shows the border alone, weigh, sum, write.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def held(value, length):
 
 
 @inline
-def locate(kind, finite, mapping, mapping_start, plan, x, y):
+def held_point(kind, finite, mapping, mapping_start, plan, x, y):
     """The point of output pixel (x, y), held near the image, and whether it is one at all."""
     u, v = position(kind, mapping, mapping_start, plan.out_width, x, y)
     near = finite & (abs(u) < np.float32(LIMIT)) & (abs(v) < np.float32(LIMIT))
@@ -76,7 +76,7 @@ def far_from(kind, finite, mapping, mapping_start, plan, x0, y):
     """Whether all pixels of a block from x0 on are."""
     far = True
     for x in range(x0, x0 + BLOCK):
-        u, v, _near = locate(kind, finite, mapping, mapping_start, plan, x, y)
+        u, v, _near = held_point(kind, finite, mapping, mapping_start, plan, x, y)
         far &= is_far(np.floor(u), np.floor(v), plan)
     return far
 
@@ -92,7 +92,7 @@ def map_cubic(kind, vector, finite, mapping, mapping_start, plan, x0, y, count, 
     by_blocks = vector & (plan.border == CONSTANT)
     for c in range(count):
         p = np.uint64(c)
-        u, v, near = locate(kind, finite, mapping, mapping_start, plan, x0 + c, y)
+        u, v, near = held_point(kind, finite, mapping, mapping_start, plan, x0 + c, y)
         low_x, low_y = np.floor(u), np.floor(v)
         i, j = np.int32(low_x), np.int32(low_y)
         tx[p], ty[p] = u - low_x, v - low_y

@@ -92,7 +92,9 @@ def _has_kernel(
         return False
     if way == "cells":
         return not (opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down))
-    return way in ("bilinear", "exact", "lanczos4") or (way == "bicubic" and _is_row_by_row(image))
+    if way == "bicubic":
+        return _is_row_by_row(image)
+    return way in ("bilinear", "exact", "lanczos4", "ipp_bicubic")
 
 
 def _is_row_by_row(image: Tensor) -> bool:

@@ -7,9 +7,11 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from warpkit.engine.arithmetic import pillow
+from warpkit.engine.arithmetic import opencv_resize, pillow
+from warpkit.engine.arithmetic.opencv_ipp_resize import interior
 from warpkit.engine.arithmetic.resize_tables import TableKey, table
 from warpkit.engine.backends.cpu.resize import two_taps
+from warpkit.engine.backends.cpu.resize.ipp_cubic import CHAIN, ENDS, HALVES, PAIRS, SKIP
 from warpkit.engine.backends.cpu.resize.passes import Axis
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_taps
 
@@ -129,3 +131,19 @@ def opencv_axis(
         limits = np.iinfo(np.int16)
         weight = np.rint(weight * weight.dtype.type(one)).clip(limits.min, limits.max)
     return _axis(pixel, weight.astype(dtype), inside)
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def ipp_taps(kind: str, length: int, size: int, factor: float) -> tuple[np.ndarray, np.ndarray]:
+    """The four pixels and weights of every output, flat."""
+    pixel, weight, _ = table(kind, length, size, factor)
+    return pixel.astype(np.int64).ravel(), np.ascontiguousarray(weight, np.float32).ravel()
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def ipp_orders(axis: opencv_resize.Axis, channels: int) -> np.ndarray:
+    """The order of the sum along x of every column, see `ipp_cubic`."""
+    inner = interior(axis, torch.device("cpu")).numpy()
+    inside, tail = {1: (PAIRS, SKIP), 4: (HALVES, ENDS)}.get(channels, (CHAIN, CHAIN))
+    last = inner & (inner.cumsum() > inner.sum() // 4 * 4)
+    return np.where(last, tail, np.where(inner, inside, CHAIN))

@@ -17,12 +17,15 @@ from warpkit.engine.arithmetic.resize_tables import TableKey
 from warpkit.engine.backends.cpu.resize import two_taps
 from warpkit.engine.backends.cpu.resize.axes import (
     exact_axis,
+    ipp_orders,
+    ipp_taps,
     opencv_axis,
     pillow_axis,
     table_axis,
     taps_of_numbers,
     taps_of_rows,
 )
+from warpkit.engine.backends.cpu.resize.ipp_cubic import CubicPlan, ipp_cubic_kernel
 from warpkit.engine.backends.cpu.resize.passes import (
     CELLS,
     CUBIC,
@@ -143,7 +146,9 @@ def opencv(
     across: opencv_resize.Axis,
     down: opencv_resize.Axis,
 ) -> Tensor:
-    """As `opencv_resize.values`, of the ways in WAYS, "cells" (8 bits) and "area"."""
+    """As `opencv_resize.values`, of the ways in WAYS, "cells" and IPP's (8 bits), and "area"."""
+    if way == "ipp_bicubic":
+        return _ipp_cubic(image, size, across, down)
     if way == "area":
         mode = FLOAT if image.is_floating_point() else ROUND
         double = image.dtype == torch.float64
@@ -168,6 +173,42 @@ def opencv(
     axes = [opencv_axis(*axis, one, kind) for axis in (across, down)]
     mode, bits = WAYS[way]
     return _launch(image, size, axes, kind, mode, down_first=False, bits=bits)
+
+
+def _ipp_cubic(
+    image: Tensor, size: Sequence[int], across: opencv_resize.Axis, down: opencv_resize.Axis
+) -> Tensor:
+    """IPP's bicubic of bytes (..., C, H, W)."""
+    (*batch, channels, height, width), (rows, columns) = image.shape, size
+    last = is_channels_last(image)
+    pixels = (image.permute(0, 2, 3, 1) if last else image).contiguous().numpy(force=True).ravel()
+    items, band = prod(batch), min(BAND, rows)
+    memory = empty(items * channels * rows * columns, pixels.dtype)
+    inner = channels if last else 1
+    plan = CubicPlan(
+        channels, height, 1 if last else height * width, inner, width * inner,
+        rows, columns, 1 if last else rows * columns, inner, columns * inner, band,
+    )  # fmt: skip
+    pixel, weight = ipp_taps(*across)
+    x = pixel * inner, weight, ipp_orders(across, channels)
+    each = np.arange(items)
+    starts = np.stack((each * channels * height * width, each * channels * rows * columns))
+    kernel, y = ipp_cubic_kernel(), ipp_taps(*down)
+    room = _rounded(4 * channels * columns)
+
+    def work(begin: int, end: int) -> None:
+        kernel(pixels, memory, starts, x, y, plan, of_this_thread(_lines, room), begin, end)
+
+    if memory.size:
+        run(work, items * -(-rows // band), max(memory.size, pixels.size // 2))
+    if last:
+        shape = items, rows, columns, channels
+        return torch.from_numpy(memory.reshape(shape).transpose(0, 3, 1, 2))
+    return torch.from_numpy(memory.reshape(*batch, channels, rows, columns))
+
+
+def _lines(count: int) -> tuple[np.ndarray, ...]:
+    return np.empty(count, np.float32), np.empty(4, np.int64), np.empty(count, np.int32)
 
 
 def _bytes_apart(image: Tensor) -> int:
