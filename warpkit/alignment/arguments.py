@@ -14,6 +14,7 @@ from warpkit.alignment.descent import Options
 from warpkit.alignment.models import GENERATORS, MODELS
 from warpkit.alignment.pyramid import Pairs
 from warpkit.core import checks
+from warpkit.core.numbers import check_count
 
 NAME = "align"
 LOSSES = ("ecc", "ssd", "robust")
@@ -143,12 +144,9 @@ def _levels(levels: object, sizes: list[tuple[int, int]]) -> int:
 
 
 def _limits(steps: object, tolerance: object) -> tuple[int, float]:
-    if not isinstance(steps, int) or isinstance(steps, bool):
-        checks.fail(NAME, "steps", "an integer of at least 1", repr(steps), TypeError)
-    if steps < 1:
-        checks.fail(NAME, "steps", "an integer of at least 1", steps)
+    count = check_count(NAME, "steps", steps)
     if not isinstance(tolerance, (int, float)) or isinstance(tolerance, bool):
         checks.fail(NAME, "tolerance", "a number above 0", repr(tolerance), TypeError)
     if not tolerance > 0:
         checks.fail(NAME, "tolerance", "a number above 0", tolerance)
-    return steps, float(tolerance)
+    return count, float(tolerance)

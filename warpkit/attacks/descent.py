@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.cuts import fail_without_gradient
-from warpkit.attacks.distribution import check_count, check_generator
+from warpkit.attacks.distribution import check_generator
 from warpkit.attacks.draws import Draws
 from warpkit.attacks.views import Objective, evaluate, patch_of
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
+from warpkit.core.numbers import check_count
 from warpkit.core.progress import progress_bar
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from warpkit.attacks.distribution import check_count
 from warpkit.attacks.photometric import Photometric, check_photometric
 from warpkit.attacks.pipeline import check_pipeline, through
 from warpkit.core import checks
+from warpkit.core.numbers import check_count
 from warpkit.gradients import quantize as to_8_bits
 
 

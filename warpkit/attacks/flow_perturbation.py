@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_positive, check_unit
+from warpkit.attacks.ball import check_unit
 from warpkit.attacks.descent import (
     MakeOptimizer,
     descend,
@@ -16,9 +16,10 @@ from warpkit.attacks.descent import (
     make_optimizer,
     mean_and_gradient,
 )
-from warpkit.attacks.distribution import Distribution, check_count, draw
+from warpkit.attacks.distribution import Distribution, draw
 from warpkit.attacks.draws import Draws, make_capture
 from warpkit.attacks.views import Objective, check_objective, views
+from warpkit.core.numbers import check_count, check_positive
 from warpkit.flow.images import warp_flow
 from warpkit.flow.splines import bspline
 

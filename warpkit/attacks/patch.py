@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_positive
 from warpkit.attacks.batches import BatchStream, SameImages, is_iterable_of_batches
 from warpkit.attacks.descent import (
     MakeOptimizer,
@@ -22,9 +21,7 @@ from warpkit.attacks.descent import (
 from warpkit.attacks.distribution import (
     Distribution,
     PerspectiveDistribution,
-    check_count,
     check_generator,
-    check_range,
     draw,
 )
 from warpkit.attacks.draws import Draws, make_capture
@@ -32,6 +29,7 @@ from warpkit.attacks.scene import PatchScene, printed
 from warpkit.attacks.surface import bend_of
 from warpkit.attacks.views import Objective, check_objective
 from warpkit.core import checks
+from warpkit.core.numbers import check_count, check_positive, check_range
 from warpkit.engine.sampling.rules import ARITHMETICS
 from warpkit.patches import arguments
 
