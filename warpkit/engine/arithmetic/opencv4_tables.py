@@ -40,11 +40,12 @@ def _axis_table(interpolation: str) -> NDArray[np.float32]:
     if interpolation == "bilinear":
         return np.stack([np.float32(1) - steps, steps], axis=1)
     if interpolation == "bicubic":
-        return _cubic(steps)
+        return cubic_weights(steps)
     return np.stack([_lanczos(step) for step in steps])
 
 
-def _cubic(t: NDArray[np.float32]) -> NDArray[np.float32]:
+def cubic_weights(t: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(m, 4): the weights of bicubic's taps at the fractions t (m,)."""
     a, one = np.float32(CUBIC_A), np.float32(1)
     d, u = t + one, one - t
     first = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a

@@ -14,14 +14,13 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS
+from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv_ipp_resize
 from warpkit.engine.arithmetic.resize_axes import (
     Axis,
     move,
     of_kind,
-    read,
     taps_of,
-    wants_gradient,
 )
 from warpkit.engine.arithmetic.resize_tables import EXACT_BITS, Taps
 from warpkit.engine.sampling.maps import no_float64
@@ -64,7 +63,7 @@ def resize(
     """
     way, across, down = plan(image, size, rule, factors)
     value = values(image.detach(), way, across, down, rule)
-    if not wants_gradient(image):
+    if not wants_derivative(image):
         return value
     surrogate = two_passes(
         image.to(compute_dtype(image.dtype)),
@@ -138,12 +137,16 @@ def cuts_cells(axis: Axis) -> bool:
     return axis.size * round(axis.scale) > axis.length
 
 
-def in_vectors(image: Tensor, width: int, step: int) -> Tensor:
-    """(C, 1, w): whether a number of a row is among those that are taken `step` at a time."""
+def in_vectors(image: Tensor, width: int, step: int, columns: int | Tensor | None = None) -> Tensor:
+    """(C, 1, w): whether a number of a row is among those that are taken `step` at a time.
+
+    columns: how many of the row's pixels (image (..., C, H, W)) may be; None for all.
+    """
+    columns = width if columns is None else columns
     channels = image.shape[-3]
     c = torch.arange(channels, device=image.device)[:, None, None]
     x = torch.arange(width, device=image.device)
-    return x * channels + c < width * channels // step * step
+    return x * channels + c < columns * channels // step * step
 
 
 def _work_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -155,10 +158,10 @@ def _separable(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
     work = _work_dtype(image.dtype)
     pixels, across, down = image.to(work), x.weight.to(work), y.weight.to(work)[:, :, None]
     count = across.shape[1]
-    line = read(pixels, x.pixel[:, 0], -1) * across[:, 0]
+    line = pixels.index_select(-1, x.pixel[:, 0]) * across[:, 0]
     for k in range(1, count):
-        line = line + read(pixels, x.pixel[:, k], -1) * across[:, k]
-    lines = [read(line, y.pixel[:, k], -2) for k in range(count)]
+        line = line + pixels.index_select(-1, x.pixel[:, k]) * across[:, k]
+    lines = [line.index_select(-2, y.pixel[:, k]) for k in range(count)]
     total = lines[0] * down[:, 0]
     for k in range(1, count):
         total = total + lines[k] * down[:, k]
@@ -175,10 +178,10 @@ def _separable_uint8(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
         saturate16((t.weight * UINT8_ONE).round().long()) for t in (x, y)
     )  # each by itself: their sum may be off
     pixels, count = image.long(), across.shape[1]
-    line = read(pixels, x.pixel[:, 0], -1) * across[:, 0]
+    line = pixels.index_select(-1, x.pixel[:, 0]) * across[:, 0]
     for k in range(1, count):
-        line = line + read(pixels, x.pixel[:, k], -1) * across[:, k]
-    lines = [read(line, y.pixel[:, k], -2) for k in range(count)]
+        line = line + pixels.index_select(-1, x.pixel[:, k]) * across[:, k]
+    lines = [line.index_select(-2, y.pixel[:, k]) for k in range(count)]
     weights = [down[:, k, None] for k in range(count)]
     if way == "bilinear":  # 4 bits and then 16 are cut off each product, not rounded
         pair = zip(lines, weights, strict=True)
@@ -204,9 +207,9 @@ def _exact(image: Tensor, x: Taps, y: Taps, bits: int) -> Tensor:
     one = 1 << bits
     right, lower = ((t.weight[:, 1] * one).long() for t in (x, y))
     pixels, lower = image.long(), lower[:, None]
-    line = read(pixels, x.pixel[:, 0], -1) * (one - right)
-    line = line + read(pixels, x.pixel[:, 1], -1) * right
-    above, below = (read(line, y.pixel[:, k], -2) for k in (0, 1))
+    line = pixels.index_select(-1, x.pixel[:, 0]) * (one - right)
+    line = line + pixels.index_select(-1, x.pixel[:, 1]) * right
+    above, below = (line.index_select(-2, y.pixel[:, k]) for k in (0, 1))
     if bits == 32:
         total = _upper_half(above, one - lower) + _upper_half(below, lower)
         total = (total + (1 << 31)) >> 32
@@ -236,8 +239,8 @@ def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
     work = torch.int64 if image.dtype == torch.uint8 else _work_dtype(image.dtype)
     pixels, found = image.to(torch.int64 if whole else work), []
     for j in range(y.pixel.shape[1]):
-        line = read(pixels, y.pixel[:, j], -2)
-        found += [read(line, x.pixel[:, i], -1) for i in range(x.pixel.shape[1])]
+        line = pixels.index_select(-2, y.pixel[:, j])
+        found += [line.index_select(-1, x.pixel[:, i]) for i in range(x.pixel.shape[1])]
     if whole and by_two and channels in (1, 3, 4):
         mean = ((found[0] + found[1] + found[2] + found[3] + 2) >> 2).double()  # half up
     else:
@@ -246,7 +249,8 @@ def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
         mean = total.float() * share if work == torch.int64 else total * share.to(work)
     if by_two and image.dtype == torch.float32 and channels in (1, 4):
         pairs = ((found[0] + found[1]) + (found[2] + found[3])) * 0.25
-        mean = torch.where(_in_whole_cells(image, x), pairs, mean)
+        whole_cells = x.inside.all(-1).sum()
+        mean = torch.where(in_vectors(image, x.pixel.shape[0], 4, whole_cells), pairs, mean)
     if cut:
         mean = _with_cut_cells(mean, [value.to(work) for value in found], x, y)
     return convert(mean, image.dtype)
@@ -262,14 +266,6 @@ def _sum_by_four(values: Sequence[Tensor], work: torch.dtype) -> Tensor:
     for value in values[fours:]:
         total = total + value.to(work)
     return total
-
-
-def _in_whole_cells(image: Tensor, x: Taps) -> Tensor:
-    """(C, 1, w): among those numbers of a row of whole cells that are taken four at a time."""
-    channels, width = image.shape[-3], x.pixel.shape[0]
-    c = torch.arange(channels, device=image.device)[:, None, None]
-    column = torch.arange(width, device=image.device)
-    return column * channels + c < x.inside.all(-1).sum() * channels // 4 * 4
 
 
 def _with_cut_cells(mean: Tensor, found: Sequence[Tensor], x: Taps, y: Taps) -> Tensor:
@@ -295,7 +291,7 @@ def _area(image: Tensor, x: Taps, y: Taps) -> Tensor:
         for k in range(weights.shape[1]):
             weight, there = weights[:, k], inside[:, k]
             weight, there = (weight, there) if dim == -1 else (weight[:, None], there[:, None])
-            term = read(pixels, taps.pixel[:, k], dim) * weight
+            term = pixels.index_select(dim, taps.pixel[:, k]) * weight
             total = torch.where(there, total + term, total)
         pixels, total = total, torch.zeros((), dtype=work, device=image.device)
     return convert(pixels, image.dtype)

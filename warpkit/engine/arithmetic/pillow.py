@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from warpkit.core.environment import installed
-from warpkit.engine.arithmetic.resize_axes import move, wants_gradient
+from warpkit.core.tracing import wants_derivative
+from warpkit.engine.arithmetic.resize_axes import move
 from warpkit.engine.arithmetic.resize_tables import TableKey, Taps, on_device
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import with_gradient_of
@@ -59,7 +60,7 @@ def resize(
     value, kind = image.detach(), rule.interpolation
     for dim in order:
         value = _pass(value, kind, axes[dim], dim)
-    if not wants_gradient(image):
+    if not wants_derivative(image):
         return value
     surrogate = image.double()
     for dim in order:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS
-from warpkit.core.tracing import is_eager
+from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv
 from warpkit.engine.backends import cpu
 from warpkit.engine.sampling.rules import SamplingRule
@@ -88,9 +88,7 @@ def _is_traced(*tensors: Tensor) -> bool:
     """Whether a derivative is asked for, or the tensors have no memory to be read."""
     if not is_eager(*tensors):
         return True
-    if not tensors[0].is_floating_point() or not torch.is_grad_enabled():
-        return False
-    return any(tensor.requires_grad for tensor in tensors)
+    return tensors[0].is_floating_point() and wants_gradient(*tensors)
 
 
 def _sample(
