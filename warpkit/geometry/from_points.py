@@ -141,16 +141,6 @@ def _lines(points: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.stack([collinear(points[..., three, :], dtype) for three in threes])
 
 
-def point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, torch.dtype]:
-    """Checked pairs (..., n, 2) in float64, and the type of what is made from them."""
-    device, dtype = checks.result_kind(src, dst)
-    src, dst = (floats(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
-    for argument, points in (("src", src), ("dst", dst)):
-        checks.check_last(name, argument, points, n, 2)
-    checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])
-    return src.double(), dst.double(), dtype
-
-
 def weighted_pairs(
     name: str, src: Any, dst: Any, weights: Any, minimum: int
 ) -> tuple[Tensor, Tensor, Tensor | None, torch.dtype]:

@@ -106,11 +106,7 @@ from warpkit.opencv.matrices import (
 from warpkit.opencv.points import perspectiveTransform, transform
 from warpkit.opencv.pyramids import getRectSubPix, pyrDown, pyrUp
 from warpkit.opencv.resizing import resize
-from warpkit.opencv.warps import (
-    remap,
-    warpAffine,
-    warpPerspective,
-)
+from warpkit.opencv.warps import remap, warpAffine, warpPerspective
 
 __all__ = [
     "ALGO_HINT_ACCURATE",

@@ -20,12 +20,7 @@ from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
 from warpkit.geometry.arguments import floats
 from warpkit.opencv.cameras import common_device, map_kind
-from warpkit.opencv.constants import (
-    INTER_MAX,
-    WARP_FILL_OUTLIERS,
-    WARP_INVERSE_MAP,
-    WARP_POLAR_LOG,
-)
+from warpkit.opencv.constants import INTER_MAX, WARP_FILL_OUTLIERS, WARP_INVERSE_MAP, WARP_POLAR_LOG
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty

@@ -16,12 +16,7 @@ from torch import Tensor
 from warpkit.core.checks import LABELS
 from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv_ipp_resize
-from warpkit.engine.arithmetic.resize_axes import (
-    Axis,
-    move,
-    of_kind,
-    taps_of,
-)
+from warpkit.engine.arithmetic.resize_axes import Axis, move, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import EXACT_BITS, Taps
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert, with_gradient_of
