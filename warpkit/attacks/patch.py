@@ -11,6 +11,7 @@ from torch import Tensor
 
 from warpkit.attacks.batches import BatchStream, SameImages, is_iterable_of_batches
 from warpkit.attacks.descent import (
+    SAME_CALL,
     MakeOptimizer,
     check_state,
     descend,
@@ -221,7 +222,7 @@ def _source(
     batches = is_iterable_of_batches(images)
     if resume is not None and batches != ("batches" in resume):
         got = "one with batches" if "batches" in resume else "one without batches"
-        checks.fail(name, "resume", "the state of an earlier result of the same call", got)
+        checks.fail(name, "resume", SAME_CALL, got)
     if not batches:
         check_objective(name, objective, patch=True)
         return SameImages(name, images, boxes, index)
