@@ -18,8 +18,10 @@ differ from cv2, beside docs/opencv-versions.md:
 - findTransformECC goes coarse to fine, takes as many channels as there are, and raises `error`, not
   cv2.error, where it does not converge.
 
-`warps`, `matrices`, `alignment`, `lenses` and `fisheye`, `maps`, `points`, `pyramids` and
-`arrangements` (whole pixels moved) have the functions by subject.
+`warps`, `resizing`, `matrices`, `alignment`, `lenses` and `fisheye`, `maps`, `points`, `pyramids`
+and `arrangements` (whole pixels moved) have the functions by subject; `quick` makes a warp again
+without its checks. `layout`, `values`, `sizes`, `cameras` and `outputs` translate arguments, and
+`constants` are cv2's.
 
 Whatever else cv2 has stays OpenCV's: ``import cv2`` beside it.
 """

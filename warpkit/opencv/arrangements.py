@@ -14,27 +14,17 @@ from warpkit.engine.sampling.labels import as_bits, as_labels, saturated
 from warpkit.engine.sampling.reference import convert
 from warpkit.engine.sampling.rules import resolve
 from warpkit.opencv.constants import (
-    BORDER_CONSTANT,
     BORDER_ISOLATED,
-    BORDER_REFLECT,
-    BORDER_REFLECT_101,
-    BORDER_REPLICATE,
-    BORDER_WRAP,
     ROTATE_90_CLOCKWISE,
     ROTATE_90_COUNTERCLOCKWISE,
     ROTATE_180,
 )
 from warpkit.opencv.layout import check_picture, device_of, finish, planes
 from warpkit.opencv.outputs import check_output
+from warpkit.opencv.values import as_border, as_scalar
 
 TYPES = checks.FLOATS + checks.INTEGERS + checks.LABELS
-BORDERS = {
-    BORDER_CONSTANT: "constant",
-    BORDER_REPLICATE: "replicate",
-    BORDER_REFLECT: "reflect",
-    BORDER_WRAP: "wrap",
-    BORDER_REFLECT_101: "reflect_101",
-}
+BORDERS = ("constant", "replicate", "reflect", "wrap", "reflect_101")
 
 
 def copyMakeBorder(
@@ -66,11 +56,8 @@ def copyMakeBorder(
     for argument, count in sides.items():
         if not isinstance(count, Integral) or isinstance(count, bool) or count < 0:
             checks.fail(name, argument, "a whole number of at least 0", repr(count))
-    kind = int(borderType) & ~BORDER_ISOLATED if isinstance(borderType, Integral) else None
-    if kind not in BORDERS:
-        wanted = "one of BORDER_CONSTANT, _REPLICATE, _REFLECT, _WRAP, _REFLECT_101"
-        checks.fail(name, "borderType", wanted, repr(borderType))
-    border, source = BORDERS[kind], planes(src)
+    border = as_border(name, "borderType", borderType, BORDERS, ignored=BORDER_ISOLATED)
+    source = planes(src)
     height, width = source.shape[-2:]
     y = torch.arange(-int(top), height + int(bottom), device=source.device)
     x = torch.arange(-int(left), width + int(right), device=source.device)
@@ -87,12 +74,7 @@ def _fill(name: str, value: Any, source: Tensor) -> Tensor:
     """cv2.Scalar for each channel, (C,), as the bits that are moved."""
     channels = source.shape[-3]
     value = 0.0 if value is None else value
-    scalar = checks.as_float(name, "value", value, source.device, torch.float64)
-    checks.check_device(name, "value", scalar, source.device, "`src`")
-    scalar = torch.atleast_1d(scalar)
-    if scalar.ndim != 1 or not 1 <= len(scalar) <= 4:
-        checks.fail(name, "value", "a number or up to four", f"shape {checks.shape_of(scalar)}")
-    four = torch.cat((scalar, scalar.new_zeros(4 - len(scalar))))
+    four = as_scalar(name, "value", value, source.device)
     if channels > 4 and bool((four != four[0]).any()):
         wanted = f"four equal numbers for {channels} channels, as in cv2"
         checks.fail(name, "value", wanted, four.tolist())

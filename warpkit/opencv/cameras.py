@@ -111,10 +111,19 @@ def as_criteria(name: str, value: Any, default: Criteria) -> Criteria:
     return Criteria(int(steps) if kind & 1 else None, float(error) if kind & 2 else None)
 
 
-def as_maps(points: Tensor, kind: str, given: bool, outputs: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Points (h, w, 2), float64, as the maps of a kind, in float32 or as integers."""
+def as_maps(
+    points: Tensor,
+    kind: str,
+    given: bool,
+    outputs: tuple[Any, Any],
+    fixed: tuple[Tensor, Tensor | None] | None = None,
+) -> tuple[Any, Any]:
+    """Points (h, w, 2), float64, as the maps of a kind, in float32 or as integers.
+
+    fixed: these integers, (h, w, 2) and (h, w), where they are known.
+    """
     if kind == "fixed":
-        pair = fixed_map(points.detach())
+        pair = fixed_map(points.detach()) if fixed is None else fixed
     elif kind == "pairs":
         pair = (points.float(), None)
     else:

@@ -19,16 +19,16 @@ from warpkit.camera.models import Lens
 from warpkit.camera.points import own_view
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses
-from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv import cameras
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
+from warpkit.opencv.values import as_arithmetic
 
 BROWN = ("cameraMatrix", "distCoeffs")
 KINDS = ("planes", "pairs", "fixed")
@@ -119,8 +119,7 @@ def check_source(name: str, argument: str, src: Any, device: torch.device) -> No
 def sample(name: str, src: Any, points: Tensor, dst: Any, arithmetic: str) -> Any:
     """src at points (h, w, 2), float64: OpenCV's steps of 1/32 pixel, under "exact" as they are."""
     dst = check_output(name, "dst", dst, src)
-    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
-    arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
+    arithmetic = as_arithmetic(name, arithmetic)
     rule = SamplingRule("bilinear", "constant", arithmetic)
     options: dict[str, Any] = {}
     if arithmetic != "exact":
