@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -149,19 +149,11 @@ def _counts(
     """Samples along x and y for each map of the flattened batch; (1, 1) where it is plain."""
     readable = checks.peel(foot.largest)
     if readable is None or readable.is_meta:
-        wanted = "a number of samples along an axis where the matrix cannot be read"
-        checks.fail(
-            function,
-            "antialias",
-            wanted,
-            "True under vmap, torch.compile, export or on the meta device",
-        )
+        fail_unreadable(function, "matrix")
     minifies = foot.largest > 1 + SLACK
     if to_source.shape[-2] == 3 and rule.border in MISSING_BORDERS:
         minifies = minifies & _looks_at_image(foot, to_source, image_size, rule)
-    # cells of a lattice finer than h leave no gap wider than h / sqrt(2) to a sample: below 1, the
-    # reach of bilinear weights, for h = 1; nearest reaches half a pixel only
-    density = math.sqrt(2) if rule.interpolation == "nearest" else 1.0
+    density = least_density(rule.interpolation)
     most_samples = MOST_AFFINE if to_source.shape[-2] == 2 else MOST_PERSPECTIVE
     axes = [
         torch.where(minifies, (length * density).floor() + 1, 1.0)
@@ -171,6 +163,22 @@ def _counts(
         for length in (foot.x, foot.y)
     ]
     return list(zip(*(_whole(axis) for axis in axes), strict=True))
+
+
+def least_density(interpolation: str) -> float:
+    """Samples for each source pixel along an axis, so that every visible pixel is read.
+
+    Cells of a lattice finer than h leave no gap wider than h / sqrt(2) to a sample: below 1, the
+    reach of bilinear weights, for h = 1; nearest reaches half a pixel only.
+    """
+    return math.sqrt(2) if interpolation == "nearest" else 1.0
+
+
+def fail_unreadable(function: str, what: str) -> NoReturn:
+    """Raise the error of antialias=True where how far a map shrinks has no value to be read."""
+    wanted = f"a number of samples along an axis where the {what} cannot be read"
+    got = "True under vmap, torch.compile, export or on the meta device"
+    checks.fail(function, "antialias", wanted, got)
 
 
 def _whole(counts: Tensor) -> list[int]:

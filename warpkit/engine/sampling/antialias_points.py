@@ -15,7 +15,13 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.sampling.antialias import AT_ONCE, MOST_PERSPECTIVE, SLACK
+from warpkit.engine.sampling.antialias import (
+    AT_ONCE,
+    MOST_PERSPECTIVE,
+    SLACK,
+    fail_unreadable,
+    least_density,
+)
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
 
@@ -106,9 +112,7 @@ def _counts(
     """
     fields = [checks.peel(tensor) for tensor in (points, across, down, minifies)]
     if any(field is None or field.is_meta for field in fields):
-        wanted = "a number of samples along an axis where the points cannot be read"
-        got = "True under vmap, torch.compile, export or on the meta device"
-        checks.fail(function, "antialias", wanted, got)
+        fail_unreadable(function, "points")
     points, across, down, minifies = (f.detach() for f in fields if f is not None)
     lengths = [torch.hypot(*step.unbind(-1)) for step in (across, down)]
     if rule.border in MISSING_BORDERS:  # the others show the border, however far apart they lie
@@ -116,7 +120,7 @@ def _counts(
         x, y = points.unbind(-1)
         seen = (x > -reach) & (x < size[1] + reach) & (y > -reach) & (y < size[0] + reach)
         minifies = minifies & seen
-    density = math.sqrt(2) if rule.interpolation == "nearest" else 1.0  # as for matrices
+    density = least_density(rule.interpolation)
     axes = []
     for length in lengths:
         most_samples = torch.where(minifies, (length * density).floor() + 1, 1.0).clamp(
