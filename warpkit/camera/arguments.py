@@ -9,6 +9,7 @@ from torch import Tensor
 
 from warpkit.camera.models import COUNTS, Lens
 from warpkit.core import checks
+from warpkit.core.numbers import listed
 from warpkit.geometry.arguments import as_matrix, floats
 
 
@@ -21,8 +22,7 @@ def as_lens(
     k = floats(name, "distortion", distortion, device)
     counts = COUNTS[model]
     if k.ndim < 1 or k.shape[-1] not in counts:
-        wanted = " or ".join(map(str, counts)).replace(" or ", ", ", len(counts) - 2)
-        wanted = f"of shape (..., n) with n of {wanted} for model={model!r}"
+        wanted = f"of shape (..., n) with n of {listed(counts)} for model={model!r}"
         checks.fail(name, "distortion", wanted, checks.shape_of(k))
     checks.check_device(name, "distortion", k, matrix.device, "`camera_matrix`")
     batch = checks.broadcast_batch(name, camera_matrix=matrix.shape[:-2], distortion=k.shape[:-1])

@@ -1,9 +1,9 @@
-"""Single numbers and ranges, checked: counts, numbers above 0, (low, high)."""
+"""Single numbers and ranges, checked, and in words: counts, numbers above 0, (low, high)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from numbers import Real
 
 from warpkit.core import checks
@@ -45,3 +45,9 @@ def check_range(function: str, argument: str, value: object) -> tuple[float, flo
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         checks.fail(function, argument, wanted, repr(value))
     return low, high
+
+
+def listed(counts: Collection[int]) -> str:
+    """Counts in words: "4, 5 or 8"."""
+    *first, last = map(str, counts)
+    return f"{', '.join(first)} or {last}" if first else last

@@ -18,8 +18,8 @@ The rules:
   each on the process of its image; or replicated, and each process takes those of its images.
   `crop_patches` also takes sharded objects of replicated images.
 
-Gradients of all orders in reverse mode. Forward mode and vmap do not know DTensors; torch.compile
-breaks the graph around a call with one.
+Gradients of all orders in reverse mode, by `collectives`. Forward mode and vmap do not know
+DTensors; torch.compile breaks the graph around a call with one.
 """
 
 from __future__ import annotations
