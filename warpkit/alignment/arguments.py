@@ -15,6 +15,7 @@ from warpkit.alignment.models import GENERATORS, MODELS
 from warpkit.alignment.pyramid import Pairs
 from warpkit.core import checks
 from warpkit.core.numbers import check_count
+from warpkit.core.tracing import is_transformed
 from warpkit.engine.sampling.maps import to_3x3
 
 NAME = "align"
@@ -57,7 +58,7 @@ def checked(
         if min(image.shape[-2:]) < SMALLEST:
             wanted = f"of at least {SMALLEST} pixels a side"
             checks.fail(NAME, argument, wanted, checks.shape_of(image))
-        if checks.is_transformed(image):
+        if is_transformed(image):
             wanted = "a tensor outside of vmap and torch.func: how many steps are made is read back"
             checks.fail(NAME, argument, wanted, "one inside of them")
     checks.check_device(NAME, "fixed", images[1], images[0].device, "`moving`")

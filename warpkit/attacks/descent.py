@@ -131,7 +131,7 @@ def descend(
     resume: dict[str, Any] | None,
     generator: torch.Generator | None,
     progress: bool,
-    step_size: float | None = None,
+    step_size: float | None,
 ) -> tuple[list[float], dict[str, Any]]:
     """Move `variable` in place; the history, and the state to go on from.
 

@@ -65,3 +65,26 @@ def wants_derivative(image: Tensor, *others: Tensor) -> bool:
     if wants_gradient(*tensors):
         return True
     return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)
+
+
+def is_readable(tensor: Tensor) -> bool:
+    """Whether looking at the values costs nothing: on the CPU, outside traces and transforms."""
+    on_cpu = tensor.device.type == "cpu"
+    return on_cpu and not torch.compiler.is_compiling() and not is_transformed(tensor)
+
+
+def is_transformed(tensor: Tensor) -> bool:
+    """Whether `tensor` is inside torch.func's transforms, where its values cannot be read."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
+
+
+def peel(tensor: Tensor) -> Tensor | None:
+    """The tensor under torch.func's gradient wrappers; None where no value is there to be read."""
+    if torch.compiler.is_compiling():
+        return None
+    functorch = torch._C._functorch  # pyright: ignore
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return None
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor

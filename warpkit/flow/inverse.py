@@ -9,7 +9,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.bounds import held
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
@@ -198,7 +198,7 @@ def _iterate(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return ((points >= 0) & (points <= last)).all(-1)
 
     share = torch.ones_like(error[..., 0])
-    readable = checks.is_readable(field) and checks.is_readable(targets) and is_eager(field)
+    readable = is_readable(field) and is_readable(targets) and is_eager(field)
     for number in range(STEPS if readable else BLIND_STEPS):
         det = cell.determinant()
         newton = _newton(cell, torch.where(det.abs() > STEEP, det, 1.0), error)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.core.tracing import is_readable
 from warpkit.geometry import fits, quads
 from warpkit.geometry.arguments import as_result, floats
 
@@ -101,7 +102,7 @@ def perspective_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tenso
     whole = quads.carry(src, dst)
     src_lines, dst_lines = _lines(src, dtype), _lines(dst, dtype)
     several = src_lines.any(0) | dst_lines.all(0)  # matrices, or none
-    if not checks.is_readable(several):
+    if not is_readable(several):
         whole = torch.where(several[..., None, None], torch.nan, whole)
     elif bool(several.any()):
         whole = _carry_lines(name, src, dst, whole, src_lines, several)

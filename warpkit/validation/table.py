@@ -29,10 +29,10 @@ LIBRARIES = {"opencv": "OpenCV", "opencv_ipp": "OpenCV + IPP", "pillow": "Pillow
 NOTE = "values are those promised to be the same; then the largest difference in levels of 8 bits"
 
 
-def as_text(report: Results, width: int = 80) -> str:
+def as_text(report: Results) -> str:
     """The table without colour."""
     out = StringIO()
-    show(report, Console(file=out, width=width, color_system=None, highlight=False))
+    show(report, Console(file=out, width=80, color_system=None, highlight=False))
     return out.getvalue()
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.tracing import in_transform, is_eager
+from warpkit.core.tracing import in_transform, is_eager, peel
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
 
@@ -147,7 +147,7 @@ def _counts(
     function: str, foot: Footprint, to_source: Tensor, image_size: Sequence[int], rule: SamplingRule
 ) -> list[tuple[int, int]]:
     """Samples along x and y for each map of the flattened batch; (1, 1) where it is plain."""
-    readable = checks.peel(foot.largest)
+    readable = peel(foot.largest)
     if readable is None or readable.is_meta:
         fail_unreadable(function, "matrix")
     minifies = foot.largest > 1 + SLACK
@@ -182,7 +182,7 @@ def fail_unreadable(function: str, what: str) -> NoReturn:
 
 
 def _whole(counts: Tensor) -> list[int]:
-    readable = checks.peel(counts)
+    readable = peel(counts)
     if readable is None:
         return []
     numbers = readable.flatten()

@@ -14,7 +14,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core.tracing import peel
 from warpkit.engine.sampling.antialias import (
     AT_ONCE,
     MOST_PERSPECTIVE,
@@ -110,7 +110,7 @@ def _counts(
 
     points, across and down (*P, h, w, 2), pixels; minifies (*P, h, w).
     """
-    fields = [checks.peel(tensor) for tensor in (points, across, down, minifies)]
+    fields = [peel(tensor) for tensor in (points, across, down, minifies)]
     if any(field is None or field.is_meta for field in fields):
         fail_unreadable(function, "points")
     points, across, down, minifies = (f.detach() for f in fields if f is not None)
