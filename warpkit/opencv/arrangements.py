@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.sampling.labels import as_bits, as_labels, saturated
+from warpkit.engine.sampling.labels import as_signed, from_signed, saturated
 from warpkit.engine.sampling.reference import convert
 from warpkit.engine.sampling.rules import resolve
 from warpkit.opencv.constants import (
@@ -62,12 +62,12 @@ def copyMakeBorder(
     y = torch.arange(-int(top), height + int(bottom), device=source.device)
     x = torch.arange(-int(left), width + int(right), device=source.device)
     (rows, in_rows), (columns, in_columns) = resolve(y, height, border), resolve(x, width, border)
-    bits = _bits(source)
+    bits = as_signed(source)
     moved = bits.index_select(-2, rows).index_select(-1, columns)
     if in_rows is not None and in_columns is not None:
         fill = _fill(name, value, source)
         moved = torch.where(in_rows[:, None] & in_columns, moved, fill[:, None, None])
-    return finish(src, dst, _whole(moved, source.dtype))
+    return finish(src, dst, from_signed(moved, source.dtype))
 
 
 def _fill(name: str, value: Any, source: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ def _fill(name: str, value: Any, source: Tensor) -> Tensor:
     numbers = four[torch.arange(channels, device=source.device) % 4]
     if source.dtype in checks.LABELS:
         return saturated(numbers, source.dtype)
-    return _bits(convert(numbers, source.dtype))
+    return as_signed(convert(numbers, source.dtype))
 
 
 def flip(src: Any, flipCode: int, dst: Any = None) -> Any:
@@ -135,14 +135,4 @@ def _moved(name: str, src: Any, dst: Any, move: Callable[[Tensor], Tensor]) -> A
     check_picture(name, "src", src, TYPES)
     dst = check_output(name, "dst", dst, src)
     source = planes(src).to(device_of(src))
-    return finish(src, dst, _whole(move(_bits(source)), source.dtype))
-
-
-def _bits(image: Tensor) -> Tensor:
-    """Signed integers of the same width, of which torch moves all: uint16 not before torch 2.8."""
-    return image.view(torch.int16) if image.dtype == torch.uint16 else as_bits(image)
-
-
-def _whole(bits: Tensor, dtype: torch.dtype) -> Tensor:
-    """The way back, to the image's `dtype`."""
-    return bits.view(dtype) if dtype == torch.uint16 else as_labels(bits, dtype)
+    return finish(src, dst, from_signed(move(as_signed(source)), source.dtype))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic.resize_tables import Taps, on_device
+from warpkit.engine.sampling.labels import as_signed, from_signed
 
 
 class Axis(NamedTuple):
@@ -38,6 +39,5 @@ def taps_of(axis: Axis, device: torch.device) -> Taps:
 
 def move(image: Tensor, x: Taps, y: Taps) -> Tensor:
     """The one pixel that each output pixel reads."""
-    if image.dtype == torch.uint16:  # of which torch has few operations
-        return move(image.view(torch.int16), x, y).view(torch.uint16)
-    return image.index_select(-2, y.pixel[:, 0]).index_select(-1, x.pixel[:, 0])
+    moved = as_signed(image).index_select(-2, y.pixel[:, 0]).index_select(-1, x.pixel[:, 0])
+    return from_signed(moved, image.dtype)

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager
 from warpkit.engine.sampling.bounds import at_least_zero
+from warpkit.engine.sampling.labels import as_signed, from_signed
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import SamplingRule, taps
@@ -223,16 +224,9 @@ def resize(
     """
     across, down = find_taps(image, size, rule, box)
     if rule.interpolation == "nearest":
-        return _by_bits(image, lambda bits: two_passes(bits, across, down))
+        return from_signed(two_passes(as_signed(image), across, down), image.dtype)
     values = image.to(compute_dtype(image.dtype))
     return convert(two_passes(values, across, down), image.dtype)
-
-
-def _by_bits(image: Tensor, move: Callable[[Tensor], Tensor]) -> Tensor:
-    """uint16, of which torch has few operations, as int16 of the same bits."""
-    if image.dtype == torch.uint16:
-        return move(image.view(torch.int16)).view(torch.uint16)
-    return move(image)
 
 
 def two_passes(values: Tensor, across: AxisTaps | None, down: AxisTaps | None) -> Tensor:
