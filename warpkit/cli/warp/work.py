@@ -53,7 +53,25 @@ class Options:
 
     def apply(self, picture: Picture) -> Picture:
         """The picture, warped."""
-        return warp_picture(picture, self)
+        height, width = picture.pixels.shape[1:]
+        size = (int(self.size[0]), int(self.size[1])) if self.size else None
+        if self.corners:
+            matrix, size = from_corners(self.corners, self.size)
+        elif self.matrix:
+            matrix = as_matrix(self.matrix)
+        else:
+            matrix = from_parts(self.parts, wk.image_center((height, width)))
+        warp = partial(
+            wk.warp_affine if matrix.shape == (2, 3) else wk.warp_perspective,
+            matrix=matrix,
+            size=size,
+            interpolation=self.interpolation,
+            border=self.border,
+            inverse=self.inverse,
+            antialias=self.antialias,
+            arithmetic=self.arithmetic,
+        )
+        return sampled(picture, warp, self)
 
 
 class Sampling(Protocol):
@@ -67,29 +85,6 @@ class Sampling(Protocol):
     def border(self) -> str: ...
     @property
     def border_value(self) -> Numbers: ...
-
-
-def warp_picture(picture: Picture, options: Options) -> Picture:
-    """The picture, warped as the options say."""
-    height, width = picture.pixels.shape[1:]
-    size = (int(options.size[0]), int(options.size[1])) if options.size else None
-    if options.corners:
-        matrix, size = from_corners(options.corners, options.size)
-    elif options.matrix:
-        matrix = as_matrix(options.matrix)
-    else:
-        matrix = from_parts(options.parts, wk.image_center((height, width)))
-    warp = partial(
-        wk.warp_affine if matrix.shape == (2, 3) else wk.warp_perspective,
-        matrix=matrix,
-        size=size,
-        interpolation=options.interpolation,
-        border=options.border,
-        inverse=options.inverse,
-        antialias=options.antialias,
-        arithmetic=options.arithmetic,
-    )
-    return sampled(picture, warp, options)
 
 
 def sampled(picture: Picture, warp: Callable[..., Tensor], options: Sampling) -> Picture:
