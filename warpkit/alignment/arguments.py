@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.alignment import pyramid
-from warpkit.alignment.descent import Options
+from warpkit.alignment.coarse_to_fine import Options
 from warpkit.alignment.models import GENERATORS, MODELS
 from warpkit.alignment.pyramid import Pairs
 from warpkit.core import checks

@@ -1,4 +1,4 @@
-"""Coarse to fine: from a start, or from a search for starts, to a matrix and a verdict."""
+"""From a start, or a search for starts, down the pyramid to a matrix and a verdict."""
 
 from __future__ import annotations
 
