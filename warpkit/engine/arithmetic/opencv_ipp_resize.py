@@ -14,6 +14,7 @@ from torch import Tensor
 from warpkit.engine.arithmetic.resize_axes import Axis, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import Taps
 from warpkit.engine.sampling.reference import convert
+from warpkit.engine.sampling.resize import beside
 from warpkit.engine.sampling.rounding import fma32, fma64
 
 LINEAR_TYPES = (torch.uint16, torch.int16, torch.float32, torch.float64)
@@ -63,14 +64,14 @@ def _linear(image: Tensor, x: Taps, y: Taps, down: Axis, across: Axis, *, fits: 
     total = fma(ty, below - above, above)
     if not fits or image.dtype not in (torch.float32, torch.int16):
         return convert(total, image.dtype)
-    left, right = beyond(across, image.device)
+    left, right = _beyond(across, image.device)
     if image.dtype == torch.float32:
         p, q = (near.index_select(-2, y.pixel[:, k]) for k in (0, 1))
         apart = p + ty * (q - p)  # not fused
         return torch.where(_apart(image.shape[-3], left, right), apart, total)
     # where one axis reads one pixel, the other's step is rounded alone
     total = total.round()
-    upper, lower = beyond(down, image.device)
+    upper, lower = _beyond(down, image.device)
     corner, beside = (t.index_select(-2, y.pixel[:, 0]) for t in (near, far))
     under = near.index_select(-2, y.pixel[:, 1])
     total = torch.where(left | right, corner + (ty * (under - corner)).round(), total)
@@ -78,11 +79,16 @@ def _linear(image: Tensor, x: Taps, y: Taps, down: Axis, across: Axis, *, fits: 
     return convert(torch.where((upper | lower)[:, None], flat, total), image.dtype)
 
 
-def beyond(axis: Axis, device: torch.device) -> tuple[Tensor, Tensor]:
+def _beyond(axis: Axis, device: torch.device) -> tuple[Tensor, Tensor]:
     """(m,) each: which output pixels lie before the first pixel's centre, and beyond the last's."""
-    i = torch.arange(axis.size, dtype=torch.float64, device=device)
-    position = (i + 0.5) * (axis.length / axis.size) - 0.5
+    position = _positions(axis, device)
     return position < 0, position >= axis.length - 1
+
+
+def _positions(axis: Axis, device: torch.device) -> Tensor:
+    """(m,), float64: where each output pixel looks."""
+    i = torch.arange(axis.size, dtype=torch.float64, device=device)
+    return (i + 0.5) * (axis.length / axis.size) - 0.5
 
 
 def _apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
@@ -146,8 +152,7 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
 
 def _interior(axis: Axis, device: torch.device) -> Tensor:
     """(m,): whether all four taps are on the image."""
-    i = torch.arange(axis.size, dtype=torch.float64, device=device)
-    first = ((i + 0.5) * (axis.length / axis.size) - 0.5).floor()
+    first = _positions(axis, device).floor()
     return (first >= 1) & (first < axis.length - 2)
 
 
@@ -165,7 +170,7 @@ def _affine_bicubic(image: Tensor, x: Taps, y: Taps) -> Tensor:
 
     def taps(values: Tensor, dim: int) -> tuple[list[Tensor], list[Tensor]]:
         t = x if dim == -1 else y
-        weights = [t.weight[:, k] if dim == -1 else t.weight[:, k, None] for k in range(4)]
+        weights = [beside(t.weight[:, k], dim) for k in range(4)]
         return [values.index_select(dim, t.pixel[:, k]) for k in range(4)], weights
 
     def chain(values: Tensor, dim: int, first: int, second: int) -> Tensor:

@@ -20,7 +20,7 @@ from warpkit.engine.arithmetic.resize_axes import Axis, move, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import EXACT_BITS, Taps
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert, with_gradient_of
-from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, two_passes
+from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, beside, two_passes
 from warpkit.engine.sampling.rounding import saturate16, wrap32
 
 EPSILON = 2.0**-52
@@ -151,33 +151,41 @@ def _work_dtype(dtype: torch.dtype) -> torch.dtype:
 
 def _separable(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
     work = _work_dtype(image.dtype)
-    pixels, across, down = image.to(work), x.weight.to(work), y.weight.to(work)[:, :, None]
-    count = across.shape[1]
-    line = pixels.index_select(-1, x.pixel[:, 0]) * across[:, 0]
-    for k in range(1, count):
-        line = line + pixels.index_select(-1, x.pixel[:, k]) * across[:, k]
-    lines = [line.index_select(-2, y.pixel[:, k]) for k in range(count)]
-    total = lines[0] * down[:, 0]
-    for k in range(1, count):
-        total = total + lines[k] * down[:, k]
+    lines = _lines(image.to(work), x.weight.to(work), x, y)
+    weights = y.weight.to(work)[:, :, None].unbind(1)
+    total = lines[0] * weights[0]
+    for line, weight in zip(lines[1:], weights[1:], strict=True):
+        total = total + line * weight
     if step := VECTORS.get((way, image.dtype)):
-        nested = lines[-1] * down[:, -1]
-        for k in reversed(range(count - 1)):
-            nested = lines[k] * down[:, k] + nested
+        nested = _nested(lines, weights)
         total = torch.where(in_vectors(image, total.shape[-1], step), nested, total)
     return convert(total, image.dtype)
+
+
+def _lines(pixels: Tensor, across: Tensor, x: Taps, y: Taps) -> list[Tensor]:
+    """Sums along x of pixels (..., H, W) by weights across (w, K), for each tap along y.
+
+    Each (..., h, w).
+    """
+    line = pixels.index_select(-1, x.pixel[:, 0]) * across[:, 0]
+    for k in range(1, across.shape[1]):
+        line = line + pixels.index_select(-1, x.pixel[:, k]) * across[:, k]
+    return [line.index_select(-2, y.pixel[:, k]) for k in range(y.pixel.shape[1])]
+
+
+def _nested(lines: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+    """The sum of lines (..., h, w) times weights (h, 1), from the last on."""
+    total = lines[-1] * weights[-1]
+    for line, weight in zip(reversed(lines[:-1]), reversed(weights[:-1]), strict=True):
+        total = line * weight + total
+    return total
 
 
 def _separable_uint8(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
     across, down = (
         saturate16((t.weight * UINT8_ONE).round().long()) for t in (x, y)
     )  # each by itself: their sum may be off
-    pixels, count = image.long(), across.shape[1]
-    line = pixels.index_select(-1, x.pixel[:, 0]) * across[:, 0]
-    for k in range(1, count):
-        line = line + pixels.index_select(-1, x.pixel[:, k]) * across[:, k]
-    lines = [line.index_select(-2, y.pixel[:, k]) for k in range(count)]
-    weights = [down[:, k, None] for k in range(count)]
+    lines, weights = _lines(image.long(), across, x, y), down[:, :, None].unbind(1)
     if way == "bilinear":  # 4 bits and then 16 are cut off each product, not rounded
         pair = zip(lines, weights, strict=True)
         upper, lower = ((weight * (value >> 4)) >> 16 for value, weight in pair)
@@ -188,9 +196,7 @@ def _separable_uint8(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
     total = (wrap32(wrap32(total) + (1 << 21)) >> 22).clamp(0, 255)
     if way == "bicubic":
         floats = [weight.float() * 2.0**-22 for weight in weights]
-        nested = lines[3].float() * floats[3]
-        for k in (2, 1, 0):
-            nested = lines[k].float() * floats[k] + nested
+        nested = _nested([line.float() for line in lines], floats)
         nested = nested.round().clamp(0, 255).long()
         step = VECTORS[way, image.dtype]
         total = torch.where(in_vectors(image, total.shape[-1], step), nested, total)
@@ -284,8 +290,7 @@ def _area(image: Tensor, x: Taps, y: Taps) -> Tensor:
     for taps, dim in ((x, -1), (y, -2)):
         weights, inside = taps.weight.to(work), taps.inside
         for k in range(weights.shape[1]):
-            weight, there = weights[:, k], inside[:, k]
-            weight, there = (weight, there) if dim == -1 else (weight[:, None], there[:, None])
+            weight, there = beside(weights[:, k], dim), beside(inside[:, k], dim)
             term = pixels.index_select(dim, taps.pixel[:, k]) * weight
             total = torch.where(there, total + term, total)
         pixels, total = total, torch.zeros((), dtype=work, device=image.device)

@@ -242,14 +242,14 @@ def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:
     for k in range(axis.pixel.shape[-1]):
         value = values.index_select(dim, axis.pixel[:, k])
         if axis.inside is not None:  # what is not read leaves no NaN
-            value = torch.where(_beside(axis.inside[:, k], dim), value, 0.0)
+            value = torch.where(beside(axis.inside[:, k], dim), value, 0.0)
         if axis.weight is not None:
-            value = value * _beside(axis.weight[:, k].to(value.dtype), dim)
+            value = value * beside(axis.weight[:, k].to(value.dtype), dim)
         total = value if total is None else total + value
     assert total is not None
     return total
 
 
-def _beside(numbers: Tensor, dim: int) -> Tensor:
+def beside(numbers: Tensor, dim: int) -> Tensor:
     """(m,) so that it broadcasts along dimension -1 or -2."""
     return numbers if dim == -1 else numbers[:, None]
