@@ -170,13 +170,11 @@ def from_corners(values: Numbers, wanted: Numbers | None) -> tuple[Tensor, tuple
     a whole image leave it as it is. The first is the top left; the others may come in any order.
     Without a size `wanted` each side is as long as the longer of the two that it comes from.
     """
-    parts_given = list(zip(values[::2], values[1::2], strict=True))
-    x, y = (sum(axis) / 4 for axis in zip(*parts_given, strict=True))
-    around = sorted(
-        parts_given, key=lambda point: math.atan2(point[1] - y, point[0] - x)
-    )  # clockwise
-    start = around.index(parts_given[0])
-    corners = around[start:] + around[:start]
+    pixels = list(zip(values[::2], values[1::2], strict=True))
+    x, y = (sum(axis) / 4 for axis in zip(*pixels, strict=True))
+    clockwise = sorted(pixels, key=lambda point: math.atan2(point[1] - y, point[0] - x))
+    start = clockwise.index(pixels[0])
+    corners = clockwise[start:] + clockwise[:start]
     for k, here in enumerate(corners):
         before, after = corners[k - 1], corners[(k + 1) % 4]
         turn = (here[0] - before[0]) * (after[1] - here[1])

@@ -87,6 +87,6 @@ def _integer_table(interpolation: str) -> NDArray[np.int32]:
         off = int(weights.sum()) - ONE
         centre = weights[k // 2 : k // 2 + 2, k // 2 : k // 2 + 2]
         # an excess comes off the smallest weight of the centre, a lack goes onto the largest
-        mapping = centre.argmax() if off < 0 else centre.argmin()
-        centre[np.unravel_index(mapping, centre.shape)] -= off
+        corrected = centre.argmax() if off < 0 else centre.argmin()
+        centre[np.unravel_index(corrected, centre.shape)] -= off
     return table.reshape(STEPS * STEPS, k * k)

@@ -180,8 +180,8 @@ def _lanczos4(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
     first, t = _places(n, m, factor)
     q = math.sqrt(0.5)
     turns = [(1, 0), (-q, -q), (0, 1), (q, -q), (-1, 0), (q, q), (0, -1), (-q, q)]
-    cell_start = -(t + F32(3)).astype(F64) * math.pi * 0.25
-    sine, cosine = np.sin(cell_start), np.cos(cell_start)
+    first_angle = -(t + F32(3)).astype(F64) * math.pi * 0.25
+    sine, cosine = np.sin(first_angle), np.cos(first_angle)
     weights, total = np.zeros((m, 8), F32), np.zeros(m, F32)
     for k, (a, b) in enumerate(turns):
         d = t + F32(3) - F32(k)

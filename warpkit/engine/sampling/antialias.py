@@ -317,12 +317,7 @@ def _in_groups(
     return torch.cat(pieces)[back].unflatten(0, batch)
 
 
-def _entries(shared_image: Sequence[int], batch: Sequence[int]) -> list[int]:
-    """For each item of the flattened `batch`, which of the flattened `shared_image` it uses."""
-    return (
-        torch.arange(math.prod(shared_image))
-        .reshape(tuple(shared_image))
-        .expand(*batch)
-        .flatten()
-        .tolist()
-    )
+def _entries(shape: Sequence[int], batch: Sequence[int]) -> list[int]:
+    """For each item of the flattened `batch`, which of the flattened batch `shape` it uses."""
+    numbers = torch.arange(math.prod(shape)).reshape(tuple(shape))
+    return numbers.expand(*batch).flatten().tolist()

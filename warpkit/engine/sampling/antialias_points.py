@@ -123,10 +123,9 @@ def _counts(
     density = least_density(rule.interpolation)
     axes = []
     for length in lengths:
-        most_samples = torch.where(minifies, (length * density).floor() + 1, 1.0).clamp(
-            max=MOST_PERSPECTIVE
-        )
-        axes.append([int(n) for n in most_samples.flatten(-2).amax(-1).flatten()])
+        counts = torch.where(minifies, (length * density).floor() + 1, 1.0)
+        largest = counts.clamp(max=MOST_PERSPECTIVE).flatten(-2).amax(-1)
+        axes.append([int(n) for n in largest.flatten()])
     return list(zip(*axes, strict=True))
 
 
