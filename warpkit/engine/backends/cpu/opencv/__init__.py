@@ -1,8 +1,8 @@
 """OpenCV's pixels by compiled kernels: what `arithmetic.opencv` computes, bit by bit, but faster.
 
 Forward alone: gradients, tangents and tracing are served by `arithmetic.opencv` itself. `launch`
-goes from tensors to kernel calls; `packed_uint8` and `planar` are the kernels, `positions` and
-`tile` their steps.
+goes from tensors to kernel calls; `packed_uint8`, `planar` and `cubic` are the kernels, `positions`
+and `tile` their steps.
 """
 
 from __future__ import annotations
