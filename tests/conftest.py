@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import pytest
+import torch
 
 from tests.support.processes import Processes
+
+
+@pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """torch.compile without earlier tests' code; its own insides' warnings are not ours to fix."""
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn, warn_of_integers
 from warpkit.core.sharding import batched
-from warpkit.core.tracing import wants_gradient
+from warpkit.core.tracing import peel, wants_gradient
 from warpkit.engine.arithmetic import resize as arithmetics
 from warpkit.engine.backends.resizing import BACKENDS, select_backend
 from warpkit.engine.sampling.labels import as_bits, as_labels
@@ -131,7 +131,7 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
     x1, y1, x2, y2 = box.double().unbind(-1)
     good = (x1 >= 0) & (y1 >= 0) & (x1 < x2) & (y1 < y2) & (x2 <= width) & (y2 <= height)
     checks.check_values(name, "box", ~good, wanted, box.detach())
-    known = checks.peel(box)
+    known = peel(box)
     if known is None or known.is_meta:
         if rule.arithmetic == "pillow":
             wanted = "four numbers, or a tensor that holds values, with arithmetic='pillow'"

@@ -277,7 +277,6 @@ def remap(
     """
     name = "remap"
     rule = named_rule(name, interpolation, border, arithmetic)
-    check_options(name, rule, False, antialias, "exact")
     checks.check_bool(name, "relative", relative)
     options = {"relative": relative, "antialias": antialias}
     return remap_by(name, image, points, rule, border_value, background, backend, **options)
@@ -302,6 +301,7 @@ def remap_by(
     image (..., C, H, W); points (..., h, w, 2), in errors `argument`; background (..., C, h, w).
     """
     image = checks.check_image(name, "image", image, labels=True)
+    check_options(name, rule, False, antialias, "exact")
     module = _backend(name, backend, image, rule)
     points = checks.as_float(name, argument, points, image.device, torch.float64)
     checks.check_device(name, argument, points, image.device)

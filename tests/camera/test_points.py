@@ -12,7 +12,7 @@ from torch.autograd import gradcheck
 import warpkit as wk
 from tests.support import naive_lens
 from tests.support.inputs import noise
-from tests.support.second_order import gradgradcheck
+from tests.support.second_order import assert_three_orders, gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
 
@@ -259,15 +259,7 @@ def test_the_solvers_gradient_has_a_third_order():
     def along(t):
         return solve(*(a + 0.3 * t * d for a, d in zip(start, direction, strict=True)))[1, 0]
 
-    def order(f, k):
-        return f if k == 0 else order(torch.func.grad(f), k - 1)
-
-    zero, step = torch.zeros(()).double(), 2e-3
-    for k in (1, 2, 3):
-        f = order(along, k - 1)
-        near, far = f(zero + step) - f(zero - step), f(zero + 2 * step) - f(zero - 2 * step)
-        slope = (8 * near - far) / (12 * step)
-        assert float(order(along, k)(zero)) == pytest.approx(float(slope), rel=1e-6, abs=1e-9), k
+    assert_three_orders(along, 2e-3)
 
 
 def test_a_point_without_a_solution_has_no_gradient_and_spoils_none():

@@ -12,7 +12,7 @@ from torch.autograd import gradcheck
 from torch.linalg import matrix_exp, matrix_power
 
 import warpkit as wk
-from tests.support.inputs import BACKENDS, RULES, images, noise
+from tests.support.inputs import BACKENDS, RULES, bend, images, noise
 from tests.support.naive_warp import sample as naive_sample
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
@@ -21,11 +21,6 @@ from warpkit.engine.backends import backend_module
 from warpkit.engine.sampling.rules import SamplingRule
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.uint8, torch.uint16)
-
-
-def bend(*shape, size=1.0, seed=0):
-    """A field of noise (..., h, w, 2), in float64, within `size` pixels."""
-    return size * (2 * noise(*shape, 2, seed=seed) - 1)
 
 
 def linear(matrix, size, center=(0.0, 0.0)):

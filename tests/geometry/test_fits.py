@@ -12,7 +12,7 @@ from torch.autograd import gradcheck
 import warpkit as wk
 from tests.support import naive_fits
 from tests.support.inputs import noise
-from tests.support.second_order import gradgradcheck
+from tests.support.second_order import assert_three_orders, gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
 FITS = {
@@ -181,18 +181,7 @@ def test_a_homographys_gradient_has_a_third_order():
     def along(t):
         return wk.perspective_from_points(src, dst + t * direction)[..., 0, 1]
 
-    def order(f, k):
-        return f if k == 0 else order(torch.func.grad(f), k - 1)
-
-    zero, step = torch.zeros(()).double(), 1e-3
-    for k in (1, 2, 3):
-        lower = order(along, k - 1)
-        slope = (
-            8 * (lower(zero + step) - lower(zero - step))
-            - lower(zero + 2 * step)
-            + lower(zero - 2 * step)
-        ) / (12 * step)
-        assert float(order(along, k)(zero)) == pytest.approx(float(slope), rel=1e-6, abs=1e-9), k
+    assert_three_orders(along, 1e-3)
 
 
 LINE = [[0.0, 0], [1, 1], [2, 2], [5, 5], [3, 3]]

@@ -13,6 +13,7 @@ from torch.autograd import gradcheck
 import warpkit as wk
 import warpkit.opencv as ours
 from tests.support.inputs import noise
+from tests.support.opencv_cases import assert_same_arrays
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.arithmetic import guarantees
@@ -46,13 +47,6 @@ def picture(dtype, size=(9, 11), channels=1, seed=0, whole=False):
     return random.integers(limits.min, limits.max + 1, shape).astype(dtype)
 
 
-def same(ours, theirs):
-    assert (ours is None) == (theirs is None)
-    if ours is not None:
-        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-        assert np.array_equal(ours, theirs)
-
-
 def near(ours, theirs):
     """To the last bit where all is whole, and within 1e-6 of the largest elsewhere."""
     assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
@@ -76,18 +70,20 @@ def test_arguments_stand_in_cv2s_order(cv2, name):
 def test_pixels_are_moved_as_by_cv2(cv2, dtype, channels, size):
     image = picture(dtype, size, channels)
     for code in (-1, 0, 1):
-        same(ours.flip(image, code), cv2.flip(image, code))
+        assert_same_arrays(ours.flip(image, code), cv2.flip(image, code))
     for code in (cv2.ROTATE_90_CLOCKWISE, cv2.ROTATE_180, cv2.ROTATE_90_COUNTERCLOCKWISE):
-        same(ours.rotate(image, code), cv2.rotate(image, code))
-    same(ours.transpose(image), cv2.transpose(image))
+        assert_same_arrays(ours.rotate(image, code), cv2.rotate(image, code))
+    assert_same_arrays(ours.transpose(image), cv2.transpose(image))
     for border in range(5):
         for value in (None, 7, (300.5, -2, 1.5), (1, 2, 3, 4)):
             args = (image, 3, 2, 1, 4, border)
-            same(
+            assert_same_arrays(
                 ours.copyMakeBorder(*args, value=value),
                 cv2.copyMakeBorder(*args, value=value if value is not None else 0),
             )
-    same(ours.copyMakeBorder(image, 0, 0, 0, 0, 20), cv2.copyMakeBorder(image, 0, 0, 0, 0, 20))
+    assert_same_arrays(
+        ours.copyMakeBorder(image, 0, 0, 0, 0, 20), cv2.copyMakeBorder(image, 0, 0, 0, 0, 20)
+    )
     dst = np.zeros_like(image)
     assert ours.flip(image, 1, dst) is dst
 
@@ -104,13 +100,13 @@ def test_pyramids_are_cv2s(cv2, dtype, channels, size):
             to = (half[0] + dx, half[1] + dy)
             if abs(2 * to[0] - width) <= 2 and abs(2 * to[1] - height) <= 2 and min(to) > 0:
                 args = (whole, None, to, border)
-                same(ours.pyrDown(*args), cv2.pyrDown(*args))
+                assert_same_arrays(ours.pyrDown(*args), cv2.pyrDown(*args))
     for dx, dy in ((0, 0), (1, 1), (-1, 1), (0, -1)):
         if width > 1 or dx < 1:  # cv2 reads memory that nobody wrote to
             to = (2 * width + dx, 2 * height + dy)
-            same(ours.pyrUp(whole, None, to), cv2.pyrUp(whole, None, to))
-    same(ours.pyrDown(whole), cv2.pyrDown(whole))
-    same(ours.pyrUp(whole), cv2.pyrUp(whole))
+            assert_same_arrays(ours.pyrUp(whole, None, to), cv2.pyrUp(whole, None, to))
+    assert_same_arrays(ours.pyrDown(whole), cv2.pyrDown(whole))
+    assert_same_arrays(ours.pyrUp(whole), cv2.pyrUp(whole))
     if np.dtype(dtype).kind == "f":
         parts = picture(dtype, size, channels)
         near(ours.pyrDown(parts), cv2.pyrDown(parts))
@@ -129,8 +125,8 @@ def test_rectangles_are_cv2s(cv2, dtype, channels, size, without_ipp):
         for kind in (-1, cv2.CV_32F):
             truth = cv2.getRectSubPix(image, patch, center, patchType=kind)
             out = ours.getRectSubPix(image, patch, center, patchType=kind)
-            (same if out.dtype == np.uint8 else near)(out, truth)
-    same(
+            (assert_same_arrays if out.dtype == np.uint8 else near)(out, truth)
+    assert_same_arrays(
         ours.getRectSubPix(image, (3, 2), (2.0, 1.5)), cv2.getRectSubPix(image, (3, 2), (2.0, 1.5))
     )
 
@@ -145,11 +141,11 @@ def test_vectors_are_transformed_as_by_cv2(cv2, dtype):
                 matrix = random.normal(0, 0.5, (rows, columns + more))
                 matrix[:, columns:] *= 30
                 truth, out = cv2.transform(values, matrix), ours.transform(values, matrix)
-                (near if np.dtype(dtype).kind == "f" else same)(out, truth)
+                (near if np.dtype(dtype).kind == "f" else assert_same_arrays)(out, truth)
         diagonal = np.diag(random.normal(0.6, 0.3, columns))
         values = picture(dtype, (32, 40), columns)
         truth, out = cv2.transform(values, diagonal), ours.transform(values, diagonal)
-        (near if np.dtype(dtype).kind == "f" else same)(out, truth)
+        (near if np.dtype(dtype).kind == "f" else assert_same_arrays)(out, truth)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16])
@@ -163,10 +159,10 @@ def test_the_pixels_beside_whole_vectors_are_cv2s(cv2, dtype):
         values = picture(dtype, (1, count), 3, seed=int(random.integers(1 << 30)))
         matrix = random.normal(0, 0.6, (3, 4))
         matrix[:, 3] = random.normal(9_000, 6_000, 3)
-        same(ours.transform(values, matrix), cv2.transform(values, matrix))
+        assert_same_arrays(ours.transform(values, matrix), cv2.transform(values, matrix))
     for bias in (2e9, 3e9, -3e9, 1e12, np.inf):
         matrix[:, 3] = bias
-        same(ours.transform(values, matrix), cv2.transform(values, matrix))
+        assert_same_arrays(ours.transform(values, matrix), cv2.transform(values, matrix))
 
 
 def test_half_a_level_comes_before_or_after_a_biass_rounding(cv2):
@@ -181,7 +177,7 @@ def test_half_a_level_comes_before_or_after_a_biass_rounding(cv2):
         values = np.stack((wanted >> 8, wanted & 255, wanted * 0), axis=-1).astype(np.uint8)
         values = np.resize(values, (1, 67, 3))
         matrix = np.tile(np.array([256 / 1024, 1 / 1024, 0, bias]), (3, 1))
-        same(ours.transform(values, matrix), cv2.transform(values, matrix))
+        assert_same_arrays(ours.transform(values, matrix), cv2.transform(values, matrix))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -196,11 +192,13 @@ def test_points_in_perspective_are_cv2s(cv2, dtype, columns):
             cv2.perspectiveTransform(points, matrix),
             ours.perspectiveTransform(points, matrix),
         )
-        (same if dtype == np.float32 else near)(out, truth)
+        (assert_same_arrays if dtype == np.float32 else near)(out, truth)
     horizon = np.eye(columns + 1)
     horizon[-1, 0], horizon[-1, -1] = 1, -1
     ones = np.ones((1, 1, columns), dtype)
-    same(ours.perspectiveTransform(ones, horizon), cv2.perspectiveTransform(ones, horizon))
+    assert_same_arrays(
+        ours.perspectiveTransform(ones, horizon), cv2.perspectiveTransform(ones, horizon)
+    )
 
 
 def test_maps_are_converted_as_by_cv2(cv2):
@@ -226,7 +224,7 @@ def test_maps_are_converted_as_by_cv2(cv2):
                         assert a.dtype == b.dtype
     for kind in (cv2.CV_32FC1, cv2.CV_32FC2, -1):
         for a, b in zip(ours.convertMaps(*fixed, kind), cv2.convertMaps(*fixed, kind), strict=True):
-            same(a, b)
+            assert_same_arrays(a, b)
 
 
 POLAR = [
@@ -245,10 +243,10 @@ def test_polar_pictures_are_cv2s(cv2, dtype, mode, case):
     for interpolation in (cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_CUBIC):
         flags = interpolation | getattr(cv2, mode)
         args = (image, size, center, radius, flags | cv2.WARP_FILL_OUTLIERS)
-        same(ours.warpPolar(*args), cv2.warpPolar(*args))
+        assert_same_arrays(ours.warpPolar(*args), cv2.warpPolar(*args))
         if interpolation != cv2.INTER_CUBIC:  # OpenCV 5's reads the wrong pixels of dst
             dst = np.full((size[1], size[0], 3), 7, dtype)
-            same(
+            assert_same_arrays(
                 ours.warpPolar(image, size, center, radius, flags, dst.copy()),
                 cv2.warpPolar(image, size, center, radius, flags, dst.copy()),
             )
@@ -264,7 +262,7 @@ def test_polar_pictures_are_cv2s(cv2, dtype, mode, case):
         assert apart.max() < TOLERANCE["polar float32"]
     for dsize in ((0, 0), (9, 0)):
         args = (image, dsize, center, radius, 1 | cv2.WARP_FILL_OUTLIERS)
-        same(ours.warpPolar(*args), cv2.warpPolar(*args))
+        assert_same_arrays(ours.warpPolar(*args), cv2.warpPolar(*args))
 
 
 def test_a_polar_picture_comes_back():

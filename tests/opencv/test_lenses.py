@@ -13,6 +13,7 @@ from torch.autograd import gradcheck
 import warpkit.opencv as ours
 from tests.camera.test_points import CAMERA, COUNTS, FISHEYE, lens, pixels
 from tests.support.inputs import noise
+from tests.support.opencv_cases import assert_same_arrays
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
 
@@ -29,13 +30,6 @@ def cv2():
 
 def turn(cv2):
     return cv2.Rodrigues(np.array([0.1, -0.05, 0.2]))[0]
-
-
-def same(ours, theirs):
-    assert (ours is None) == (theirs is None)
-    if ours is not None:
-        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-        assert np.array_equal(ours, theirs, equal_nan=True)
 
 
 def picture(dtype, channels=3, size=SIZE):
@@ -66,7 +60,7 @@ def test_maps_are_cv2s(cv2, n, kind):
         for mine, theirs in zip(
             ours.initUndistortRectifyMap(*args), cv2.initUndistortRectifyMap(*args), strict=True
         ):
-            same(mine, theirs)
+            assert_same_arrays(mine, theirs)
 
 
 @pytest.mark.parametrize("kind", ["CV_32FC1", "CV_16SC2"])
@@ -85,7 +79,7 @@ def test_fisheye_maps_are_cv2s(cv2, kind):
         args = (SMALL, k, rotation, view, SIZE, getattr(cv2, kind))
         theirs = cv2.fisheye.initUndistortRectifyMap(*args)
         for mine, truth in zip(ours.fisheye.initUndistortRectifyMap(*args), theirs, strict=True):
-            same(mine, truth)
+            assert_same_arrays(mine, truth)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -95,14 +89,14 @@ def test_images_are_cv2s(cv2, dtype, channels):
     for n in (0, *COUNTS):
         k = lens(n, 1) if n else None
         for view in (None, VIEW):
-            same(
+            assert_same_arrays(
                 ours.undistort(image, SMALL, k, None, view),
                 cv2.undistort(image, SMALL, k, None, view),
             )
     k = np.array(FISHEYE)
     for view, size in ((None, None), (SMALL, None), (VIEW, (50, 40))):
         args = (image, SMALL, k, None, view, size)
-        same(ours.fisheye.undistortImage(*args), cv2.fisheye.undistortImage(*args))
+        assert_same_arrays(ours.fisheye.undistortImage(*args), cv2.fisheye.undistortImage(*args))
     dst = np.zeros_like(image)
     assert ours.undistort(image, SMALL, k, dst) is dst
 

@@ -10,15 +10,10 @@ import torch
 from torch.autograd import gradcheck
 
 import warpkit as wk
-from tests.support.inputs import noise
+from tests.support.inputs import bend, noise
 from tests.support.naive_warp import sample as naive_sample
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
-
-
-def bend(*shape, size=1.5, seed=5):
-    """A field of noise (..., h, w, 2), within `size` pixels."""
-    return size * (2 * noise(*shape, 2, seed=seed) - 1)
 
 
 def tilted(count=2):
@@ -31,7 +26,7 @@ def tilted(count=2):
 def test_a_bent_patch_is_numpys():
     """Each pixel of the image is looked up in the bent frame, held there, and moved by the flow."""
     image, patch, mask = noise(1, 2, 12, 14), noise(2, 4, 5, seed=1), noise(1, 4, 5, seed=2)
-    field, matrix = bend(6, 7), tilted(1)
+    field, matrix = bend(6, 7, size=1.5, seed=5), tilted(1)
     ours = wk.paste_patches(image, patch, matrix, None, mask=mask, opacity=0.7, flow=field)
     full = np.vstack((matrix[0].numpy(), (0, 0, 1)))
     y, x = np.mgrid[:12, :14]
@@ -50,7 +45,8 @@ def test_a_bent_patch_is_numpys():
 
 
 def test_at_whole_pixels_it_is_the_warped_patch():
-    image, patches, fields = noise(1, 1, 12, 14), noise(2, 1, 5, 5, seed=1), bend(2, 6, 7, size=3)
+    image, patches = noise(1, 1, 12, 14), noise(2, 1, 5, 5, seed=1)
+    fields = bend(2, 6, 7, size=3, seed=5)
     matrices = torch.tensor([[[1.0, 0, 3], [0, 1, 2]], [[1, 0, 6], [0, 1, 4]]]).double()
     ours = wk.paste_patches(image, patches, matrices, [0, 0], flow=fields)
     truth = image.clone()
@@ -81,7 +77,8 @@ def test_a_flow_of_zeros_changes_nothing(interpolation):
 
 def test_gradients():
     """Matrices smaller than a pixel a step, so that the lookups in the flow stay off its pixels."""
-    image, patch, fields = noise(1, 1, 6, 7), noise(1, 3, 3, seed=1), bend(2, 3, 4, size=0.6)
+    image, patch = noise(1, 1, 6, 7), noise(1, 3, 3, seed=1)
+    fields = bend(2, 3, 4, size=0.6, seed=5)
     boxes = torch.tensor([[0.6, 1.3, 5.2, 5.1], [2.2, 0.4, 6.3, 4.7]]).double()
     matrices = wk.box_to_matrix(boxes, (3, 4), angle=torch.tensor([20.0, -65.0]).double())
     leaves = tuple(t.clone().requires_grad_() for t in (image, patch, matrices, fields))

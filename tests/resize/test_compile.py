@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 import torch
 from torch import nn
@@ -14,14 +12,7 @@ from tests.resize.test_resize import BACKENDS
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
 
-
-@pytest.fixture(autouse=True)
-def own_code_warns_alone():
-    """The compilers and exporters warn about their own insides; those are not ours to fix."""
-    torch._dynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 
 def gradient(function, image, *others):

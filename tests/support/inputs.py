@@ -30,6 +30,11 @@ def noise(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Ten
     return values.to(dtype)
 
 
+def bend(*shape: int, size: float = 1.0, seed: int = 0) -> Tensor:
+    """A flow of noise (..., h, w, 2), float64, within `size` pixels."""
+    return size * (2 * noise(*shape, 2, seed=seed) - 1)
+
+
 def images(dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
     """Layouts and sizes that break careless code."""
     wide = noise(2, 3, 14, 18, dtype=dtype, seed=1)

@@ -290,3 +290,11 @@ def vector_case(case: Case) -> bool:
     """Whether OpenCV 4.14's last bits depend on the width of the machine's vector registers."""
     vector = case.channels == 1 and case.dtype in ("uint16", "int16", "float32")
     return vector and case.interpolation == "bilinear"
+
+
+def assert_same_arrays(ours: np.ndarray | None, theirs: np.ndarray | None) -> None:
+    """One shape, one type, and the same numbers, NaN included; or both None."""
+    assert (ours is None) == (theirs is None)
+    if ours is not None and theirs is not None:
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        assert np.array_equal(ours, theirs, equal_nan=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import re
-import warnings
 from pkgutil import resolve_name
 
 import numpy as np
@@ -24,14 +23,7 @@ MATRIX = torch.tensor([[[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]], [[1.3, -0.3, 0.6],
 HOMOGRAPHY = torch.cat((MATRIX, torch.tensor([[[0.02, -0.03, 1.0]]] * 2)), 1)
 GEOMETRY = {"warp_affine": MATRIX, "warp_perspective": HOMOGRAPHY}
 
-
-@pytest.fixture(autouse=True)
-def own_code_warns_alone():
-    """The compilers and exporters warn about their own insides; those are not ours to fix."""
-    torch._dynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 
 def loss_and_gradients(function, image: Tensor, matrix: Tensor) -> list[Tensor]:

@@ -1,8 +1,8 @@
 """One image onto another: `warpkit.align`.
 
-`pairs` is what a user calls; `arguments` checks. `descent` goes coarse to fine, from a start or a
-search for starts (`search`), over the levels of `pyramid`; `solver` makes the steps of one level
-from the normal equations of `equations`, in the parameters of `models`; `implicit` has the
+`pairs` is what a user calls; `arguments` checks. `coarse_to_fine` goes, from a start or a search
+for starts (`search`), down the levels of `pyramid` to a verdict; `solver` makes the steps of one
+level from the normal equations of `equations`, in the parameters of `models`; `implicit` has the
 gradient. Matrices from points stand in `warpkit.geometry`, and what bends in `warpkit.flow`.
 """
 

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from warpkit.alignment import pyramid
-from warpkit.alignment.descent import Options
+from warpkit.alignment.coarse_to_fine import Options
 from warpkit.alignment.models import GENERATORS, MODELS
 from warpkit.alignment.pyramid import Pairs
 from warpkit.core import checks
+from warpkit.core.numbers import check_count
+from warpkit.core.tracing import is_transformed
+from warpkit.engine.sampling.maps import to_3x3
 
 NAME = "align"
 LOSSES = ("ecc", "ssd", "robust")
@@ -55,7 +58,7 @@ def checked(
         if min(image.shape[-2:]) < SMALLEST:
             wanted = f"of at least {SMALLEST} pixels a side"
             checks.fail(NAME, argument, wanted, checks.shape_of(image))
-        if checks.is_transformed(image):
+        if is_transformed(image):
             wanted = "a tensor outside of vmap and torch.func: how many steps are made is read back"
             checks.fail(NAME, argument, wanted, "one inside of them")
     checks.check_device(NAME, "fixed", images[1], images[0].device, "`moving`")
@@ -115,16 +118,13 @@ def _start(init: Any, model: str, batch: tuple[int, ...], device: torch.device) 
     matrix = checks.as_float(NAME, "init", init, device, torch.float64).detach().double()
     checks.check_device(NAME, "init", matrix, device)
     projective = any(bool(generator[2].any()) for generator in GENERATORS[model])
-    rows = (3,) if projective else (2,)
-    if matrix.ndim < 2 or matrix.shape[-1] != 3 or matrix.shape[-2] not in rows:
-        wanted = f"of shape (..., {rows[0]}, 3) for model={model!r}"
+    rows = 3 if projective else 2
+    if matrix.shape[-2:] != (rows, 3):
+        wanted = f"of shape (..., {rows}, 3) for model={model!r}"
         checks.fail(NAME, "init", wanted, checks.shape_of(matrix))
     if checks.broadcast_batch(NAME, init=matrix.shape[:-2], images=batch) != tuple(batch):
         checks.fail(NAME, "init", f"of the batch {tuple(batch)}", checks.shape_of(matrix))
-    if not projective:
-        last = matrix.new_tensor([[0.0, 0.0, 1.0]]).expand(*matrix.shape[:-2], 1, 3)
-        matrix = torch.cat((matrix, last), -2)
-    to_source, failed = torch.linalg.inv_ex(matrix)
+    to_source, failed = torch.linalg.inv_ex(to_3x3(matrix))
     bad = (failed != 0) | ~to_source.flatten(-2).isfinite().all(-1)
     checks.check_values(NAME, "init", bad, "finite and invertible")
     return to_source.expand(*batch, 3, 3).reshape(prod(batch), 3, 3)
@@ -143,12 +143,9 @@ def _levels(levels: object, sizes: list[tuple[int, int]]) -> int:
 
 
 def _limits(steps: object, tolerance: object) -> tuple[int, float]:
-    if not isinstance(steps, int) or isinstance(steps, bool):
-        checks.fail(NAME, "steps", "an integer of at least 1", repr(steps), TypeError)
-    if steps < 1:
-        checks.fail(NAME, "steps", "an integer of at least 1", steps)
+    count = check_count(NAME, "steps", steps)
     if not isinstance(tolerance, (int, float)) or isinstance(tolerance, bool):
         checks.fail(NAME, "tolerance", "a number above 0", repr(tolerance), TypeError)
     if not tolerance > 0:
         checks.fail(NAME, "tolerance", "a number above 0", tolerance)
-    return steps, float(tolerance)
+    return count, float(tolerance)

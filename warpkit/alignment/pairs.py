@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.alignment import arguments, descent, pyramid
+from warpkit.alignment import arguments, coarse_to_fine, pyramid
 from warpkit.alignment.arguments import Arguments
-from warpkit.alignment.descent import Found
+from warpkit.alignment.coarse_to_fine import Found
 from warpkit.alignment.implicit import Implicit, normalised
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import wants_gradient
@@ -153,7 +153,7 @@ def _chunk(call: Arguments, index: Tensor) -> Found:
     options = call.options
     pyr = pyramid.build(call.pairs.take(index), options.loss, options.levels)
     if call.searches:
-        return descent.from_search(pyr, options)
+        return coarse_to_fine.from_search(pyr, options)
     if call.to_source is not None:
-        return descent.from_starts(pyr, call.to_source[index], options)
-    return descent.from_identity(pyr, options)
+        return coarse_to_fine.from_starts(pyr, call.to_source[index], options)
+    return coarse_to_fine.from_identity(pyr, options)

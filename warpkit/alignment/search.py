@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from warpkit.alignment.equations import Level
+from warpkit.engine.sampling.maps import to_3x3
 from warpkit.warp import warp_affine
 
 LEAST_SHARE, FULL_SHARE = 0.2, 0.6
@@ -83,9 +84,7 @@ def starts(level: Level, sweep: Sweep, count: int) -> tuple[Tensor, Tensor]:
     chosen = to_moving[which]
     shift = torch.stack((dx, dy), -1).double()
     moved = chosen[..., :2] @ shift[..., None] + chosen[..., 2:]
-    matrix = torch.cat((chosen[..., :2], moved), -1)
-    last = matrix.new_tensor((0.0, 0.0, 1.0)).expand(*matrix.shape[:-2], 1, 3)
-    return torch.cat((matrix, last), -2), value
+    return to_3x3(torch.cat((chosen[..., :2], moved), -1)), value
 
 
 def _fast_length(count: int) -> int:

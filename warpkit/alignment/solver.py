@@ -125,15 +125,15 @@ def _trial(state: _State, model: Model, size: tuple[int, int]) -> _State:
 
 def _judged(state: _State, found: Equations, accepted: Tensor) -> _State:
     """The state after a trial; accepted (M,), bool."""
-
-    def chosen(new: Tensor, old: Tensor) -> Tensor:
-        """Of two tensors (M, ...), each pair's."""
-        return torch.where(accepted.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
-
     pairs = zip(found, state.found, strict=True)
     lower, higher = (state.damping / 10).clamp(min=LEAST_DAMPING), state.damping * 10
     return state._replace(
-        to_source=chosen(state.trial, state.to_source),
-        found=Equations(*(chosen(new, old) for new, old in pairs)),
-        damping=chosen(lower, higher),
+        to_source=of_pairs(accepted, state.trial, state.to_source),
+        found=Equations(*(of_pairs(accepted, new, old) for new, old in pairs)),
+        damping=of_pairs(accepted, lower, higher),
     )
+
+
+def of_pairs(taken: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """new where taken (M,), bool, else old; both (M, ...)."""
+    return torch.where(taken.reshape(-1, *(1,) * (new.ndim - 1)), new, old)

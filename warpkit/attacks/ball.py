@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from numbers import Real
 
 import torch
 from torch import Tensor
 
 from warpkit.attacks.views import check_images
 from warpkit.core import checks
+from warpkit.core.numbers import check_positive
 
 NORMS = ("linf", "l2")
 
@@ -105,13 +104,3 @@ def check_unit(function: str, argument: str, image: object) -> Tensor:
         low, high = images.min().item(), images.max().item()
         checks.fail(function, argument, "in [0, 1]", f"values from {low:g} to {high:g}")
     return images
-
-
-def check_positive(function: str, argument: str, value: object) -> float:
-    """`value` must be a finite number above 0."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        checks.fail(function, argument, "a number above 0", repr(value), TypeError)
-    number = checks.float64_of(function, argument, value)
-    if not (number > 0 and math.isfinite(number)):
-        checks.fail(function, argument, "a number above 0", repr(value))
-    return number

@@ -1,4 +1,4 @@
-"""The loop of both attacks: gradients in pieces, steps, projection, history, state."""
+"""The loop of every attack: gradients in pieces, steps, projection, history, state."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.cuts import fail_without_gradient
-from warpkit.attacks.distribution import check_count, check_generator
+from warpkit.attacks.distribution import check_generator
 from warpkit.attacks.draws import Draws
 from warpkit.attacks.views import Objective, evaluate, patch_of
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
+from warpkit.core.numbers import check_count
 from warpkit.core.progress import progress_bar
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
@@ -130,7 +131,7 @@ def descend(
     resume: dict[str, Any] | None,
     generator: torch.Generator | None,
     progress: bool,
-    step_size: float | None = None,
+    step_size: float | None,
 ) -> tuple[list[float], dict[str, Any]]:
     """Move `variable` in place; the history, and the state to go on from.
 
@@ -205,13 +206,12 @@ def restore(
 ) -> list[float]:
     """Put back what `descend` returned; the history so far."""
     check_state(name, state)
-    wanted = SAME_CALL
     if state["variable"].shape != variable.shape:
         got = f"one of shape {checks.shape_of(state['variable'])}"
-        checks.fail(name, "resume", f"{wanted}, of shape {checks.shape_of(variable)}", got)
+        checks.fail(name, "resume", f"{SAME_CALL}, of shape {checks.shape_of(variable)}", got)
     if (state["generator"] is None) != (generator is None):
         got = "one with a generator" if generator is None else "one without a generator"
-        checks.fail(name, "resume", wanted, f"{got}, unlike this call")
+        checks.fail(name, "resume", SAME_CALL, f"{got}, unlike this call")
     if generator is not None:
         generator.set_state(state["generator"])
     with torch.no_grad():

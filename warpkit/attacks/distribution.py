@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from inspect import signature
-from numbers import Real
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from warpkit.core import checks
+from warpkit.core.numbers import check_count, check_range
 from warpkit.geometry import affine_matrix, compose, image_center, perspective_from_points
 
 MOST_CORNERS = 0.5
@@ -235,32 +234,8 @@ def refuses(function: Any, *args: Any, **kwargs: Any) -> str | None:
     return None
 
 
-def check_count(name: str, argument: str, value: object) -> int:
-    """`value` must be an integer of at least 1, and below 2^31."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        checks.fail(name, argument, "an integer of at least 1", repr(value), TypeError)
-    if value < 1:
-        checks.fail(name, argument, "an integer of at least 1", repr(value))
-    if value >= checks.MAX_SIDE:
-        checks.fail(name, argument, "an integer below 2^31", f"{value!r:.60}")
-    return value
-
-
 def check_generator(name: str, generator: object) -> None:
     """`generator` must be None or torch's, not a seed."""
     if not isinstance(generator, torch.Generator | None):
         wanted = "None or a torch.Generator (torch.Generator().manual_seed(0))"
         checks.fail(name, "generator", wanted, repr(generator), TypeError)
-
-
-def check_range(name: str, argument: str, value: object) -> tuple[float, float]:
-    """`value` must be (low, high), finite numbers in order."""
-    wanted = "(low, high), two finite numbers with low <= high"
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-        checks.fail(name, argument, wanted, repr(value), TypeError)
-    if not all(isinstance(v, Real) and not isinstance(v, bool) for v in value):
-        checks.fail(name, argument, wanted, repr(value), TypeError)
-    low, high = (checks.float64_of(name, argument, v) for v in value)
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        checks.fail(name, argument, wanted, repr(value))
-    return low, high

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from warpkit.attacks.distribution import check_count
 from warpkit.attacks.photometric import Photometric, check_photometric
 from warpkit.attacks.pipeline import check_pipeline, through
 from warpkit.core import checks
+from warpkit.core.numbers import check_count
 from warpkit.gradients import quantize as to_8_bits
 
 
@@ -62,11 +62,15 @@ class Capture:
             return views
         return self.photometric.apply(views, colours.movedim(0, 1).flatten(0, 1))
 
+    def rounded(self, images: Tensor) -> Tensor:
+        """Images (N, C, H, W) or a patch (C, h, w) on 8-bit levels, if asked."""
+        return to_8_bits(images) if self.quantize else images
+
     def show(self, views: Tensor, colours: Tensor | None) -> Tensor:
         """What the objective is given of views (B * n, C, H, W); colours (n, B, 4)."""
         if colours is not None:
             views = self.colour(views, colours)
-            views = to_8_bits(views) if self.quantize else views
+            views = self.rounded(views)
         return views if self.pipeline is None else through(self.name, self.pipeline, views)
 
 

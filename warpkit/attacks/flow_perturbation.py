@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_positive, check_unit
+from warpkit.attacks.ball import check_unit
 from warpkit.attacks.descent import (
     MakeOptimizer,
     descend,
@@ -16,9 +16,16 @@ from warpkit.attacks.descent import (
     make_optimizer,
     mean_and_gradient,
 )
-from warpkit.attacks.distribution import Distribution, check_count, draw
+from warpkit.attacks.distribution import Distribution
 from warpkit.attacks.draws import Draws, make_capture
-from warpkit.attacks.views import Objective, check_objective, views
+from warpkit.attacks.views import (
+    Objective,
+    check_objective,
+    draw_views,
+    show_views,
+    source_of,
+)
+from warpkit.core.numbers import check_count, check_positive
 from warpkit.flow.images import warp_flow
 from warpkit.flow.splines import bspline
 
@@ -112,10 +119,7 @@ def optimize_flow(
     size = (images.shape[-2], images.shape[-1])
     spans = (-(-n // spacing) for n in size)
     control = images.new_zeros(len(images), *(n + 3 for n in spans), 2).requires_grad_()
-    still = torch.eye(2, 3, device=images.device)
-    still = still.expand(1 if photometric is None else samples, 2, 3)
-    source = still if distribution is None else distribution
-    drawn = samples if hasattr(source, "sample") else None
+    source, drawn = source_of(distribution, samples, capture, images)
 
     def moved(control: Tensor) -> Tensor:
         """The images as the flow of a lattice (B, m, n, 2) moves them."""
@@ -123,12 +127,10 @@ def optimize_flow(
 
     def render(control: Tensor, piece: Draws) -> Tensor:
         """What the objective is given of the images under a lattice (B, m, k, 2), in pixels."""
-        warped = views(moved(control), piece.matrices, quantize, warp_options)
-        return capture.show(warped, piece.colours)
+        return show_views(capture, moved(control), piece, warp_options)
 
     def gradient_of() -> tuple[float, Tensor]:
-        matrices = draw(name, source, drawn, size, generator, images.device)
-        draws = Draws(matrices, capture.draw(len(matrices), len(images), generator))
+        draws = draw_views(name, capture, source, drawn, images, generator)
         return mean_and_gradient(name, objective, control, draws.split(name, chunk), render)
 
     history, state = descend(

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.numbers import check_count
 from warpkit.engine.sampling.reference import with_gradient_of
 
 SUBSAMPLING = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:2:0": (2, 2)}
@@ -34,10 +35,7 @@ CHROMINANCE = (
 
 def check_quality(name: str, quality: object, subsampling: object) -> tuple[int, str]:
     """The checked arguments; ImportError where there is no Pillow."""
-    if not isinstance(quality, int) or isinstance(quality, bool):
-        checks.fail(name, "quality", "an integer from 1 to 100", repr(quality), TypeError)
-    if not 1 <= quality <= 100:
-        checks.fail(name, "quality", "an integer from 1 to 100", repr(quality))
+    whole = check_count(name, "quality", quality, 1, 100)
     subsampling = checks.check_name(name, "subsampling", subsampling, SUBSAMPLING)
     try:
         import PIL.Image  # noqa: F401
@@ -45,7 +43,7 @@ def check_quality(name: str, quality: object, subsampling: object) -> tuple[int,
         raise ImportError(
             f"{name}: needs Pillow, which is not installed: pip install pillow"
         ) from error
-    return quality, subsampling
+    return whole, subsampling
 
 
 def check_colours(images: Tensor) -> None:

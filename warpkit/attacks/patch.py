@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_positive
 from warpkit.attacks.batches import BatchStream, SameImages, is_iterable_of_batches
 from warpkit.attacks.descent import (
+    SAME_CALL,
     MakeOptimizer,
     check_state,
     descend,
@@ -22,9 +22,7 @@ from warpkit.attacks.descent import (
 from warpkit.attacks.distribution import (
     Distribution,
     PerspectiveDistribution,
-    check_count,
     check_generator,
-    check_range,
     draw,
 )
 from warpkit.attacks.draws import Draws, make_capture
@@ -32,6 +30,7 @@ from warpkit.attacks.scene import PatchScene, printed
 from warpkit.attacks.surface import bend_of
 from warpkit.attacks.views import Objective, check_objective
 from warpkit.core import checks
+from warpkit.core.numbers import check_count, check_positive, check_range
 from warpkit.engine.sampling.rules import ARITHMETICS
 from warpkit.patches import arguments
 
@@ -223,7 +222,7 @@ def _source(
     batches = is_iterable_of_batches(images)
     if resume is not None and batches != ("batches" in resume):
         got = "one with batches" if "batches" in resume else "one without batches"
-        checks.fail(name, "resume", "the state of an earlier result of the same call", got)
+        checks.fail(name, "resume", SAME_CALL, got)
     if not batches:
         check_objective(name, objective, patch=True)
         return SameImages(name, images, boxes, index)

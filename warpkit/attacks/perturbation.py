@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_positive, make_ball
+from warpkit.attacks.ball import make_ball
 from warpkit.attacks.descent import (
     MakeOptimizer,
     descend,
@@ -16,9 +16,16 @@ from warpkit.attacks.descent import (
     make_optimizer,
     mean_and_gradient,
 )
-from warpkit.attacks.distribution import Distribution, check_count, draw
+from warpkit.attacks.distribution import Distribution
 from warpkit.attacks.draws import Draws, make_capture
-from warpkit.attacks.views import Objective, check_objective, views
+from warpkit.attacks.views import (
+    Objective,
+    check_objective,
+    draw_views,
+    show_views,
+    source_of,
+)
+from warpkit.core.numbers import check_count, check_positive
 
 PLAIN = {"linf": "sign", "l2": "gradient"}
 """The steepest descent of each norm."""
@@ -119,20 +126,15 @@ def optimize_perturbation(
         step_size = 2.5 * ball.epsilon / steps
     step_size = check_positive(name, "step_size", step_size)
     x = ball.image.clone().requires_grad_()
-    size = (x.shape[-2], x.shape[-1])
-    still = torch.eye(2, 3, device=x.device).expand(1 if photometric is None else samples, 2, 3)
-    source = still if distribution is None else distribution
-    drawn = samples if hasattr(source, "sample") else None
+    source, drawn = source_of(distribution, samples, capture, x)
 
     def gradient_of() -> tuple[float, Tensor]:
-        matrices = draw(name, source, drawn, size, generator, x.device)
-        draws = Draws(matrices, capture.draw(len(matrices), len(x), generator))
+        draws = draw_views(name, capture, source, drawn, x, generator)
         return mean_and_gradient(name, objective, x, draws.split(name, chunk), render)
 
     def render(x: Tensor, piece: Draws) -> Tensor:
         """What the objective is given of x (B, C, H, W)."""
-        warped = views(x, piece.matrices, quantize, warp_options)
-        return capture.show(warped, piece.colours)
+        return show_views(capture, x, piece, warp_options)
 
     history, state = descend(
         name,

@@ -9,8 +9,9 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from warpkit.attacks.distribution import check_count, check_generator, check_range, uniform
+from warpkit.attacks.distribution import check_generator, uniform
 from warpkit.core import checks
+from warpkit.core.numbers import check_count, check_range
 from warpkit.engine.sampling.bounds import held
 from warpkit.engine.sampling.reference import with_gradient_of
 

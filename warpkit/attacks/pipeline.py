@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,11 +45,8 @@ class Pipeline:
     """
 
     def __init__(self, *steps: Callable[[Tensor], Tensor]) -> None:
-        for number, step in enumerate(steps, 1):
-            if not callable(step) or isinstance(step, type):
-                got = f"the class {step.__name__}" if isinstance(step, type) else repr(step)
-                wanted = "a function of images"
-                checks.fail("Pipeline", f"steps[{number - 1}]", wanted, got, TypeError)
+        for k, step in enumerate(steps):
+            _function("Pipeline", f"steps[{k}]", step)
         self.steps = tuple(map(as_step, steps))
 
     def __repr__(self) -> str:
@@ -177,11 +174,8 @@ def to_uint8(images: Tensor) -> Tensor:
 
 def check_pipeline(name: str, pipeline: Any) -> Callable[[Tensor], Tensor] | None:
     """`pipeline` must be None, a `Pipeline`, or another function of images."""
-    if pipeline is not None and (not callable(pipeline) or isinstance(pipeline, type)):
-        wanted = "None, a Pipeline, or a function of images (N, C, H, W)"
-        got = f"the class {pipeline.__name__}" if isinstance(pipeline, type) else repr(pipeline)
-        checks.fail(name, "pipeline", wanted, got, TypeError)
-    return cast("Callable[[Tensor], Tensor] | None", pipeline)
+    wanted = "None, a Pipeline, or a function of images (N, C, h, w)"
+    return None if pipeline is None else _function(name, "pipeline", pipeline, wanted)
 
 
 def through(name: str, pipeline: Callable[[Tensor], Tensor], views: Tensor) -> Tensor:
@@ -200,7 +194,9 @@ def as_step(function: Callable[[Tensor], Tensor]) -> Step:
     return function if isinstance(function, Step) else Step(function)
 
 
-def _function(name: str, argument: str, value: Any) -> Any:
+def _function(name: str, argument: str, value: Any, wanted: str = "a function of images") -> Any:
+    """`value` must be a function or another callable object, not the class of one."""
     if not callable(value) or isinstance(value, type):
-        checks.fail(name, argument, "a function of images", repr(value), TypeError)
+        got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        checks.fail(name, argument, wanted, got, TypeError)
     return value

@@ -11,7 +11,6 @@ from warpkit.attacks.draws import Capture, Draws
 from warpkit.attacks.views import views
 from warpkit.flow.images import warp_flow
 from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
-from warpkit.gradients import quantize as to_8_bits
 from warpkit.patches import paste_patches
 
 
@@ -65,12 +64,11 @@ class PatchScene:
             interpolation=self.interpolation,
             flow=self.bend,
         )
-        pasted = to_8_bits(pasted) if self.capture.quantize else pasted
-        return self.capture.show(pasted, draws.colours)
+        return self.capture.show(self.capture.rounded(pasted), draws.colours)
 
     def print(self, patch: Tensor) -> Tensor:
         """A patch (C, h, w) as it is printed: on 8-bit levels, if asked."""
-        return to_8_bits(patch) if self.capture.quantize else patch
+        return self.capture.rounded(patch)
 
     def _paste_on_frames(
         self,

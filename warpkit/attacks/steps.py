@@ -89,11 +89,7 @@ class Step:
         values (N, C, H, W). begun: the random numbers that the step on 8 bits began with, for the
         same draws.
         """
-        if (
-            not torch.is_grad_enabled()
-            and not tracing.has_tangents()
-            and not tracing.in_transform()
-        ):
+        if not tracing.can_differentiate():
             return None
         ended = random_state(values)
         try:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.attacks.ball import check_positive
 from warpkit.core import checks
+from warpkit.core.numbers import check_positive
 from warpkit.core.slips import look_at_flow
 from warpkit.geometry import image_center
 

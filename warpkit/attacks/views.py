@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from warpkit.attacks.distribution import Distribution, draw, refuses
-from warpkit.attacks.draws import Draws, make_capture
+from warpkit.attacks.draws import Capture, Draws, make_capture
 from warpkit.core import checks
 from warpkit.gradients.surrogates import straight_through, warn_beyond_unit
 from warpkit.warp import warp_affine, warp_perspective
@@ -75,15 +75,12 @@ def expectation(
         checks.fail(name, "image", wanted, images.dtype, TypeError)
     if quantize:
         warn_beyond_unit(name, images)
-    size = (images.shape[-2], images.shape[-1])
-    matrices = draw(name, distribution, samples, size, generator, images.device)
-    draws = Draws(matrices, capture.draw(len(matrices), len(images), generator))
+    draws = draw_views(name, capture, distribution, samples, images, generator)
     pieces = draws.split(name, chunk)
 
     def mean_of(images: Tensor, piece: Draws) -> Tensor:
         """The objective of the views of images (B, C, H, W)."""
-        warped = views(images, piece.matrices, quantize, warp_options)
-        return evaluate(name, objective, capture.show(warped, piece.colours))
+        return evaluate(name, objective, show_views(capture, images, piece, warp_options))
 
     if len(pieces) == 1:
         return mean_of(images, draws)
@@ -92,6 +89,41 @@ def expectation(
         value = checkpoint(mean_of, images, piece, use_reentrant=False)
         total = total + value * (len(piece) / len(draws))
     return total
+
+
+def source_of(
+    distribution: Distribution | Any, samples: int, capture: Capture, images: Tensor
+) -> tuple[Any, int | None]:
+    """What each step of an attack on images (B, C, H, W) draws from, and how many; see `draw`.
+
+    Without a distribution the images as they are: `samples` times where their light differs.
+    """
+    if distribution is None:
+        count = 1 if capture.photometric is None else samples
+        return torch.eye(2, 3, device=images.device).expand(count, 2, 3), None
+    return distribution, samples if hasattr(distribution, "sample") else None
+
+
+def draw_views(
+    name: str,
+    capture: Capture,
+    distribution: Distribution | Any,
+    samples: int | None,
+    images: Tensor,
+    generator: torch.Generator | None,
+) -> Draws:
+    """The draws of views of images (B, C, H, W): all matrices, then the light of each view."""
+    size = (images.shape[-2], images.shape[-1])
+    matrices = draw(name, distribution, samples, size, generator, images.device)
+    return Draws(matrices, capture.draw(len(matrices), len(images), generator))
+
+
+def show_views(
+    capture: Capture, images: Tensor, piece: Draws, warp_options: dict[str, Any]
+) -> Tensor:
+    """What the objective is given of images (B, C, H, W) under the draws of a piece."""
+    warped = views(images, piece.matrices, capture.quantize, warp_options)
+    return capture.show(warped, piece.colours)
 
 
 def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: dict[str, Any]) -> Tensor:

@@ -7,7 +7,7 @@ model "fisheye" the 4 of Kannala and Brandt. An ideal pixel is one of a camera w
 
 Cameras, coefficients, points and images broadcast over their batches; all is computed in float64.
 `models` has the formulas, `solver` their inverse, `points`, `maps` and `images` what is called,
-`optimal` the matrix that shows a whole image. Sampling is `warpkit.remap`'s.
+`optimal` the matrix that shows a whole image; `arguments` checks. Sampling is `warpkit.remap`'s.
 """
 
 from warpkit.camera.images import distort as distort

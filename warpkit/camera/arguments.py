@@ -9,7 +9,8 @@ from torch import Tensor
 
 from warpkit.camera.models import COUNTS, Lens
 from warpkit.core import checks
-from warpkit.geometry.arguments import floats
+from warpkit.core.numbers import listed
+from warpkit.geometry.arguments import as_matrix, floats
 
 
 def as_lens(
@@ -21,8 +22,7 @@ def as_lens(
     k = floats(name, "distortion", distortion, device)
     counts = COUNTS[model]
     if k.ndim < 1 or k.shape[-1] not in counts:
-        wanted = " or ".join(map(str, counts)).replace(" or ", ", ", len(counts) - 2)
-        wanted = f"of shape (..., n) with n of {wanted} for model={model!r}"
+        wanted = f"of shape (..., n) with n of {listed(counts)} for model={model!r}"
         checks.fail(name, "distortion", wanted, checks.shape_of(k))
     checks.check_device(name, "distortion", k, matrix.device, "`camera_matrix`")
     batch = checks.broadcast_batch(name, camera_matrix=matrix.shape[:-2], distortion=k.shape[:-1])
@@ -33,28 +33,12 @@ def as_lens(
 
 def camera(name: str, value: Any, device: torch.device | None) -> Tensor:
     """A camera's matrix, which knows no skew."""
-    matrix = floats(name, "camera_matrix", value, device)
-    checks.check_matrix_shape(name, "camera_matrix", matrix, (3,))
+    matrix = as_matrix(name, value, "camera_matrix", device, (3,))
     (a, b, _), (c, d, _), (e, f, g) = (row.unbind(-1) for row in matrix.detach().unbind(-2))
     good = (a != 0) & (b == 0) & (c == 0) & (d != 0) & (e == 0) & (f == 0) & (g == 1)
     wanted = "(fx, 0, cx), (0, fy, cy), (0, 0, 1) with fx and fy other than 0"
     checks.check_values(name, "camera_matrix", ~good, wanted, matrix.detach())
     return matrix
-
-
-def as_square(name: str, argument: str, value: Any, device: torch.device | None) -> Tensor:
-    """A rotation or a matrix of a view, (..., 3, 3)."""
-    matrix = floats(name, argument, value, device)
-    checks.check_matrix_shape(name, argument, matrix, (3,))
-    return matrix.double()
-
-
-def as_points(name: str, value: Any, device: torch.device | None) -> tuple[Tensor, bool]:
-    """Points (..., N, 2); whether they were one, (2,)."""
-    points = floats(name, "points", value, device)
-    checks.check_last(name, "points", points, 2)
-    single = points.ndim == 1
-    return (points[None] if single else points), single
 
 
 def given(*values: Any) -> tuple[Any, ...]:

@@ -57,10 +57,8 @@ def undistort(
     image = checks.check_image(name, "image", image, labels=True)
     args = (camera_matrix, distortion, rotation, new_camera_matrix, model)
     lens, view = as_view(name, *args, image.device)
-    out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
-    points = undistorting(lens, view, (out[0], out[1]))
+    points = undistorting(lens, view, _size(name, size, image))
     rule = warp.named_rule(name, interpolation, border, arithmetic)
-    warp.check_options(name, rule, False, antialias, "exact")
     return warp.remap_by(
         name, image, points, rule, border_value, background, backend, antialias=antialias
     )
@@ -97,10 +95,14 @@ def distort(
     name = "distort"
     image = checks.check_image(name, "image", image, labels=True)
     lens = as_lens(name, camera_matrix, distortion, model, image.device)
-    out = tuple(image.shape[-2:]) if size is None else checks.check_size(name, "size", size)
-    points = distorting(lens, (out[0], out[1]))
+    points = distorting(lens, _size(name, size, image))
     rule = warp.named_rule(name, interpolation, border, arithmetic)
-    warp.check_options(name, rule, False, antialias, "exact")
     return warp.remap_by(
         name, image, points, rule, border_value, background, backend, antialias=antialias
     )
+
+
+def _size(name: str, size: Sequence[int] | None, image: Tensor) -> tuple[int, int]:
+    """(h, w) of the result; without a size that of the image (..., C, H, W)."""
+    height, width = image.shape[-2:] if size is None else checks.check_size(name, "size", size)
+    return height, width

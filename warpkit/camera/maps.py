@@ -15,7 +15,7 @@ from warpkit.camera.points import new_view, own_view, undistorted
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.engine.arithmetic.opencv_lenses import fused
-from warpkit.engine.sampling.maps import inverse_map, pixel_points
+from warpkit.engine.sampling.maps import inverse_map, pixel_points, rows_at
 
 
 @batched(camera_matrix=2, distortion=1, rotation=2, new_camera_matrix=2)
@@ -99,12 +99,7 @@ def undistorting(
     to_ray = inverse_map(view)
     # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
     rows = to_ray[..., None, :, :].expand(*to_ray.shape[:-2], size[0], 3, 3)
-    x, y, w = (
-        rows[..., i, 0, None] * pixels[..., 0]
-        + rows[..., i, 1, None] * pixels[..., 1]
-        + rows[..., i, 2, None]
-        for i in range(3)
-    )
+    x, y, w = rows_at(rows[..., None, :, :], *pixels.unbind(-1))
     if not opencv:
         ahead = w > 0
         x, y = (torch.where(ahead, value, torch.nan) for value in (x, y))

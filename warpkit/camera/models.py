@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.maps import adjugate, determinant, matrix_of
+from warpkit.engine.sampling.maps import adjugate, determinant, matrix_of, rows_at
 
 COUNTS = {"brown": (4, 5, 8, 12, 14), "fisheye": (4,)}
 """Models, and how many coefficients each may have."""
@@ -58,7 +58,7 @@ def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     u, v = bend(lens, x, y)
     if len(lens.k) < 14:
         return u, v
-    a, b, w = _apply(tilt(lens), u, v)
+    a, b, w = rows_at(tilt(lens), u, v)
     per = 1 / torch.where(w == 0, 1.0, w)  # as OpenCV
     return per * a, per * b
 
@@ -71,7 +71,7 @@ def untilt(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     if len(lens.k) < 14:
         return u, v
     matrix = tilt(lens)
-    a, b, w = _apply(adjugate(matrix) / determinant(matrix)[..., None, None], u, v)
+    a, b, w = rows_at(adjugate(matrix) / determinant(matrix)[..., None, None], u, v)
     ahead = w > 0
     per = 1 / torch.where(ahead, w, 1.0)
     return torch.where(ahead, per * a, torch.nan), torch.where(ahead, per * b, torch.nan)
@@ -220,11 +220,6 @@ def tilt(lens: Lens) -> Tensor:
     turn = about_y @ about_x
     a, b, c = turn[..., 2, 2], turn[..., 0, 2], turn[..., 1, 2]
     return matrix_of(((a, zero, -b), (zero, a, -c), (zero, zero, one))) @ turn
-
-
-def _apply(matrix: Tensor, u: Tensor, v: Tensor) -> list[Tensor]:
-    """A matrix (..., 3, 3), whose batch broadcasts with u and v, times (u, v, 1)."""
-    return [matrix[..., i, 0] * u + matrix[..., i, 1] * v + matrix[..., i, 2] for i in range(3)]
 
 
 def _polynomial(coefficients: list[Tensor], at: Tensor) -> Tensor:

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from warpkit.camera import models, solver
-from warpkit.camera.arguments import as_lens, as_points, as_square, given
+from warpkit.camera.arguments import as_lens, given
 from warpkit.camera.models import Lens
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.engine.sampling.maps import matrix_of, rows_at
+from warpkit.geometry.arguments import as_matrix, as_points
 
 
 @batched(points=2, camera_matrix=2, distortion=1)
@@ -93,10 +95,7 @@ def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor
     x, y, found = solver.unbend(lens, *models.untilt(lens, u, v))
     if view is None:
         return torch.stack(models.to_pixels(lens, x, y), dim=-1), found
-    a, b, w = (
-        view[..., i, 0, None] * x + view[..., i, 1, None] * y + view[..., i, 2, None]
-        for i in range(3)
-    )
+    a, b, w = rows_at(view[..., None, :, :], x, y)
     found = found & (w > 0)
     w = torch.where(found, w, 1.0)
     moved = torch.stack((a / w, b / w), dim=-1)
@@ -113,10 +112,10 @@ def new_view(
     if new_camera_matrix is None:
         matrix = own_view(lens)
     else:
-        matrix = as_square(name, "new_camera_matrix", new_camera_matrix, device)
+        matrix = as_matrix(name, new_camera_matrix, "new_camera_matrix", device, (3,)).double()
     if rotation is None:
         return matrix
-    rotation = as_square(name, "rotation", rotation, device)
+    rotation = as_matrix(name, rotation, "rotation", device, (3,)).double()
     checks.broadcast_batch(name, new_camera_matrix=matrix.shape[:-2], rotation=rotation.shape[:-2])
     return matrix @ rotation
 
@@ -124,5 +123,4 @@ def new_view(
 def own_view(lens: Lens) -> Tensor:
     """The camera's own matrix, (..., 3, 3)."""
     one, zero = torch.ones_like(lens.fx), torch.zeros_like(lens.fx)
-    rows = (lens.fx, zero, lens.cx), (zero, lens.fy, lens.cy), (zero, zero, one)
-    return torch.stack([torch.stack(row, dim=-1) for row in rows], dim=-2)
+    return matrix_of(((lens.fx, zero, lens.cx), (zero, lens.fy, lens.cy), (zero, zero, one)))

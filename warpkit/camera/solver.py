@@ -15,8 +15,7 @@ from torch import Tensor
 
 from warpkit.camera import models
 from warpkit.camera.models import Lens
-from warpkit.core import checks
-from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.reference import with_gradient_of
 
 STEPS, TRACED_STEPS = 100, 20
@@ -82,7 +81,7 @@ def _with_gradient(
 def _solve(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The ideal directions of shown ones, u and v (...), and where they were found."""
     folds_at, reach = models.fold(lens)
-    if u.shape[-1] <= AT_ONCE or not (checks.is_readable(u) and is_eager(u)):
+    if u.shape[-1] <= AT_ONCE or not (is_readable(u) and is_eager(u)):
         return _solve_piece(lens, folds_at, reach, u, v)
     pieces = zip(u.split(AT_ONCE, -1), v.split(AT_ONCE, -1), strict=True)
     solved = [_solve_piece(lens, folds_at, reach, *piece) for piece in pieces]
@@ -106,7 +105,7 @@ def _solve_piece(
     state = State(
         x, y, (-u, -v), models.slopes(lens, x, y), torch.ones_like(u), hopeless.expand(shape)
     )
-    readable = checks.is_readable(u) and is_eager(u)
+    readable = is_readable(u) and is_eager(u)
     for _ in range(STEPS if readable else TRACED_STEPS):
         if readable and bool(state.done.all()):
             break

@@ -171,7 +171,7 @@ def resize(
     To a height and width, or by a scale, with warpkit's own pixels, cv2.resize's or Pillow's.
     Files, kinds of images and errors are as for warpkit warp.
     """
-    from warpkit.cli.resize.work import Options
+    from warpkit.cli.resize import Options
     from warpkit.cli.warp.run import run
 
     options = Options(size, scale, interpolation, antialias, arithmetic)

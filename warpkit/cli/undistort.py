@@ -13,6 +13,7 @@ from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
 from warpkit.cli.warp.work import sampled
+from warpkit.core.numbers import listed
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ class Options:
                 raise CommandError(f"Missing option '{name}'.")
         counts = COUNTS[self.model]
         if self.distortion is not None and len(self.distortion) not in counts:
-            wanted = " or ".join(map(str, counts)).replace(" or ", ", ", len(counts) - 2)
-            wanted += " numbers" + " with --fisheye" * self.fisheye
+            wanted = f"{listed(counts)} numbers" + " with --fisheye" * self.fisheye
             raise CommandError(f"--distortion takes {wanted}, got {len(self.distortion)}")
         if self.camera is not None and min(self.camera[:2]) <= 0:
             raise CommandError("--camera takes positive focal lengths FX and FY")

@@ -1,7 +1,7 @@
 """What every room needs, and nothing about pixels.
 
-`checks` has the one form of error, `names` and `slips` answer other libraries' words and
-conventions, `caller_warnings` point at the caller's line; `tracing` and `sharding` tell what torch
-does with the tensors of a call; `environment` and `progress` are about the machine and the
-terminal. Imports from no other room.
+`checks` has the one form of error, `numbers` holds single ones and ranges to it; `names` and
+`slips` answer other libraries' words and conventions, `caller_warnings` point at the caller's line;
+`tracing` and `sharding` tell what torch does with the tensors of a call; `environment` and
+`progress` are about the machine and the terminal. Imports from no other room.
 """

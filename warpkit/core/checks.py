@@ -17,6 +17,7 @@ from torch import Tensor
 
 from warpkit.core.names import instead_of
 from warpkit.core.slips import look_at_layout
+from warpkit.core.tracing import is_readable
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int16, torch.uint16)
@@ -371,26 +372,3 @@ def check_values(
             fail(function, argument, wanted, f"{values[at_index].tolist()}{at}")
         got = f"a degenerate one at {at_index} of the batch" if at_index else "a degenerate one"
         fail(function, argument, wanted, got)
-
-
-def is_readable(tensor: Tensor) -> bool:
-    """Whether looking at the values costs nothing: on the CPU, outside traces and transforms."""
-    on_cpu = tensor.device.type == "cpu"
-    return on_cpu and not torch.compiler.is_compiling() and not is_transformed(tensor)
-
-
-def is_transformed(tensor: Tensor) -> bool:
-    """Whether `tensor` is inside torch.func's transforms, where its values cannot be read."""
-    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
-
-
-def peel(tensor: Tensor) -> Tensor | None:
-    """The tensor under torch.func's gradient wrappers; None where no value is there to be read."""
-    if torch.compiler.is_compiling():
-        return None
-    functorch = torch._C._functorch  # pyright: ignore
-    while functorch.is_functorch_wrapped_tensor(tensor):
-        if functorch.is_batchedtensor(tensor):
-            return None
-        tensor = functorch.get_unwrapped(tensor)
-    return tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -25,6 +26,12 @@ def installed(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return ""
+
+
+def versions_of(packages: Mapping[str, str]) -> dict[str, str]:
+    """The versions of those packages, by whatever names, that are installed."""
+    found = {name: installed(package) for name, package in packages.items()}
+    return {name: version for name, version in found.items() if version}
 
 
 def how_to_install(extra: str) -> str:

@@ -30,7 +30,7 @@ class Layout(NamedTuple):
     """Of each result's first dimensions; the others are whole."""
 
 
-SamplingRule = Callable[[Shapes, Mapping[str, Any]], Layout]
+ShardingRule = Callable[[Shapes, Mapping[str, Any]], Layout]
 """From the shapes of the tensors and all arguments of a call."""
 
 
@@ -40,7 +40,7 @@ class Shardable(NamedTuple):
     function: Callable[..., Any]
     signature: inspect.Signature
     tensors: tuple[str, ...]
-    rule: SamplingRule
+    rule: ShardingRule
 
 
 Handler = Callable[[Shardable, tuple[Any, ...], dict[str, Any]], Any]
@@ -53,21 +53,21 @@ def register(handler: Handler) -> None:
     _handler = handler
 
 
-def shardable(rule: SamplingRule, *tensors: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def shardable(rule: ShardingRule, *tensors: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare how the arguments named in `tensors` may be sharded."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        shardable = Shardable(function, inspect.signature(function), tensors, rule)
+        declared = Shardable(function, inspect.signature(function), tensors, rule)
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 if _handler is None:
                     return function(*args, **kwargs)
-                return _handler(shardable, args, kwargs)
+                return _handler(declared, args, kwargs)
             except TypeError:
                 if torch.compiler.is_compiling() or not (
-                    text := _named_elsewhere(shardable, kwargs)
+                    text := _named_elsewhere(declared, kwargs)
                 ):
                     raise
                 raise TypeError(text) from None
@@ -116,9 +116,9 @@ def objects(result: str, **cores: int) -> Callable[[Callable[P, R]], Callable[P,
     def rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
         labels: dict[str, DimLabels] = {}
         for argument, shape in shapes.items():
-            shardable = "image" if argument == "images" else "object"
+            label = "image" if argument == "images" else "object"
             core = 3 if argument == "images" else cores[argument]
-            first = (shardable,) * (len(shape) > core)
+            first = (label,) * (len(shape) > core)
             labels[argument] = first + (None,) * (len(shape) - len(first))
         return Layout(labels, (labels["images"][:1] if result == "image" else (result,),))
 
@@ -130,8 +130,8 @@ def reads_rows(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
     before, after = _around(shapes, options)
     index = _index(shapes)
     at = index if "index" in shapes else (*index, None)
-    shardable = {"array": (*before, None, *after), "index": at, "weights": at}
-    labels = {argument: shardable[argument] for argument in shapes}
+    every = {"array": (*before, None, *after), "index": at, "weights": at}
+    labels = {argument: every[argument] for argument in shapes}
     return Layout(labels, ((*before, *index, *after), index))
 
 

@@ -21,6 +21,11 @@ def in_transform() -> bool:
     return torch._C._are_functorch_transforms_active()  # pyright: ignore
 
 
+def can_differentiate() -> bool:
+    """Whether anything may be differentiated now: by autograd, forward mode or torch.func."""
+    return torch.is_grad_enabled() or has_tangents() or in_transform()
+
+
 def is_eager(*tensors: Tensor) -> bool:
     """Whether the tensors hold numbers, and nothing but autograd's reverse mode follows them.
 
@@ -47,3 +52,39 @@ def _has_memory(kind: Any) -> bool:
 def wants_gradient(*tensors: Tensor) -> bool:
     """Whether autograd's tape records what is done to the tensors."""
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
+def wants_derivative(image: Tensor, *others: Tensor) -> bool:
+    """Whether autograd or a tangent follows an image (..., C, H, W), or others beside it.
+
+    An integer image has no derivative, and then neither has what is made of it.
+    """
+    if not image.is_floating_point():
+        return False
+    tensors = (image, *others)
+    if wants_gradient(*tensors):
+        return True
+    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)
+
+
+def is_readable(tensor: Tensor) -> bool:
+    """Whether looking at the values costs nothing: on the CPU, outside traces and transforms."""
+    on_cpu = tensor.device.type == "cpu"
+    return on_cpu and not torch.compiler.is_compiling() and not is_transformed(tensor)
+
+
+def is_transformed(tensor: Tensor) -> bool:
+    """Whether `tensor` is inside torch.func's transforms, where its values cannot be read."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
+
+
+def peel(tensor: Tensor) -> Tensor | None:
+    """The tensor under torch.func's gradient wrappers; None where no value is there to be read."""
+    if torch.compiler.is_compiling():
+        return None
+    functorch = torch._C._functorch  # pyright: ignore
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return None
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor

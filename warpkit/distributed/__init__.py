@@ -18,8 +18,8 @@ The rules:
   each on the process of its image; or replicated, and each process takes those of its images.
   `crop_patches` also takes sharded objects of replicated images.
 
-Gradients of all orders in reverse mode. Forward mode and vmap do not know DTensors; torch.compile
-breaks the graph around a call with one.
+Gradients of all orders in reverse mode, by `collectives`. Forward mode and vmap do not know
+DTensors; torch.compile breaks the graph around a call with one.
 """
 
 from __future__ import annotations
@@ -141,14 +141,14 @@ class Split:
         if value.device_mesh != self.mesh:
             wanted = f"on the mesh of `{self.first}`, {self.mesh}"
             checks.fail(self.name, argument, wanted, value.device_mesh)
-        shardable: dict[Hashable, Dims] = {}
+        found: dict[Hashable, Dims] = {}
         for m, placement in enumerate(value.placements):
             if type(placement) is Shard and self._splits(argument, placement.dim):
                 label = self.labels[argument][placement.dim]
-                shardable[label] = (*shardable.get(label, ()), m)
+                found[label] = (*found.get(label, ()), m)
             elif type(placement) is not Replicate:
                 self._refuse(argument)
-        for label, dims in shardable.items():
+        for label, dims in found.items():
             if self.sharded.setdefault(label, dims) != dims:
                 where = f"dimensions {self.sharded[label]} of the mesh, as other arguments are"
                 self._refuse(argument, f"sharded over the {where}")

@@ -6,8 +6,8 @@ edges it goes on as at the edge. Fields of other libraries: (B, 2, h, w) is flow
 here, and a grid of F.grid_sample is first made pixels: see `warpkit.remap`'s warning.
 
 `images` has the warp, `fields` what makes flows and puts them together, `inverse` what undoes
-them, `splines` those of few numbers, `splatting` what carries images along them.
-Sampling is `warpkit.remap`'s.
+them, `splines` those of few numbers, `splatting` what carries images along them; `places` are where
+pixels look or land, `arguments` checks. Sampling is `warpkit.remap`'s.
 """
 
 from warpkit.flow.fields import compose as compose

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
+from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
 from warpkit.engine.sampling.maps import inverse_map, output_points, pixel_points
 from warpkit.engine.sampling.reference import compute_dtype
@@ -117,10 +118,7 @@ def integrate(velocity: Any, *, steps: int = 7) -> Tensor:
     name = "integrate"
     device, dtype = checks.result_kind(velocity)
     field = as_field(name, "velocity", velocity, device)
-    if not isinstance(steps, int) or isinstance(steps, bool):
-        checks.fail(name, "steps", "an integer", repr(steps), TypeError)
-    if not 0 <= steps <= MOST_STEPS:
-        checks.fail(name, "steps", f"from 0 to {MOST_STEPS}", steps)
+    check_count(name, "steps", steps, 0, MOST_STEPS)
     field = field.to(compute_dtype(dtype)) * 2.0**-steps
     for _ in range(steps):
         field = _composed(name, field, field)

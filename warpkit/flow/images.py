@@ -45,7 +45,6 @@ def warp_flow(
     name = "warp_flow"
     image = checks.check_image(name, "image", image, labels=True)
     rule = warp.named_rule(name, interpolation, border, arithmetic)
-    warp.check_options(name, rule, False, antialias, "exact")
     flow = as_field(name, "flow", flow, image.device)
     look_at_flow(name, flow)
     result = warp.remap_by(

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.bounds import held
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
-from warpkit.geometry.arguments import floats
+from warpkit.geometry.arguments import as_points
 
 FIXED_POINT_STEPS, STEPS, BLIND_STEPS = 5, 60, 20
 """Steps of u = q - flow(u), which halve the error of a field of slopes up to 1/2, then Newton's.
@@ -88,13 +88,10 @@ def transform_points(points: Any, flow: Any) -> tuple[Tensor, Tensor]:
     """
     name = "transform_points"
     device, dtype = checks.result_kind(points, flow)
-    points = floats(name, "points", points, device)
-    checks.check_last(name, "points", points, 2)
+    points, single = as_points(name, points, device)
     field = as_field(name, "flow", flow, device or points.device).double()
-    single = points.ndim == 1
-    rows = points[None] if single else points
-    checks.broadcast_batch(name, points=rows.shape[:-2], flow=field.shape[:-3])
-    places, _, valid = _solve(field, rows.double())
+    checks.broadcast_batch(name, points=points.shape[:-2], flow=field.shape[:-3])
+    places, _, valid = _solve(field, points.double())
     places = places.to(dtype)
     return (places[..., 0, :], valid[..., 0]) if single else (places, valid)
 
@@ -201,7 +198,7 @@ def _iterate(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return ((points >= 0) & (points <= last)).all(-1)
 
     share = torch.ones_like(error[..., 0])
-    readable = checks.is_readable(field) and checks.is_readable(targets) and is_eager(field)
+    readable = is_readable(field) and is_readable(targets) and is_eager(field)
     for number in range(STEPS if readable else BLIND_STEPS):
         det = cell.determinant()
         newton = _newton(cell, torch.where(det.abs() > STEEP, det, 1.0), error)

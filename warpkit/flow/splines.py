@@ -10,7 +10,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.flow.arguments import as_field
 from warpkit.geometry.arguments import floats
@@ -147,7 +147,7 @@ def _fit(name: str, source: Tensor, target: Tensor, smooth: Tensor) -> tuple[Ten
         (torch.cat((kernel, powers), -1), torch.cat((powers.mT, corner), -1)), dim=-2
     )
     right = torch.nn.functional.pad(moves, (0, 0, 0, 3))
-    if checks.is_readable(flat) and bool(flat.any()):
+    if is_readable(flat) and bool(flat.any()):
         # across the line nothing is known: the smallest coefficients of least squares
         return sites, torch.linalg.pinv(system, rtol=FLAT, hermitian=True) @ right, middle, unit
     coefficients = _for_all(system, right, lambda a, b: torch.linalg.solve_ex(a, b).result)

@@ -12,8 +12,9 @@ Numbers, sequences and arrays are accepted beside tensors. Results are computed 
 returned in the arguments' common type (torch's default type for Python numbers). All functions are
 differentiable any number of times.
 
-`matrices` makes and combines them, `from_points` fits them, `boxes` and `theta` convert other
-forms. Images are no business of this room.
+`matrices` makes and combines them, `from_points` finds them by pairs (`quads` those of four, `fits`
+the nearest of more), `boxes` and `theta` convert other forms, `grid` has every pixel's own place;
+`arguments` checks. Images are no business of this room.
 """
 
 from warpkit.geometry.boxes import box_to_matrix as box_to_matrix

@@ -12,12 +12,24 @@ from warpkit.core import checks
 
 
 def as_matrix(
-    name: str, matrix: Any, argument: str = "matrix", device: torch.device | None = None
+    name: str,
+    matrix: Any,
+    argument: str = "matrix",
+    device: torch.device | None = None,
+    rows: tuple[int, ...] = (2, 3),
 ) -> Tensor:
-    """A matrix (..., 2 or 3, 3), checked."""
+    """A matrix (..., 2 or 3, 3), as far as `rows` allows, checked."""
     tensor = floats(name, argument, matrix, device)
-    checks.check_matrix_shape(name, argument, tensor, (2, 3))
+    checks.check_matrix_shape(name, argument, tensor, rows)
     return tensor
+
+
+def as_points(name: str, value: Any, device: torch.device | None) -> tuple[Tensor, bool]:
+    """Points (..., N, 2); whether they were one, (2,)."""
+    points = floats(name, "points", value, device)
+    checks.check_last(name, "points", points, 2)
+    single = points.ndim == 1
+    return (points[None] if single else points), single
 
 
 def floats(

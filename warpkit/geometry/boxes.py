@@ -10,9 +10,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.engine.sampling.maps import (
-    matrix_of,
-)
+from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import as_result, floats
 
 

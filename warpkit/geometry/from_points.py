@@ -9,6 +9,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.core.tracing import is_readable
 from warpkit.geometry import fits, quads
 from warpkit.geometry.arguments import as_result, floats
 
@@ -101,7 +102,7 @@ def perspective_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tenso
     whole = quads.carry(src, dst)
     src_lines, dst_lines = _lines(src, dtype), _lines(dst, dtype)
     several = src_lines.any(0) | dst_lines.all(0)  # matrices, or none
-    if not checks.is_readable(several):
+    if not is_readable(several):
         whole = torch.where(several[..., None, None], torch.nan, whole)
     elif bool(several.any()):
         whole = _carry_lines(name, src, dst, whole, src_lines, several)
@@ -139,16 +140,6 @@ def _lines(points: Tensor, dtype: torch.dtype) -> Tensor:
     """Which three of four points (..., 4, 2) lie on a line, (4, ...): all but the i-th."""
     threes = ([1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2])
     return torch.stack([collinear(points[..., three, :], dtype) for three in threes])
-
-
-def point_pairs(name: str, src: Any, dst: Any, n: int) -> tuple[Tensor, Tensor, torch.dtype]:
-    """Checked pairs (..., n, 2) in float64, and the type of what is made from them."""
-    device, dtype = checks.result_kind(src, dst)
-    src, dst = (floats(name, a, p, device) for a, p in (("src", src), ("dst", dst)))
-    for argument, points in (("src", src), ("dst", dst)):
-        checks.check_last(name, argument, points, n, 2)
-    checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])
-    return src.double(), dst.double(), dtype
 
 
 def weighted_pairs(

@@ -11,13 +11,8 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
-from warpkit.engine.sampling.maps import (
-    inverse_map,
-    map_points,
-    matrix_of,
-    to_3x3,
-)
-from warpkit.geometry.arguments import as_matrix, as_result, floats
+from warpkit.engine.sampling.maps import inverse_map, map_points, matrix_of, to_3x3
+from warpkit.geometry.arguments import as_matrix, as_points, as_result, floats
 
 
 @batched(center=1, angle=0, scale=0)
@@ -170,11 +165,8 @@ def transform_points(matrix: Any, points: Any) -> Tensor:
     name = "transform_points"
     device, dtype = checks.result_kind(matrix, points)
     matrix = as_matrix(name, matrix, "matrix", device)
-    points = floats(name, "points", points, device)
-    checks.check_last(name, "points", points, 2)
-    single = points.ndim == 1
-    rows = points[None] if single else points
-    checks.broadcast_batch(name, matrix=matrix.shape[:-2], points=rows.shape[:-2])
-    x, y = rows.double().unbind(-1)
+    points, single = as_points(name, points, device)
+    checks.broadcast_batch(name, matrix=matrix.shape[:-2], points=points.shape[:-2])
+    x, y = points.double().unbind(-1)
     moved = map_points(matrix.double(), x, y).to(dtype)
     return moved[..., 0, :] if single else moved

@@ -96,7 +96,7 @@ def through_uint8(function: Callable[[Tensor], Tensor], image: Tensor) -> Tensor
         got = value.dtype if isinstance(value, Tensor) else type(value).__name__
         checks.fail(name, "function", "one that makes uint8 of a uint8 image", got, TypeError)
     value = (value.to(exact.dtype) / 255).to(image.dtype)
-    if not torch.is_grad_enabled() and not tracing.has_tangents() and not tracing.in_transform():
+    if not tracing.can_differentiate():
         return value
     surrogate = function(image)
     if not isinstance(surrogate, Tensor) or not surrogate.is_floating_point():

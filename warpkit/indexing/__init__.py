@@ -3,6 +3,7 @@
 An index is a position between the rows of an array, or a distribution over them: weights, which
 `soft_one_hot` makes from a position. `linear_lookup` is to a row of numbers what
 `warpkit.sample_pixels` is to an image: the same two neighbours and weights (`sampling.rules`).
+The functions check here; `rows` reads and writes.
 
 Rules, for every function here:
 
@@ -269,18 +270,14 @@ def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
     if not isinstance(index, Tensor) or index.is_complex():
         index = checks.as_float(name, "index", index, device, dtype)
     checks.check_dense(name, "index", index)
-    _same_device(name, "index", index, device)
+    if array is not None:
+        checks.check_device(name, "index", index, array.device, "`array`")
     if not index.is_floating_point():
         return index.long()
     if index.dtype not in checks.FLOATS:
         wanted = f"integers or of one of the types {checks.names_of(checks.FLOATS)}"
         checks.fail(name, "index", wanted, index.dtype, TypeError)
     return index
-
-
-def _same_device(name: str, argument: str, tensor: Tensor, device: torch.device | None) -> None:
-    if device is not None and tensor.device != device:
-        checks.fail(name, argument, f"on {device}, where `array` is", tensor.device)
 
 
 def _border(name: str, border: object) -> str:
@@ -295,7 +292,7 @@ def _weights(name: str, argument: str, weights: Any, array: Tensor, dim: int) ->
     """Weights (..., n) in the type of the computation."""
     dtype = compute_dtype(array.dtype)  # of numbers too: float32 has fewer digits than the array
     weights = checks.as_float(name, argument, weights, array.device, dtype)
-    _same_device(name, argument, weights, array.device)
+    checks.check_device(name, argument, weights, array.device, "`array`")
     n = array.shape[dim]
     if weights.ndim == 0 or weights.shape[-1] != n:
         wanted = f"of shape (..., {n}), for the {n} rows of `array` along dim {dim}"
@@ -323,7 +320,7 @@ def _value(
     """A value as (K, B): broadcast to what the index reads, the index's dimensions first."""
     dtype = compute_dtype(array.dtype)
     value = checks.as_float(name, "value", value, array.device, dtype)
-    _same_device(name, "value", value, array.device)
+    checks.check_device(name, "value", value, array.device, "`array`")
     first, last = dims
     shape = (*array.shape[:first], *index_shape, *array.shape[last:])
     try:

@@ -18,8 +18,10 @@ differ from cv2, beside docs/opencv-versions.md:
 - findTransformECC goes coarse to fine, takes as many channels as there are, and raises `error`, not
   cv2.error, where it does not converge.
 
-`warps`, `matrices`, `alignment`, `lenses` and `fisheye`, `maps`, `points`, `pyramids` and
-`arrangements` (whole pixels moved) have the functions by subject.
+`warps`, `resizing`, `matrices`, `alignment`, `lenses` and `fisheye`, `maps`, `points`, `pyramids`
+and `arrangements` (whole pixels moved) have the functions by subject; `quick` makes a warp again
+without its checks. `layout`, `values`, `sizes`, `cameras` and `outputs` translate arguments, and
+`constants` are cv2's.
 
 Whatever else cv2 has stays OpenCV's: ``import cv2`` beside it.
 """
@@ -106,11 +108,7 @@ from warpkit.opencv.matrices import (
 from warpkit.opencv.points import perspectiveTransform, transform
 from warpkit.opencv.pyramids import getRectSubPix, pyrDown, pyrUp
 from warpkit.opencv.resizing import resize
-from warpkit.opencv.warps import (
-    remap,
-    warpAffine,
-    warpPerspective,
-)
+from warpkit.opencv.warps import remap, warpAffine, warpPerspective
 
 __all__ = [
     "ALGO_HINT_ACCURATE",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from warpkit.alignment import align
 from warpkit.core import checks
+from warpkit.engine.sampling.maps import to_3x3
 from warpkit.opencv.constants import (
     MOTION_AFFINE,
     MOTION_EUCLIDEAN,
@@ -117,9 +118,7 @@ def _start(value: Any, model: str, device: torch.device) -> Tensor:
 
 def _inverse(matrix: Tensor) -> Tensor:
     """Of (2 or 3, 3), with as many rows; a homography's last entry is 1."""
-    last = matrix.new_tensor([[0.0, 0.0, 1.0]])
-    square = matrix if len(matrix) == 3 else torch.cat((matrix, last))
-    inverse = torch.linalg.inv_ex(square).inverse
+    inverse = torch.linalg.inv_ex(to_3x3(matrix)).inverse
     return inverse[:2] if len(matrix) == 2 else inverse / inverse[2, 2]
 
 

@@ -10,31 +10,21 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.sampling.labels import as_bits, as_labels, saturated
+from warpkit.engine.sampling.labels import as_signed, from_signed, saturated
 from warpkit.engine.sampling.reference import convert
 from warpkit.engine.sampling.rules import resolve
 from warpkit.opencv.constants import (
-    BORDER_CONSTANT,
     BORDER_ISOLATED,
-    BORDER_REFLECT,
-    BORDER_REFLECT_101,
-    BORDER_REPLICATE,
-    BORDER_WRAP,
     ROTATE_90_CLOCKWISE,
     ROTATE_90_COUNTERCLOCKWISE,
     ROTATE_180,
 )
 from warpkit.opencv.layout import check_picture, device_of, finish, planes
 from warpkit.opencv.outputs import check_output
+from warpkit.opencv.values import as_border, as_scalar
 
 TYPES = checks.FLOATS + checks.INTEGERS + checks.LABELS
-BORDERS = {
-    BORDER_CONSTANT: "constant",
-    BORDER_REPLICATE: "replicate",
-    BORDER_REFLECT: "reflect",
-    BORDER_WRAP: "wrap",
-    BORDER_REFLECT_101: "reflect_101",
-}
+BORDERS = ("constant", "replicate", "reflect", "wrap", "reflect_101")
 
 
 def copyMakeBorder(
@@ -66,40 +56,32 @@ def copyMakeBorder(
     for argument, count in sides.items():
         if not isinstance(count, Integral) or isinstance(count, bool) or count < 0:
             checks.fail(name, argument, "a whole number of at least 0", repr(count))
-    kind = int(borderType) & ~BORDER_ISOLATED if isinstance(borderType, Integral) else None
-    if kind not in BORDERS:
-        wanted = "one of BORDER_CONSTANT, _REPLICATE, _REFLECT, _WRAP, _REFLECT_101"
-        checks.fail(name, "borderType", wanted, repr(borderType))
-    border, source = BORDERS[kind], planes(src)
+    border = as_border(name, "borderType", borderType, BORDERS, ignored=BORDER_ISOLATED)
+    source = planes(src)
     height, width = source.shape[-2:]
     y = torch.arange(-int(top), height + int(bottom), device=source.device)
     x = torch.arange(-int(left), width + int(right), device=source.device)
     (rows, in_rows), (columns, in_columns) = resolve(y, height, border), resolve(x, width, border)
-    bits = _bits(source)
+    bits = as_signed(source)
     moved = bits.index_select(-2, rows).index_select(-1, columns)
     if in_rows is not None and in_columns is not None:
         fill = _fill(name, value, source)
         moved = torch.where(in_rows[:, None] & in_columns, moved, fill[:, None, None])
-    return finish(src, dst, _whole(moved, source.dtype))
+    return finish(src, dst, from_signed(moved, source.dtype))
 
 
 def _fill(name: str, value: Any, source: Tensor) -> Tensor:
     """cv2.Scalar for each channel, (C,), as the bits that are moved."""
     channels = source.shape[-3]
     value = 0.0 if value is None else value
-    scalar = checks.as_float(name, "value", value, source.device, torch.float64)
-    checks.check_device(name, "value", scalar, source.device, "`src`")
-    scalar = torch.atleast_1d(scalar)
-    if scalar.ndim != 1 or not 1 <= len(scalar) <= 4:
-        checks.fail(name, "value", "a number or up to four", f"shape {checks.shape_of(scalar)}")
-    four = torch.cat((scalar, scalar.new_zeros(4 - len(scalar))))
+    four = as_scalar(name, "value", value, source.device)
     if channels > 4 and bool((four != four[0]).any()):
         wanted = f"four equal numbers for {channels} channels, as in cv2"
         checks.fail(name, "value", wanted, four.tolist())
     numbers = four[torch.arange(channels, device=source.device) % 4]
     if source.dtype in checks.LABELS:
         return saturated(numbers, source.dtype)
-    return _bits(convert(numbers, source.dtype))
+    return as_signed(convert(numbers, source.dtype))
 
 
 def flip(src: Any, flipCode: int, dst: Any = None) -> Any:
@@ -153,14 +135,4 @@ def _moved(name: str, src: Any, dst: Any, move: Callable[[Tensor], Tensor]) -> A
     check_picture(name, "src", src, TYPES)
     dst = check_output(name, "dst", dst, src)
     source = planes(src).to(device_of(src))
-    return finish(src, dst, _whole(move(_bits(source)), source.dtype))
-
-
-def _bits(image: Tensor) -> Tensor:
-    """Signed integers of the same width, of which torch moves all: uint16 not before torch 2.8."""
-    return image.view(torch.int16) if image.dtype == torch.uint16 else as_bits(image)
-
-
-def _whole(bits: Tensor, dtype: torch.dtype) -> Tensor:
-    """The way back, to the image's `dtype`."""
-    return bits.view(dtype) if dtype == torch.uint16 else as_labels(bits, dtype)
+    return finish(src, dst, from_signed(move(as_signed(source)), source.dtype))

@@ -12,6 +12,7 @@ from torch import Tensor
 from warpkit.camera.models import COUNTS, Lens
 from warpkit.core import checks
 from warpkit.engine.arithmetic.opencv_lenses import Criteria, fixed_map
+from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 from warpkit.opencv.layout import as_given
 
@@ -76,7 +77,7 @@ def rodrigues(vector: Tensor) -> Tensor:
     x, y, z = vector.unbind()
     zero = torch.zeros_like(x)
     rows = (zero, -z, y), (z, zero, -x), (-y, x, zero)
-    return torch.linalg.matrix_exp(torch.stack([torch.stack(row) for row in rows]))
+    return torch.linalg.matrix_exp(matrix_of(rows))
 
 
 def as_points(name: str, argument: str, value: Any, device: torch.device) -> tuple[Tensor, Any]:
@@ -110,10 +111,19 @@ def as_criteria(name: str, value: Any, default: Criteria) -> Criteria:
     return Criteria(int(steps) if kind & 1 else None, float(error) if kind & 2 else None)
 
 
-def as_maps(points: Tensor, kind: str, given: bool, outputs: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Points (h, w, 2), float64, as the maps of a kind, in float32 or as integers."""
+def as_maps(
+    points: Tensor,
+    kind: str,
+    given: bool,
+    outputs: tuple[Any, Any],
+    fixed: tuple[Tensor, Tensor | None] | None = None,
+) -> tuple[Any, Any]:
+    """Points (h, w, 2), float64, as the maps of a kind, in float32 or as integers.
+
+    fixed: these integers, (h, w, 2) and (h, w), where they are known.
+    """
     if kind == "fixed":
-        pair = fixed_map(points.detach())
+        pair = fixed_map(points.detach()) if fixed is None else fixed
     elif kind == "pairs":
         pair = (points.float(), None)
     else:
@@ -133,10 +143,3 @@ def map_kind(name: str, argument: str, value: Any, kinds: Sequence[str]) -> str:
         wanted = "one of " + ", ".join(names[kind] for kind in kinds)
         checks.fail(name, argument, wanted, repr(value))
     return kind
-
-
-def camera_of(lens: Lens) -> Tensor:
-    """The camera's matrix (3, 3) again, without what a lens does not know."""
-    one, zero = torch.ones_like(lens.fx), torch.zeros_like(lens.fx)
-    rows = (lens.fx, zero, lens.cx), (zero, lens.fy, lens.cy), (zero, zero, one)
-    return torch.stack([torch.stack(row) for row in rows])

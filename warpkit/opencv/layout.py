@@ -18,13 +18,18 @@ def device_of(src: Any) -> torch.device:
     return src.device if isinstance(src, Tensor) else torch.device("cpu")
 
 
-def check_picture(name: str, argument: str, src: Any, types: tuple[torch.dtype, ...]) -> Any:
-    """An array or tensor (H, W) or (H, W, C) of one of the types."""
+def check_picture(
+    name: str, argument: str, src: Any, types: tuple[torch.dtype, ...] | None, under: str = ""
+) -> Any:
+    """An array or tensor (H, W) or (H, W, C) of one of the types, or of any (None).
+
+    under: what these are the types of, for the message.
+    """
     if not isinstance(src, (Tensor, np.ndarray)):
         checks.fail(name, argument, "a tensor or an array", type(src).__name__, TypeError)
     dtype = src.dtype if isinstance(src, Tensor) else checks.array_dtype(src)
-    if dtype not in types:
-        wanted = f"of one of the types {checks.names_of(types)}"
+    if types is not None and dtype not in types:
+        wanted = f"of one of the types {checks.names_of(types)}{under}"
         checks.fail(name, argument, wanted, src.dtype, TypeError)
     if src.ndim not in (2, 3) or 0 in src.shape:
         checks.fail(name, argument, "of shape (H, W) or (H, W, C)", tuple(src.shape))

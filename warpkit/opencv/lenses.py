@@ -16,17 +16,19 @@ from torch import Tensor
 from warpkit import warp
 from warpkit.camera import maps, models, optimal, solver
 from warpkit.camera.models import Lens
+from warpkit.camera.points import own_view
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses
-from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
+from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv import cameras
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
+from warpkit.opencv.values import as_arithmetic
 
 BROWN = ("cameraMatrix", "distCoeffs")
 KINDS = ("planes", "pairs", "fixed")
@@ -66,7 +68,7 @@ def initUndistortRectifyMap(
             cx=torch.full_like(lens.cx, (width - 1) / 2),
             cy=torch.full_like(lens.cy, (height - 1) / 2),
         )
-        view = cameras.camera_of(middle)
+        view = own_view(middle)
     else:
         view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
     view = view if R is None else view @ cameras.as_turn(name, R, device)
@@ -117,8 +119,7 @@ def check_source(name: str, argument: str, src: Any, device: torch.device) -> No
 def sample(name: str, src: Any, points: Tensor, dst: Any, arithmetic: str) -> Any:
     """src at points (h, w, 2), float64: OpenCV's steps of 1/32 pixel, under "exact" as they are."""
     dst = check_output(name, "dst", dst, src)
-    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
-    arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
+    arithmetic = as_arithmetic(name, arithmetic)
     rule = SamplingRule("bilinear", "constant", arithmetic)
     options: dict[str, Any] = {}
     if arithmetic != "exact":
@@ -170,7 +171,7 @@ def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
     fixed = lens.detach()
     k = torch.stack([*fixed.k, *[torch.zeros_like(fixed.fx)] * (14 - len(fixed.k))])
     tilt = models.tilt(fixed) if len(fixed.k) == 14 else None
-    value = opencv_lenses.undistort(points.detach(), cameras.camera_of(fixed), k, tilt, steps)
+    value = opencv_lenses.undistort(points.detach(), own_view(fixed), k, tilt, steps)
     if not is_followed(points, *lens.tensors()):
         return value
     beside = lens.beside(1)
@@ -182,7 +183,7 @@ def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
 def project(view: Tensor, directions: Tensor) -> Tensor:
     """Directions (N, 2) under a matrix (3, 3), divided as OpenCV does."""
     x, y = directions.unbind(-1)
-    a, b, w = (view[i, 0] * x + view[i, 1] * y + view[i, 2] for i in range(3))
+    a, b, w = rows_at(view, x, y)
     per = 1 / w
     return torch.stack((a * per, b * per), dim=-1)
 
@@ -235,7 +236,7 @@ def _centred(
 
     directions (N, 2); share ().
     """
-    pixels = project(cameras.camera_of(lens), directions)
+    pixels = project(own_view(lens), directions)
     cx, cy = (size[1] - 1) * 0.5, (size[0] - 1) * 0.5
     scales = []
     for rectangle in optimal.rectangles(*pixels.unbind(-1)):
@@ -250,7 +251,7 @@ def _centred(
     left, top, right, bottom = _inner(pixels.detach())
     by, x0, y0 = (float(v.detach()) for v in (s, lens.cx, lens.cy))
     corner = math.ceil((left - x0) * by + cx), math.ceil((top - y0) * by + cy)
-    return cameras.camera_of(middle), (
+    return own_view(middle), (
         *corner,
         math.floor((right - left) * by),
         math.floor((bottom - top) * by),

@@ -13,23 +13,17 @@ from torch import Tensor
 from warpkit import warp
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
-from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
-from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv.cameras import common_device, map_kind
-from warpkit.opencv.constants import (
-    INTER_MAX,
-    WARP_FILL_OUTLIERS,
-    WARP_INVERSE_MAP,
-    WARP_POLAR_LOG,
-)
-from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
+from warpkit.opencv.cameras import as_maps, common_device, map_kind
+from warpkit.opencv.constants import WARP_FILL_OUTLIERS, WARP_INVERSE_MAP, WARP_POLAR_LOG
+from warpkit.opencv.layout import check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
-from warpkit.opencv.warps import INTERPOLATIONS
+from warpkit.opencv.values import as_arithmetic, as_interpolation
 
 
 def convertMaps(
@@ -60,19 +54,14 @@ def convertMaps(
         if default and fixed
         else map_kind(name, "dstmap1type", dstmap1type, ("planes", "pairs", "fixed"))
     )
-    given = has_tensor(map1, map2)
     if fixed:
         points = opencv_lenses.from_fixed_map(first, second)
     else:
         points = (first if second is None else torch.stack((first, second), dim=-1)).float()
+    whole = None
     if kind == "fixed":
-        pair = (first, second) if fixed else _fixed(points, bool(nninterpolation))
-    elif kind == "pairs":
-        pair = (points.float(), None)
-    else:
-        pair = points.float().unbind(-1)
-    results = (as_given(given, pair[0], dstmap1),)
-    return (*results, None if pair[1] is None else as_given(given, pair[1], dstmap2))
+        whole = (first, second) if fixed else _fixed(points, bool(nninterpolation))
+    return as_maps(points, kind, has_tensor(map1, map2), (dstmap1, dstmap2), whole)
 
 
 def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]:
@@ -139,31 +128,21 @@ def warpPolar(
     check_picture(name, "src", src, OPENCV_TYPES)
     dst = check_output(name, "dst", dst, src)
     source = planes(src)
-    known = INTER_MAX | WARP_FILL_OUTLIERS | WARP_INVERSE_MAP | WARP_POLAR_LOG
-    if (
-        not isinstance(flags, int)
-        or flags | known != known
-        or flags & INTER_MAX not in INTERPOLATIONS
-    ):
-        wanted = "one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS4, and WARP_ flags"
-        checks.fail(name, "flags", wanted, repr(flags))
+    others = WARP_FILL_OUTLIERS | WARP_INVERSE_MAP | WARP_POLAR_LOG
+    interpolation = as_interpolation(name, "flags", flags, others)
     center = floats(name, "center", center, source.device, checks.as_pair)
     radius = floats(name, "maxRadius", maxRadius, source.device)
     for argument, value, shape in (("center", center, (2,)), ("maxRadius", radius, ())):
         if tuple(value.shape) != shape:
             checks.fail(name, argument, f"of shape {shape}", checks.shape_of(value))
     size = _polar_size(name, dsize, radius)
-    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
-    arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
+    arithmetic = as_arithmetic(name, arithmetic)
     log, back = bool(flags & WARP_POLAR_LOG), bool(flags & WARP_INVERSE_MAP)
     center, radius = center.double(), radius.double()
     polar = (src.shape[0], src.shape[1])
 
     def field(exact: bool, center: Tensor, radius: Tensor) -> Tensor:
-        """The map of the warp; center (2,), (x, y) in pixels; radius ().
-
-        The center is of shape (2,); the radius ().
-        """
+        """The map of the warp; center (2,), (x, y) in pixels; radius ()."""
         if back:
             make = opencv_polar.exact_from_polar if exact else opencv_polar.map_from_polar
             return make(size, polar, center, radius, log)
@@ -185,7 +164,7 @@ def warpPolar(
         shape = (*size, *src.shape[2:])
         fits = dst is not None and tuple(dst.shape) == shape and dst.dtype == src.dtype
         background = planes(dst) if fits else source.new_zeros((1, source.shape[1], *size))
-    rule = SamplingRule(INTERPOLATIONS[flags & INTER_MAX], border, arithmetic)
+    rule = SamplingRule(interpolation, border, arithmetic)
     result = warp.remap_by(name, source, points, rule, 0.0, background, "auto")
     return finish(src, dst, result)
 

@@ -22,12 +22,7 @@ from warpkit.engine.arithmetic import opencv_matrices
 from warpkit.engine.sampling.maps import inverse_map
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry import arguments, from_points, quads
-from warpkit.opencv.constants import (
-    DECOMP_LU,
-    DECOMP_NORMAL,
-    DECOMP_QR,
-    DECOMP_SVD,
-)
+from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD
 from warpkit.opencv.outputs import check_output, written
 
 SINGLE = torch.float32
@@ -186,7 +181,10 @@ def _pairs(name: str, src: Any, dst: Any, n: int) -> tuple[torch.device | None, 
     pairs = [_floats(name, argument, p, device) for argument, p in (("src", src), ("dst", dst))]
     if device is None:  # cv2 takes (n, 1, 2) and (1, n, 2) too, as its own functions return points
         pairs = [p.reshape(n, 2) if p.numel() == 2 * n and p.shape[-1] == 2 else p for p in pairs]
-    src, dst, _ = from_points.point_pairs(name, *pairs, n)
+    for argument, points in zip(("src", "dst"), pairs, strict=True):
+        checks.check_last(name, argument, points, n, 2)
+    src, dst = pairs
+    checks.broadcast_batch(name, src=src.shape[:-2], dst=dst.shape[:-2])
     return device, src, dst
 
 

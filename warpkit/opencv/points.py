@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +12,7 @@ from warpkit.engine.arithmetic import opencv_points
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv.layout import as_given, device_of, has_tensor, is_followed
+from warpkit.opencv.layout import as_given, check_picture, device_of, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 
 
@@ -71,18 +70,8 @@ def _arguments(
     name: str, src: Any, m: Any, types: tuple[torch.dtype, ...]
 ) -> tuple[Tensor, Tensor, bool]:
     """Values (..., C), the matrix in float64, and whether a tensor is given."""
-    if not isinstance(src, (Tensor, np.ndarray)):
-        checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
-    if isinstance(src, Tensor):
-        values: Tensor = src
-    else:
-        values = checks.from_array(name, "src", src, device_of(m))
-    if values.dtype not in types:
-        wanted = f"of one of the types {checks.names_of(types)}"
-        checks.fail(name, "src", wanted, src.dtype, TypeError)
-    checks.check_dense(name, "src", values)
-    if values.ndim not in (2, 3) or 0 in values.shape:
-        checks.fail(name, "src", "of shape (H, W) or (H, W, C)", checks.shape_of(values))
+    check_picture(name, "src", src, types)
+    values = src if isinstance(src, Tensor) else checks.from_array(name, "src", src, device_of(m))
     matrix = checks.as_float(name, "m", m, values.device, torch.float64)
     checks.check_device(name, "m", matrix, values.device, "`src`")
     if matrix.ndim != 2:

@@ -18,23 +18,15 @@ from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
 from warpkit.opencv.constants import (
     BORDER_DEFAULT,
-    BORDER_REFLECT,
-    BORDER_REFLECT_101,
-    BORDER_REPLICATE,
-    BORDER_WRAP,
     CV_8U,
     CV_32F,
 )
 from warpkit.opencv.layout import check_picture, device_of, finish, is_followed, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
+from warpkit.opencv.values import as_border
 
-BORDERS = {
-    BORDER_REPLICATE: "replicate",
-    BORDER_REFLECT: "reflect",
-    BORDER_WRAP: "wrap",
-    BORDER_REFLECT_101: "reflect_101",
-}
+BORDERS = ("replicate", "reflect", "wrap", "reflect_101")
 
 
 def pyrDown(
@@ -53,10 +45,7 @@ def pyrDown(
     name = "pyrDown"
     check_picture(name, "src", src, OPENCV_TYPES)
     dst = check_output(name, "dst", dst, src)
-    border = BORDERS.get(int(borderType)) if isinstance(borderType, Integral) else None
-    if border is None:
-        wanted = "one of BORDER_REPLICATE, _REFLECT, _WRAP, _REFLECT_101"
-        checks.fail(name, "borderType", wanted, repr(borderType))
+    border = as_border(name, "borderType", borderType, BORDERS)
     height, width = src.shape[:2]
     size = _size(name, dstsize, ((height + 1) // 2, (width + 1) // 2))
     if abs(2 * size[0] - height) > 2 or abs(2 * size[1] - width) > 2:

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-from torch import Tensor
-
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_resize_arithmetic
 from warpkit.engine.arithmetic.resize import OPENCV
@@ -22,9 +19,10 @@ from warpkit.opencv.constants import (
     INTER_NEAREST,
     INTER_NEAREST_EXACT,
 )
+from warpkit.opencv.layout import check_picture, finish, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list
-from warpkit.opencv.warps import Image, _finish, _planes
+from warpkit.opencv.warps import Image
 from warpkit.resizing import resize_by
 
 FILTERS = {
@@ -67,12 +65,7 @@ def resize(
     dst = check_output(name, "dst", dst, src)
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
     arithmetic = installed_resize_arithmetic() if arithmetic == "auto" else arithmetic
-    if not isinstance(src, (Tensor, np.ndarray)):
-        checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
-    if src.ndim not in (2, 3) or 0 in src.shape:
-        checks.fail(name, "src", "of shape (H, W) or (H, W, C)", tuple(src.shape))
-    if isinstance(src, Tensor):
-        checks.check_dense(name, "src", src)
+    check_picture(name, "src", src, None)
     interpolation = INTER_LINEAR if interpolation is None else interpolation
     whole = isinstance(interpolation, Integral) and not isinstance(interpolation, bool)
     if not whole or interpolation not in FILTERS:
@@ -83,12 +76,12 @@ def resize(
     if arithmetic == "exact":
         chosen, factors = chosen.removesuffix("_exact"), None
         antialias = None if chosen == "area" else False
-    planes = _planes(src)
+    source = planes(src)
     unchanged = size == tuple(src.shape[:2])
-    if unchanged and planes.dtype in checks.LABELS:
+    if unchanged and source.dtype in checks.LABELS:
         chosen, antialias = "nearest", None  # a copy, whatever the interpolation
-    result = resize_by(name, planes, size, chosen, antialias, None, arithmetic, "auto", factors)
-    return _finish(src, dst, result)
+    result = resize_by(name, source, size, chosen, antialias, None, arithmetic, "auto", factors)
+    return finish(src, dst, result)
 
 
 def _size(

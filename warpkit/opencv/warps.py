@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,51 +11,24 @@ from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
-from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
 from warpkit.engine.sampling.labels import whole_scalar
 from warpkit.engine.sampling.maps import pixel_points
-from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv import quick
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
     BORDER_ISOLATED,
-    BORDER_REFLECT,
-    BORDER_REFLECT_101,
-    BORDER_REPLICATE,
-    BORDER_TRANSPARENT,
-    BORDER_WRAP,
-    INTER_AREA,
-    INTER_CUBIC,
-    INTER_LANCZOS4,
     INTER_LINEAR,
-    INTER_MAX,
     INTER_NEAREST,
     WARP_FILL_OUTLIERS,
     WARP_INVERSE_MAP,
     WARP_RELATIVE_MAP,
 )
-from warpkit.opencv.layout import device_of as _device
-from warpkit.opencv.layout import finish as _finish
-from warpkit.opencv.layout import planes as _planes
+from warpkit.opencv.layout import check_picture, device_of, finish, planes
 from warpkit.opencv.outputs import check_output
-
-INTERPOLATIONS = {
-    INTER_NEAREST: "nearest",
-    INTER_LINEAR: "bilinear",
-    INTER_CUBIC: "bicubic",
-    INTER_AREA: "bilinear",  # OpenCV's warps replace it without a word
-    INTER_LANCZOS4: "lanczos4",
-}
-BORDERS = {
-    BORDER_CONSTANT: "constant",
-    BORDER_REPLICATE: "replicate",
-    BORDER_REFLECT: "reflect",
-    BORDER_WRAP: "wrap",
-    BORDER_REFLECT_101: "reflect_101",
-    BORDER_TRANSPARENT: "transparent",
-}
+from warpkit.opencv.values import BORDERS, as_arithmetic, as_border, as_interpolation, as_scalar
 
 Image = TypeVar("Image", Tensor, np.ndarray)
 
@@ -146,8 +118,8 @@ def remap(
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
     extra: dict[str, Any] = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
     value = options["border_value"]
-    result = warp.remap_by(name, _planes(src), points, rule, value, background, "auto", **extra)
-    return _finish(src, dst, result)
+    result = warp.remap_by(name, planes(src), points, rule, value, background, "auto", **extra)
+    return finish(src, dst, result)
 
 
 def _warp(
@@ -170,10 +142,11 @@ def _warp(
     size = _size(name, dsize, src)
     background = _background(name, src, dst, size, options["border"])
     inverse = bool(flags & WARP_INVERSE_MAP)
-    planes = _planes(src)
-    result = function(planes, matrix, size=size, inverse=inverse, background=background, **options)
+    result = function(
+        planes(src), matrix, size=size, inverse=inverse, background=background, **options
+    )
     quick.leave(key, src, M, flags, options)  # of what nothing refused
-    return _finish(src, dst, result)
+    return finish(src, dst, result)
 
 
 def _options(
@@ -186,40 +159,25 @@ def _options(
     arithmetic: str,
 ) -> dict[str, Any]:
     """The options of the core that flags, borderMode, borderValue and arithmetic ask for."""
-    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
-    arithmetic = installed_arithmetic() if arithmetic == "auto" else arithmetic
-    if not isinstance(src, (Tensor, np.ndarray)):
-        checks.fail(name, "src", "a tensor or an array", type(src).__name__, TypeError)
+    arithmetic = as_arithmetic(name, arithmetic)
     types = checks.FLOATS + checks.INTEGERS if arithmetic == "exact" else OPENCV_TYPES
-    types += checks.LABELS
+    check_picture(name, "src", src, types + checks.LABELS, f" with arithmetic={arithmetic!r}")
     dtype = src.dtype if isinstance(src, Tensor) else checks.array_dtype(src)
-    if dtype not in types:
-        wanted = f"of one of the types {checks.names_of(types)} with arithmetic={arithmetic!r}"
-        checks.fail(name, "src", wanted, src.dtype, TypeError)
-    if src.ndim not in (2, 3) or 0 in src.shape:
-        checks.fail(name, "src", "of shape (H, W) or (H, W, C)", tuple(src.shape))
     for argument, image in (("src", src), ("dst", dst)):
         if isinstance(image, Tensor):
             checks.check_dense(name, argument, image)
-            checks.check_device(name, argument, image, _device(src), "`src`")
+            checks.check_device(name, argument, image, device_of(src), "`src`")
     argument = "interpolation" if name == "remap" else "flags"
-    known = INTER_MAX | WARP_FILL_OUTLIERS | WARP_INVERSE_MAP
-    known |= WARP_RELATIVE_MAP if name == "remap" else 0
-    whole = isinstance(flags, Integral) and not isinstance(flags, bool)
-    if not whole or flags | known != known or flags & INTER_MAX not in INTERPOLATIONS:
-        wanted = "one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA, _LANCZOS4, and WARP_ flags"
-        checks.fail(name, argument, wanted, repr(flags))
-    if border_mode is None:
-        border_mode = BORDER_CONSTANT
-    elif isinstance(border_mode, Integral):  # no warp looks beyond the image that it is given
-        border_mode = int(border_mode) & ~BORDER_ISOLATED
-    checks.check_labels(name, argument, flags, dtype, "INTER_NEAREST", not flags & INTER_MAX)
-    if not isinstance(border_mode, Integral) or border_mode not in BORDERS:
-        wanted = "one of BORDER_CONSTANT, _REPLICATE, _REFLECT, _WRAP, _REFLECT_101, _TRANSPARENT"
-        checks.fail(name, "borderMode", wanted, repr(border_mode))
+    others = WARP_FILL_OUTLIERS | WARP_INVERSE_MAP
+    others |= WARP_RELATIVE_MAP if name == "remap" else 0
+    interpolation = as_interpolation(name, argument, flags, others)
+    checks.check_labels(name, argument, flags, dtype, "INTER_NEAREST", interpolation == "nearest")
+    border_mode = BORDER_CONSTANT if border_mode is None else border_mode
+    # no warp looks beyond the image that it is given
+    border = as_border(name, "borderMode", border_mode, BORDERS.values(), ignored=BORDER_ISOLATED)
     return {
-        "interpolation": INTERPOLATIONS[flags & INTER_MAX],
-        "border": BORDERS[border_mode],
+        "interpolation": interpolation,
+        "border": border,
         "border_value": _scalar(name, border_value, src, dtype),
         "arithmetic": arithmetic,
     }
@@ -234,14 +192,9 @@ def _scalar(name: str, value: Any, src: Any, dtype: Any) -> Tensor | list[int]:
     if isinstance(value, (int, float)):  # by far the most common, in one operation
         number = checks.float64_of(name, "borderValue", value)  # pyright: ignore
         first = [number if c % 4 == 0 else 0.0 for c in range(channels)]
-        return torch.tensor(first, dtype=torch.float64, device=_device(src))
-    value = checks.as_float(name, "borderValue", value, _device(src), torch.float64)
-    checks.check_device(name, "borderValue", value, _device(src), "`src`")
-    scalar = torch.atleast_1d(value)
-    if scalar.ndim != 1 or not 1 <= len(scalar) <= 4:
-        checks.fail(name, "borderValue", "a number or up to four", f"shape {tuple(value.shape)}")
-    four = torch.cat((scalar, scalar.new_zeros(4 - len(scalar))))
-    return four[torch.arange(channels, device=scalar.device) % 4]
+        return torch.tensor(first, dtype=torch.float64, device=device_of(src))
+    four = as_scalar(name, "borderValue", value, device_of(src))
+    return four[torch.arange(channels, device=four.device) % 4]
 
 
 def _size(name: str, dsize: Any, src: Any) -> tuple[int, int]:
@@ -257,10 +210,10 @@ def _size(name: str, dsize: Any, src: Any) -> tuple[int, int]:
 
 
 def _matrix(name: str, matrix: Any, src: Any, rows: int) -> Tensor:
-    matrix = checks.as_float(name, "M", matrix, _device(src), torch.float64)
+    matrix = checks.as_float(name, "M", matrix, device_of(src), torch.float64)
     if tuple(matrix.shape) != (rows, 3):
         checks.fail(name, "M", f"of shape ({rows}, 3)", tuple(matrix.shape))
-    checks.check_device(name, "M", matrix, _device(src), "`src`")
+    checks.check_device(name, "M", matrix, device_of(src), "`src`")
     return matrix
 
 
@@ -297,11 +250,11 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, bool]:
 def _map(name: str, argument: str, value: Any, src: Any) -> Tensor:
     """One map, in its own type: convertMaps's integers are not coordinates; (h, w, 1) as (h, w)."""
     if isinstance(value, np.ndarray):
-        value = checks.from_array(name, argument, value, _device(src))
+        value = checks.from_array(name, argument, value, device_of(src))
     elif not isinstance(value, Tensor) or value.is_floating_point():
-        value = checks.as_float(name, argument, value, _device(src))
+        value = checks.as_float(name, argument, value, device_of(src))
     checks.check_dense(name, argument, value)
-    checks.check_device(name, argument, value, _device(src), "`src`")
+    checks.check_device(name, argument, value, device_of(src), "`src`")
     return value[..., 0] if value.ndim == 3 and value.shape[2] == 1 else value
 
 
@@ -314,4 +267,4 @@ def _background(name: str, src: Any, dst: Any, size: tuple[int, int], border: st
         checks.fail(name, "dst", wanted, "None")
     if tuple(dst.shape) != shape or dst.dtype != src.dtype:
         checks.fail(name, "dst", wanted, f"{tuple(dst.shape)} {dst.dtype}")
-    return _planes(dst)
+    return planes(dst)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
 from warpkit.engine.backends.cpu.objects import crop, opaque
 from warpkit.engine.compositing.gather import Points, sample_opaque
-from warpkit.engine.sampling.antialias import MOST_AFFINE, SLACK
+from warpkit.engine.sampling.antialias import MOST_AFFINE, SLACK, least_density
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
@@ -151,8 +150,7 @@ def _samples(boxes: Tensor, size: tuple[int, int], interpolation: str) -> Tensor
     """Samples along x and y in each pixel of (h, w), (N, 2): as many as the warps take."""
     boxes = boxes.detach()
     shares = (boxes[:, 2:] - boxes[:, :2]) / boxes.new_tensor([size[1], size[0]])
-    density = math.sqrt(2) if interpolation == "nearest" else 1.0
-    counts = ((shares * density).floor() + 1).clamp(max=MOST_AFFINE)
+    counts = ((shares * least_density(interpolation)).floor() + 1).clamp(max=MOST_AFFINE)
     return torch.where(shares.amax(1, keepdim=True) > 1 + SLACK, counts, 1.0)
 
 

@@ -13,10 +13,7 @@ from warpkit.engine.backends.cpu.objects import composite
 from warpkit.engine.compositing import source_maps
 from warpkit.engine.compositing.over import paint_layers
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
-from warpkit.engine.compositing.sources import (
-    LayerOptions,
-    patch_painter,
-)
+from warpkit.engine.compositing.sources import LayerOptions, patch_painter
 from warpkit.engine.sampling.maps import inverse_map
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments

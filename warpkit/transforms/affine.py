@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from math import cos, radians, sin, tan
 from typing import Any
 
-import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
 from warpkit.core import checks
-from warpkit.geometry.arguments import as_result
 from warpkit.transforms.arguments import SHOWN, check_center, check_fill, mode_name
-from warpkit.transforms.images import Rows, has_pixels, size_by, warp
+from warpkit.transforms.images import Rows, has_pixels, matrix_of, size_by, warp
 
 
 class RandomAffine(v2.RandomAffine):
@@ -71,12 +69,11 @@ class RandomAffine(v2.RandomAffine):
 
     def matrix(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """What the drawn `params` do to images of `size` (H, W): (2, 3), source -> destination."""
-        return as_result(torch.tensor(self._rows(params, size), dtype=torch.float64), torch.float64)
+        return self.map(params, size)[:2]
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
-        rows = (*self._rows(params, size), (0.0, 0.0, 1.0))
-        return as_result(torch.tensor(rows, dtype=torch.float64), torch.float64)
+        return matrix_of(self._rows(params, size))
 
     def _rows(self, params: dict[str, Any], size: Sequence[int]) -> Rows:
         """Numbers: a matrix made of tensors takes ten times as long as warping a small image."""
@@ -140,8 +137,7 @@ class RandomRotation(v2.RandomRotation):
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
-        rows = (*self._rows(params, size), (0.0, 0.0, 1.0))
-        return as_result(torch.tensor(rows, dtype=torch.float64), torch.float64)
+        return matrix_of(self._rows(params, size))
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
         """(H, W) of what images of `size` (H, W) become."""

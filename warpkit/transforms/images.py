@@ -14,6 +14,7 @@ from torchvision.transforms.v2._utils import _get_fill
 
 from warpkit.core import checks
 from warpkit.engine.sampling.labels import as_labels, saturated
+from warpkit.geometry.arguments import as_result
 from warpkit.warp import warp_affine, warp_perspective
 
 PIL_MODES = ("L", "LA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "I", "I;16", "F")
@@ -122,6 +123,11 @@ def warp(
         return warp_perspective(image, matrix, inverse=True, **options)
 
     return through(name, inpt, transform.interpolation, sample, size)
+
+
+def matrix_of(rows: Rows) -> Tensor:
+    """The matrix (3, 3), float64, of two rows that map source -> destination."""
+    return as_result(torch.tensor((*rows, (0.0, 0.0, 1.0)), dtype=torch.float64), torch.float64)
 
 
 def size_by(move: Callable[[Any], Any], size: tuple[int, int]) -> tuple[int, int]:

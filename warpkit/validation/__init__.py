@@ -2,6 +2,10 @@
 
 OpenCV is loaded on first use. Its IPP, which has other pixels in OpenCV 4, is switched off for the
 comparison and restored after it.
+
+`calls` makes one warp by both and `metrics` counts what differs; `suite` has all settings of warps,
+`resizes` those of resizes, `peers` what other libraries make of them. `report` runs them, `results`
+is what it holds, shown by `table` on a terminal and by `html` as a page.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from warpkit.validation.metrics import Figures
 from warpkit.validation.resizes import ResizeRow
 from warpkit.validation.results import Results, RowPictures
 from warpkit.validation.suite import CROP, PEER_DTYPES, Row
-from warpkit.validation.table import LIBRARIES, left_out, levels, number, resize_groups
+from warpkit.validation.table import LIBRARIES, groups, left_out, levels, number
 
 BLACK = {"int16": -32768.0}
 """Black, where it is not 0."""
@@ -107,7 +107,7 @@ def summary(
 def resize_lines(report: Results, dtype: str) -> tuple[str, list[dict[str, Any]]]:
     """For each library and filter: how far warpkit and the other libraries are from it."""
     lines = []
-    for (library, interpolation), group in resize_groups(report.resizes):
+    for (library, interpolation), group in groups(report.resizes, "library"):
         rows = [row for row in group if row.setting.dtype == dtype]
         found = [total([(row, row.figures) for row in rows])]
         for name in rows[0].peers if rows else ():

@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.core.environment import installed
+from warpkit.core.environment import versions_of
 from warpkit.engine.sampling.maps import inverse_map, to_3x3
+from warpkit.engine.sampling.reference import convert
 from warpkit.geometry import to_theta
 
 GRID_MODES = ("nearest", "bilinear", "bicubic")
@@ -118,8 +119,7 @@ PACKAGES = {"kornia": "kornia", "torchvision": "torchvision", "grid_sample": "to
 
 def versions() -> dict[str, str]:
     """The peers that are installed, and the version of each."""
-    found = {name: installed(package) for name, package in PACKAGES.items()}
-    return {name: version for name, version in found.items() if version}
+    return versions_of(PACKAGES)
 
 
 def floats(task: PeerTask) -> tuple[Tensor, Tensor]:
@@ -134,10 +134,7 @@ def floats(task: PeerTask) -> tuple[Tensor, Tensor]:
 
 def back(result: Tensor, task: PeerTask) -> Tensor:
     """To the type of the image, rounded and saturated."""
-    if task.image.is_floating_point():
-        return result
-    limits = torch.iinfo(task.image.dtype)
-    return result.round().clamp(limits.min, limits.max).to(task.image.dtype)
+    return convert(result, task.image.dtype)
 
 
 def carried(matrix: Tensor, height: int, width: int) -> Tensor:

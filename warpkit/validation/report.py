@@ -75,24 +75,22 @@ class ParityReport(Results):
 def row_as_dict(row: Row) -> dict[str, Any]:
     """One row of JSON."""
     parts = {"all": row.parity, "interior": row.parity.interior, "border": row.parity.border}
-    return {
-        **vars(row.setting),
-        "passed": row.passed,
-        "promised": row.promise.where,
-        "reason": row.promise.reason,
-        "warpkit": {name: figures_as_dict(part) for name, part in parts.items()},
-        "peers": {name: peer and figures_as_dict(peer) for name, peer in row.peers.items()},
-    }
+    return about_row(row, {name: figures_as_dict(part) for name, part in parts.items()})
 
 
 def resize_as_dict(row: ResizeRow) -> dict[str, Any]:
     """One row of JSON about `resize`."""
+    return about_row(row, figures_as_dict(row.figures))
+
+
+def about_row(row: Row | ResizeRow, ours: dict[str, Any]) -> dict[str, Any]:
+    """A row of JSON, with the figures of warpkit."""
     return {
         **vars(row.setting),
         "passed": row.passed,
         "promised": row.promise.where,
         "reason": row.promise.reason,
-        "warpkit": figures_as_dict(row.figures),
+        "warpkit": ours,
         "peers": {name: peer and figures_as_dict(peer) for name, peer in row.peers.items()},
     }
 

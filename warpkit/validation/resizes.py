@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from warpkit.core.environment import installed
+from warpkit.core.environment import installed, versions_of
 from warpkit.engine.arithmetic.guarantees import (
     OTHER_PROCESSORS,
     Guarantee,
@@ -108,8 +108,7 @@ def resize_settings(cv2: Any) -> tuple[ResizeSetting, ...]:
 
 def resize_peers() -> dict[str, str]:
     """The libraries that are installed, and the version of each."""
-    found = {name: installed(package) for name, package in PACKAGES.items()}
-    return {name: version for name, version in found.items() if version}
+    return versions_of(PACKAGES)
 
 
 def run_resize(setting: ResizeSetting, image: Tensor, cv2: Any, arithmetic: str) -> ResizeRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from itertools import groupby
+from typing import TypeVar
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,6 +17,8 @@ from warpkit.validation.resizes import ResizeRow
 from warpkit.validation.results import Results
 from warpkit.validation.suite import Row
 
+AnyRow = TypeVar("AnyRow", Row, ResizeRow)
+
 HEADS = {
     "torchvision": "torch-\nvision",
     "grid_sample": "grid_\nsample",
@@ -26,10 +29,10 @@ LIBRARIES = {"opencv": "OpenCV", "opencv_ipp": "OpenCV + IPP", "pillow": "Pillow
 NOTE = "values are those promised to be the same; then the largest difference in levels of 8 bits"
 
 
-def as_text(report: Results, width: int = 80) -> str:
+def as_text(report: Results) -> str:
     """The table without colour."""
     out = StringIO()
-    show(report, Console(file=out, width=width, color_system=None, highlight=False))
+    show(report, Console(file=out, width=80, color_system=None, highlight=False))
     return out.getvalue()
 
 
@@ -62,7 +65,7 @@ def table(report: Results) -> Table:
     """One line for each map and interpolation."""
     names = list(report.rows[0].peers) if report.rows else []
     made = empty_table("warp", ("values", "differing", "warpkit", *names))
-    for (kind, interpolation), group in groups(report.rows):
+    for (kind, interpolation), group in groups(report.rows, "map"):
         made.add_row(f"{kind} {interpolation}", *cells(group, names))
     return made
 
@@ -71,20 +74,14 @@ def resize_table(report: Results) -> Table:
     """One line for each library and filter: how far from it warpkit and the others are."""
     names = list(report.resizes[0].peers)
     made = empty_table("resize", ("differing", "warpkit", *names))
-    for (library, interpolation), group in resize_groups(report.resizes):
+    for (library, interpolation), group in groups(report.resizes, "library"):
         made.add_row(f"{LIBRARIES[library]} {interpolation}", *cells(group, names)[1:])
     return made
 
 
-def resize_groups(rows: Iterable[ResizeRow]) -> list[tuple[tuple[str, str], list[ResizeRow]]]:
-    """Rows by library and filter, in order."""
-    parted = groupby(rows, lambda row: (row.setting.library, row.setting.interpolation))
-    return [(key, list(group)) for key, group in parted]
-
-
-def groups(rows: Iterable[Row]) -> list[tuple[tuple[str, str], list[Row]]]:
-    """Rows by map and interpolation, in order."""
-    parted = groupby(rows, lambda row: (row.setting.map, row.setting.interpolation))
+def groups(rows: Iterable[AnyRow], first: str) -> list[tuple[tuple[str, str], list[AnyRow]]]:
+    """Rows by the setting `first`, "map" or "library", and by interpolation, in order."""
+    parted = groupby(rows, lambda row: (getattr(row.setting, first), row.setting.interpolation))
     return [(key, list(group)) for key, group in parted]
 
 

@@ -54,11 +54,11 @@ def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
     return rows, figure
 
 
-def caption(axes: Axes, title: str, note: str, left: float = 0.0) -> None:
-    """A title and a line of figures above a panel, starting `left` points to its left."""
+def caption(axes: Axes, title: str, note: str) -> None:
+    """A title and a line of figures above a panel."""
     at = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
-    axes.annotate(title, (0, 1), (-left, 19), size=10.5, color=INK, **at)
-    axes.annotate(note, (0, 1), (-left, 6), size=9, color=GREY, **at)
+    axes.annotate(title, (0, 1), (0, 19), size=10.5, color=INK, **at)
+    axes.annotate(note, (0, 1), (0, 6), size=9, color=GREY, **at)
 
 
 def picture(axes: Axes, image: Tensor, title: str, note: str) -> None:

@@ -53,7 +53,25 @@ class Options:
 
     def apply(self, picture: Picture) -> Picture:
         """The picture, warped."""
-        return warp_picture(picture, self)
+        height, width = picture.pixels.shape[1:]
+        size = (int(self.size[0]), int(self.size[1])) if self.size else None
+        if self.corners:
+            matrix, size = from_corners(self.corners, self.size)
+        elif self.matrix:
+            matrix = as_matrix(self.matrix)
+        else:
+            matrix = from_parts(self.parts, wk.image_center((height, width)))
+        warp = partial(
+            wk.warp_affine if matrix.shape == (2, 3) else wk.warp_perspective,
+            matrix=matrix,
+            size=size,
+            interpolation=self.interpolation,
+            border=self.border,
+            inverse=self.inverse,
+            antialias=self.antialias,
+            arithmetic=self.arithmetic,
+        )
+        return sampled(picture, warp, self)
 
 
 class Sampling(Protocol):
@@ -67,29 +85,6 @@ class Sampling(Protocol):
     def border(self) -> str: ...
     @property
     def border_value(self) -> Numbers: ...
-
-
-def warp_picture(picture: Picture, options: Options) -> Picture:
-    """The picture, warped as the options say."""
-    height, width = picture.pixels.shape[1:]
-    size = (int(options.size[0]), int(options.size[1])) if options.size else None
-    if options.corners:
-        matrix, size = from_corners(options.corners, options.size)
-    elif options.matrix:
-        matrix = as_matrix(options.matrix)
-    else:
-        matrix = from_parts(options.parts, wk.image_center((height, width)))
-    warp = partial(
-        wk.warp_affine if matrix.shape == (2, 3) else wk.warp_perspective,
-        matrix=matrix,
-        size=size,
-        interpolation=options.interpolation,
-        border=options.border,
-        inverse=options.inverse,
-        antialias=options.antialias,
-        arithmetic=options.arithmetic,
-    )
-    return sampled(picture, warp, options)
 
 
 def sampled(picture: Picture, warp: Callable[..., Tensor], options: Sampling) -> Picture:
@@ -175,13 +170,11 @@ def from_corners(values: Numbers, wanted: Numbers | None) -> tuple[Tensor, tuple
     a whole image leave it as it is. The first is the top left; the others may come in any order.
     Without a size `wanted` each side is as long as the longer of the two that it comes from.
     """
-    parts_given = list(zip(values[::2], values[1::2], strict=True))
-    x, y = (sum(axis) / 4 for axis in zip(*parts_given, strict=True))
-    around = sorted(
-        parts_given, key=lambda point: math.atan2(point[1] - y, point[0] - x)
-    )  # clockwise
-    start = around.index(parts_given[0])
-    corners = around[start:] + around[:start]
+    pixels = list(zip(values[::2], values[1::2], strict=True))
+    x, y = (sum(axis) / 4 for axis in zip(*pixels, strict=True))
+    clockwise = sorted(pixels, key=lambda point: math.atan2(point[1] - y, point[0] - x))
+    start = clockwise.index(pixels[0])
+    corners = clockwise[start:] + clockwise[:start]
     for k, here in enumerate(corners):
         before, after = corners[k - 1], corners[(k + 1) % 4]
         turn = (here[0] - before[0]) * (after[1] - here[1])

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from warpkit.core.checks import LABELS
+from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv4_positions as fixed_point
 from warpkit.engine.arithmetic import opencv4_sums as table_sums
 from warpkit.engine.arithmetic import opencv5
@@ -55,7 +55,7 @@ def warp(
     else:
         grid = fixed_point.warp_grid(matrix, size, rule)
     value = _values(image, grid, fill, sum_start, rule)
-    if not _wants_gradient(image, to_source, fill):
+    if not wants_derivative(image, to_source, fill):
         return value
     return _with_gradient(value, image, grid, output_points(to_source, size), fill, rule)
 
@@ -94,7 +94,7 @@ def sample(
     else:
         grid = fixed_point.sample_grid(detached, rule, fixed_map=fixed_map)
     value = _values(image, grid, fill, sum_start, rule)
-    if not _wants_gradient(image, points, fill):
+    if not wants_derivative(image, points, fill):
         return value
     return _with_gradient(value, image, grid, points.double(), fill, rule)
 
@@ -177,13 +177,3 @@ def _keep_background(image: Tensor, points: Tensor, fill: Tensor, rule: Sampling
             image, points, zero, SamplingRule(rule.interpolation, "reflect_101")
         )
     return torch.where(on_image, inner, fill.to(inner.dtype))
-
-
-def _wants_gradient(image: Tensor, *others: Tensor) -> bool:
-    """Whether any derivative is asked for; an integer image has none."""
-    if not image.is_floating_point():
-        return False
-    tensors = (image, *others)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        return True
-    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)

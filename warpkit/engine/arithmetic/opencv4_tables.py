@@ -40,11 +40,12 @@ def _axis_table(interpolation: str) -> NDArray[np.float32]:
     if interpolation == "bilinear":
         return np.stack([np.float32(1) - steps, steps], axis=1)
     if interpolation == "bicubic":
-        return _cubic(steps)
+        return cubic_weights(steps)
     return np.stack([_lanczos(step) for step in steps])
 
 
-def _cubic(t: NDArray[np.float32]) -> NDArray[np.float32]:
+def cubic_weights(t: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(m, 4): the weights of bicubic's taps at the fractions t (m,)."""
     a, one = np.float32(CUBIC_A), np.float32(1)
     d, u = t + one, one - t
     first = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -86,6 +87,6 @@ def _integer_table(interpolation: str) -> NDArray[np.int32]:
         off = int(weights.sum()) - ONE
         centre = weights[k // 2 : k // 2 + 2, k // 2 : k // 2 + 2]
         # an excess comes off the smallest weight of the centre, a lack goes onto the largest
-        mapping = centre.argmax() if off < 0 else centre.argmin()
-        centre[np.unravel_index(mapping, centre.shape)] -= off
+        corrected = centre.argmax() if off < 0 else centre.argmin()
+        centre[np.unravel_index(corrected, centre.shape)] -= off
     return table.reshape(STEPS * STEPS, k * k)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from warpkit.engine.arithmetic.resize_axes import Axis, of_kind, read, taps_of
+from warpkit.engine.arithmetic.resize_axes import Axis, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import Taps
 from warpkit.engine.sampling.reference import convert
+from warpkit.engine.sampling.resize import beside
 from warpkit.engine.sampling.rounding import fma32, fma64
 
 LINEAR_TYPES = (torch.uint16, torch.int16, torch.float32, torch.float64)
@@ -57,32 +58,37 @@ def _linear(image: Tensor, x: Taps, y: Taps, down: Axis, across: Axis, *, fits: 
     work, fma = (torch.float64, fma64) if double else (torch.float32, fma32)
     pixels = image.to(work)
     tx, ty = x.weight[:, 1].to(work), y.weight[:, 1].to(work)[:, None]
-    near, far = (read(pixels, x.pixel[:, k], -1) for k in (0, 1))
+    near, far = (pixels.index_select(-1, x.pixel[:, k]) for k in (0, 1))
     line = fma(tx, far - near, near)
-    above, below = (read(line, y.pixel[:, k], -2) for k in (0, 1))
+    above, below = (line.index_select(-2, y.pixel[:, k]) for k in (0, 1))
     total = fma(ty, below - above, above)
     if not fits or image.dtype not in (torch.float32, torch.int16):
         return convert(total, image.dtype)
-    left, right = beyond(across, image.device)
+    left, right = _beyond(across, image.device)
     if image.dtype == torch.float32:
-        p, q = (read(near, y.pixel[:, k], -2) for k in (0, 1))
+        p, q = (near.index_select(-2, y.pixel[:, k]) for k in (0, 1))
         apart = p + ty * (q - p)  # not fused
         return torch.where(_apart(image.shape[-3], left, right), apart, total)
     # where one axis reads one pixel, the other's step is rounded alone
     total = total.round()
-    upper, lower = beyond(down, image.device)
-    corner, beside = (read(t, y.pixel[:, 0], -2) for t in (near, far))
-    under = read(near, y.pixel[:, 1], -2)
+    upper, lower = _beyond(down, image.device)
+    corner, beside = (t.index_select(-2, y.pixel[:, 0]) for t in (near, far))
+    under = near.index_select(-2, y.pixel[:, 1])
     total = torch.where(left | right, corner + (ty * (under - corner)).round(), total)
     flat = corner + (tx * (beside - corner)).round()
     return convert(torch.where((upper | lower)[:, None], flat, total), image.dtype)
 
 
-def beyond(axis: Axis, device: torch.device) -> tuple[Tensor, Tensor]:
+def _beyond(axis: Axis, device: torch.device) -> tuple[Tensor, Tensor]:
     """(m,) each: which output pixels lie before the first pixel's centre, and beyond the last's."""
-    i = torch.arange(axis.size, dtype=torch.float64, device=device)
-    position = (i + 0.5) * (axis.length / axis.size) - 0.5
+    position = _positions(axis, device)
     return position < 0, position >= axis.length - 1
+
+
+def _positions(axis: Axis, device: torch.device) -> Tensor:
+    """(m,), float64: where each output pixel looks."""
+    i = torch.arange(axis.size, dtype=torch.float64, device=device)
+    return (i + 0.5) * (axis.length / axis.size) - 0.5
 
 
 def _apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
@@ -107,7 +113,7 @@ def _apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
 def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tensor:
     pixels, channels = image.float(), image.shape[-3]
     inner_x, inner_y = (interior(axis, image.device) for axis in (across, down))
-    p = [read(pixels, x.pixel[:, k], -1) for k in range(4)]
+    p = [pixels.index_select(-1, x.pixel[:, k]) for k in range(4)]
     w = [x.weight[:, k] for k in range(4)]
 
     def chain(*order: int) -> Tensor:
@@ -131,7 +137,7 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
             inner = torch.where(tail, ends, chain(0, 2) + chain(1, 3))
         return convert(_fused(torch.where(inner_x, inner, border), y, (1, 0)), image.dtype)
     rows, v = [chain(0, 1, 2, 3), chain(1, 0, 2, 3)], [y.weight[:, k, None] for k in range(4)]
-    t = [read(rows[k in (1, 2)], y.pixel[:, k], -2) for k in range(4)]
+    t = [rows[k in (1, 2)].index_select(-2, y.pixel[:, k]) for k in range(4)]
     border = (t[0] * v[0] + t[2] * v[2]) + (t[1] * v[1] + t[3] * v[3])
     lines = torch.where(tail, skip, pairs) if channels == 1 else ends
     inner = _fused(lines, y, (1, 0))
@@ -146,14 +152,13 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
 
 def interior(axis: Axis, device: torch.device) -> Tensor:
     """(m,): whether all four taps are on the image."""
-    i = torch.arange(axis.size, dtype=torch.float64, device=device)
-    first = ((i + 0.5) * (axis.length / axis.size) - 0.5).floor()
+    first = _positions(axis, device).floor()
     return (first >= 1) & (first < axis.length - 2)
 
 
 def _fused(lines: Tensor, y: Taps, first: tuple[int, int]) -> Tensor:
     """Four rows of `lines` (..., H, w) in two fused pairs; `first`: the order in the upper one."""
-    t, v = [read(lines, y.pixel[:, k], -2) for k in range(4)], y.weight
+    t, v = [lines.index_select(-2, y.pixel[:, k]) for k in range(4)], y.weight
     a, b = first
     upper = fma32(t[b], v[:, b, None], t[a] * v[:, a, None])
     return upper + fma32(t[2], v[:, 2, None], t[3] * v[:, 3, None])
@@ -165,8 +170,8 @@ def _affine_bicubic(image: Tensor, x: Taps, y: Taps) -> Tensor:
 
     def taps(values: Tensor, dim: int) -> tuple[list[Tensor], list[Tensor]]:
         t = x if dim == -1 else y
-        weights = [t.weight[:, k] if dim == -1 else t.weight[:, k, None] for k in range(4)]
-        return [read(values, t.pixel[:, k], dim) for k in range(4)], weights
+        weights = [beside(t.weight[:, k], dim) for k in range(4)]
+        return [values.index_select(dim, t.pixel[:, k]) for k in range(4)], weights
 
     def chain(values: Tensor, dim: int, first: int, second: int) -> Tensor:
         p, w = taps(values, dim)

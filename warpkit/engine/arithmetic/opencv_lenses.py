@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.rounding import to_int32, two_product, two_sum
 
 NOWHERE = -1e6
@@ -45,7 +46,7 @@ def undistort(
     x0, y0 = raw_x, raw_y
     if tilt is not None:
         untilted = torch.linalg.inv(tilt)
-        a, b, w = (untilted[i, 0] * x0 + untilted[i, 1] * y0 + untilted[i, 2] for i in range(3))
+        a, b, w = rows_at(untilted, x0, y0)
         per = torch.where(w != 0, 1 / w, 1.0)
         x0, y0 = per * a, per * b
     x, y = x0, y0
@@ -83,7 +84,7 @@ def _shown(x: Tensor, y: Tensor, k: Tensor, tilt: Tensor | None) -> tuple[Tensor
     v = y * factor + p1 * (q + 2 * y * y) + 2 * p2 * x * y + s3 * q + s4 * q * q
     if tilt is None:
         return u, v
-    a, b, w = (tilt[i, 0] * u + tilt[i, 1] * v + tilt[i, 2] for i in range(3))
+    a, b, w = rows_at(tilt, u, v)
     per = torch.where(w != 0, 1 / w, 1.0)
     return per * a, per * b
 

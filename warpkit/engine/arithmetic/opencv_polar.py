@@ -21,12 +21,8 @@ def map_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: boo
 
     center (2,) and radius (), float64.
     """
-    height, width = size
-    steps = torch.arange(width, dtype=torch.float64, device=center.device)
-    rho = (steps * (radius.log() / width)).exp() - 1 if log else steps * (radius / width)
+    rho, angles = _rings(size, radius, log)
     rho = rho.float().double()
-    angles = torch.arange(height, dtype=torch.float64, device=center.device)[:, None]
-    angles = angles * (2 * math.pi / height)
     x, y = (
         rho * turn + c
         for turn, c in zip((angles.cos(), angles.sin()), center.float().double(), strict=True)
@@ -53,14 +49,8 @@ def exact_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: b
     """`map_to_polar` in real numbers: differentiable in center and radius.
 
     center (2,), (x, y) in pixels; radius (), pixels.
-
-    The center is (x, y) in pixels, of shape (2,); the radius (), in pixels.
     """
-    height, width = size
-    steps = torch.arange(width, dtype=torch.float64, device=center.device)
-    rho = (steps * (radius.log() / width)).exp() - 1 if log else steps * (radius / width)
-    angles = torch.arange(height, dtype=torch.float64, device=center.device)[:, None]
-    angles = angles * (2 * math.pi / height)
+    rho, angles = _rings(size, radius, log)
     x, y = center.unbind()
     return torch.stack((rho * angles.cos() + x, rho * angles.sin() + y), dim=-1)
 
@@ -71,8 +61,6 @@ def exact_from_polar(
     """`map_from_polar` in real numbers: differentiable in center and radius but at the center.
 
     center (2,), (x, y) in pixels; radius (), pixels.
-
-    The center is (x, y) in pixels, of shape (2,); the radius (), in pixels.
     """
     height, width = polar_size
     dx, dy = (pixel_points(size, torch.float64, center.device) - center).unbind(-1)
@@ -82,6 +70,15 @@ def exact_from_polar(
     column = (length + 1).log() * width / radius.log() if log else length * width / radius
     points = torch.stack((column, angle * (height / (2 * math.pi))), dim=-1)
     return torch.where(here[..., None], 0.0, points)
+
+
+def _rings(size: tuple[int, int], radius: Tensor, log: bool) -> tuple[Tensor, Tensor]:
+    """The distances (w,) of a polar image's columns, and the angles (h, 1) of its rows, float64."""
+    height, width = size
+    steps = torch.arange(width, dtype=torch.float64, device=radius.device)
+    rho = (steps * (radius.log() / width)).exp() - 1 if log else steps * (radius / width)
+    rows = torch.arange(height, dtype=torch.float64, device=radius.device)[:, None]
+    return rho, rows * (2 * math.pi / height)
 
 
 def _angle(x: Tensor, y: Tensor) -> Tensor:

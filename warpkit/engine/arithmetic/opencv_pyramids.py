@@ -38,7 +38,8 @@ def up(image: Tensor, size: tuple[int, int]) -> Tensor:
 def _blur(values: Tensor, centres: Tensor, border: str, dim: int) -> Tensor:
     """One axis of values (..., n) at the pixels centres (m,)."""
     taps = [
-        _at(values, resolve(centres + k, values.shape[dim], border)[0], dim) for k in range(-2, 3)
+        values.index_select(dim, resolve(centres + k, values.shape[dim], border)[0])
+        for k in range(-2, 3)
     ]
     return taps[2] * 6 + (taps[1] + taps[3]) * 4 + taps[0] + taps[4]
 
@@ -49,16 +50,15 @@ def _doubled(values: Tensor, length: int, dim: int) -> Tensor:
     even, odd = (torch.arange(first, length, 2, device=values.device) for first in (0, 1))
     middle, after = ((even // 2).clamp(max=n - 1), (even // 2 + 1).clamp(max=n - 1))
     before = torch.where(even == 0, min(1, n - 1), (even // 2 - 1).clamp(0, n - 1))
-    evens = _at(values, before, dim) + _at(values, middle, dim) * 6 + _at(values, after, dim)
+    evens = (
+        values.index_select(dim, before)
+        + values.index_select(dim, middle) * 6
+        + values.index_select(dim, after)
+    )
     first, second = odd // 2, (odd // 2 + 1).clamp(max=n - 1)
-    odds = (_at(values, first, dim) + _at(values, second, dim)) * 4
+    odds = (values.index_select(dim, first) + values.index_select(dim, second)) * 4
     order = torch.cat((even, odd)).argsort()
-    return _at(torch.cat((evens, odds), dim=dim), order, dim)
-
-
-def _at(values: Tensor, index: Tensor, dim: int) -> Tensor:
-    """values (..., n) at index (m,), int64."""
-    return values.index_select(dim, index)
+    return torch.cat((evens, odds), dim=dim).index_select(dim, order)
 
 
 def _steps(n: int, template: Tensor) -> Tensor:

@@ -14,19 +14,13 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS
+from warpkit.core.tracing import wants_derivative
 from warpkit.engine.arithmetic import opencv_ipp_resize
-from warpkit.engine.arithmetic.resize_axes import (
-    Axis,
-    move,
-    of_kind,
-    read,
-    taps_of,
-    wants_gradient,
-)
+from warpkit.engine.arithmetic.resize_axes import Axis, move, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import EXACT_BITS, Taps
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert, with_gradient_of
-from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, two_passes
+from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, beside, two_passes
 from warpkit.engine.sampling.rounding import saturate16, wrap32
 
 EPSILON = 2.0**-52
@@ -64,7 +58,7 @@ def resize(
     """
     way, across, down = plan(image, size, rule, factors)
     value = values(image.detach(), way, across, down, rule)
-    if not wants_gradient(image):
+    if not wants_derivative(image):
         return value
     surrogate = two_passes(
         image.to(compute_dtype(image.dtype)),
@@ -138,12 +132,16 @@ def cuts_cells(axis: Axis) -> bool:
     return axis.size * round(axis.scale) > axis.length
 
 
-def in_vectors(image: Tensor, width: int, step: int) -> Tensor:
-    """(C, 1, w): whether a number of a row is among those that are taken `step` at a time."""
+def in_vectors(image: Tensor, width: int, step: int, columns: int | Tensor | None = None) -> Tensor:
+    """(C, 1, w): whether a number of a row is among those that are taken `step` at a time.
+
+    columns: how many of the row's pixels (image (..., C, H, W)) may be; None for all.
+    """
+    columns = width if columns is None else columns
     channels = image.shape[-3]
     c = torch.arange(channels, device=image.device)[:, None, None]
     x = torch.arange(width, device=image.device)
-    return x * channels + c < width * channels // step * step
+    return x * channels + c < columns * channels // step * step
 
 
 def _work_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -153,33 +151,41 @@ def _work_dtype(dtype: torch.dtype) -> torch.dtype:
 
 def _separable(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
     work = _work_dtype(image.dtype)
-    pixels, across, down = image.to(work), x.weight.to(work), y.weight.to(work)[:, :, None]
-    count = across.shape[1]
-    line = read(pixels, x.pixel[:, 0], -1) * across[:, 0]
-    for k in range(1, count):
-        line = line + read(pixels, x.pixel[:, k], -1) * across[:, k]
-    lines = [read(line, y.pixel[:, k], -2) for k in range(count)]
-    total = lines[0] * down[:, 0]
-    for k in range(1, count):
-        total = total + lines[k] * down[:, k]
+    lines = _lines(image.to(work), x.weight.to(work), x, y)
+    weights = y.weight.to(work)[:, :, None].unbind(1)
+    total = lines[0] * weights[0]
+    for line, weight in zip(lines[1:], weights[1:], strict=True):
+        total = total + line * weight
     if step := VECTORS.get((way, image.dtype)):
-        nested = lines[-1] * down[:, -1]
-        for k in reversed(range(count - 1)):
-            nested = lines[k] * down[:, k] + nested
+        nested = _nested(lines, weights)
         total = torch.where(in_vectors(image, total.shape[-1], step), nested, total)
     return convert(total, image.dtype)
+
+
+def _lines(pixels: Tensor, across: Tensor, x: Taps, y: Taps) -> list[Tensor]:
+    """Sums along x of pixels (..., H, W) by weights across (w, K), for each tap along y.
+
+    Each (..., h, w).
+    """
+    line = pixels.index_select(-1, x.pixel[:, 0]) * across[:, 0]
+    for k in range(1, across.shape[1]):
+        line = line + pixels.index_select(-1, x.pixel[:, k]) * across[:, k]
+    return [line.index_select(-2, y.pixel[:, k]) for k in range(y.pixel.shape[1])]
+
+
+def _nested(lines: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+    """The sum of lines (..., h, w) times weights (h, 1), from the last on."""
+    total = lines[-1] * weights[-1]
+    for line, weight in zip(reversed(lines[:-1]), reversed(weights[:-1]), strict=True):
+        total = line * weight + total
+    return total
 
 
 def _separable_uint8(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
     across, down = (
         saturate16((t.weight * UINT8_ONE).round().long()) for t in (x, y)
     )  # each by itself: their sum may be off
-    pixels, count = image.long(), across.shape[1]
-    line = read(pixels, x.pixel[:, 0], -1) * across[:, 0]
-    for k in range(1, count):
-        line = line + read(pixels, x.pixel[:, k], -1) * across[:, k]
-    lines = [read(line, y.pixel[:, k], -2) for k in range(count)]
-    weights = [down[:, k, None] for k in range(count)]
+    lines, weights = _lines(image.long(), across, x, y), down[:, :, None].unbind(1)
     if way == "bilinear":  # 4 bits and then 16 are cut off each product, not rounded
         pair = zip(lines, weights, strict=True)
         upper, lower = ((weight * (value >> 4)) >> 16 for value, weight in pair)
@@ -190,9 +196,7 @@ def _separable_uint8(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
     total = (wrap32(wrap32(total) + (1 << 21)) >> 22).clamp(0, 255)
     if way == "bicubic":
         floats = [weight.float() * 2.0**-22 for weight in weights]
-        nested = lines[3].float() * floats[3]
-        for k in (2, 1, 0):
-            nested = lines[k].float() * floats[k] + nested
+        nested = _nested([line.float() for line in lines], floats)
         nested = nested.round().clamp(0, 255).long()
         step = VECTORS[way, image.dtype]
         total = torch.where(in_vectors(image, total.shape[-1], step), nested, total)
@@ -204,9 +208,9 @@ def _exact(image: Tensor, x: Taps, y: Taps, bits: int) -> Tensor:
     one = 1 << bits
     right, lower = ((t.weight[:, 1] * one).long() for t in (x, y))
     pixels, lower = image.long(), lower[:, None]
-    line = read(pixels, x.pixel[:, 0], -1) * (one - right)
-    line = line + read(pixels, x.pixel[:, 1], -1) * right
-    above, below = (read(line, y.pixel[:, k], -2) for k in (0, 1))
+    line = pixels.index_select(-1, x.pixel[:, 0]) * (one - right)
+    line = line + pixels.index_select(-1, x.pixel[:, 1]) * right
+    above, below = (line.index_select(-2, y.pixel[:, k]) for k in (0, 1))
     if bits == 32:
         total = _upper_half(above, one - lower) + _upper_half(below, lower)
         total = (total + (1 << 31)) >> 32
@@ -236,8 +240,8 @@ def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
     work = torch.int64 if image.dtype == torch.uint8 else _work_dtype(image.dtype)
     pixels, found = image.to(torch.int64 if whole else work), []
     for j in range(y.pixel.shape[1]):
-        line = read(pixels, y.pixel[:, j], -2)
-        found += [read(line, x.pixel[:, i], -1) for i in range(x.pixel.shape[1])]
+        line = pixels.index_select(-2, y.pixel[:, j])
+        found += [line.index_select(-1, x.pixel[:, i]) for i in range(x.pixel.shape[1])]
     if whole and by_two and channels in (1, 3, 4):
         mean = ((found[0] + found[1] + found[2] + found[3] + 2) >> 2).double()  # half up
     else:
@@ -246,7 +250,8 @@ def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
         mean = total.float() * share if work == torch.int64 else total * share.to(work)
     if by_two and image.dtype == torch.float32 and channels in (1, 4):
         pairs = ((found[0] + found[1]) + (found[2] + found[3])) * 0.25
-        mean = torch.where(_in_whole_cells(image, x), pairs, mean)
+        whole_cells = x.inside.all(-1).sum()
+        mean = torch.where(in_vectors(image, x.pixel.shape[0], 4, whole_cells), pairs, mean)
     if cut:
         mean = _with_cut_cells(mean, [value.to(work) for value in found], x, y)
     return convert(mean, image.dtype)
@@ -262,14 +267,6 @@ def _sum_by_four(values: Sequence[Tensor], work: torch.dtype) -> Tensor:
     for value in values[fours:]:
         total = total + value.to(work)
     return total
-
-
-def _in_whole_cells(image: Tensor, x: Taps) -> Tensor:
-    """(C, 1, w): among those numbers of a row of whole cells that are taken four at a time."""
-    channels, width = image.shape[-3], x.pixel.shape[0]
-    c = torch.arange(channels, device=image.device)[:, None, None]
-    column = torch.arange(width, device=image.device)
-    return column * channels + c < x.inside.all(-1).sum() * channels // 4 * 4
 
 
 def _with_cut_cells(mean: Tensor, found: Sequence[Tensor], x: Taps, y: Taps) -> Tensor:
@@ -293,9 +290,8 @@ def _area(image: Tensor, x: Taps, y: Taps) -> Tensor:
     for taps, dim in ((x, -1), (y, -2)):
         weights, inside = taps.weight.to(work), taps.inside
         for k in range(weights.shape[1]):
-            weight, there = weights[:, k], inside[:, k]
-            weight, there = (weight, there) if dim == -1 else (weight[:, None], there[:, None])
-            term = read(pixels, taps.pixel[:, k], dim) * weight
+            weight, there = beside(weights[:, k], dim), beside(inside[:, k], dim)
+            term = pixels.index_select(dim, taps.pixel[:, k]) * weight
             total = torch.where(there, total + term, total)
         pixels, total = total, torch.zeros((), dtype=work, device=image.device)
     return convert(pixels, image.dtype)

@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 
 from warpkit.core.environment import installed
-from warpkit.engine.arithmetic.resize_axes import move, wants_gradient
+from warpkit.core.tracing import wants_derivative
+from warpkit.engine.arithmetic.resize_axes import move
 from warpkit.engine.arithmetic.resize_tables import TableKey, Taps, on_device
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, along
+from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, along, beside
 
 BITS = 22
 """Weights of 8-bit images are integers in units of 2^-22."""
@@ -59,7 +60,7 @@ def resize(
     value, kind = image.detach(), rule.interpolation
     for dim in order:
         value = _pass(value, kind, axes[dim], dim)
-    if not wants_gradient(image):
+    if not wants_derivative(image):
         return value
     surrogate = image.double()
     for dim in order:
@@ -112,8 +113,7 @@ def _pass(image: Tensor, kind: str, axis: Sides, dim: int) -> Tensor:
     total = torch.full((), 1 << (BITS - 1), device=image.device)
     total = total if image.dtype == torch.uint8 else torch.zeros_like(total, dtype=weight.dtype)
     for k in range(pixel.shape[1]):
-        w, there = weight[:, k], inside[:, k]
-        w, there = (w, there) if dim == -1 else (w[:, None], there[:, None])
+        w, there = beside(weight[:, k], dim), beside(inside[:, k], dim)
         total = torch.where(there, total + pixels.index_select(dim, pixel[:, k]) * w, total)
     if image.dtype == torch.uint8:
         return (total >> BITS).clamp(0, 255).to(torch.uint8)

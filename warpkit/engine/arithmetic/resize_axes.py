@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from warpkit.engine.arithmetic.resize_tables import Taps, on_device
+from warpkit.engine.sampling.labels import as_signed, from_signed
 
 
 class Axis(NamedTuple):
@@ -39,20 +39,5 @@ def taps_of(axis: Axis, device: torch.device) -> Taps:
 
 def move(image: Tensor, x: Taps, y: Taps) -> Tensor:
     """The one pixel that each output pixel reads."""
-    if image.dtype == torch.uint16:  # of which torch has few operations
-        return move(image.view(torch.int16), x, y).view(torch.uint16)
-    return image.index_select(-2, y.pixel[:, 0]).index_select(-1, x.pixel[:, 0])
-
-
-def read(image: Tensor, index: Tensor, dim: int) -> Tensor:
-    """The pixels at `index` (m,) along dimension -1 or -2 of an image (..., H, W)."""
-    return image.index_select(dim, index)
-
-
-def wants_gradient(image: Tensor) -> bool:
-    """Whether any derivative is asked for; an integer image has none."""
-    if not image.is_floating_point():
-        return False
-    if torch.is_grad_enabled() and image.requires_grad:
-        return True
-    return forward_ad.unpack_dual(image).tangent is not None
+    moved = as_signed(image).index_select(-2, y.pixel[:, 0]).index_select(-1, x.pixel[:, 0])
+    return from_signed(moved, image.dtype)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager
-from warpkit.engine.arithmetic.opencv4_tables import _cubic
+from warpkit.engine.arithmetic.opencv4_tables import cubic_weights
 from warpkit.engine.arithmetic.pillow_tables import KINDS as PILLOW_KINDS
 from warpkit.engine.arithmetic.pillow_tables import running
 from warpkit.engine.sampling.resize import KEPT_TABLES
@@ -172,7 +172,7 @@ def _two_taps(places: Places, held: bool) -> Callable[..., tuple[Indices, Weight
 
 def _bicubic(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
     first, t = _places(n, m, factor)
-    return first[:, None] + np.arange(-1, 3), _cubic(t)
+    return first[:, None] + np.arange(-1, 3), cubic_weights(t)
 
 
 def _lanczos4(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
@@ -180,8 +180,8 @@ def _lanczos4(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
     first, t = _places(n, m, factor)
     q = math.sqrt(0.5)
     turns = [(1, 0), (-q, -q), (0, 1), (q, -q), (-1, 0), (q, q), (0, -1), (-q, q)]
-    cell_start = -(t + F32(3)).astype(F64) * math.pi * 0.25
-    sine, cosine = np.sin(cell_start), np.cos(cell_start)
+    first_angle = -(t + F32(3)).astype(F64) * math.pi * 0.25
+    sine, cosine = np.sin(first_angle), np.cos(first_angle)
     weights, total = np.zeros((m, 8), F32), np.zeros(m, F32)
     for k, (a, b) in enumerate(turns):
         d = t + F32(3) - F32(k)
@@ -248,12 +248,10 @@ def _ipp_linear64(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
     return _ipp_two_taps(n, np.array([float((i + half) * step - half) for i in range(m)], F64), F64)
 
 
-def _ipp_affine_linear(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    return _ipp_two_taps(n, (np.arange(m) + 0.5) / F64(factor) - 0.5, F32)
-
-
-def _ipp_affine_linear64(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    return _ipp_two_taps(n, (np.arange(m) + 0.5) / F64(factor) - 0.5, F64)
+def _ipp_affine_linear(
+    dtype: type[np.floating], n: int, m: int, factor: float
+) -> tuple[Indices, Weights]:
+    return _ipp_two_taps(n, (np.arange(m) + 0.5) / F64(factor) - 0.5, dtype)
 
 
 def _ipp_two_taps(
@@ -333,8 +331,8 @@ KINDS: dict[str, Callable[..., tuple[np.ndarray, ...]]] = {
     "exact32": _exact(32),
     "ipp_linear": _ipp_linear,
     "ipp_linear64": _ipp_linear64,
-    "ipp_affine_linear": _ipp_affine_linear,
-    "ipp_affine_linear64": _ipp_affine_linear64,
+    "ipp_affine_linear": partial(_ipp_affine_linear, F32),
+    "ipp_affine_linear64": partial(_ipp_affine_linear, F64),
     "ipp_bicubic": _ipp_bicubic,
     "ipp_affine_bicubic": _ipp_affine_bicubic,
     **PILLOW_KINDS,

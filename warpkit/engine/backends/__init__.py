@@ -2,15 +2,16 @@
 
 A backend is a module with the functions of `Backend`, imported on first use. One that is asked for
 by name is used or refused with its reasons, never replaced. For OpenCV's arithmetics "reference"
-is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `operators` makes torch operators of
-kernels, `inverse` inverts matrices, `grid_sample` is torch's own sampler; `cpu` and `cuda` are
+is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `resizing` is the same choice for
+`resize`. `operators` makes torch operators of kernels, `recipes` make a small call again without
+its checks, `inverse` inverts matrices, `grid_sample` is torch's own sampler; `cpu` and `cuda` are
 folders of kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, Protocol, cast
 
 from torch import Tensor
 
@@ -102,6 +103,11 @@ def select_backend(function: str, backend: str, image: Tensor, rule: SamplingRul
             refused[name].append(f"has no arithmetic {rule.arithmetic!r}")
         if not refused[name]:
             return module
+    refuse(function, backend, refused)
+
+
+def refuse(function: str, backend: str, refused: Mapping[str, Sequence[str]]) -> NoReturn:
+    """Raise the error of a call that nobody serves, with the reasons by the backends' names."""
     reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])
     fail(function, "backend", "one that can do this", f"{backend!r}:\n{reasons}")
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import is_eager
+from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.sampling import maps
 
 
@@ -16,7 +16,7 @@ def inverse_by(matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
     """As `maps.inverse_map`, by `invert` of a dense tensor; under torch's transforms it is that."""
     if not is_eager(matrix):
         return maps.inverse_map(matrix)
-    if not (matrix.requires_grad and torch.is_grad_enabled()):
+    if not wants_gradient(matrix):
         return invert(matrix.detach().contiguous())
     return Invert.apply(matrix, invert)  # pyright: ignore
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from torch import Tensor
 
-from warpkit.core.checks import fail
+from warpkit.engine.backends import refuse
 from warpkit.engine.sampling.resize import ResizeRule
 
 BACKENDS = ("reference", "cpu")
@@ -28,8 +28,7 @@ def select_backend(function: str, backend: str, image: Tensor, rule: ResizeRule)
         refused[name] = module.unsupported_reasons(image, rule)
         if not refused[name]:
             return module
-    reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])
-    fail(function, "backend", "one that can do this", f"{backend!r}:\n{reasons}")
+    refuse(function, backend, refused)
 
 
 def backend_module(name: str, rule: ResizeRule) -> ModuleType:

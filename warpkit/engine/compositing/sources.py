@@ -78,17 +78,9 @@ def bent(
     fades within a pixel as any patch does, so the point is held at the edge and weighs less.
     """
     height, width = flow.shape[-3:-1]
-    flat, step = _flat(flow.movedim(-1, -3).double())
-    offset = step * objects
     held_x, held_y = held(x, 0, width - 1), held(y, 0, height - 1)
-    move = sample_opaque(
-        flat,
-        flat.new_zeros(2, 1),
-        torch.zeros_like(objects[:1]),
-        lambda row, column: offset + row * width + column,
-        Points(held_x, held_y, (height, width)),
-        SamplingRule("bilinear", "replicate"),
-    )
+    offsets = flow.movedim(-1, -3).double()
+    move = _sample_each(offsets, objects, held_x, held_y, SamplingRule("bilinear", "replicate"))
     if rule.interpolation == "nearest":
         share = (x.round() == held_x.round()) & (y.round() == held_y.round())
     else:
@@ -155,19 +147,31 @@ def stretched_mask(
     own size is taken as it is.
     """
     height, width = mask.shape[-2:]
-    flat, step = _flat(mask)
     pixels = pixels_of(boxes, size)
     x1, y1, x2, y2 = columns(edges.mT, pixels.object).unbind(0)
     x = (pixels.x + 0.5 - x1) * (width / (x2 - x1)) - 0.5
     y = (pixels.y + 0.5 - y1) * (height / (y2 - y1)) - 0.5
-    offset = step * pixels.object
+    kind = "nearest" if rule.interpolation == "nearest" else "bilinear"
+    return _sample_each(mask, pixels.object, x, y, SamplingRule(kind, "replicate"))
+
+
+def _sample_each(
+    patches: Tensor, objects: Tensor, x: Tensor, y: Tensor, rule: SamplingRule
+) -> Tensor:
+    """The values (C, P) of patches (N or 1, C, h, w) at points, under a border that needs no fill.
+
+    x and y (P,), float64, pixels of the patches; objects (P,), int64, the patch of each.
+    """
+    height, width = patches.shape[-2:]
+    flat, step = _flat(patches)
+    offset = step * objects
     return sample_opaque(
         flat,
-        flat.new_zeros(1, 1),
-        torch.zeros_like(offset[:1]),
+        flat.new_zeros(len(flat), 1),
+        torch.zeros_like(objects[:1]),
         lambda row, column: offset + row * width + column,
         Points(x, y, (height, width)),
-        SamplingRule("nearest" if rule.interpolation == "nearest" else "bilinear", "replicate"),
+        rule,
     )
 
 

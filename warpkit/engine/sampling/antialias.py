@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.tracing import in_transform, is_eager
+from warpkit.core.tracing import in_transform, is_eager, peel
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
 
@@ -147,21 +147,13 @@ def _counts(
     function: str, foot: Footprint, to_source: Tensor, image_size: Sequence[int], rule: SamplingRule
 ) -> list[tuple[int, int]]:
     """Samples along x and y for each map of the flattened batch; (1, 1) where it is plain."""
-    readable = checks.peel(foot.largest)
+    readable = peel(foot.largest)
     if readable is None or readable.is_meta:
-        wanted = "a number of samples along an axis where the matrix cannot be read"
-        checks.fail(
-            function,
-            "antialias",
-            wanted,
-            "True under vmap, torch.compile, export or on the meta device",
-        )
+        fail_unreadable(function, "matrix")
     minifies = foot.largest > 1 + SLACK
     if to_source.shape[-2] == 3 and rule.border in MISSING_BORDERS:
         minifies = minifies & _looks_at_image(foot, to_source, image_size, rule)
-    # cells of a lattice finer than h leave no gap wider than h / sqrt(2) to a sample: below 1, the
-    # reach of bilinear weights, for h = 1; nearest reaches half a pixel only
-    density = math.sqrt(2) if rule.interpolation == "nearest" else 1.0
+    density = least_density(rule.interpolation)
     most_samples = MOST_AFFINE if to_source.shape[-2] == 2 else MOST_PERSPECTIVE
     axes = [
         torch.where(minifies, (length * density).floor() + 1, 1.0)
@@ -173,8 +165,24 @@ def _counts(
     return list(zip(*(_whole(axis) for axis in axes), strict=True))
 
 
+def least_density(interpolation: str) -> float:
+    """Samples for each source pixel along an axis, so that every visible pixel is read.
+
+    Cells of a lattice finer than h leave no gap wider than h / sqrt(2) to a sample: below 1, the
+    reach of bilinear weights, for h = 1; nearest reaches half a pixel only.
+    """
+    return math.sqrt(2) if interpolation == "nearest" else 1.0
+
+
+def fail_unreadable(function: str, what: str) -> NoReturn:
+    """Raise the error of antialias=True where how far a map shrinks has no value to be read."""
+    wanted = f"a number of samples along an axis where the {what} cannot be read"
+    got = "True under vmap, torch.compile, export or on the meta device"
+    checks.fail(function, "antialias", wanted, got)
+
+
 def _whole(counts: Tensor) -> list[int]:
-    readable = checks.peel(counts)
+    readable = peel(counts)
     if readable is None:
         return []
     numbers = readable.flatten()
@@ -309,12 +317,7 @@ def _in_groups(
     return torch.cat(pieces)[back].unflatten(0, batch)
 
 
-def _entries(shared_image: Sequence[int], batch: Sequence[int]) -> list[int]:
-    """For each item of the flattened `batch`, which of the flattened `shared_image` it uses."""
-    return (
-        torch.arange(math.prod(shared_image))
-        .reshape(tuple(shared_image))
-        .expand(*batch)
-        .flatten()
-        .tolist()
-    )
+def _entries(shape: Sequence[int], batch: Sequence[int]) -> list[int]:
+    """For each item of the flattened `batch`, which of the flattened batch `shape` it uses."""
+    numbers = torch.arange(math.prod(shape)).reshape(tuple(shape))
+    return numbers.expand(*batch).flatten().tolist()

@@ -14,8 +14,14 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from warpkit.core import checks
-from warpkit.engine.sampling.antialias import AT_ONCE, MOST_PERSPECTIVE, SLACK
+from warpkit.core.tracing import peel
+from warpkit.engine.sampling.antialias import (
+    AT_ONCE,
+    MOST_PERSPECTIVE,
+    SLACK,
+    fail_unreadable,
+    least_density,
+)
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
 
@@ -104,11 +110,9 @@ def _counts(
 
     points, across and down (*P, h, w, 2), pixels; minifies (*P, h, w).
     """
-    fields = [checks.peel(tensor) for tensor in (points, across, down, minifies)]
+    fields = [peel(tensor) for tensor in (points, across, down, minifies)]
     if any(field is None or field.is_meta for field in fields):
-        wanted = "a number of samples along an axis where the points cannot be read"
-        got = "True under vmap, torch.compile, export or on the meta device"
-        checks.fail(function, "antialias", wanted, got)
+        fail_unreadable(function, "points")
     points, across, down, minifies = (f.detach() for f in fields if f is not None)
     lengths = [torch.hypot(*step.unbind(-1)) for step in (across, down)]
     if rule.border in MISSING_BORDERS:  # the others show the border, however far apart they lie
@@ -116,13 +120,12 @@ def _counts(
         x, y = points.unbind(-1)
         seen = (x > -reach) & (x < size[1] + reach) & (y > -reach) & (y < size[0] + reach)
         minifies = minifies & seen
-    density = math.sqrt(2) if rule.interpolation == "nearest" else 1.0  # as for matrices
+    density = least_density(rule.interpolation)
     axes = []
     for length in lengths:
-        most_samples = torch.where(minifies, (length * density).floor() + 1, 1.0).clamp(
-            max=MOST_PERSPECTIVE
-        )
-        axes.append([int(n) for n in most_samples.flatten(-2).amax(-1).flatten()])
+        counts = torch.where(minifies, (length * density).floor() + 1, 1.0)
+        largest = counts.clamp(max=MOST_PERSPECTIVE).flatten(-2).amax(-1)
+        axes.append([int(n) for n in largest.flatten()])
     return list(zip(*axes, strict=True))
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.tracing import is_transformed
 from warpkit.engine.sampling.labels import label_fill, saturated
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rounding import to_int32
@@ -118,7 +119,7 @@ def _holds(dtype: torch.dtype, value: Tensor) -> bool:
     Rounding and saturating them in a dozen operations takes as long as warping a small image.
     """
     seen = value.device.type == "cpu" and not torch.compiler.is_compiling()
-    if not seen or value.numel() > 16 or checks.is_transformed(value):
+    if not seen or value.numel() > 16 or is_transformed(value):
         return False
     limits = torch.iinfo(dtype)
     numbers = value.flatten().tolist()

@@ -32,6 +32,16 @@ def as_labels(bits: Tensor, dtype: torch.dtype) -> Tensor:
     return bits.view(dtype) if dtype in LABELS else bits
 
 
+def as_signed(image: Tensor) -> Tensor:
+    """As `as_bits`, and uint16 as int16: torch moves all signed types, uint16 not before 2.8."""
+    return image.view(torch.int16) if image.dtype == torch.uint16 else as_bits(image)
+
+
+def from_signed(bits: Tensor, dtype: torch.dtype) -> Tensor:
+    """The way back, to the image's `dtype`."""
+    return bits.view(dtype) if dtype == torch.uint16 else as_labels(bits, dtype)
+
+
 def limits(dtype: torch.dtype) -> tuple[int, int]:
     """The least and the largest label of a type."""
     if dtype == torch.bool:

@@ -99,6 +99,14 @@ def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tens
     return u, v
 
 
+def rows_at(matrix: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
+    """A matrix (..., 3, 3), whose batch broadcasts with x and y (...), times (x, y, 1): its rows.
+
+    What is done with the third, the depth, is the caller's business.
+    """
+    return [matrix[..., i, 0] * x + matrix[..., i, 1] * y + matrix[..., i, 2] for i in range(3)]
+
+
 def theta_of_inverse(
     to_source: Tensor, size_in: Sequence[int], size_out: Sequence[int], align_corners: bool
 ) -> Tensor:

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager
 from warpkit.engine.sampling.bounds import at_least_zero
+from warpkit.engine.sampling.labels import as_signed, from_signed
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import SamplingRule, taps
@@ -223,16 +224,9 @@ def resize(
     """
     across, down = find_taps(image, size, rule, box)
     if rule.interpolation == "nearest":
-        return _by_bits(image, lambda bits: two_passes(bits, across, down))
+        return from_signed(two_passes(as_signed(image), across, down), image.dtype)
     values = image.to(compute_dtype(image.dtype))
     return convert(two_passes(values, across, down), image.dtype)
-
-
-def _by_bits(image: Tensor, move: Callable[[Tensor], Tensor]) -> Tensor:
-    """uint16, of which torch has few operations, as int16 of the same bits."""
-    if image.dtype == torch.uint16:
-        return move(image.view(torch.int16)).view(torch.uint16)
-    return move(image)
 
 
 def two_passes(values: Tensor, across: AxisTaps | None, down: AxisTaps | None) -> Tensor:
@@ -248,14 +242,14 @@ def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:
     for k in range(axis.pixel.shape[-1]):
         value = values.index_select(dim, axis.pixel[:, k])
         if axis.inside is not None:  # what is not read leaves no NaN
-            value = torch.where(_beside(axis.inside[:, k], dim), value, 0.0)
+            value = torch.where(beside(axis.inside[:, k], dim), value, 0.0)
         if axis.weight is not None:
-            value = value * _beside(axis.weight[:, k].to(value.dtype), dim)
+            value = value * beside(axis.weight[:, k].to(value.dtype), dim)
         total = value if total is None else total + value
     assert total is not None
     return total
 
 
-def _beside(numbers: Tensor, dim: int) -> Tensor:
+def beside(numbers: Tensor, dim: int) -> Tensor:
     """(m,) so that it broadcasts along dimension -1 or -2."""
     return numbers if dim == -1 else numbers[:, None]

@@ -1,7 +1,8 @@
 """The CPU backend: kernels compiled by Numba, the same results as the reference.
 
 `warps` has the kernels of all warps and the two ways into them, `opencv` those of OpenCV's
-arithmetics, `objects` those of objects over images; `runtime` is about compiling, vectors, threads
+arithmetics, `objects` those of objects over images, `resize` those of other sizes, and `moments`
+the sums of an alignment; `runtime` is about compiling, vectors, threads
 and memory. What a backend owes is said in the room above.
 """
 

@@ -1,10 +1,11 @@
 """The CUDA backend: kernels in Triton, the same results as the reference.
 
-The counterpart of `cpu`. `launch` turns tensors into kernel launches; the kernels are `forward`,
-`backward` (to the map and the fill), and to the image `gather`, `gather_affine` and `scatter`, of
-which `image_gradient` takes one. `positions` and `weights` are their steps. No kernel adds floats
-atomically: every result is the same to the last bit from run to run. Under TRITON_INTERPRET=1 the
-kernels take CPU tensors, so that they can be tested without a device.
+The counterpart of `cpu`. `operators` makes torch operators of `launch`, which turns tensors into
+kernel launches by the sizes of `work`. The kernels are `forward`, `backward` (to the map and the
+fill), and to the image `gather`, `gather_affine` and `scatter`, of which `image_gradient` takes
+one; `positions` and `weights` are their steps, and `inverse` inverts matrices. No kernel adds
+floats atomically: every result is the same to the last bit from run to run. Under
+TRITON_INTERPRET=1 the kernels take CPU tensors, so that they can be tested without a device.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Objects over images on a CPU: what `engine.compositing` does, compiled.
 
-`opaque` paints boxes that hide what is below and `composite` those with a coverage, each with its
-kernels beside it; `crop` cuts boxes out by the kernels of `warps`; `autograd` is what their
-gradients share.
+`opaque` paints boxes that hide what is below (`opaque_kernels`) and `composite` those with a
+coverage (`composite_forward`, `composite_backward`); `crop` cuts boxes out by the kernels of
+`warps`; `autograd` is what their gradients share.
 """

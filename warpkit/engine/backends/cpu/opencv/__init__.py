@@ -1,6 +1,8 @@
 """OpenCV's pixels by compiled kernels: what `arithmetic.opencv` computes, bit by bit, but faster.
 
-Forward alone: gradients, tangents and tracing are served by `arithmetic.opencv` itself.
+Forward alone: gradients, tangents and tracing are served by `arithmetic.opencv` itself. `launch`
+goes from tensors to kernel calls; `packed_uint8`, `planar` and `cubic` are the kernels, `positions`
+and `tile` their steps.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS
-from warpkit.core.tracing import is_eager
+from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv
 from warpkit.engine.backends import cpu
 from warpkit.engine.sampling.rules import SamplingRule
@@ -88,9 +90,7 @@ def _is_traced(*tensors: Tensor) -> bool:
     """Whether a derivative is asked for, or the tensors have no memory to be read."""
     if not is_eager(*tensors):
         return True
-    if not tensors[0].is_floating_point() or not torch.is_grad_enabled():
-        return False
-    return any(tensor.requires_grad for tensor in tensors)
+    return tensors[0].is_floating_point() and wants_gradient(*tensors)
 
 
 def _sample(

@@ -65,9 +65,9 @@ def line4(mapping, at, x, y, half):
 
 
 @inline
-def wide4(mapping, at, mapping_start, within, y):
+def wide4(mapping, at, block_start, within, y):
     """One row of a perspective: what is left of a block of columns is added first."""
-    first = mapping[at] * mapping_start + mapping[at + 1] * y + mapping[at + 2]
+    first = mapping[at] * block_start + mapping[at + 1] * y + mapping[at + 2]
     return first + mapping[at] * within
 
 

@@ -67,14 +67,14 @@ def ask_ahead(kind, image, base, plan, mapping, mapping_start, x0, y0, rows):
         low_y, high_y = min_signed(v, low_y), max_signed(v, high_y)
     if high_x - low_x > 8 * ROW or high_y - low_y > 8 * ROW:  # would read more than it is worth
         return
-    first = np.int64(max_signed(low_x, np.float32(0)))
-    last_word = np.int64(min_signed(high_x + 1, np.float32(plan.width - 1)))
+    west = np.int64(max_signed(low_x, np.float32(0)))
+    east = np.int64(min_signed(high_x + 1, np.float32(plan.width - 1)))
     top = np.int64(max_signed(low_y, np.float32(0)))
     bottom = np.int64(min_signed(high_y + 1, np.float32(plan.height - 1)))
     step = max_signed(CACHE_LINE // image.itemsize // plan.pixel, 1)
     for j in range(top, bottom + 1):
-        for i in range(first, last_word + step, step):
-            prefetch(image, base + j * plan.line + min_signed(i, last_word) * plan.pixel)
+        for i in range(west, east + step, step):
+            prefetch(image, base + j * plan.line + min_signed(i, east) * plan.pixel)
 
 
 @inline

@@ -1,8 +1,9 @@
 """Resizing by compiled kernels: the reference's bits, and those of its arithmetics, but faster.
 
-`passes` has the kernel, `launch` what it is called with, `operators` the torch operator for what
-traces and transforms. Where no kernel sums as an arithmetic does, and for what is no sum (nearest),
-the reference is called: as fast, or the only one that is right.
+`passes` has the kernel, `vectors` what it is made of, `two_taps` one of its own for bytes; `axes`
+and `launch` are what they are called with, `operators` the torch operator for what traces and
+transforms. Where no kernel sums as an arithmetic does, and for what is no sum (nearest), the
+reference is called: as fast, or the only one that is right.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from warpkit.engine.sampling.layout import is_channels_last
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.resize import Edges, ResizeRule
 from warpkit.engine.sampling.rules import SamplingRule
-
-HALVES = (torch.float16, torch.bfloat16)
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
@@ -53,7 +52,7 @@ def resize(
                 tables = pillow.table_of(rule, across), pillow.table_of(rule, down)
                 return _followed(value, image, size, tables, torch.float64)
         return pillow.resize(image, size, rule, box)
-    if is_eager(image) and wants_gradient(image) and image.dtype not in HALVES:
+    if is_eager(image) and wants_gradient(image) and image.dtype not in cpu.HALVES:
         way, across, down = opencv_resize.plan(image, size, rule, factors)
         value = opencv_resize.values(image.detach(), way, across, down, rule)
         return _followed(value, image, size, (across, down), image.dtype)
@@ -108,7 +107,7 @@ def _exact(
     by_tensor = box is not None and isinstance(box[0].low, Tensor)
     if rule.interpolation == "nearest" or by_tensor or has_tangents():
         return reference.resize(image, size, rule, box)
-    if image.dtype in HALVES:  # the processor computes with neither
+    if image.dtype in cpu.HALVES:  # the processor computes with neither
         return _exact(image.float(), size, rule, box).to(image.dtype)
     if is_eager(image) and not wants_gradient(image):
         from warpkit.engine.backends.cpu.resize import launch

@@ -1,4 +1,4 @@
-"""What `warpkit resize` does to one picture: its new size, and the resize with alpha."""
+"""`warpkit resize`: what it does to one picture, its new size, and the resize with alpha."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coarse to fine: from a start, or from a search for starts, to a matrix and a verdict."""
+"""From a start, or a search for starts, down the pyramid to a matrix and a verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpkit.alignment import pyramid, search, solver
 from warpkit.alignment.equations import Level
 from warpkit.alignment.models import model_named
 from warpkit.alignment.pyramid import Pyramid
-from warpkit.alignment.solver import Refined
+from warpkit.alignment.solver import Refined, of_pairs
 
 COARSE_TOLERANCE = 0.05
 """Corner motion, in pixels of the level, at which a level hands on to the finer one."""
@@ -83,7 +83,7 @@ def from_identity(pyr: Pyramid, options: Options) -> Found:
     before = Found(*(values[again] for values in found))
     taken = (other.converged & ~before.converged) | (other.quality > before.quality)
     steps = before.steps + other.steps
-    chosen = Found(*(_where(taken, new, old) for new, old in zip(other, before, strict=True)))
+    chosen = Found(*(of_pairs(taken, new, old) for new, old in zip(other, before, strict=True)))
     chosen = chosen._replace(steps=steps)
     pairs = zip(found, chosen, strict=True)
     return Found(*(whole.index_copy(0, again, part) for whole, part in pairs))
@@ -169,8 +169,3 @@ def _smaller(level: Level) -> Tensor:
     """The weight (N,) of the smaller image of each pair."""
     weights = level.weight.sum((1, 2, 3)), level.moving[:, -1].sum((1, 2))
     return torch.minimum(*weights).double()
-
-
-def _where(mask: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """new where mask (N,), else old; both (N, ...)."""
-    return torch.where(mask.reshape(-1, *(1,) * (new.ndim - 1)), new, old)

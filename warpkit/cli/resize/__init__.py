@@ -1,1 +1,0 @@
-"""`warpkit resize`: `work` computes; the files are `warpkit warp`'s business."""
