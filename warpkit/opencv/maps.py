@@ -85,6 +85,9 @@ def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]
     if isinstance(second, Tensor) and second.numel() == 0:
         second = None  # cv2's empty Mat
     tensors = [value for value in (first, second) if isinstance(value, Tensor)]
+    for value in tensors:
+        checks.check_dense(name, "map1, map2", value)
+        checks.check_device(name, "map2", value, device, "`map1`")
     kinds = [(str(value.dtype).removeprefix("torch."), value.ndim) for value in tensors]
     shapes = {tuple(value.shape[:2]) for value in tensors}
     known = [("float32", 3)], [("float32", 2)] * 2, [("int16", 3), ("uint16", 2)], [("int16", 3)]
@@ -195,8 +198,11 @@ def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:
     pair = as_list(name, "dsize", dsize)
     if is_empty(pair):
         reach = float(radius.detach())
+        if not 0.5 < reach < checks.MAX_SIDE / math.pi:
+            wanted = "from 1 to 2^31 / pi pixels without a size in `dsize`"
+            checks.fail(name, "maxRadius", wanted, reach)
         return round(reach * math.pi), round(reach)
     wide = isinstance(pair, Sequence) and len(pair) == 2 and pair[1] == 0
-    if wide and isinstance(pair[0], checks.WHOLE_NUMBERS) and pair[0] > 0:
-        return round(pair[0] * math.pi), int(pair[0])
+    if wide and isinstance(pair[0], checks.WHOLE_NUMBERS) and 0 < pair[0] < checks.MAX_SIDE:
+        return as_size(name, "dsize", (int(pair[0]), round(pair[0] * math.pi)))
     return as_size(name, "dsize", pair)
