@@ -173,6 +173,9 @@ FOUND = {
     "findTransformECC: `warpMatrix` must be a tensor that holds values": (
         lambda: cv2.findTransformECC(LARGE, LARGE, META[0, :2, :3])
     ),
+    "align: `moving` must be a tensor that holds values": (
+        lambda: wk.align(LARGE[None].to("meta"), LARGE[None])
+    ),
     "warpPolar: `maxRadius` must be from 1 to 2^31 / pi pixels": (
         lambda: cv2.warpPolar(PLANES, None, (0, 0), 1e30, 0)
     ),

@@ -44,7 +44,7 @@ def convertMaps(
 
     map1 and map2: two (h, w) float32, (h, w, 2) float32 and None, or (h, w, 2) int16 and (h, w)
     uint16; dstmap1type CV_32FC1, CV_32FC2 or CV_16SC2, -1 for the fixed one of floats and the pairs
-    of a fixed one. nninterpolation: whole pixels, without the fixed map's 1/32 parts. Gradients,
+    of a fixed one. nninterpolation: whole pixels, without a fixed map's 1/32 parts. Gradients,
     where a map is a tensor and both kinds are floats: all orders.
 
     >>> convertMaps(np.float32([[[1.25, 2.0]]]), None, -1)
@@ -52,7 +52,9 @@ def convertMaps(
     """
     name = "convertMaps"
     first, second, fixed = _pair(name, map1, map2)
-    if fixed and second is None:
+    whole = checks.check_bool(name, "nninterpolation", nninterpolation)
+    second = None if fixed and whole else second
+    if fixed and second is None and not whole:
         checks.fail(name, "map2", "(h, w) uint16 beside (h, w, 2) int16", "None")
     default = isinstance(dstmap1type, int) and dstmap1type <= 0
     kind = (
@@ -66,7 +68,7 @@ def convertMaps(
     else:
         points = (first if second is None else torch.stack((first, second), dim=-1)).float()
     if kind == "fixed":
-        pair = (first, second) if fixed else _fixed(points, bool(nninterpolation))
+        pair = (first, second) if fixed else _fixed(points, whole)
     elif kind == "pairs":
         pair = (points.float(), None)
     else:
@@ -88,6 +90,9 @@ def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]
     for value in tensors:
         checks.check_dense(name, "map1, map2", value)
         checks.check_device(name, "map2", value, device, "`map1`")
+    if isinstance(second, Tensor) and second.dtype == torch.int16 and second.ndim == 2:
+        second = second.view(torch.uint16)  # its bits, as cv2 reads them
+        tensors = [first, second] if isinstance(first, Tensor) else [second]
     kinds = [(str(value.dtype).removeprefix("torch."), value.ndim) for value in tensors]
     shapes = {tuple(value.shape[:2]) for value in tensors}
     known = [("float32", 3)], [("float32", 2)] * 2, [("int16", 3), ("uint16", 2)], [("int16", 3)]
