@@ -139,6 +139,12 @@ FOUND = {
     "Pipeline: step 2 (jpeg(75)) must be given 8 bits, got the floats of the step before it": (
         lambda: attacks.Pipeline(attacks.normalize([0.5], [0.5]), attacks.jpeg())(VIEW)
     ),
+    "Photometric: `noise` must be a number that float64 holds, got 1000000": (
+        lambda: attacks.Photometric(noise=10**400)
+    ),
+    "Photometric.apply: `views` must be a tensor that holds values": (
+        lambda: attacks.Photometric(noise=0.1)(VIEW.to("meta"))
+    ),
     "Resize: `inpt` must be of at least one pixel a side, got size (0, 5)": (
         lambda: Resize(3)(IMAGE[:, :0])
     ),
@@ -219,3 +225,11 @@ def test_points_too_close_for_squares_make_a_plate():
     target = 1e-200 * torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     found = wk.flow.thin_plate_spline(target + 1, target, (1, 1))
     torch.testing.assert_close(found, torch.ones(1, 1, 2, dtype=torch.float64))
+
+
+def test_whole_numbers_beyond_64_bits_are_numbers():
+    large = attacks.Cylinder(2**70).flow((1, 5))
+    torch.testing.assert_close(large, torch.zeros(1, 5, 2, dtype=torch.float64))
+    assert attacks.Photometric(noise=2**70, gamma=(1, 2**70))(VIEW).shape == VIEW.shape
+    matrix = attacks.AffineDistribution(translation=(2**70, 2**70)).sample(1, size=(2, 2))
+    assert (matrix[0, :, 2] == 2.0**70).all()

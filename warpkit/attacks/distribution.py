@@ -79,7 +79,7 @@ class AffineDistribution:
         """(n, 2, 3) in float64."""
         draw = uniform((n, 5), generator)
         angle, scale, shear, *moves = (
-            low + (high - low) * part
+            float(low) + (float(high) - float(low)) * part
             for (low, high), part in zip(
                 (self.angle, self.scale, self.shear, self.translation, self.translation),
                 draw.unbind(-1),
@@ -146,7 +146,7 @@ class PerspectiveDistribution(AffineDistribution):
     def _corners(self, n: int, size: tuple[int, int], generator: torch.Generator | None) -> Tensor:
         """(n, 3, 3) in float64, that move the centres of the corner pixels."""
         far, sign = uniform((2, n, 4, 2), generator)
-        low, high = self.corners
+        low, high = map(float, self.corners)
         shares = (low + (high - low) * far) * torch.where(sign < 0.5, -1.0, 1.0)
         unit = shares.new_tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
         for _ in range(SHRINKS):

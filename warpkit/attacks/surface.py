@@ -37,10 +37,11 @@ class Cylinder:
         """(h, w, 2), float64: what `warp_flow` and `paste_patches` take for a patch of (h, w)."""
         height, width = checks.check_size("Cylinder.flow", "size", size)
         x = torch.arange(width, dtype=torch.float64) - image_center((height, width))[0]
-        along = (x / self.radius).clamp(-1, 1).asin() * self.radius
+        radius = float(self.radius)  # whole numbers beyond 64 bits are no scalars of torch's
+        along = (x / radius).clamp(-1, 1).asin() * radius
         # beside the cylinder: twice the patch away, where there is no paper
         beside = along + x.sign() * 2 * width
-        offset = torch.where(x.abs() <= self.radius, along, beside) - x
+        offset = torch.where(x.abs() <= radius, along, beside) - x
         return torch.stack((offset.expand(height, -1), offset.new_zeros(height, width)), -1)
 
 

@@ -12,7 +12,7 @@ from torchvision.transforms import v2
 
 from warpkit.core import checks
 from warpkit.geometry.arguments import as_result
-from warpkit.transforms.arguments import SHOWN, check_center, check_fill, mode_name
+from warpkit.transforms.arguments import SHOWN, check_center, check_fill, check_ranges, mode_name
 from warpkit.transforms.images import Rows, has_pixels, size_by, warp
 
 
@@ -66,6 +66,7 @@ class RandomAffine(v2.RandomAffine):
             fill=check_fill("RandomAffine", fill),
             center=check_center("RandomAffine", center),
         )
+        check_ranges("RandomAffine", degrees=self.degrees, scale=self.scale, shear=self.shear)
         self.interpolation = name
         self.border = checks.check_name("RandomAffine", "border", border, SHOWN)
 
@@ -135,6 +136,7 @@ class RandomRotation(v2.RandomRotation):
             center=check_center(function, center),
             fill=check_fill(function, fill),
         )
+        check_ranges(function, degrees=self.degrees)
         self.interpolation = name
         self.border = checks.check_name(function, "border", border, SHOWN)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
+from warpkit.transforms.arguments import check_lengths
 from warpkit.transforms.images import check_planes, check_sides, has_pixels
 
 
@@ -74,6 +75,7 @@ class CenterCrop(v2.CenterCrop):
     """
 
     def __init__(self, size: int | Sequence[int]) -> None:
+        check_lengths("CenterCrop", size)
         super().__init__(size)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from torchvision.transforms.v2._utils import query_size
 from warpkit.core import checks
 from warpkit.engine.arithmetic.resize import EXACT_FILTERS
 from warpkit.resizing import resize
-from warpkit.transforms.arguments import mode_name
+from warpkit.transforms.arguments import check_lengths, check_ranges, mode_name
 from warpkit.transforms.images import check_planes, check_sides, has_pixels, size_by, through
 
 PLAIN_FILTERS = ("nearest", "lanczos4")
@@ -45,6 +45,8 @@ class Resize(v2.Resize):
     ) -> None:
         name = filter_name("Resize", interpolation, antialias)
         super().__init__(size, max_size=max_size, antialias=antialias)
+        if self.size is not None:
+            check_lengths("Resize", self.size)
         self.interpolation = name
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
@@ -89,7 +91,9 @@ class RandomResizedCrop(v2.RandomResizedCrop):
         antialias: bool | None = True,
     ) -> None:
         name = filter_name("RandomResizedCrop", interpolation, antialias)
+        check_lengths("RandomResizedCrop", size)
         super().__init__(size, scale, ratio, antialias=antialias)
+        check_ranges("RandomResizedCrop", scale=self.scale, ratio=self.ratio)
         self.interpolation = name
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
