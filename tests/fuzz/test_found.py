@@ -145,6 +145,20 @@ FOUND = {
     "Photometric.apply: `views` must be a tensor that holds values": (
         lambda: attacks.Photometric(noise=0.1)(VIEW.to("meta"))
     ),
+    "expectation: `distribution` must be finite matrices, got a degenerate one at (1,)": (
+        lambda: attacks.expectation(torch.mean, IMAGE, torch.stack((EYE, EYE * torch.nan)))
+    ),
+    "optimize_perturbation: `resume` must be ": lambda: attacks.optimize_perturbation(
+        torch.mean,
+        VIEW,
+        epsilon=0.1,
+        optimizer=torch.optim.Adam,
+        resume=attacks.optimize_perturbation(torch.mean, VIEW + 0.5, epsilon=0.1, steps=1).state,
+    ),
+    "optimize_patch: `surface` must be a Cylinder, or a flow (h, w, 2) of the patch's size (2, 2), "
+    "got 5.0": lambda: attacks.optimize_patch(
+        torch.mean, VIEW, [[0, 0, 4, 4]], None, patch_size=(2, 2), surface=5.0
+    ),
     "Resize: `inpt` must be of at least one pixel a side, got size (0, 5)": (
         lambda: Resize(3)(IMAGE[:, :0])
     ),

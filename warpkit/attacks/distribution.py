@@ -196,6 +196,8 @@ def draw(
     if matrices.ndim != 3 or matrices.shape[1:] not in ((2, 3), (3, 3)) or len(matrices) == 0:
         wanted = "a distribution, or matrices (samples, 2, 3) or (samples, 3, 3), at least one"
         checks.fail(name, "distribution", wanted, f"shape {checks.shape_of(matrices)}")
+    bad = ~matrices.detach().flatten(1).isfinite().all(1)
+    checks.check_values(name, "distribution", bad, "finite matrices")
     if samples is not None and check_count(name, "samples", samples) != len(matrices):
         wanted = f"None or {len(matrices)}, the number of the given matrices"
         checks.fail(name, "samples", wanted, repr(samples))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import torch
@@ -55,6 +56,8 @@ def bend_of(name: str, surface: Any, patch_size: tuple[int, int], like: Tensor) 
     if isinstance(surface, type) or callable(surface):
         got = f"the class {surface.__name__}" if isinstance(surface, type) else "a function"
         checks.fail(name, "surface", wanted, got, TypeError)
+    if isinstance(surface, Real):
+        checks.fail(name, "surface", wanted, repr(surface), TypeError)
     flow = checks.as_float(name, "surface", surface, like.device).detach()
     if flow.shape != (*patch_size, 2):
         checks.fail(name, "surface", wanted, checks.shape_of(flow))

@@ -57,8 +57,9 @@ def check_fill(function: str, fill: Any) -> Any:
 def check_ranges(function: str, **ranges: Any) -> None:
     """What is drawn between two numbers, or two pairs of them, must be in their order."""
     for argument, ends in ranges.items():
-        pairs = () if ends is None else zip(ends[::2], ends[1::2], strict=False)
-        if not all(low <= high for low, high in pairs):
+        if ends is None:
+            continue
+        if not all(low <= high for low, high in zip(ends[::2], ends[1::2], strict=False)):
             wanted = "(low, high), numbers with low <= high"
             checks.fail(function, argument, wanted, f"{tuple(ends)!r:.60}")
 
