@@ -199,6 +199,9 @@ FOUND = {
     "warpPolar: `maxRadius` must be from 1 to 2^31 / pi pixels": (
         lambda: cv2.warpPolar(PLANES, None, (0, 0), 1e30, 0)
     ),
+    "warpPolar: `maxRadius` must be a tensor that holds values": (
+        lambda: cv2.warpPolar(META[0], None, (0, 0), 5.0, 0)
+    ),
     "convertMaps: `map2` must be on cpu, where `map1` is, got meta": (
         lambda: cv2.convertMaps(PLANES, META[0], -1)
     ),

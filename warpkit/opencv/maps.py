@@ -202,6 +202,7 @@ def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:
     """dsize (W, H) as (H, W), its zeros replaced as OpenCV does."""
     pair = as_list(name, "dsize", dsize)
     if is_empty(pair):
+        checks.check_held(name, "maxRadius", radius)
         reach = float(radius.detach())
         if not 0.5 < reach < checks.MAX_SIDE / math.pi:
             wanted = "from 1 to 2^31 / pi pixels without a size in `dsize`"
