@@ -205,6 +205,9 @@ FOUND = {
     "convertMaps: `map2` must be on cpu, where `map1` is, got meta": (
         lambda: cv2.convertMaps(PLANES, META[0], -1)
     ),
+    "getOptimalNewCameraMatrix: `centerPrincipalPoint` must be True or False, got tensor": (
+        lambda: cv2.getOptimalNewCameraMatrix(SQUARE, None, (5, 4), 0.5, None, SQUARE)  # pyright: ignore
+    ),
     "getOptimalNewCameraMatrix: `alpha` must be finite, got nan": (
         lambda: cv2.getOptimalNewCameraMatrix(SQUARE, None, (5, 4), float("nan"))
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,13 @@ def checked_criteria(name: str, value: Any) -> tuple[int, Any, Any]:
         wanted = "(type, steps, error) with type of TERM_CRITERIA_COUNT, _EPS or both"
         checks.fail(name, "criteria", wanted, f"{value!r:.60}")
     return value[0], value[1], value[2]
+
+
+def as_flag(name: str, argument: str, value: Any) -> bool:
+    """cv2's bool: also a whole number, and numpy's of both."""
+    if not isinstance(value, (bool, np.bool_, Integral)):
+        checks.fail(name, argument, "True or False", f"{value!r:.60}", TypeError)
+    return bool(value)
 
 
 def as_maps(points: Tensor, kind: str, given: bool, outputs: tuple[Any, Any]) -> tuple[Any, Any]:

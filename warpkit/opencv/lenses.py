@@ -220,7 +220,7 @@ def getOptimalNewCameraMatrix(
         checks.fail(name, "alpha", "one number", f"shape {checks.shape_of(share)}")
     checks.check_values(name, "alpha", ~share.detach().isfinite(), "finite", share.detach())
     directions = undistorted(lens, optimal.grid(size, device), FIVE_STEPS)
-    if centerPrincipalPoint:
+    if cameras.as_flag(name, "centerPrincipalPoint", centerPrincipalPoint):
         matrix, roi = _centred(lens, directions, new, share)
     else:
         matrix = optimal.between(optimal.rectangles(*directions.unbind(-1)), new, share)

@@ -19,7 +19,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import ARITHMETICS, SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv.cameras import common_device, map_kind
+from warpkit.opencv.cameras import as_flag, common_device, map_kind
 from warpkit.opencv.constants import (
     INTER_MAX,
     WARP_FILL_OUTLIERS,
@@ -52,7 +52,7 @@ def convertMaps(
     """
     name = "convertMaps"
     first, second, fixed = _pair(name, map1, map2)
-    whole = checks.check_bool(name, "nninterpolation", nninterpolation)
+    whole = as_flag(name, "nninterpolation", nninterpolation)
     second = None if fixed and whole else second
     if fixed and second is None and not whole:
         checks.fail(name, "map2", "(h, w) uint16 beside (h, w, 2) int16", "None")
