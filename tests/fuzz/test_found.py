@@ -187,6 +187,9 @@ FOUND = {
     "undistortPoints: `criteria` must be (type, steps, error)": (
         lambda: cv2.undistortPoints(LINE, SQUARE, None, criteria=(1, "a", 0))
     ),
+    "findTransformECC: `motionType` must be one of the MOTION_* values, got ['a']": (
+        lambda: cv2.findTransformECC(LARGE, LARGE, None, ["a"])  # pyright: ignore
+    ),
     "findTransformECC: `criteria` must be (type, steps, error)": (
         lambda: cv2.findTransformECC(LARGE, LARGE, None, criteria=(2, 0, None))
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,9 @@ def findTransformECC(
     array([[ 1.,  0.,  2.],
            [ 0.,  1., -1.]], dtype=float32)
     """
-    if motionType not in MODELS:
-        checks.fail(NAME, "motionType", "one of the MOTION_* values", repr(motionType))
+    if not isinstance(motionType, Integral) or motionType not in MODELS:
+        got = f"{motionType!r:.60}"
+        checks.fail(NAME, "motionType", "one of the MOTION_* values", got)
     pictures = (("templateImage", templateImage), ("inputImage", inputImage))
     for argument, picture in pictures:
         check_picture(NAME, argument, picture, TYPES)
