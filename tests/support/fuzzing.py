@@ -67,7 +67,7 @@ def run(name: str, case: Case, values: dict[str, Any]) -> Any:
     """The function's result, or None where it refused in the form of all errors."""
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"\w+: (no gradient reaches|the image has values)")
+            warnings.filterwarnings("ignore", r"[\w.]+: (no gradient reaches|the image has values)")
             return case.function(**values)
     except (ValueError, TypeError) as error:
         refused = str(error)
