@@ -67,6 +67,12 @@ def test_what_does_not_agree_and_what_is_wrong(folder, capsys):
         ("moving.png fixed.png out.png --model rigid", 2, "'rigid' is not one of translation"),
         ("moving.png none.png out.png", 1, "none.png: No such file"),
         ("moving.png fixed.png out.xyz", 1, "which names no image format"),
+        (
+            "moving.png fixed.png out.png --overlay out.png",
+            2,
+            "--overlay is out.png, and",
+        ),
+        ("moving.png fixed.png out.png --matrix-out out.png", 2, "--matrix-out is out.png, and"),
     ):
         assert main(["align", *words.split()]) == status
         said = capsys.readouterr().err.strip().splitlines()[-1]

@@ -113,7 +113,7 @@ def test_what_is_no_pipeline_is_one_line(text: str):
         ("--model model.pt --target 0", 2, "--target 0 is what the model says already"),
         ("--model model.pt --pipeline crop:99", 2, "--pipeline: crop:99x99 is larger than images"),
         ("--model model.pt2", 2, "--model cannot take what --pipeline makes, 1x3x40x48: "),
-        ("--image-out out.jpg", 1, "out.jpg: the figure is a PNG"),
+        ("--image-out out.jpg", 1, "out.jpg: the perturbed photograph is a PNG"),
     ],
 )
 def test_errors_are_one_line(

@@ -28,6 +28,9 @@ resource = pytest.importorskip("resource")
 PIXELS = np.random.default_rng(0).integers(0, 256, (90, 130, 3), dtype=np.uint8)
 COMMANDS = {
     "warp in.png out.png": "out.png",
+    "resize in.png out.png --size 90 130": "out.png",
+    "undistort in.png out.png --camera 99 99 65 45 --distortion 0.1 0 0 0": "out.png",
+    "align in.png in.png out.png": "out.png",
     "demo in.png --out out.png": "out.png",
     "attack in.png --out out.png --steps 1": "out.png",
     "parity in.png --html out.html": "out.html",
@@ -181,3 +184,10 @@ def test_every_exif_orientation_is_seen_upright(orientation: int):
     }
     with Image.open("out.png") as out:
         np.testing.assert_array_equal(np.array(out), upright[orientation])
+
+
+@pytest.mark.parametrize("command", ["warp", "resize --size 3 3"])
+def test_a_name_that_is_too_long_is_named(command: str, capsys: pytest.CaptureFixture[str]):
+    name = f"{'x' * 300}.png"
+    assert main([*command.split(), "in.png", name]) == 1
+    assert capsys.readouterr().err == f"warpkit: {name}: File name too long\n"

@@ -11,12 +11,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import warpkit as wk
 from tests.support import ROOT
 from tests.support.inputs import noise
+from warpkit import attacks, camera, flow, transforms
 
 MATRIX = [[0.9, 0.2, 1.3], [-0.2, 1.1, 0.4]]
 
@@ -38,11 +40,60 @@ def both_ways(seed: int, side: int = 24) -> list[torch.Tensor]:
     return [out.detach(), image.grad, matrix.grad, pasted.detach(), patch.grad]
 
 
+LENS = torch.tensor([0.1, -0.02, 0.001, 0.002, 0.01])
+EYE = [[9.0, 0.0, 9.0], [0.0, 9.0, 8.0], [0.0, 0.0, 1.0]]
+RESIZES = [
+    ("exact", "bilinear"),
+    ("pillow", "lanczos"),
+    ("opencv4", "bicubic"),
+    ("opencv5", "area"),
+    ("opencv5_ipp", "bilinear"),
+]
+FUSED = transforms.Fused([transforms.RandomAffine(30), transforms.Resize((15, 13))])
+
+
+def all_else(seed: int, side: int = 24) -> list[torch.Tensor]:
+    """What other functions make of pictures, and their gradients."""
+    image = noise(1, 3, side, side, dtype=torch.float32, seed=seed).requires_grad_()
+    field = (4 * noise(side, side, 2, dtype=torch.float32, seed=seed)).requires_grad_()
+    camera_matrix = torch.tensor(EYE)
+    angle = {"angle": 9.0 + seed, "translate": (0, 0), "scale": 1.0, "shear": (0.0, 0.0)}
+    made = [
+        wk.warp_flow(image, field, border="reflect"),
+        flow.splat(image, field).image,
+        flow.splat(image, field, mode="softmax", weights=image[:, :1]).image,
+        camera.undistort(image, camera_matrix, LENS),
+        FUSED.transform(image, {"draws": [angle, {}]}),
+        attacks.jpeg(60)(image),
+        *(wk.resize(image, (17, 19), arithmetic=a, interpolation=i) for a, i in RESIZES),
+    ]
+    grads = torch.autograd.grad(sum((m.square().sum() for m in made), image.new_zeros(())), image)
+    levels = (image[0].detach() * 255).byte().permute(1, 2, 0).numpy()
+    points = levels.reshape(-1, 1, 3)[:9, :, :2].astype(float)
+    arrays = [
+        *(wk.opencv.resize(levels, (17, 19), interpolation=i) for i in range(5)),
+        wk.opencv.undistort(levels, camera_matrix.numpy(), LENS.numpy()),
+        wk.opencv.undistortPoints(points, camera_matrix.numpy(), LENS.numpy()),
+        wk.opencv.warpAffine(levels, np.array(MATRIX), (17, 19)),
+        wk.opencv.warpPolar(levels, (17, 19), (9.0, 9.0), 9.0, 1),
+        wk.opencv.pyrDown(levels),
+        wk.opencv.pyrUp(levels),
+        wk.opencv.getRectSubPix(levels, (5, 5), (7.3, 8.6)),
+        wk.opencv.copyMakeBorder(levels, 1, 2, 3, 4, 4),
+    ]
+    return [*(m.detach() for m in made), *grads, *map(torch.from_numpy, arrays)]
+
+
+def everything(seed: int, side: int = 24) -> list[torch.Tensor]:
+    """All of it."""
+    return both_ways(seed, side) + all_else(seed, side if side < 100 else side // 4)
+
+
 @pytest.mark.parametrize("side", [24, 320])  # without the pool of threads, and with it
 def test_sixteen_threads_find_what_one_finds(side):
-    alone = [both_ways(seed, side) for seed in range(4)]
+    alone = [everything(seed, side) for seed in range(4)]
     with ThreadPoolExecutor(16) as pool:
-        together = list(pool.map(lambda n: both_ways(n % 4, side), range(32)))
+        together = list(pool.map(lambda n: everything(n % 4, side), range(32)))
     for n, found in enumerate(together):
         assert all(map(torch.equal, found, alone[n % 4]))
 
@@ -50,16 +101,16 @@ def test_sixteen_threads_find_what_one_finds(side):
 WORKERS = """
 import multiprocessing, sys, torch
 sys.path.insert(0, sys.argv[1])
-from tests.core.test_concurrency import both_ways
+from tests.core.test_concurrency import everything
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
-    here = both_ways(0, 320)
+    here = everything(0, 320)
     count = int(sys.argv[3])
     context = multiprocessing.get_context(sys.argv[2])
     # as in a DataLoader: after a fork OpenMP, and with it torch, hangs with more than one thread
     with context.Pool(count, torch.set_num_threads, (1,)) as pool:
-        there = pool.starmap(both_ways, [(0, 320)] * count, chunksize=1)
+        there = pool.starmap(everything, [(0, 320)] * count, chunksize=1)
     print(all(all(map(torch.equal, found, here)) for found in there))
 """
 
@@ -102,21 +153,36 @@ def test_an_interrupt_leaves_the_pool_usable():
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
-def test_many_calls_keep_no_memory(backend):
+def resident() -> int:
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+CALLS = {
+    "warp_affine by the kernels": lambda image, matrix: wk.warp_affine(
+        image, matrix, backend="cpu"
+    ),
+    "warp_affine by the reference": lambda image, matrix: wk.warp_affine(
+        image, matrix, backend="reference"
+    ),
+    "resize": lambda image, matrix: wk.resize(image, (64, 60), arithmetic="pillow") * matrix[0, 0],
+    "splat": lambda image, matrix: flow.splat(image, flow.from_matrix(matrix, (64, 64))).image,
+    "undistort": lambda image, matrix: camera.undistort(
+        image, torch.tensor(EYE), matrix[0, [1] * 4]
+    ),
+    "Pipeline": lambda image, matrix: attacks.Pipeline(attacks.jpeg())(image) * matrix[0, 0],
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="has no /proc")
+@pytest.mark.parametrize("name", CALLS)
+def test_many_calls_keep_no_memory(name):
     image = noise(1, 3, 64, 64, dtype=torch.float32).requires_grad_()
     matrix = torch.tensor(MATRIX, requires_grad=True)
 
     def call() -> None:
-        out = wk.warp_affine(image, matrix, backend=backend)
-        torch.autograd.grad(out.sum(), (image, matrix))
+        torch.autograd.grad(CALLS[name](image, matrix).sum(), (image, matrix))
 
-    def resident() -> int:
-        gc.collect()
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-    if not Path("/proc/self/statm").exists():
-        pytest.skip("has no /proc")
     for _ in range(50):
         call()
     before = resident()

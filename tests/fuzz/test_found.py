@@ -12,7 +12,15 @@ import warpkit as wk
 import warpkit.opencv as cv2
 from warpkit import attacks, validation
 from warpkit.nn import SpatialTransformer
-from warpkit.transforms import RandomAffine, RandomPerspective
+from warpkit.transforms import (
+    CenterCrop,
+    Fused,
+    RandomAffine,
+    RandomHorizontalFlip,
+    RandomPerspective,
+    RandomResizedCrop,
+    Resize,
+)
 
 ONCE = {"steps": 1, "samples": 1}
 IMAGE, EYE = torch.zeros(1, 4, 5), torch.eye(2, 3)
@@ -20,6 +28,8 @@ META = torch.zeros(1, 4, 5, device="meta")
 PLANES, MAP = torch.zeros(4, 5), torch.zeros(2, 3)
 SUPPORT = wk.GradientSupport(0, 20, 0.0, torch.zeros(2, 1, 4, 5, dtype=torch.bool))
 SPARSE = IMAGE.to_sparse()
+VIEW, LARGE, SQUARE = torch.zeros(1, 3, 8, 8), torch.zeros(16, 16), torch.eye(3)
+LINE = torch.tensor([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
 
 FOUND = {
     "check_gradients: `function` must be a function, got NoneType": (
@@ -104,6 +114,106 @@ FOUND = {
     "expectation: `image` must be of a floating type, in [0, 1], with quantize=True, got": (
         lambda: attacks.expectation(torch.sum, IMAGE.byte(), EYE[None], quantize=True)
     ),
+    "thin_plate_spline: `smoothing` must be finite, got inf": (
+        lambda: wk.flow.thin_plate_spline(LINE, LINE, (2, 2), smoothing=float("inf"))
+    ),
+    "jpeg(75): `images` must be a tensor of shape (..., C, H, W), got NoneType": (
+        lambda: attacks.jpeg()(None)  # pyright: ignore
+    ),
+    "jpeg(75): `images` must be floats in [0, 1], or uint8, got torch.int16": (
+        lambda: attacks.jpeg()(VIEW.short())
+    ),
+    "jpeg: `images` must be a tensor that holds values": lambda: attacks.jpeg()(VIEW.to("meta")),
+    "to_uint8: `images` must be a tensor of shape (..., C, H, W), got float": (
+        lambda: attacks.to_uint8(1.5)  # pyright: ignore
+    ),
+    "reverse_channels: `images` must be of shape (..., C, H, W), got (4, 5)": (
+        lambda: attacks.reverse_channels(PLANES)
+    ),
+    "normalize: `mean` must be a tensor that holds values": (
+        lambda: attacks.normalize(META[0, 0, :1], [1.0])  # pyright: ignore
+    ),
+    "Pipeline: `images` must be a tensor that holds values": (
+        lambda: attacks.Pipeline(torch.sqrt)(VIEW.to("meta"))
+    ),
+    "Pipeline: step 2 (jpeg(75)) must be given 8 bits, got the floats of the step before it": (
+        lambda: attacks.Pipeline(attacks.normalize([0.5], [0.5]), attacks.jpeg())(VIEW)
+    ),
+    "Photometric: `noise` must be a number that float64 holds, got 1000000": (
+        lambda: attacks.Photometric(noise=10**400)
+    ),
+    "Photometric.apply: `views` must be a tensor that holds values": (
+        lambda: attacks.Photometric(noise=0.1)(VIEW.to("meta"))
+    ),
+    "expectation: `distribution` must be finite matrices, got a degenerate one at (1,)": (
+        lambda: attacks.expectation(torch.mean, IMAGE, torch.stack((EYE, EYE * torch.nan)))
+    ),
+    "optimize_perturbation: `resume` must be ": lambda: attacks.optimize_perturbation(
+        torch.mean,
+        VIEW,
+        epsilon=0.1,
+        optimizer=torch.optim.Adam,
+        resume=attacks.optimize_perturbation(torch.mean, VIEW + 0.5, epsilon=0.1, steps=1).state,
+    ),
+    "optimize_patch: `surface` must be a Cylinder, or a flow (h, w, 2) of the patch's size (2, 2), "
+    "got 5.0": lambda: attacks.optimize_patch(
+        torch.mean, VIEW, [[0, 0, 4, 4]], None, patch_size=(2, 2), surface=5.0
+    ),
+    "Resize: `inpt` must be of at least one pixel a side, got size (0, 5)": (
+        lambda: Resize(3)(IMAGE[:, :0])
+    ),
+    "Resize: `inpt` must be of at least one pixel a side, got size (4, 0)": (
+        lambda: Resize((3, 3))(IMAGE[..., :0])
+    ),
+    "Resize: `interpolation` must be one of": (
+        lambda: Resize(3, np.array(["a", "b"]))  # pyright: ignore
+    ),
+    "RandomResizedCrop: `inpt` must be of at least one pixel a side": (
+        lambda: RandomResizedCrop(3)(IMAGE[:, :0])
+    ),
+    "CenterCrop: `inpt` must be of at least one pixel a side": lambda: CenterCrop(3)(IMAGE[:, :0]),
+    "Fused: `inpt` must be of at least one pixel a side": (
+        lambda: Fused([RandomAffine(0), CenterCrop(3)])(IMAGE[:, :0])
+    ),
+    "RandomHorizontalFlip: `inpt` must be a dense tensor": (
+        lambda: RandomHorizontalFlip(1.0)(SPARSE)
+    ),
+    "RandomHorizontalFlip: `inpt` must be of shape (..., H, W), got (5,)": (
+        lambda: RandomHorizontalFlip(1.0)(IMAGE[0, 0])
+    ),
+    "RandomHorizontalFlip: `inpt` must be of one of the types float16": (
+        lambda: RandomHorizontalFlip(1.0)(IMAGE.to(torch.float8_e5m2))
+    ),
+    "undistortPoints: `criteria` must be (type, steps, error)": (
+        lambda: cv2.undistortPoints(LINE, SQUARE, None, criteria=(1, "a", 0))
+    ),
+    "findTransformECC: `motionType` must be one of the MOTION_* values, got ['a']": (
+        lambda: cv2.findTransformECC(LARGE, LARGE, None, ["a"])  # pyright: ignore
+    ),
+    "findTransformECC: `criteria` must be (type, steps, error)": (
+        lambda: cv2.findTransformECC(LARGE, LARGE, None, criteria=(2, 0, None))
+    ),
+    "findTransformECC: `warpMatrix` must be a tensor that holds values": (
+        lambda: cv2.findTransformECC(LARGE, LARGE, META[0, :2, :3])
+    ),
+    "align: `moving` must be a tensor that holds values": (
+        lambda: wk.align(LARGE[None].to("meta"), LARGE[None])
+    ),
+    "warpPolar: `maxRadius` must be from 1 to 2^31 / pi pixels": (
+        lambda: cv2.warpPolar(PLANES, None, (0, 0), 1e30, 0)
+    ),
+    "warpPolar: `maxRadius` must be a tensor that holds values": (
+        lambda: cv2.warpPolar(META[0], None, (0, 0), 5.0, 0)
+    ),
+    "convertMaps: `map2` must be on cpu, where `map1` is, got meta": (
+        lambda: cv2.convertMaps(PLANES, META[0], -1)
+    ),
+    "getOptimalNewCameraMatrix: `centerPrincipalPoint` must be True or False, got tensor": (
+        lambda: cv2.getOptimalNewCameraMatrix(SQUARE, None, (5, 4), 0.5, None, SQUARE)  # pyright: ignore
+    ),
+    "getOptimalNewCameraMatrix: `alpha` must be finite, got nan": (
+        lambda: cv2.getOptimalNewCameraMatrix(SQUARE, None, (5, 4), float("nan"))
+    ),
     "linear_lookup: `border` must be one of 'replicate', 'reflect',": (
         lambda: wk.linear_lookup([1.0], 0.5, border=np.array(["a", "b"]))  # pyright: ignore
     ),
@@ -123,3 +233,26 @@ def test_no_background_is_none_of_8_bits_either():
     options = {"quantize": True, "background": None}
     value = attacks.expectation(torch.mean, torch.ones(1, 4, 4), torch.eye(2, 3)[None], **options)
     torch.testing.assert_close(value, torch.tensor(1.0))
+
+
+def test_a_lens_that_leaves_no_rectangle_has_an_empty_one():
+    lens = torch.tensor([0.2, 0.2, 0.0, 0.3, torch.nan])
+    assert cv2.getOptimalNewCameraMatrix(SQUARE, lens, (5, 4), 0.5)[1] == (0, 0, 0, 0)
+
+
+def test_no_pictures_are_no_files():
+    assert attacks.jpeg()(VIEW[:0]).shape == (0, 3, 8, 8)
+
+
+def test_points_too_close_for_squares_make_a_plate():
+    target = 1e-200 * torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    found = wk.flow.thin_plate_spline(target + 1, target, (1, 1))
+    torch.testing.assert_close(found, torch.ones(1, 1, 2, dtype=torch.float64))
+
+
+def test_whole_numbers_beyond_64_bits_are_numbers():
+    large = attacks.Cylinder(2**70).flow((1, 5))
+    torch.testing.assert_close(large, torch.zeros(1, 5, 2, dtype=torch.float64))
+    assert attacks.Photometric(noise=2**70, gamma=(1, 2**70))(VIEW).shape == VIEW.shape
+    matrix = attacks.AffineDistribution(translation=(2**70, 2**70)).sample(1, size=(2, 2))
+    assert (matrix[0, :, 2] == 2.0**70).all()

@@ -105,6 +105,38 @@ LENSES = {
 whole = st.integers(-2, 8)
 cv2_points = st.one_of(wild.tensors((4, 1, 2), high=5.0), wild.tensors((4, 2), high=5.0))
 cv2_lens = {"cameraMatrix": views, "distCoeffs": lens}
+fisheye_lens = {"K": views, "D": wild.tensors((4,), low=-0.1, high=0.1)}
+criteria = st.sampled_from(
+    (None, (3, 5, 1e-3), (1, 2, 0.0), (2, 0, 1e-9), (1, -1, 0.0), (1, "a", 0), (2, 0, None), (3, 1))
+)
+kinds = st.sampled_from((-1, wcv.CV_32FC1, wcv.CV_32FC2, wcv.CV_16SC2, 7))
+floats32 = (torch.float32,)
+maps = st.one_of(
+    st.tuples(*[wild.tensors((3, 4), floats32, -9, 9)] * 2),
+    st.tuples(wild.tensors((3, 4, 2), floats32, -9, 9), st.none()),
+    st.tuples(
+        wild.tensors((3, 4, 2), (torch.int16,), -9, 9), wild.tensors((3, 4), (torch.uint16,))
+    ),
+)
+large = st.one_of(
+    wild.tensors((17, 16), (torch.float32, torch.uint8)), wild.tensors((16, 16, 3), floats32)
+)
+
+
+def converted(pair: Any, **options: Any) -> Any:
+    """convertMaps of both maps, of which the second may be none."""
+    pair = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
+    return wcv.convertMaps(*pair, **options)[0]
+
+
+def found_by_ecc(**arguments: Any) -> Any:
+    """The matrix, or None where cv2 raises its own error."""
+    try:
+        return wcv.findTransformECC(**({"criteria": (1, 2, 0.0)} | arguments))[1]
+    except wcv.error:
+        return None
+
+
 FACE = {
     "resize": Case(
         wcv.resize,
@@ -113,7 +145,9 @@ FACE = {
     ),
     "undistort": Case(wcv.undistort, {"src": picture, **cv2_lens}, {"newCameraMatrix": views}),
     "undistortPoints": Case(
-        wcv.undistortPoints, {"src": cv2_points, **cv2_lens}, {"R": turned["rotation"], "P": views}
+        wcv.undistortPoints,
+        {"src": cv2_points, **cv2_lens},
+        {"R": turned["rotation"], "P": views, "criteria": criteria},
     ),
     "initUndistortRectifyMap": Case(
         wcv.initUndistortRectifyMap,
@@ -130,7 +164,7 @@ FACE = {
         wcv.warpPolar,
         {
             "src": picture,
-            "dsize": wild.sizes,
+            "dsize": st.one_of(wild.sizes, st.sampled_from(((0, 0), (2, 0), (0, 2), None))),
             "center": wild.pairs,
             "maxRadius": wild.numbers,
             "flags": st.sampled_from((0, 1, 2, 256, 257, 16, 273, 999)),
@@ -154,6 +188,58 @@ FACE = {
         wcv.transform,
         {"src": picture, "m": st.sampled_from(((3, 3), (2, 4), (1, 1))).flatmap(wild.tensors)},
         {},
+    ),
+    "convertMaps": Case(
+        converted, {"pair": maps, "dstmap1type": kinds}, {"nninterpolation": st.booleans()}
+    ),
+    "getOptimalNewCameraMatrix": Case(
+        lambda **arguments: wcv.getOptimalNewCameraMatrix(**arguments)[0],
+        {**cv2_lens, "imageSize": wild.sizes, "alpha": wild.numbers},
+        {"newImgSize": wild.sizes, "centerPrincipalPoint": st.booleans()},
+    ),
+    "findTransformECC": Case(
+        found_by_ecc,
+        {
+            "templateImage": large,
+            "inputImage": large,
+            "warpMatrix": st.one_of(st.none(), wild.matrices(batch=())),
+        },
+        {
+            "motionType": st.integers(-1, 4),
+            "criteria": criteria,
+            "inputMask": wild.tensors((17, 16), (torch.uint8,)),
+            "gaussFiltSize": whole,
+        },
+    ),
+    "fisheye.undistortImage": Case(
+        wcv.fisheye.undistortImage,
+        {"distorted": picture, **fisheye_lens},
+        {"Knew": views, "new_size": wild.sizes},
+        says=("fisheye.undistortImage: ",),
+    ),
+    "fisheye.undistortPoints": Case(
+        wcv.fisheye.undistortPoints,
+        {"distorted": cv2_points, **fisheye_lens},
+        {"R": turned["rotation"], "P": views, "criteria": criteria},
+        says=("fisheye.undistortPoints: ",),
+    ),
+    "fisheye.distortPoints": Case(
+        wcv.fisheye.distortPoints,
+        {"undistorted": cv2_points, **fisheye_lens},
+        {"alpha": wild.numbers, "Kundistorted": views},
+        says=("fisheye.distortPoints: ",),
+    ),
+    "fisheye.initUndistortRectifyMap": Case(
+        lambda **arguments: wcv.fisheye.initUndistortRectifyMap(**arguments)[0],
+        {
+            **fisheye_lens,
+            "R": st.one_of(turned["rotation"], wild.tensors((3,))),
+            "P": views,
+            "size": wild.sizes,
+            "m1type": kinds,
+        },
+        {},
+        says=("fisheye.initUndistortRectifyMap: ",),
     ),
     "perspectiveTransform": Case(
         wcv.perspectiveTransform, {"src": cv2_points, "m": wild.matrices((3,), batch=())}, {}

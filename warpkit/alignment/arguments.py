@@ -55,6 +55,7 @@ def checked(
         for argument, image in (("moving", moving), ("fixed", fixed))
     ]
     for argument, image in zip(("moving", "fixed"), images, strict=True):
+        checks.check_held(NAME, argument, image)
         if min(image.shape[-2:]) < SMALLEST:
             wanted = f"of at least {SMALLEST} pixels a side"
             checks.fail(NAME, argument, wanted, checks.shape_of(image))

@@ -212,6 +212,9 @@ def restore(
     if (state["generator"] is None) != (generator is None):
         got = "one with a generator" if generator is None else "one without a generator"
         checks.fail(name, "resume", SAME_CALL, f"{got}, unlike this call")
+    begun = state["optimizer"]["param_groups"][0].keys()
+    if begun != optimizer.param_groups[0].keys():
+        checks.fail(name, "resume", SAME_CALL, "one of another kind of optimizer")
     if generator is not None:
         generator.set_state(state["generator"])
     with torch.no_grad():

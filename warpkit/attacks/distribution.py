@@ -78,7 +78,7 @@ class AffineDistribution:
         """(n, 2, 3) in float64."""
         draw = uniform((n, 5), generator)
         angle, scale, shear, *moves = (
-            low + (high - low) * part
+            float(low) + (float(high) - float(low)) * part
             for (low, high), part in zip(
                 (self.angle, self.scale, self.shear, self.translation, self.translation),
                 draw.unbind(-1),
@@ -145,7 +145,7 @@ class PerspectiveDistribution(AffineDistribution):
     def _corners(self, n: int, size: tuple[int, int], generator: torch.Generator | None) -> Tensor:
         """(n, 3, 3) in float64, that move the centres of the corner pixels."""
         far, sign = uniform((2, n, 4, 2), generator)
-        low, high = self.corners
+        low, high = map(float, self.corners)
         shares = (low + (high - low) * far) * torch.where(sign < 0.5, -1.0, 1.0)
         unit = shares.new_tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
         for _ in range(SHRINKS):
@@ -195,6 +195,8 @@ def draw(
     if matrices.ndim != 3 or matrices.shape[1:] not in ((2, 3), (3, 3)) or len(matrices) == 0:
         wanted = "a distribution, or matrices (samples, 2, 3) or (samples, 3, 3), at least one"
         checks.fail(name, "distribution", wanted, f"shape {checks.shape_of(matrices)}")
+    bad = ~matrices.detach().flatten(1).isfinite().all(1)
+    checks.check_values(name, "distribution", bad, "finite matrices")
     if samples is not None and check_count(name, "samples", samples) != len(matrices):
         wanted = f"None or {len(matrices)}, the number of the given matrices"
         checks.fail(name, "samples", wanted, repr(samples))

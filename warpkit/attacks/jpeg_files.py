@@ -58,6 +58,9 @@ def encode_and_decode(images: Tensor, quality: int, subsampling: str) -> Tensor:
     from PIL import Image
 
     check_colours(images)
+    checks.check_held("jpeg", "images", images)
+    if len(images) == 0:
+        return images.clone()
     made = []
     for array in images.permute(0, 2, 3, 1).cpu().numpy():
         file = io.BytesIO()

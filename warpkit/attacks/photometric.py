@@ -54,7 +54,8 @@ class Photometric:
             checks.fail(name, "gamma", "positive", repr(self.gamma))
         if not isinstance(self.noise, Real) or isinstance(self.noise, bool):
             checks.fail(name, "noise", "a number of at least 0", repr(self.noise), TypeError)
-        if not (math.isfinite(self.noise) and self.noise >= 0):
+        noise = checks.float64_of(name, "noise", self.noise)
+        if not (math.isfinite(noise) and noise >= 0):
             checks.fail(name, "noise", "a number of at least 0", repr(self.noise))
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> Tensor:
@@ -65,7 +66,8 @@ class Photometric:
         check_count("Photometric.sample", "n", n)
         check_generator("Photometric.sample", generator)
         draw = uniform((n, DRAWS), generator)
-        ranges = draw.new_tensor([self.brightness, self.contrast, self.gamma, (0.0, 2.0**53)])
+        given = (self.brightness, self.contrast, self.gamma, (0.0, 2.0**53))
+        ranges = draw.new_tensor([[float(low), float(high)] for low, high in given])
         low, high = ranges.unbind(-1)
         return low + (high - low) * draw
 
@@ -89,7 +91,8 @@ class Photometric:
         if self.gamma != (1, 1):
             result = power(held(result, 0, 1), gamma)
         if self.noise > 0:
-            result = result + self.noise * noise_of(result, draws[:, 3])
+            checks.check_held(name, "views", views)
+            result = result + float(self.noise) * noise_of(result, draws[:, 3])
         return held(result, 0, 1)
 
     def __call__(self, views: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
@@ -126,7 +129,7 @@ def noise_of(views: Tensor, seeds: Tensor) -> Tensor:
         )
         for seed in seeds.tolist()
     ]
-    return torch.stack(rows)
+    return torch.stack(rows) if rows else torch.zeros_like(views)
 
 
 def check_photometric(name: str, photometric: object) -> Photometric | None:

@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.jpeg_files import check_quality, encode_and_decode, stand_in
-from warpkit.attacks.steps import Rounding, Step, check_gradient, check_made, photographed
+from warpkit.attacks.steps import (
+    Rounding,
+    Step,
+    check_gradient,
+    check_made,
+    check_pictures,
+    photographed,
+)
 from warpkit.core import checks
 from warpkit.gradients.surrogates import warn_beyond_unit
 
@@ -54,12 +61,10 @@ class Pipeline:
 
     def __call__(self, images: Tensor) -> Tensor:
         """What the program makes of images (N, C, H, W)."""
-        if checks.check_image("Pipeline", "images", images).ndim != 4:
+        if check_pictures("Pipeline", images).ndim != 4:
             wanted = "of shape (N, C, H, W)"
             checks.fail("Pipeline", "images", wanted, checks.shape_of(images))
-        if not images.is_floating_point() and images.dtype != torch.uint8:
-            wanted = "floats in [0, 1], or uint8"
-            checks.fail("Pipeline", "images", wanted, images.dtype, TypeError)
+        checks.check_held("Pipeline", "images", images)
         if images.is_floating_point():
             warn_beyond_unit("Pipeline", images)
         pictures = photographed("Pipeline", images)
@@ -116,6 +121,8 @@ def normalize(mean: Sequence[float], std: Sequence[float]) -> Step:
         checks.as_float(name, argument, value, torch.device("cpu"), torch.float64).flatten()
         for argument, value in (("mean", mean), ("std", std))
     )
+    for argument, numbers in (("mean", centre), ("std", spread)):
+        checks.check_held(name, argument, numbers)
     if len(centre) == 0 or not bool(centre.isfinite().all()):
         checks.fail(name, "mean", "finite numbers, one for each channel", repr(mean))
     if len(spread) not in (1, len(centre)) or not bool((spread.isfinite() & (spread > 0)).all()):
@@ -157,7 +164,7 @@ def reverse_channels(images: Tensor) -> Tensor:
     >>> reverse_channels(torch.tensor([1.0, 2.0, 3.0])[:, None, None]).flatten()
     tensor([3., 2., 1.])
     """
-    return images.flip(-3)
+    return checks.check_image("reverse_channels", "images", images, labels=True).flip(-3)
 
 
 def to_uint8(images: Tensor) -> Tensor:
@@ -169,7 +176,9 @@ def to_uint8(images: Tensor) -> Tensor:
     >>> to_uint8(torch.tensor([[[[0.499, 1.1]]]])) * 255
     tensor([[[[127., 255.]]]])
     """
-    return images if images.dtype == torch.uint8 else photographed("to_uint8", images).values
+    if check_pictures("to_uint8", images).dtype == torch.uint8:
+        return images
+    return photographed("to_uint8", images).values
 
 
 def check_pipeline(name: str, pipeline: Any) -> Callable[[Tensor], Tensor] | None:

@@ -46,6 +46,7 @@ class Step:
     ) -> None:
         self.function: Function = function
         self.takes = takes
+        self.needs_uint8 = takes == "uint8"
         self.surrogate: Function = function if surrogate is None else surrogate
         self.said = said or name_of(function)
         self.scale: float | None = None
@@ -56,12 +57,15 @@ class Step:
 
     def __call__(self, images: Tensor) -> Tensor:
         """Of uint8 what the real program makes of it; of floats that value, with the gradient."""
-        if images.dtype == torch.uint8:
+        if check_pictures(self.said, images).dtype == torch.uint8:
             return self.function(images)
-        return self.run("Step", photographed("Step", images)).values
+        return self.run(self.said, photographed(self.said, images)).values
 
     def run(self, place: str, given: Pictures) -> Pictures:
         """The step's result; `place` is its name in errors."""
+        if given.levels is None and self.needs_uint8:
+            got = "the floats of the step before it (`to_uint8` between them makes 8 bits)"
+            fail(place, "given 8 bits", got)
         if given.levels is None or self._takes(place, given.levels) == "floats":
             made = self.function(given.values)
             check_made(place, made, given.values)
@@ -167,6 +171,14 @@ class Rounding(Step):
     def run(self, place: str, given: Pictures) -> Pictures:
         """As of `Step`."""
         return given if given.levels is not None else photographed(place, given.values)
+
+
+def check_pictures(name: str, images: object) -> Tensor:
+    """Images (..., C, H, W) must be floats in [0, 1], or uint8."""
+    checked = checks.check_image(name, "images", images)
+    if not checked.is_floating_point() and checked.dtype != torch.uint8:
+        checks.fail(name, "images", "floats in [0, 1], or uint8", checked.dtype, TypeError)
+    return checked
 
 
 def photographed(name: str, images: Tensor) -> Pictures:

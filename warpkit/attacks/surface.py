@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import torch
@@ -37,10 +38,11 @@ class Cylinder:
         """(h, w, 2), float64: what `warp_flow` and `paste_patches` take for a patch of (h, w)."""
         height, width = checks.check_size("Cylinder.flow", "size", size)
         x = torch.arange(width, dtype=torch.float64) - image_center((height, width))[0]
-        along = (x / self.radius).clamp(-1, 1).asin() * self.radius
+        radius = float(self.radius)  # whole numbers beyond 64 bits are no scalars of torch's
+        along = (x / radius).clamp(-1, 1).asin() * radius
         # beside the cylinder: twice the patch away, where there is no paper
         beside = along + x.sign() * 2 * width
-        offset = torch.where(x.abs() <= self.radius, along, beside) - x
+        offset = torch.where(x.abs() <= radius, along, beside) - x
         return torch.stack((offset.expand(height, -1), offset.new_zeros(height, width)), -1)
 
 
@@ -54,6 +56,8 @@ def bend_of(name: str, surface: Any, patch_size: tuple[int, int], like: Tensor) 
     if isinstance(surface, type) or callable(surface):
         got = f"the class {surface.__name__}" if isinstance(surface, type) else "a function"
         checks.fail(name, "surface", wanted, got, TypeError)
+    if isinstance(surface, Real):
+        checks.fail(name, "surface", wanted, repr(surface), TypeError)
     flow = checks.as_float(name, "surface", surface, like.device).detach()
     if flow.shape != (*patch_size, 2):
         checks.fail(name, "surface", wanted, checks.shape_of(flow))

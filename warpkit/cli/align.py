@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from warpkit.cli.errors import say
+from warpkit.cli.errors import check_apart, say
 from warpkit.cli.image_files import (
     ImageFileError,
     check_target,
@@ -43,7 +43,9 @@ def run(moving: str, fixed: str, out: str, options: Options) -> int:
     """Align, write what was asked for, say what was found; 1 where it did not converge."""
     target = Path(out)
     kind = format_of(target)
-    for path in (target, options.matrix_out, options.overlay):
+    named = {"OUT": target, "--matrix-out": options.matrix_out, "--overlay": options.overlay}
+    check_apart(named)
+    for path in named.values():
         check_target(path)
     overlay_kind = format_of(options.overlay) if options.overlay else ""
     pictures = [read_image(name) for name in (moving, fixed)]

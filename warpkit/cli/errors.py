@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 from warpkit.cli.image_files import ImageFileError
 
@@ -22,6 +24,16 @@ def cause_of(error: Exception) -> tuple[str, int] | None:
     if of_torch or isinstance(error, (MemoryError, OverflowError)):
         return "not enough memory for images of this size", 1
     return None
+
+
+def check_apart(files: Mapping[str, Path | None]) -> None:
+    """Refuse two files of one name, by what the command line calls them."""
+    seen: dict[Path, str] = {}
+    for option, path in files.items():
+        if path is None:
+            continue
+        if (known := seen.setdefault(path.resolve(), option)) != option:
+            raise CommandError(f"{option} is {path}, and so is {known}: give another name")
 
 
 def say(message: str) -> None:

@@ -71,10 +71,10 @@ def format_of(path: Path) -> str:
     return name
 
 
-def check_figure(path: Path) -> None:
+def check_figure(path: Path, what: str = "the figure") -> None:
     """Say before the work that a figure, which is a PNG, cannot be written."""
     if format_of(path) != "PNG":
-        raise ImageFileError(f"{path}: the figure is a PNG: its name must end in .png")
+        raise ImageFileError(f"{path}: {what} is a PNG: its name must end in .png")
     check_target(path)
 
 
@@ -114,6 +114,8 @@ def check_target(path: str | Path | None) -> None:
         return
     path = Path(path)
     try:
+        with suppress(FileNotFoundError):
+            os.stat(path)  # a name that is too long, a folder that may not be entered
         if special(path):
             return
         if path.is_dir():
@@ -133,7 +135,7 @@ def check_folder(folder: Path) -> None:
 
 def special(path: Path) -> bool:
     """Whether it is a device or a pipe, such as /dev/full, that no file can take the name of."""
-    return path.exists() and not (path.is_file() or path.is_dir())
+    return os.path.exists(path) and not (path.is_file() or path.is_dir())
 
 
 @contextmanager

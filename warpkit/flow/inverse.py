@@ -51,8 +51,9 @@ def invert(flow: Any) -> InverseFlow:
     (..., h, w, 2), its residual (..., h, w) in pixels, before rounding to the flow's type, and
     valid (..., h, w), bool: False where the residual is above 1e-6, where what undoes the flow lies
     beyond its first or last pixel (the flow goes on there as at the edge), and wherever a pixel
-    that folds over (a determinant <= 0 in a corner of it) is laid, also if the residual is 0.
-    Nothing is raised for a flow that folds.
+    that folds over (a determinant <= 0 in a corner of it) is laid, also if the residual is 0. A
+    flow that mirrors, whose determinants are all below 0, does not fold. Nothing is raised for one
+    that does.
 
     Gradients: those of the solution (implicit function), to the third order; none where not found.
 
@@ -150,13 +151,16 @@ def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     targets = targets.expand(*batch, *targets.shape[-2:])
     with torch.no_grad():
         fixed, wanted = field.detach(), targets.detach()
-        places, residual = _iterate(fixed, wanted)
+        turns = _determinants(fixed)
+        side = torch.where((turns < 0).flatten(-3).all(-1), -1.0, 1.0)[..., None]
+        places, residual = _iterate(fixed, wanted, side)
         cell = _at(fixed, places)
         steady = (residual <= LOOSE) & (cell.determinant().abs() > STEEP)
         last = places.new_tensor((field.shape[-2] - 1, field.shape[-3] - 1))
         inside = ((places >= -LOOSE) & (places <= last + LOOSE)).all(-1)
-        valid = (residual <= LOOSE) & (cell.determinant() > 0) & inside
-        valid = valid & ~_is_folded(fixed, wanted)
+        valid = (residual <= LOOSE) & (side * cell.determinant() > 0) & inside
+        folds = (side[..., None, None] * turns <= 0).any(-1)
+        valid = valid & ~_is_under(folds, fixed, wanted)
     if not is_eager(field, targets) or wants_gradient(field, targets):
         places = with_gradient_of(places, _newton_steps(field, targets, places, steady))
     return places, residual, valid
@@ -184,10 +188,11 @@ def _newton(cell: Cell, det: Tensor, error: Tensor) -> Tensor:
     return torch.stack((x, y), -1)
 
 
-def _iterate(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _iterate(field: Tensor, targets: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
     """The nearest places found, (..., N, 2), and their residuals in pixels, (..., N).
 
-    field (..., h, w, 2); targets (..., N, 2). A step that comes no nearer is not made, and halved.
+    field (..., h, w, 2); targets (..., N, 2); side (..., 1): -1 where the field mirrors, or 1. A
+    step that comes no nearer is not made, and halved.
     """
     places = _first_places(field, targets)
     cell = _at(field, places)
@@ -202,7 +207,7 @@ def _iterate(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     for number in range(STEPS if readable else BLIND_STEPS):
         det = cell.determinant()
         newton = _newton(cell, torch.where(det.abs() > STEEP, det, 1.0), error)
-        is_newton = (det > STEEP) & (number >= FIXED_POINT_STEPS)
+        is_newton = (side * det > STEEP) & (number >= FIXED_POINT_STEPS)
         step = torch.where(is_newton[..., None], newton, error)
         tried = places - share[..., None] * step
         new_cell = _at(field, tried)
@@ -256,24 +261,37 @@ def _box_numbers(points: Tensor, side: int, columns: int, rows: int) -> Tensor:
     return torch.where(held, y * columns + x, columns * rows).long()
 
 
-def _is_folded(field: Tensor, targets: Tensor) -> Tensor:
-    """Whether a folded piece of field (..., h, w, 2) is laid over targets (..., N, 2): (..., N).
+def _determinants(field: Tensor) -> Tensor:
+    """Of p + flow(p) at the corners of each piece of field (..., h, w, 2): (..., m, n, corners).
 
     A piece lies between four pixels, where the determinant is linear along both axes: it folds if
-    the determinant of a corner is not positive. What it is laid over is counted by its box.
+    that of a corner is not positive. Of one row or column it lies between two, and of one pixel 1.
     """
     height, width = field.shape[-3:-1]
     points = field + pixel_points((height, width), field.dtype, field.device)
-    if height == 1 or width == 1:
-        pieces = _line_folds(points)
-    else:
-        x = points[..., 1:, :] - points[..., :-1, :]
-        y = points[..., 1:, :, :] - points[..., :-1, :, :]
-        pieces = torch.zeros_like(x[..., 1:, :, 0], dtype=torch.bool)
-        for along_x in (x[..., :-1, :, :], x[..., 1:, :, :]):
-            for along_y in (y[..., :-1, :], y[..., 1:, :]):
-                (a, b), (c, d) = along_x.unbind(-1), along_y.unbind(-1)
-                pieces = pieces | (a * d - b * c <= 0)
+    x = points[..., 1:, :] - points[..., :-1, :]
+    y = points[..., 1:, :, :] - points[..., :-1, :, :]
+    if width == 1 and height == 1:
+        return torch.ones_like(points[..., :1])
+    if height == 1:
+        return x[..., :1]
+    if width == 1:
+        return y[..., 1:]
+    corners = []
+    for along_x in (x[..., :-1, :, :], x[..., 1:, :, :]):
+        for along_y in (y[..., :-1, :], y[..., 1:, :]):
+            (a, b), (c, d) = along_x.unbind(-1), along_y.unbind(-1)
+            corners.append(a * d - b * c)
+    return torch.stack(corners, -1)
+
+
+def _is_under(pieces: Tensor, field: Tensor, targets: Tensor) -> Tensor:
+    """Whether a marked piece (..., m, n) of field (..., h, w, 2) is laid over targets (..., N, 2).
+
+    Returns (..., N). What a piece is laid over is counted by its box.
+    """
+    height, width = field.shape[-3:-1]
+    points = field + pixel_points((height, width), field.dtype, field.device)
     rows, columns = slice(max(height - 1, 1)), slice(max(width - 1, 1))
     corners = [
         points[..., i:, j:, :][..., rows, columns, :]
@@ -282,16 +300,6 @@ def _is_folded(field: Tensor, targets: Tensor) -> Tensor:
     ]
     low, high = (torch.stack(corners).amin(0), torch.stack(corners).amax(0))
     return _covered(pieces, low, high, targets, (height, width))
-
-
-def _line_folds(points: Tensor) -> Tensor:
-    """Which pieces of a field of one row or column fold; points (..., h, w, 2)."""
-    height, width = points.shape[-3:-1]
-    if width > 1:
-        return points[..., 1:, 0] - points[..., :-1, 0] <= 0
-    if height > 1:
-        return points[..., 1:, :, 1] - points[..., :-1, :, 1] <= 0
-    return torch.zeros_like(points[..., 0], dtype=torch.bool)
 
 
 def _covered(

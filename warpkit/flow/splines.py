@@ -21,6 +21,9 @@ AT_ONCE = 1 << 16
 SMALLEST = 1e-300
 """Of the logarithms' arguments: what it is multiplied by is 0 there."""
 
+LARGEST = 1e150
+"""Of the system's diagonal: its square is a number."""
+
 FLAT = 1e-10
 """Of the larger spread of points: a smaller one across it is a line's, 1e-14 by rounding."""
 
@@ -111,6 +114,7 @@ def thin_plate_spline(
     smooth = smooth.double()
     negative = ~(smooth.detach() >= 0)
     checks.check_values(name, "smoothing", negative, "at least 0", smooth.detach())
+    checks.check_values(name, "smoothing", smooth.detach().isinf(), "finite", smooth.detach())
     fit = _fit(name, source, target, smooth)
     return _evaluate(fit, (height, width)).to(dtype)
 
@@ -138,7 +142,9 @@ def _fit(name: str, source: Tensor, target: Tensor, smooth: Tensor) -> tuple[Ten
     count = sites.shape[-2]
     kernel = _kernel(sites, sites)
     eye = torch.eye(count, dtype=kernel.dtype, device=kernel.device)
-    kernel = kernel + (smooth[..., None, None] / unit**2) * eye
+    # a unit of 1e-200 has no square; and no solver takes infinity
+    diagonal = (smooth[..., None, None] / unit / unit).clamp(max=LARGEST)
+    kernel = kernel + diagonal * eye
     ones = torch.ones_like(sites[..., :1])
     powers = torch.cat((ones, sites), -1)
     powers = powers.expand(*kernel.shape[:-1], 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from warpkit.alignment import align
 from warpkit.core import checks
 from warpkit.engine.sampling.maps import to_3x3
+from warpkit.opencv.cameras import checked_criteria
 from warpkit.opencv.constants import (
     MOTION_AFFINE,
     MOTION_EUCLIDEAN,
@@ -70,8 +72,9 @@ def findTransformECC(
     array([[ 1.,  0.,  2.],
            [ 0.,  1., -1.]], dtype=float32)
     """
-    if motionType not in MODELS:
-        checks.fail(NAME, "motionType", "one of the MOTION_* values", repr(motionType))
+    if not isinstance(motionType, Integral) or motionType not in MODELS:
+        got = f"{motionType!r:.60}"
+        checks.fail(NAME, "motionType", "one of the MOTION_* values", got)
     pictures = (("templateImage", templateImage), ("inputImage", inputImage))
     for argument, picture in pictures:
         check_picture(NAME, argument, picture, TYPES)
@@ -107,6 +110,7 @@ def _start(value: Any, model: str, device: torch.device) -> Tensor:
     if value is None:
         return torch.eye(rows, 3, dtype=torch.float64, device=device)
     matrix = checks.as_float(NAME, "warpMatrix", value, device, torch.float64).detach().double()
+    checks.check_held(NAME, "warpMatrix", matrix)
     wanted = f"of shape ({rows}, 3)" + " or (3, 3)" * (rows == 2)
     if matrix.ndim != 2 or matrix.shape[1] != 3 or matrix.shape[0] not in (rows, 3):
         checks.fail(NAME, "warpMatrix", wanted, checks.shape_of(matrix))
@@ -124,9 +128,7 @@ def _inverse(matrix: Tensor) -> Tensor:
 
 def _steps(criteria: Any) -> int:
     """The number of steps in (type, maxCount, epsilon)."""
-    if not isinstance(criteria, checks.LISTS) or len(criteria) != 3:
-        checks.fail(NAME, "criteria", "(type, maxCount, epsilon)", f"{criteria!r:.60}", TypeError)
-    kind, count, _ = criteria
+    kind, count, _ = checked_criteria(NAME, criteria)
     if not kind & TERM_CRITERIA_COUNT:
         return STEPS
     return max(int(count), 1)

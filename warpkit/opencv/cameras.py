@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -103,12 +105,29 @@ def as_criteria(name: str, value: Any, default: Criteria) -> Criteria:
     """cv2.TermCriteria as (type, steps, error); None is the default."""
     if value is None:
         return default
-    good = isinstance(value, Sequence) and len(value) == 3 and value[0] in (1, 2, 3)
-    if not good:
-        wanted = "(type, steps, error) with type of TERM_CRITERIA_COUNT, _EPS or both"
-        checks.fail(name, "criteria", wanted, repr(value))
-    kind, steps, error = value
+    kind, steps, error = checked_criteria(name, value)
     return Criteria(int(steps) if kind & 1 else None, float(error) if kind & 2 else None)
+
+
+def checked_criteria(name: str, value: Any) -> tuple[int, Any, Any]:
+    """cv2.TermCriteria: (type, steps, error), of which those that the type names are numbers."""
+    good = isinstance(value, checks.LISTS) and len(value) == 3
+    good = good and isinstance(value[0], int) and value[0] in (1, 2, 3)
+    if not good or not all(
+        isinstance(number, Real) and math.isfinite(number)
+        for flag, number in zip((1, 2), value[1:], strict=True)
+        if value[0] & flag
+    ):
+        wanted = "(type, steps, error) with type of TERM_CRITERIA_COUNT, _EPS or both"
+        checks.fail(name, "criteria", wanted, f"{value!r:.60}")
+    return value[0], value[1], value[2]
+
+
+def as_flag(name: str, argument: str, value: Any) -> bool:
+    """cv2's bool: also a whole number, and numpy's of both."""
+    if not isinstance(value, (bool, np.bool_, Integral)):
+        checks.fail(name, argument, "True or False", f"{value!r:.60}", TypeError)
+    return bool(value)
 
 
 def as_maps(

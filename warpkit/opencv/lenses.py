@@ -8,6 +8,7 @@ through what is rounded; for points those of the solution.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -218,14 +219,15 @@ def getOptimalNewCameraMatrix(
     share = cameras.as_array(name, "alpha", alpha, device)
     if share.ndim:
         checks.fail(name, "alpha", "one number", f"shape {checks.shape_of(share)}")
+    checks.check_values(name, "alpha", ~share.detach().isfinite(), "finite", share.detach())
     directions = undistorted(lens, optimal.grid(size, device), FIVE_STEPS)
-    if centerPrincipalPoint:
+    if cameras.as_flag(name, "centerPrincipalPoint", centerPrincipalPoint):
         matrix, roi = _centred(lens, directions, new, share)
     else:
         matrix = optimal.between(optimal.rectangles(*directions.unbind(-1)), new, share)
         left, top, right, bottom = _inner(project(matrix.detach(), directions.detach()))
         # Rect from Rect_<double>: sides are rounded, half to even, as corners are
-        roi = tuple(round(v) for v in (left, top, right - left, bottom - top))
+        roi = _whole(round, left, top, right - left, bottom - top)
     return as_given(has_tensor(*values), matrix), _within(roi, new)
 
 
@@ -250,12 +252,15 @@ def _centred(
     )
     left, top, right, bottom = _inner(pixels.detach())
     by, x0, y0 = (float(v.detach()) for v in (s, lens.cx, lens.cy))
-    corner = math.ceil((left - x0) * by + cx), math.ceil((top - y0) * by + cy)
-    return own_view(middle), (
-        *corner,
-        math.floor((right - left) * by),
-        math.floor((bottom - top) * by),
-    )
+    corner = _whole(math.ceil, (left - x0) * by + cx, (top - y0) * by + cy)
+    sides = _whole(math.floor, (right - left) * by, (bottom - top) * by)
+    return own_view(middle), (*corner, *sides)
+
+
+def _whole(rounded: Callable[[float], int], *numbers: float) -> tuple[int, ...]:
+    """Pixels of a rectangle; zeros where a lens leaves none that is a number."""
+    good = all(map(math.isfinite, numbers))
+    return tuple(map(rounded, numbers)) if good else (0,) * len(numbers)
 
 
 def _inner(points: Tensor) -> list[float]:

@@ -18,8 +18,12 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv.cameras import as_maps, common_device, map_kind
-from warpkit.opencv.constants import WARP_FILL_OUTLIERS, WARP_INVERSE_MAP, WARP_POLAR_LOG
+from warpkit.opencv.cameras import as_flag, as_maps, common_device, map_kind
+from warpkit.opencv.constants import (
+    WARP_FILL_OUTLIERS,
+    WARP_INVERSE_MAP,
+    WARP_POLAR_LOG,
+)
 from warpkit.opencv.layout import check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
@@ -38,7 +42,7 @@ def convertMaps(
 
     map1 and map2: two (h, w) float32, (h, w, 2) float32 and None, or (h, w, 2) int16 and (h, w)
     uint16; dstmap1type CV_32FC1, CV_32FC2 or CV_16SC2, -1 for the fixed one of floats and the pairs
-    of a fixed one. nninterpolation: whole pixels, without the fixed map's 1/32 parts. Gradients,
+    of a fixed one. nninterpolation: whole pixels, without a fixed map's 1/32 parts. Gradients,
     where a map is a tensor and both kinds are floats: all orders.
 
     >>> convertMaps(np.float32([[[1.25, 2.0]]]), None, -1)
@@ -46,7 +50,9 @@ def convertMaps(
     """
     name = "convertMaps"
     first, second, fixed = _pair(name, map1, map2)
-    if fixed and second is None:
+    whole = as_flag(name, "nninterpolation", nninterpolation)
+    second = None if fixed and whole else second
+    if fixed and second is None and not whole:
         checks.fail(name, "map2", "(h, w) uint16 beside (h, w, 2) int16", "None")
     default = isinstance(dstmap1type, int) and dstmap1type <= 0
     kind = (
@@ -58,10 +64,10 @@ def convertMaps(
         points = opencv_lenses.from_fixed_map(first, second)
     else:
         points = (first if second is None else torch.stack((first, second), dim=-1)).float()
-    whole = None
+    found = None
     if kind == "fixed":
-        whole = (first, second) if fixed else _fixed(points, bool(nninterpolation))
-    return as_maps(points, kind, has_tensor(map1, map2), (dstmap1, dstmap2), whole)
+        found = (first, second) if fixed else _fixed(points, whole)
+    return as_maps(points, kind, has_tensor(map1, map2), (dstmap1, dstmap2), found)
 
 
 def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]:
@@ -74,6 +80,12 @@ def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]
     if isinstance(second, Tensor) and second.numel() == 0:
         second = None  # cv2's empty Mat
     tensors = [value for value in (first, second) if isinstance(value, Tensor)]
+    for value in tensors:
+        checks.check_dense(name, "map1, map2", value)
+        checks.check_device(name, "map2", value, device, "`map1`")
+    if isinstance(second, Tensor) and second.dtype == torch.int16 and second.ndim == 2:
+        second = second.view(torch.uint16)  # its bits, as cv2 reads them
+        tensors = [first, second] if isinstance(first, Tensor) else [second]
     kinds = [(str(value.dtype).removeprefix("torch."), value.ndim) for value in tensors]
     shapes = {tuple(value.shape[:2]) for value in tensors}
     known = [("float32", 3)], [("float32", 2)] * 2, [("int16", 3), ("uint16", 2)], [("int16", 3)]
@@ -173,9 +185,13 @@ def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:
     """dsize (W, H) as (H, W), its zeros replaced as OpenCV does."""
     pair = as_list(name, "dsize", dsize)
     if is_empty(pair):
+        checks.check_held(name, "maxRadius", radius)
         reach = float(radius.detach())
+        if not 0.5 < reach < checks.MAX_SIDE / math.pi:
+            wanted = "from 1 to 2^31 / pi pixels without a size in `dsize`"
+            checks.fail(name, "maxRadius", wanted, reach)
         return round(reach * math.pi), round(reach)
     wide = isinstance(pair, Sequence) and len(pair) == 2 and pair[1] == 0
-    if wide and isinstance(pair[0], checks.WHOLE_NUMBERS) and pair[0] > 0:
-        return round(pair[0] * math.pi), int(pair[0])
+    if wide and isinstance(pair[0], checks.WHOLE_NUMBERS) and 0 < pair[0] < checks.MAX_SIDE:
+        return as_size(name, "dsize", (int(pair[0]), round(pair[0] * math.pi)))
     return as_size(name, "dsize", pair)

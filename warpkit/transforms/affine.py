@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from warpkit.core import checks
-from warpkit.transforms.arguments import SHOWN, check_center, check_fill, mode_name
+from warpkit.transforms.arguments import SHOWN, check_center, check_fill, check_ranges, mode_name
 from warpkit.transforms.images import Rows, has_pixels, matrix_of, size_by, warp
 
 
@@ -64,6 +64,7 @@ class RandomAffine(v2.RandomAffine):
             fill=check_fill("RandomAffine", fill),
             center=check_center("RandomAffine", center),
         )
+        check_ranges("RandomAffine", degrees=self.degrees, scale=self.scale, shear=self.shear)
         self.interpolation = name
         self.border = checks.check_name("RandomAffine", "border", border, SHOWN)
 
@@ -132,6 +133,7 @@ class RandomRotation(v2.RandomRotation):
             center=check_center(function, center),
             fill=check_fill(function, fill),
         )
+        check_ranges(function, degrees=self.degrees)
         self.interpolation = name
         self.border = checks.check_name(function, "border", border, SHOWN)
 

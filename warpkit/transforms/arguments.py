@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import PIL.Image
@@ -23,7 +23,7 @@ def mode_name(function: str, interpolation: Any, names: Sequence[str] = INTERPOL
     value = interpolation.value if isinstance(interpolation, Enum) else interpolation
     if isinstance(value, int) and not isinstance(value, bool) and value in PIL_NUMBERS:
         value = PIL_NUMBERS[value]
-    value = "nearest" if value == "nearest-exact" else value
+    value = "nearest" if isinstance(value, str) and value == "nearest-exact" else value
     return checks.check_name(function, "interpolation", value, names)
 
 
@@ -52,3 +52,24 @@ def check_fill(function: str, fill: Any) -> Any:
         wanted = "a number, one for each channel, None, or a dictionary of these by type"
         checks.fail(function, "fill", wanted, f"{fill!r:.60}", TypeError)
     return fill
+
+
+def check_ranges(function: str, **ranges: Any) -> None:
+    """What is drawn between two numbers, or two pairs of them, must be in their order."""
+    for argument, ends in ranges.items():
+        if ends is None:
+            continue
+        if not all(low <= high for low, high in zip(ends[::2], ends[1::2], strict=False)):
+            wanted = "(low, high), numbers with low <= high"
+            checks.fail(function, argument, wanted, f"{tuple(ends)!r:.60}")
+
+
+def check_lengths(function: str, size: Any) -> None:
+    """A size is one or two whole numbers of at least 1; how many is torchvision's to say."""
+    sides: Sequence[Any] = (
+        size if isinstance(size, Sequence) and not isinstance(size, checks.TEXT) else (size,)
+    )
+    whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in sides)
+    if not whole or min(sides, default=1) < 1:
+        wanted = "a whole number of at least 1, or two"
+        checks.fail(function, "size", wanted, f"{size!r:.60}", ValueError if whole else TypeError)

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
+from warpkit.transforms.arguments import check_lengths
+from warpkit.transforms.images import check_planes, check_sides, has_pixels
+
 
 class RandomHorizontalFlip(v2.RandomHorizontalFlip):
     """torchvision.transforms.v2.RandomHorizontalFlip, with a `map`.
@@ -22,6 +25,12 @@ class RandomHorizontalFlip(v2.RandomHorizontalFlip):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input, flipped."""
+        if has_pixels(inpt):
+            check_planes("RandomHorizontalFlip", inpt)
+        return super().transform(inpt, params)
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
@@ -43,6 +52,12 @@ class RandomVerticalFlip(v2.RandomVerticalFlip):
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
 
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """One input, flipped."""
+        if has_pixels(inpt):
+            check_planes("RandomVerticalFlip", inpt)
+        return super().transform(inpt, params)
+
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
         rows = [[1.0, 0.0, 0.0], [0.0, -1.0, size[0] - 1.0], [0.0, 0.0, 1.0]]
@@ -60,7 +75,15 @@ class CenterCrop(v2.CenterCrop):
     """
 
     def __init__(self, size: int | Sequence[int]) -> None:
+        check_lengths("CenterCrop", size)
         super().__init__(size)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The middle of one input."""
+        if has_pixels(inpt):
+            check_planes("CenterCrop", inpt)
+            check_sides("CenterCrop", v2.functional.get_size(inpt))
+        return super().transform(inpt, params)
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
         """(H, W) of what images of `size` (H, W) become."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import PIL.Image
@@ -34,6 +34,23 @@ def has_pixels(value: Any) -> bool:
     return isinstance(value, (Tensor, PIL.Image.Image))  # a tuple: `|` takes five times as long
 
 
+def check_planes(name: str, inpt: Any) -> None:
+    """A tensor that is an image, a video or a mask must be dense and have rows and columns."""
+    if isinstance(inpt, Tensor):
+        checks.check_dense(name, "inpt", inpt)
+        if inpt.ndim < 2:
+            checks.fail(name, "inpt", "of shape (..., H, W)", checks.shape_of(inpt))
+        if inpt.is_floating_point() and inpt.dtype not in checks.FLOATS:
+            wanted = f"of one of the types {checks.names_of(checks.FLOATS)}, or whole numbers"
+            checks.fail(name, "inpt", wanted, inpt.dtype, TypeError)
+
+
+def check_sides(name: str, size: Sequence[int]) -> None:
+    """Inputs of `size` (H, W) must have a pixel, where their number changes."""
+    if 0 in size:
+        checks.fail(name, "inpt", "of at least one pixel a side", f"size {tuple(size)}")
+
+
 def through(
     name: str,
     inpt: Any,
@@ -54,8 +71,9 @@ def through(
         return v2.functional.to_pil_image(sampled, mode=inpt.mode)
     checks.check_dense(name, "inpt", inpt)
     if inpt.numel() == 0:  # no mask, where there is no object
-        if size is None or 0 in inpt.shape[-2:]:
+        if size is None or tuple(size) == tuple(inpt.shape[-2:]):
             return inpt
+        check_sides(name, inpt.shape[-2:])
         return retyped(inpt.as_subclass(torch.Tensor).new_empty((*inpt.shape[:-2], *size)), inpt)
     is_typed = isinstance(inpt, tv_tensors.TVTensor)
     pixels = inpt.as_subclass(torch.Tensor) if is_typed else inpt

@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torchvision.transforms import v2
+from torchvision.transforms.v2._utils import query_size
 
 from warpkit.core import checks
 from warpkit.engine.arithmetic.resize import EXACT_FILTERS
 from warpkit.resizing import resize
-from warpkit.transforms.arguments import mode_name
-from warpkit.transforms.images import has_pixels, size_by, through
+from warpkit.transforms.arguments import check_lengths, check_ranges, mode_name
+from warpkit.transforms.images import check_planes, check_sides, has_pixels, size_by, through
 
 PLAIN_FILTERS = ("nearest", "lanczos4")
 """Those that have no antialias."""
@@ -44,11 +45,14 @@ class Resize(v2.Resize):
     ) -> None:
         name = filter_name("Resize", interpolation, antialias)
         super().__init__(size, max_size=max_size, antialias=antialias)
+        if self.size is not None:
+            check_lengths("Resize", self.size)
         self.interpolation = name
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
         """(H, W) of what images of `size` (H, W) become."""
         height, width = size
+        check_sides("Resize", size)
         new = {"size": self.size, "max_size": self.max_size}
         return size_by(lambda box: v2.functional.resize(box, **new), (height, width))
 
@@ -60,6 +64,7 @@ class Resize(v2.Resize):
         """One input under the drawn `params`."""
         if not has_pixels(inpt):
             return super().transform(inpt, params)
+        check_planes("Resize", inpt)
         new = self.output_size(params, v2.functional.get_size(inpt))
         return resized(self, inpt, new)
 
@@ -86,8 +91,15 @@ class RandomResizedCrop(v2.RandomResizedCrop):
         antialias: bool | None = True,
     ) -> None:
         name = filter_name("RandomResizedCrop", interpolation, antialias)
+        check_lengths("RandomResizedCrop", size)
         super().__init__(size, scale, ratio, antialias=antialias)
+        check_ranges("RandomResizedCrop", scale=self.scale, ratio=self.ratio)
         self.interpolation = name
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """torchvision's draw, of a part of the inputs."""
+        check_sides("RandomResizedCrop", query_size(flat_inputs))
+        return super().make_params(flat_inputs)
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
         """(H, W) of what images of `size` (H, W) become."""
@@ -104,6 +116,7 @@ class RandomResizedCrop(v2.RandomResizedCrop):
         """One input under the drawn `params`."""
         if not has_pixels(inpt):
             return super().transform(inpt, params)
+        check_planes("RandomResizedCrop", inpt)
         crop = v2.functional.crop(inpt, **params)
         return resized(self, crop, self.output_size(params, (0, 0)))
 

@@ -23,7 +23,7 @@ from warpkit.cli.attack.programs import read_pipeline
 from warpkit.cli.attack.small_classifier import PIPELINE, read_small_classifier
 from warpkit.cli.demo import work as demo
 from warpkit.cli.demo.run import photograph
-from warpkit.cli.errors import CommandError
+from warpkit.cli.errors import CommandError, check_apart
 from warpkit.cli.image_files import check_figure, check_target, replacing
 from warpkit.cli.image_files import write_image as write
 from warpkit.cli.image_kinds import Picture
@@ -47,7 +47,7 @@ class Options:
         if self.model is None and self.labels is not None:
             raise CommandError("--labels is of a model of yours: give --model too")
         if self.image_out is not None:
-            check_figure(self.image_out)
+            check_figure(self.image_out, "the perturbed photograph")
             check_target(self.image_out)
 
 
@@ -67,7 +67,7 @@ def run(
     options = options or Options()
     check_figure(out)
     options.check()
-    check_apart(source, out, options.image_out)
+    check_apart({"IMAGE": source, "--out": out, "--image-out": options.image_out})
     subject = subject_of(options)
     image = photograph(source or demo.default_photograph(), LARGEST, 1)
     done = attack_model(image, subject, options.target, levels / 255, steps, show=True)
@@ -82,16 +82,6 @@ def run(
         written.append(options.image_out)
     names = " and ".join(map(str, written))
     console.print(f"\nwrote {names}", markup=False, soft_wrap=True)
-
-
-def check_apart(source: Path | None, out: Path, image_out: Path | None) -> None:
-    """Refuse to write over the photograph, or two pictures to one file."""
-    seen = {} if source is None else {source.resolve(): "IMAGE"}
-    for option, path in (("--out", out), ("--image-out", image_out)):
-        if path is None:
-            continue
-        if (known := seen.setdefault(path.resolve(), option)) != option:
-            raise CommandError(f"{option} is {path}, and so is {known}: give another name")
 
 
 def spoken(done: ModelAttack) -> Table:

@@ -93,7 +93,7 @@ def single(files: Sequence[str], ending: str | None) -> Job:
     if target in OUTPUTS:
         return Job(source, target, format_of(Path(f"-.{ending or 'png'}")))
     path = Path(target)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise ImageFileError(f"{path}: Is a directory (--out takes one)")
     wanted = ending and format_of(Path(f"-.{ending}"))
     try:
@@ -122,7 +122,7 @@ def many(
     failures: list[str] = []
     for source, target in zip(files, targets, strict=True):
         with noting(source, failures):
-            if Path(source).is_dir():
+            if os.path.isdir(source):
                 raise ImageFileError(f"{source}: {os.strerror(EISDIR)}")
             jobs.append(Job(source, target, format_of(target)))
     check_quality(quality, jobs)

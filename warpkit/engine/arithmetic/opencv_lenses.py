@@ -37,7 +37,8 @@ def undistort(
 ) -> Tensor:
     """cv2.undistortPoints' fixed-point iteration: pixels (N, 2) to directions (N, 2).
 
-    camera (3, 3), k (14,), tilt (3, 3) the sensor's or None.
+    camera (3, 3), k (14,), tilt (3, 3) the sensor's or None. Where an error is asked for, a step
+    that is further off than the one before is not made, and the next ones are half as long.
     """
     k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4 = k[:12]
     fx, fy, cx, cy = camera[0, 0], camera[1, 1], camera[0, 2], camera[1, 2]
@@ -51,7 +52,7 @@ def undistort(
         x0, y0 = per * a, per * b
     x, y = x0, y0
     active = torch.ones_like(x, dtype=torch.bool)
-    error = torch.full_like(x, math.inf)
+    error, share = torch.full_like(x, math.inf), torch.ones_like(x)
     for _ in range(MOST_STEPS if criteria.steps is None else criteria.steps):
         if criteria.error is not None:
             active = active & ~(error < criteria.error)
@@ -62,13 +63,18 @@ def undistort(
         behind = factor_inverse < 0  # OpenCV gives these up
         dx = 2 * p1 * x * y + p2 * (q + 2 * x * x) + s1 * q + s2 * q * q
         dy = p1 * (q + 2 * y * y) + 2 * p2 * x * y + s3 * q + s4 * q * q
-        new_x = torch.where(behind, raw_x, (x0 - dx) * factor_inverse)
-        new_y = torch.where(behind, raw_y, (y0 - dy) * factor_inverse)
-        x, y = torch.where(active, new_x, x), torch.where(active, new_y, y)
-        active = active & ~behind
+        new_x = (1 - share) * x + share * (x0 - dx) * factor_inverse
+        new_y = (1 - share) * y + share * (y0 - dy) * factor_inverse
+        better = active
         if criteria.error is not None:
-            u, v = _shown(x, y, k, tilt)
-            error = torch.hypot(fx * u + cx - px, fy * v + cy - py)
+            u, v = _shown(new_x, new_y, k, tilt)
+            before, error = error, torch.hypot(fx * u + cx - px, fy * v + cy - py)
+            better = active & ~(error > before)
+            share = torch.where(better, share, share / 2)
+        x, y = torch.where(better, new_x, x), torch.where(better, new_y, y)
+        given_up = active & behind
+        x, y = torch.where(given_up, raw_x, x), torch.where(given_up, raw_y, y)
+        active = active & ~behind
     return torch.stack((x, y), dim=-1)
 
 
