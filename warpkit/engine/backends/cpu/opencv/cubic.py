@@ -43,9 +43,9 @@ def position(kind, mapping, mapping_start, columns, x, y):
     if kind == AFFINE:
         return fx * a + p, fx * b + q
     c, r = line(mapping, mapping_start + 6, fx, fy)
-    wide = np.float64(fx)
-    w = wide * np.float64(c) + np.float64(r)
-    u, v = wide * np.float64(a) + np.float64(p), wide * np.float64(b) + np.float64(q)
+    double_x = np.float64(fx)
+    w = double_x * np.float64(c) + np.float64(r)
+    u, v = double_x * np.float64(a) + np.float64(p), double_x * np.float64(b) + np.float64(q)
     return np.float32(u / w), np.float32(v / w)
 
 

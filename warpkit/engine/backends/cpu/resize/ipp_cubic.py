@@ -55,13 +55,13 @@ def sum_row(image, base, plan, x, lines, to):
     pixel, weight, order = x
     single = np.float32
     for k in range(plan.channels):
-        start = base + k * plan.plane
+        first = base + k * plan.plane
         for n in range(plan.out_width):
             i = np.uint64(4 * n)
-            a = single(image[np.uint64(start + pixel[i])])
-            b = single(image[np.uint64(start + pixel[i + np.uint64(1)])])
-            c = single(image[np.uint64(start + pixel[i + np.uint64(2)])])
-            d = single(image[np.uint64(start + pixel[i + np.uint64(3)])])
+            a = single(image[np.uint64(first + pixel[i])])
+            b = single(image[np.uint64(first + pixel[i + np.uint64(1)])])
+            c = single(image[np.uint64(first + pixel[i + np.uint64(2)])])
+            d = single(image[np.uint64(first + pixel[i + np.uint64(3)])])
             total = sum_four(order[np.uint64(n)], a, b, c, d, weight, i)
             lines[np.uint64(to + k * plan.out_width + n)] = total
 

@@ -109,7 +109,7 @@ def mix_rows(
     """A quarter of both rows, half up; of a product with a weight 20 bits are cut off before."""
     weights = code.to(INT, weights[0]), code.to(INT, weights[1])
     with code.loop(0, p.out_line, STEP) as e:
-        upper, lower = (sums.load(start + e, STEP) for start in starts)
+        upper, lower = (sums.load(base + e, STEP) for base in starts)
         if not means:
             upper, lower = (
                 (row >> 4) * weight >> 16
