@@ -62,7 +62,7 @@ else:
         raise AttributeError(f"module 'warpkit' has no attribute {name!r}")
 
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Alignment",
     "GradientReport",
