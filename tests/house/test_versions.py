@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import warpkit as wk
 from tests.support import ROOT
 
 SCRIPT = ROOT / "scripts" / "test_versions"
@@ -49,6 +50,12 @@ def test_the_quick_tests_are_files_that_are_there():
     files = re.findall(r"tests/[\w/]+\.py", listed[1])
     assert files
     assert [name for name in files if not (ROOT / name).is_file()] == []
+
+
+def test_the_package_its_metadata_and_the_changelog_name_one_version():
+    assert f'\nversion = "{wk.__version__}"\n' in (ROOT / "pyproject.toml").read_text()
+    released = re.findall(r"\n## (\d\S*) - \d{4}-", (ROOT / "CHANGELOG.md").read_text())
+    assert released[0] == wk.__version__
 
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("oldst", 2)])

@@ -1,9 +1,9 @@
 """Resizing by compiled kernels: the reference's bits, and those of its arithmetics, but faster.
 
-`passes` has the kernel, `vectors` what it is made of, `two_taps` one of its own for bytes; `axes`
-and `launch` are what they are called with, `operators` the torch operator for what traces and
-transforms. Where no kernel sums as an arithmetic does, and for what is no sum (nearest), the
-reference is called: as fast, or the only one that is right.
+`passes` has the kernel, `vectors` what it is made of, `two_taps` and `ipp_cubic` have some of their
+own for bytes; `axes` and `launch` are what they are called with, `operators` the torch operator for
+what traces and transforms. Where no kernel sums as an arithmetic does, and for what is no sum
+(nearest), the reference is called: as fast, or the only one that is right.
 """
 
 from __future__ import annotations

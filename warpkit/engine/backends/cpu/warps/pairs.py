@@ -1,8 +1,9 @@
-"""The bilinear forward kernel for planes of few channels: neighbours come in pairs.
+"""The forward kernel of bilinear and bicubic for planes of few channels: neighbours come together.
 
-Two neighbours of a row lie side by side, and are one load from the image itself. Sixteen pairs of
-each row are brought together, parted into left and right neighbours, and blended. Where a tile
-reaches over the border, its box is copied first, one channel at a time, and read in the same way.
+The two neighbours of a row, or four, lie side by side, and are one load from the image itself.
+Those of sixteen pixels are brought together, parted into left and right neighbours, and blended.
+Where a tile reaches over the border, its box is copied first, one channel at a time, and read in
+the same way.
 The sums are those of `forward.forward_kernel`, bit for bit.
 """
 
