@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
@@ -233,8 +234,12 @@ def test_a_signal_in_the_middle_leaves_whole_files():
     until = time.monotonic() + 120
     while not (Path("out").is_dir() and len(files("out")) > 3) and time.monotonic() < until:
         time.sleep(0.005)
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=120)
+    err = b""
+    for _ in range(9):  # one that comes while memory is freed is ignored by Python
+        running.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _, err = running.communicate(timeout=1)
+            break
     assert running.returncode == 130
     # before it Python may say what it ignored: an interrupt that came while it freed memory
     assert err.decode().strip().endswith("warpkit: interrupted")

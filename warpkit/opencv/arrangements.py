@@ -45,6 +45,7 @@ def copyMakeBorder(
     all orders, to src and a tensor `value`.
 
     >>> import numpy as np
+    >>> from warpkit.opencv import BORDER_REFLECT_101
     >>> copyMakeBorder(np.array([[1, 2, 3]]), 0, 1, 2, 0, BORDER_REFLECT_101)
     array([[3, 2, 1, 2, 3],
            [3, 2, 1, 2, 3]])

@@ -57,6 +57,7 @@ def resize(
     Gradients, where src is a tensor: those of `warpkit.resize`. More than 4 channels by INTER_AREA
     are resized too, which cv2 refuses. Errors: ValueError and TypeError, naming the argument.
 
+    >>> import numpy as np
     >>> image = np.arange(8, dtype=np.uint8).reshape(2, 4)
     >>> resize(image, None, fx=0.5, fy=0.5, interpolation=INTER_AREA)
     array([[3, 5]], dtype=uint8)

@@ -38,6 +38,7 @@ class RandomAffine(v2.RandomAffine):
     Raises:
         ValueError, TypeError: naming the argument, what was wanted and what came.
 
+    >>> import torch
     >>> RandomAffine((90, 90))(torch.tensor([[[1, 2], [3, 4]]], dtype=torch.uint8))
     tensor([[[3, 1],
              [4, 2]]], dtype=torch.uint8)
@@ -109,6 +110,7 @@ class RandomRotation(v2.RandomRotation):
 
     By quarters of a turn about the middle pixels are moved and none is blended.
 
+    >>> import torch
     >>> RandomRotation((90, 90))(torch.tensor([[[1, 2], [3, 4]]], dtype=torch.uint8))
     tensor([[[2, 4],
              [1, 3]]], dtype=torch.uint8)
