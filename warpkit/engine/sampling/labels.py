@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS, LISTS, WHOLE_NUMBERS
+from warpkit.core.tracing import is_transformed
 from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN, to_int32
 
 CARRIERS = {1: torch.int8, 4: torch.int32, 8: torch.int64}
@@ -24,22 +25,50 @@ ROUNDED = (torch.int8, torch.int32)
 
 def as_bits(image: Tensor) -> Tensor:
     """A view of labels as the type that carries them; other images as they are."""
-    return image.view(CARRIERS[image.element_size()]) if image.dtype in LABELS else image
+    return same_bits(image, CARRIERS[image.element_size()]) if image.dtype in LABELS else image
 
 
 def as_labels(bits: Tensor, dtype: torch.dtype) -> Tensor:
     """The way back, to the image's `dtype`."""
-    return bits.view(dtype) if dtype in LABELS else bits
+    return same_bits(bits, dtype) if dtype in LABELS else bits
 
 
 def as_signed(image: Tensor) -> Tensor:
     """As `as_bits`, and uint16 as int16: torch moves all signed types, uint16 not before 2.8."""
-    return image.view(torch.int16) if image.dtype == torch.uint16 else as_bits(image)
+    return same_bits(image, torch.int16) if image.dtype == torch.uint16 else as_bits(image)
 
 
 def from_signed(bits: Tensor, dtype: torch.dtype) -> Tensor:
     """The way back, to the image's `dtype`."""
-    return bits.view(dtype) if dtype == torch.uint16 else as_labels(bits, dtype)
+    return same_bits(bits, dtype) if dtype == torch.uint16 else as_labels(bits, dtype)
+
+
+def same_bits(numbers: Tensor, dtype: torch.dtype) -> Tensor:
+    """A view of whole numbers as another type of as many bytes, in a transform too."""
+    if torch.compiler.is_compiling():
+        # of bool the same number: Inductor views it as no other type before torch 2.8
+        return numbers.to(dtype) if torch.bool in (numbers.dtype, dtype) else numbers.view(dtype)
+    if is_transformed(numbers):
+        return SameBits.apply(numbers, dtype)  # pyright: ignore
+    return numbers.view(dtype)
+
+
+class SameBits(torch.autograd.Function):
+    """`Tensor.view(dtype)`, for which vmap has no rule before torch 2.8; of whole numbers."""
+
+    @staticmethod
+    def forward(numbers: Tensor, dtype: torch.dtype) -> Tensor:
+        """The view."""
+        return numbers.view(dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Nothing is kept: whole numbers have no gradient."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
+        """The same of the whole batch."""
+        return SameBits.apply(*inputs), in_dims[0]
 
 
 def limits(dtype: torch.dtype) -> tuple[int, int]:
