@@ -155,7 +155,7 @@ def opencv(
         kind = np.dtype(np.float64 if double else np.float32)
         axes = [opencv_axis(*axis, 0, kind) for axis in (across, down)]
         return _launch(image, size, axes, kind, mode, down_first=False)
-    kind, near = np.dtype(np.int32), _bytes_apart(image) < two_taps.WORD
+    kind, near = np.dtype(np.int32), _inner(image) < two_taps.WORD
     if way == "cells":
         axes = [opencv_axis(*axis, 1, kind) for axis in (across, down)]
         cell = round(across.scale) * round(down.scale)
@@ -180,11 +180,9 @@ def _ipp_cubic(
 ) -> Tensor:
     """IPP's bicubic of bytes (..., C, H, W)."""
     (*batch, channels, height, width), (rows, columns) = image.shape, size
-    last = is_channels_last(image)
-    pixels = (image.permute(0, 2, 3, 1) if last else image).contiguous().numpy(force=True).ravel()
-    items, band = prod(batch), min(BAND, rows)
+    last, pixels = is_channels_last(image), _numbers(image)
+    items, band, inner = prod(batch), min(BAND, rows), _inner(image)
     memory = empty(items * channels * rows * columns, pixels.dtype)
-    inner = channels if last else 1
     plan = CubicPlan(
         channels, height, 1 if last else height * width, inner, width * inner,
         rows, columns, 1 if last else rows * columns, inner, columns * inner, band,
@@ -201,19 +199,30 @@ def _ipp_cubic(
 
     if memory.size:
         run(work, items * -(-rows // band), max(memory.size, pixels.size // 2))
-    if last:
-        shape = items, rows, columns, channels
-        return torch.from_numpy(memory.reshape(shape).transpose(0, 3, 1, 2))
-    return torch.from_numpy(memory.reshape(*batch, channels, rows, columns))
+    return _like(image, memory, size)
 
 
 def _lines(count: int) -> tuple[np.ndarray, ...]:
     return np.empty(count, np.float32), np.empty(4, np.int64), np.empty(count, np.int32)
 
 
-def _bytes_apart(image: Tensor) -> int:
-    """From a pixel of bytes (..., C, H, W) to the next one of its row."""
+def _inner(image: Tensor) -> int:
+    """Numbers of a pixel of an image (..., C, H, W) that lie side by side."""
     return image.shape[-3] if is_channels_last(image) else 1
+
+
+def _numbers(image: Tensor) -> np.ndarray:
+    """An image (..., C, H, W), flat, in the order of its layout."""
+    image = image.permute(0, 2, 3, 1) if is_channels_last(image) else image
+    return image.contiguous().numpy(force=True).ravel()
+
+
+def _like(image: Tensor, memory: np.ndarray, size: Sequence[int]) -> Tensor:
+    """The result of `size` (h, w) in the layout of an image (..., C, H, W)."""
+    batch = image.shape[:-2]
+    if is_channels_last(image):
+        return torch.from_numpy(memory.reshape(batch[0], *size, batch[1]).transpose(0, 3, 1, 2))
+    return torch.from_numpy(memory.reshape(*batch, *size))
 
 
 def _two_taps(
@@ -226,8 +235,7 @@ def _two_taps(
 ) -> Tensor:
     """OpenCV's bilinear of bytes (..., C, H, W), or means of 2 x 2."""
     (*batch, height, width), (rows, columns) = image.shape, size
-    apart, last = _bytes_apart(image), is_channels_last(image)
-    pixels = (image.permute(0, 2, 3, 1) if last else image).contiguous().numpy(force=True).ravel()
+    apart, pixels = _inner(image), _numbers(image)
     memory = empty(prod(batch) * rows * columns, pixels.dtype)
     line, out_line, band = width * apart, columns * apart, min(BAND, rows)
     one = 1 if means else opencv_resize.UINT8_ONE
@@ -249,11 +257,7 @@ def _two_taps(
     if memory.size:
         planes = prod(batch) // apart
         run(work, planes * -(-rows // band), max(memory.size, pixels.size // 2))
-    if last:
-        return torch.from_numpy(
-            memory.reshape(batch[0], rows, columns, apart).transpose(0, 3, 1, 2)
-        )
-    return torch.from_numpy(memory.reshape(*batch, rows, columns))
+    return _like(image, memory, size)
 
 
 def _bytes(count: int) -> np.ndarray:
@@ -274,11 +278,7 @@ def _launch(
     """The image (..., C, H, W) by its taps along x and y; kind: what is summed in;
     scale, bits: see the modes."""
     (*batch, height, width), (rows, columns) = image.shape, size
-    last = is_channels_last(image)
-    if last:
-        image = image.permute(0, 2, 3, 1)
-    pixels = image.contiguous().numpy(force=True).ravel()
-    inner = batch[-1] if last else 1
+    pixels, inner = _numbers(image), _inner(image)
     planes = prod(batch) // inner
     memory = empty(prod(batch) * rows * columns, pixels.dtype)
     across, down = axes
@@ -306,10 +306,7 @@ def _launch(
 
     if memory.size:
         run(work, planes * -(-rows // band), max(memory.size, pixels.size // 2))
-    if last:
-        shape = (batch[0], rows, columns, inner)
-        return torch.from_numpy(memory.reshape(shape).transpose(0, 3, 1, 2))
-    return torch.from_numpy(memory.reshape(*batch, rows, columns))
+    return _like(image, memory, size)
 
 
 def _of_rows_read(axis: Axis) -> tuple[Axis, np.ndarray]:

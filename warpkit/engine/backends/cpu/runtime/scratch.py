@@ -10,6 +10,7 @@ import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.compiler import inline
 from warpkit.engine.backends.cpu.runtime.simd import CHANNELS_PER_VECTOR
+from warpkit.engine.backends.cpu.runtime.vector_values import REGISTER
 
 TILE = 32
 """A tile is TILE x TILE output pixels. Turned by 33 degrees a square tile spans 1.6 times its
@@ -80,6 +81,12 @@ def of_this_thread(make: Callable[..., T], *arguments: object) -> T:
     if key not in _made:
         _made[key] = make(*arguments)
     return _made[key]  # pyright: ignore
+
+
+def aligned(count: int) -> tuple[int, np.ndarray]:
+    """Bytes that begin where a vector may: their address, and what keeps them."""
+    memory = np.empty(count + REGISTER, np.uint8)
+    return memory.ctypes.data + -memory.ctypes.data % REGISTER, memory
 
 
 def scratch(taps: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:

@@ -39,7 +39,7 @@ NAMES = (
 )  # fmt: skip
 """What the parameters are, see `pairs.NAMES`."""
 
-MEMORY = PIXELS * (8 + 4) + REGISTER
+MEMORY = PIXELS * (8 + 4)
 """Bytes that a thread needs."""
 
 PLACES = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
+from warpkit.engine.backends.cpu.runtime.scratch import aligned, of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import run
 from warpkit.engine.backends.cpu.runtime.vector_values import REGISTER
 from warpkit.engine.backends.cpu.warps.nearest import MEMORY, NAMES, nearest_kernel
@@ -66,5 +66,4 @@ def as_shown(fill: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _memory() -> tuple[int, np.ndarray]:
     """A thread's memory for a tile: where it begins, and what keeps it."""
-    memory = np.empty(MEMORY, np.uint8)
-    return memory.ctypes.data + -memory.ctypes.data % REGISTER, memory
+    return aligned(MEMORY)

@@ -38,7 +38,7 @@ NOWHERE = -(2**31)
 
 def memory_bytes(item_size: int) -> int:
     """What a thread needs, see `Tile`, for four taps an axis."""
-    return PIXELS * (3 * 4 + 9 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8 + REGISTER
+    return PIXELS * (3 * 4 + 9 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8
 
 
 @dataclass
@@ -136,20 +136,12 @@ def resolve(code: Code, index: Value, length: Value, p: Parameters) -> Value:
     with code.when((index < 0) | (index >= length)):
         found.set(code.constant(INDEX, -1))
         with code.when(~misses(p)):
-            reflected = p.border == REFLECT
-            twice = code.select(reflected, length * 2, code.larger(length * 2 - 2, 1))
-            period = code.select(p.border == WRAP, length, twice)
-            rest = index % period
-            rest = code.select(rest < 0, rest + period, rest)
-            turned = code.select(reflected, period - 1, period) - rest
-            inner = code.select(p.border == WRAP, rest, code.smaller(rest, turned))
-            clamped = code.smaller(code.larger(index, 0), length - 1)
-            found.set(code.select(p.border == REPLICATE, clamped, inner))
+            found.set(resolve_all(code, index, length, p))
     return found.get()
 
 
 def resolve_all(code: Code, index: Value, length: Value, p: Parameters) -> Value:
-    """The same of vectors, under a border that has no missing pixels."""
+    """The same of a number or a vector, under a border that has no missing pixels."""
     kind = index.raw.type
     lengths = code.constant(kind, length)
     reflected = p.border == REFLECT

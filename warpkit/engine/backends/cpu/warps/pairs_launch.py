@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
+from warpkit.engine.backends.cpu.runtime.scratch import aligned, of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import INLINE, run
 from warpkit.engine.backends.cpu.runtime.vector_values import REGISTER
 from warpkit.engine.backends.cpu.warps.pair_gradients import gradient_bytes
@@ -95,8 +95,8 @@ def launch(call: PairsCall, image: int, mapping: int, out: int) -> None:
         numbers[MEMORY] = of_this_thread(_tile_memory, call.item_size)[0]
         call.kernel(numbers, 0, call.units)
         return
-    aligned = (out | call.out_width * call.item_size) % REGISTER == 0
-    numbers[STREAM] = aligned and call.values * call.item_size >= STREAMED
+    whole_lines = (out | call.out_width * call.item_size) % REGISTER == 0
+    numbers[STREAM] = whole_lines and call.values * call.item_size >= STREAMED
 
     def work(begin: int, end: int) -> None:
         mine = numbers.copy()
@@ -167,11 +167,9 @@ def launch_backward(call: BackwardCall, addresses: Sequence[int], wanted: Sequen
 
 def _gradient_memory(item_size: int) -> tuple[int, np.ndarray]:
     """The same for the gradients of a tile."""
-    memory = np.empty(gradient_bytes(item_size) + REGISTER, np.uint8)
-    return memory.ctypes.data + -memory.ctypes.data % REGISTER, memory
+    return aligned(gradient_bytes(item_size))
 
 
 def _tile_memory(item_size: int) -> tuple[int, np.ndarray]:
     """A thread's memory for a tile: where it begins, and what keeps it."""
-    memory = np.empty(memory_bytes(item_size), np.uint8)
-    return memory.ctypes.data + -memory.ctypes.data % REGISTER, memory
+    return aligned(memory_bytes(item_size))
