@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.pairs_of_values import pairs_of_values
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import cuda
 
 DEVICE = "cuda" if torch.cuda.is_available() and not cuda.INTERPRETED else "cpu"
 HERE = DEVICE == "cuda" or cuda.INTERPRETED
 SIZE = (4, 5)
+
+
+def combinations(*factors):
+    """All on a device; under the interpreter, which is slow, those in which every pair occurs."""
+    return list(product(*factors)) if DEVICE == "cuda" else pairs_of_values(*factors)
+
 
 on_device = [
     pytest.mark.cuda,
@@ -34,8 +44,32 @@ def quiet_interpreter(monkeypatch):
             monkeypatch.setattr(
                 InterpreterBuilder, name, lambda self, a, b, f=least: self.binary_op(a, b, f)
             )
+        _spare_the_interpreter(monkeypatch)
     with np.errstate(all="ignore"):
         yield
+
+
+def _spare_the_interpreter(monkeypatch):
+    """Half of its time goes into two things that come to nothing: leave both out.
+
+    It replaces what is in `triton.language` again at every call of a function inside a kernel; and
+    it computes whether whole numbers overflow, and drops the answer where it does not debug.
+    """
+    from triton import language
+    from triton.runtime import interpreter
+
+    replace = interpreter._patch_lang
+
+    def replace_once(function):
+        langs = [x for x in function.__globals__.values() if x in (language, language.core)]
+        if any(language.core.is_builtin(lang.load) for lang in langs):
+            return replace(function)
+
+    monkeypatch.setattr(interpreter, "_patch_lang", replace_once)
+    options = interpreter.interpreter_builder.options
+    if not options.debug:
+        options = dataclasses.replace(options, sanitize_overflow=False)
+        monkeypatch.setattr(interpreter.interpreter_builder, "options", options)
 
 
 def mark_all(names):

@@ -51,14 +51,21 @@ def test_extreme_perspectives(rows):
     check(warp, noise(1, 1, 5, 6), rows, "bilinear", "constant")
 
 
-@pytest.mark.parametrize("border", ["constant", "reflect", "transparent"])
-@pytest.mark.parametrize("kind", ["affine", "points"])
+@pytest.mark.parametrize(
+    ("kind", "border"),
+    [
+        ("affine", "constant"),
+        ("affine", "transparent"),
+        ("points", "constant"),
+        ("points", "reflect"),
+    ],
+)
 def test_indices_of_64_bits(kind, border, monkeypatch):
     """As for tensors of 2^31 elements and more."""
     monkeypatch.setattr("warpkit.engine.backends.cuda.work.NARROW", 0)
-    image = images(torch.float32)["channels-last" if border == "constant" else "odd"]
+    image = images(torch.float32)["channels-last" if border == "constant" else "odd"][:1]
     if kind == "points":
-        check(wk.remap, image, points(), "bilinear", border)
+        check(wk.remap, image, points()[:1], "bilinear", border)
     else:
         check(wk.warp_affine, image, affine_matrices()["batch of turns"][:2], "bilinear", border)
 
@@ -78,8 +85,9 @@ def test_operators_keep_torchs_contract(kind):
     leaves = [t.detach().requires_grad_() for t in (image, where, outside)]
     options = ([3, 4], "bilinear", "constant")
     quick = ("test_schema", "test_faketensor")
-    tests = {} if kind == "affine" else {"test_utils": quick}  # all of them take 2 s
-    torch.library.opcheck(torch.ops.warpkit.cuda_sample.default, (*leaves, *options), **tests)
+    # all of them take 7 s, on a device alone: what they find more is in code that is the CPU's too
+    whole = {} if kind == "affine" and DEVICE == "cuda" else {"test_utils": quick}
+    torch.library.opcheck(torch.ops.warpkit.cuda_sample.default, (*leaves, *options), **whole)
     out = torch.ops.warpkit.cuda_sample(image, where, outside, *options)
     for wanted in ([True, True, True], [True, False, False], [False, True, False]):
         torch.library.opcheck(

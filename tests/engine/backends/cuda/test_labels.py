@@ -11,11 +11,19 @@ from tests.support.cuda_comparison import DEVICE, SIZE, mark_all, points, quiet_
 from tests.support.inputs import affine_matrices
 from tests.warp.test_labels import LIMITS, NEAREST, TYPES, labels
 
-BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap", "transparent")
+CASES = [
+    *(("constant", dtype) for dtype in TYPES),
+    *(("transparent", dtype) for dtype in ("int8", "uint32", "int64")),
+    ("replicate", "uint64"),
+    ("reflect", "int32"),
+    ("reflect_101", "bool"),
+    ("wrap", "int64"),
+]
+"""Every type with a value from outside, every integer that carries one with a background, and
+borders once: they choose the place, which knows no type."""
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize(("border", "dtype"), CASES)
 def test_the_bits_are_the_references(border, dtype):
     turns, low = affine_matrices()["batch of turns"].to(DEVICE), LIMITS[dtype][0]
     where, options = points().to(DEVICE), {**NEAREST, "border": border, "border_value": low}

@@ -23,34 +23,39 @@ from tests.support.cuda_comparison import (
     HERE,
     SIZE,
     check,
+    combinations,
     mark_all,
     points,
     quiet_interpreter,  # noqa: F401
     run,
 )
-from tests.support.inputs import RULES, affine_matrices, images, noise, perspective_matrices
+from tests.support.inputs import affine_matrices, images, noise, perspective_matrices
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import cuda
 from warpkit.engine.sampling.maps import inverse_map
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.sampling.rules import BORDERS, SamplingRule
 
 FILES = [__file__]
 FILES += [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("extremes", "labels")]
 
 
+MATRIX_RULES = [
+    *(("affine", rule, "constant") for rule in ("nearest", "bilinear", "bicubic")),
+    ("affine", "bilinear", "transparent"),
+    ("perspective", "nearest", "constant"),
+    ("perspective", "bilinear", "constant"),
+    ("perspective", "bilinear", "reflect"),
+    ("perspective", "bicubic", "transparent"),
+]
+"""Under a matrix, borders of which pixels are missing have the gather, of two kinds."""
+
+
 @pytest.mark.parametrize(
     ("kind", "interpolation", "border"),
-    [
-        *(
-            (kind, *rule)
-            for kind in ("affine", "points")
-            for rule in RULES
-            if rule[0] != "lanczos4"
-        ),
-        *(("perspective", *rule) for rule in RULES if rule[0] == "bilinear"),
-        ("perspective", "nearest", "constant"),
-        ("perspective", "bicubic", "transparent"),
-    ],
+    dict.fromkeys(
+        combinations(("affine", "points"), ("nearest", "bilinear", "bicubic"), BORDERS)
+        + MATRIX_RULES
+    ),
 )
 def test_every_rule(kind, interpolation, border):
     """One image and one map: what the interpreter takes grows with them, 0.4 s each."""
@@ -94,22 +99,27 @@ def test_a_horizon_in_the_image(interpolation):
     ("name", "border"),
     [
         *((name, "constant") for name in images()),
-        *((name, "wrap") for name in ("1x1", "strided", "channels-last", "expanded", "deep batch")),
+        *((name, "wrap") for name in ("1x1", "channels-last", "deep batch")),
     ],
 )
 def test_every_image(name, border):
-    check(
-        wk.warp_affine, images(torch.float32)[name], affine_matrices()["grow"], "bilinear", border
-    )
+    turn = affine_matrices()["batch of turns"][0]
+    check(wk.warp_affine, images(torch.float32)[name], turn, "bilinear", border)
 
 
 @pytest.mark.parametrize(
-    ("interpolation", "border"), [("bicubic", "constant"), ("bilinear", "replicate")]
+    ("dtype", "interpolation", "border"),
+    [
+        (torch.float16, "bicubic", "constant"),
+        (torch.bfloat16, "bilinear", "replicate"),
+        (torch.bfloat16, "bilinear", "constant"),
+        (torch.float64, "bicubic", "constant"),
+        (torch.float64, "bilinear", "replicate"),
+    ],
 )
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_every_floating_type(dtype, interpolation, border):
     matrix = affine_matrices()["batch of turns"][:1]
-    check(wk.warp_affine, images(dtype)["odd"][:1], matrix, interpolation, border)
+    check(wk.warp_affine, images(dtype)["odd"][:1, :2], matrix, interpolation, border)
 
 
 @pytest.mark.parametrize(
@@ -194,14 +204,14 @@ def test_matrices_are_inverted_as_the_reference_does(rows):
     assert torch.equal(mine[:3], theirs[:3])
     scale = float(theirs.abs().max())
     torch.testing.assert_close(mine, theirs, rtol=0, atol=TOLERANCE["cuda float64"] * scale)
-    good = matrix.detach()[3:].requires_grad_()
+    good = matrix.detach()[3:4].requires_grad_()
     assert torch.autograd.gradgradcheck(cuda.inverse_map, good)
 
 
 @pytest.mark.parametrize("border", ["constant", "wrap"])
 def test_gradients_repeat_to_the_last_bit_and_are_called_deterministic(border):
-    image, matrix = noise(1, 2, 9, 9, dtype=torch.float32), affine_matrices()["batch of turns"]
-    value = torch.zeros(2)
+    image, matrix = noise(1, 1, 9, 9, dtype=torch.float32), affine_matrices()["batch of turns"]
+    value = torch.zeros(1)
     torch.use_deterministic_algorithms(True)
     try:
         first, second = (
