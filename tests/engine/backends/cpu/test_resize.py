@@ -132,10 +132,14 @@ import torch, warpkit as wk
 from tests.support.inputs import noise
 from tests.resize.test_resize import WAYS
 for dtype in (torch.float32, torch.uint8):
-    for shape in ((2, 3, 19, 37), (1, 1, 1, 1), (1, 4, 50, 3)):
+    for shape, sizes in (
+        ((2, 3, 19, 37), ((5, 70), (33, 2))),
+        ((1, 1, 1, 1), ((5, 33), (1, 1))),
+        ((1, 4, 50, 3), ((5, 70), (1, 1))),
+    ):
         image = noise(*shape, dtype=dtype)
         for given in (image, image.contiguous(memory_format=torch.channels_last)):
-            for size in ((5, 70), (33, 2), (1, 1)):
+            for size in sizes:
                 for name, antialias in WAYS:
                     if dtype == torch.float32:
                         given = given.detach().requires_grad_()

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pytest
@@ -51,16 +52,15 @@ def test_arrays_in_use_never_overlap():
         assert all(pool.map(fill, range(64)))
 
 
-@pytest.mark.parametrize("shape", [0, (0, 3), 5, (3, 700, 701)])
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
-def test_it_is_an_ordinary_array(shape, dtype):
-    array = memory.empty(shape, np.dtype(dtype))
-    assert array.shape == np.empty(shape).shape
-    assert array.dtype == dtype
-    assert array.flags.writeable
-    assert array.flags.c_contiguous
-    if array.nbytes >= memory.LEAST:
-        assert array.ctypes.data % memory.LINE == 0
+def test_it_is_an_ordinary_array():
+    for shape, dtype in product((0, (0, 3), 5, (3, 700, 701)), (np.uint8, np.float32, np.float64)):
+        array = memory.empty(shape, np.dtype(dtype))
+        assert array.shape == np.empty(shape).shape
+        assert array.dtype == dtype
+        assert array.flags.writeable
+        assert array.flags.c_contiguous
+        if array.nbytes >= memory.LEAST:
+            assert array.ctypes.data % memory.LINE == 0
 
 
 def test_what_waits_is_bounded(monkeypatch):
