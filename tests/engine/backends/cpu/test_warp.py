@@ -65,12 +65,18 @@ def inputs_for(image: Tensor, where: Tensor, border: str, size: tuple[int, int],
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
 @pytest.mark.parametrize(("dtype", "chosen"), [(torch.float64, None), (torch.float32, "odd")])
 def test_agrees_with_reference(interpolation, border, dtype, chosen):
-    for name, image in images(dtype).items():
+    turn = RULES.index((interpolation, border))
+    for n, (name, image) in enumerate(images(dtype).items()):
         # every pair of layout, type, map and taps once, not all of them: each is a compilation
         if chosen not in (None, name) or (name == "channels-last" and interpolation != "bilinear"):
             continue
         few = name == "channels-last" or dtype == torch.float32
-        for function, matrix_name in MAPS[: len(affine_matrices())] if few else MAPS:
+        for m, (function, matrix_name) in enumerate(
+            MAPS[: len(affine_matrices())] if few else MAPS
+        ):
+            # every image and map in some rules, every image and every map in each rule
+            if (n + m + turn) % 3:
+                continue
             matrix = {**affine_matrices(), **perspective_matrices()}[matrix_name]
             if name == "deep batch" and matrix.ndim == 3:
                 matrix = matrix[:, None]
