@@ -173,7 +173,8 @@ def test_how_often_it_looks():
 
 def test_it_does_not_look_where_there_are_no_numbers():
     module = SpatialTransformer(nn.Flatten(), (6, 6), features=36).to("meta")
-    for _ in range(LOOK_EVERY):
+    module.calls = LOOK_EVERY - 2  # so that one of three calls is due
+    for _ in range(3):
         assert module(torch.zeros(2, 1, 6, 6, device="meta")).shape == (2, 1, 6, 6)
 
 
