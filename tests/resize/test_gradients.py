@@ -22,7 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning
 BOX = torch.tensor([1.3, 0.7, 8.2, 8.1], dtype=torch.float64)
 SMALL_BOX = torch.tensor([0.3, 0.7, 4.2, 4.9], dtype=torch.float64)
 SMOOTH = [(n, a) for n, a in WAYS if n not in ("nearest", "box")]
-SIZES = [(3, 2), (7, 9), (2, 8)]
+SIZES = [(7, 3), (2, 8)]
+"""One axis grows and the other shrinks; each is a pass of its own."""
 
 
 def image_of(*shape: int) -> torch.Tensor:
@@ -36,20 +37,19 @@ def test_first_and_second_order_to_the_image(name, antialias, size, backend):
     function = partial(
         wk.resize, size=size, interpolation=name, antialias=antialias, backend=backend
     )
-    image = image_of(1, 5, 6)
-    assert gradcheck(function, (image,))
+    image = image_of(1, 4, 5)
     assert gradcheck(lambda image: function(image).square(), (image,))
     assert gradgradcheck(lambda image: function(image).square(), (image,))
 
 
 @pytest.mark.parametrize(("name", "antialias"), SMOOTH)
-@pytest.mark.parametrize("size", [(3, 2), (2, 8)])
-def test_first_and_second_order_to_the_box(name, antialias, size):
+def test_first_and_second_order_to_the_box(name, antialias):
     def function(image, box):
-        return wk.resize(image, size, interpolation=name, antialias=antialias, box=box)
+        return wk.resize(image, (2, 8), interpolation=name, antialias=antialias, box=box)
 
     inputs = image_of(1, 5, 6), SMALL_BOX.clone().requires_grad_()
-    assert gradcheck(function, inputs, check_forward_ad=True)
+    assert gradcheck(partial(function, inputs[0].detach()), inputs[1:], check_forward_ad=True)
+    assert gradcheck(function, inputs, check_forward_ad=True, fast_mode=True)
     assert gradgradcheck(function, inputs)
     slope = torch.autograd.grad(function(*inputs).square().sum(), inputs)[1]
     assert slope.abs().min() > 1e-3  # every corner has one to be checked

@@ -36,77 +36,86 @@ def options(rule, value=7.0, size=(4, 5)):
     }
 
 
+def shown_border(kwargs, items, size):
+    """What an output (items, 2, *size) is that reads nothing."""
+    if kwargs["border"] == "transparent":
+        return kwargs["background"].expand(items, -1, -1, -1)
+    return torch.full((items, 2, *size), 7.0)
+
+
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("value", WILD)
-def test_wild_points_show_the_border_and_get_no_gradient(rule, value):
-    image = noise(2, 5, 6, dtype=torch.float32).requires_grad_()
-    field = torch.full((4, 5, 2), 2.25)
-    field[..., 0] += torch.arange(5) * 0.5
+def test_wild_points_show_the_border_and_get_no_gradient(rule):
+    """One field for each wild value."""
+    image = noise(1, 2, 5, 6, dtype=torch.float32).requires_grad_()
+    fields = torch.full((len(WILD), 4, 5, 2), 2.25)
+    fields[..., 0] += torch.arange(5) * 0.5
     wild = [(0, 0, 0), (1, 1, 1), (2, 2, 0), (3, 4, 1)]
-    for index in wild:
-        field[index] = value
-    field[0, 1] = value
     hit = torch.zeros(4, 5, dtype=torch.bool)
+    for field, value in zip(fields, WILD, strict=True):
+        for index in wild:
+            field[index] = value
+        field[0, 1] = value
     for v, u, _ in [*wild, (0, 1, 0)]:
         hit[v, u] = True
     kwargs = options(rule)
+    border = shown_border(kwargs, len(WILD), (4, 5))
     for backend in backends(image, rule):
-        points = field.clone().requires_grad_()
+        points = fields.clone().requires_grad_()
         image.grad = None
         out = wk.remap(image, points, backend=backend, **kwargs)
-        border = kwargs["background"] if rule[1] == "transparent" else torch.full((2, 4, 5), 7.0)
-        assert torch.equal(out[:, hit], border[:, hit])
+        assert torch.equal(out[..., hit], border[..., hit])
         assert out.isfinite().all()
         (out * torch.where(hit, 1.0, 0.0)).sum().backward()
         assert image.grad is not None
         assert not image.grad.any()
         if points.grad is not None:
-            assert not points.grad[hit].any()
+            assert not points.grad[:, hit].any()
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(("row", "column"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
 @pytest.mark.parametrize("inverse", [False, True])
-def test_a_matrix_that_is_not_finite_shows_only_the_border(rule, row, column, inverse):
-    image = noise(2, 4, 5, dtype=torch.float32).requires_grad_()
-    kwargs = options(rule)
-    for value, backend in itertools.product(WILD[:3], backends(image, rule)):
-        matrix = torch.eye(2, 3)
+def test_a_matrix_that_is_not_finite_shows_only_the_border(rule, inverse):
+    """Each of the six entries in turn, with each value; the image's gradient one by one."""
+    matrices = torch.eye(2, 3).repeat(18, 1, 1)
+    entries = itertools.product(range(2), range(3), WILD[:3])
+    for matrix, (row, column, value) in zip(matrices, entries, strict=True):
         matrix[row, column] = value
-        matrix.requires_grad_()
-        image.grad = None
-        out = wk.warp_affine(image, matrix, inverse=inverse, backend=backend, **kwargs)
-        border = kwargs["background"] if rule[1] == "transparent" else torch.full((2, 4, 5), 7.0)
+    images = noise(1, 2, 4, 5, dtype=torch.float32).expand(18, -1, -1, -1).clone().requires_grad_()
+    matrices.requires_grad_()
+    kwargs = options(rule)
+    for backend in backends(images, rule):
+        images.grad = matrices.grad = None
+        out = wk.warp_affine(images, matrices, inverse=inverse, backend=backend, **kwargs)
         if (
             not inverse
         ):  # with inverse=True the other coordinate's zero row times inf is NaN as well
-            assert torch.equal(out, border)
+            assert torch.equal(out, shown_border(kwargs, 18, (4, 5)))
         assert out.isfinite().all()
         out.sum().backward()
-        assert image.grad is not None
-        assert image.grad.isfinite().all()
-        if matrix.grad is not None:
-            assert matrix.grad.isfinite().all()
+        assert images.grad is not None
+        assert images.grad.isfinite().all()
+        if matrices.grad is not None:
+            assert matrices.grad.isfinite().all()
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_huge_and_singular_matrices_are_finite_everywhere(rule):
     image = noise(2, 4, 5, dtype=torch.float32).requires_grad_()
     kwargs = options(rule)
-    base = torch.eye(3)
+    matrices = torch.eye(3).repeat(36, 1, 1)
+    entries = itertools.product(range(3), range(3), [1e38, -1e38, 1e-38, 0.0])
+    for matrix, (row, column, value) in zip(matrices, entries, strict=True):
+        matrix[row, column] = value
+    matrices.requires_grad_()
     for backend in backends(image, rule):
-        for row, column, value in itertools.product(range(3), range(3), [1e38, -1e38, 1e-38, 0.0]):
-            matrix = base.clone()
-            matrix[row, column] = value
-            matrix.requires_grad_()
-            out = wk.warp_perspective(image, matrix, backend=backend, **kwargs)
-            assert out.isfinite().all()
-            (grad,) = torch.autograd.grad(out.sum(), matrix, allow_unused=True)
-            assert grad is None or not grad.isnan().any()
+        out = wk.warp_perspective(image[None], matrices, backend=backend, **kwargs)
+        assert out.shape == (36, 2, 4, 5)
+        assert out.isfinite().all()
+        (grad,) = torch.autograd.grad(out.sum(), matrices, allow_unused=True)
+        assert grad is None or not grad.isnan().any()
         singular = torch.tensor([[1.0, 2, 3], [2, 4, 1]], requires_grad=True)
         out = wk.warp_affine(image, singular, backend=backend, **kwargs)
-        border = kwargs["background"] if rule[1] == "transparent" else torch.full((2, 4, 5), 7.0)
-        assert torch.equal(out, border)
+        assert torch.equal(out, shown_border(kwargs, 1, (4, 5))[0])
 
 
 def test_a_determinant_whose_inverse_square_overflows_has_gradient_zero():
