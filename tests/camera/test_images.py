@@ -101,8 +101,8 @@ def test_a_smooth_image_comes_back():
 @pytest.mark.parametrize("model", ["brown", "fisheye"])
 def test_gradients_to_the_image_and_the_lens(model):
     k = double(FISHEYE if model == "fisheye" else lens(5, 1, size=0.3))
-    image = noise(1, 6, 7)
-    focal = double([5.3, 5.1, 3.05, 2.6])
+    image = noise(1, 4, 5)
+    focal = double([3.8, 3.4, 2.05, 1.6])
 
     def both(image, focal, k):
         fx, fy, cx, cy = focal.unbind(-1)
@@ -110,11 +110,13 @@ def test_gradients_to_the_image_and_the_lens(model):
         rows = (fx, zero, cx), (zero, fy, cy), (zero, zero, one)
         matrix = torch.stack([torch.stack(row, -1) for row in rows], -2)
         options = {"model": model, "interpolation": "bicubic", "border": "reflect"}
-        flat = camera.undistort(image, matrix, k, size=(3, 4), **options)
-        return flat, camera.distort(image, matrix, k, size=(3, 4), **options)
+        flat = camera.undistort(image, matrix, k, size=(2, 3), **options)
+        return flat, camera.distort(image, matrix, k, size=(2, 3), **options)
 
     inputs = [a.requires_grad_() for a in (image, focal, k)]
-    assert gradcheck(both, inputs, check_forward_ad=True)
+    assert gradcheck(both, inputs)
+    forward = {"check_forward_ad": True, "check_backward_ad": False}  # the image's is remap's own
+    assert gradcheck(lambda *lens: both(image.detach(), *lens), inputs[1:], **forward)
     assert gradgradcheck(both, inputs)
 
 

@@ -135,7 +135,7 @@ def test_no_root_beyond_the_fold_counts(name):
 def test_a_fold_that_is_not_a_circle_is_one_too():
     """Tangential terms move the fold: what comes back is always on the centre's side of it."""
     k = [-0.35, 0.02, 0.03, -0.02]
-    grid = wk.pixel_grid((61, 61)).double().flatten(0, 1) / 15 - 2
+    grid = wk.pixel_grid((31, 31)).double().flatten(0, 1) / 7.5 - 2
     shown = camera.distort_points(grid, torch.eye(3).double(), double(k))
     step = 1e-6
 
@@ -147,11 +147,11 @@ def test_a_fold_that_is_not_a_circle_is_one_too():
         return np.linalg.det(np.array(columns))
 
     inside = np.array(
-        [all(slope(d * s) > 1e-4 for s in np.linspace(0, 1, 40)) for d in grid.numpy()]
+        [all(slope(d * s) > 1e-4 for s in np.linspace(0, 1, 20)) for d in grid.numpy()]
     )
     back, converged = camera.undistort_points(shown, torch.eye(3).double(), double(k))
     near = (back - grid).norm(dim=-1) < 1e-6
-    assert 300 < inside.sum() < 2500
+    assert 75 < inside.sum() < 625
     assert near[torch.from_numpy(inside)].all()
     # of those beyond, some are shown where another direction on the centre's side is shown too
     other = back[converged & ~near].numpy()
@@ -209,7 +209,7 @@ def inputs(n=14, model="brown"):
     view = double([[1.1, 0.02, 0.1], [0, 0.9, 0.2], [0, 0, 1]])
     turn = double([[0.99, -0.1, 0.05], [0.1, 0.98, 0.02], [-0.05, -0.03, 1]])
     focal = double([1.2, 1.1, 0.05, -0.1])
-    return [0.8 * noise(4, 2) - 0.4, focal, k, turn, view]
+    return [0.8 * noise(2, 2) - 0.4, focal, k, turn, view]
 
 
 def matrix(focal):
@@ -231,12 +231,17 @@ MODELS = [(5, "brown"), (14, "brown"), (4, "fisheye")]
 
 @pytest.mark.parametrize(("n", "model"), MODELS)
 def test_gradients_through_the_lens_and_through_the_solver(n, model):
-    arguments = [a.requires_grad_() for a in inputs(n, model)]
+    arguments = inputs(n, model)
+    # the turn and the view are multiplied alike for every model
+    traced = [a.requires_grad_() for a in arguments[: None if n == 14 else 3]]
 
     def show(points, focal, k):
         return camera.distort_points(points, matrix(focal), k, model=model)
 
-    for function, given in ((show, arguments[:3]), (lambda *a: solve(*a, model=model), arguments)):
+    def back(*given):
+        return solve(*given, *arguments[len(given) :], model=model)
+
+    for function, given in ((show, traced[:3]), (back, traced)):
         assert gradcheck(function, given, check_forward_ad=True, check_batched_grad=True)
         assert gradgradcheck(function, given)
 

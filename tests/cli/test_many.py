@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from PIL import Image
 
 from tests.cli.test_files import nobody, room
 from tests.support import ROOT
+from tests.support.forks import python
 from warpkit.cli.app import main
 from warpkit.cli.warp import run as warp_run
 
@@ -50,7 +52,7 @@ def files(path: str) -> list[str]:
 def process(*words: str, **options: object) -> subprocess.CompletedProcess[bytes]:
     """The command in a process of its own."""
     done: subprocess.CompletedProcess[bytes] = subprocess.run(
-        [sys.executable, "-m", "warpkit", "warp", *words],
+        [*python(), "-m", "warpkit", "warp", *words],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         **{"capture_output": "stdout" not in options, **options},  # pyright: ignore
     )
@@ -224,10 +226,11 @@ def test_a_stopped_run_leaves_whole_files(
 
 def test_a_signal_in_the_middle_leaves_whole_files():
     names = [f"{k}.png" for k in range(400)]
-    for name in names:
-        Image.fromarray(np.tile(PIXELS, (12, 12, 1))).save(name)
+    Image.fromarray(np.tile(PIXELS, (12, 12, 1))).save(names[0])
+    for name in names[1:]:
+        os.link(names[0], name)
     running = subprocess.Popen(
-        [sys.executable, "-m", "warpkit", "warp", *names, "--out", "out", *TURN],
+        [*python(), "-m", "warpkit", "warp", *names, "--out", "out", *TURN],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
     )
@@ -324,7 +327,7 @@ def test_a_full_device(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(("words", "said"), [("a.png - >&-", "output"), ("- o.png <&-", "input")])
 def test_closed_streams_are_one_line(words: str, said: str):
     done = subprocess.run(
-        f"{sys.executable} -m warpkit warp {words}",
+        f"{shlex.join(python())} -m warpkit warp {words}",
         shell=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.support import ROOT
+from tests.support.forks import python
 from tests.validation.test_suite import FEW, FEW_RESIZES
 from tests.validation.test_validation import off_by_one
 from warpkit import warp
@@ -94,7 +94,7 @@ def test_without_opencv():
     root = str(ROOT)
     code = f"import sys; sys.path.insert(0, {root!r}); sys.modules['cv2'] = None; "
     code += "from warpkit.cli import main; sys.exit(main(['parity', 'in.png']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([*python(), "-c", code], capture_output=True, text=True)
     message = "warpkit: parity_suite needs OpenCV: pip install '.[opencv]' in a checkout\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 

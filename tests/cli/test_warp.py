@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from PIL import Image
 
 import warpkit as wk
 from tests.support import ROOT
+from tests.support.forks import python
 from warpkit.cli.app import main
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)
@@ -339,15 +341,21 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     root = str(ROOT)
     code = f"import sys; sys.path.insert(0, {root!r}); "
     return subprocess.run(
-        [sys.executable, "-c", code + command[0], *command[1:]], capture_output=True, text=True
+        [*python(), "-c", code + command[0], *command[1:]], capture_output=True, text=True
     )
 
 
 def test_as_a_module():
-    module = "import runpy; runpy.run_module('warpkit', run_name='__main__')"
-    done = run(module, "warp", "in.png", "out.png", "--matrix", "-1", "0", "8", "0", "-1", "8")
+    command = [sys.executable, "-m", "warpkit", "warp", "in.png", "out.png"]  # with no fork
+    done = subprocess.run(
+        [*command, "--matrix", "-1", "0", "8", "0", "-1", "8"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     np.testing.assert_array_equal(result(), TURNED)
+    module = "import runpy; runpy.run_module('warpkit', run_name='__main__')"
     done = run(module, "warp", "in.png")
     assert (done.returncode, done.stderr) == (2, "warpkit: Missing argument 'OUT'.\n")
 
@@ -357,7 +365,7 @@ def test_as_a_module():
 def test_an_output_that_is_full_is_one_line(word: str):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "warpkit", word],
+            [*python(), "-m", "warpkit", word],
             cwd=ROOT,
             stdout=full,
             stderr=subprocess.PIPE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,14 +14,16 @@ import torch
 from examples.attack_distributed import checkpoints
 from examples.photographs import Crops, learn
 from tests.support import ROOT
+from tests.support.forks import python
 
 STEPS = 24
 
 
 def start(out: Path, *options: str) -> subprocess.Popen[str]:
     """A run in two processes."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += ["-m", "examples.attack_distributed", "--out", str(out), "--batch", "15"]
+    command = [*python(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += ["--no-python", *python(), "-m", "examples.attack_distributed"]
+    command += ["--out", str(out), "--batch", "15"]
     command += ["--size", "8", "--every", "3", "--steps", str(STEPS), *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     environment["CUDA_VISIBLE_DEVICES"] = ""
@@ -37,14 +38,14 @@ def finish(process: subprocess.Popen[str]) -> str:
     return out
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process: subprocess.Popen[str], out: Path) -> None:
     """Stop torchrun and what it has started, without a word."""
-    listed = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
-    workers = [int(pid) for pid in listed.stdout.split()]
-    assert len(workers) == 2
-    for pid in (process.pid, *workers):
+    listed = subprocess.run(["pgrep", "-f", str(out)], capture_output=True, text=True)
+    commands = [int(pid) for pid in listed.stdout.split()]
+    assert len(commands) == 3
+    for pid in commands:
         os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=180)
+    process.communicate(timeout=180)  # until none of them holds its streams
     assert process.returncode == -signal.SIGKILL
 
 
@@ -69,7 +70,7 @@ def test_a_killed_run_goes_on_with_the_same_result(net: Path, tmp_path: Path):
     end = time.monotonic() + 180
     while not checkpoints(killed) and time.monotonic() < end:
         time.sleep(0.01)
-    kill(process)
+    kill(process, killed)
     (reached,) = checkpoints(killed)[-1:]
     assert 0 < int(reached.name.removeprefix("step-")) < STEPS
     assert not (killed / "patch.pt").exists()

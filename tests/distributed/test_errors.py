@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import warpkit as wk
 import warpkit.distributed
 from examples.attack_distributed import settle
 from tests.distributed.test_distributed import BOXES, IMAGES, INDEX, TURNS, VALUES
+from tests.support.forks import python
 from tests.support.processes import Processes
 
 
@@ -140,7 +140,7 @@ except TypeError as error:
     print(error)
 dist.destroy_process_group()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([*python(), "-c", code], capture_output=True, text=True, check=True)
     wanted = "a plain tensor, or any after `import warpkit.distributed`"
     assert done.stdout.strip() == f"warp_affine: `image` must be {wanted}, got DTensor"
 

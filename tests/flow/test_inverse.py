@@ -174,6 +174,7 @@ def test_a_mirror_that_bends_is_undone_with_gradients():
     points = torch.tensor([[4.3, 2.2], [11.6, 3.7]]).double().requires_grad_()
     valid = flow.transform_points(points, bent)[1]
     assert valid.all()
-    assert gradcheck(lambda p, f: flow.transform_points(p, f)[0], (points, bent))
+    # 240 numbers: along random directions, as tests/support/second_order.py says
+    assert gradcheck(lambda p, f: flow.transform_points(p, f)[0], (points, bent), fast_mode=True)
     half = torch.where((x < 9)[..., None], mirrored, 0 * mirrored)  # a crease is still a fold
     assert not flow.invert(half).valid.all()

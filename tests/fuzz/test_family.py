@@ -236,9 +236,9 @@ ATTACKS = {
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_any_picture_is_transformed_or_refused(name):
-    fuzz(name, FAMILY[name], least=30)
+    fuzz(name, FAMILY[name], least=15)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_any_step_of_an_attack_is_done_or_refused(name):
-    fuzz(name, ATTACKS[name], least=30)
+    fuzz(name, ATTACKS[name], least=15)

@@ -223,7 +223,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_any_call_is_done_or_refused(name):
-    fuzz(name, CASES[name], least=40)
+    fuzz(name, CASES[name], least=20)
 
 
 @pytest.mark.parametrize("images", wild.WRONG, ids=lambda wrong: repr(wrong)[:12])

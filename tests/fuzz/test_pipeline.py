@@ -269,9 +269,9 @@ def test_any_resize_is_right_or_refused():
 
 @pytest.mark.parametrize("name", LENSES)
 def test_any_lens_is_right_or_refused(name):
-    fuzz(name, LENSES[name], check_lens, least=40)
+    fuzz(name, LENSES[name], check_lens, least=20)
 
 
 @pytest.mark.parametrize("name", FACE)
 def test_any_call_of_the_face_is_done_or_refused(name):
-    fuzz(name, FACE[name], check_result, least=40)
+    fuzz(name, FACE[name], check_result, least=20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_a_transformer_raises_accuracy(data: tuple[Digits, Digits], tmp_path: Pa
 
 
 def test_transformations_in_the_loop_survive_new_ones(data: tuple[Digits, Digits], tmp_path: Path):
-    rates, images = robust_perturbation.run(data, count=10, epochs=6, steps=15, epsilons=(0.2,))
+    rates, images = robust_perturbation.run(data, count=8, epochs=4, steps=10, epsilons=(0.2,))
     clean, plain, robust = rates[0.2].values()
     assert clean < plain < robust
     assert robust > plain + 0.05
@@ -70,7 +71,7 @@ def test_transformations_in_the_loop_survive_new_ones(data: tuple[Digits, Digits
 
 
 def test_parity_is_judged_by_cv2(data: tuple[Digits, Digits], tmp_path: Path):
-    rates = parity_matters.run(data, seeds=2, count=3, epochs=3, steps=3, levels=(32,))
+    rates = parity_matters.run(data, seeds=1, count=3, epochs=2, steps=3, levels=(32,))
     assert set(rates) == {("nearest", 32), ("bilinear", 32)}
     assert all(0 <= rate <= 1 for pairs in rates.values() for pair in pairs for rate in pair)
     assert parity_matters.table(rates).row_count == 2
@@ -94,7 +95,7 @@ def test_the_loops_pixels_are_the_pipelines(data: tuple[Digits, Digits]):
 
 
 def test_a_camera_is_found_as_by_cv2(tmp_path: Path):
-    result = calibrate.run(5, noise=0.02, steps=500)
+    result = calibrate.run(4, noise=0.02, steps=300)
     focal = slice(0, 4)
     # both find the least error of the same corners: to 1/100 pixel, where they are 1 from the truth
     assert (result.descent - result.opencv)[focal].abs().max() < 0.05
@@ -108,11 +109,14 @@ def test_a_camera_is_found_as_by_cv2(tmp_path: Path):
     check_picture(out)
 
 
-def test_a_patch_is_found_through_the_lens_that_opencv_shows(tmp_path: Path):
+def test_a_patch_is_found_through_the_lens_that_opencv_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(lens_patch, "learn", partial(lens_patch.learn, steps=60))
     images = lens_patch.Crops(8, seed=1).images
     ours, theirs = lens_patch.LOOPS["what the lens shows"](images), lens_patch.by_opencv(images)
     assert (ours - theirs).abs().mean() < 0.004  # a rounding to 8 bits is 0.001
-    rates, scenes = lens_patch.run(60, steps=20, targets=1)
+    rates, scenes = lens_patch.run(40, steps=15, targets=1)
     assert set(rates) == {"no patch", *lens_patch.LOOPS}
     assert rates["what the lens shows"][0] > rates["no patch"][0]
     assert lens_patch.table(rates).row_count == 3
@@ -138,7 +142,7 @@ def test_a_patch_is_judged_by_the_real_program(tmp_path: Path):
 
 
 def test_the_small_classifier_learns_views_and_is_read_as_it_was_written(tmp_path: Path):
-    model = small_classifier.learn(small_classifier.Views(12, seed=1), 25)
+    model = small_classifier.learn(small_classifier.Views(10, seed=1), 20)
     unseen = small_classifier.Views(4, seed=2)
     rates = small_classifier.accuracy(model, unseen, torch.Generator().manual_seed(3))
     assert sum(rates.values()) / len(rates) > 0.6  # of five: 0.2 by chance
@@ -163,7 +167,7 @@ def test_a_picture_made_for_one_resize_turns_into_another_there_alone(tmp_path: 
 def test_the_programs_own_resize_in_the_loop_misleads_it(
     data: tuple[Digits, Digits], tmp_path: Path
 ):
-    rates = resize_matters.run(data, count=12, epochs=5, steps=10, level=32)
+    rates = resize_matters.run(data, count=8, epochs=4, steps=10, level=32)
     assert len(rates) == 6
     for row in rates.values():
         assert row["its own"] > 0.3

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -93,15 +94,20 @@ ALLOWED = {
 }
 
 
+@cache
+def tokens(path: Path) -> list[tokenize.TokenInfo]:
+    with tokenize.open(path) as file:
+        return list(tokenize.generate_tokens(file.readline))
+
+
 def names(path: Path) -> set[str]:
     """The names of a file that are not attributes of something."""
     before, found = "", set()
-    with tokenize.open(path) as file:
-        for token in tokenize.generate_tokens(file.readline):
-            if token.type == tokenize.NAME and before != ".":
-                found.add(token.string)
-            if token.type in (tokenize.NAME, tokenize.OP):
-                before = token.string
+    for token in tokens(path):
+        if token.type == tokenize.NAME and before != ".":
+            found.add(token.string)
+        if token.type in (tokenize.NAME, tokenize.OP):
+            before = token.string
     return found
 
 
@@ -116,16 +122,15 @@ def test_old_words_are_gone(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_texts_name_what_is_there(path):
     """Old words in comments and docstrings: in capitals, or between backticks."""
-    with tokenize.open(path) as file:
-        kinds = tokenize.STRING, tokenize.COMMENT
-        tokens = [t.string for t in tokenize.generate_tokens(file.readline) if t.type in kinds]
-    text = "\n".join(tokens)
+    kinds = tokenize.STRING, tokenize.COMMENT
+    text = "\n".join(token.string for token in tokens(path) if token.type in kinds)
     quoted = {name.split(".")[-1] for name in re.findall(r"`([\w.]+)`", text)}
     capitals = {word for word in EVERYWHERE if word.isupper()} - {"MISSING", "WHOLE"}
     found = {word for word in capitals if re.search(rf"\b{word}\b", text)}
     assert not found | (quoted & set(EVERYWHERE)), path
 
 
+@cache
 def functions() -> list[tuple[str, ast.FunctionDef]]:
     """Every function of the package, and its file."""
     trees = [(p.relative_to(PACKAGE).as_posix(), ast.parse(p.read_text())) for p in FILES]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 
 import warpkit.opencv as ours
+from tests.support.forks import python
 
 RANDOM = np.random.default_rng(0)
 IMAGE = RANDOM.integers(0, 256, (12, 15, 3), dtype=np.uint8)
@@ -152,7 +152,7 @@ def test_asking_for_a_name_does_not_import_cv2():
     code = (
         "import sys, warpkit.opencv as c; hasattr(c, 'GaussianBlur'); print('cv2' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([*python(), "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 

@@ -296,19 +296,19 @@ GRADIENTS = {
     "transform": (ours.transform, [(3, 4, 2), (3, 3)]),
     "perspectiveTransform": (lambda a, m: ours.perspectiveTransform(a, m + 1), [(5, 1, 2), (3, 3)]),
     "warpPolar": (
-        lambda a, c: ours.warpPolar(a, (4, 5), c + 3, 2.5, ours.INTER_CUBIC, arithmetic="exact"),
-        [(7, 8), (2,)],
+        lambda a, c: ours.warpPolar(a, (3, 4), c + 2, 1.5, ours.INTER_CUBIC, arithmetic="exact"),
+        [(5, 6), (2,)],
     ),
     "warpPolar inverse": (
         lambda a, c: ours.warpPolar(
             a,
-            (6, 5),
-            c + 2,
-            4.0,
+            (4, 3),
+            c + 1,
+            3.0,
             ours.INTER_CUBIC | ours.WARP_INVERSE_MAP | ours.WARP_FILL_OUTLIERS,
             arithmetic="exact",
         ),
-        [(7, 8), (2,)],
+        [(4, 5), (2,)],
     ),
 }
 

@@ -20,7 +20,7 @@ from tests.support import hostile_arguments as wild
 from tests.support.tolerances import TOLERANCE
 
 MORE = os.environ.get("FUZZ_EXAMPLES")
-"""How many calls of each function, other ones each time; None for 60 that are always the same."""
+"""How many calls of each function, other ones each time; None for 30 that are always the same."""
 
 
 class Case(NamedTuple):
@@ -190,7 +190,7 @@ def fuzz(
     name: str,
     case: Case,
     check: Callable[[str, Case, dict[str, Any]], None] = check_result,
-    least: int = 60,
+    least: int = 30,
 ) -> None:
     """Make many calls of one function; `least`, unless FUZZ_EXAMPLES asks for more."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import subprocess
-import sys
 from itertools import product
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor
 
 import warpkit as wk
 from tests.support import ROOT
+from tests.support.forks import python
 from tests.support.inputs import noise
 from tests.support.opencv_cases import BORDERS, DTYPES, INTERPOLATIONS, Case, corner
 from warpkit import validation, warp
@@ -226,7 +226,7 @@ def test_what_opencv_5_would_never_end_is_refused(size: tuple[int, int], move: f
 def run(code: str) -> subprocess.CompletedProcess[str]:
     root = str(ROOT)
     code = f"import sys; sys.path.insert(0, {root!r}); {code}"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return subprocess.run([*python(), "-c", code], capture_output=True, text=True)
 
 
 def test_packages_load_on_first_use():

@@ -1,0 +1,157 @@
+"""Python processes that do not import torch anew, which takes 2 to 4 s of a processor each.
+
+`python()` begins a command as `[sys.executable]` does, and what follows it is the same: -c, -m or a
+file, and arguments. The command hands its folder, environment and streams to a process that has
+imported torch, with its compiler, and nothing else; a fork of that runs the code, and the command
+ends as it does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+
+
+@cache
+def python() -> list[str]:
+    """The first words of a command."""
+    if not hasattr(os, "fork"):
+        return [sys.executable]
+    folder = Path(tempfile.mkdtemp())
+    path = str(folder / "socket")
+    # without this process's pipe it ends; Ctrl-C is not for it
+    server = subprocess.Popen(
+        [sys.executable, __file__, "serve", path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline() == b"ready\n"
+    atexit.register(server.communicate)
+    return [sys.executable, "-I", "-S", __file__, "ask", path]
+
+
+def ask(path: str, words: list[str]) -> int:
+    """Have the words run with this process's streams, pass signals on, and return the status."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    numbers = [number for number, stream in enumerate(streams) if stream is not None]
+    message = json.dumps([words, os.getcwd(), dict(os.environ), numbers]).encode()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(path)
+        for number in PASSED_ON:
+            signal.signal(number, lambda number, _: server.send(bytes([number])) and None)
+        socket.send_fds(server, [len(message).to_bytes(4, "big")], numbers)
+        server.sendall(message)
+        answer = server.recv(4)
+    return int.from_bytes(answer, "big", signed=True) if answer else 1
+
+
+def serve(path: str) -> list[str]:
+    """Fork for everyone who asks; return in the forks alone, each with its words."""
+    import torch._dynamo  # noqa: F401  # 1.6 s more, which OpenCV's tables ask for
+
+    gc.freeze()  # a fork that looks at every object at its end takes 0.5 s
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # none is waited for
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    print("ready", flush=True)
+    while True:
+        readable, _, _ = select.select([listener, 0], [], [])
+        if listener not in readable:  # the tests have ended
+            os.remove(path)
+            os.rmdir(Path(path).parent)
+            os._exit(0)
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            return receive(connection)
+        connection.close()
+
+
+def receive(connection: socket.socket) -> list[str]:
+    """Fork once more: this process answers at the end, the other becomes what was asked for."""
+    length, files, *_ = socket.recv_fds(connection, 4, 3)
+    with connection.makefile("rb") as file:
+        words, folder, environment, numbers = json.loads(file.read(int.from_bytes(length, "big")))
+    alive, mine = os.pipe()
+    if child := os.fork():
+        for number in (mine, *files):
+            os.close(number)
+        while alive not in (readable := select.select([connection, alive], [], [])[0]):
+            if connection in readable:  # a signal; no byte means that the command was killed
+                passed = connection.recv(1)
+                os.kill(child, passed[0] if passed else signal.SIGKILL)
+                if not passed:
+                    os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        connection.sendall(status.to_bytes(4, "big", signed=True))
+        os._exit(0)
+    connection.close()
+    for number in range(3):
+        os.close(number)
+    for number, file in zip(numbers, files, strict=True):
+        os.dup2(file, number)
+        os.close(file)
+    streams: list[Any] = [None] * 3
+    for number in numbers:
+        streams[number] = open(  # noqa: SIM115
+            number,
+            "r" if number == 0 else "w",
+            buffering=1 if number == 2 else -1,
+            errors="backslashreplace" if number == 2 else None,
+            closefd=False,
+        )
+    sys.stdin, sys.stdout, sys.stderr = streams
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = streams  # pyright: ignore
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return words
+
+
+def run(words: list[str]) -> None:
+    """What Python does with such a command."""
+    sys.path[:1] = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    if words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
+        sys.path.insert(0, "")
+        exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+    elif words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        sys.path.insert(0, str(Path(words[0]).parent))
+        runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "ask":
+        status = ask(sys.argv[2], sys.argv[3:])
+        if status < 0:
+            with suppress(OSError):  # SIGKILL's is fixed
+                signal.signal(-status, signal.SIG_DFL)
+            os.kill(os.getpid(), -status)
+        sys.exit(status)
+    run(serve(sys.argv[2]))
