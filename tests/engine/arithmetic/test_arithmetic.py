@@ -30,6 +30,7 @@ from tests.support.opencv_cases import (
 )
 from warpkit import opencv
 from warpkit.engine.arithmetic import opencv4_sums as table_sums
+from warpkit.engine.arithmetic import opencv4_tables
 from warpkit.engine.sampling.maps import inverse_map
 
 VERSIONS = {"4.14.0": "opencv4", "5.0.0": "opencv5"}
@@ -390,3 +391,10 @@ def test_refusals(function):
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         call(image, second, arithmetic="opencv4", backend="grid_sample")
+
+
+def test_tables_have_the_mark_that_torch_sets():
+    marked = vars(torch.compiler.assume_constant_result(lambda: None))
+    assert marked
+    assert vars(opencv4_tables.axis_table).items() >= marked.items()
+    assert vars(opencv4_tables.integer_table).items() >= marked.items()

@@ -6,7 +6,9 @@ A table is made once, in float32 and in the order of operations that OpenCV uses
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +17,8 @@ from torch import Tensor
 
 from warpkit.engine.sampling.rules import CUBIC_A, TAPS
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 STEPS = 32
 """Positions between two pixels."""
 
@@ -22,13 +26,22 @@ ONE = 1 << 15
 """Weights of 8-bit images are integers in units of 1 / ONE."""
 
 
-@torch.compiler.assume_constant_result
+def constant_to_compilers(function: F) -> F:
+    """torch.compiler.assume_constant_result, which imports the whole compiler to set this mark.
+
+    That takes 1.5 s of the first call in OpenCV's arithmetic, of which nothing is compiled.
+    """
+    function._dynamo_marked_constant = True  # pyright: ignore
+    return function
+
+
+@constant_to_compilers
 def axis_table(interpolation: str, device: torch.device) -> Tensor:
     """(32, K) float32: the weights along one axis at every step."""
     return torch.from_numpy(_axis_table(interpolation).copy()).to(device)
 
 
-@torch.compiler.assume_constant_result
+@constant_to_compilers
 def integer_table(interpolation: str, device: torch.device) -> Tensor:
     """(32 * 32, K * K) int32: the weights of a neighbourhood, at y step * 32 + x step."""
     return torch.from_numpy(_integer_table(interpolation).copy()).to(device)
