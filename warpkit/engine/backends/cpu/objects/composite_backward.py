@@ -165,7 +165,7 @@ def through_kernel(kind: int) -> Any:
                             gradient[np.uint64(at + p)] * rest[np.uint64(p)]
                         )
 
-    return kernel(through)
+    return kernel(through, makes_arrays=True)
 
 
 @inline
@@ -288,4 +288,4 @@ def backward_kernel(kind: int) -> Any:
                     grad_to_source[o, 3 * row + 1] += sums[row] * (y - item.top)
                     grad_to_source[o, 3 * row + 2] += sums[row]
 
-    return kernel(backward)
+    return kernel(backward, makes_arrays=True)

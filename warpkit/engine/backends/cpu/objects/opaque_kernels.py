@@ -160,7 +160,7 @@ def forward_kernel() -> Any:
                                   (x, stop))  # fmt: skip
                     x = stop
 
-    return kernel(forward)
+    return kernel(forward, makes_arrays=True)
 
 
 @inline

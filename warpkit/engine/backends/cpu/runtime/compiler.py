@@ -41,6 +41,7 @@ from numba.core.untyped_passes import (
 )
 
 from warpkit.engine.backends.cpu.runtime.cache_lock import CacheLock
+from warpkit.engine.backends.cpu.runtime.resolved_calls import remembering
 
 PASSES = (
     TranslateByteCode,
@@ -64,6 +65,9 @@ class NoAlias(CompilerBase):
     """`noalias`, the steps of `PASSES`, and no entry from C."""
 
     library: Any = JITCodeLibrary
+
+    def __init__(self, typingctx: Any, *rest: Any) -> None:
+        super().__init__(remembering(typingctx), *rest)
 
     def define_pipelines(self) -> list[Any]:
         """As the base class has it."""
@@ -170,7 +174,8 @@ DIGEST = _digest()
 
 def inline(function: Callable[..., Any]) -> Any:
     """A helper that disappears into its kernel, where its constant arguments fold."""
-    options = {"nogil": True, "error_model": "numpy", "forceinline": True}
+    # no references counted: see `kernel`
+    options = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
     return njit(function, pipeline_class=Inlined, **options)
 
 
@@ -216,9 +221,16 @@ class CacheFile(IndexDataCacheFile):
             return {}
 
 
-def kernel(function: Callable[..., Any], pipeline: Any = NoAlias) -> Any:
-    """A compiled function that releases the interpreter's lock, cached where that is possible."""
+def kernel(
+    function: Callable[..., Any], pipeline: Any = NoAlias, makes_arrays: bool = False
+) -> Any:
+    """A compiled function that releases the interpreter's lock, cached where that is possible.
+
+    makes_arrays: it has memory of its own. References to arrays are counted in such kernels alone:
+    the caller keeps what the others work on, and counting took a quarter of compiling.
+    """
     options = {"nogil": True, "error_model": "numpy", "pipeline_class": pipeline}
+    options["_nrt"] = makes_arrays
     try:
         compiled = njit(function, cache=True, **options)
     except RuntimeError:  # no directory to keep it in can be written to

@@ -8,7 +8,7 @@ not depend on the others, so that the sum is the same to the last bit whatever t
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,13 @@ from warpkit.engine.backends.cpu.warps.backward_steps import (
     to_perspective,
     to_points,
 )
-from warpkit.engine.backends.cpu.warps.positions import AFFINE, POINTS, REPLICATE, map_tile, misses
+from warpkit.engine.backends.cpu.warps.positions import (
+    AFFINE,
+    REPLICATE,
+    SINGLE_POINTS,
+    map_tile,
+    misses,
+)
 from warpkit.engine.backends.cpu.warps.tile import plan_of, view_of
 from warpkit.engine.backends.cpu.warps.weights import weigh_eight, weigh_four, weigh_one, weigh_two
 from warpkit.engine.backends.cpu.warps.window import copy_box, copy_single
@@ -49,15 +55,16 @@ def rows_read(taps, border, height, bounds):
 
 
 @cache
-def row_range_kernel(kind: int, taps: int) -> Any:
+def row_range_kernel(taps: int) -> Any:
     """The kernel that finds the image rows each tile may read, for dealing tiles to bands."""
     digest = DIGEST
 
-    def find_row_ranges(mapping, mapping_of, row_ranges, sizes, memory, begin, end):
+    def find_row_ranges(maps, kind, mapping_of, row_ranges, sizes, memory, begin, end):
         """Tile rows begin .. end, exclusive, numbered across all items."""
         _ = digest
         plan = plan_of(sizes)
         column, row, tx, ty = scratch_of(taps, memory)[:4]
+        places = (column, row, tx, ty)
         tile_rows = (plan.out_height + TILE - 1) // TILE
         at = 2 * begin * ((plan.out_width + TILE - 1) // TILE)
         for unit in range(begin, end):
@@ -66,8 +73,9 @@ def row_range_kernel(kind: int, taps: int) -> Any:
             for x0 in range(0, plan.out_width, TILE):
                 columns = min_signed(TILE, plan.out_width - x0)
                 shape = (columns, min_signed(TILE, plan.out_height - y0))
-                bounds = map_tile(kind, taps, mapping, mapping_start, plan.out_width, (x0, y0),
-                                  shape, column, row, tx, ty)  # fmt: skip
+                bounds = map_tile(
+                    kind, taps, maps, mapping_start, plan.out_width, (x0, y0), shape, places
+                )
                 row_ranges[at], row_ranges[at + 1] = rows_read(
                     taps, plan.border, plan.height, bounds
                 )
@@ -76,25 +84,14 @@ def row_range_kernel(kind: int, taps: int) -> Any:
     return kernel(find_row_ranges)
 
 
-class GradientTask(NamedTuple):
-    """What a backward kernel is compiled for."""
-
-    kind: int
-    taps: int
-    channels_last: bool
-    """Of image, gradients and their memory."""
-    needs_grad_image: bool
-    needs_grad_mapping: bool
-
-
 @cache
-def backward_kernel(task: GradientTask) -> Any:
-    """The kernel for the gradients asked for."""
-    kind, taps, channels_last, needs_grad_image, needs_grad_mapping = task
+def backward_kernel(taps: int, channels_last: bool) -> Any:
+    """The kernel for taps an axis and the layout of image, gradients and their memory."""
     digest = DIGEST
 
     def backward(
-        arrays, image_of, mapping_of, order, starts, row_ranges, sizes, bands, memory, begin, end
+        arrays, kind, image_of, mapping_of, order, starts, row_ranges, sizes, bands, memory, begin,
+        end,
     ):  # fmt: skip
         """Units begin .. end: unit u is band u % bands of the items of accumulator u // bands.
 
@@ -114,13 +111,16 @@ def backward_kernel(task: GradientTask) -> Any:
         """
         _ = digest
         plan = plan_of(sizes)
-        grad, image, mapping, fill, grad_image, grad_mapping, grad_fill = arrays
+        grad, image, maps, fill, grad_image, grad_mapping, grad_fill = arrays
+        needs_grad_image, needs_grad_mapping = plan.needs_grad_image, plan.needs_grad_mapping
         column, row, tx, ty, wx, wy, dx, dy, missing_weight, window_offset = scratch_of(
             taps, memory
         )
-        points, state = (column, row, missing_weight), (missing_weight, window_offset)
+        points, places = (column, row, missing_weight), (column, row, tx, ty)
+        state = missing_weight, window_offset
         window, gradient, g, slope_x, slope_y, row_sum, sums, table = buffers_of(taps, memory)
         weights, slopes, buffers = (wx, wy, dx, dy), (slope_x, slope_y), (window, gradient, g)
+        affine = kind == AFFINE
         border, size, channels = plan.border, (plan.height, plan.width), plan.channels
         area, out_area = plan.height * plan.width, plan.out_height * plan.out_width
         strides = (1, channels) if channels_last else (area, 1)
@@ -151,8 +151,9 @@ def backward_kernel(task: GradientTask) -> Any:
                 corner, columns = (x0, y0), min_signed(TILE, plan.out_width - x0)
                 shape = (columns, min_signed(TILE, plan.out_height - y0))
                 mapping_start = mapping_of[item] * plan.mapping_size
-                bounds = map_tile(kind, taps, mapping, mapping_start, plan.out_width, corner, shape,
-                                  column, row, tx, ty)  # fmt: skip
+                bounds = map_tile(
+                    kind, taps, maps, mapping_start, plan.out_width, corner, shape, places
+                )
                 if taps == 1:
                     weigh_one(shape, tx, wx)
                     weigh_one(shape, ty, wy)
@@ -160,11 +161,15 @@ def backward_kernel(task: GradientTask) -> Any:
                     weigh_two(shape, tx, wx)
                     weigh_two(shape, ty, wy)
                 elif taps == 4:
-                    weigh_four(shape, tx, wx, dx, needs_grad_mapping)
-                    weigh_four(shape, ty, wy, dy, needs_grad_mapping)
+                    if needs_grad_mapping:
+                        weigh_four(shape, tx, wx, dx, True)
+                        weigh_four(shape, ty, wy, dy, True)
+                    else:
+                        weigh_four(shape, tx, wx, dx, False)
+                        weigh_four(shape, ty, wy, dy, False)
                 else:
-                    weigh_eight(shape, tx, wx, dx, needs_grad_mapping)
-                    weigh_eight(shape, ty, wy, dy, needs_grad_mapping)
+                    weigh_eight(shape, tx, wx, dx, True)
+                    weigh_eight(shape, ty, wy, dy, True)
                 view = view_of(taps, plan, bounds, shape, column, row, tx, wx, wy, missing_weight,
                                window_offset)  # fmt: skip
                 sloped = needs_grad_mapping and owner
@@ -189,9 +194,17 @@ def backward_kernel(task: GradientTask) -> Any:
                             elif sloped:
                                 copy_single(window, image, strides, at, lanes, border, size, taps,
                                             shape, view.whole, points)  # fmt: skip
-                        spread_gradient(kind, taps, shape, view, state, weights, buffers, slopes,
-                                        (sums, row_sum), needs_grad_image, sloped,
-                                        first == 0)  # fmt: skip
+                        to = state, weights, buffers, slopes, (sums, row_sum)
+                        # three loops, since a test of what is wanted at each tap would cost more
+                        if taps == 1 or not sloped:
+                            if needs_grad_image:
+                                spread_gradient(
+                                    False, taps, shape, view, *to, True, False, first == 0
+                                )
+                        elif needs_grad_image:
+                            spread_gradient(affine, taps, shape, view, *to, True, True, first == 0)
+                        else:
+                            spread_gradient(affine, taps, shape, view, *to, False, True, first == 0)
                         if needs_grad_image:
                             at = accumulator * channels * area + first * strides[0]
                             if view.boxed:
@@ -208,7 +221,7 @@ def backward_kernel(task: GradientTask) -> Any:
                                 value = (fill, at, plan.fill_row, plan.fill_column)
                                 slope_of_missing(taps, shape, size, points, weights, g, k - first,
                                                  value, slopes)  # fmt: skip
-                        if plan.fill_needs_grad and owner and (plan.dense or not view.whole):
+                        if plan.needs_grad_fill and owner and (plan.dense or not view.whole):
                             at = (item * bands + part) * channels + k
                             if plan.dense:
                                 at = (item * channels + k) * out_area + y0 * plan.out_width + x0
@@ -218,7 +231,7 @@ def backward_kernel(task: GradientTask) -> Any:
                                               plan.out_width)  # fmt: skip
                 if needs_grad_mapping:
                     at = 9 * (item * bands + part)
-                    if kind == POINTS:
+                    if kind <= SINGLE_POINTS:
                         at = 2 * (item * out_area + y0 * plan.out_width + x0)
                         if sloped:
                             to_points(shape, slopes, view.whole, missing_weight, grad_mapping, at,
@@ -229,7 +242,7 @@ def backward_kernel(task: GradientTask) -> Any:
                         add_sums(sums, corner, grad_mapping, at)
                     else:
                         if sloped:
-                            to_perspective(shape, corner, mapping, mapping_start, slopes,
+                            to_perspective(shape, corner, maps[0], mapping_start, slopes,
                                            view.whole, missing_weight, sums)  # fmt: skip
                         add_sums(sums, (0, 0), grad_mapping, at)
 

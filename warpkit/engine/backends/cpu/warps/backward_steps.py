@@ -18,7 +18,6 @@ from warpkit.engine.backends.cpu.runtime.simd import (
     zero4,
 )
 from warpkit.engine.backends.cpu.warps.positions import (
-    AFFINE,
     ALL_TAPS_INSIDE,
     NO_TAP_INSIDE,
     inside,
@@ -56,7 +55,7 @@ def sign(one, tap):
 
 @inline
 def spread_gradient(
-    kind, taps, shape, view, state, weights, buffers, slopes, totals, needs_grad_image,
+    affine, taps, shape, view, state, weights, buffers, slopes, totals, needs_grad_image,
     needs_grad_mapping, first,
 ):  # fmt: skip
     """Add the incoming gradient to the window's, and sum the slopes of the values.
@@ -107,7 +106,7 @@ def spread_gradient(
                 if needs_grad_mapping:
                     d = sign(one, j) if taps == 2 else dy[p + np.uint64(PIXELS * j)]
                     along, across = add4(weight, change, along), add4(d, line, across)
-            if needs_grad_mapping and kind == AFFINE:
+            if needs_grad_mapping and affine:
                 along, across = product4(lanes, along, zero4(g)), product4(lanes, across, zero4(g))
                 at_c = g.dtype.type(c)
                 sum_x, sum_xc = add4(one, along, sum_x), add4(at_c, along, sum_xc)
@@ -118,7 +117,7 @@ def spread_gradient(
                 before_y = zero4(g) if first else load4(slope_y, at)
                 store4(slope_x, at, product4(lanes, along, before_x))
                 store4(slope_y, at, product4(lanes, across, before_y))
-        if needs_grad_mapping and kind == AFFINE:
+        if needs_grad_mapping and affine:
             add_row(r, sum_x, sum_xc, sum_y, sum_yc, row_sum, sums)
 
 

@@ -83,14 +83,14 @@ def emit(shape, lane, result, out, dst, line, pixel, low, high):
 
 
 @cache
-def forward_kernel(kind: int, taps: int, channels_last: bool, low: int, high: int) -> Any:
-    """The kernel for a kind of map, taps an axis and a layout (`channels_last`: channels-last).
+def forward_kernel(taps: int, channels_last: bool, low: int, high: int) -> Any:
+    """The kernel for taps an axis and a layout (`channels_last`: channels-last).
 
     Integer images round and saturate to low .. high; for floating ones both are 0.
     """
     digest = DIGEST
 
-    def forward(image, mapping, fill, out, image_of, mapping_of, sizes, memory, begin, end):
+    def forward(image, maps, kind, fill, out, image_of, mapping_of, sizes, memory, begin, end):
         """Tile rows begin .. end, exclusive, numbered across all items.
 
         For each tile: the whole pixels and fractions of its points (`map_tile`); the weights along
@@ -105,7 +105,7 @@ def forward_kernel(kind: int, taps: int, channels_last: bool, low: int, high: in
         plan = plan_of(sizes)
         scratch = scratch_of(taps, memory)
         column, row, tx, ty, wx, wy, dx, dy, missing_weight, window_offset = scratch
-        points = (column, row, missing_weight)
+        points, places = (column, row, missing_weight), (column, row, tx, ty)
         window, _g, result, _x, _y, value, _s, table = buffers_of(taps, memory)
         tile_rows, border = (plan.out_height + TILE - 1) // TILE, plan.border
         size, channels = (plan.height, plan.width), plan.channels
@@ -120,8 +120,9 @@ def forward_kernel(kind: int, taps: int, channels_last: bool, low: int, high: in
             rows = min_signed(TILE, plan.out_height - y0)
             for x0 in range(0, plan.out_width, TILE):
                 corner, shape = (x0, y0), (min_signed(TILE, plan.out_width - x0), rows)
-                bounds = map_tile(kind, taps, mapping, mapping_start, plan.out_width, corner, shape,
-                                  column, row, tx, ty)  # fmt: skip
+                bounds = map_tile(
+                    kind, taps, maps, mapping_start, plan.out_width, corner, shape, places
+                )
                 # here, not in a helper: what a constant of the closure rules out is dropped before
                 # types are inferred, which spares the compiler the other three
                 if taps == 2:
@@ -135,7 +136,7 @@ def forward_kernel(kind: int, taps: int, channels_last: bool, low: int, high: in
                     weigh_eight(shape, ty, wy, dy, False)
                 view = view_of(taps, plan, bounds, shape, column, row, tx, wx, wy, missing_weight,
                                window_offset)  # fmt: skip
-                ahead = next_box(kind, plan, mapping, mapping_start, corner, view)
+                ahead = next_box(kind, plan, maps, mapping_start, corner, view)
                 dst = item * channels * out_area + y0 * line + x0 * out_pixel
                 fill_start = item * plan.fill_item + y0 * plan.fill_row + x0 * plan.fill_column
                 for first in range(0, channels, CHANNELS_PER_VECTOR):

@@ -16,14 +16,10 @@ from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import scratch
 from warpkit.engine.backends.cpu.runtime.threads import run
 from warpkit.engine.backends.cpu.warps import nearest_launch, pairs_launch
-from warpkit.engine.backends.cpu.warps.backward import (
-    GradientTask,
-    backward_kernel,
-    row_range_kernel,
-)
+from warpkit.engine.backends.cpu.warps.backward import backward_kernel, row_range_kernel
 from warpkit.engine.backends.cpu.warps.forward import forward_kernel
 from warpkit.engine.backends.cpu.warps.pair_jobs import by_accumulator, by_strips
-from warpkit.engine.backends.cpu.warps.positions import POINTS
+from warpkit.engine.backends.cpu.warps.positions import POINTS, SINGLE_POINTS
 from warpkit.engine.backends.cpu.warps.work import (
     WarpShapes,
     WorkPartition,
@@ -55,6 +51,13 @@ def _fill_memory(fill: Tensor, shapes: WarpShapes) -> np.ndarray:
     if shapes.expand:
         fill = fill.expand(*shapes.batch, *fill.shape[-3:])
     return fill.contiguous().numpy(force=True).ravel()
+
+
+def _maps(points: np.ndarray, kind: int) -> tuple[tuple[np.ndarray, np.ndarray], int]:
+    """Matrices or points as `map_tile` takes them, and their kind."""
+    if points.itemsize == 8:
+        return (points, np.empty(0, np.float32)), kind
+    return (np.empty(0), points), SINGLE_POINTS
 
 
 def _images(image: Tensor, batch: tuple[int, ...], image_of: np.ndarray | None) -> np.ndarray:
@@ -111,10 +114,10 @@ def forward(
     low, high = 0, 0
     if not image.is_floating_point():
         low, high = torch.iinfo(image.dtype).min, torch.iinfo(image.dtype).max
-    kernel = forward_kernel(shapes.kind, taps, channels_last, low, high)
+    kernel = forward_kernel(taps, channels_last, low, high)
     arrays = (
         pixels,
-        _flat(mapping.contiguous()),
+        *_maps(_flat(mapping.contiguous()), shapes.kind),
         fill_flat,
         memory,
         _images(dense, shapes.batch, image_of),
@@ -146,15 +149,13 @@ def backward(
     grad (*batch, C, h, w); the other tensors as of `forward`.
     """
     taps = TAPS[rule.interpolation]
-    needs_grad_image, needs_grad_mapping, needs_grad_fill = (
+    needs = needs_grad_image, needs_grad_mapping, needs_grad_fill = (
         wanted[0],
         wanted[1] and taps > 1,
         wanted[2],
     )
     given_shapes = image.shape, mapping.shape, fill.shape, tuple(size)
-    shapes = warp_shapes(
-        *given_shapes, rule.border, listed=image_of is not None, fill_needs_grad=needs_grad_fill
-    )
+    shapes = warp_shapes(*given_shapes, rule.border, listed=image_of is not None, needs_grad=needs)
     plan, batch, values = shapes.plan, shapes.batch, shapes.values
     # the image's pixels serve the gradient to `mapping` alone
     source = _dense(image, batch) if needs_grad_mapping else image
@@ -201,24 +202,23 @@ def backward(
     )
     if not values:
         grad_image[:] = 0
-    elif jobs and any((needs_grad_image, needs_grad_mapping, needs_grad_fill)):
+    elif jobs and any(needs):
         arrays = (_flat(grad), pixels, points, grad_image, grad_mapping, grad_fill)
         sizes = dict(zip(pairs_launch.CHANGING, (a.size for a in arrays), strict=True))
         images = _images(source, batch, image_of)
         call = pairs_launch.prepare_backward(
             shapes, jobs, sizes, points.itemsize == 8, fill_flat, images, relative, single
         )
-        needs = (needs_grad_image, needs_grad_mapping, needs_grad_fill)
         pairs_launch.launch_backward(call, [a.ctypes.data for a in arrays], needs)
-    elif needs_grad_image or needs_grad_mapping or needs_grad_fill:
+    elif any(needs):
         row_ranges = np.empty(0, np.int64)
         if needs_grad_image and bands > 1:
             row_ranges = _row_ranges(taps, points, shapes)
-        arrays = (_flat(grad), pixels, points, fill_flat, grad_image, grad_mapping, grad_fill)
-        kernel = backward_kernel(
-            GradientTask(shapes.kind, taps, channels_last, needs_grad_image, needs_grad_mapping)
-        )
+        maps, kind = _maps(points, shapes.kind)
+        arrays = (_flat(grad), pixels, maps, fill_flat, grad_image, grad_mapping, grad_fill)
+        kernel = backward_kernel(taps, channels_last)
         work_lists = (
+            kind,
             _images(source, batch, image_of),
             shapes.mapping_of,
             shares.order,
@@ -247,11 +247,12 @@ def _row_ranges(taps: int, points: np.ndarray, shapes: WarpShapes) -> np.ndarray
     """The first and last image row that each tile reads."""
     units = shapes.plan.items * shapes.tile_rows
     row_ranges = np.empty(2 * units * shapes.tile_columns, np.int64)
-    find = row_range_kernel(shapes.kind, taps)
-    memory = partial(scratch, taps, points.dtype)
+    find = row_range_kernel(taps)
+    maps = _maps(points, shapes.kind)
+    memory = partial(scratch, taps, np.dtype(np.float32))
     run(
         lambda *unit_range: find(
-            points, shapes.mapping_of, row_ranges, shapes.sizes, memory(), *unit_range
+            *maps, shapes.mapping_of, row_ranges, shapes.sizes, memory(), *unit_range
         ),
         units,
         shapes.values,

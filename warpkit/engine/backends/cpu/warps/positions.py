@@ -17,6 +17,9 @@ from warpkit.engine.sampling.rules import CODE, LIMIT
 POINTS, AFFINE, PERSPECTIVE = 0, 2, 3
 """Kinds of map: given points, or a matrix by its rows."""
 
+SINGLE_POINTS = 1
+"""Points of float32, to the kernels that take either."""
+
 ALL_TAPS_INSIDE, NO_TAP_INSIDE = 8.0, 16.0
 """`missing_weight` of a pixel with all its taps, and with none; no sum of weights is as large."""
 
@@ -53,8 +56,41 @@ def map_point(kind, mapping, mapping_start, x, y):
 
 
 @inline
-def map_tile(kind, taps, mapping, mapping_start, width, corner, shape, column, row, tx, ty):
-    """Fill whole pixels and fractions; return their bounds and how many points are nowhere."""
+def map_tile(kind, taps, maps, mapping_start, width, corner, shape, places):
+    """Fill whole pixels and fractions; return their bounds and how many points are nowhere.
+
+    maps: matrices or points of float64, and points of float32, of which `kind` says which are
+    meant. places: column, row, tx and ty of `Scratch`. One loop for each kind, chosen once a tile:
+    a kernel for each took as long to compile as all four loops and the rest of it together.
+    """
+    doubles, singles = maps
+    if kind == AFFINE:
+        return map_pixels(AFFINE, taps, doubles, mapping_start, width, corner, shape, places)
+    if kind == PERSPECTIVE:
+        return map_pixels(PERSPECTIVE, taps, doubles, mapping_start, width, corner, shape, places)
+    if kind == SINGLE_POINTS:
+        return map_pixels(POINTS, taps, singles, mapping_start, width, corner, shape, places)
+    return map_pixels(POINTS, taps, doubles, mapping_start, width, corner, shape, places)
+
+
+@inline
+def map_corner(kind, maps, mapping_start, width, x, y):
+    """The source point of one pixel, `maps` as of `map_tile`."""
+    doubles, singles = maps
+    if kind == AFFINE:
+        return map_point(AFFINE, doubles, mapping_start, x, y)
+    if kind == PERSPECTIVE:
+        return map_point(PERSPECTIVE, doubles, mapping_start, x, y)
+    at = mapping_start + 2 * (y * width + min_signed(x, width - 1))
+    if kind == SINGLE_POINTS:
+        return map_point(POINTS, singles, at, x, y)
+    return map_point(POINTS, doubles, at, x, y)
+
+
+@inline
+def map_pixels(kind, taps, mapping, mapping_start, width, corner, shape, places):
+    """`map_tile` of one kind."""
+    column, row, tx, ty = places
     (x0, y0), (columns, rows) = corner, shape
     low_x = low_y = np.int32(2**31 - 1)
     high_x = high_y = np.int32(-(2**31))

@@ -8,8 +8,8 @@ import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.compiler import inline
 from warpkit.engine.backends.cpu.runtime.scratch import PIXELS, TILE, room
-from warpkit.engine.backends.cpu.runtime.simd import CHANNELS_PER_VECTOR, min_signed
-from warpkit.engine.backends.cpu.warps.positions import POINTS, map_point, tap_coverage
+from warpkit.engine.backends.cpu.runtime.simd import CHANNELS_PER_VECTOR
+from warpkit.engine.backends.cpu.warps.positions import map_corner, tap_coverage
 from warpkit.engine.backends.cpu.warps.window import box_offsets, single_offsets
 
 
@@ -31,18 +31,22 @@ class WarpPlan(NamedTuple):
     fill_column: int
     dense: bool
     """`fill` has a value for every output pixel."""
-    fill_needs_grad: bool
-    """`fill` wants a gradient."""
+    kind: int
+    """Of map, see `positions.map_tile`; POINTS for points of either type."""
+    needs_grad_image: bool
+    needs_grad_mapping: bool
+    needs_grad_fill: bool
 
 
 @inline
 def plan_of(sizes):
     """A plan from its numbers as one array: 0.6 us to hand to a kernel, which a tuple takes 1."""
     n = sizes
-    flags = n[12] != 0, n[13] != 0
+    needs = n[14] != 0, n[15] != 0, n[16] != 0
     return WarpPlan(
-        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], *flags
-    )
+        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12] != 0, n[13],
+        *needs,
+    )  # fmt: skip
 
 
 class View(NamedTuple):
@@ -95,17 +99,12 @@ def view_of(taps, plan, bounds, shape, column, row, tx, wx, wy, missing_weight, 
 
 
 @inline
-def next_box(kind, plan, mapping, mapping_start, corner, view):
+def next_box(kind, plan, maps, mapping_start, corner, view):
     """About what the tile to the right reads: this tile's box, moved as the corner moves."""
     left, top, columns, rows = view.box
     x, y = corner
-    here, ahead = mapping_start, mapping_start
-    if kind == POINTS:
-        last = plan.out_width - 1
-        here = mapping_start + 2 * (y * plan.out_width + x)
-        ahead = mapping_start + 2 * (y * plan.out_width + min_signed(x + TILE, last))
-    x_here, y_here = map_point(kind, mapping, here, x, y)
-    x_ahead, y_ahead = map_point(kind, mapping, ahead, x + TILE, y)
+    x_here, y_here = map_corner(kind, maps, mapping_start, plan.out_width, x, y)
+    x_ahead, y_ahead = map_corner(kind, maps, mapping_start, plan.out_width, x + TILE, y)
     dx, dy = x_ahead - x_here, y_ahead - y_here
     far = plan.width + plan.height
     if abs(dx) < far and abs(dy) < far:  # false for NaN

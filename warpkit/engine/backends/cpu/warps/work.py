@@ -73,12 +73,12 @@ def warp_shapes(
     border: str,
     *,
     listed: bool = False,
-    fill_needs_grad: bool = False,
+    needs_grad: tuple[bool, bool, bool] = (False, False, False),
 ) -> WarpShapes:
     """A call by the shapes of its arguments.
 
-    listed: a list says where each matrix looks, and the batch is theirs. fill_needs_grad: see
-    `WarpPlan`.
+    listed: a list says where each matrix looks, and the batch is theirs. needs_grad: image,
+    mapping and fill.
     """
     maps, (h, w) = mapping_batch(mapping), size
     batch = maps if listed else batch_of(image, mapping)
@@ -88,7 +88,7 @@ def warp_shapes(
     sizes = (prod(batch), channels, height, width, h, w)
     dense = prod(fill[-2:]) > 1
     plan = WarpPlan(
-        *sizes, CODE[border], mapping_size(mapping), *fill_strides(fill), dense, fill_needs_grad
+        *sizes, CODE[border], mapping_size(mapping), *fill_strides(fill), dense, kind, *needs_grad
     )
     tile_rows, tile_columns = -(-h // TILE), -(-w // TILE)
     return WarpShapes(
