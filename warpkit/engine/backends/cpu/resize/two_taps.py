@@ -19,7 +19,6 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
     Memory,
     Value,
 )
-from warpkit.engine.backends.cpu.warps.pairs import write_row
 
 STEP = 16
 """Numbers of a vector."""
@@ -117,7 +116,7 @@ def mix_rows(
             )
         found = (upper + lower + 2) >> 2
         found = code.smaller(code.larger(found, 0), 255)
-        write_row(code, out, to + e, code.to(BYTE, found), p.out_line - e, Value(code, BIT(0)))
+        code.write_row(out, to + e, code.to(BYTE, found), p.out_line - e, Value(code, BIT(0)))
 
 
 @cache

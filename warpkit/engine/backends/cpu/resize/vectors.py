@@ -44,13 +44,6 @@ def _load(context: Any, builder: Any, kind: Any, array: Any, index: Any, wanted:
     return (builder.fpext if narrow else builder.fptrunc)(values, target)
 
 
-def _splat(builder: Any, value: Any) -> Any:
-    kind = ir.VectorType(value.type, VECTOR)
-    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(INDEX, 0))
-    zeros = ir.Constant(ir.VectorType(INDEX, VECTOR), [0] * VECTOR)
-    return builder.shuffle_vector(first, first, zeros)
-
-
 def _element(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
     made = context.make_array(kind)(context, builder, array)
     return builder.load(builder.gep(made.data, [index]))
@@ -90,7 +83,7 @@ def weigh(
             column = context.cast(builder, column, kinds[3].dtype, types.intp)
             place = builder.add(base, builder.mul(column, stride))
             values = _load(context, builder, kinds[0], source, place, wanted)
-            by = _splat(builder, _element(context, builder, kinds[4], weight, k))
+            by = simd.splat(builder, _element(context, builder, kinds[4], weight, k), VECTOR)
             before = builder.load(total)
             if fixed:
                 builder.store(builder.add(before, builder.mul(values, by)), total)

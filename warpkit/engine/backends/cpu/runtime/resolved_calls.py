@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from numba.core import types
-from numba.core.typing import Context
+from numba.core.typing.context import Context
 
 
 class Remembering(Context):

@@ -108,11 +108,11 @@ def pack4(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     return Lanes(a)(a, a, a, a), generate
 
 
-def _splat(builder: Any, value: Any) -> Any:
-    lanes = ir.VectorType(value.type, CHANNELS_PER_VECTOR)
-    index = ir.IntType(32)
-    first = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(index, 0))
-    zeros = ir.Constant(ir.VectorType(index, CHANNELS_PER_VECTOR), [0] * CHANNELS_PER_VECTOR)
+def splat(builder: Any, value: Any, count: int = CHANNELS_PER_VECTOR) -> Any:
+    """A vector of one value."""
+    kind, index = ir.VectorType(value.type, count), ir.IntType(32)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(index, 0))
+    zeros = ir.Constant(ir.VectorType(index, count), [0] * count)
     return builder.shuffle_vector(first, first, zeros)
 
 
@@ -128,7 +128,7 @@ def scale4(typing: Any, weight: Any, lanes: Any) -> Any:
     """weight * lanes."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(_splat(builder, args[0]), args[1])
+        return builder.fmul(splat(builder, args[0]), args[1])
 
     return lanes(lanes.dtype, lanes), generate
 
@@ -138,7 +138,7 @@ def add4(typing: Any, weight: Any, lanes: Any, total: Any) -> Any:
     """total + weight * lanes, rounded once where the CPU can."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _fmuladd(builder, _splat(builder, args[0]), args[1], args[2])
+        return _fmuladd(builder, splat(builder, args[0]), args[1], args[2])
 
     return lanes(lanes.dtype, lanes, lanes), generate
 

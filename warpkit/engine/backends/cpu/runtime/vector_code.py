@@ -204,6 +204,18 @@ class Code:
         with self.builder.if_else(condition.raw) as branches:
             yield branches
 
+    def write_row(self, out: Memory, to: Value, found: Value, left: Value, streamed: Value) -> None:
+        """Write what is `left` of a row, a vector at most; past the caches if `streamed`."""
+        full = left >= found.raw.type.count
+        with self.either(full & streamed) as (by_stream, otherwise):
+            with by_stream:
+                out.store(to, found, streamed=True)
+            with otherwise, self.either(full) as (whole, part):
+                with whole:
+                    out.store(to, found)
+                with part:
+                    out.store_first(to, found, left)
+
     def fail_if(self, condition: Value) -> None:
         """An error of bounds."""
         with self.builder.if_then(condition.raw, likely=False):

@@ -27,7 +27,6 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
 )
 from warpkit.engine.backends.cpu.warps.pair_steps import each_point
 from warpkit.engine.backends.cpu.warps.pair_tile import SOME, misses, resolve_all
-from warpkit.engine.backends.cpu.warps.pairs import write_row
 from warpkit.engine.backends.cpu.warps.positions import ROUND
 from warpkit.engine.sampling.rules import LIMIT
 
@@ -145,7 +144,7 @@ def move_rows(
                         found.get(),
                     )
                 )
-            write_row(code, out, dst + r * p.out_width + c, found.get(), columns - c,
+            code.write_row(out, dst + r * p.out_width + c, found.get(), columns - c,
                       p.streamed != 0)  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Val
                         with code.when(~whole):
                             found.set(weigh_missing(tile, q, found.get(), value))
                     to = dst + k * out_area + r * p.out_width + c
-                    write_row(code, out, to, found.get(), columns - c, p.streamed != 0)
+                    code.write_row(out, to, found.get(), columns - c, p.streamed != 0)
     code.finish_streams()
 
 
@@ -101,21 +101,6 @@ def weighted(code: Code, weights: Sequence[Value], values: Iterable[Value]) -> V
         total = weight * value if total is None else code.fma(weight, value, total)
     assert total is not None
     return total
-
-
-def write_row(
-    code: Code, out: Memory, to: Value, found: Value, left: Value, streamed: Value
-) -> None:
-    """Write what is `left` of a row, a vector at most."""
-    full = left >= found.raw.type.count
-    with code.either(full & streamed) as (by_stream, otherwise):
-        with by_stream:
-            out.store(to, found, streamed=True)
-        with otherwise, code.either(full) as (whole, part):
-            with whole:
-                out.store(to, found)
-            with part:
-                out.store_first(to, found, left)
 
 
 @cache
