@@ -110,23 +110,25 @@ def gradients(warp, inputs, backend: str, **options):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradients_agree_over_tiles_of_all_kinds(dtype):
     draw = random.Random(8)
-    for n in range(30):
+    for n in range(40):
         border, scale = FILLED[n % len(FILLED)], draw.choice([0.3, 1, 1, 5, 200])
+        options = {"border": border, "interpolation": "bilinear" if n < 20 else "bicubic"}
         channels = draw.choice([1, 3, 5])
         shape = [draw.choice([1, 2, 15, 33, 70]) for _ in range(2)]
         image = noise(draw.choice([1, 2]), channels, *shape, dtype=dtype, seed=n)
         size = draw.choice([1, 20, 33]), draw.choice([1, 9, 16, 32, 47])
         points = drawn_points(draw, size, scale, torch.float32 if n % 2 else torch.float64)
         inputs = [image, points, torch.linspace(-1, 1, channels, dtype=dtype)]
-        got = gradients(wk.remap, inputs, "cpu", border=border)
-        wanted = gradients(wk.remap, inputs, "reference", border=border)
+        got = gradients(wk.remap, inputs, "cpu", **options)
+        wanted = gradients(wk.remap, inputs, "reference", **options)
         for g, w in zip(got, wanted, strict=True):
             scale = max(1.0, w.abs().max().item())
             torch.testing.assert_close(g, w, atol=scale * TOLERANCE[f"cpu {dtype}"], rtol=0)
 
 
-@pytest.mark.parametrize("images", [1, 3])
-def test_strips_of_an_image_give_the_references_gradients(images):
+@pytest.mark.parametrize(("images", "interpolation"), [(1, "bilinear"), (3, "bicubic")])
+def test_strips_of_an_image_give_the_references_gradients(images, interpolation):
+    options = {"size": (420, 300), "interpolation": interpolation}
     image = noise(images, 3, 240, 400)
     matrix = wk.rotation_matrix((200.0, 120.0), torch.linspace(20, 200, images).double(), 1.2)
     inputs = [image, matrix, torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)]
@@ -134,16 +136,17 @@ def test_strips_of_an_image_give_the_references_gradients(images):
     for threads in (1, 3):
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
-        found.append(gradients(wk.warp_affine, inputs, "cpu", size=(420, 300)))
+        found.append(gradients(wk.warp_affine, inputs, "cpu", **options))
         torch.set_num_threads(before)
-    wanted = gradients(wk.warp_affine, inputs, "reference", size=(420, 300))
+    wanted = gradients(wk.warp_affine, inputs, "reference", **options)
     for first, second, w in zip(*found, wanted, strict=True):
         assert torch.equal(first, second)
         torch.testing.assert_close(first, w, atol=w.abs().max() * TOLERANCE["pieces"], rtol=0)
 
 
-def test_strips_of_a_phase_share_no_pixel():
-    draw = random.Random(1)
+@pytest.mark.parametrize("taps", [2, 4])
+def test_strips_of_a_phase_share_no_pixel(taps):
+    draw, reach = random.Random(1), range(1 - taps // 2, taps // 2 + 1)
     cut = 0
     for _ in range(40):
         angle, shear = draw.uniform(0, 7), draw.uniform(-1, 1)
@@ -153,7 +156,8 @@ def test_strips_of_a_phase_share_no_pixel():
         height, width = draw.choice([200, 450]), 60
         shapes = warp_shapes((1, 1, 90, 90), (2, 3), (), (height, width), "constant")
         maps = matrix.numpy().ravel()
-        jobs = by_strips(shapes.plan, shapes.kind, maps, shapes.mapping_of, shapes.tile_rows)
+        given = maps, shapes.mapping_of, shapes.tile_rows
+        jobs = by_strips(shapes.plan, shapes.kind, *given, taps=taps)
         if jobs is None:
             continue
         cut += 1
@@ -165,9 +169,9 @@ def test_strips_of_a_phase_share_no_pixel():
             seen: set[tuple[float, float]] = set()
             for _, first, last, *_rest in jobs.jobs[begin:end].tolist():
                 whole = points[32 * first : 32 * last].reshape(-1, 2)
-                taps = {(x + i, y + j) for x, y in whole.tolist() for i in (0, 1) for j in (0, 1)}
-                assert not taps & seen
-                seen |= taps
+                read = {(x + i, y + j) for x, y in whole.tolist() for i in reach for j in reach}
+                assert not read & seen
+                seen |= read
     assert cut > 15
 
 
@@ -179,9 +183,10 @@ def flows(draw: random.Random, height: int, width: int, count: int = 1) -> torch
     return fields.movedim(1, -1).contiguous()
 
 
+@pytest.mark.parametrize("taps", [2, 4])
 @pytest.mark.parametrize("border", ["constant", "replicate"])
-def test_strips_of_fields_share_no_pixel_of_the_image(border):
-    draw, cut = random.Random(2), 0
+def test_strips_of_fields_share_no_pixel_of_the_image(border, taps):
+    draw, cut, reach = random.Random(2), 0, range(1 - taps // 2, taps // 2 + 1)
     for n in range(30):
         height, width, below = draw.choice([150, 450]), 20, draw.choice([30, 400])
         offsets = flows(draw, height, width)[0]
@@ -189,7 +194,7 @@ def test_strips_of_fields_share_no_pixel_of_the_image(border):
         points = offsets + wk.pixel_grid((height, width))
         given = offsets if n % 2 else points
         maps = given.numpy().ravel(), shapes.mapping_of
-        jobs = by_strips(shapes.plan, shapes.kind, *maps, shapes.tile_rows, bool(n % 2))
+        jobs = by_strips(shapes.plan, shapes.kind, *maps, shapes.tile_rows, bool(n % 2), taps)
         if jobs is None:
             continue
         cut += 1
@@ -200,9 +205,10 @@ def test_strips_of_fields_share_no_pixel_of_the_image(border):
             seen: set[int] = set()
             for _, first, last, *_rest in jobs.jobs[begin:end].tolist():
                 row = points[32 * first : 32 * last, :, 1].floor()
-                taps = torch.cat((row, row + 1)).flatten()
-                taps = taps.clamp(0, below - 1) if border == "replicate" else taps
-                read = {y for y in taps.tolist() if 0 <= y < below}
+                rows_read = torch.cat([row + k for k in reach]).flatten()
+                if border == "replicate":
+                    rows_read = rows_read.clamp(0, below - 1)
+                read = {y for y in rows_read.tolist() if 0 <= y < below}
                 assert not read & seen
                 seen |= read
     assert cut > 8
@@ -224,13 +230,14 @@ def test_flows_give_the_references_gradients(border):
             if n == 5:
                 field[0, 7, 7] = math.nan
             inputs = [image, field, torch.tensor([0.1, -0.3])]
+            options = {"border": border, "interpolation": "bicubic" if n < 2 else "bilinear"}
             found = []
             for threads in (1, 3):
                 before = torch.get_num_threads()
                 torch.set_num_threads(threads)
-                found.append(gradients(wk.warp_flow, inputs, "cpu", border=border))
+                found.append(gradients(wk.warp_flow, inputs, "cpu", **options))
                 torch.set_num_threads(before)
-            wanted = gradients(wk.warp_flow, inputs, "reference", border=border)
+            wanted = gradients(wk.warp_flow, inputs, "reference", **options)
             for first, second, w in zip(*found, wanted, strict=True):
                 assert torch.equal(first, second)
                 assert first.dtype == w.dtype

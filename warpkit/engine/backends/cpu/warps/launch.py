@@ -175,12 +175,12 @@ def backward(
         shares = partition(batch, batch, shapes.tile_rows, values)
     points, fill_flat = _flat(mapping.contiguous()), _fill_memory(fill, shapes)
     jobs = None
-    if taps == 2 and pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last) and values:
+    if pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last) and values:
         if shares.bands == 1 or not needs_grad_image:
             jobs = by_accumulator(shares, plan, shapes.tile_rows)
         elif image_of is None and shares.accumulators == plan.items:
             maps = shapes.kind, points, shapes.mapping_of
-            jobs = by_strips(plan, *maps, shapes.tile_rows, relative)
+            jobs = by_strips(plan, *maps, shapes.tile_rows, relative, taps)
     if relative and not jobs:
         points = _flat(added_to_pixels(mapping))
     bands = jobs.bands if jobs else shares.bands
@@ -207,7 +207,7 @@ def backward(
         sizes = dict(zip(pairs_launch.CHANGING, (a.size for a in arrays), strict=True))
         images = _images(source, batch, image_of)
         call = pairs_launch.prepare_backward(
-            shapes, jobs, sizes, points.itemsize == 8, fill_flat, images, relative, single
+            shapes, jobs, sizes, points.itemsize == 8, fill_flat, images, relative, single, taps
         )
         pairs_launch.launch_backward(call, [a.ctypes.data for a in arrays], needs)
     elif any(needs):

@@ -38,7 +38,7 @@ class LeanCall(NamedTuple):
     dtype: torch.dtype
     call: pairs_launch.PairsCall
     back: pairs_launch.BackwardCall | None
-    """None where gradients are of four taps, sums over what broadcasts, or shared among threads."""
+    """None where gradients are sums over what broadcasts, or shared among threads."""
 
 
 def recipe(
@@ -63,7 +63,7 @@ def recipe(
         shapes, image.numel(), matrix.numel(), True, value, images, taps=taps
     )
     shares = partition(image.shape[:-3], shapes.batch, shapes.plan.height, shapes.values)
-    if taps == 2 and shares.bands == shares.splits == 1 and matrix.shape[:-2] == shapes.batch:
+    if shares.bands == shares.splits == 1 and matrix.shape[:-2] == shapes.batch:
         jobs = by_accumulator(shares, shapes.plan, shapes.tile_rows)
         numbers = (
             shapes.values,
@@ -73,7 +73,7 @@ def recipe(
             3 * matrix.numel() // 2,
         )
         sizes = dict(zip(pairs_launch.CHANGING, (*numbers, 0), strict=True))
-        back = pairs_launch.prepare_backward(shapes, jobs, sizes, True, value, images)
+        back = pairs_launch.prepare_backward(shapes, jobs, sizes, True, value, images, taps=taps)
     lean = LeanCall(size, fill, rule, forward, shapes.shape, image.dtype, call, back)
 
     def make(image: Tensor, matrix: Tensor) -> Tensor:

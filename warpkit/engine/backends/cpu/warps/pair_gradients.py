@@ -28,7 +28,7 @@ from warpkit.engine.backends.cpu.warps.pair_tile import (
     misses,
     resolve,
 )
-from warpkit.engine.backends.cpu.warps.pair_windows import source_row
+from warpkit.engine.backends.cpu.warps.pair_windows import source_row, weighted
 from warpkit.engine.backends.cpu.warps.positions import (
     AFFINE,
     ALL_TAPS_INSIDE,
@@ -86,16 +86,17 @@ def add_image(
     boxed = (columns <= ROOM) & (rows <= ROOM) & (columns * rows <= ROOM)
     collect(back, grad, at, p, shape, lanes, whole)
     zeros = code.constant(vector(tile.real, tile.step), 0.0)
-    entries = code.select(boxed, columns * rows, code.constant(INDEX, 4 * PIXELS)) * FOUR
+    taps, first = tile.taps, tile.before
+    entries = code.select(boxed, columns * rows, code.constant(INDEX, taps**2 * PIXELS)) * FOUR
     with code.loop(0, entries, tile.step) as e:
         back.window.store(e, zeros)
-    stride = code.select(boxed, columns, 2) * FOUR
-    left, top = (code.to(INT, v.get()) for v in (tile.left, tile.top))
+    stride = code.select(boxed, columns, taps) * FOUR
+    left, top = (code.to(INT, v.get() + first) for v in (tile.left, tile.top))
     with code.loop(0, shape[1]) as r, code.loop(0, shape[0], SOME) as c:
         q = r * TILE + c
         i, j = tile.column.load(q, SOME), tile.row.load(q, SOME)
         here = ((j - top) * code.to(INT, columns) + (i - left)) * FOUR
-        each = (code.count_up(INT, SOME) + code.to(INT, q)) * (4 * FOUR)
+        each = (code.count_up(INT, SOME) + code.to(INT, q)) * (taps**2 * FOUR)
         here = code.select(code.constant(vector(boxed.raw.type, SOME), boxed), here, each)
         back.offset.store(q, code.select(i == NOWHERE, 0, here))
     with code.loop(0, shape[1]) as r, code.loop(0, shape[0]) as c:
@@ -195,18 +196,19 @@ def add_row(code: Code, to: Memory, at: Value, value: Value, left: Value) -> Non
 def flush_taps(
     back: Gradients, to: Memory, dst: Value, p: Parameters, shape: Any, lanes: Value
 ) -> None:
-    """The same where the window is one box of four taps a pixel."""
-    tile, code = back.tile, back.tile.code
+    """The same where the window is one box a pixel."""
+    tile, code, taps, before = back.tile, back.tile.code, back.tile.taps, back.tile.before
     with code.loop(0, shape[1]) as r, code.loop(0, shape[0]) as c:
         q = r * TILE + c
         with code.when(tile.column.load(q) != NOWHERE):
             i, j = code.to(INDEX, tile.column.load(q)), code.to(INDEX, tile.row.load(q))
-            for n in range(4):
-                x = resolve(code, i + n % 2, p.width, p)
-                y = resolve(code, j + n // 2, p.height, p)
+            for n in range(taps**2):
+                x = resolve(code, i + (n % taps - before), p.width, p)
+                y = resolve(code, j + (n // taps - before), p.height, p)
                 with code.when((x >= 0) & (y >= 0)), code.loop(0, lanes) as k:
                     at = dst + k * p.height * p.width + y * p.width + x
-                    to.store(at, to.load(at) + back.window.load((q * 4 + n) * FOUR + k))
+                    value = back.window.load((q * taps**2 + n) * FOUR + k)
+                    to.store(at, to.load(at) + value)
 
 
 def add_slopes(
@@ -215,16 +217,15 @@ def add_slopes(
 ) -> None:  # fmt: skip
     """Add a channel's gradient, from `src` on, times its derivatives by x and y to the slopes.
 
-    along = sum_j wy[j] (v[j, 1] - v[j, 0]) and across = sum_i wx[i] (v[1, i] - v[0, i]), where a
+    along = sum_j wy[j] sum_i dx[i] v[j, i] and across = sum_j dy[j] sum_i wx[i] v[j, i], where a
     missing tap's value v is the fill.
     """
     tile, code, step = back.tile, back.tile.code, back.tile.step
     with code.loop(0, shape[1]) as r, code.loop(0, shape[0], step) as c:
         q = r * TILE + c
         push = row_part(code, grad, src + r * p.out_width + c, step, shape[0] - c)
-        (a, b), (d, e) = (source_row(tile, pixels, at, line, q, n) for n in range(2))
-        along = code.fma(tile.wy[1].load(q, step), e - d, tile.wy[0].load(q, step) * (b - a))
-        across = code.fma(tile.wx[1].load(q, step), e - b, tile.wx[0].load(q, step) * (d - a))
+        lines = [source_row(tile, pixels, at, line, q, n) for n in range(tile.taps)]
+        along, across = slopes_of(tile, q, lines)
         there = Value(code, code.first(shape[0] - c, step))
         some = code.variable(there)
         with code.when(~whole):
@@ -235,6 +236,18 @@ def add_slopes(
                 before.set(memory.load(q, step))
             found = code.fma(push, slope, before.get())
             memory.store(q, code.select(some.get(), found, 0.0))
+
+
+def slopes_of(tile: Tile, q: Value, lines: list[list[Value]]) -> tuple[Value, Value]:
+    """The derivatives by x and y of a vector of values from `q` on, from the rows of their taps."""
+    code, step = tile.code, tile.step
+    wx, wy, dx, dy = ([m.load(q, step) for m in of] for of in (tile.wx, tile.wy, tile.dx, tile.dy))
+    if tile.taps == 2:
+        (a, b), (d, e) = lines
+        along = code.fma(wy[1], e - d, wy[0] * (b - a))
+        return along, code.fma(wx[1], e - b, wx[0] * (d - a))
+    along = weighted(code, wy, (weighted(code, dx, line) for line in lines))
+    return along, weighted(code, dy, (weighted(code, wx, line) for line in lines))
 
 
 def add_fill(

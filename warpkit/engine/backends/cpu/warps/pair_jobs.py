@@ -16,8 +16,9 @@ from warpkit.engine.sampling.rules import CODE
 STRIPS = 32
 """Strips of tiles that an image is cut into, at most."""
 
-APART = 3
-"""Pixels between two points of which no tap is the same: twice the root of 2 and a little."""
+APART = {2: 3, 4: 6}
+"""Pixels between two points of which no tap is the same, by taps an axis: that many times the root
+of 2, and a little."""
 
 
 class Jobs(NamedTuple):
@@ -67,6 +68,7 @@ def by_strips(
     mapping_of: np.ndarray,
     tile_rows: int,
     relative: bool = False,
+    taps: int = 2,
 ) -> Jobs | None:
     """Strips of tile rows, every other one first; None where strips of a phase may meet.
 
@@ -75,9 +77,9 @@ def by_strips(
     """
     edges = None
     if kind == AFFINE and plan.border == CODE["constant"]:
-        edges = _edges_of_matrices(mapping.reshape(-1, 6)[mapping_of], tile_rows)
+        edges = _edges_of_matrices(mapping.reshape(-1, 6)[mapping_of], tile_rows, APART[taps])
     elif kind == POINTS and plan.border in (CODE["constant"], CODE["replicate"]):
-        edges = _edges_of_points(plan, mapping, tile_rows, relative)
+        edges = _edges_of_points(plan, mapping, tile_rows, relative, taps)
     if edges is None:
         return None
     strips = len(edges) - 1
@@ -99,26 +101,27 @@ def by_strips(
     return made([unit for phase in units for unit in phase], [*map(len, units)], strips)
 
 
-def _edges_of_matrices(matrices: np.ndarray, tile_rows: int) -> list[int] | None:
+def _edges_of_matrices(matrices: np.ndarray, tile_rows: int, far: int) -> list[int] | None:
     """Where strips begin and end, in rows of tiles; matrices (N, 6).
 
     Output rows lie |det| / |first column| source pixels apart, so that strips with one between them
-    read and write no pixel in common, unless a border leads them back into the image.
+    read and write no pixel in common, unless a border leads them back into the image; those that
+    are `far` apart have no tap in common.
     """
     steps = []
     for a, b, _, d, e, _ in matrices.tolist():
         column = hypot(a, d)
         steps.append(abs(a * e - b * d) / column if column > 0 and isfinite(column) else 0.0)
     apart = min(steps)
-    if not apart * TILE * tile_rows > 4 * APART:  # NaN too
+    if not apart * TILE * tile_rows > 4 * far:  # NaN too
         return None
-    rows = max(-(-tile_rows // STRIPS), int(APART / (apart * TILE)) + 1)
+    rows = max(-(-tile_rows // STRIPS), int(far / (apart * TILE)) + 1)
     edges = [*range(0, tile_rows, rows), tile_rows]
     return edges if len(edges) > 4 else None
 
 
 def _edges_of_points(
-    plan: WarpPlan, points: np.ndarray, tile_rows: int, relative: bool
+    plan: WarpPlan, points: np.ndarray, tile_rows: int, relative: bool, taps: int
 ) -> list[int] | None:
     """The same for fields of points: strips as thin as their rows of the image allow.
 
@@ -132,7 +135,8 @@ def _edges_of_points(
         low, high = low + row, high + row
     if not np.isfinite(low + high).all():
         return None
-    low, high = np.floor(low), np.floor(high) + 1  # of the first and the last tap
+    # of the first and the last tap
+    low, high = np.floor(low) - (taps // 2 - 1), np.floor(high) + taps // 2
     if plan.border == CODE["replicate"]:
         low, high = (np.clip(rows, 0, plan.height - 1) for rows in (low, high))
     rows = -(-tile_rows // STRIPS)

@@ -34,7 +34,12 @@ from warpkit.engine.backends.cpu.warps.positions import (
     POINTS,
     REPLICATE,
 )
-from warpkit.engine.backends.cpu.warps.weights import cubic_far, cubic_near
+from warpkit.engine.backends.cpu.warps.weights import (
+    cubic_far,
+    cubic_far_slope,
+    cubic_near,
+    cubic_near_slope,
+)
 from warpkit.engine.sampling.rules import LIMIT
 
 
@@ -127,8 +132,11 @@ def map_tile(
     high_x, high_y = (code.variable(code.constant(whole, -(2**31))) for _ in range(2))
 
     def visit(q: Value, point: tuple[Value, Value], near: Value) -> None:
-        axes = (tile.column, tile.wx, low_x, high_x), (tile.row, tile.wy, low_y, high_y)
-        for value, (numbers, weights, low, high) in zip(point, axes, strict=True):
+        along = tile.column, tile.wx, tile.dx, low_x, high_x
+        across = tile.row, tile.wy, tile.dy, low_y, high_y
+        for value, (numbers, weights, slopes, low, high) in zip(
+            point, (along, across), strict=True
+        ):
             value = code.select(near, value, 0.0)
             below = code.floor(value)
             t = value - below
@@ -140,6 +148,10 @@ def map_tile(
             numbers.store(q, index)
             for memory, weight in zip(weights, axis_weights(t, tile.taps), strict=True):
                 memory.store(q, code.to(tile.real, weight))
+            if slopes:
+                with code.when(p.needs_grad_mapping != 0):
+                    for memory, slope in zip(slopes, cubic_slopes(t), strict=True):
+                        memory.store(q, code.to(tile.real, slope))
 
     m = each_point(code, kind, mapping, mapping_start, p, corner, shape, tile.step, visit)
     set_box(tile, low_x, high_x, low_y, high_y)
@@ -155,6 +167,16 @@ def axis_weights(t: Value, taps: int) -> list[Value]:
         cubic_near.py_func(t),
         cubic_near.py_func(1.0 - t),
         cubic_far.py_func(2.0 - t),
+    ]
+
+
+def cubic_slopes(t: Value) -> list[Value]:
+    """The derivatives of four weights."""
+    return [
+        cubic_far_slope.py_func(1.0 + t),
+        cubic_near_slope.py_func(t),
+        0.0 - cubic_near_slope.py_func(1.0 - t),
+        0.0 - cubic_far_slope.py_func(2.0 - t),
     ]
 
 

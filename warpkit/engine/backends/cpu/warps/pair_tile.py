@@ -37,8 +37,8 @@ NOWHERE = -(2**31)
 
 
 def memory_bytes(item_size: int) -> int:
-    """What a thread needs, see `Tile`, for four taps an axis."""
-    return PIXELS * (3 * 4 + 9 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8
+    """What a thread needs, see `Tile`, for four taps an axis and their slopes."""
+    return PIXELS * (3 * 4 + 17 * item_size) + (ROOM + REGISTER) * item_size + ROOM * 8
 
 
 @dataclass
@@ -63,6 +63,9 @@ class Tile:
     window: Memory
     table: Memory
     """The column that each column of a window reads."""
+    dx: list[Memory]
+    """The derivatives of the weights; none where nobody asks, or where they are -1 and 1."""
+    dy: list[Memory]
     left: Variable
     top: Variable
     columns: Variable
@@ -78,22 +81,26 @@ class Tile:
     """The corner of the box of the tile before."""
 
     @classmethod
-    def made(cls, code: Code, real: Any, p: Parameters, taps: int = 2) -> Tile:
-        """In the memory that the parameters name."""
+    def made(
+        cls, code: Code, real: Any, p: Parameters, taps: int = 2, sloped: bool = False
+    ) -> Tile:
+        """In the memory that the parameters name. sloped: with the slopes of four taps."""
         at, size = p.memory, size_of(real)
-        parts = []
+        parts, slopes = [], taps if sloped and taps == 4 else 0
         for element, count in (
             *[(INT, PIXELS)] * 3, *[(real, PIXELS)] * (2 * taps + 1), (real, ROOM + REGISTER),
-            (INDEX, ROOM),
+            (INDEX, ROOM), *[(real, PIXELS)] * (2 * slopes),
         ):  # fmt: skip
             parts.append(code.memory(at, element, count))
             at = at + count * size_of(element)
         whole, weights, rest = parts[:3], parts[3 : 3 + 2 * taps], parts[3 + 2 * taps :]
+        rest, slopes_x, slopes_y = rest[:3], rest[3 : 3 + slopes], rest[3 + slopes :]
         zero = code.constant(INDEX, 0)
         numbers = [code.variable(zero) for _ in range(5)]
         last = code.variable(zero), code.variable(zero)
         states = [code.variable(Value(code, BIT(0))) for _ in range(3)]
-        parts = [*whole, weights[:taps], weights[taps:], *rest, *numbers, *states]
+        parts = [*whole, weights[:taps], weights[taps:], *rest, slopes_x, slopes_y, *numbers]
+        parts += states
         return cls(code, real, taps, REGISTER // size, *parts, last)  # pyright: ignore
 
     @property

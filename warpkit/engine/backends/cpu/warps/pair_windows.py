@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from warpkit.engine.backends.cpu.runtime.scratch import TILE
@@ -104,3 +104,12 @@ def parted(code: Code, runs: list[Value]) -> list[Value]:
         )
         found += [exchange(left, right, (k, k + 1, k + 4, k + 5)) for k in (0, 2)]
     return found
+
+
+def weighted(code: Code, weights: Sequence[Value], values: Iterable[Value]) -> Value:
+    """The sum of weights times values, in their order."""
+    total = None
+    for weight, value in zip(weights, values, strict=True):
+        total = weight * value if total is None else code.fma(weight, value, total)
+    assert total is not None
+    return total

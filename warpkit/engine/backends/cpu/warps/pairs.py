@@ -9,7 +9,6 @@ The sums are those of `forward.forward_kernel`, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,7 +25,11 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
 )
 from warpkit.engine.backends.cpu.warps.pair_steps import map_tile, place, weigh_missing
 from warpkit.engine.backends.cpu.warps.pair_tile import Tile
-from warpkit.engine.backends.cpu.warps.pair_windows import copy_source, source_row
+from warpkit.engine.backends.cpu.warps.pair_windows import (
+    copy_source,
+    source_row,
+    weighted,
+)
 
 NAMES = (
     "image", "image_size", "mapping", "mapping_numbers", "fill", "fill_numbers", "out", "out_size",
@@ -92,15 +95,6 @@ def blend(tile: Tile, pixels: Memory, at: Value, line: Value, q: Value) -> Value
         weighted(code, across, source_row(tile, pixels, at, line, q, n)) for n in range(tile.taps)
     )
     return weighted(code, down, lines)
-
-
-def weighted(code: Code, weights: Sequence[Value], values: Iterable[Value]) -> Value:
-    """The sum of weights times values, in their order."""
-    total = None
-    for weight, value in zip(weights, values, strict=True):
-        total = weight * value if total is None else code.fma(weight, value, total)
-    assert total is not None
-    return total
 
 
 @cache

@@ -59,7 +59,7 @@ def spread_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: V
     kind, real = variant & 3, DOUBLE if variant & 4 else FLOAT
     p = Parameters(code, numbers, NAMES)
     p.read_all()
-    point = DOUBLE if variant & 8 else FLOAT
+    point, taps = DOUBLE if variant & 8 else FLOAT, 4 if variant & 16 else 2
     jobs = code.memory(p.jobs, INDEX, p.jobs_numbers)
     starts = code.memory(p.starts, INDEX, p.starts_numbers)
     arrays = {
@@ -69,7 +69,7 @@ def spread_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: V
             ("grad_image", real), ("grad_mapping", DOUBLE), ("grad_fill", DOUBLE),
         )
     }  # fmt: skip
-    tile = Tile.made(code, real, p)
+    tile = Tile.made(code, real, p, taps, sloped=True)
     single = code.memory(p.grad_mapping, FLOAT, p.grad_mapping_numbers)
     arrays["grad_mapping_single"] = single
     back = Gradients.made(tile, p.gradient_memory)
@@ -146,13 +146,13 @@ def fetch_pushed(code: Code, grad: Memory, src: Value, p: Parameters, shape: Any
 
 
 @cache
-def pairs_backward_kernel(kind: int, double: bool, double_points: bool) -> Any:
-    """The kernel for a kind of map and planes of float32 or (`double`) float64.
+def pairs_backward_kernel(kind: int, double: bool, double_points: bool, taps: int) -> Any:
+    """The kernel for a kind of map, planes of float32 or (`double`) float64, and 2 or 4 taps.
 
     double_points: the map is in float64. Which gradients are wanted is among the parameters.
     """
     digest = DIGEST
-    variant = kind + 4 * double + 8 * double_points
+    variant = kind + 4 * double + 8 * double_points + 16 * (taps == 4)
 
     def spread_planes(parameters, begin, end):
         """Units begin .. end, exclusive: jobs starts[u] .. starts[u + 1]; see `NAMES`."""

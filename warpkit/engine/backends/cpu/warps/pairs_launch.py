@@ -126,6 +126,7 @@ def prepare_backward(
     image_of: np.ndarray,
     relative: bool = False,
     single: bool = False,
+    taps: int = 2,
 ) -> BackwardCall:
     """sizes: how many numbers the arrays of `CHANGING` have; the others as of `prepare`.
 
@@ -140,7 +141,7 @@ def prepare_backward(
         values[name], values[f"{name}_numbers"] = array.ctypes.data, array.size
     values |= {"relative": relative, "single": single}
     numbers = np.array([values.get(name, 0) for name in BACKWARD_NAMES], np.int64)
-    kernel = pairs_backward_kernel(shapes.kind, fill.itemsize == 8, double_points)
+    kernel = pairs_backward_kernel(shapes.kind, fill.itemsize == 8, double_points, taps)
     arrays = tuple(kept.values())
     return BackwardCall(kernel, numbers, arrays, jobs.phases, shapes.values, fill.itemsize)
 
