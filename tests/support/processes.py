@@ -16,6 +16,8 @@ import torch.multiprocessing as mp
 SECONDS = 60
 """How long a process may keep another waiting."""
 STARTED = "started"
+PRELOADED = ["torch.distributed.tensor", "torch._dynamo", "numba", "scipy.linalg"]
+"""What the first call on a DTensor and the first kernel import, 1.5 s of each process."""
 
 
 class Processes:
@@ -27,7 +29,7 @@ class Processes:
         server = "forkserver" in mp.get_all_start_methods()
         context: Any = mp.get_context("forkserver" if server else "spawn")
         if server:
-            context.set_forkserver_preload(["torch.distributed.tensor", "numba"])
+            context.set_forkserver_preload(PRELOADED)
         self.calls = [context.Queue() for _ in range(count)]
         self.results = [context.Queue() for _ in range(count)]
         self.processes = [
