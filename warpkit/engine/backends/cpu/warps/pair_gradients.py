@@ -103,12 +103,13 @@ def add_image(
         q = r * TILE + c
         place = code.to(INDEX, back.offset.load(q))
         push = back.pushed.load(q * FOUR, FOUR)
-        for n, wy in enumerate(tile.wy):
-            share = splat(code, wy.load(q)) * push
-            for k, wx in enumerate(tile.wx):
+        # before the stores, which might have changed them for all that LLVM knows
+        across, down = ([splat(code, w.load(q)) for w in axis] for axis in (tile.wx, tile.wy))
+        for n, wy in enumerate(down):
+            share = wy * push
+            for k, wx in enumerate(across):
                 tap = place + stride * n + k * FOUR
-                found = code.fma(splat(code, wx.load(q)), share, back.window.load(tap, FOUR))
-                back.window.store(tap, found)
+                back.window.store(tap, code.fma(wx, share, back.window.load(tap, FOUR)))
     with code.either(boxed) as (one, single):
         with one:
             flush_box(back, to, dst, p, lanes)
