@@ -112,5 +112,14 @@ def test_warm_calls_every_map_by_every_interpolation(monkeypatch):
 
     for name in ("warp_affine", "warp_perspective", "remap"):
         monkeypatch.setattr(wk, name, partial(warp, name))
-    assert len(list(bench.warm())) == 12
+    for name in bench.INTERPOLATIONS:
+        bench.compile_kernels(name)
     assert len(called) == 3 * 4 * 2
+
+
+def test_warm_has_a_process_for_each_interpolation(monkeypatch):
+    monkeypatch.setattr(bench, "compile_kernels", len)  # what a process can be told by its name
+    assert sorted(bench.warm()) == sorted(bench.INTERPOLATIONS)
+    monkeypatch.setattr(bench, "compile_kernels", int)
+    with pytest.raises(ValueError, match="invalid literal"):
+        list(bench.warm())

@@ -16,7 +16,7 @@ from rich.table import Table
 
 import warpkit as wk
 from warpkit.cli.bench.noise import Noise
-from warpkit.cli.bench.work import WORKLOADS, measure, warm
+from warpkit.cli.bench.work import INTERPOLATIONS, WORKLOADS, measure, warm
 from warpkit.cli.image_files import check_target, replacing
 from warpkit.core.environment import installed, processor
 from warpkit.core.progress import progress_bar
@@ -59,7 +59,7 @@ def run(quick: bool, only: str, threads: int, out: Path | None, loud: bool = Fal
 
 def compile_all() -> None:
     """`warpkit bench --warm`."""
-    with progress_bar("warm", total=12) as advance:
+    with progress_bar("warm", total=len(INTERPOLATIONS)) as advance:
         for name in warm():
             advance(name)
 

@@ -9,11 +9,14 @@ listens to the machine (`noise`).
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from importlib.util import find_spec
+from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +31,9 @@ from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 PAUSE = 0.005
 """Seconds before each way's turn: OpenMP's threads spin for about one millisecond after their work,
 and would take a core from a way that comes next and has threads of its own."""
+
+INTERPOLATIONS = ("lanczos4", "bicubic", "bilinear", "nearest")
+"""From the longest to compile to the shortest."""
 
 Way = tuple[str, Callable[..., Any], list[Tensor]]
 
@@ -222,19 +228,31 @@ def measure(work: Workload, turns: int, noise: Noise) -> Iterator[dict[str, Any]
 
 
 def warm() -> Iterator[str]:
-    """Compile what is commonly used, for float32; the name of each kind as it is done."""
+    """Compile what is commonly used, for float32; the name of each interpolation as it is done.
+
+    Each in a process of its own, as many at a time as there are processors: Numba compiles one
+    kernel after the other.
+    """
+    processes = min(len(INTERPOLATIONS), os.cpu_count() or 1)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        jobs = {pool.submit(compile_kernels, name): name for name in INTERPOLATIONS}
+        for job in as_completed(jobs):
+            job.result()
+            yield jobs[job]
+
+
+def compile_kernels(interpolation: str) -> None:
+    """Compile an interpolation's kernels, forward and backward, for every kind of map."""
     image = torch.rand(2, 3, 40, 40, requires_grad=True)
     single = torch.rand(1, 3, 700, 700, requires_grad=True)  # shared by bands of rows
     affine = wk.rotation_matrix((20.0, 20.0), 33.0)
-    maps = {
-        "affine": (wk.warp_affine, affine),
-        "perspective": (wk.warp_perspective, wk.compose(affine, torch.eye(3))),
-        "points": (wk.remap, torch.rand(40, 40, 2) * 40),
-    }
-    for interpolation in ("bilinear", "nearest", "bicubic", "lanczos4"):
-        for kind, (function, mapping) in maps.items():
-            for picture in (image, single, image.to(memory_format=torch.channels_last)):
-                for wanted in (False, True):  # the gradient to the map as well
-                    mapping = mapping.detach().requires_grad_(wanted)
-                    function(picture, mapping, interpolation=interpolation).sum().backward()
-            yield f"{kind}, {interpolation}"
+    maps = (
+        (wk.warp_affine, affine),
+        (wk.warp_perspective, wk.compose(affine, torch.eye(3))),
+        (wk.remap, torch.rand(40, 40, 2) * 40),
+    )
+    for function, mapping in maps:
+        for picture in (image, single, image.to(memory_format=torch.channels_last)):
+            for wanted in (False, True):  # the gradient to the map as well
+                mapping = mapping.detach().requires_grad_(wanted)
+                function(picture, mapping, interpolation=interpolation).sum().backward()
