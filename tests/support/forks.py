@@ -43,9 +43,8 @@ def python() -> list[str]:
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
     )
     assert server.stdout is not None
-    if (
-        server.stdout.readline() != b"ready\n"
-    ):  # a socket's path has 107 bytes, a folder may have more
+    # a socket's path has 107 bytes, and a folder's may have more
+    if server.stdout.readline() != b"ready\n":
         server.communicate()
         return [sys.executable]
     atexit.register(server.communicate)
@@ -69,7 +68,7 @@ def ask(path: str, words: list[str]) -> int:
 
 def serve(path: str) -> list[str]:
     """Fork for everyone who asks; return in the forks alone, each with its words."""
-    import torch._dynamo  # noqa: F401  # 1.6 s more, which OpenCV's tables ask for
+    import torch._dynamo  # noqa: F401  # loaded for those that shard tensors: 1.6 s in each
 
     gc.freeze()  # a fork that looks at every object at its end takes 0.5 s
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # none is waited for

@@ -16,6 +16,7 @@ from tests.support.inputs import (
     noise,
     perspective_matrices,
 )
+from tests.support.pairs_of_values import pairs_of_values
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import grid_sample
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS, SamplingRule
@@ -45,19 +46,9 @@ def background_for(image, matrix, border, size=SIZE):
     return noise(*batch, image.shape[-3], *size, seed=20).to(image.dtype)
 
 
-def in_turn(names) -> list[tuple[str, str, str]]:
-    """(name, interpolation, border): every pair of any two of them, in a quarter of all threes."""
-    cases = [
-        (name, INTERPOLATIONS[(n + b) % len(INTERPOLATIONS)], border)
-        for n, name in enumerate(names)
-        for b, border in enumerate(BORDERS)
-    ]
-    assert {case[1:] for case in cases} == set(RULES)
-    assert len({case[:2] for case in cases}) == len(names) * len(INTERPOLATIONS)
-    return cases
-
-
-@pytest.mark.parametrize(("name", "interpolation", "border"), in_turn(images()))
+@pytest.mark.parametrize(
+    ("name", "interpolation", "border"), pairs_of_values(list(images()), INTERPOLATIONS, BORDERS)
+)
 def test_every_image_agrees_with_the_definition(name, interpolation, border):
     image, matrix = images()[name], affine_matrices()["batch of turns"][-1]
     background = background_for(image, matrix, border)
@@ -75,7 +66,10 @@ def test_every_image_agrees_with_the_definition(name, interpolation, border):
     torch.testing.assert_close(out, truth, rtol=0, atol=TOLERANCE["reference float64"])
 
 
-@pytest.mark.parametrize(("name", "interpolation", "border"), in_turn(affine_matrices()))
+@pytest.mark.parametrize(
+    ("name", "interpolation", "border"),
+    pairs_of_values(list(affine_matrices()), INTERPOLATIONS, BORDERS),
+)
 def test_every_matrix_agrees_with_the_definition(name, interpolation, border):
     image, matrix = images()["one for all"], affine_matrices()[name]
     if name == "far outside" and border not in ("constant", "replicate", "transparent"):
@@ -159,7 +153,9 @@ def test_integers_are_rounded_half_to_even_and_saturated(dtype, interpolation, b
     assert np.array_equal(out.to(torch.int64).numpy(), truth.astype(np.int64))
 
 
-@pytest.mark.parametrize(("name", "interpolation", "border"), in_turn(images()))
+@pytest.mark.parametrize(
+    ("name", "interpolation", "border"), pairs_of_values(list(images()), INTERPOLATIONS, BORDERS)
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_grid_sample_gives_the_references_answer_or_its_reasons(dtype, name, interpolation, border):
     image = images(dtype)[name]

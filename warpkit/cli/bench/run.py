@@ -16,11 +16,12 @@ from rich.table import Table
 
 import warpkit as wk
 from warpkit.cli.bench.noise import Noise
-from warpkit.cli.bench.work import INTERPOLATIONS, WORKLOADS, measure, warm
+from warpkit.cli.bench.work import WORKLOADS, measure, warm
 from warpkit.cli.image_files import check_target, replacing
 from warpkit.core.environment import installed, processor
 from warpkit.core.progress import progress_bar
 from warpkit.engine.arithmetic.guarantees import PACKAGES
+from warpkit.engine.sampling.rules import INTERPOLATIONS
 
 TURNS, QUICK = 21, 5
 

@@ -27,13 +27,11 @@ from torch import Tensor
 import warpkit as wk
 from warpkit.cli.bench.noise import Noise
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.sampling.rules import INTERPOLATIONS
 
 PAUSE = 0.005
 """Seconds before each way's turn: OpenMP's threads spin for about one millisecond after their work,
 and would take a core from a way that comes next and has threads of its own."""
-
-INTERPOLATIONS = ("lanczos4", "bicubic", "bilinear", "nearest")
-"""From the longest to compile to the shortest."""
 
 Way = tuple[str, Callable[..., Any], list[Tensor]]
 
@@ -235,7 +233,8 @@ def warm() -> Iterator[str]:
     """
     processes = min(len(INTERPOLATIONS), os.cpu_count() or 1)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        jobs = {pool.submit(compile_kernels, name): name for name in INTERPOLATIONS}
+        # the most taps take the longest to compile
+        jobs = {pool.submit(compile_kernels, name): name for name in reversed(INTERPOLATIONS)}
         for job in as_completed(jobs):
             job.result()
             yield jobs[job]

@@ -31,8 +31,6 @@ class WarpPlan(NamedTuple):
     fill_column: int
     dense: bool
     """`fill` has a value for every output pixel."""
-    kind: int
-    """Of map, see `positions.map_tile`; POINTS for points of either type."""
     needs_grad_image: bool
     needs_grad_mapping: bool
     needs_grad_fill: bool
@@ -42,11 +40,10 @@ class WarpPlan(NamedTuple):
 def plan_of(sizes):
     """A plan from its numbers as one array: 0.6 us to hand to a kernel, which a tuple takes 1."""
     n = sizes
-    needs = n[14] != 0, n[15] != 0, n[16] != 0
+    flags = n[12] != 0, n[13] != 0, n[14] != 0, n[15] != 0
     return WarpPlan(
-        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12] != 0, n[13],
-        *needs,
-    )  # fmt: skip
+        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], *flags
+    )
 
 
 class View(NamedTuple):

@@ -88,7 +88,7 @@ def warp_shapes(
     sizes = (prod(batch), channels, height, width, h, w)
     dense = prod(fill[-2:]) > 1
     plan = WarpPlan(
-        *sizes, CODE[border], mapping_size(mapping), *fill_strides(fill), dense, kind, *needs_grad
+        *sizes, CODE[border], mapping_size(mapping), *fill_strides(fill), dense, *needs_grad
     )
     tile_rows, tile_columns = -(-h // TILE), -(-w // TILE)
     return WarpShapes(
