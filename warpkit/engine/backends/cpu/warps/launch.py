@@ -94,6 +94,13 @@ def forward(
     if shapes.values == 0:
         return out
     taps, fill_flat = TAPS[rule.interpolation], _fill_memory(fill, shapes)
+    if taps == 1:
+        arrays = pixels, _flat(mapping.contiguous()), fill_flat, memory
+        images = _images(dense, shapes.batch, image_of)
+        nearest_launch.launch(
+            shapes, *arrays, images, channels_last=channels_last, relative=relative
+        )
+        return out
     if pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last):
         points = _flat(mapping.contiguous())
         images = _images(dense, shapes.batch, image_of)
@@ -102,13 +109,6 @@ def forward(
             shapes, pixels.size, points.size, double_points, fill_flat, images, relative, taps
         )
         pairs_launch.launch(call, *(array.ctypes.data for array in (pixels, points, memory)))
-        return out
-    if taps == 1:
-        arrays = pixels, _flat(mapping.contiguous()), fill_flat, memory
-        images = _images(dense, shapes.batch, image_of)
-        nearest_launch.launch(
-            shapes, *arrays, images, channels_last=channels_last, relative=relative
-        )
         return out
     mapping = added_to_pixels(mapping) if relative else mapping
     low, high = 0, 0

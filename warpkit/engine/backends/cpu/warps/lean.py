@@ -55,7 +55,8 @@ def recipe(
     """
     shapes = warp_shapes(image.shape, matrix.shape, fill.shape, size, rule.border)
     taps = TAPS[rule.interpolation]
-    if not pairs_launch.takes_pairs(image.dtype, shapes, taps, False) or shapes.values == 0:
+    paired = taps > 1 and pairs_launch.takes_pairs(image.dtype, shapes, taps, False)
+    if not paired or shapes.values == 0:
         return None
     images = broadcast_index(image.shape[:-3], shapes.batch)
     value, back = np.array([fill.numpy()]), None

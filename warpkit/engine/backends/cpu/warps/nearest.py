@@ -25,10 +25,8 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
     Variable,
     vector,
 )
-from warpkit.engine.backends.cpu.warps.pair_steps import each_point
+from warpkit.engine.backends.cpu.warps.pair_steps import each_point, rounded
 from warpkit.engine.backends.cpu.warps.pair_tile import SOME, misses, resolve_all
-from warpkit.engine.backends.cpu.warps.positions import ROUND
-from warpkit.engine.sampling.rules import LIMIT
 
 NAMES = (
     "image", "image_size", "mapping", "mapping_numbers", "fill", "fill_numbers", "out", "out_size",
@@ -100,9 +98,7 @@ def find_places(
     def visit(q: Value, point: tuple[Value, Value], near: Value) -> None:
         index = []
         for value in point:
-            rounded = (code.select(near, value, 0.0) + ROUND) - ROUND
-            highest = code.constant(rounded.raw.type, LIMIT - 1)
-            whole_number = code.select(rounded < highest, rounded, highest)
+            whole_number = rounded(code, code.select(near, value, 0.0))
             index.append(code.to(INDEX, code.to(INT, whole_number)))
         inside = near
         for at, length in zip(index, sides, strict=True):

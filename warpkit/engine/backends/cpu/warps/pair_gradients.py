@@ -103,18 +103,27 @@ def add_image(
         q = r * TILE + c
         place = code.to(INDEX, back.offset.load(q))
         push = back.pushed.load(q * FOUR, FOUR)
-        # before the stores, which might have changed them for all that LLVM knows
-        across, down = ([splat(code, w.load(q)) for w in axis] for axis in (tile.wx, tile.wy))
-        for n, wy in enumerate(down):
-            share = wy * push
-            for k, wx in enumerate(across):
-                tap = place + stride * n + k * FOUR
-                back.window.store(tap, code.fma(wx, share, back.window.load(tap, FOUR)))
+        if taps == 1:
+            back.window.store(place, back.window.load(place, FOUR) + push)
+        else:
+            add_taps(back, q, place, stride, push)
     with code.either(boxed) as (one, single):
         with one:
             flush_box(back, to, dst, p, lanes)
         with single:
             flush_taps(back, to, dst, p, shape, lanes)
+
+
+def add_taps(back: Gradients, q: Value, place: Value, stride: Value, push: Value) -> None:
+    """Add a pixel's four channels to its taps in the window, the first of which is at `place`."""
+    tile, code = back.tile, back.tile.code
+    # before the stores, which might have changed them for all that LLVM knows
+    across, down = ([splat(code, w.load(q)) for w in axis] for axis in (tile.wx, tile.wy))
+    for n, wy in enumerate(down):
+        share = wy * push
+        for k, wx in enumerate(across):
+            tap = place + stride * n + k * FOUR
+            back.window.store(tap, code.fma(wx, share, back.window.load(tap, FOUR)))
 
 
 def collect(

@@ -16,7 +16,7 @@ from warpkit.engine.sampling.rules import CODE
 STRIPS = 32
 """Strips of tiles that an image is cut into, at most."""
 
-APART = {2: 3, 4: 6}
+APART = {1: 2, 2: 3, 4: 6}
 """Pixels between two points of which no tap is the same, by taps an axis: that many times the root
 of 2, and a little."""
 
@@ -136,7 +136,10 @@ def _edges_of_points(
     if not np.isfinite(low + high).all():
         return None
     # of the first and the last tap
-    low, high = np.floor(low) - (taps // 2 - 1), np.floor(high) + taps // 2
+    if taps == 1:
+        low, high = np.rint(low), np.rint(high)
+    else:
+        low, high = np.floor(low) - (taps // 2 - 1), np.floor(high) + taps // 2
     if plan.border == CODE["replicate"]:
         low, high = (np.clip(rows, 0, plan.height - 1) for rows in (low, high))
     rows = -(-tile_rows // STRIPS)

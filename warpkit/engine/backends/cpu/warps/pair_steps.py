@@ -33,6 +33,7 @@ from warpkit.engine.backends.cpu.warps.positions import (
     NO_TAP_INSIDE,
     POINTS,
     REPLICATE,
+    ROUND,
 )
 from warpkit.engine.backends.cpu.warps.weights import (
     cubic_far,
@@ -138,7 +139,7 @@ def map_tile(
             point, (along, across), strict=True
         ):
             value = code.select(near, value, 0.0)
-            below = code.floor(value)
+            below = rounded(code, value) if tile.taps == 1 else code.floor(value)
             t = value - below
             index = code.to(INT, below)
             if numbers is tile.column:
@@ -158,8 +159,17 @@ def map_tile(
     return m
 
 
+def rounded(code: Code, value: Value) -> Value:
+    """Numbers below LIMIT as nearest rounds them: half to even, and below LIMIT still."""
+    whole = (value + ROUND) - ROUND
+    highest = code.constant(whole.raw.type, LIMIT - 1)
+    return code.select(whole < highest, whole, highest)
+
+
 def axis_weights(t: Value, taps: int) -> list[Value]:
     """The weights of the taps around points with fractions t, as `rules.axis_weights`."""
+    if taps == 1:
+        return [t.code.constant(t.raw.type, 1.0)]
     if taps == 2:
         return [1.0 - t, t]
     return [

@@ -48,7 +48,7 @@ class Tile:
     code: Code
     real: Any
     taps: int
-    """Along an axis: 2, or 4."""
+    """Along an axis: 1, 2, or 4."""
     step: int
     """Numbers of a vector."""
     column: Memory
@@ -106,7 +106,7 @@ class Tile:
     @property
     def before(self) -> int:
         """Taps before a point's whole pixel."""
-        return self.taps // 2 - 1
+        return max(self.taps // 2 - 1, 0)
 
     def fetch_next(self, images: Sequence[tuple[Memory, Value, Any]], p: Parameters) -> None:
         """Prefetch about what the next tile reads: this one's box, moved as it was moved.

@@ -59,7 +59,7 @@ def spread_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: V
     kind, real = variant & 3, DOUBLE if variant & 4 else FLOAT
     p = Parameters(code, numbers, NAMES)
     p.read_all()
-    point, taps = DOUBLE if variant & 8 else FLOAT, 4 if variant & 16 else 2
+    point, taps = DOUBLE if variant & 8 else FLOAT, 1 << (variant >> 4)
     jobs = code.memory(p.jobs, INDEX, p.jobs_numbers)
     starts = code.memory(p.starts, INDEX, p.starts_numbers)
     arrays = {
@@ -99,7 +99,7 @@ def add_tile(
     (x0, y0), item = corner, job["item"]
     shape = code.smaller(p.out_width - x0, TILE), code.smaller(p.out_height - y0, TILE)
     area, out_area = p.height * p.width, p.out_height * p.out_width
-    mapping, grad, fill = arrays["mapping"], arrays["grad"], arrays["fill"]
+    mapping, grad = arrays["mapping"], arrays["grad"]
     mapping_start = code.memory(p.mapping_of, INDEX, p.items).load(item) * p.mapping_size
     m = map_tile(tile, kind, mapping, mapping_start, p, corner, shape)
     whole = place(tile, p, shape)
@@ -115,26 +115,35 @@ def add_tile(
         lanes = code.smaller(p.channels - k, CHANNELS_PER_VECTOR)
         planes = (grad, src + k * out_area, arrays["grad_image"], target + k * area)
         add_image(back, *planes, p, shape, lanes, whole)
-    with code.when(needs_mapping):
-        with code.loop(0, p.channels) as k:
-            value = fill.load(item * p.fill_item + k * p.fill_channel)
-            taken = copy_source(tile, arrays["image"], source + k * area, p, shape, value)
-            add_slopes(back, *taken, grad, src + k * out_area, p, shape, whole, k == 0)
-        at = job["slot"] * 9
-        if kind == POINTS:
-            at = item * out_area * 2
-        to = arrays["grad_mapping"]
-        if kind != POINTS:
-            add_mapping(back, kind, m, to, at, corner, shape)
-        else:
-            with code.either(p.single != 0) as (single, double):
-                with single:
-                    write_points(back, arrays["grad_mapping_single"], at, p, corner, shape)
-                with double:
-                    write_points(back, to, at, p, corner, shape)
+    if tile.taps > 1:  # nearest has no slope
+        with code.when(needs_mapping):
+            add_map(back, kind, m, arrays, p, job, (source, src), corner, shape, whole)
     with code.when((p.needs_grad_fill != 0) & ~whole), code.loop(0, p.channels) as k:
         at = job["slot"] * p.channels + k
         add_fill(back, grad, src + k * out_area, p, shape, arrays["grad_fill"], at)
+
+
+def add_map(
+    back: Gradients, kind: int, m: list[Value], arrays: dict[str, Memory], p: Parameters, job: Any,
+    planes: tuple[Value, Value], corner: Any, shape: Any, whole: Value,
+) -> None:  # fmt: skip
+    """The gradient of one tile to its map; planes: where those of image and `grad` begin."""
+    tile, code, item, (source, src) = back.tile, back.tile.code, job["item"], planes
+    area, out_area = p.height * p.width, p.out_height * p.out_width
+    fill, grad, to = (arrays[name] for name in ("fill", "grad", "grad_mapping"))
+    with code.loop(0, p.channels) as k:
+        value = fill.load(item * p.fill_item + k * p.fill_channel)
+        taken = copy_source(tile, arrays["image"], source + k * area, p, shape, value)
+        add_slopes(back, *taken, grad, src + k * out_area, p, shape, whole, k == 0)
+    if kind != POINTS:
+        add_mapping(back, kind, m, to, job["slot"] * 9, corner, shape)
+        return
+    at = item * out_area * 2
+    with code.either(p.single != 0) as (single, double):
+        with single:
+            write_points(back, arrays["grad_mapping_single"], at, p, corner, shape)
+        with double:
+            write_points(back, to, at, p, corner, shape)
 
 
 def fetch_pushed(code: Code, grad: Memory, src: Value, p: Parameters, shape: Any) -> None:
@@ -147,12 +156,12 @@ def fetch_pushed(code: Code, grad: Memory, src: Value, p: Parameters, shape: Any
 
 @cache
 def pairs_backward_kernel(kind: int, double: bool, double_points: bool, taps: int) -> Any:
-    """The kernel for a kind of map, planes of float32 or (`double`) float64, and 2 or 4 taps.
+    """The kernel for a kind of map, planes of float32 or (`double`) float64, and 1, 2 or 4 taps.
 
     double_points: the map is in float64. Which gradients are wanted is among the parameters.
     """
     digest = DIGEST
-    variant = kind + 4 * double + 8 * double_points + 16 * (taps == 4)
+    variant = kind + 4 * double + 8 * double_points + 16 * (taps.bit_length() - 1)
 
     def spread_planes(parameters, begin, end):
         """Units begin .. end, exclusive: jobs starts[u] .. starts[u + 1]; see `NAMES`."""

@@ -54,11 +54,11 @@ class PairsCall(NamedTuple):
 
 
 def takes_pairs(dtype: torch.dtype, shapes: WarpShapes, taps: int, channels_last: bool) -> bool:
-    """Whether the kernel of `pairs` serves a call."""
+    """Whether the kernels of `pairs` serve a call; of a tap an axis those of the way back alone."""
     plan = shapes.plan
     floats = dtype in (torch.float32, torch.float64)
     small = plan.height * plan.width < 2**31 and plan.channels <= PAIRED
-    return taps in (2, 4) and floats and not (channels_last or plan.dense) and small
+    return taps <= 4 and floats and not (channels_last or plan.dense) and small
 
 
 def prepare(
