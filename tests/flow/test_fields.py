@@ -34,10 +34,12 @@ def linear(matrix, size, center=(0.0, 0.0)):
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
 def test_a_flow_of_zeros_gives_the_image_to_the_bit(backend, interpolation, border):
     module, served = backend_module(backend), 0
-    # each type is a compilation; halves are floats there
+    # each type and layout is a compilation; halves are floats there
     for dtype in DTYPES if interpolation == "bilinear" else (torch.float32, torch.uint8):
         for name, image in images(dtype).items():
             if module.unsupported_reasons(image, SamplingRule(interpolation, border, "exact")):
+                continue
+            if name == "channels-last" and interpolation != "bilinear":
                 continue
             options = {"interpolation": interpolation, "border": border, "backend": backend}
             if border == "transparent":
