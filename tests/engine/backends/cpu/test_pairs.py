@@ -126,27 +126,39 @@ def test_gradients_agree_over_tiles_of_all_kinds(dtype):
             torch.testing.assert_close(g, w, atol=scale * TOLERANCE[f"cpu {dtype}"], rtol=0)
 
 
-@pytest.mark.parametrize(("images", "interpolation"), [(1, "bilinear"), (3, "bicubic")])
-def test_strips_of_an_image_give_the_references_gradients(images, interpolation):
+@pytest.mark.parametrize(
+    ("images", "interpolation", "function"),
+    [
+        (1, "bilinear", wk.warp_affine),
+        (3, "bicubic", wk.warp_affine),
+        (1, "bilinear", wk.warp_perspective),
+        (2, "nearest", wk.warp_perspective),
+    ],
+)
+def test_strips_of_an_image_give_the_references_gradients(images, interpolation, function):
     options = {"size": (420, 300), "interpolation": interpolation}
     image = noise(images, 3, 240, 400)
     matrix = wk.rotation_matrix((200.0, 120.0), torch.linspace(20, 200, images).double(), 1.2)
+    if function is wk.warp_perspective:
+        last = torch.tensor([[2e-4, -1e-3, 1.0]]).double().expand(images, 1, 3)
+        matrix = torch.cat((matrix, last), -2)
     inputs = [image, matrix, torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)]
     found = []
     for threads in (1, 3):
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
-        found.append(gradients(wk.warp_affine, inputs, "cpu", **options))
+        found.append(gradients(function, inputs, "cpu", **options))
         torch.set_num_threads(before)
-    wanted = gradients(wk.warp_affine, inputs, "reference", **options)
+    wanted = gradients(function, inputs, "reference", **options)
     for first, second, w in zip(*found, wanted, strict=True):
         assert torch.equal(first, second)
         torch.testing.assert_close(first, w, atol=w.abs().max() * TOLERANCE["pieces"], rtol=0)
 
 
-@pytest.mark.parametrize("taps", [2, 4])
-def test_strips_of_a_phase_share_no_pixel(taps):
-    draw, reach = random.Random(1), range(1 - taps // 2, taps // 2 + 1)
+@pytest.mark.parametrize("kind", ["affine", "perspective"])
+@pytest.mark.parametrize("taps", [1, 2, 4])
+def test_strips_of_a_phase_share_no_pixel(taps, kind):
+    draw, reach = random.Random(1), range(1 - taps // 2, taps // 2 + 1) if taps > 1 else [0]
     cut = 0
     for _ in range(40):
         angle, shear = draw.uniform(0, 7), draw.uniform(-1, 1)
@@ -154,14 +166,18 @@ def test_strips_of_a_phase_share_no_pixel(taps):
         matrix = wk.affine_matrix(angle=math.degrees(angle), scale=scale, shear=60 * shear)
         matrix = matrix.double()[:2] + torch.tensor([[0, 0, 40], [0, 0, 40]])
         height, width = draw.choice([200, 450]), 60
-        shapes = warp_shapes((1, 1, 90, 90), (2, 3), (), (height, width), "constant")
+        if kind == "perspective":
+            last = [draw.uniform(-1, 1) / height, draw.uniform(-1, 1) / height, 1.0]
+            matrix = torch.cat((matrix, torch.tensor([last]))).double()
+        shapes = warp_shapes((1, 1, 90, 90), matrix.shape, (), (height, width), "constant")
         maps = matrix.numpy().ravel()
         given = maps, shapes.mapping_of, shapes.tile_rows
         jobs = by_strips(shapes.plan, shapes.kind, *given, taps=taps)
         if jobs is None:
             continue
         cut += 1
-        points = wk.transform_points(matrix, wk.pixel_grid((height, width)).double()).floor()
+        points = wk.transform_points(matrix, wk.pixel_grid((height, width)).double())
+        points = points.round() if taps == 1 else points.floor()
         rows = sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[1]))
         rows += sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[2]))
         assert sorted(r for a, b in rows for r in range(a, b)) == list(range(shapes.tile_rows))
@@ -170,9 +186,11 @@ def test_strips_of_a_phase_share_no_pixel(taps):
             for _, first, last, *_rest in jobs.jobs[begin:end].tolist():
                 whole = points[32 * first : 32 * last].reshape(-1, 2)
                 read = {(x + i, y + j) for x, y in whole.tolist() for i in reach for j in reach}
+                if kind == "perspective":  # far outside, rows come together
+                    read = {(x, y) for x, y in read if 0 <= x < 90 and 0 <= y < 90}
                 assert not read & seen
                 seen |= read
-    assert cut > 15
+    assert cut > (15 if kind == "affine" else 8)
 
 
 def flows(draw: random.Random, height: int, width: int, count: int = 1) -> torch.Tensor:
@@ -183,10 +201,11 @@ def flows(draw: random.Random, height: int, width: int, count: int = 1) -> torch
     return fields.movedim(1, -1).contiguous()
 
 
-@pytest.mark.parametrize("taps", [2, 4])
+@pytest.mark.parametrize("taps", [1, 2, 4])
 @pytest.mark.parametrize("border", ["constant", "replicate"])
 def test_strips_of_fields_share_no_pixel_of_the_image(border, taps):
-    draw, cut, reach = random.Random(2), 0, range(1 - taps // 2, taps // 2 + 1)
+    draw, cut = random.Random(2), 0
+    reach = range(1 - taps // 2, taps // 2 + 1) if taps > 1 else [0]
     for n in range(30):
         height, width, below = draw.choice([150, 450]), 20, draw.choice([30, 400])
         offsets = flows(draw, height, width)[0]
@@ -204,7 +223,8 @@ def test_strips_of_fields_share_no_pixel_of_the_image(border, taps):
         for begin, end in jobs.phases[1:]:
             seen: set[int] = set()
             for _, first, last, *_rest in jobs.jobs[begin:end].tolist():
-                row = points[32 * first : 32 * last, :, 1].floor()
+                row = points[32 * first : 32 * last, :, 1]
+                row = row.round() if taps == 1 else row.floor()
                 rows_read = torch.cat([row + k for k in reach]).flatten()
                 if border == "replicate":
                     rows_read = rows_read.clamp(0, below - 1)

@@ -86,14 +86,16 @@ def forward(
     """
     given_shapes = image.shape, mapping.shape, fill.shape, tuple(size)
     shapes = warp_shapes(*given_shapes, rule.border, listed=image_of is not None)
-    dense = _dense(image, shapes.batch)
+    dense, taps = _dense(image, shapes.batch), TAPS[rule.interpolation]
     channels_last = is_channels_last(dense)
+    by_pairs = taps > 1 and pairs_launch.takes_pairs(image.dtype, shapes, taps)
+    dense = dense.contiguous() if by_pairs else dense  # and back, which is faster than windows
     pixels = _flat(dense)
     memory = empty(shapes.values, pixels.dtype)
-    out = _tensor(memory, shapes.shape, channels_last)
+    out = _tensor(memory, shapes.shape, channels_last and not by_pairs)
     if shapes.values == 0:
-        return out
-    taps, fill_flat = TAPS[rule.interpolation], _fill_memory(fill, shapes)
+        return _pixel_by_pixel(out) if channels_last else out
+    fill_flat = _fill_memory(fill, shapes)
     if taps == 1:
         arrays = pixels, _flat(mapping.contiguous()), fill_flat, memory
         images = _images(dense, shapes.batch, image_of)
@@ -101,7 +103,7 @@ def forward(
             shapes, *arrays, images, channels_last=channels_last, relative=relative
         )
         return out
-    if pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last):
+    if by_pairs:
         points = _flat(mapping.contiguous())
         images = _images(dense, shapes.batch, image_of)
         double_points = points.itemsize == 8
@@ -109,7 +111,7 @@ def forward(
             shapes, pixels.size, points.size, double_points, fill_flat, images, relative, taps
         )
         pairs_launch.launch(call, *(array.ctypes.data for array in (pixels, points, memory)))
-        return out
+        return _pixel_by_pixel(out) if channels_last else out
     mapping = added_to_pixels(mapping) if relative else mapping
     low, high = 0, 0
     if not image.is_floating_point():
@@ -159,9 +161,9 @@ def backward(
     plan, batch, values = shapes.plan, shapes.batch, shapes.values
     # the image's pixels serve the gradient to `mapping` alone
     source = _dense(image, batch) if needs_grad_mapping else image
-    channels_last = (
-        is_channels_last(source) and len(batch) == 1 and source.shape[0] == image.shape[0]
-    )
+    by_pairs = bool(values) and pairs_launch.takes_pairs(image.dtype, shapes, taps)
+    as_given = is_channels_last(source) and len(batch) == 1 and source.shape[0] == image.shape[0]
+    channels_last = as_given and not by_pairs
     if needs_grad_mapping and not channels_last:
         source = source.contiguous()
     grad = grad.contiguous(
@@ -175,7 +177,7 @@ def backward(
         shares = partition(batch, batch, shapes.tile_rows, values)
     points, fill_flat = _flat(mapping.contiguous()), _fill_memory(fill, shapes)
     jobs = None
-    if pairs_launch.takes_pairs(image.dtype, shapes, taps, channels_last) and values:
+    if by_pairs:
         if shares.bands == 1 or not needs_grad_image:
             jobs = by_accumulator(shares, plan, shapes.tile_rows)
         elif image_of is None and shares.accumulators == plan.items:
@@ -234,8 +236,13 @@ def backward(
             units,
             values,
         )
+    image_gradient = grad
+    if wanted[0]:
+        image_gradient = _image_gradient(grad_image, image, shares, channels_last)
+        if as_given and by_pairs:
+            image_gradient = _pixel_by_pixel(image_gradient)
     return (
-        _image_gradient(grad_image, image, shares, channels_last) if wanted[0] else grad,
+        image_gradient,
         _mapping_gradient(grad_mapping, mapping, shapes, bands, needs_grad_mapping)
         if wanted[1]
         else grad,
@@ -266,6 +273,11 @@ def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Te
         n, c, h, w = shape
         return torch.from_numpy(memory.reshape(n, h, w, c).transpose(0, 3, 1, 2))
     return torch.from_numpy(memory.reshape(shape))
+
+
+def _pixel_by_pixel(planes: Tensor) -> Tensor:
+    """The same numbers, the channels of a pixel side by side."""
+    return _tensor(empty(planes.numel(), planes.numpy().dtype), planes.shape, True).copy_(planes)
 
 
 def _image_gradient(

@@ -55,7 +55,7 @@ def recipe(
     """
     shapes = warp_shapes(image.shape, matrix.shape, fill.shape, size, rule.border)
     taps = TAPS[rule.interpolation]
-    paired = taps > 1 and pairs_launch.takes_pairs(image.dtype, shapes, taps, False)
+    paired = taps > 1 and pairs_launch.takes_pairs(image.dtype, shapes, taps)
     if not paired or shapes.values == 0:
         return None
     images = broadcast_index(image.shape[:-3], shapes.batch)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import hypot, isfinite
 from typing import NamedTuple
 
 import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.scratch import TILE
-from warpkit.engine.backends.cpu.warps.positions import AFFINE, POINTS
+from warpkit.engine.backends.cpu.warps.positions import POINTS
 from warpkit.engine.backends.cpu.warps.tile import WarpPlan
 from warpkit.engine.backends.cpu.warps.work import WorkPartition
 from warpkit.engine.sampling.rules import CODE
@@ -72,14 +71,15 @@ def by_strips(
 ) -> Jobs | None:
     """Strips of tile rows, every other one first; None where strips of a phase may meet.
 
-    For one map an image: item n has the mapping_of[n]-th of (M, 2, 3), or of (M, h, w, 2) points or
-    offsets (`relative`), flat.
+    For one map an image: item n has the mapping_of[n]-th of (M, 2 or 3, 3), or of (M, h, w, 2)
+    points or offsets (`relative`), flat.
     """
     edges = None
-    if kind == AFFINE and plan.border == CODE["constant"]:
-        edges = _edges_of_matrices(mapping.reshape(-1, 6)[mapping_of], tile_rows, APART[taps])
-    elif kind == POINTS and plan.border in (CODE["constant"], CODE["replicate"]):
+    if kind == POINTS and plan.border in (CODE["constant"], CODE["replicate"]):
         edges = _edges_of_points(plan, mapping, tile_rows, relative, taps)
+    elif kind != POINTS and plan.border == CODE["constant"]:
+        rows = mapping.reshape(-1, kind, 3)[mapping_of]
+        edges = _edges_of_matrices(plan, rows, tile_rows, APART[taps])
     if edges is None:
         return None
     strips = len(edges) - 1
@@ -101,23 +101,50 @@ def by_strips(
     return made([unit for phase in units for unit in phase], [*map(len, units)], strips)
 
 
-def _edges_of_matrices(matrices: np.ndarray, tile_rows: int, far: int) -> list[int] | None:
-    """Where strips begin and end, in rows of tiles; matrices (N, 6).
+def _edges_of_matrices(
+    plan: WarpPlan, matrices: np.ndarray, tile_rows: int, far: int
+) -> list[int] | None:
+    """Where strips begin and end, in rows of tiles; matrices (N, 2 or 3, 3).
 
-    Output rows lie |det| / |first column| source pixels apart, so that strips with one between them
-    read and write no pixel in common, unless a border leads them back into the image; those that
-    are `far` apart have no tap in common.
+    Strips with one between them that is `far` source pixels across have no tap in common, unless a
+    border leads them back into the image.
     """
-    steps = []
-    for a, b, _, d, e, _ in matrices.tolist():
-        column = hypot(a, d)
-        steps.append(abs(a * e - b * d) / column if column > 0 and isfinite(column) else 0.0)
-    apart = min(steps)
+    apart = _rows_apart(plan, matrices, far)
     if not apart * TILE * tile_rows > 4 * far:  # NaN too
         return None
     rows = max(-(-tile_rows // STRIPS), int(far / (apart * TILE)) + 1)
     edges = [*range(0, tile_rows, rows), tile_rows]
     return edges if len(edges) > 4 else None
+
+
+@np.errstate(all="ignore")  # what is no number is no distance: None above
+def _rows_apart(plan: WarpPlan, matrices: np.ndarray, far: int) -> float:
+    """Source pixels between the images of two rows of the output, at least, in and `far` around
+    the image; 0 or NaN where a map has no such bound.
+
+    With f the inverse of a map, the row that shows source point p is f1(p) / f2(p), linear
+    functions of p. It grows by |grad f1 - row grad f2| / |f2(p)| a pixel: no more than at the first
+    or the last row, and at one of the corners, unless f2 is 0 somewhere between them. Under an
+    affine map that is |first column| / |det| everywhere.
+    """
+    whole = np.zeros((len(matrices), 3, 3))
+    whole[:, 2, 2] = 1
+    whole[:, : matrices.shape[1]] = matrices
+    try:
+        inverse = np.linalg.inv(whole)
+    except np.linalg.LinAlgError:
+        return 0.0
+    # an inverse of fewer than four good digits bounds nothing
+    if not (np.abs(whole).max((1, 2)) * np.abs(inverse).max((1, 2)) < 1e12).all():
+        return 0.0
+    above, below = inverse[:, 1, :2], inverse[:, 2, :2]
+    steep = max(np.hypot(*(above - row * below).T).max() for row in (0, plan.out_height))
+    x, y = np.meshgrid((-far, plan.width + far), (-far, plan.height + far))
+    corners = np.stack((x, y, np.ones_like(x))).reshape(3, 4)
+    ends = inverse[:, 2] @ corners
+    if not ((ends > 0).all(1) | (ends < 0).all(1)).all():
+        return 0.0
+    return float(np.abs(ends).min() / steep)
 
 
 def _edges_of_points(

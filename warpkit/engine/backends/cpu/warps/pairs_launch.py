@@ -53,12 +53,12 @@ class PairsCall(NamedTuple):
     out_width: int
 
 
-def takes_pairs(dtype: torch.dtype, shapes: WarpShapes, taps: int, channels_last: bool) -> bool:
-    """Whether the kernels of `pairs` serve a call; of a tap an axis those of the way back alone."""
+def takes_pairs(dtype: torch.dtype, shapes: WarpShapes, taps: int) -> bool:
+    """Whether the kernels of `pairs` serve a call; of a tap an axis that of the way back alone."""
     plan = shapes.plan
     floats = dtype in (torch.float32, torch.float64)
     small = plan.height * plan.width < 2**31 and plan.channels <= PAIRED
-    return taps <= 4 and floats and not (channels_last or plan.dense) and small
+    return taps <= 4 and floats and small and not plan.dense
 
 
 def prepare(
