@@ -214,6 +214,12 @@ FOUND = {
     "getOptimalNewCameraMatrix: `alpha` must be finite, got nan": (
         lambda: cv2.getOptimalNewCameraMatrix(SQUARE, None, (5, 4), float("nan"))
     ),
+    "copyMakeBorder: `bottom` must be a whole number below 2^31, got 10000": (
+        lambda: cv2.copyMakeBorder(PLANES, 0, 10**300, 0, 0, cv2.BORDER_CONSTANT)
+    ),
+    "fisheye.distortPoints: `D` must be ": (
+        lambda: cv2.fisheye.distortPoints(LINE, SQUARE, [1, [2, 3]])
+    ),
     "linear_lookup: `border` must be one of 'replicate', 'reflect',": (
         lambda: wk.linear_lookup([1.0], 0.5, border=np.array(["a", "b"]))  # pyright: ignore
     ),

@@ -48,6 +48,16 @@ def shape_of(tensor: Tensor) -> tuple[int, ...]:
     return tuple(tensor.shape)
 
 
+def shape_if_any(value: Any) -> tuple[int, ...]:
+    """Of a tensor, an array, a number or a nested sequence; () of what has none."""
+    if isinstance(value, Tensor):
+        return tuple(value.shape)
+    try:
+        return np.shape(value)
+    except (RuntimeError, TypeError, ValueError):
+        return ()
+
+
 def check_name(function: str, argument: str, value: object, names: Collection[str]) -> str:
     """`value` must be one of `names`, which the message lists."""
     if not isinstance(value, str) or value not in names:

@@ -29,7 +29,6 @@ from collections.abc import Hashable
 from inspect import Parameter
 from typing import Any, NoReturn
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor, Replicate, Shard
@@ -96,16 +95,6 @@ def _tensors_of(shardable: Shardable, arguments: dict[str, Any]) -> dict[str, An
     return tensors_of
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    """Of a tensor, an array, a number or a nested sequence; () of what is refused later."""
-    if isinstance(value, Tensor):
-        return tuple(value.shape)
-    try:
-        return np.shape(value)
-    except (RuntimeError, TypeError, ValueError):
-        return ()
-
-
 class Split:
     """What this process takes of the tensors of a call."""
 
@@ -114,7 +103,9 @@ class Split:
     ) -> None:
         self.name = shardable.function.__name__
         self.tensors_of = tensors_of
-        self.shapes = {argument: _shape(value) for argument, value in tensors_of.items()}
+        self.shapes = {
+            argument: checks.shape_if_any(value) for argument, value in tensors_of.items()
+        }
         self.labels, self.results = shardable.rule(self.shapes, options)
         self.sizes = self._measure()
         """How long the dimensions of a label are, where one does not broadcast."""

@@ -56,7 +56,9 @@ def copyMakeBorder(
     sides = {"top": top, "bottom": bottom, "left": left, "right": right}
     for argument, count in sides.items():
         if not isinstance(count, Integral) or isinstance(count, bool) or count < 0:
-            checks.fail(name, argument, "a whole number of at least 0", repr(count))
+            checks.fail(name, argument, "a whole number of at least 0", f"{count!r:.60}")
+        if count >= checks.MAX_SIDE:
+            checks.fail(name, argument, "a whole number below 2^31", f"{count!r:.60}")
     border = as_border(name, "borderType", borderType, BORDERS, ignored=BORDER_ISOLATED)
     source = planes(src)
     height, width = source.shape[-2:]

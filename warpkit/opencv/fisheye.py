@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -165,7 +164,7 @@ def distortPoints(
     array([[[0.7854, 0.    ]]])
     """
     name = "fisheye.distortPoints"
-    if Kundistorted is None and np.shape(D) == (3, 3):
+    if Kundistorted is None and checks.shape_if_any(D) == (3, 3):
         skews = rest or (0,)
         Kundistorted, K, D, distorted, alpha, rest = K, D, distorted, alpha, skews[0], skews[1:]
         distorted = None if isinstance(distorted, (int, float)) else distorted

@@ -131,17 +131,17 @@ def _rows_apart(plan: WarpPlan, matrices: np.ndarray, far: int) -> float:
     whole[:, 2, 2] = 1
     whole[:, : matrices.shape[1]] = matrices
     try:
-        inverse = np.linalg.inv(whole)
+        to_output = np.linalg.inv(whole)
     except np.linalg.LinAlgError:
         return 0.0
     # an inverse of fewer than four good digits bounds nothing
-    if not (np.abs(whole).max((1, 2)) * np.abs(inverse).max((1, 2)) < 1e12).all():
+    if not (np.abs(whole).max((1, 2)) * np.abs(to_output).max((1, 2)) < 1e12).all():
         return 0.0
-    above, below = inverse[:, 1, :2], inverse[:, 2, :2]
+    above, below = to_output[:, 1, :2], to_output[:, 2, :2]
     steep = max(np.hypot(*(above - row * below).T).max() for row in (0, plan.out_height))
     x, y = np.meshgrid((-far, plan.width + far), (-far, plan.height + far))
     corners = np.stack((x, y, np.ones_like(x))).reshape(3, 4)
-    ends = inverse[:, 2] @ corners
+    ends = to_output[:, 2] @ corners
     if not ((ends > 0).all(1) | (ends < 0).all(1)).all():
         return 0.0
     return float(np.abs(ends).min() / steep)
