@@ -19,10 +19,12 @@ def _no_recipes(monkeypatch):
 
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_recipe_gives_the_first_calls_bits(dtype, inverse):
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_a_recipe_gives_the_first_calls_bits(interpolation, dtype, inverse):
     matrices = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]).to(dtype), 1.3)
     for matrix in (matrices, matrices[:1]):
         options = {"border": "reflect", "size": (9, 35), "inverse": inverse}
+        options["interpolation"] = interpolation
         first, second = noise(2, 3, 20, 18, dtype=dtype), noise(2, 3, 20, 18, dtype=dtype, seed=9)
         wanted = wk.warp_affine(second, matrix + 0.25, **options)
         recipes._recipes.clear()
@@ -42,6 +44,25 @@ def test_a_recipe_keeps_gradients():
     assert len(recipes._recipes) == 1
     for first, second in zip(*found, strict=True):
         assert torch.equal(first, second)
+
+
+def test_nearest_gives_a_matrix_no_gradient_by_a_recipe_either():
+    matrix = wk.rotation_matrix((4.0, 4.0), 20.0).requires_grad_()
+    image, found = noise(1, 3, 8, 9, dtype=torch.float32), []
+    for backend in ("reference", "cpu", "cpu"):
+        leaf = image.clone().requires_grad_()
+        options = {"interpolation": "nearest", "backend": backend, "border_value": 0.5}
+        assert not wk.warp_affine(image, matrix, **options).requires_grad
+        out = wk.warp_affine(leaf, matrix, **options)
+        pushed = noise(*out.shape, seed=5, dtype=torch.float32)
+        found.append((out, *torch.autograd.grad(out, (leaf, matrix), pushed, allow_unused=True)))
+    assert len(recipes._recipes) == 1
+    for out, to_image, to_matrix in found:
+        assert torch.equal(out, found[0][0])
+        assert to_matrix is None
+        torch.testing.assert_close(
+            to_image, found[0][1], atol=TOLERANCE["cpu torch.float32"], rtol=0
+        )
 
 
 @pytest.mark.parametrize("inverse", [False, True])

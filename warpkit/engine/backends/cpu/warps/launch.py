@@ -97,11 +97,13 @@ def forward(
         return _pixel_by_pixel(out) if channels_last else out
     fill_flat = _fill_memory(fill, shapes)
     if taps == 1:
-        arrays = pixels, _flat(mapping.contiguous()), fill_flat, memory
+        points = _flat(mapping.contiguous())
         images = _images(dense, shapes.batch, image_of)
-        nearest_launch.launch(
-            shapes, *arrays, images, channels_last=channels_last, relative=relative
-        )
+        given = pixels.size, points.size, points.itemsize == 8
+        shown = nearest_launch.as_shown(fill_flat, pixels.dtype)
+        layout = {"channels_last": channels_last, "relative": relative}
+        call = nearest_launch.prepare(shapes, *given, shown, images, **layout)
+        nearest_launch.launch(call, *(array.ctypes.data for array in (pixels, points, memory)))
         return out
     if by_pairs:
         points = _flat(mapping.contiguous())

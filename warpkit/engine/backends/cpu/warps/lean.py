@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends.cpu.runtime.result_memory import LEAST, empty
-from warpkit.engine.backends.cpu.warps import eager, pairs_launch
+from warpkit.engine.backends.cpu.warps import eager, nearest_launch, pairs_launch
 from warpkit.engine.backends.cpu.warps.inverse import inverse_vjp_numpy, invert
 from warpkit.engine.backends.cpu.warps.operators import OPERATORS
 from warpkit.engine.backends.cpu.warps.pair_jobs import by_accumulator
@@ -36,7 +37,8 @@ class LeanCall(NamedTuple):
     """The matrix maps source -> destination."""
     shape: tuple[int, ...]
     dtype: torch.dtype
-    call: pairs_launch.PairsCall
+    launch: Callable[[int, int, int], None]
+    """Fills a result, given the addresses of image, map and result."""
     back: pairs_launch.BackwardCall | None
     """None where gradients are sums over what broadcasts, or shared among threads."""
 
@@ -55,14 +57,15 @@ def recipe(
     """
     shapes = warp_shapes(image.shape, matrix.shape, fill.shape, size, rule.border)
     taps = TAPS[rule.interpolation]
-    paired = taps > 1 and pairs_launch.takes_pairs(image.dtype, shapes, taps)
-    if not paired or shapes.values == 0:
+    if not pairs_launch.takes_pairs(image.dtype, shapes, taps) or shapes.values == 0:
         return None
     images = broadcast_index(image.shape[:-3], shapes.batch)
     value, back = np.array([fill.numpy()]), None
-    call = pairs_launch.prepare(
-        shapes, image.numel(), matrix.numel(), True, value, images, taps=taps
-    )
+    given = shapes, image.numel(), matrix.numel(), True, value, images
+    if taps == 1:
+        launch = partial(nearest_launch.launch, nearest_launch.prepare(*given))
+    else:
+        launch = partial(pairs_launch.launch, pairs_launch.prepare(*given, taps=taps))
     shares = partition(image.shape[:-3], shapes.batch, shapes.plan.height, shapes.values)
     if shares.bands == shares.splits == 1 and matrix.shape[:-2] == shapes.batch:
         jobs = by_accumulator(shares, shapes.plan, shapes.tile_rows)
@@ -75,10 +78,11 @@ def recipe(
         )
         sizes = dict(zip(pairs_launch.CHANGING, (*numbers, 0), strict=True))
         back = pairs_launch.prepare_backward(shapes, jobs, sizes, True, value, images, taps=taps)
-    lean = LeanCall(size, fill, rule, forward, shapes.shape, image.dtype, call, back)
+    lean = LeanCall(size, fill, rule, forward, shapes.shape, image.dtype, launch, back)
 
     def make(image: Tensor, matrix: Tensor) -> Tensor:
         """image (..., C, H, W); matrix (..., 2, 3)."""
+        matrix = matrix.detach() if taps == 1 else matrix  # as `eager.call` has it
         if not wants_gradient(image, matrix):
             return _forward(lean, image, _source(lean, matrix))
         if lean.back is None:
@@ -103,7 +107,7 @@ def _source(lean: LeanCall, matrix: Tensor) -> Tensor:
 def _forward(lean: LeanCall, image: Tensor, source: Tensor) -> Tensor:
     """image (*I, C, H, W) under source (*M, 2, 3), destination -> source."""
     out = _room(lean.shape, lean.dtype)
-    pairs_launch.launch(lean.call, image.data_ptr(), source.data_ptr(), out.data_ptr())
+    lean.launch(image.data_ptr(), source.data_ptr(), out.data_ptr())
     return out
 
 

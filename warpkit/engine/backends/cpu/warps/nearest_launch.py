@@ -1,6 +1,8 @@
-"""From memory to a call of the kernel of nearest."""
+"""From memory to calls of the kernel of nearest."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,48 +13,64 @@ from warpkit.engine.backends.cpu.warps.nearest import MEMORY, NAMES, nearest_ker
 from warpkit.engine.backends.cpu.warps.pairs_launch import STREAMED
 from warpkit.engine.backends.cpu.warps.work import WarpShapes
 
-PLACES = NAMES.index("memory")
+IMAGE, MAPPING, OUT, PLACES, STREAM = (
+    NAMES.index(name) for name in ("image", "mapping", "out", "memory", "streamed")
+)
 
 
-def launch(
+class NearestCall(NamedTuple):
+    """All of a call but the addresses of its tensors, see `pairs_launch.PairsCall`."""
+
+    kernel: Any
+    numbers: np.ndarray
+    kept: tuple[np.ndarray, ...]
+    units: int
+    values: int
+    item_size: int
+    out_width: int
+
+
+def prepare(
     shapes: WarpShapes,
-    image: np.ndarray,
-    mapping: np.ndarray,
+    image_numbers: int,
+    mapping_numbers: int,
+    double_points: bool,
     fill: np.ndarray,
-    out: np.ndarray,
     image_of: np.ndarray,
     *,
-    channels_last: bool,
-    relative: bool,
-) -> None:
-    """Fill `out`; all arrays flat, in the image's layout, image_of of every item.
+    channels_last: bool = False,
+    relative: bool = False,
+) -> NearestCall:
+    """For images and mappings of so many numbers; fill, in the image's type, and image_of flat.
 
     relative: points are offsets from their pixel.
     """
     plan = shapes.plan
-    fill = as_shown(fill, image.dtype)
-    arrays = {
-        "image": (image, "image_size"), "mapping": (mapping, "mapping_numbers"),
-        "fill": (fill, "fill_numbers"), "out": (out, "out_size"),
-    }  # fmt: skip
+    kept = (fill, image_of, shapes.mapping_of)
     values = dict(zip(plan._fields, plan, strict=True))
-    for name, (array, size) in arrays.items():
-        values[name], values[size] = array.ctypes.data, array.size
+    values |= {"image_size": image_numbers, "mapping_numbers": mapping_numbers}
+    values |= {"fill": fill.ctypes.data, "fill_numbers": fill.size, "out_size": shapes.values}
     values |= {"image_of": image_of.ctypes.data, "mapping_of": shapes.mapping_of.ctypes.data}
-    by_vectors = (
-        image.itemsize >= 4 and (out.ctypes.data | plan.out_width * out.itemsize) % REGISTER == 0
-    )
     values |= {"channels_last": channels_last, "relative": relative}
-    values |= {"streamed": by_vectors and out.nbytes >= STREAMED}
     numbers = np.array([values.get(name, 0) for name in NAMES], np.int64)
-    kernel = nearest_kernel(shapes.kind, image.itemsize, mapping.itemsize == 8)
+    kernel = nearest_kernel(shapes.kind, fill.itemsize, double_points)
+    units = plan.items * shapes.tile_rows
+    return NearestCall(kernel, numbers, kept, units, shapes.values, fill.itemsize, plan.out_width)
+
+
+def launch(call: NearestCall, image: int, mapping: int, out: int) -> None:
+    """Fill the result at `out`; image, mapping and out are addresses."""
+    numbers, size = call.numbers.copy(), call.item_size
+    numbers[IMAGE], numbers[MAPPING], numbers[OUT] = image, mapping, out
+    by_vectors = size >= 4 and (out | call.out_width * size) % REGISTER == 0
+    numbers[STREAM] = by_vectors and call.values * size >= STREAMED
 
     def work(begin: int, end: int) -> None:
         mine = numbers.copy()
         mine[PLACES] = of_this_thread(_memory)[0]
-        kernel(mine, begin, end)
+        call.kernel(mine, begin, end)
 
-    run(work, plan.items * shapes.tile_rows, shapes.values)
+    run(work, call.units, call.values)
 
 
 @np.errstate(invalid="ignore")
