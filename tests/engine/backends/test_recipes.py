@@ -46,6 +46,19 @@ def test_a_recipe_keeps_gradients():
         assert torch.equal(first, second)
 
 
+@pytest.mark.parametrize("value", [0.0, 7.5, 8.5, 300, -4])
+def test_bytes_that_nearest_moves_have_a_recipe(value):
+    matrix = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]), 1.3)
+    options = {"interpolation": "nearest", "border_value": value}
+    for n in range(3):
+        image = noise(2, 3, 20, 18, dtype=torch.uint8, seed=n)
+        wanted = wk.warp_affine(image, matrix, backend="reference", **options)
+        assert torch.equal(wk.warp_affine(image, matrix, **options), wanted)
+    assert len(recipes._recipes) == 1
+    wk.warp_affine(image, matrix)
+    assert len(recipes._recipes) == 1
+
+
 def test_nearest_gives_a_matrix_no_gradient_by_a_recipe_either():
     matrix = wk.rotation_matrix((4.0, 4.0), 20.0).requires_grad_()
     image, found = noise(1, 3, 8, 9, dtype=torch.float32), []

@@ -33,7 +33,9 @@ _recipes: dict[Hashable, Recipe] = {}
 def key_of(
     image: Any, matrix: Any, size: Any, border_value: Any, is_inverse: Any, names: tuple[Any, ...]
 ) -> Hashable | None:
-    """What a call of plain tensors on the CPU is known by; None for others, integers among them.
+    """What a call of plain tensors on the CPU is known by; None for others.
+
+    Of integers bytes alone, which nearest moves. names: the interpolation first.
 
     image (..., C, H, W) and matrix (..., 2, 3), each dense in its order.
     """
@@ -41,7 +43,8 @@ def key_of(
         return None
     if type(border_value) not in (float, int) or type(is_inverse) is not bool:
         return None
-    if not (image.is_floating_point() and abs(border_value) < LARGE):
+    moved = image.dtype is torch.uint8 and names[0] == "nearest"
+    if not (image.is_floating_point() or moved) or not abs(border_value) < LARGE:
         return None
     if size is not None and (type(size) is not tuple or set(map(type, size)) != {int}):
         return None

@@ -57,17 +57,19 @@ def recipe(
     """
     shapes = warp_shapes(image.shape, matrix.shape, fill.shape, size, rule.border)
     taps = TAPS[rule.interpolation]
-    if not pairs_launch.takes_pairs(image.dtype, shapes, taps) or shapes.values == 0:
+    moved = taps == 1 and image.dtype is torch.uint8
+    if not (moved or pairs_launch.takes_pairs(image.dtype, shapes, taps)) or shapes.values == 0:
         return None
     images = broadcast_index(image.shape[:-3], shapes.batch)
     value, back = np.array([fill.numpy()]), None
+    value = nearest_launch.as_shown(value, np.dtype(np.uint8)) if moved else value
     given = shapes, image.numel(), matrix.numel(), True, value, images
     if taps == 1:
         launch = partial(nearest_launch.launch, nearest_launch.prepare(*given))
     else:
         launch = partial(pairs_launch.launch, pairs_launch.prepare(*given, taps=taps))
     shares = partition(image.shape[:-3], shapes.batch, shapes.plan.height, shapes.values)
-    if shares.bands == shares.splits == 1 and matrix.shape[:-2] == shapes.batch:
+    if not moved and shares.bands == shares.splits == 1 and matrix.shape[:-2] == shapes.batch:
         jobs = by_accumulator(shares, shapes.plan, shapes.tile_rows)
         numbers = (
             shapes.values,
