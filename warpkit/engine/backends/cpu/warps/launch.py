@@ -100,9 +100,9 @@ def forward(
         points = _flat(mapping.contiguous())
         images = _images(dense, shapes.batch, image_of)
         given = pixels.size, points.size, points.itemsize == 8
-        shown = nearest_launch.as_shown(fill_flat, pixels.dtype)
+        border_bits = nearest_launch.as_shown(fill_flat, pixels.dtype)
         layout = {"channels_last": channels_last, "relative": relative}
-        call = nearest_launch.prepare(shapes, *given, shown, images, **layout)
+        call = nearest_launch.prepare(shapes, *given, border_bits, images, **layout)
         nearest_launch.launch(call, *(array.ctypes.data for array in (pixels, points, memory)))
         return out
     if by_pairs:

@@ -5,6 +5,7 @@ No sum and no window, and one kernel for every type of as many bytes: nothing is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -26,7 +27,7 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
     vector,
 )
 from warpkit.engine.backends.cpu.warps.pair_steps import each_point, rounded
-from warpkit.engine.backends.cpu.warps.pair_tile import SOME, misses, resolve_all
+from warpkit.engine.backends.cpu.warps.pair_tile import SOME, fetch_next, misses, resolve_all
 
 NAMES = (
     "image", "image_size", "mapping", "mapping_numbers", "fill", "fill_numbers", "out", "out_size",
@@ -59,6 +60,8 @@ def move_pixels(code: Code, variant: int, numbers: Memory, begin: Value, end: Va
     places = code.memory(p.memory, INDEX, PIXELS)
     missing = code.memory(p.memory + 8 * PIXELS, INT, PIXELS)
     whole = code.variable(Value(code, BIT(0)))
+    zero = code.constant(INDEX, 0)
+    box, last = [[code.variable(zero) for _ in range(count)] for count in (4, 2)]
     step = min(PLACES, REGISTER // size)
     tile_rows = (p.out_height + (TILE - 1)) // TILE
     planar = (p.channels_last == 0) & (p.dense == 0)
@@ -71,8 +74,21 @@ def move_pixels(code: Code, variant: int, numbers: Memory, begin: Value, end: Va
         with code.loop(0, p.out_width, TILE) as x0:
             shape = code.smaller(p.out_width - x0, TILE), rows
             find_places(
-                code, kind, mapping, mapping_start, p, (x0, y0), shape, step, places, missing, whole
+                code,
+                kind,
+                mapping,
+                mapping_start,
+                p,
+                (x0, y0),
+                shape,
+                step,
+                places,
+                missing,
+                whole,
+                box,
             )
+            ahead = [(image, source, planar)]
+            fetch_next(code, [v.get() for v in box], (last[0], last[1]), ahead, p)
             arrays = (image, fill, out, places, missing)
             with code.either(planar) as (by_rows, by_pixels):
                 with by_rows:
@@ -85,15 +101,20 @@ def move_pixels(code: Code, variant: int, numbers: Memory, begin: Value, end: Va
 def find_places(
     code: Code, kind: int, mapping: Memory, mapping_start: Value, p: Parameters, corner: Any,
     shape: Any, step: int, places: Memory, missing: Memory, whole: Variable,
+    box: Sequence[Variable],
 ) -> None:  # fmt: skip
     """Fill `places` with the pixel of the image that each pixel of a tile shows.
 
-    missing: -1 where it shows none, or 0; whole: it shows one everywhere.
+    missing: -1 where it shows none, or 0; whole: it shows one everywhere; box: left, top, columns
+    and rows of where it looks.
     """
     whole.set(Value(code, BIT(1)))
     every = code.constant(vector(BIT, SOME), 1)
     inside_so_far = code.variable(every)
     sides = p.width, p.height
+    some = vector(INDEX, SOME)
+    low = [code.variable(code.constant(some, 2**31)) for _ in range(2)]
+    high = [code.variable(code.constant(some, -(2**31))) for _ in range(2)]
 
     def visit(q: Value, point: tuple[Value, Value], near: Value) -> None:
         index = []
@@ -101,6 +122,9 @@ def find_places(
             whole_number = rounded(code, code.select(near, value, 0.0))
             index.append(code.to(INDEX, code.to(INT, whole_number)))
         inside = near
+        for at, lowest, highest in zip(index, low, high, strict=True):
+            lowest.set(code.smaller(lowest.get(), at))
+            highest.set(code.larger(highest.get(), at))
         for at, length in zip(index, sides, strict=True):
             inside = inside & (at >= 0) & (at < length)
         found = code.variable(code.select(inside, index[1] * p.width + index[0], -1))
@@ -115,6 +139,10 @@ def find_places(
 
     each_point(code, kind, mapping, mapping_start, p, corner, shape, step, visit)
     whole.set(code.every(inside_so_far.get()))
+    for n in range(2):
+        first, end = code.fold(low[n].get(), code.smaller), code.fold(high[n].get(), code.larger)
+        box[n].set(first)
+        box[n + 2].set(end - first + 1)
 
 
 def move_rows(

@@ -108,28 +108,38 @@ class Tile:
         """Taps before a point's whole pixel."""
         return max(self.taps // 2 - 1, 0)
 
-    def fetch_next(self, images: Sequence[tuple[Memory, Value, Any]], p: Parameters) -> None:
-        """Prefetch about what the next tile reads: this one's box, moved as it was moved.
+    @property
+    def box(self) -> tuple[Value, Value, Value, Value]:
+        """(left, top, columns, rows)."""
+        return self.left.get(), self.top.get(), self.columns.get(), self.rows.get()
 
-        images: each with where the item's planes begin, and whether it is read.
-        """
-        code = self.code
-        left, top, columns, rows = (v.get() for v in (self.left, self.top, self.columns, self.rows))
-        dx, dy = left - self.last[0].get(), top - self.last[1].get()
-        self.last[0].set(left)
-        self.last[1].set(top)
-        far = p.width + p.height
-        near = (dx < far) & (dx > 0 - far) & (dy < far) & (dy > 0 - far)
-        first = code.larger(left + dx, 0)
-        end = code.smaller(left + dx + columns, p.width)
-        line = REGISTER // size_of(self.real)
-        top_row, bottom = code.larger(top + dy, 0), code.smaller(top + dy + rows, p.height)
-        near = near & (columns * rows <= ROOM) & (first < end)
-        for image, source, is_read in images:
-            with code.when(near & is_read), code.loop(0, p.channels) as k:
-                plane = source + k * p.height * p.width
-                with code.loop(top_row, bottom) as y, code.loop(first, end + (line - 1), line) as x:
-                    image.prefetch(plane + y * p.width + code.smaller(x, end - 1))
+
+def fetch_next(
+    code: Code, box: Sequence[Value], last: tuple[Variable, Variable],
+    images: Sequence[tuple[Memory, Value, Any]], p: Parameters,
+) -> None:  # fmt: skip
+    """Prefetch about what the next tile reads: this one's box, moved as it was moved.
+
+    box (left, top, columns, rows); last: the corner of the box of the tile before, which is set;
+    images: each with where the item's planes begin, and whether it is read.
+    """
+    left, top, columns, rows = box
+    dx, dy = left - last[0].get(), top - last[1].get()
+    last[0].set(left)
+    last[1].set(top)
+    far = p.width + p.height
+    near = (dx < far) & (dx > 0 - far) & (dy < far) & (dy > 0 - far)
+    first = code.larger(left + dx, 0)
+    end = code.smaller(left + dx + columns, p.width)
+    top_row, bottom = code.larger(top + dy, 0), code.smaller(top + dy + rows, p.height)
+    near = near & (columns <= ROOM) & (rows <= ROOM) & (columns * rows <= ROOM)
+    near = near & (first < end)
+    for image, source, is_read in images:
+        line = REGISTER // size_of(image.element)
+        with code.when(near & is_read), code.loop(0, p.channels) as k:
+            plane = source + k * p.height * p.width
+            with code.loop(top_row, bottom) as y, code.loop(first, end + (line - 1), line) as x:
+                image.prefetch(plane + y * p.width + code.smaller(x, end - 1))
 
 
 def misses(p: Parameters) -> Value:

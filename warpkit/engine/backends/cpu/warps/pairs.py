@@ -24,7 +24,7 @@ from warpkit.engine.backends.cpu.runtime.vector_values import (
     vector,
 )
 from warpkit.engine.backends.cpu.warps.pair_steps import map_tile, place, weigh_missing
-from warpkit.engine.backends.cpu.warps.pair_tile import Tile
+from warpkit.engine.backends.cpu.warps.pair_tile import Tile, fetch_next
 from warpkit.engine.backends.cpu.warps.pair_windows import (
     copy_source,
     source_row,
@@ -68,7 +68,7 @@ def warp_pairs(code: Code, variant: int, numbers: Memory, begin: Value, end: Val
             columns = code.smaller(p.out_width - x0, TILE)
             map_tile(tile, kind, mapping, mapping_start, p, (x0, y0), (columns, rows))
             whole = place(tile, p, (columns, rows))
-            tile.fetch_next([(image, source, p.channels > 0)], p)
+            fetch_next(code, tile.box, tile.last, [(image, source, p.channels > 0)], p)
             dst = item * p.channels * out_area + y0 * p.out_width + x0
             with code.loop(0, p.channels) as k:
                 plane = source + k * area

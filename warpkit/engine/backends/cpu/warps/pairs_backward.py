@@ -33,7 +33,7 @@ from warpkit.engine.backends.cpu.warps.pair_gradients import (
     write_points,
 )
 from warpkit.engine.backends.cpu.warps.pair_steps import map_tile, place
-from warpkit.engine.backends.cpu.warps.pair_tile import Tile
+from warpkit.engine.backends.cpu.warps.pair_tile import Tile, fetch_next
 from warpkit.engine.backends.cpu.warps.pair_windows import copy_source
 from warpkit.engine.backends.cpu.warps.positions import POINTS
 
@@ -108,7 +108,7 @@ def add_tile(
     target = job["accumulator"] * p.channels * area
     source = code.memory(p.image_of, INDEX, p.items).load(item) * p.channels * area
     ahead = [(arrays["grad_image"], target, needs_image), (arrays["image"], source, needs_mapping)]
-    tile.fetch_next(ahead, p)
+    fetch_next(code, tile.box, tile.last, ahead, p)
     fetch_pushed(code, grad, src, p, shape)
     groups = code.loop(0, p.channels, CHANNELS_PER_VECTOR)
     with code.when(needs_image & ~tile.empty.get()), groups as k:
