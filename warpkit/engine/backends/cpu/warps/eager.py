@@ -105,9 +105,11 @@ class EagerWarp(torch.autograd.Function):
         if grad_source is not None:
             grad_mapping = grad_source if grad_mapping is None else grad_mapping + grad_source
         if ctx.matrix_type and grad_mapping is not None:
-            grad_mapping = (inverse_vjp_numpy if short else inverse_vjp)(source, grad_mapping).to(
-                ctx.matrix_type
-            )
+            if short:
+                pulled = torch.from_numpy(inverse_vjp_numpy(source, grad_mapping.numpy()))
+            else:
+                pulled = inverse_vjp(source, grad_mapping)
+            grad_mapping = pulled.to(ctx.matrix_type)
         return grad_image, grad_mapping, grad_fill, None, None, None, None
 
 

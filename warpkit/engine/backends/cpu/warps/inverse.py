@@ -48,13 +48,13 @@ def _many(matrix: Tensor, singular: float) -> np.ndarray:
     return to_source
 
 
-def inverse_vjp_numpy(to_source: Tensor, grad: Tensor) -> Tensor:
+def inverse_vjp_numpy(to_source: Tensor, grad: np.ndarray) -> np.ndarray:
     """As `inverse.inverse_vjp`, bit for bit."""
     pulled = _vjp_one if to_source.ndim == 2 or to_source.shape[:-2].numel() == 1 else _vjp_many
-    return torch.from_numpy(pulled(to_source, grad).reshape(to_source.shape))
+    return pulled(to_source, grad).reshape(to_source.shape)
 
 
-def _vjp_one(to_source: Tensor, grad: Tensor) -> np.ndarray:
+def _vjp_one(to_source: Tensor, grad: np.ndarray) -> np.ndarray:
     """In Python's numbers: 6 us.
 
     to_source and grad (..., 2 or 3, 3) of one matrix.
@@ -67,12 +67,13 @@ def _vjp_one(to_source: Tensor, grad: Tensor) -> np.ndarray:
     return -np.array(_vjp_rows(n if steady else [(0.0, 0.0, 0.0)] * len(n), g))
 
 
-def _vjp_many(to_source: Tensor, grad: Tensor) -> np.ndarray:
+def _vjp_many(to_source: Tensor, grad: np.ndarray) -> np.ndarray:
     """In numpy's arrays: 50 us and more.
 
     to_source and grad (..., 2 or 3, 3).
     """
-    n, g = (np.moveaxis(m.numpy().reshape(-1, *m.shape[-2:]), 0, -1) for m in (to_source, grad))
+    both = to_source.numpy(), grad
+    n, g = (np.moveaxis(m.reshape(-1, *m.shape[-2:]), 0, -1) for m in both)
     with np.errstate(all="ignore"):
         det, largest = _determinant(*chain(*n)), np.abs(n).max((0, 1))
         square = largest * largest
