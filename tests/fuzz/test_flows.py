@@ -56,7 +56,7 @@ def carried(
     heavy = np.ones((1, 4, 5)) if weights is None else weights
     batch = np.broadcast_shapes(batch, heavy.shape[:-3])
     image, flow, heavy = (np.broadcast_to(a, (*batch, *a.shape[-3:])) for a in (image, flow, heavy))
-    h, w = size or (4, 5)
+    h, w = (4, 5) if size is None else size
     total = np.zeros((*batch, image.shape[-3] + 1, h, w))
     for at in np.ndindex(*batch, 4, 5):
         own, y, x = at[:-2], *at[-2:]
