@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
@@ -57,6 +58,15 @@ def test_bytes_that_nearest_moves_have_a_recipe(value):
     assert len(recipes._recipes) == 1
     wk.warp_affine(image, matrix)
     assert len(recipes._recipes) == 1
+
+
+def test_a_name_that_is_an_array_is_refused_by_its_own_words():
+    with pytest.raises(ValueError, match="warp_affine: `interpolation` must be one of"):
+        wk.warp_affine(
+            torch.zeros(1, 4, 4, dtype=torch.uint8),
+            torch.eye(2, 3),
+            interpolation=np.array(["a", "b"]),  # pyright: ignore
+        )
 
 
 def test_nearest_gives_a_matrix_no_gradient_by_a_recipe_either():

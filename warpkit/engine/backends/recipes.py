@@ -43,12 +43,14 @@ def key_of(
         return None
     if type(border_value) not in (float, int) or type(is_inverse) is not bool:
         return None
+    if set(map(type, names)) != {str}:
+        return None
     moved = image.dtype is torch.uint8 and names[0] == "nearest"
     if not (image.is_floating_point() or moved) or not abs(border_value) < LARGE:
         return None
     if size is not None and (type(size) is not tuple or set(map(type, size)) != {int}):
         return None
-    if set(map(type, names)) != {str} or not (image.is_cpu and matrix.is_cpu):
+    if not (image.is_cpu and matrix.is_cpu):
         return None
     if not (image.layout == matrix.layout == torch.strided):
         return None
