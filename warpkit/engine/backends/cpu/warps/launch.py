@@ -88,13 +88,14 @@ def forward(
     shapes = warp_shapes(*given_shapes, rule.border, listed=image_of is not None)
     dense, taps = _dense(image, shapes.batch), TAPS[rule.interpolation]
     channels_last = is_channels_last(dense)
-    by_pairs = taps > 1 and pairs_launch.takes_pairs(image.dtype, shapes, taps)
+    by_pairs = bool(shapes.values) and taps > 1
+    by_pairs = by_pairs and pairs_launch.takes_pairs(image.dtype, shapes, taps)
     dense = dense.contiguous() if by_pairs else dense  # and back, which is faster than windows
     pixels = _flat(dense)
     memory = empty(shapes.values, pixels.dtype)
     out = _tensor(memory, shapes.shape, channels_last and not by_pairs)
     if shapes.values == 0:
-        return _pixel_by_pixel(out) if channels_last else out
+        return out
     fill_flat = _fill_memory(fill, shapes)
     if taps == 1:
         points = _flat(mapping.contiguous())

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.scratch import aligned, of_this_thread
 from warpkit.engine.backends.cpu.runtime.threads import run
 from warpkit.engine.backends.cpu.runtime.vector_values import REGISTER
 from warpkit.engine.backends.cpu.warps.nearest import MEMORY, NAMES, nearest_kernel
-from warpkit.engine.backends.cpu.warps.pairs_launch import STREAMED
+from warpkit.engine.backends.cpu.warps.pairs_launch import STREAMED, PairsCall
 from warpkit.engine.backends.cpu.warps.work import WarpShapes
 
 IMAGE, MAPPING, OUT, PLACES, STREAM = (
     NAMES.index(name) for name in ("image", "mapping", "out", "memory", "streamed")
 )
-
-
-class NearestCall(NamedTuple):
-    """All of a call but the addresses of its tensors, see `pairs_launch.PairsCall`."""
-
-    kernel: Any
-    numbers: np.ndarray
-    kept: tuple[np.ndarray, ...]
-    units: int
-    values: int
-    item_size: int
-    out_width: int
 
 
 def prepare(
@@ -40,7 +26,7 @@ def prepare(
     *,
     channels_last: bool = False,
     relative: bool = False,
-) -> NearestCall:
+) -> PairsCall:
     """For images and mappings of so many numbers; fill, in the image's type, and image_of flat.
 
     relative: points are offsets from their pixel.
@@ -55,10 +41,10 @@ def prepare(
     numbers = np.array([values.get(name, 0) for name in NAMES], np.int64)
     kernel = nearest_kernel(shapes.kind, fill.itemsize, double_points)
     units = plan.items * shapes.tile_rows
-    return NearestCall(kernel, numbers, kept, units, shapes.values, fill.itemsize, plan.out_width)
+    return PairsCall(kernel, numbers, kept, units, shapes.values, fill.itemsize, plan.out_width)
 
 
-def launch(call: NearestCall, image: int, mapping: int, out: int) -> None:
+def launch(call: PairsCall, image: int, mapping: int, out: int) -> None:
     """Fill the result at `out`; image, mapping and out are addresses."""
     numbers, size = call.numbers.copy(), call.item_size
     numbers[IMAGE], numbers[MAPPING], numbers[OUT] = image, mapping, out

@@ -40,7 +40,7 @@ CHANGING_PLACES = tuple(BACKWARD_NAMES.index(name) for name in CHANGING)
 
 
 class PairsCall(NamedTuple):
-    """All of a call but the addresses of its tensors."""
+    """All of a call but the addresses of its tensors; `nearest_launch` makes them, too."""
 
     kernel: Any
     numbers: np.ndarray
