@@ -8,7 +8,7 @@ import pytest
 import warpkit.opencv as ours
 from tests.support.opencv_geometry_cases import GEOMETRY, answers, calls
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.arithmetic import guarantees
+from warpkit.engine.arithmetic import guarantees, opencv_points
 
 VERSIONS = {"4.14.0": "4.14.0.94", "5.0.0": "5.0.0.93"}
 FUNCTIONS = sorted({call[1] for call in calls(ours)})
@@ -18,6 +18,7 @@ FUNCTIONS = sorted({call[1] for call in calls(ours)})
 def recorded(request, monkeypatch):
     """OpenCV's answers by name, as if the version that gave them were installed."""
     monkeypatch.setattr(guarantees, "installed", lambda _: VERSIONS[request.param])
+    monkeypatch.setattr(opencv_points, "VECTOR_BYTES", 64)  # they come from AVX-512
     guarantees.installed_arithmetic.cache_clear()
     with np.load(GEOMETRY.format(request.param)) as arrays:
         yield dict(arrays)

@@ -18,6 +18,7 @@ from tests.support.resize_cases import (
     FLAGS,
     MODES,
     Call,
+    avx2_calls,
     call_cv2,
     call_pillow,
     call_warpkit,
@@ -41,7 +42,8 @@ DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
 EXACT_DTYPES = (*DTYPES, "int8", "int32")
 INSTALLED = guarantees.installed_arithmetic()
 PILLOW = tuple(int(part) for part in PIL.__version__.split(".")[:2])
-IPP_OF_AVX512 = "AVX512" in cv2.getCPUFeaturesLine() and hasattr(cv2, "ipp")
+IPP_IS_KNOWN = ("AVX-512" if opencv_ipp_resize.AVX512 else "AVX2") in cv2.ipp.getIppVersion()
+"""Not on processors with SSE alone, nor where OpenCV is told to pass over its registers."""
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +71,8 @@ def is_promised(call: Call, arithmetic: str, result: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("arithmetic", ["opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp"])
-def test_recorded_results_of_opencv(arithmetic):
+def test_recorded_results_of_opencv(arithmetic, monkeypatch):
+    monkeypatch.setattr(opencv_ipp_resize, "AVX512", True)  # they come from AVX-512
     arrays, checked, left_out, wrong = golden("opencv"), 0, 0, {}
     for case in json.loads(str(arrays["cases"])):
         name = case["id"]
@@ -95,6 +98,19 @@ def test_recorded_results_of_opencv(arithmetic):
     assert not wrong
 
 
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_recorded_results_of_ipp_with_avx2(backend, monkeypatch):
+    """Each of them would be another's with AVX-512."""
+    arrays = golden("ipp-avx2")
+    for wide in (False, True):
+        monkeypatch.setattr(opencv_ipp_resize, "AVX512", wide)
+        for n, call in enumerate(avx2_calls()):
+            wanted = arrays[str(n)]
+            got = call_warpkit(call, wanted.shape[:2], "opencv5_ipp", backend)
+            assert (differing(got, wanted) > 0) == wide, call[1:]
+    assert len(arrays) == len(avx2_calls()) > 20
+
+
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("interpolation", FLAGS)
 @pytest.mark.parametrize("ipp", [False, True])
@@ -113,8 +129,8 @@ def test_the_installed_opencv(interpolation, ipp, channels):
                 continue
             got = call_warpkit(call, wanted.shape[:2], arithmetic)
             values += got.size
-            single = dtype == "float32" and ipp and not IPP_OF_AVX512
-            if is_promised(call, arithmetic, wanted) and not single:
+            known = IPP_IS_KNOWN or not ipp
+            if is_promised(call, arithmetic, wanted) and known:
                 assert differing(got, wanted) == 0, (dtype, call.image.shape, call[1:])
             else:
                 largest = max(1.0, float(np.abs(call.image.astype(float)).max()))
@@ -126,12 +142,10 @@ def test_the_installed_opencv(interpolation, ipp, channels):
 def test_larger_images_of_the_installed_opencv():
     """Rows of several vector registers and blocks, up to 300 pixels a side."""
     random = np.random.default_rng(4)
-    for ipp in (False, True):
+    for ipp in (False, True) if IPP_IS_KNOWN else (False,):
         cv2.ipp.setUseIPP(ipp)
         for interpolation in ("bilinear", "bicubic", "lanczos4", "area"):
             for dtype, channels in (("uint8", 3), ("float32", 1), ("uint16", 4), ("float32", 3)):
-                if ipp and not IPP_OF_AVX512 and dtype == "float32":
-                    continue
                 shape = (*(int(n) for n in random.integers(200, 301, 2)), channels)
                 for dsize in ((224, 224), (640, 97), (31, 260)):
                     call = Call(image(random, dtype, shape), interpolation, dsize)
@@ -198,14 +212,19 @@ def test_the_installed_pillow(mode, name):
         assert differing(got, wanted) == 0, (given.shape, size, box)
 
 
+IPP_MUTATIONS = [
+    (opencv_ipp_resize, "AVX512", not opencv_ipp_resize.AVX512, "bilinear", "float32", "ipp"),
+    (opencv_ipp_resize, "CHANNELS", (), "bicubic", "uint8", "ipp"),
+]
+if opencv_ipp_resize.AVX512:
+    IPP_MUTATIONS.append((opencv_ipp_resize, "BLOCK", 8, "bilinear", "float32", "ipp"))
 MUTATIONS = [
+    *(IPP_MUTATIONS if IPP_IS_KNOWN else ()),
     (opencv_resize, "UINT8_ONE", 1 << 12, "bilinear", "uint8", None),
     (opencv_resize, "VECTORS", {("bicubic", torch.uint8): 1 << 20}, "bicubic", "uint8", None),
     (opencv_resize, "VECTORS", {}, "bicubic", "float32", None),
     (opencv_resize, "EPSILON", 1e-1, "area", "uint8", None),
     (resize_tables, "SLIVER", 2e-2, "area", "float32", None),
-    (opencv_ipp_resize, "BLOCK", 8, "bilinear", "float32", "ipp"),
-    (opencv_ipp_resize, "CHANNELS", (), "bicubic", "uint8", "ipp"),
     (pillow, "BITS", 12, "bicubic", "uint8", "pillow"),
     (pillow_tables, "FLOAT32_TERMS", (0.54, 0.46), "hamming", "float32", "pillow"),
 ]

@@ -22,6 +22,21 @@ MODES = {"L": ("uint8", 1), "RGB": ("uint8", 3), "CMYK": ("uint8", 4), "F": ("fl
 MODES["I;16"] = ("uint16", 1)
 
 
+AVX2_CASES = (
+    ("uint8", "bicubic", (9, 11, 1), (61, 43), (29,)),
+    ("uint8", "bicubic", (9, 11, 3), (61, 43), (12, 35, 62, 67, 128)),
+    ("uint8", "bicubic", (9, 11, 4), (61, 43), (39, 79, 146)),
+    ("uint8", "bicubic", (60, 80, 3), (23, 31), (60, 192, 278)),
+    ("float32", "bilinear", (5, 4, 3), (44, 17), (0, 1, 2)),
+    ("float32", "bilinear", (5, 4, 4), (44, 17), (0, 1, 2)),
+    ("float32", "bilinear", (9, 3, 3), (21, 7), (0, 1)),
+    ("float32", "bicubic", (12, 10, 1), (21, 14), (0, 1, 2)),
+    ("float32", "bicubic", (12, 10, 3), (23, 14), (0, 1, 2)),
+)
+"""Types, filters, (H, W, C), (w, h) and seeds of which IPP gives other pixels with AVX2 than with
+AVX-512."""
+
+
 class Call(NamedTuple):
     """One call of cv2.resize."""
 
@@ -32,6 +47,23 @@ class Call(NamedTuple):
     """(w, h)"""
     fx: float = 0.0
     fy: float = 0.0
+
+
+def avx2_calls() -> list[Call]:
+    """Of every seed of AVX2_CASES, one."""
+    return [
+        Call(noise_of(dtype, shape, seed), interpolation, dsize)
+        for dtype, interpolation, shape, dsize, seeds in AVX2_CASES
+        for seed in seeds
+    ]
+
+
+def noise_of(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """All of 0 to 255."""
+    random = np.random.default_rng(seed)
+    if dtype == "uint8":
+        return random.integers(0, 256, shape).astype(dtype)
+    return (random.random(shape) * 255).astype(dtype)
 
 
 def side(random: np.random.Generator, most: int) -> int:
@@ -89,11 +121,13 @@ def call_cv2(cv2: Any, call: Call) -> np.ndarray | None:
     return result.reshape(*result.shape[:2], call.image.shape[2])
 
 
-def call_warpkit(call: Call, size: tuple[int, int], arithmetic: str) -> np.ndarray:
+def call_warpkit(
+    call: Call, size: tuple[int, int], arithmetic: str, backend: str = "auto"
+) -> np.ndarray:
     """warpkit's result (h, w, C) of `size`."""
     planes = torch.from_numpy(call.image).movedim(-1, 0)
     factors = None if call.dsize else (call.fy, call.fx)
-    rest = call.interpolation, None, None, arithmetic, "auto", factors
+    rest = call.interpolation, None, None, arithmetic, backend, factors
     return resize_by("resize", planes, size, *rest).movedim(0, -1).numpy()
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from warpkit.core.environment import installed, versions_of
+from warpkit.engine.arithmetic import opencv_ipp_resize
 from warpkit.engine.arithmetic.guarantees import (
     OTHER_PROCESSORS,
     Guarantee,
@@ -150,7 +151,7 @@ def promised(setting: ResizeSetting, cv2: Any, arithmetic: str) -> Guarantee:
         return Guarantee("nowhere", "another arithmetic")
     if not cv2.useOptimized():
         return Guarantee("nowhere", "OpenCV's vector code is off")
-    if ipp and "AVX-512" not in cv2.ipp.getIppVersion() and setting.dtype != "uint8":
+    if ipp and ("AVX-512" if opencv_ipp_resize.AVX512 else "AVX2") not in cv2.ipp.getIppVersion():
         return Guarantee("nowhere", OTHER_PROCESSORS)
     return guaranteed_resize(
         arithmetic + "_ipp" * ipp,

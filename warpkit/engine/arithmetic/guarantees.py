@@ -75,15 +75,15 @@ INEXACT_IPP = (
     "bicubic, and uint8 bicubic, up to 0.14 % of integers are off by 1, and last bits of floats"
 )
 OTHER_PROCESSORS = (
-    "IPP chooses its code by the processor: its AVX-512 code is reproduced; without it last bits "
-    "of floats differ (AVX2: up to 0.5 % of values), and with SSE alone 16-bit integers by 1"
+    "IPP chooses its code by the processor, and what it has for AVX-512 and AVX2 is reproduced; "
+    "with SSE alone last bits of floats differ, and 16-bit integers by 1"
 )
 
 
 def guaranteed_resize(
     arithmetic: str, *, interpolation: str, channels: int, dtype: str, fits: bool = True
 ) -> Guarantee:
-    """What is promised of `resize` under an arithmetic, on a processor with AVX-512.
+    """What is promised of `resize` under an arithmetic, on a processor with AVX-512 or AVX2.
 
     fits: the size was given, or is what fx and fy make of the image's, to 1e-10. Everything is,
     of the calls that cv2.resize and Pillow take, but what IPP's warp computes; see also

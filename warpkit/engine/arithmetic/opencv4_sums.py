@@ -13,6 +13,7 @@ from torch import Tensor
 
 from warpkit.engine.arithmetic.opencv4_positions import FixedGrid
 from warpkit.engine.arithmetic.opencv4_tables import ONE, STEPS, axis_table, integer_table
+from warpkit.engine.arithmetic.processor import VECTOR_BYTES
 from warpkit.engine.sampling.reference import convert, reader
 from warpkit.engine.sampling.rounding import fma32
 from warpkit.engine.sampling.rules import TAPS, SamplingRule, resolve
@@ -24,8 +25,8 @@ VECTOR_TYPES = (torch.uint16, torch.int16, torch.float32)
 """Types whose images of one channel OpenCV 4.14 sums in vector registers, in another order."""
 
 
-OPENCV_VECTOR_FLOATS = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
-"""float32 numbers in a vector register of this machine: 16 with AVX-512, else AVX2's 8.
+OPENCV_VECTOR_FLOATS = VECTOR_BYTES // 4
+"""float32 numbers in a vector register of this machine.
 
 OpenCV 4.14's last bits depend on it for bilinear images of one channel: the head of a row is summed
 in registers, in another order than the rest that does not fill one.

@@ -1,9 +1,9 @@
 """cv2.resize where Intel's IPP computes it, as OpenCV's wheels for x86-64 have it switched on.
 
 It serves 1, 3 and 4 channels: bilinear of 16 bits and floats, bicubic of all but float64. Positions
-are float64, sums float32 with fused multiply-adds, in orders that are those of its AVX-512 code.
-Where fx and fy do not fit the size, OpenCV calls IPP's warp instead ("affine" here), whose last
-bits are not known everywhere.
+are float64, sums float32 with fused multiply-adds, in orders that differ between IPP's code for
+AVX-512 and that for AVX2: this machine's are taken. Where fx and fy do not fit the size, OpenCV
+calls IPP's warp instead ("affine" here), whose last bits are not known everywhere.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from warpkit.engine.arithmetic.processor import VECTOR_BYTES
 from warpkit.engine.arithmetic.resize_axes import Axis, of_kind, taps_of
 from warpkit.engine.arithmetic.resize_tables import Taps
 from warpkit.engine.sampling.reference import convert
@@ -24,8 +25,11 @@ CHANNELS = (1, 3, 4)
 MISFIT = 1e-10
 """Relative: how far fx may be from the size it makes, before IPP's warp is called."""
 
+AVX512 = VECTOR_BYTES == 64
+"""Whether IPP's code is that for AVX-512; else it is that for AVX2."""
+
 BLOCK = 16
-"""Columns at the border that are computed together."""
+"""Columns at the border that are computed together, with AVX-512; with AVX2, two."""
 
 
 def plan(name: str, image: Tensor, across: Axis, down: Axis) -> tuple[str, Axis, Axis] | None:
@@ -100,13 +104,13 @@ def _apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
     for columns in (left, right):
         number = columns.long().cumsum(0) - 1  # counted within its border
         count = columns.sum()
-        full = count // BLOCK * BLOCK
-        many = count - full >= 5
-        if channels == 4:
-            chosen = (columns & ((number < full) | many))[None, None]
+        if AVX512:
+            full = count // BLOCK * BLOCK
+            many = count - full >= 5
+            chosen = ((number < full) | many) if channels == 4 else ((number >= full) & many)
         else:
-            chosen = (columns & (number >= full) & many) & (c < 2)
-        found = found | chosen
+            chosen = number < count // 2 * 2
+        found = found | (columns & chosen & ((c < 2) | (channels == 4)))
     return found
 
 
@@ -128,7 +132,7 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
     columns = inner_x.long().cumsum(0)
     tail = inner_x & (columns > inner_x.sum() // 4 * 4)
     ends = chain(3, 0) + chain(2, 1)
-    if image.dtype == torch.uint8:
+    if image.dtype == torch.uint8 and AVX512:
         border = chain(0, 1, 2, 3)
         inner = border
         if channels == 1:
@@ -141,7 +145,7 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
     border = (t[0] * v[0] + t[2] * v[2]) + (t[1] * v[1] + t[3] * v[3])
     lines = torch.where(tail, skip, pairs) if channels == 1 else ends
     inner = _fused(lines, y, (1, 0))
-    if image.dtype == torch.float32:  # the last numbers of a row of interior ones
+    if image.dtype == torch.float32 and AVX512:  # the last numbers of a row of interior ones
         c = torch.arange(channels, device=image.device)[:, None, None]
         count = inner_x.sum() * channels
         rest = (columns - 1) * channels + c >= count // 4 * 4

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from warpkit.engine.arithmetic.processor import VECTOR_BYTES
 from warpkit.engine.sampling.rounding import fma32, to_int32
 
 FIXED_BITS = 10
 """Of the matrix of three 8-bit channels to three."""
 FIXED_BOUNDS = (32.0, 32.0, 8192.0, 8192.0)
 """Its columns stay below these; the other matrices are those of floats."""
-VECTOR_BYTES = 64
-"""Of AVX-512: OpenCV sums three channels of a whole vector of pixels otherwise than of the rest."""
 SMALL = torch.finfo(torch.float32).eps
 """What counts as 0 beside a matrix's diagonal, and of what is divided by."""
 
@@ -86,7 +85,7 @@ def _in_fixed_point(values: Tensor, m: Tensor) -> Tensor:
 
 
 def _in_vectors(values: Tensor) -> Tensor:
-    """Which pixels OpenCV sums a vector at a time, (..., 1): all but the last few."""
+    """Which pixels OpenCV sums a vector of them at a time, (..., 1): all but the last few."""
     count = values[..., 0].numel()
     return _first(count - count % (VECTOR_BYTES // values.element_size()), values)
 

@@ -16,6 +16,7 @@ import warpkit as wk
 from tests.resize.test_resize import WAYS
 from tests.support.inputs import images, noise
 from tests.support.resize_cases import FLAGS
+from warpkit.engine.arithmetic import opencv_ipp_resize
 from warpkit.engine.backends.cpu import resize as backend
 from warpkit.engine.backends.cpu.resize import operators
 from warpkit.engine.sampling.resize import ResizeRule
@@ -56,6 +57,19 @@ def test_other_arithmetics_have_the_references_bits(arithmetic, name, dtype):
         for given in (image, image.contiguous(memory_format=torch.channels_last)):
             for size in ((25, 34), (10, 17), (21, 40), (90, 111), (60, 30), (3, 68)):
                 options = {"interpolation": name, "arithmetic": arithmetic}
+                got = wk.resize(given, size, backend="cpu", **options)
+                assert torch.equal(got, wk.resize(given, size, backend="reference", **options))
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_ipp_of_either_register_has_the_references_bits(wide, monkeypatch):
+    """Their code for AVX-512 and for AVX2, whatever this machine has."""
+    monkeypatch.setattr(opencv_ipp_resize, "AVX512", wide)
+    options = {"interpolation": "bicubic", "arithmetic": "opencv5_ipp"}
+    for channels in (1, 3, 4):
+        image = noise(2, channels, 23, 31, dtype=torch.uint8)
+        for given in (image, image.contiguous(memory_format=torch.channels_last)):
+            for size in ((11, 17), (181, 243), (4, 5), (23, 200), (1, 1)):
                 got = wk.resize(given, size, backend="cpu", **options)
                 assert torch.equal(got, wk.resize(given, size, backend="reference", **options))
 

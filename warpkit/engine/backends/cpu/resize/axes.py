@@ -11,7 +11,7 @@ from warpkit.engine.arithmetic import opencv_resize, pillow
 from warpkit.engine.arithmetic.opencv_ipp_resize import interior
 from warpkit.engine.arithmetic.resize_tables import TableKey, table
 from warpkit.engine.backends.cpu.resize import two_taps
-from warpkit.engine.backends.cpu.resize.ipp_cubic import CHAIN, ENDS, HALVES, PAIRS, SKIP
+from warpkit.engine.backends.cpu.resize.ipp_cubic import ALONE, CHAIN, ENDS, HALVES, PAIRS, SKIP
 from warpkit.engine.backends.cpu.resize.passes import Axis
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_taps
 
@@ -141,9 +141,20 @@ def ipp_taps(kind: str, length: int, size: int, factor: float) -> tuple[np.ndarr
 
 
 @lru_cache(maxsize=KEPT_TABLES)
-def ipp_orders(axis: opencv_resize.Axis, channels: int) -> np.ndarray:
-    """The order of the sum along x of every column, see `ipp_cubic`."""
-    inner = interior(axis, torch.device("cpu")).numpy()
-    inside, tail = {1: (PAIRS, SKIP), 4: (HALVES, ENDS)}.get(channels, (CHAIN, CHAIN))
+def ipp_orders(axis: opencv_resize.Axis, channels: int, avx512: bool) -> np.ndarray:
+    """The order of the sum along x of every column, see `ipp_cubic`; avx512: with AVX-512."""
+    inner = ipp_inside(axis)
     last = inner & (inner.cumsum() > inner.sum() // 4 * 4)
-    return np.where(last, tail, np.where(inner, inside, CHAIN))
+    if channels == 1:
+        inside, tail = PAIRS, SKIP
+    elif avx512:
+        inside, tail = (HALVES, ENDS) if channels == 4 else (CHAIN, CHAIN)
+    else:
+        inside = tail = ENDS
+    return np.where(last, tail, np.where(inner, inside, CHAIN if avx512 else ALONE))
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def ipp_inside(axis: opencv_resize.Axis) -> np.ndarray:
+    """Of every output whether its four pixels are on the image."""
+    return interior(axis, torch.device("cpu")).numpy()

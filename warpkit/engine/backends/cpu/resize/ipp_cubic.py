@@ -1,6 +1,7 @@
 """The bicubic resize of bytes as OpenCV's wheels have it from IPP: see `opencv_ipp_resize`.
 
 Sums along x in float32, whose order differs inside and at the ends of a row; then of four rows.
+With AVX2 the pixels that look beyond the image are summed in an order of their own.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import numpy as np
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.packed_loads import fma
 
-CHAIN, PAIRS, SKIP, HALVES, ENDS = range(5)
-"""The orders of a sum of four products: one after the other, or two pairs of them."""
+CHAIN, PAIRS, SKIP, HALVES, ENDS, ALONE = range(6)
+"""The orders of a sum of four products: one after the other, or two pairs of them.
+
+ALONE: each pixel of the column is summed alone, see `sum_alone`.
+"""
 
 
 class CubicPlan(NamedTuple):
@@ -32,6 +36,8 @@ class CubicPlan(NamedTuple):
     out_line: int
     rows: int
     """Of the result, in a band."""
+    alone: bool
+    """Whether pixels that look beyond the image are summed alone, as IPP does with AVX2."""
 
 
 @inline
@@ -76,12 +82,44 @@ def sum_rows(lines, starts, weight, at, size, found):
         np.uint64(starts[3]),
     )
     v0, v1, v2, v3 = weight[at], weight[at + 1], weight[at + 2], weight[at + 3]
-    single = np.float32
     for n in range(size):
         e = np.uint64(n)
         upper = fma(lines[a + e], v0, lines[b + e] * v1)
         total = upper + fma(lines[c + e], v2, lines[d + e] * v3)
-        found[e] = np.int32(min(max(np.rint(total), single(0)), single(255)))
+        found[e] = as_byte(total)
+
+
+@inline
+def sum_alone(image, base, plan, x, n, rows, weight, at):
+    """Column n of a channel, of four rows of the image, as bytes.
+
+    The two rows in the middle begin with the second product, and the rows are not fused.
+    """
+    pixel, across, _ = x
+    i = np.uint64(4 * n)
+    single = np.float32
+    upper, lower = single(0), single(0)
+    for k in range(4):
+        first = base + rows[at + k] * plan.line
+        a = single(image[np.uint64(first + pixel[i])])
+        b = single(image[np.uint64(first + pixel[i + np.uint64(1)])])
+        c = single(image[np.uint64(first + pixel[i + np.uint64(2)])])
+        d = single(image[np.uint64(first + pixel[i + np.uint64(3)])])
+        w0, w1 = across[i], across[i + np.uint64(1)]
+        w2, w3 = across[i + np.uint64(2)], across[i + np.uint64(3)]
+        two = fma(a, w0, b * w1) if k == 1 or k == 2 else fma(b, w1, a * w0)
+        total = fma(d, w3, fma(c, w2, two)) * weight[at + k]
+        if k % 2 == 0:
+            upper += total
+        else:
+            lower += total
+    return as_byte(upper + lower)
+
+
+@inline
+def as_byte(value):
+    single = np.float32
+    return np.int32(min(max(np.rint(value), single(0)), single(255)))
 
 
 @cache
@@ -92,13 +130,13 @@ def ipp_cubic_kernel() -> Any:
     def resize_cubic(image, out, starts, x, y, plan, memory, begin, end):
         """Bands begin .. end of all images, counted through.
 
-        x: for every tap its place in a row, its weight, and of every column its order; y: rows and
-        weights; starts: where each image and its result begin; memory: four rows of sums, which
-        ones they are, and a row of the result.
+        x: for every tap its place in a row, its weight, and of every column its order; y: rows,
+        weights, and of every row whether it is inside; starts: where each image and its result
+        begin; memory: four rows of sums, which ones they are, and a row of the result.
         """
         _ = digest
         lines, held, found = memory
-        row_of, weight = y
+        row_of, weight, inside = y
         bands = (plan.out_height + plan.rows - 1) // plan.rows
         size = plan.channels * plan.out_width
         for unit in range(begin, end):
@@ -114,6 +152,13 @@ def ipp_cubic_kernel() -> Any:
                 upper = (row_of[4 * r] % 4 * size, row_of[4 * r + 1] % 4 * size)
                 lower = (row_of[4 * r + 2] % 4 * size, row_of[4 * r + 3] % 4 * size)
                 sum_rows(lines, upper + lower, weight, 4 * r, size, found)
+                if plan.alone:
+                    for n in range(plan.out_width):
+                        if x[2][n] == ALONE or not inside[r]:
+                            for k in range(plan.channels):
+                                base = starts[0, item] + k * plan.plane
+                                value = sum_alone(image, base, plan, x, n, row_of, weight, 4 * r)
+                                found[np.uint64(k * plan.out_width + n)] = value
                 to = starts[1, item] + r * plan.out_line
                 for k in range(plan.channels):
                     for n in range(plan.out_width):

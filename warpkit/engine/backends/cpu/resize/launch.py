@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.arithmetic import opencv_resize, pillow
+from warpkit.engine.arithmetic import opencv_ipp_resize, opencv_resize, pillow
 from warpkit.engine.arithmetic.resize_tables import TableKey
 from warpkit.engine.backends.cpu.resize import two_taps
 from warpkit.engine.backends.cpu.resize.axes import (
     exact_axis,
+    ipp_inside,
     ipp_orders,
     ipp_taps,
     opencv_axis,
@@ -181,17 +182,18 @@ def _ipp_cubic(
     """IPP's bicubic of bytes (..., C, H, W)."""
     (*batch, channels, height, width), (rows, columns) = image.shape, size
     last, pixels = is_channels_last(image), _numbers(image)
+    avx512 = opencv_ipp_resize.AVX512
     items, band, inner = prod(batch), min(BAND, rows), _inner(image)
     memory = empty(items * channels * rows * columns, pixels.dtype)
     plan = CubicPlan(
         channels, height, 1 if last else height * width, inner, width * inner,
-        rows, columns, 1 if last else rows * columns, inner, columns * inner, band,
+        rows, columns, 1 if last else rows * columns, inner, columns * inner, band, not avx512,
     )  # fmt: skip
     pixel, weight = ipp_taps(*across)
-    x = pixel * inner, weight, ipp_orders(across, channels)
+    x = pixel * inner, weight, ipp_orders(across, channels, avx512)
     each = np.arange(items)
     starts = np.stack((each * channels * height * width, each * channels * rows * columns))
-    kernel, y = ipp_cubic_kernel(), ipp_taps(*down)
+    kernel, y = ipp_cubic_kernel(), (*ipp_taps(*down), ipp_inside(down))
     room = _rounded(4 * channels * columns)
 
     def work(begin: int, end: int) -> None:
