@@ -117,7 +117,7 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
     height, width = image.shape[-2:]
     wanted = f"(x1, y1, x2, y2) with 0 <= x1 < x2 <= {width} and 0 <= y1 < y2 <= {height}"
     if isinstance(box, checks.LISTS) and len(box) == 4 and all(map(_is_number, box)):
-        x1, y1, x2, y2 = map(float, box)
+        x1, y1, x2, y2 = (checks.float64_of(name, "box", n) for n in box)
         if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
             checks.fail(name, "box", wanted, f"({x1:g}, {y1:g}, {x2:g}, {y2:g})")
         return Edges(x1, x2, x2 - x1), Edges(y1, y2, y2 - y1)

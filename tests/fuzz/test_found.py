@@ -19,6 +19,7 @@ from warpkit.transforms import (
     RandomHorizontalFlip,
     RandomPerspective,
     RandomResizedCrop,
+    RandomRotation,
     Resize,
 )
 
@@ -116,6 +117,24 @@ FOUND = {
     ),
     "thin_plate_spline: `smoothing` must be finite, got inf": (
         lambda: wk.flow.thin_plate_spline(LINE, LINE, (2, 2), smoothing=float("inf"))
+    ),
+    "resize: `fy` must be a number that float64 holds, got 1000": (
+        lambda: cv2.resize(torch.zeros(4, 5), None, fx=1.0, fy=10**400)
+    ),
+    "resize: `box` must be a number that float64 holds, got 1000": (
+        lambda: wk.resize(IMAGE, (2, 2), box=(0, 0, 10**400, 1))
+    ),
+    "align: `tolerance` must be a number that float64 holds, got 1000": (
+        lambda: wk.align(LARGE[None], LARGE[None], tolerance=10**400)
+    ),
+    "undistortPoints: `criteria` must be (type, steps, error) with type of": (
+        lambda: cv2.undistortPoints(LINE[:, None], SQUARE, None, criteria=(3, 5, 10**400))
+    ),
+    "RandomAffine: `fill` must be a number that float64 holds, got 1000": (
+        lambda: RandomAffine(9, fill=[10**400, 0, 0])  # pyright: ignore
+    ),
+    "RandomRotation: `center` must be (x, y), two numbers, got (1000": (
+        lambda: RandomRotation(9, center=(10**400, 0))  # pyright: ignore
     ),
     "jpeg(75): `images` must be a tensor of shape (..., C, H, W), got NoneType": (
         lambda: attacks.jpeg()(None)  # pyright: ignore

@@ -149,4 +149,4 @@ def _limits(steps: object, tolerance: object) -> tuple[int, float]:
         checks.fail(NAME, "tolerance", "a number above 0", repr(tolerance), TypeError)
     if not tolerance > 0:
         checks.fail(NAME, "tolerance", "a number above 0", tolerance)
-    return count, float(tolerance)
+    return count, checks.float64_of(NAME, "tolerance", tolerance)

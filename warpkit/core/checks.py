@@ -205,7 +205,7 @@ def as_float(
     return tensor
 
 
-def float64_of(function: str, argument: str, value: Real) -> float:
+def float64_of(function: str, argument: str, value: Real | float) -> float:
     """A number as Python holds it, if it can."""
     try:
         return float(value)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -114,7 +114,7 @@ def checked_criteria(name: str, value: Any) -> tuple[int, Any, Any]:
     good = isinstance(value, checks.LISTS) and len(value) == 3
     good = good and isinstance(value[0], int) and value[0] in (1, 2, 3)
     if not good or not all(
-        isinstance(number, Real) and math.isfinite(number)
+        isinstance(number, Real) and abs(cast(float, number)) <= sys.float_info.max
         for flag, number in zip((1, 2), value[1:], strict=True)
         if value[0] & flag
     ):

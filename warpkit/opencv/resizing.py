@@ -103,7 +103,7 @@ def _size(
     for argument, factor, length in (("fy", fy, shape[0]), ("fx", fx, shape[1])):
         factor = 0 if factor is None else factor
         known = isinstance(factor, Real) and not isinstance(factor, bool)
-        if not known or not 0 < float(factor) < math.inf:
+        if not known or not 0 < checks.float64_of(name, argument, factor) < math.inf:
             wanted = "a number above 0 where dsize is None or has a 0"
             checks.fail(name, argument, wanted, f"{factor!r:.60}")
         made.append(round(length * float(factor)))

@@ -34,7 +34,7 @@ def check_center(function: str, center: Any) -> list[float] | None:
     wanted = "(x, y), two numbers"
     try:
         pair = [float(number) for number in center]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         checks.fail(function, "center", wanted, f"{center!r:.60}", TypeError)
     if isinstance(center, checks.TEXT) or len(pair) != 2:
         checks.fail(function, "center", wanted, f"{center!r:.60}")
@@ -51,6 +51,8 @@ def check_fill(function: str, fill: Any) -> Any:
     if fill is not None and not (several and all(isinstance(n, Real) for n in fill)):
         wanted = "a number, one for each channel, None, or a dictionary of these by type"
         checks.fail(function, "fill", wanted, f"{fill!r:.60}", TypeError)
+    for number in fill or ():
+        checks.float64_of(function, "fill", number)
     return fill
 
 
