@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import warpkit as wk
 import warpkit.opencv as wcv
 from tests.support import hostile_arguments as wild
-from tests.support.fuzzing import Case, assert_near, fuzz, gradients, leaves, run
+from tests.support.fuzzing import Case, assert_near, fuzz, gradients, leaves, run, size_of
 from tests.support.naive_objects import paste_loop
 from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 
@@ -176,8 +176,10 @@ def check_warp(name: str, case: Case, values: dict[str, Any]) -> None:
     others = leaves(values) | {"backend": "reference"}
     reference = run(name, case, others)
     assert_near(result, reference, values["image"], "result")
+    # beside a border of 1e300 a pixel is lost in one order of the sum, and stays in another
+    size = size_of(*(values.get(key) for key in ("image", "border_value", "background")))
     for key, grad in gradients(reference, others).items():
-        assert_near(grads[key], grad, values["image"], f"gradient to {key}")
+        assert_near(grads[key], grad, values["image"], f"gradient to {key}", size)
 
 
 def check_objects(name: str, case: Case, values: dict[str, Any]) -> None:

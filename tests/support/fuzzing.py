@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,10 +109,25 @@ def tolerance_of(tensor: torch.Tensor) -> float:
     return TOLERANCE[half.get(tensor.dtype, f"cpu {tensor.dtype}")]
 
 
+def size_of(*values: Any) -> float:
+    """The largest finite number in tensors, lists and numbers; at least 1."""
+    largest = 1.0
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.device.type == "meta":
+            continue
+        with suppress(TypeError, ValueError, RuntimeError, OverflowError):
+            found = torch.as_tensor(value).detach().double().abs()
+            largest = max(largest, float(found[found.isfinite()].max()))
+    return largest
+
+
 def assert_near(
-    ours: torch.Tensor, reference: torch.Tensor, image: torch.Tensor, what: str
+    ours: torch.Tensor, reference: torch.Tensor, image: torch.Tensor, what: str, size: float = 1.0
 ) -> None:
-    """Equal up to the table's tolerance, of the largest finite entry; NaN where NaN is."""
+    """Equal up to the table's tolerance, of the largest finite entry; NaN where NaN is.
+
+    size: of what was added up, where that may be larger than the sum.
+    """
     assert ours.shape == reference.shape, what
     assert ours.dtype == reference.dtype, what
     if ours.device.type == "meta" or ours.numel() == 0:
@@ -120,7 +136,7 @@ def assert_near(
     a, b = ours.detach().double(), reference.detach().double()
     finite = b.isfinite()
     assert torch.equal(a.isfinite(), finite), f"{what}: {a}\n{b}"
-    largest = max(1.0, float(b[finite].abs().max())) if finite.any() else 1.0
+    largest = max(size, float(b[finite].abs().max())) if finite.any() else size
     # a value half way between two whole numbers may be rounded either way
     tolerance = 1.0 if whole else max(map(tolerance_of, (ours, image))) * largest
     assert not ((a - b).abs()[finite] > tolerance).any(), f"{what}: {a}\n{b}"
