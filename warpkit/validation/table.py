@@ -20,6 +20,7 @@ from warpkit.validation.suite import Row
 AnyRow = TypeVar("AnyRow", Row, ResizeRow)
 
 HEADS = {
+    "differing": "differ-\ning",
     "torchvision": "torch-\nvision",
     "grid_sample": "grid_\nsample",
     "opencv": "OpenCV",
@@ -75,7 +76,9 @@ def resize_table(report: Results) -> Table:
     names = list(report.resizes[0].peers)
     made = empty_table("resize", ("differing", "warpkit", *names))
     for (library, interpolation), group in groups(report.resizes, "library"):
-        made.add_row(f"{LIBRARIES[library]} {interpolation}", *cells(group, names)[1:])
+        # all columns stand in 80 characters, if the longest name of a row has 21
+        short = "IPP" if library == "opencv_ipp" else LIBRARIES[library]
+        made.add_row(f"{short} {interpolation}", *cells(group, names)[1:])
     return made
 
 
