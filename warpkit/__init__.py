@@ -1,4 +1,4 @@
-"""warpkit: cv2.warpAffine for tensors, with gradients."""
+"""warpkit: what OpenCV does to pixel positions, on tensors: the same pixels, with gradients."""
 
 import importlib
 import typing

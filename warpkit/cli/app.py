@@ -49,7 +49,7 @@ from warpkit.cli.options import (
 
 app = typer.Typer(
     name="warpkit",
-    help="cv2.warpAffine for tensors, with gradients: the command line.",
+    help="Warp, resize, undistort and align images, with the pixels of OpenCV or Pillow.",
     epilog="warpkit COMMAND --help explains a command.",
     add_completion=False,
     rich_markup_mode=None,
@@ -258,7 +258,8 @@ def demo(
         "demo.png"
     ),
 ) -> None:
-    """Warp a photograph, compare with OpenCV, and find a hidden warp from the pixels.
+    """Warp a photograph as OpenCV does, and find a hidden warp.
+
 
     Writes one figure, and takes a few seconds.
     """
