@@ -115,7 +115,8 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert [row.setting for row in result.resizes] == list(FEW_RESIZES)
     pixels = sum(h * w for h, w in resizes.SIZES)
     assert [row.figures.total for row in result.resizes] == [3 * c * pixels for c in (3, 1, 1)]
-    assert lines_of(result)["OpenCV bilinear_exact"][:3] == ["0", "0", "-"]  # beside itself: nothing
+    # beside itself: nothing
+    assert lines_of(result)["OpenCV bilinear_exact"][:3] == ["0", "0", "-"]
     assert capsys.readouterr() == ("", "")
 
     result.to_json(tmp_path / "report.json")

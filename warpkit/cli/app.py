@@ -260,7 +260,6 @@ def demo(
 ) -> None:
     """Warp a photograph as OpenCV does, and find a hidden warp.
 
-
     Writes one figure, and takes a few seconds.
     """
     from warpkit.cli.demo.run import run
