@@ -42,8 +42,12 @@ DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
 EXACT_DTYPES = (*DTYPES, "int8", "int32")
 INSTALLED = guarantees.installed_arithmetic()
 PILLOW = tuple(int(part) for part in PIL.__version__.split(".")[:2])
-IPP_IS_KNOWN = ("AVX-512" if opencv_ipp_resize.AVX512 else "AVX2") in cv2.ipp.getIppVersion()
-"""Not on processors with SSE alone, nor where OpenCV is told to pass over its registers."""
+REGISTERS = "AVX-512" if opencv_ipp_resize.AVX512 else "AVX2"
+IPP_IS_KNOWN = REGISTERS in cv2.ipp.getIppVersion() and cv2.__version__.startswith(
+    tuple(f"{version}." for version in guarantees.VERSIONS)
+)
+"""Not on processors with SSE alone, nor where OpenCV is told to pass over its registers; other
+versions of OpenCV bring other versions of IPP, whose 16-bit numbers differ."""
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +120,8 @@ def test_recorded_results_of_ipp_with_avx2(backend, monkeypatch):
 @pytest.mark.parametrize("ipp", [False, True])
 def test_the_installed_opencv(interpolation, ipp, channels):
     """0 differing values wherever it is promised; elsewhere close."""
+    if ipp and not IPP_IS_KNOWN:
+        pytest.skip(f"nothing is promised of {cv2.ipp.getIppVersion()}")
     cv2.ipp.setUseIPP(ipp)
     arithmetic = INSTALLED + "_ipp" * ipp
     moves = interpolation in ("bilinear_exact", "nearest", "nearest_exact")
@@ -129,8 +135,7 @@ def test_the_installed_opencv(interpolation, ipp, channels):
                 continue
             got = call_warpkit(call, wanted.shape[:2], arithmetic)
             values += got.size
-            known = IPP_IS_KNOWN or not ipp
-            if is_promised(call, arithmetic, wanted) and known:
+            if is_promised(call, arithmetic, wanted):
                 assert differing(got, wanted) == 0, (dtype, call.image.shape, call[1:])
             else:
                 largest = max(1.0, float(np.abs(call.image.astype(float)).max()))
