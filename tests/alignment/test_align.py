@@ -129,9 +129,10 @@ def test_batches_broadcast():
     assert found.matrix.shape == (2, 3, 2, 3)
     assert found.score.shape == (2, 3)
     assert (found.matrix == found.matrix[0, 0]).all()
-    nothing = wk.align(moving[None][:0], fixed)
-    assert nothing.matrix.shape == (0, 2, 3)
-    assert "0 pairs" in str(nothing)
+    for init in (None, "search"):
+        nothing = wk.align(moving[None][:0], fixed, init=init)
+        assert nothing.matrix.shape == (0, 2, 3)
+        assert "0 pairs" in str(nothing)
 
 
 def with_object(image: Tensor, corner: tuple[int, int]) -> tuple[Tensor, Tensor]:

@@ -152,7 +152,7 @@ def _chunk(call: Arguments, index: Tensor) -> Found:
     """The pairs of an index (M,)."""
     options = call.options
     pyr = pyramid.build(call.pairs.take(index), options.loss, options.levels)
-    if call.searches:
+    if call.searches and len(index):  # MKL transforms no empty batch
         return coarse_to_fine.from_search(pyr, options)
     if call.to_source is not None:
         return coarse_to_fine.from_starts(pyr, call.to_source[index], options)
