@@ -37,15 +37,14 @@ from warpkit.engine.arithmetic import (
     resize_tables,
 )
 from warpkit.engine.backends.cpu.resize import axes
+from warpkit.validation import resizes
 
 DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
 EXACT_DTYPES = (*DTYPES, "int8", "int32")
 INSTALLED = guarantees.installed_arithmetic()
 PILLOW = tuple(int(part) for part in PIL.__version__.split(".")[:2])
-REGISTERS = "AVX-512" if opencv_ipp_resize.AVX512 else "AVX2"
-IPP_IS_KNOWN = REGISTERS in cv2.ipp.getIppVersion() and cv2.__version__.startswith(
-    tuple(f"{version}." for version in guarantees.VERSIONS)
-)
+A_ROW_OF_IPPS = resizes.ResizeSetting("opencv_ipp", "bicubic", "uint8", 3)
+IPP_IS_KNOWN = resizes.promised(A_ROW_OF_IPPS, cv2, INSTALLED).where == "everywhere"
 """Not on processors with SSE alone, nor where OpenCV is told to pass over its registers; other
 versions of OpenCV bring other versions of IPP, whose 16-bit numbers differ."""
 

@@ -199,7 +199,7 @@ generator = torch.Generator().manual_seed(0)
 def pick(*shape):
     return torch.tensor(numbers).double()[torch.randint(len(numbers), shape, generator=generator)]
 def call(function, *arguments, place, **options):
-    leaves = [a if a is None or not torch.is_tensor(a) else place(a.clone()) for a in arguments]
+    leaves = [place(a.clone()) for a in arguments]
     for leaf in leaves[:3]:
         leaf.requires_grad_()
     result = getattr(wk, function)(*leaves, **options)

@@ -56,18 +56,26 @@ def sum_four(order, a, b, c, d, w, at):
 
 
 @inline
+def four_pixels(image, first, pixel, i):
+    """The pixels of an output in the row that begins at `first`."""
+    single = np.float32
+    return (
+        single(image[np.uint64(first + pixel[i])]),
+        single(image[np.uint64(first + pixel[i + np.uint64(1)])]),
+        single(image[np.uint64(first + pixel[i + np.uint64(2)])]),
+        single(image[np.uint64(first + pixel[i + np.uint64(3)])]),
+    )
+
+
+@inline
 def sum_row(image, base, plan, x, lines, to):
     """The sums along x of a row of the image, its channels side by side."""
     pixel, weight, order = x
-    single = np.float32
     for k in range(plan.channels):
         first = base + k * plan.plane
         for n in range(plan.out_width):
             i = np.uint64(4 * n)
-            a = single(image[np.uint64(first + pixel[i])])
-            b = single(image[np.uint64(first + pixel[i + np.uint64(1)])])
-            c = single(image[np.uint64(first + pixel[i + np.uint64(2)])])
-            d = single(image[np.uint64(first + pixel[i + np.uint64(3)])])
+            a, b, c, d = four_pixels(image, first, pixel, i)
             total = sum_four(order[np.uint64(n)], a, b, c, d, weight, i)
             lines[np.uint64(to + k * plan.out_width + n)] = total
 
@@ -100,11 +108,7 @@ def sum_alone(image, base, plan, x, n, rows, weight, at):
     single = np.float32
     upper, lower = single(0), single(0)
     for k in range(4):
-        first = base + rows[at + k] * plan.line
-        a = single(image[np.uint64(first + pixel[i])])
-        b = single(image[np.uint64(first + pixel[i + np.uint64(1)])])
-        c = single(image[np.uint64(first + pixel[i + np.uint64(2)])])
-        d = single(image[np.uint64(first + pixel[i + np.uint64(3)])])
+        a, b, c, d = four_pixels(image, base + rows[at + k] * plan.line, pixel, i)
         w0, w1 = across[i], across[i + np.uint64(1)]
         w2, w3 = across[i + np.uint64(2)], across[i + np.uint64(3)]
         two = fma(a, w0, b * w1) if k == 1 or k == 2 else fma(b, w1, a * w0)
