@@ -30,7 +30,11 @@ def test_the_inverse_of_a_matrix_is_its_inverse():
     inverse = flow.invert(field)
     points = flow.to_points(truth)
     inside = ((points >= 0) & (points <= torch.tensor([29, 23]))).all(-1)
-    assert torch.equal(inverse.valid, inside)
+    assert inverse.valid[inside].all()
+    # beyond the edges the flow is no longer the matrix's, and the picture ends half a pixel there
+    near = ((points >= -1) & (points <= torch.tensor([30, 24]))).all(-1)
+    assert not inverse.valid[~near].any()
+    assert torch.equal(inverse.valid[1], inside[1])  # turned by 140 degrees, it folds there
     assert (inverse.flow - truth)[inside].abs().max() < SOLVED
     assert inverse.residual[inside].max() < SOLVED
 
@@ -49,13 +53,36 @@ def test_both_in_a_row_change_nothing(size):
     assert (single.flow - inverse.flow)[inverse.valid].abs().max() < 1e-4
 
 
-def test_what_leaves_the_picture_is_marked():
-    field = torch.tensor([2.5, -1.0]).double().expand(6, 8, 2)
+@pytest.mark.parametrize("shift", [2.5, 2.4, 2.6, -2.5, -2.4, -2.6])
+def test_what_leaves_the_picture_is_marked(shift):
+    """Pixel 2 comes from -0.4, -0.5 and -0.6: the picture ends at -0.5, half a pixel out."""
+    field = torch.tensor([shift, -1.0]).double().expand(6, 8, 2)
     inverse = flow.invert(field)
     assert (inverse.flow + field).abs().max() < SOLVED
     wanted = torch.zeros(6, 8, dtype=torch.bool)
-    wanted[:5, 3:] = True
-    assert torch.equal(inverse.valid, wanted)
+    wanted[:5, 2 + (abs(shift) > 2.5) :] = True
+    assert torch.equal(inverse.valid, wanted if shift > 0 else wanted.flip(1))
+
+
+def test_points_may_come_from_the_last_half_pixel():
+    field = torch.tensor([2.5, 0.0]).double().expand(6, 8, 2)
+    x = torch.tensor([1.9, 2.0, 2.1, 9.9, 10.0, 10.1]).double()
+    wanted = [False, True, True, True, True, False]
+    assert flow.transform_points(torch.stack((x, 0 * x), -1), field)[1].tolist() == wanted
+    y = torch.tensor([-0.6, -0.5, 5.5, 5.6]).double()
+    wanted = [False, True, True, False]
+    assert flow.transform_points(torch.stack((0 * y + 4, y), -1), field)[1].tolist() == wanted
+
+
+@pytest.mark.parametrize("size", [(9, 1), (9, 12)])
+def test_a_flow_that_decays_at_the_edge_keeps_it(size):
+    """The first row comes from 1.3e-6 above it, the last from as much below: all is undone."""
+    y = torch.linspace(-1, 1, size[0]).double()[:, None].expand(size)
+    field = torch.stack((0 * y, 0.5 * (1 - y * y) - 1.3e-6 * y), -1)
+    for bent in (field, field.transpose(0, 1).flip(-1)):
+        inverse = flow.invert(bent)
+        assert inverse.valid.all()
+        assert flow.compose(bent, inverse.flow).abs().max() < SOLVED
 
 
 def test_what_folds_is_marked():

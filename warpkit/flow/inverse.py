@@ -24,6 +24,10 @@ the last number are made: each is 100 operations of the graph."""
 TIGHT, LOOSE = 1e-12, 1e-6
 """Residuals in pixels: where a step has nothing to gain, and what counts as found."""
 
+EDGE = 0.5 + LOOSE
+"""How far beyond the first and the last centres a place still lies in the picture, which ends half
+a pixel there; what is found is as sure as its residual."""
+
 SMALLEST_STEP = 2.0**-20
 STEEP = 1e-9
 """Determinants below it have no Newton step: its length would be noise."""
@@ -40,7 +44,7 @@ class InverseFlow(NamedTuple):
     residual: Tensor
     """(..., h, w): how far, in pixels, the two flows in a row carry a pixel from its place."""
     valid: Tensor
-    """(..., h, w), bool: False where the flow folds, leads off its own pixels or has no inverse."""
+    """(..., h, w), bool: False where the flow folds, leads off the picture or has no inverse."""
 
 
 @batched(3, flow=3)
@@ -50,10 +54,10 @@ def invert(flow: Any) -> InverseFlow:
     flow (..., h, w, 2), pixels, on the grid of the image that it warps. Returns the inverse
     (..., h, w, 2), its residual (..., h, w) in pixels, before rounding to the flow's type, and
     valid (..., h, w), bool: False where the residual is above 1e-6, where what undoes the flow lies
-    beyond its first or last pixel (the flow goes on there as at the edge), and wherever a pixel
-    that folds over (a determinant <= 0 in a corner of it) is laid, also if the residual is 0. A
-    flow that mirrors, whose determinants are all below 0, does not fold. Nothing is raised for one
-    that does.
+    off the picture, and wherever a pixel that folds over (a determinant <= 0 in a corner of it) is
+    laid, also if the residual is 0. The picture ends half a pixel beyond its first and last
+    centres; beyond those the flow goes on as at the edge. A flow that mirrors, whose determinants
+    are all below 0, does not fold. Nothing is raised for one that does.
 
     Gradients: those of the solution (implicit function), to the third order; none where not found.
 
@@ -83,9 +87,9 @@ def transform_points(points: Any, flow: Any) -> tuple[Tensor, Tensor]:
     (..., N), bool, as of `invert`: False, with the nearest place that was found, where the flow
     folds or the point leaves the picture. Gradients: as of `invert`, to both.
 
-    >>> transform_points([[2.0, 0.0], [0.5, 0.0]], [[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]])
+    >>> transform_points([[2.0, 0.0], [0.25, 0.0]], [[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]])
     (tensor([[ 1.0000,  0.0000],
-            [-0.5000,  0.0000]]), tensor([ True, False]))
+            [-0.7500,  0.0000]]), tensor([ True, False]))
     """
     name = "transform_points"
     device, dtype = checks.result_kind(points, flow)
@@ -157,7 +161,7 @@ def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         cell = _at(fixed, places)
         steady = (residual <= LOOSE) & (cell.determinant().abs() > STEEP)
         last = places.new_tensor((field.shape[-2] - 1, field.shape[-3] - 1))
-        inside = ((places >= -LOOSE) & (places <= last + LOOSE)).all(-1)
+        inside = ((places >= -EDGE) & (places <= last + EDGE)).all(-1)
         valid = (residual <= LOOSE) & (side * cell.determinant() > 0) & inside
         folds = (side[..., None, None] * turns <= 0).any(-1)
         valid = valid & ~_is_under(folds, fixed, wanted)
