@@ -122,6 +122,11 @@ CASES = {
         {"source": wild.points(4), "target": wild.points(4), "size": wild.sizes},
         {"smoothing": wild.numbers},
     ),
+    "thin_plate_points": Case(
+        flow.thin_plate_points,
+        {"points": wild.points(3), "source": wild.points(4), "target": wild.points(4)},
+        {"smoothing": wild.numbers},
+    ),
     "bspline": Case(flow.bspline, {"control": lattices, "size": wild.sizes}, {}),
     "through_uint8": Case(
         wk.through_uint8,

@@ -22,6 +22,7 @@ from warpkit.flow.inverse import transform_points as transform_points
 from warpkit.flow.splatting import Splat as Splat
 from warpkit.flow.splatting import splat as splat
 from warpkit.flow.splines import bspline as bspline
+from warpkit.flow.splines import thin_plate_points as thin_plate_points
 from warpkit.flow.splines import thin_plate_spline as thin_plate_spline
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "invert",
     "jacobian_determinant",
     "splat",
+    "thin_plate_points",
     "thin_plate_spline",
     "to_points",
     "transform_points",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from warpkit.core.sharding import batched
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.flow.arguments import as_field
-from warpkit.geometry.arguments import floats
+from warpkit.geometry.arguments import as_points, floats
 
 AT_ONCE = 1 << 16
 """Distances that are evaluated together: 512 KB each of six arrays, which stay in the cache."""
@@ -90,6 +91,56 @@ def thin_plate_spline(
     """
     name = "thin_plate_spline"
     device, dtype = checks.result_kind(source, target)
+    pairs = _pairs(name, source, target, smoothing, device)
+    size = checks.check_size(name, "size", size)
+    looks_at = _fit(name, *pairs, at="target")
+    pixels = pixel_points(size, torch.float64, pairs[0].device).flatten(0, 1)
+    return _evaluate(looks_at, pixels).unflatten(-2, size).to(dtype)
+
+
+@batched(points=2, source=2, target=2, smoothing=0)
+def thin_plate_points(points: Any, source: Any, target: Any, *, smoothing: Any = 0.0) -> Tensor:
+    """Where the smoothest map that carries `source` onto `target` carries other points.
+
+    points (..., P, 2) or (2,), (x, y) in pixels; source and target (..., N, 2), N >= 3 pairs;
+    smoothing (...), as in `thin_plate_spline`: with 0 a source lands on its target. All batches
+    broadcast. Returns (..., P, 2) or (..., 2): an affine map plus a sum of r^2 log r about the
+    sources, solved and evaluated in float64, with no grid; NaN where a point is not finite. This is
+    scipy.interpolate.RBFInterpolator(source, target, kernel="thin_plate_spline")(points).
+
+    A flow looks back, from where things appear to where they are: at p, `thin_plate_spline(source,
+    target, size)` is thin_plate_points(p, target, source) - p. The two maps undo each other at the
+    pairs alone; elsewhere `flow.transform_points` inverts the flow.
+
+    Errors name `source` where thin_plate_spline's name `target`. Gradients: all orders, to points,
+    source, target and smoothing; of second order only where a point lies apart from the sources.
+
+    >>> square = [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]]
+    >>> moved = thin_plate_points([[1.0, 0.5]], square, [[2 * x, y + 1] for x, y in square])
+    >>> moved.round(decimals=4)
+    tensor([[2.0000, 1.5000]])
+    """
+    name = "thin_plate_points"
+    device, dtype = checks.result_kind(points, source, target)
+    points, single = as_points(name, points, device)
+    source, target, smooth = _pairs(name, source, target, smoothing, device or points.device)
+    checks.broadcast_batch(
+        name, points=points.shape[:-2], source=source.shape[:-2],
+        target=target.shape[:-2], smoothing=smooth.shape,
+    )  # fmt: skip
+    fit = _fit(name, target, source, smooth, at="source")
+    points = points.double()
+    finite = points.detach().isfinite().all(-1, keepdim=True)
+    # a point without an answer spoils no other's gradient
+    safe = torch.where(finite, points, 0.0)
+    moved = torch.where(finite, safe + _evaluate(fit, safe), torch.nan).to(dtype)
+    return moved[..., 0, :] if single else moved
+
+
+def _pairs(
+    name: str, source: Any, target: Any, smoothing: Any, device: torch.device | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Checked pairs of points (..., N, 2) and smoothing (...), which broadcast, in float64."""
     source = floats(name, "source", source, device)
     device = device or source.device
     target, smooth = (
@@ -103,42 +154,42 @@ def thin_plate_spline(
     if source.shape[-2] != target.shape[-2]:
         wanted = f"of as many points as `source`, {source.shape[-2]}"
         checks.fail(name, "target", wanted, checks.shape_of(target))
-    height, width = checks.check_size(name, "size", size)
     checks.broadcast_batch(
         name, source=source.shape[:-2], target=target.shape[:-2], smoothing=smooth.shape
     )
-    source, target = source.double(), target.double()
+    source, target, smooth = source.double(), target.double(), smooth.double()
     for argument, points in (("source", source), ("target", target)):
         bad = ~points.detach().isfinite().all(-1).all(-1)
         checks.check_values(name, argument, bad, "finite")
-    smooth = smooth.double()
     negative = ~(smooth.detach() >= 0)
     checks.check_values(name, "smoothing", negative, "at least 0", smooth.detach())
     checks.check_values(name, "smoothing", smooth.detach().isinf(), "finite", smooth.detach())
-    fit = _fit(name, source, target, smooth)
-    return _evaluate(fit, (height, width)).to(dtype)
+    return source, target, smooth
 
 
-def _fit(name: str, source: Tensor, target: Tensor, smooth: Tensor) -> tuple[Tensor, ...]:
-    """The plate: targets in its own units (..., N, 2), coefficients (..., N + 3, 2), middle, unit.
+def _fit(
+    name: str, values: Tensor, centres: Tensor, smooth: Tensor, *, at: str
+) -> tuple[Tensor, ...]:
+    """The plate: centres in its own units (..., N, 2), coefficients (..., N + 3, 2), middle, unit.
 
-    source and target (..., N, 2), pixels; smooth (...), the diagonal's: all broadcast, and one
-    set of targets has one system for all sources. The unit is the targets'
+    It is the offset from a place to where the map carries it, of centres to their values, both
+    (..., N, 2), pixels; `at` is the centres' name in errors. smooth (...), the diagonal's: all
+    broadcast, and one set of centres has one system for all values. The unit is the centres'
     spread, so that all entries of the system are near 1; a change of unit adds a square of r to the
     kernel, which coefficients without moments of order 0 and 1 turn into an affine map.
     """
     with torch.no_grad():
-        middle = target.mean(-2, keepdim=True)
-        spread = (target - middle).abs().amax((-1, -2), keepdim=True)
+        middle = centres.mean(-2, keepdim=True)
+        spread = (centres - middle).abs().amax((-1, -2), keepdim=True)
         unit = torch.where(spread > 0, spread, 1.0)
-    sites, moves = (target - middle) / unit, source - target
+    sites, moves = (centres - middle) / unit, values - centres
     flat = _on_a_line(sites.detach())
     twice = _apart(sites.detach()) < FLAT
     exact = smooth.detach() == 0
     wanted = "points that are not all on one line, with smoothing=0"
-    checks.check_values(name, "target", flat & exact, wanted)
+    checks.check_values(name, at, flat & exact, wanted)
     wanted = "points of which no two are in one place, with smoothing=0"
-    checks.check_values(name, "target", twice & exact, wanted)
+    checks.check_values(name, at, twice & exact, wanted)
     count = sites.shape[-2]
     kernel = _kernel(sites, sites)
     eye = torch.eye(count, dtype=kernel.dtype, device=kernel.device)
@@ -199,18 +250,16 @@ def _kernel(points: Tensor, sites: Tensor) -> Tensor:
     return square * (square.clamp(min=SMALLEST).log() / 2)
 
 
-def _evaluate(fit: tuple[Tensor, ...], size: tuple[int, int]) -> Tensor:
-    """The plate at every pixel of `size`, (..., h, w, 2), by blocks of pixels."""
-    sites, _, middle, _ = fit
-    pixels = pixel_points(size, torch.float64, middle.device).flatten(0, 1)
-    plates = max(1, sites[..., 0, 0].numel())
-    step = max(1, AT_ONCE // (sites.shape[-2] * plates))
-    if len(pixels) <= step:
-        return _plate(pixels, *fit).unflatten(-2, size)
-    again = is_eager(*fit) and wants_gradient(*fit)
+def _evaluate(fit: tuple[Tensor, ...], points: Tensor) -> Tensor:
+    """The plate at points (..., P, 2), whose batch broadcasts with its own, by blocks of points."""
+    sites = fit[0]
+    plates = math.prod(torch.broadcast_shapes(points.shape[:-2], sites.shape[:-2]))
+    step = max(1, AT_ONCE // (sites.shape[-2] * max(1, plates)))
+    if points.shape[-2] <= step:
+        return _plate(points, *fit)
+    again = is_eager(points, *fit) and wants_gradient(points, *fit)
     plate: Any = PlateAgain.apply if again else _plate
-    parts = [plate(part, *fit) for part in pixels.split(step)]
-    return torch.cat(parts, -2).unflatten(-2, size)
+    return torch.cat([plate(part, *fit) for part in points.split(step, -2)], -2)
 
 
 class PlateAgain(torch.autograd.Function):
@@ -243,13 +292,13 @@ class PlateAgain(torch.autograd.Function):
 
 
 def _plate(
-    pixels: Tensor, sites: Tensor, coefficients: Tensor, middle: Tensor, unit: Tensor
+    points: Tensor, sites: Tensor, coefficients: Tensor, middle: Tensor, unit: Tensor
 ) -> Tensor:
-    """The plate of `_fit` at pixels (P, 2): (..., P, 2).
+    """The plate of `_fit` at points (..., P, 2): (..., P, 2).
 
     sites (..., N, 2), coefficients (..., N + 3, 2), middle and unit (..., 1, 2 or 1).
     """
-    places = (pixels - middle) / unit
+    places = (points - middle) / unit
     bent = _for_all(_kernel(places, sites), coefficients[..., :-3, :], torch.matmul)
     affine = _for_all(places, coefficients[..., -2:, :], torch.matmul)
     return bent + coefficients[..., -3:-2, :] + affine
