@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from warpkit.core import checks, tracing
 from warpkit.core.caller_warnings import warn
+from warpkit.core.slips import without_looking
 from warpkit.engine.sampling.maps import inverse_of_theta, map_points, output_points, pixel_points
 from warpkit.flow.splines import thin_plate_spline
 from warpkit.warp import (
@@ -234,12 +235,13 @@ class SpatialTransformer(nn.Module):
             points = self.points(images)
             if self.training:
                 self._look_at_points(points.detach(), images.shape[-2:])
-            return remap(images, points, **self.options)
+            return without_looking(remap)(images, points, **self.options)
         theta = self.theta(images)
         if self.training:
             self._look(theta.detach())
         to_source = self._to_source(theta, images)
         warp = warp_perspective if self.transform == "perspective" else warp_affine
+        warp = without_looking(warp)
         return warp(images, to_source, size=self.size, inverse=True, **self.options)
 
     def _look(self, theta: Tensor) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn, warn_of_integers
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_boxes
 from warpkit.core.tracing import peel, wants_gradient
 from warpkit.engine.arithmetic import resize as arithmetics
 from warpkit.engine.backends.resizing import BACKENDS, select_backend
@@ -120,6 +121,9 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
         x1, y1, x2, y2 = (checks.float64_of(name, "box", n) for n in box)
         if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
             checks.fail(name, "box", wanted, f"({x1:g}, {y1:g}, {x2:g}, {y2:g})")
+        if max(x2, y2) <= 1:
+            numbers = torch.tensor((x1, y1, x2, y2), dtype=torch.float64, device="cpu")
+            look_at_boxes(name, numbers, (height, width), "box")
         return Edges(x1, x2, x2 - x1), Edges(y1, y2, y2 - y1)
     box = checks.as_float(name, "box", box, image.device, torch.float64)
     if tuple(box.shape) != (4,):
@@ -131,6 +135,7 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
     x1, y1, x2, y2 = box.double().unbind(-1)
     good = (x1 >= 0) & (y1 >= 0) & (x1 < x2) & (y1 < y2) & (x2 <= width) & (y2 <= height)
     checks.check_values(name, "box", ~good, wanted, box.detach())
+    look_at_boxes(name, box, (height, width), "box")
     known = peel(box)
     if known is None or known.is_meta:
         if rule.arithmetic == "pillow":

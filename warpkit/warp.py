@@ -276,6 +276,7 @@ def remap(
     tensor([[[0.5000, 5.0000]]])
     """
     name = "remap"
+    image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
     checks.check_bool(name, "relative", relative)
     options = {"relative": relative, "antialias": antialias}
@@ -298,9 +299,10 @@ def remap_by(
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
 
-    image (..., C, H, W); points (..., h, w, 2), in errors `argument`; background (..., C, h, w).
+    image (..., C, H, W), whose layout the caller has looked at; points (..., h, w, 2), in errors
+    `argument`; background (..., C, h, w).
     """
-    image = checks.check_image(name, "image", image, labels=True)
+    image = checks.check_image(name, "image", image, labels=True, look=False)
     check_options(name, rule, False, antialias, "exact")
     module = _backend(name, backend, image, rule)
     points = checks.as_float(name, argument, points, image.device, torch.float64)

@@ -14,6 +14,8 @@ from PIL.Image import Resampling
 from torchvision.transforms import InterpolationMode
 
 import warpkit as wk
+from warpkit import attacks, nn, transforms
+from warpkit.validation import compare_with_opencv
 
 IMAGE, EYE = torch.zeros(2, 3, 4, 5), torch.eye(2, 3)
 LARGE = torch.zeros(1, 3, 32, 48)
@@ -136,8 +138,39 @@ SLIPS = [
     ),
 ]
 
+LAST = torch.zeros(2, 48, 64, 3)
+"""Images (B, H, W, C)."""
+NESTED = [  # a function that calls another one, which looks too
+    (lambda: wk.warp_flow(LAST, torch.zeros(8, 9, 2)), "warp_flow: `image`"),
+    (lambda: wk.camera.undistort(LAST, torch.eye(3), torch.zeros(4)), "undistort: `image`"),
+    (lambda: transforms.RandomAffine(10)(LAST), "RandomAffine: `inpt`"),
+    (lambda: transforms.Resize((8, 9))(LAST), "Resize: `inpt`"),
+    (lambda: attacks.expectation(torch.mean, LAST, EYE[None]), "expectation: `image`"),
+    (
+        lambda: attacks.optimize_perturbation(torch.mean, LAST, epsilon=0.1, steps=2),
+        "optimize_perturbation: `image`",
+    ),
+    (
+        lambda: attacks.optimize_patch(
+            torch.mean, LAST, [[1, 2, 2, 20]], [0], patch_size=(8, 8), steps=2, samples=2
+        ),
+        "optimize_patch: `images`",
+    ),
+    (
+        lambda: attacks.optimize_patch(
+            torch.mean, LARGE, [[0.1, 0.2, 0.5, 1]], None, patch_size=(8, 8), steps=2, samples=2
+        ),
+        "optimize_patch: all `boxes` lie within [0, 1]",
+    ),
+    (lambda: compare_with_opencv(LAST, EYE), "compare_with_opencv: `image`"),
+    (lambda: TRANSFORMER(LAST), "SpatialTransformer: `images`"),
+]
+TRANSFORMER = nn.SpatialTransformer(
+    torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(4)), (9, 9)
+)
 
-@pytest.mark.parametrize(("call", "text"), SLIPS)
+
+@pytest.mark.parametrize(("call", "text"), SLIPS + NESTED)
 def test_other_conventions_are_warned_of_once(call, text):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

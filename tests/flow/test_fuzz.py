@@ -77,7 +77,7 @@ def calls(draw):
     }
 
 
-@pytest.mark.filterwarnings("ignore:.*`flow` runs from -1 to 1")
+@pytest.mark.filterwarnings("ignore:.*(runs from -1 to 1|runs over the pixels|lie within)")
 def test_no_field_breaks_anything():
     finite = 0
     for number in range(DRAWS):

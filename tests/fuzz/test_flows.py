@@ -190,7 +190,7 @@ def test_any_warp_by_offsets_is_right_or_refused(name):
     fuzz(name, WARPS[name], check_warp)
 
 
-@pytest.mark.filterwarnings("ignore:.*`flow` runs from -1 to 1")
+@pytest.mark.filterwarnings("ignore:.*(runs from -1 to 1|runs over the pixels|lie within)")
 @pytest.mark.parametrize("name", CASES)
 def test_any_field_is_right_or_refused(name):
     told = CASES[name]._replace(truth=carried) if name == "splat" else CASES[name]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from warpkit.attacks.ball import check_unit
 from warpkit.core import checks
+from warpkit.core.slips import without_looking
 from warpkit.patches import arguments
 
 ITEM = "(images, boxes, image_index) or (images, boxes, image_index, extra)"
@@ -29,7 +30,7 @@ class Batch(NamedTuple):
 def make_batch(name: str, images: object, boxes: Any, index: Any, *extra: Any) -> Batch:
     """A batch of checked arguments."""
     batch = check_unit(name, "images", images)
-    data = arguments.images(name, batch)
+    data = without_looking(arguments.images)(name, batch)
     boxes, index = arguments.boxes(name, boxes, index, data)
     if len(boxes) == 0:
         checks.fail(name, "boxes", "of shape (N, 4), at least one", checks.shape_of(boxes))
@@ -60,8 +61,9 @@ class SameImages:
 
     def draw(self, generator: torch.Generator | None) -> Batch:
         """The step's batch."""
-        boxes = self.boxes(generator) if callable(self.boxes) else self.boxes
-        return make_batch(self.name, self.images, boxes, self.index)
+        if callable(self.boxes):
+            return make_batch(self.name, self.images, self.boxes(generator), self.index)
+        return without_looking(make_batch)(self.name, self.images, self.boxes, self.index)
 
 
 class BatchStream:

@@ -26,6 +26,7 @@ from warpkit.attacks.views import (
     source_of,
 )
 from warpkit.core.numbers import check_count, check_positive
+from warpkit.core.slips import without_looking
 from warpkit.flow.images import warp_flow
 from warpkit.flow.splines import bspline
 
@@ -123,7 +124,7 @@ def optimize_flow(
 
     def moved(control: Tensor) -> Tensor:
         """The images as the flow of a lattice (B, m, n, 2) moves them."""
-        return warp_flow(images, bspline(control, size), border="replicate")
+        return without_looking(warp_flow)(images, bspline(control, size), border="replicate")
 
     def render(control: Tensor, piece: Draws) -> Tensor:
         """What the objective is given of the images under a lattice (B, m, k, 2), in pixels."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from warpkit.attacks.draws import Capture, Draws
 from warpkit.attacks.views import views
+from warpkit.core.slips import without_looking
 from warpkit.flow.images import warp_flow
 from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
 from warpkit.patches import paste_patches
@@ -55,7 +56,7 @@ class PatchScene:
         index = (self.index[:, None] * n + torch.arange(n, device=self.index.device)).flatten()
         objects = draws.matrices.movedim(0, 1).flatten(0, 1)
         paste = paste_patches if self.arithmetic == "exact" else self._paste_on_frames
-        pasted = paste(
+        pasted = without_looking(paste)(
             scenes,
             patches if len(patches) > 1 else patches[0],
             objects,

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from warpkit.attacks.distribution import Distribution, draw, refuses
 from warpkit.attacks.draws import Capture, Draws, make_capture
 from warpkit.core import checks
+from warpkit.core.slips import without_looking
 from warpkit.gradients.surrogates import straight_through, warn_beyond_unit
 from warpkit.warp import warp_affine, warp_perspective
 
@@ -126,6 +127,7 @@ def show_views(
     return capture.show(warped, piece.colours)
 
 
+@without_looking
 def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: dict[str, Any]) -> Tensor:
     """Images (B, C, H, W) under every matrix, as the attacked pipeline sees them, image by image.
 

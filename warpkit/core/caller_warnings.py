@@ -10,8 +10,9 @@ from torch import Tensor
 
 from warpkit.core import tracing
 
-INSIDE = ("warpkit", "torch")
-"""Packages whose lines are not the caller's: layers, sharding and OpenCV's face lie between."""
+INSIDE = ("warpkit", "torch", "torchvision")
+"""Packages whose lines are not the caller's: layers, transforms, sharding and OpenCV's face lie
+between."""
 
 
 def warn(text: str) -> None:

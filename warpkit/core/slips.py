@@ -2,11 +2,17 @@
 
 Values are looked at on the CPU alone, outside of tracing and transforms, and only as far as it
 takes to see that all is well: one number of a field of points, the largest of the boxes.
+
+Whoever takes an argument from the caller looks at it. A public function that hands it on to another
+one does so by `without_looking`, so that the caller reads one warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from threading import local
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,6 +27,40 @@ LEAST_SIDE = 24
 as low, such as (512, 4, 4)."""
 LEAST_IMAGE, LEAST_POINTS = 16, 512
 """Sides and points below which all near a corner can be meant, and a look of 4 us would cost."""
+SHARE_OUTSIDE = 0.5
+"""Of the pixels of a field of points that is read as offsets: more of them look off the image."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _State(local):
+    looked = 0
+    """Calls under way, in this thread, of functions whose arguments have been looked at."""
+
+
+_state = _State()
+
+
+def without_looking(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which looks at nothing: its arguments have been looked at before."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if torch.compiler.is_compiling():  # where nobody looks
+            return function(*args, **kwargs)
+        _state.looked += 1
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _state.looked -= 1
+
+    return call
+
+
+def _is_readable(values: Tensor) -> bool:
+    """Whether somebody should look, and can."""
+    return values.device.type == "cpu" and not _state.looked and is_eager(values)
 
 
 def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
@@ -28,7 +68,7 @@ def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
     if torch.compiler.is_compiling():  # a comparison would bind a dynamic size
         return
     channels, height, width = shape[-3:]
-    if type(width) is not int or width > MOST_CHANNELS_LAST:
+    if type(width) is not int or width > MOST_CHANNELS_LAST or _state.looked:
         return
     if min(channels, height) >= LEAST_SIDE:
         text = f"{function}: `{argument}` of shape {tuple(shape)} is read as (..., C, H, W), and "
@@ -36,8 +76,11 @@ def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
 
 
 def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
-    """A field of points (..., h, w, 2) that is the [-1, 1] of F.grid_sample, not pixels."""
-    if points.device.type != "cpu" or points.numel() < 2 * LEAST_POINTS or not is_eager(points):
+    """A field of points (..., h, w, 2) that is the [-1, 1] of F.grid_sample, not pixels.
+
+    size: (H, W) of the image that they are points of, or the field's own.
+    """
+    if points.numel() < 2 * LEAST_POINTS or not _is_readable(points):
         return
     values = points.detach()
     # in pixels, the last point of a field is seldom near the image's first pixel
@@ -51,36 +94,98 @@ def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
         warn(text)
 
 
-def look_at_flow(function: str, flow: Tensor) -> None:
-    """A field (..., h, w, 2) of offsets that is the [-1, 1] of F.grid_sample.
+def look_at_flow(
+    function: str, flow: Tensor, size: Sequence[int] | None = None, argument: str = "flow"
+) -> bool:
+    """A field (..., h, w, 2) of offsets that is a field of points, in [-1, 1] or in pixels.
 
     Small offsets are the usual case: only a ramp that runs from one end of [-1, 1] to the other is
-    no field of offsets.
+    no field of offsets, and one that runs over the pixels of the image that it is for, so that read
+    as offsets it leads off it nearly everywhere. size: (H, W) of that image; None: the field's.
+    Returns whether it has warned.
     """
     height, width = flow.shape[-3:-1]
-    if flow.device.type != "cpu" or not is_eager(flow) or min(height, width) < LEAST_IMAGE:
-        return
+    if min(height, width) < LEAST_IMAGE or not _is_readable(flow):
+        return False
     values = flow.detach()
     corners = values[(0,) * (values.ndim - 3)][:: height - 1, :: width - 1].double()
+    if _is_grid(values, corners):
+        text = f"{function}: `{argument}` runs from -1 to 1 over {height} x {width} pixels, as a "
+        text += "grid of F.grid_sample does: it is the offset (dx, dy) of every pixel, in pixels, "
+        warn(text + "here")
+        return True
+    if _is_of_points(values, corners, (height, width) if size is None else size):
+        text = f"{function}: `{argument}` runs over the pixels from first to last, as a field of "
+        text += "points does, and leads off the image nearly everywhere: it is the offset (dx, dy) "
+        warn(text + "of every pixel here. flow.from_points makes one of points")
+        return True
+    return False
+
+
+def _is_grid(values: Tensor, corners: Tensor) -> bool:
+    """Whether a field (..., h, w, 2) with these corners (2, 2, 2) is a grid of F.grid_sample."""
+    height, width = values.shape[-3:-1]
     ends = corners.new_tensor((1 - 2 / width, 1 - 2 / height))
     first, last = corners[0, 0], corners[1, 1]
     if not bool(((first <= -ends) & (first >= -1) & (last >= ends) & (last <= 1)).all()):
-        return
+        return False
     low, high = (end.item() for end in values.aminmax())
-    if low >= -1 and high <= 1:
-        text = f"{function}: `flow` runs from -1 to 1 over {height} x {width} pixels, as a grid of "
-        text += "F.grid_sample does: it is the offset (dx, dy) of every pixel, in pixels, here"
-        warn(text)
+    return low >= -1 and high <= 1
 
 
-def look_at_boxes(function: str, boxes: Tensor, size: Sequence[int]) -> None:
-    """Boxes (N, 4) that are shares of the images' sides, not pixels."""
-    if boxes.device.type != "cpu" or boxes.numel() == 0 or min(size) < LEAST_IMAGE:
+def _is_of_points(values: Tensor, corners: Tensor, size: Sequence[int]) -> bool:
+    """Whether a field (..., h, w, 2) with these corners (2, 2, 2) is one of points of an image.
+
+    Each corner lies within a quarter of the sides from its own pixel, and of the first item's
+    offsets most lead off the image. Fields that shrink an image to half about its first pixel, onto
+    a canvas as large as itself, are the only warps of which both is so.
+    """
+    height, width = values.shape[-3:-1]
+    sides = corners.new_tensor((width, height))
+    if not bool(((corners - _pixels(2, 2) * (sides - 1)).abs() <= sides / 4).all()):
+        return False
+    places = values[(0,) * (values.ndim - 3)].double() + _pixels(height, width)
+    ends = places.new_tensor((size[1], size[0])) - 0.5
+    off = ((places < -0.5) | (places > ends)).any(-1)
+    return off.double().mean().item() > SHARE_OUTSIDE
+
+
+def _pixels(height: int, width: int) -> Tensor:
+    """The (x, y) of every pixel, (h, w, 2)."""
+    lines = (torch.arange(n, device="cpu") for n in (width, height))
+    return torch.stack(torch.meshgrid(*lines, indexing="xy"), -1)
+
+
+def look_at_boxes(
+    function: str, boxes: Tensor, size: Sequence[int], argument: str = "boxes"
+) -> None:
+    """Boxes (..., 4) that are shares of the images' sides, not pixels."""
+    if boxes.numel() == 0 or min(size) < LEAST_IMAGE or not _is_readable(boxes):
         return
-    if not is_eager(boxes) or not boxes.detach().amax().item() <= 1:
+    if not boxes.detach().amax().item() <= 1:
         return
     values = boxes.detach()
     if values.amin().item() >= 0 and bool((values % 1 != 0).any()):  # whole: the first pixel
-        text = f"{function}: all `boxes` lie within [0, 1], the first pixel of images of "
-        text += f"{tuple(size)}: they are pixels here. Shares of the sides times (W, H, W, H) are"
-        warn(text)
+        one = argument == "box"
+        text = f"{function}: `{argument}` lies within [0, 1], the first pixel of an image of "
+        if not one:
+            text = f"{function}: all `{argument}` lie within [0, 1], the first pixel of images of "
+        text += f"{tuple(size)}: {'it is in' if one else 'they are'} pixels here. Shares of the "
+        warn(text + "sides times (W, H, W, H) are")
+
+
+def look_at_pairs(function: str, source: Tensor, target: Tensor, size: Sequence[int]) -> None:
+    """Pairs of points (..., N, 2) in shares of an image of `size`, or in [-1, 1], not pixels."""
+    if min(source.numel(), target.numel()) == 0 or min(size) < LEAST_IMAGE:
+        return
+    if not (_is_readable(source) and _is_readable(target)):
+        return
+    ends = [end.item() for points in (source, target) for end in points.detach().aminmax()]
+    if min(ends) >= -1 and max(ends) <= 1:
+        low = 0 if min(ends) >= 0 else -1
+        text = f"{function}: all points of `source` and `target` lie within [{low}, 1], the first "
+        text += f"pixel of an image of {tuple(size)}: they are (x, y) in pixels here. "
+        pixels = "x * W - 1 / 2, y * H - 1 / 2"
+        if low:
+            pixels = "((x + 1) * W - 1) / 2, ((y + 1) * H - 1) / 2"
+        warn(text + f"Shares of the sides, from edge to edge, are {pixels} in pixels")

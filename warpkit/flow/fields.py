@@ -12,6 +12,7 @@ from warpkit import warp
 from warpkit.core import checks
 from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_flow, look_at_points
 from warpkit.engine.sampling.maps import inverse_map, output_points, pixel_points
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import SamplingRule
@@ -59,8 +60,11 @@ def from_points(points: Any) -> Tensor:
     tensor([[[0., 0.],
              [2., 1.]]])
     """
+    name = "from_points"
     device, dtype = checks.result_kind(points)
-    field = as_field("from_points", "points", points, device).double()
+    given = as_field(name, "points", points, device)
+    look_at_points(name, given, given.shape[-3:-1])
+    field = given.double()
     return (field - pixel_points(field.shape[-3:-1], field.dtype, field.device)).to(dtype)
 
 
@@ -75,8 +79,11 @@ def to_points(flow: Any) -> Tensor:
     tensor([[[0., 0.],
              [3., 1.]]])
     """
+    name = "to_points"
     device, dtype = checks.result_kind(flow)
-    return places(as_field("to_points", "flow", flow, device)).to(dtype)
+    field = as_field(name, "flow", flow, device)
+    look_at_flow(name, field)
+    return places(field).to(dtype)
 
 
 @batched(first=3, second=3)
@@ -98,6 +105,8 @@ def compose(first: Any, second: Any) -> Tensor:
     first = as_field(name, "first", first, device)
     second = as_field(name, "second", second, device or first.device)
     checks.broadcast_batch(name, first=first.shape[:-3], second=second.shape[:-3])
+    if not look_at_flow(name, first, argument="first"):
+        look_at_flow(name, second, first.shape[-3:-1], "second")
     wide = compute_dtype(dtype)
     return _composed(name, first.to(wide), second.to(wide)).to(dtype)
 
@@ -119,6 +128,7 @@ def integrate(velocity: Any, *, steps: int = 7) -> Tensor:
     device, dtype = checks.result_kind(velocity)
     field = as_field(name, "velocity", velocity, device)
     check_count(name, "steps", steps, 0, MOST_STEPS)
+    look_at_flow(name, field, argument="velocity")
     field = field.to(compute_dtype(dtype)) * 2.0**-steps
     for _ in range(steps):
         field = _composed(name, field, field)
@@ -136,8 +146,11 @@ def jacobian_determinant(flow: Any) -> Tensor:
     tensor([[2., 2.],
             [2., 2.]])
     """
+    name = "jacobian_determinant"
     device, dtype = checks.result_kind(flow)
-    field = as_field("jacobian_determinant", "flow", flow, device).double()
+    given = as_field(name, "flow", flow, device)
+    look_at_flow(name, given)
+    field = given.double()
     (ux, vx), (uy, vy) = (_slopes(field, axis).unbind(-1) for axis in (-2, -3))
     return ((1 + ux) * (1 + vy) - uy * vx).to(dtype)
 

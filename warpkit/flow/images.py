@@ -46,7 +46,7 @@ def warp_flow(
     image = checks.check_image(name, "image", image, labels=True)
     rule = warp.named_rule(name, interpolation, border, arithmetic)
     flow = as_field(name, "flow", flow, image.device)
-    look_at_flow(name, flow)
+    look_at_flow(name, flow, image.shape[-2:])
     result = warp.remap_by(
         name, image, flow, rule, border_value, background, backend, argument="flow",
         relative=True, antialias=antialias,

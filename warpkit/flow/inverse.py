@@ -9,6 +9,7 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_flow
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.bounds import held
 from warpkit.engine.sampling.maps import pixel_points
@@ -66,7 +67,9 @@ def invert(flow: Any) -> InverseFlow:
     (tensor([-1., -1., -1.]), tensor([[False,  True,  True]]))
     """
     device, dtype = checks.result_kind(flow)
-    field = as_field("invert", "flow", flow, device).double()
+    given = as_field("invert", "flow", flow, device)
+    look_at_flow("invert", given)
+    field = given.double()
     size = field.shape[-3:-1]
     targets = pixel_points(size, torch.float64, field.device).flatten(0, 1)
     places, residual, valid = _solve(field, targets)
@@ -94,8 +97,10 @@ def transform_points(points: Any, flow: Any) -> tuple[Tensor, Tensor]:
     name = "transform_points"
     device, dtype = checks.result_kind(points, flow)
     points, single = as_points(name, points, device)
-    field = as_field(name, "flow", flow, device or points.device).double()
-    checks.broadcast_batch(name, points=points.shape[:-2], flow=field.shape[:-3])
+    given = as_field(name, "flow", flow, device or points.device)
+    checks.broadcast_batch(name, points=points.shape[:-2], flow=given.shape[:-3])
+    look_at_flow(name, given)
+    field = given.double()
     places, _, valid = _solve(field, points.double())
     places = places.to(dtype)
     return (places[..., 0, :], valid[..., 0]) if single else (places, valid)

@@ -92,7 +92,7 @@ def splat(
         wanted = f"of shape (..., {height}, {width}, 2), an offset for every pixel of `image`"
         checks.fail(name, "flow", wanted, checks.shape_of(flow))
     size = (height, width) if size is None else checks.check_size(name, "size", size)
-    look_at_flow(name, flow)
+    look_at_flow(name, flow, size)
     cool = _temperature(name, temperature, mode, image.device)
     alike, weights = weights is None, _weights(name, weights, mode, image)
     checks.broadcast_batch(

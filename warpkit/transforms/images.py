@@ -13,6 +13,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import _get_fill
 
 from warpkit.core import checks
+from warpkit.core.slips import without_looking
 from warpkit.engine.sampling.labels import as_labels, saturated
 from warpkit.geometry.arguments import as_result
 from warpkit.warp import warp_affine, warp_perspective
@@ -84,7 +85,7 @@ def through(
     if blended:  # as torchvision does; float64 holds all of them but 64 bits beyond 2^53
         image = image.double()
     checks.check_image(name, "inpt", image, labels=True)
-    sampled = sample(image, interpolation)
+    sampled = without_looking(sample)(image, interpolation)
     if blended:
         sampled = as_labels(saturated(sampled, pixels.dtype), pixels.dtype)
     result = sampled[0] if pixels.ndim == 2 else sampled

@@ -13,6 +13,7 @@ from torch import Tensor
 from warpkit import warp
 from warpkit.core import checks
 from warpkit.core.environment import how_to_install
+from warpkit.core.slips import without_looking
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.sampling.maps import inverse_map, output_points
 from warpkit.engine.sampling.rules import TAPS
@@ -62,6 +63,7 @@ class ParityCall(NamedTuple):
         return output_points(matrix, self.image.shape[-2:] if size is None else size)
 
 
+@without_looking
 def by_warpkit(call: ParityCall, arithmetic: str) -> Tensor:
     """warpkit's result (..., C, h, w), without gradients."""
     options = {**call.options, "arithmetic": arithmetic}
