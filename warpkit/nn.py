@@ -15,11 +15,11 @@ from warpkit.core import checks, tracing
 from warpkit.core.caller_warnings import warn
 from warpkit.core.slips import without_looking
 from warpkit.engine.sampling.maps import inverse_of_theta, map_points, output_points, pixel_points
+from warpkit.engine.sampling.named import Border, named_rule
 from warpkit.flow.splines import thin_plate_spline
 from warpkit.warp import (
     check_options,
     named_backend,
-    named_rule,
     remap,
     warp_affine,
     warp_perspective,
@@ -142,7 +142,7 @@ class SpatialTransformer(nn.Module):
         transform: str = "affine",
         features: int | None = None,
         interpolation: str = "bilinear",
-        border: str = "constant",
+        border: Border = "constant",
         backend: str = "auto",
         lattice: Sequence[int] = (4, 4),
     ) -> None:

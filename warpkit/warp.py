@@ -25,11 +25,10 @@ from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.maps import output_points, pixel_points
+from warpkit.engine.sampling.named import Border, named_rule
 from warpkit.engine.sampling.reference import sum_of_taps, with_gradient_of
-from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS, SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule
 
-ALIASES = {"zeros": "constant", "border": "replicate"}
-"""torch's names for two borders."""
 IMAGE_GRADIENTS = ("exact", "straight_through")
 
 
@@ -53,7 +52,7 @@ def warp_affine(
     *,
     size: Sequence[int] | None = None,
     interpolation: str = "bilinear",
-    border: str = "constant",
+    border: Border = "constant",
     border_value: Any = 0.0,
     inverse: bool = False,
     background: Tensor | None = None,
@@ -73,7 +72,9 @@ def warp_affine(
         size: (H, W) of the output; None keeps the image's.
         interpolation: "nearest" (ties to even), "bilinear", "bicubic" (a = -0.75) or "lanczos4".
         border: "constant", "replicate", "reflect", "reflect_101", "wrap" or "transparent", as in
-            OpenCV; "zeros" and "border" are torch's names for constant 0 and replicate.
+            OpenCV; "zeros" and "border" are torch's names for constant 0 and replicate. Two names,
+            (along y, along x), are a border for each axis, "transparent" excepted: a tap outside
+            along an axis whose border is constant is `border_value`, whatever the other axis does.
         border_value: a number, a sequence of C, or a tensor (C,) or (B, C). One that is NaN or
             infinite makes every pixel that reads it, with weight 0 too, NaN or infinite. Integer
             images show it rounded (half to even) and saturated; labels take Python's exactly.
@@ -136,7 +137,7 @@ def warp_perspective(
     *,
     size: Sequence[int] | None = None,
     interpolation: str = "bilinear",
-    border: str = "constant",
+    border: Border = "constant",
     border_value: Any = 0.0,
     inverse: bool = False,
     background: Tensor | None = None,
@@ -254,7 +255,7 @@ def remap(
     points: Any,
     *,
     interpolation: str = "bilinear",
-    border: str = "constant",
+    border: Border = "constant",
     border_value: Any = 0.0,
     background: Tensor | None = None,
     relative: bool = False,
@@ -338,7 +339,7 @@ def sample_pixels(
     points: Any,
     *,
     interpolation: str = "bilinear",
-    border: str = "constant",
+    border: Border = "constant",
     border_value: Any = 0.0,
 ) -> Tensor:
     """The values of images at lists of points, with gradients to both.
@@ -369,20 +370,6 @@ def sample_pixels(
         return image.new_zeros((*batch, image.shape[-3], 0))
     values_at = module.sample(as_bits(image), points[..., None, :, :], fill, rule)
     return as_labels(values_at, image.dtype)[..., 0, :]
-
-
-def named_rule(
-    name: str, interpolation: object, border: object, arithmetic: object
-) -> SamplingRule:
-    """All names checked; the border by OpenCV's name."""
-    interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
-    if isinstance(border, str) and border == "reflection":
-        wanted = "'reflect' (edge repeated: torch's reflection with align_corners=False) or "
-        wanted += "'reflect_101' (edge once: with align_corners=True)"
-        checks.fail(name, "border", wanted, "'reflection'")
-    border = checks.check_name(name, "border", border, (*BORDERS, *ALIASES))
-    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
-    return SamplingRule(interpolation, ALIASES.get(border, border), arithmetic)
 
 
 def check_nearest(name: str, rule: SamplingRule, image: Tensor) -> None:

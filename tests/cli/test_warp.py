@@ -46,6 +46,9 @@ WARPS = {
     "--angle 180 --center 0 0 --translate 8 8": TURNED,
     "--translate 2 1": shifted(2, 1),
     "--translate -2 -1 --border wrap": np.roll(PIXELS, (-1, -2), (0, 1)),
+    "--translate -2 -1 --border constant,wrap": np.roll(
+        np.concatenate((PIXELS[1:], 0 * PIXELS[:1])), -2, 1
+    ),
     "--translate 2 1 --border-value 7": shifted(2, 1, 7),
     "--scale 2 --center 0 0 --interpolation nearest": PIXELS[HALVES][:, HALVES],
     "--shear 45 --center 0 0": sheared(),
@@ -259,7 +262,7 @@ BAD = {
         2,
         (
             "Invalid value for '--border': 'transparent' is not one of "
-            "constant, replicate, reflect, reflect_101, wrap"
+            "constant, replicate, reflect, reflect_101, wrap, nor two of them as Y,X"
         ),
     ),
     "warp none.png o.png": (1, "none.png: No such file or directory"),

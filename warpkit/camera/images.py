@@ -12,6 +12,7 @@ from warpkit.camera.arguments import as_lens
 from warpkit.camera.maps import as_view, distorting, undistorting
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.engine.sampling.named import Border
 
 
 @batched(
@@ -33,7 +34,7 @@ def undistort(
     new_camera_matrix: Any = None,
     model: str = "brown",
     interpolation: str = "bilinear",
-    border: str = "constant",
+    border: Border = "constant",
     border_value: Any = 0.0,
     background: Tensor | None = None,
     antialias: bool | int = False,
@@ -73,7 +74,7 @@ def distort(
     size: Sequence[int] | None = None,
     model: str = "brown",
     interpolation: str = "bilinear",
-    border: str = "constant",
+    border: Border = "constant",
     border_value: Any = 0.0,
     background: Tensor | None = None,
     antialias: bool | int = False,

@@ -11,6 +11,7 @@ import typer
 from warpkit.alignment.arguments import LOSSES
 from warpkit.alignment.models import MODELS
 from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS
+from warpkit.engine.sampling.named import Border
 from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
 
 GATHERED = {
@@ -97,6 +98,15 @@ def one_of(names: Collection[str]) -> Callable[..., str]:
         return text
 
     return parse
+
+
+def a_border(text: str) -> Border:
+    """One of `SHOWN`, or two as Y,X."""
+    names = text.split(",")
+    if len(names) > 2 or not set(names) <= set(SHOWN):
+        wanted = f"one of {', '.join(SHOWN)}, nor two of them as Y,X"
+        raise typer.BadParameter(f"{text!r} is not {wanted}")
+    return names[0] if len(names) == 1 else tuple(names)
 
 
 def an_ending(text: str) -> str:
@@ -213,7 +223,12 @@ Interpolation = Annotated[str, option(one_of(INTERPOLATIONS), "NAME", ", ".join(
 Antialias = Annotated[
     bool, typer.Option("--antialias", help="Average over the pixels that shrink to one.")
 ]
-Border = Annotated[str, option(one_of(SHOWN), "NAME", ", ".join(SHOWN))]
+ShownBorder = Annotated[
+    Any,
+    option(
+        a_border, "NAME[,NAME]", ", ".join(SHOWN) + "; two are the border along y and that along x."
+    ),
+]
 Arithmetic = Annotated[
     str,
     option(one_of(ARITHMETICS), "NAME", "exact, or OpenCV's pixels bit for bit: opencv4, opencv5"),

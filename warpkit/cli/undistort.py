@@ -14,6 +14,7 @@ from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
 from warpkit.cli.warp.work import sampled
 from warpkit.core.numbers import listed
+from warpkit.engine.sampling.named import Border
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Options:
     alpha: Numbers | None
     interpolation: str
     antialias: bool
-    border: str
+    border: Border
     border_value: Numbers
     arithmetic: str
 

@@ -12,6 +12,7 @@ from warpkit import warp
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
+from warpkit.engine.sampling.named import Border, named_rule
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
 
@@ -22,7 +23,7 @@ def warp_flow(
     flow: Any,
     *,
     interpolation: str = "bilinear",
-    border: str = "constant",
+    border: Border = "constant",
     border_value: Any = 0.0,
     background: Tensor | None = None,
     antialias: bool | int = False,
@@ -44,7 +45,7 @@ def warp_flow(
     """
     name = "warp_flow"
     image = checks.check_image(name, "image", image, labels=True)
-    rule = warp.named_rule(name, interpolation, border, arithmetic)
+    rule = named_rule(name, interpolation, border, arithmetic)
     flow = as_field(name, "flow", flow, image.device)
     look_at_flow(name, flow, image.shape[-2:])
     result = warp.remap_by(

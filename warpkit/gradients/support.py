@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.engine.sampling.named import Border, named_rule
 from warpkit.gradients.reasons import ReadPixels, fixed_weights
 from warpkit.gradients.surrogates import check_floating
-from warpkit.warp import IMAGE_GRADIENTS, named_rule
+from warpkit.warp import IMAGE_GRADIENTS
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class GradientSupport:
         *,
         size: Sequence[int] | None = None,
         interpolation: str = "bilinear",
-        border: str = "constant",
+        border: Border = "constant",
         inverse: bool = False,
         antialias: bool | int = False,
         image_gradient: str = "exact",

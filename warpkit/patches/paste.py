@@ -15,9 +15,10 @@ from warpkit.engine.compositing.over import paint_layers
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
 from warpkit.engine.compositing.sources import LayerOptions, patch_painter
 from warpkit.engine.sampling.maps import inverse_map
+from warpkit.engine.sampling.named import named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
-from warpkit.warp import check_nearest, named_rule
+from warpkit.warp import check_nearest
 
 
 @objects("image", patches=3, matrices=1, image_index=0, mask=3, opacity=0, flow=3)

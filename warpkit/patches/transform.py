@@ -21,9 +21,10 @@ from warpkit.engine.compositing.sources import (
     stretched_mask,
     window_painter,
 )
+from warpkit.engine.sampling.named import Border, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
-from warpkit.warp import check_nearest, named_rule
+from warpkit.warp import check_nearest
 
 
 @objects("image", boxes=1, matrices=1, image_index=0, mask=3, opacity=0, border_value=1)
@@ -40,7 +41,7 @@ def transform_patches(
     overlap: str = "last",
     edge: str = "hard",
     interpolation: str = "bilinear",
-    border: str = "constant",
+    border: Border = "constant",
     border_value: Any = 0.0,
 ) -> Tensor:
     """Warp what the images show in boxes, each box by its own matrix, and put it back.

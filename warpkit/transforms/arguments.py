@@ -10,8 +10,8 @@ from typing import Any
 import PIL.Image
 
 from warpkit.core import checks
+from warpkit.engine.sampling.named import ALIASES
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
-from warpkit.warp import ALIASES
 
 SHOWN = tuple(border for border in (*BORDERS, *ALIASES) if border != "transparent")
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms.v2._utils import _get_fill
 
-from warpkit.warp import ALIASES
+from warpkit.engine.sampling.named import ALIASES
 
 KINDS = (Tensor, PIL.Image.Image, tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask)
 """What has pixels, and so a fill."""

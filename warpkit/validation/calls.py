@@ -16,6 +16,7 @@ from warpkit.core.environment import how_to_install
 from warpkit.core.slips import without_looking
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.sampling.maps import inverse_map, output_points
+from warpkit.engine.sampling.named import ALIASES
 from warpkit.engine.sampling.rules import TAPS
 from warpkit.validation.metrics import Parity, figures, peak_of
 
@@ -51,7 +52,7 @@ class ParityCall(NamedTuple):
     @property
     def border(self) -> str:
         name: str = self.options.get("border", "constant")
-        return warp.ALIASES.get(name, name)
+        return ALIASES.get(name, name)
 
     def sources(self) -> Tensor:
         """The source point of every output pixel, (..., h, w, 2) float64; NaN is nowhere."""

@@ -16,6 +16,7 @@ from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
 from warpkit.core.checks import MAX_SIDE
+from warpkit.engine.sampling.named import Border
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Options:
     size: Numbers | None
     interpolation: str
     antialias: bool
-    border: str
+    border: Border
     border_value: Numbers
     arithmetic: str
 
@@ -82,7 +83,7 @@ class Sampling(Protocol):
     @property
     def antialias(self) -> bool: ...
     @property
-    def border(self) -> str: ...
+    def border(self) -> Border: ...
     @property
     def border_value(self) -> Numbers: ...
 
@@ -98,7 +99,7 @@ def sampled(picture: Picture, warp: Callable[..., Tensor], options: Sampling) ->
     pixels = warp(picture.pixels, border_value=outside)
     mixes = options.interpolation != "nearest" or options.antialias
     if picture.mode in ("LA", "RGBA") and mixes:
-        shown = outside[-1] if options.border == "constant" else torch.tensor(255.0)
+        shown = outside[-1] if "constant" in options.border else torch.tensor(255.0)
         if picture.pixels[-1].min() < 255 or shown < 255:
             mix_visible(warp, picture.pixels, outside, pixels)
     return replace(picture, pixels=pixels)

@@ -24,7 +24,14 @@ from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
 from warpkit.engine.sampling import reference
 from warpkit.engine.sampling.maps import inverse_map, no_float64, output_points, pixels_from_theta
 from warpkit.engine.sampling.reference import Fold, by_rows, compute_dtype
-from warpkit.engine.sampling.rules import LIMIT, MISSING_BORDERS, TAPS, SamplingRule
+from warpkit.engine.sampling.rules import (
+    LIMIT,
+    MISSING_BORDERS,
+    TAPS,
+    SamplingRule,
+    is_pair,
+    pair_reasons,
+)
 
 if TYPE_CHECKING:
     from warpkit.engine.backends.operators import AutogradOnly
@@ -45,6 +52,8 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
         reasons.append(f"needs a floating image (a grid has no other), got {image.dtype}")
     if rule.interpolation == "lanczos4":
         reasons.append("has no lanczos4")
+    if is_pair(rule.border):
+        return reasons + pair_reasons("a grid", rule)
     if rule.border not in PADDING:
         reasons.append(f"has no border {rule.border!r}")
     if rule.border == "reflect_101" and min(image.shape[-2:]) < 2:

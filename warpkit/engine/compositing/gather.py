@@ -13,7 +13,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.rules import LIMIT, SamplingRule, any_inside, taps
+from warpkit.engine.sampling.rules import (
+    LIMIT,
+    SamplingRule,
+    any_inside,
+    axis_rules,
+    both_inside,
+    taps,
+)
 
 GROUP = 4
 """Taps read at once: the bilinear's; more would only cost memory."""
@@ -69,7 +76,10 @@ def sample_opaque(
             torch.where(tap.inside, index_of(tap.row, tap.column), fill_index) for tap in group
         ]
         total = total + (_read(store, indices) * torch.stack([tap.weight for tap in group])).sum(1)
-    reached = any_inside(y.inside for y in rows) & any_inside(x.inside for x in columns_)
+    reached = both_inside(
+        any_inside(y.inside for y in rows), any_inside(x.inside for x in columns_)
+    )
+    assert reached is not None  # a point that is nowhere has no tap inside, whatever the border
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
     return torch.where(reached, total, columns(fill, fill_number))
 
@@ -107,7 +117,8 @@ def _axes(
 ) -> tuple[list[_Axis], list[_Axis]]:
     """The taps along y and x, with weights in `dtype`; those of a point that is nowhere missing."""
     axes = []
-    for position, length in zip((points.y, points.x), points.size, strict=True):
+    positions = zip((points.y, points.x), points.size, axis_rules(rule), strict=True)
+    for position, length, along in positions:
         near = position.abs() < LIMIT  # false for NaN
         axes.append(
             [
@@ -116,7 +127,7 @@ def _axes(
                     near.new_ones((), dtype=dtype) if tap.weight is None else tap.weight.to(dtype),
                     near if tap.inside is None else near & tap.inside,
                 )
-                for tap in taps(torch.where(near, position, 0.0), length, rule)
+                for tap in taps(torch.where(near, position, 0.0), length, along)
             ]
         )
     return axes[0], axes[1]

@@ -6,6 +6,7 @@ sampler. See `over` for what a painter is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,7 +17,7 @@ from warpkit.engine.compositing.over import Painter
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, pixels_of
 from warpkit.engine.compositing.source_maps import source
 from warpkit.engine.sampling.bounds import at_least_zero, held
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule, borders_of
 
 
 class LayerOptions(NamedTuple):
@@ -99,17 +100,22 @@ def window_painter(
 
     mask: (1, P), for all pixels of all rectangles in the order of `pixels_of`. edges: (N, 4), the
     boxes counted from their rectangle's corner, where the pixels on an edge count by the share that
-    the box covers: in what is read and in what is painted.
+    the box covers: in what is painted, and in what is read along an axis whose border is constant.
     """
     area = boxes.width * boxes.height
     offset = (boxes.image * size[0] + boxes.top) * size[1] + boxes.left
     table = torch.stack((offset, boxes.height, boxes.width, area.cumsum(0) - area))
-    soft = edges is not None and paint.rule.border == "constant"
+    faded = tuple(border == "constant" for border in borders_of(paint.rule.border))
+    soft = edges is not None and any(faded)
 
     def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         corner, height, width, first = columns(table, pixels.object).unbind(0)
         points = Points(*source(paint.to_source, pixels), (height, width))
-        share = None if edges is None else _share(edges.to(images.dtype), pixels.object)
+        share = read = None
+        if edges is not None:
+            share = _share(edges.to(images.dtype), pixels.object)
+            if soft:
+                read = _share(edges.to(images.dtype), pixels.object, faded)
 
         def index_of(row: Tensor, column: Tensor) -> Tensor:
             """Where row and column of a window, (P,) each, lie in the flat pixels."""
@@ -119,14 +125,14 @@ def window_painter(
             """The mask at row and column, (P,) each."""
             assert mask is not None
             value = columns(mask, first + row * width + column)[0]
-            return value * share(row, column) if soft and share is not None else value
+            return value if read is None else value * read(row, column)
 
         fill_number = pixels.object if paint.fill.shape[1] > 1 else torch.zeros_like(corner[:1])
         alpha = None
         if mask is not None:
             values, alpha = sample_covered(images, masked, index_of, points, paint.rule)
-        elif soft:
-            values, inside = sample_covered(images, share, index_of, points, paint.rule)
+        elif read is not None:
+            values, inside = sample_covered(images, read, index_of, points, paint.rule)
             values = values + (1 - inside) * columns(paint.fill, fill_number)
         else:
             values = sample_opaque(images, paint.fill, fill_number, index_of, points, paint.rule)
@@ -194,10 +200,10 @@ def _flat(patches: Tensor) -> tuple[Tensor, int]:
     return patches.movedim(0, 1).reshape(channels, -1), step
 
 
-def _share(edges: Tensor, objects: Tensor) -> Lookup:
+def _share(edges: Tensor, objects: Tensor, along: Sequence[bool] = (True, True)) -> Lookup:
     """How much of a pixel, by row and column, lies in its object's box.
 
-    edges (N, 4); objects (P,), int64.
+    edges (N, 4); objects (P,), int64. along: whether rows and whether columns count.
     """
     x1, y1, x2, y2 = columns(edges.mT, objects).unbind(0)
 
@@ -210,7 +216,11 @@ def _share(edges: Tensor, objects: Tensor) -> Lookup:
         end = torch.where(high <= index + 1, high, index + 1)
         return at_least_zero(end - torch.where(low >= index, low, index))
 
-    return lambda row, column: overlap(column, x1, x2) * overlap(row, y1, y2)
+    if all(along):
+        return lambda row, column: overlap(column, x1, x2) * overlap(row, y1, y2)
+    if along[0]:
+        return lambda row, column: overlap(row, y1, y2)
+    return lambda row, column: overlap(column, x1, x2)
 
 
 def _with_opacity(

@@ -22,7 +22,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.tracing import in_transform, is_eager, peel
 from warpkit.engine.sampling.reference import compute_dtype, convert
-from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
+from warpkit.engine.sampling.rules import TAPS, SamplingRule, missing_axes
 
 MOST_AFFINE = 256
 MOST_PERSPECTIVE = 16
@@ -151,7 +151,7 @@ def _counts(
     if readable is None or readable.is_meta:
         fail_unreadable(function, "matrix")
     minifies = foot.largest > 1 + SLACK
-    if to_source.shape[-2] == 3 and rule.border in MISSING_BORDERS:
+    if to_source.shape[-2] == 3 and any(missing_axes(rule.border)):
         minifies = minifies & _looks_at_image(foot, to_source, image_size, rule)
     density = least_density(rule.interpolation)
     most_samples = MOST_AFFINE if to_source.shape[-2] == 2 else MOST_PERSPECTIVE
@@ -193,14 +193,23 @@ def _whole(counts: Tensor) -> list[int]:
 def _looks_at_image(
     foot: Footprint, to_source: Tensor, image_size: Sequence[int], rule: SamplingRule
 ) -> Tensor:
-    """Whether a pixel's square may touch the image: the others show the border, however far."""
+    """Whether a pixel's square may touch the image: the others show the border, however far.
+
+    Along an axis whose border repeats pixels it always may.
+    """
     height, width = image_size
     (a, b, c), (d, e, f), (g, h, i) = _rows_of(to_source)
     x, y = _axes(to_source, foot.largest.shape[-2:])
     depth = g * x + (h * y + i)
     u, v = (a * x + (b * y + c)) / depth, (d * x + (e * y + f)) / depth
     reach = (foot.x + foot.y) / 2 + TAPS[rule.interpolation]
-    return (u > -reach) & (u < width + reach) & (v > -reach) & (v < height + reach)
+    along_y, along_x = missing_axes(rule.border)
+    touches = torch.ones_like(depth, dtype=torch.bool)
+    if along_x:
+        touches = touches & (u > -reach) & (u < width + reach)
+    if along_y:
+        touches = touches & (v > -reach) & (v < height + reach)
+    return touches
 
 
 def _rows_of(to_source: Tensor) -> list[Sequence[Tensor]]:

@@ -23,7 +23,7 @@ from warpkit.engine.sampling.antialias import (
     least_density,
 )
 from warpkit.engine.sampling.reference import compute_dtype, convert
-from warpkit.engine.sampling.rules import MISSING_BORDERS, TAPS, SamplingRule
+from warpkit.engine.sampling.rules import TAPS, SamplingRule, missing_axes
 
 Sample = Callable[[Tensor, Tensor, Tensor], Tensor]
 """A plain one: image, points, fill -> result."""
@@ -115,11 +115,12 @@ def _counts(
         fail_unreadable(function, "points")
     points, across, down, minifies = (f.detach() for f in fields if f is not None)
     lengths = [torch.hypot(*step.unbind(-1)) for step in (across, down)]
-    if rule.border in MISSING_BORDERS:  # the others show the border, however far apart they lie
-        reach = (lengths[0] + lengths[1]) / 2 + TAPS[rule.interpolation]
-        x, y = points.unbind(-1)
-        seen = (x > -reach) & (x < size[1] + reach) & (y > -reach) & (y < size[0] + reach)
-        minifies = minifies & seen
+    reach = (lengths[0] + lengths[1]) / 2 + TAPS[rule.interpolation]
+    sides = zip((1, 0), size, missing_axes(rule.border), strict=True)  # y, then x
+    for axis, length, misses in sides:
+        if misses:  # who looks beyond shows the border, however far apart the points lie
+            place = points[..., axis]
+            minifies = minifies & (place > -reach) & (place < length + reach)
     density = least_density(rule.interpolation)
     axes = []
     for length in lengths:

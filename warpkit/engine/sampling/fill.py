@@ -13,7 +13,7 @@ from warpkit.core.tracing import is_transformed
 from warpkit.engine.sampling.labels import label_fill, saturated
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rounding import to_int32
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule, borders_of, is_pair
 
 LARGE = 1e38
 """Numbers of this magnitude are infinite in float32, which torch refuses to fill with them."""
@@ -34,7 +34,8 @@ def checked_fill(
     value = border_value(name, image, shape, rule, value)
     if rule.border != "transparent":
         if background is not None:
-            checks.fail(name, "background", f"None with border={rule.border!r}", "a tensor")
+            border = borders_of(rule.border) if is_pair(rule.border) else rule.border
+            checks.fail(name, "background", f"None with border={border!r}", "a tensor")
         return value
     wanted = f"a tensor of shape {tuple(shape)} (or broadcasting to it) with border='transparent'"
     if not isinstance(background, Tensor):

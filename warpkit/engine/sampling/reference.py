@@ -15,7 +15,14 @@ from torch import Tensor
 
 from warpkit.core.checks import LABELS
 from warpkit.engine.sampling.maps import inverse_map, no_float64, output_points
-from warpkit.engine.sampling.rules import LIMIT, MISSING_BORDERS, SamplingRule, any_inside, taps
+from warpkit.engine.sampling.rules import (
+    LIMIT,
+    SamplingRule,
+    any_inside,
+    axis_rules,
+    both_inside,
+    taps,
+)
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
@@ -98,18 +105,20 @@ def sum_of_taps(
     points = torch.where(near[..., None], points, 0.0)
     near = near[..., None, :, :]
     read = reader(image, points.shape[:-1])
-    columns, lines = taps(points[..., 0], width, rule), taps(points[..., 1], height, rule)
+    along_y, along_x = axis_rules(rule)
+    columns, lines = taps(points[..., 0], width, along_x), taps(points[..., 1], height, along_y)
     total, reached, beyond = fill.new_zeros(()), near, fill
-    if rule.border in MISSING_BORDERS:
-        seen = any_inside(x.inside for x in columns) & any_inside(y.inside for y in lines)
+    seen = both_inside(any_inside(y.inside for y in lines), any_inside(x.inside for x in columns))
+    if seen is not None:
         reached = near & seen[..., None, :, :]
         # a NaN would leave its trace in the gradient to a point whose result it is, and constant
         beyond = torch.where(reached, fill, 0)  # not 0.0, which makes floats of labels
     for y in lines:
         for x in columns:
             value = read(y.index * width + x.index)
-            if x.inside is not None and y.inside is not None:
-                value = torch.where((x.inside & y.inside)[..., None, :, :], value, beyond)
+            inside = both_inside(y.inside, x.inside)
+            if inside is not None:
+                value = torch.where(inside[..., None, :, :], value, beyond)
             if weighted and x.weight is not None and y.weight is not None:
                 value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
             total = total + value

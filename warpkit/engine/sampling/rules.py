@@ -11,6 +11,10 @@ The 2-D rule is the product of two axes.
     reflect_101  d c b | a b c d | c b a                2n - 2
     wrap         b c d | a b c d | a b c                n
     transparent  missing: the background's pixel at the output position
+
+A rule may name two borders, one along y and one along x: the tap's index along each axis is what
+that axis's border makes of it, and a tap that is missing along one axis is missing. Such a pair
+travels as one string, "replicate,wrap", so that whatever carries a border's name carries it too.
 """
 
 from __future__ import annotations
@@ -48,7 +52,47 @@ class SamplingRule(NamedTuple):
 
     interpolation: str
     border: str
+    """One name for both axes, or a pair: see `pair_of`."""
     arithmetic: str = "exact"
+
+
+def pair_of(along_y: str, along_x: str) -> str:
+    """The border of a rule with one of `BORDERS` along each axis; of equal names that one."""
+    return along_y if along_y == along_x else f"{along_y},{along_x}"
+
+
+def borders_of(border: str) -> tuple[str, str]:
+    """The borders along y and x that a rule's border names."""
+    along_y, _, along_x = border.partition(",")
+    return along_y, along_x or along_y
+
+
+def is_pair(border: str) -> bool:
+    """Whether a rule's border differs between the axes."""
+    return "," in border
+
+
+def pair_reasons(backend: str, rule: SamplingRule) -> list[str]:
+    """Why a backend that has one border for both axes cannot do this; nothing where it can."""
+    if not is_pair(rule.border):
+        return []
+    return [f"{backend} has one border for both axes, got {borders_of(rule.border)}"]
+
+
+def axis_rules(rule: SamplingRule) -> tuple[SamplingRule, SamplingRule]:
+    """The rules along y and along x, each with one border."""
+    along_y, along_x = borders_of(rule.border)
+    interpolation, _, arithmetic = rule
+    return (
+        SamplingRule(interpolation, along_y, arithmetic),
+        SamplingRule(interpolation, along_x, arithmetic),
+    )
+
+
+def missing_axes(border: str) -> tuple[bool, bool]:
+    """Whether a tap outside the image is missing along y, and along x."""
+    along_y, along_x = borders_of(border)
+    return along_y in MISSING_BORDERS, along_x in MISSING_BORDERS
 
 
 @dataclass(frozen=True)
@@ -63,15 +107,24 @@ class AxisTap:
     """False where the tap is missing; None under a border that has no missing taps."""
 
 
-def any_inside(insides: Iterable[Tensor | None]) -> Tensor:
-    """Where some tap along an axis is inside, by what each says of it; not if all say None."""
-    return reduce(torch.logical_or, [inside for inside in insides if inside is not None])
+def any_inside(insides: Iterable[Tensor | None]) -> Tensor | None:
+    """Where some tap along an axis is inside, by what each says of it; None where none can miss."""
+    known = [inside for inside in insides if inside is not None]
+    return reduce(torch.logical_or, known) if known else None
+
+
+def both_inside(along_y: Tensor | None, along_x: Tensor | None) -> Tensor | None:
+    """Where what both axes say of a tap, (...) each, is inside; None where it cannot miss."""
+    if along_y is None or along_x is None:
+        return along_x if along_y is None else along_y
+    return along_y & along_x
 
 
 def taps(position: Tensor, length: int | Tensor, rule: SamplingRule) -> list[AxisTap]:
     """The taps of finite positions below LIMIT along an axis of `length` pixels.
 
-    `length` may be an int64 tensor that broadcasts with `position`: one axis for each.
+    The rule is the axis's own, see `axis_rules`. `length` may be an int64 tensor that broadcasts
+    with `position`: one axis for each.
     """
     interpolation, border = rule.interpolation, rule.border
     if interpolation == "nearest":

@@ -21,7 +21,7 @@ from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule, pair_reasons
 
 HAS_NUMBA = find_spec("numba") is not None
 
@@ -36,7 +36,7 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     if not HAS_NUMBA:
         _warn()
         return ["needs Numba: pip install numba"]
-    return []
+    return pair_reasons("the kernel", rule)
 
 
 @cache

@@ -18,7 +18,7 @@ from torch import Tensor
 from warpkit.core.checks import LABELS
 from warpkit.core.environment import TRITON_INTERPRETED as INTERPRETED
 from warpkit.engine.backends.inverse import inverse_by
-from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.engine.sampling.rules import SamplingRule, pair_reasons
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 DTYPES += (torch.uint8, torch.int16, torch.uint16, *LABELS)
@@ -46,7 +46,7 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
         reasons.append(f"has no {image.dtype}")
     if max(image.shape[-2:]) >= LONGEST:
         reasons.append("needs fewer than 2^30 rows and columns")
-    return reasons
+    return reasons + pair_reasons("the kernel", rule)
 
 
 def warp(

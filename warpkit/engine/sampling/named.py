@@ -1,0 +1,53 @@
+"""Rules by the names that callers give: interpolations, borders, one or two, and arithmetics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from warpkit.core import checks
+from warpkit.engine.sampling.rules import (
+    ARITHMETICS,
+    BORDERS,
+    INTERPOLATIONS,
+    SamplingRule,
+    pair_of,
+)
+
+Border: TypeAlias = str | Sequence[str]
+"""A border's name, or two: (along y, along x)."""
+
+ALIASES = {"zeros": "constant", "border": "replicate"}
+"""torch's names of borders."""
+
+
+def named_rule(
+    name: str, interpolation: object, border: object, arithmetic: object
+) -> SamplingRule:
+    """All names checked; the border by OpenCV's name, a pair as `rules.pair_of` makes of two."""
+    interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
+    if isinstance(border, checks.LISTS):
+        if len(border) != 2:
+            wanted = "a name, or two, (along y, along x)"
+            checks.fail(name, "border", wanted, f"{border!r:.60}")
+        if "transparent" in border:  # of which axis would the background be?
+            checks.fail(name, "border", "two names other than 'transparent'", repr(border))
+        along_y, along_x = (_border(name, one) for one in border)
+        chosen = pair_of(along_y, along_x)
+    else:
+        chosen = along_y = along_x = _border(name, border)
+    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
+    if along_y != along_x and arithmetic != "exact":
+        wanted = f"one name with arithmetic={arithmetic!r}: OpenCV has one border for both axes"
+        checks.fail(name, "border", wanted, repr(border))
+    return SamplingRule(interpolation, chosen, arithmetic)
+
+
+def _border(name: str, border: object) -> str:
+    """One border's name, by which OpenCV calls it."""
+    if isinstance(border, str) and border == "reflection":
+        wanted = "'reflect' (edge repeated: torch's reflection with align_corners=False) or "
+        wanted += "'reflect_101' (edge once: with align_corners=True)"
+        checks.fail(name, "border", wanted, "'reflection'")
+    border = checks.check_name(name, "border", border, (*BORDERS, *ALIASES))
+    return ALIASES.get(border, border)
