@@ -191,7 +191,7 @@ def test_means_are_those_of_samples_by_hand(pair):
     points = wk.transform_points(wk.invert(matrix), grid.flatten(0, 1))
     total = 0.0
     for dx, dy in [(x, y) for x in (-1, 0, 1) for y in (-1, 0, 1)]:
-        step = torch.tensor([dx, dy]).double() / 3 / 0.4
+        step = torch.tensor([dx, dy]).double() / 3 / matrix[0, 0]
         total = total + sampled(image, (points + step).numpy(), pair, 3.0, "bilinear") / 9
     for count in (3, True):  # 2.5 source pixels a pixel: 3 samples
         seen = wk.warp_affine(image, matrix, size=(4, 6), antialias=count, **options)
