@@ -54,7 +54,7 @@ def test_the_map_is_the_product_by_hand(seed: int):
 def test_draws_labels_and_sizes_are_those_of_compose(seed: int):
     """Key points are never clamped, so torchvision's after all its steps are ours after one.
 
-    Without the first: torchvision's expanded image differs from its canvas.
+    Without the first: torchvision's points stand beside its expanded image.
     """
     steps = [*long_run(interpolation="bilinear").transforms[1:], v2.ColorJitter(0.5)]
     named = [getattr(v2, name)(**made) for name, made in LONG[1:]]

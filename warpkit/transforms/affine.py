@@ -7,11 +7,18 @@ from math import cos, radians, sin, tan
 from typing import Any
 
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import v2
+from torchvision.transforms.v2.functional._geometry import (
+    _compute_affine_output_size,
+    _get_inverse_affine_matrix,
+)
 
 from warpkit.core import checks
 from warpkit.transforms.arguments import SHOWN, check_center, check_fill, check_ranges, mode_name
-from warpkit.transforms.images import Rows, has_pixels, matrix_of, size_by, warp
+from warpkit.transforms.composed import compose
+from warpkit.transforms.images import Rows, has_pixels, matrix_of, warp
+from warpkit.transforms.labels import EDGES, LABELS, move_boxes, move_keypoints
 
 
 class RandomAffine(v2.RandomAffine):
@@ -105,8 +112,8 @@ class RandomRotation(v2.RandomRotation):
             torchvision's RandomRotation (its RandomAffine turns clockwise).
         interpolation, fill, center, border: as in `RandomAffine`.
         expand: whether the result is made large enough for the whole turned image; `center` is not
-            used then. It has the size of its boxes' canvas, from which torchvision's image differs
-            by a pixel at some angles.
+            used then. The result has the size of torchvision's tensor. Boxes and key points move
+            by `map`, as the image does; torchvision moves them up to a pixel beside its image.
 
     By quarters of a turn about the middle pixels are moved and none is blended.
 
@@ -146,10 +153,15 @@ class RandomRotation(v2.RandomRotation):
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
         """(H, W) of what images of `size` (H, W) become."""
         height, width = size
-        if not self.expand:
+        angle = params["angle"] % 360
+        if not self.expand or angle in (0, 180):
             return height, width
-        turn = {"angle": params["angle"], "expand": True}
-        return size_by(lambda box: v2.functional.rotate(box, **turn), (height, width))
+        if angle in (90, 270):
+            return width, height
+        still: dict[str, Any] = {"translate": [0.0, 0.0], "scale": 1.0, "shear": [0.0, 0.0]}
+        rows = _get_inverse_affine_matrix([0.0, 0.0], -angle, **still)
+        width, height = _compute_affine_output_size(rows, width, height)
+        return height, width
 
     def _rows(self, params: dict[str, Any], size: Sequence[int]) -> Rows:
         """Numbers, as RandomAffine's."""
@@ -166,8 +178,22 @@ class RandomRotation(v2.RandomRotation):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One input under the drawn `params`."""
+        if self.expand and isinstance(inpt, LABELS):
+            return self._turned(inpt, params)
         if not has_pixels(inpt):
             return super().transform(inpt, params)
         size = v2.functional.get_size(inpt)
         out = self.output_size(params, size) if self.expand else None
         return warp(self, inpt, lambda size: self._rows(params, size), out)
+
+    def _turned(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """Boxes or key points on an expanded canvas, by the image's own map.
+
+        torchvision lays the turned corners of the image at 0. Its image, on a whole number of
+        pixels, begins up to a pixel before them, and ours up to half of one.
+        """
+        size = inpt.canvas_size
+        turned = compose([self.map(params, size)], self.output_size(params, size))
+        if isinstance(inpt, tv_tensors.BoundingBoxes):
+            return move_boxes(inpt, turned, clamps=True)
+        return move_keypoints(inpt, turned, [EDGES])

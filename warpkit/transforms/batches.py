@@ -14,9 +14,9 @@ from warpkit.core import checks
 from warpkit.transforms.composed import ComposedMap, is_whole
 from warpkit.transforms.exact import CenterCrop
 from warpkit.transforms.images import has_pixels, retyped, through
-from warpkit.transforms.labels import move_keypoints
+from warpkit.transforms.labels import LABELS, move_keypoints
 from warpkit.transforms.resized import Resize
-from warpkit.transforms.runs import LABELS, Run
+from warpkit.transforms.runs import Run
 from warpkit.transforms.sampling import sample_each
 
 LEAST_DIMS = (

@@ -16,6 +16,8 @@ from warpkit.geometry.matrices import transform_points
 from warpkit.transforms.composed import ComposedMap, is_matrix
 from warpkit.transforms.images import retyped
 
+LABELS = (tv_tensors.BoundingBoxes, getattr(tv_tensors, "KeyPoints", tv_tensors.BoundingBoxes))
+"""What is on the canvas and has no pixels; key points since torchvision 0.23."""
 ROTATED = ("XYWHR", "CXCYWHR", "XYXYXYXY")
 EDGES = (0.5, 0.5)
 """How far the origin lies from the middle of pixel (0, 0), for points counted from the corner."""

@@ -18,7 +18,7 @@ from warpkit.transforms.composed import ComposedMap, compose, is_whole
 from warpkit.transforms.elastic import ElasticTransform
 from warpkit.transforms.exact import CenterCrop, RandomHorizontalFlip, RandomVerticalFlip
 from warpkit.transforms.images import fill_of, has_pixels, through
-from warpkit.transforms.labels import EDGES, move_boxes, move_keypoints
+from warpkit.transforms.labels import EDGES, LABELS, move_boxes, move_keypoints
 from warpkit.transforms.perspective import RandomPerspective
 from warpkit.transforms.resized import RandomResizedCrop, Resize
 from warpkit.transforms.sampling import RunSampling, sample
@@ -28,8 +28,6 @@ RESIZES = (Resize, RandomResizedCrop)
 BORDERED = (RandomAffine, RandomRotation, RandomPerspective, ElasticTransform)
 GEOMETRIC = (*FLIPS, CenterCrop, *RESIZES, *BORDERED)
 COPIES = (*FLIPS, CenterCrop)
-LABELS = (tv_tensors.BoundingBoxes, getattr(tv_tensors, "KeyPoints", tv_tensors.BoundingBoxes))
-"""What is on the canvas and has no pixels; key points since torchvision 0.23."""
 Draws = list[dict[str, Any] | None]
 """The params of each transform; None where it was not to be."""
 
