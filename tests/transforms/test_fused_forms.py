@@ -159,12 +159,6 @@ def test_what_is_refused(build, text: str):
         build()
 
 
-def test_torchvisions_own_are_not_fused_and_that_is_said():
-    with pytest.warns(UserWarning, match="is torchvision's Resize, which is not fused"):
-        fused = Fused([RandomHorizontalFlip(1.0), v2.Resize((3, 4))])
-    assert fused(torch.ones(3, 8, 8)).shape == (3, 3, 4)
-
-
 def test_the_list_may_change_as_composes_may():
     fused = Fused([RandomHorizontalFlip(0.0)])
     image = torch.full((1, 2, 2), 255, dtype=torch.uint8)

@@ -59,7 +59,9 @@ class BatchRun(Run):
             checks.fail("Fused", "inpt", f"of the batch of {count} that was drawn for", batch)
         if all(drawn is None for draws in params["draws"] for drawn in draws):
             return inpt
-        if all(isinstance(transform, (Resize, CenterCrop)) for transform in self.transforms):
+        if all(
+            isinstance(transform, (Resize, CenterCrop, v2.Pad)) for transform in self.transforms
+        ):
             return super().transform(inpt, {"draws": params["draws"][0]})  # the same for all
         height, width = v2.functional.get_size(inpt)
         maps = self.maps(params, (height, width))

@@ -10,6 +10,7 @@ from torchvision import tv_tensors
 from torchvision.transforms.v2._utils import _get_fill
 
 from warpkit.engine.sampling.named import ALIASES
+from warpkit.transforms.crops import CROPS, MODES
 
 KINDS = (Tensor, PIL.Image.Image, tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask)
 """What has pixels, and so a fill."""
@@ -46,7 +47,7 @@ class ShownBorder(NamedTuple):
 
 def border_of(transform: Any) -> ShownBorder:
     """The border of a transform that has one."""
-    border: str = transform.border
+    border = MODES[transform.padding_mode] if isinstance(transform, CROPS) else transform.border
     name = ALIASES.get(border, border)
     if name != "constant":
         return ShownBorder(name, ())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,18 +10,23 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from warpkit.core import checks
+from warpkit.core.caller_warnings import warn
 from warpkit.transforms.batches import BatchRun
+from warpkit.transforms.borders import border_of
 from warpkit.transforms.composed import ComposedMap
-from warpkit.transforms.runs import GEOMETRIC, Run
+from warpkit.transforms.crops import CROPS, shows_border
+from warpkit.transforms.runs import FUSED, Run, border_giver
+from warpkit.transforms.unfused import look_at_kind
 
 
 class Fused(v2.Compose):
     """torchvision.transforms.v2.Compose whose geometric transforms are sampled once.
 
-    Those of `warpkit.transforms` that follow each other are a run: they are drawn as Compose draws
-    them, from the same seed, and composed to one map, a matrix, or a field where an
-    ElasticTransform bends, by which images, videos and masks are sampled once and boxes and key
-    points moved once. Every other transform or function ends a run, and runs as it stands.
+    Those of `warpkit.transforms`, and torchvision's own v2.Pad and v2.RandomCrop, that follow each
+    other are a run: they are drawn as Compose draws them, from the same seed, and composed to one
+    map, a matrix, or a field where an ElasticTransform bends, by which images, videos and masks
+    are sampled once and boxes and key points moved once. Every other transform or function ends a
+    run, and runs as it stands. A warning names those of torchvision's that are geometric.
 
     Args:
         transforms: one or more, in their order.
@@ -32,18 +36,20 @@ class Fused(v2.Compose):
 
     What a run shows is the image itself, as far as the last canvas reaches: what Compose would cut
     off at a canvas between and fill is there. Beside the image is the border and the fill of its
-    transforms, which must be the same (CenterCrop pads with 0). The interpolation is the finest of
-    its transforms', "nearest" < "bilinear" < "bicubic" < "lanczos4", and nearest for masks. Where
-    the map shrinks, the mean over each output pixel is taken (`warp_affine`'s antialias), unless a
-    Resize says antialias=False or all is nearest. No value is blended in a run that only flips,
-    crops, turns by quarters or moves by whole pixels. Where a Resize or a RandomResizedCrop is all
-    in it that samples, its own filter does (not with per_image). A run of one transform is that
-    transform.
+    transforms, which must be the same (CenterCrop pads with 0); a Pad or a RandomCrop of another
+    border, which copies pixels, is a run by itself, and a warning says so. The interpolation is the
+    finest of its transforms', "nearest" < "bilinear" < "bicubic" < "lanczos4", and nearest for
+    masks. Where the map shrinks, the mean over each output pixel is taken (`warp_affine`'s
+    antialias), unless a Resize says antialias=False or all is nearest. No value is blended in a run
+    that only flips, crops, pads, turns by quarters or moves by whole pixels. Where a Resize or a
+    RandomResizedCrop is all in it that samples, its own filter does (not with per_image, after a
+    crop that leaves a part out, or where padding follows such a crop). A run of one transform is
+    that transform.
 
-    A box becomes the tight box of its outline under the whole map, also through a field, clamped
-    once if torchvision would clamp it; of a rotated one the corners move, and torchvision's
-    rectangle is laid about them. Key points count from where each of torchvision's transforms
-    counts them: from pixel centres in flips, from the corner elsewhere.
+    In a run of several, a box becomes the tight box of its outline under the whole map, also
+    through a field, clamped once if torchvision would clamp it; of a rotated one the corners move,
+    and torchvision's rectangle is laid about them. Key points count from where each of
+    torchvision's transforms counts them: from pixel centres in flips, from the corner elsewhere.
 
     Raises:
         ValueError, TypeError: naming the argument, what was wanted and what came.
@@ -67,7 +73,6 @@ class Fused(v2.Compose):
             if not callable(transform) or isinstance(transform, type):
                 got = f"{transform!r:.60} at [{k}]"
                 checks.fail("Fused", "transforms", "objects that can be called", got, TypeError)
-            _look_at_name(k, transform)
         super().__init__(list(transforms))
         self.per_image = checks.check_bool("Fused", "per_image", per_image)
         self._made: tuple[list[Any], list[Callable[..., Any]]] = ([], [])
@@ -146,40 +151,54 @@ class Fused(v2.Compose):
         """The only piece, which has one map."""
         (piece, *more) = self._pieces
         if more or not isinstance(piece, Run):
-            others = [t for t in self.transforms if not is_fused(t)]
+            others = [type(t).__name__ for t in self.transforms if not is_fused(t)]
             wanted = f"geometric ones alone for {method}, which is of one run"
-            checks.fail("Fused", "transforms", wanted, type(others[0]).__name__ + " among them")
+            got = f"{others[0]} among them" if others else f"{len(more) + 1} runs, of two borders"
+            checks.fail("Fused", "transforms", wanted, got)
         return piece
 
 
 def is_fused(transform: Any) -> bool:
-    """Whether a transform is one of warpkit's geometric ones, and does what they do."""
-    if not isinstance(transform, GEOMETRIC):
+    """Whether a transform is one of the geometric ones of a run, and does what they do."""
+    if not isinstance(transform, FUSED):
         return False
-    theirs = next(kind for kind in GEOMETRIC if isinstance(transform, kind))
+    theirs = next(kind for kind in FUSED if isinstance(transform, kind))
     return type(transform).transform is theirs.transform
 
 
 def _pieces(transforms: Sequence[Any], kind: type[Run]) -> list[Callable[..., Any]]:
     """The runs, as long as can be, and what stands between them."""
     pieces: list[Callable[..., Any]] = []
-    run: list[Any] = []
+    stretch: list[Any] = []
     for k, transform in enumerate((*transforms, None)):
         if is_fused(transform):
-            run.append(transform)
+            stretch.append(transform)
             continue
-        if run:
-            pieces.append(kind(run, k - len(run)))
-            run = []
+        pieces += _runs(stretch, k - len(stretch), kind)
+        stretch = []
         if transform is not None:
+            look_at_kind(k, transform)
             pieces.append(transform)
     return pieces
 
 
-def _look_at_name(place: int, transform: Any) -> None:
-    """torchvision's own geometric transforms resample by themselves, which was hardly meant."""
-    kind = type(transform)
-    if kind in {getattr(v2, base.__name__) for base in GEOMETRIC}:
-        text = f"Fused: transforms[{place}] is torchvision's {kind.__name__}, which is not fused; "
-        text += f"warpkit.transforms.{kind.__name__} takes the same arguments and is"
-        warnings.warn(text, UserWarning, stacklevel=3)
+def _runs(stretch: Sequence[Any], place: int, kind: type[Run]) -> list[Callable[..., Any]]:
+    """Transforms that follow each other, the first at `place`: one run, but for what torchvision
+    pads in another way. That copies pixels, and is a run by itself."""
+    giver = border_giver(stretch)
+    runs: list[list[Any]] = [[]]
+    for k, transform in enumerate(stretch, place):
+        if isinstance(transform, CROPS) and shows_border(transform):
+            one, two = border_of(giver), border_of(transform)
+            if one != two:
+                text = f"Fused: transforms[{k}] is torchvision's {type(transform).__name__}, whose "
+                text += f"padding is not fused: {two}, and {one} in {type(giver).__name__} "
+                warn(text + "(v2.Identity() beside it says that this is meant)")
+                runs += [[transform], []]
+                continue
+        runs[-1].append(transform)
+    pieces: list[Callable[..., Any]] = []
+    for run in filter(None, runs):
+        pieces.append(kind(run, place))
+        place += len(run)
+    return pieces

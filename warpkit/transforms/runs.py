@@ -12,9 +12,11 @@ from torchvision.transforms import v2
 
 from warpkit.core import checks
 from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.transforms import crops
 from warpkit.transforms.affine import RandomAffine, RandomRotation
 from warpkit.transforms.borders import border_of
 from warpkit.transforms.composed import ComposedMap, compose, is_whole
+from warpkit.transforms.crops import CROPS, shows_border
 from warpkit.transforms.elastic import ElasticTransform
 from warpkit.transforms.exact import CenterCrop, RandomHorizontalFlip, RandomVerticalFlip
 from warpkit.transforms.images import fill_of, has_pixels, through
@@ -27,7 +29,8 @@ FLIPS = (RandomHorizontalFlip, RandomVerticalFlip)
 RESIZES = (Resize, RandomResizedCrop)
 BORDERED = (RandomAffine, RandomRotation, RandomPerspective, ElasticTransform)
 GEOMETRIC = (*FLIPS, CenterCrop, *RESIZES, *BORDERED)
-COPIES = (*FLIPS, CenterCrop)
+FUSED = (*GEOMETRIC, *CROPS)
+COPIES = (*FLIPS, CenterCrop, *CROPS)
 Draws = list[dict[str, Any] | None]
 """The params of each transform; None where it was not to be."""
 
@@ -42,13 +45,37 @@ class Step(NamedTuple):
 
     def output_size(self) -> tuple[int, int]:
         """(H, W) of what it gives."""
+        if isinstance(self.transform, CROPS):
+            return crops.output_size(self.transform, self.params, self.size)
         of = getattr(self.transform, "output_size", None)
         return self.size if of is None else of(self.params, self.size)
 
+    def map(self) -> Tensor:
+        """Where pixels go: (3, 3), source -> destination, or a flow (h, w, 2)."""
+        if isinstance(self.transform, CROPS):
+            return crops.map_of(self.transform, self.params)
+        return self.transform.map(self.params, self.size)
+
+    def margins(self) -> tuple[int, ...]:
+        """How far a copy's canvas goes beyond what it is given, in pixels; < 0 where it cuts."""
+        if not isinstance(self.transform, (CenterCrop, *CROPS)):
+            return ()
+        (height, width), (h, w) = self.size, self.output_size()
+        wider, higher = w - width, h - height
+        if isinstance(self.transform, CenterCrop):
+            return wider, higher
+        left, top = crops.moved_by(self.transform, self.params)
+        return left, top, wider - left, higher - top
+
     def pads(self) -> bool:
-        """Whether it is a crop of more than there is."""
-        is_crop = isinstance(self.transform, CenterCrop)
-        return is_crop and any(n > m for n, m in zip(self.output_size(), self.size, strict=True))
+        """Whether it shows more than there is, as it stands."""
+        return any(margin > 0 for margin in self.margins())
+
+    def cuts(self) -> bool:
+        """Whether a part of what it is given is left out, as it stands."""
+        if isinstance(self.transform, RandomResizedCrop):
+            return (self.params["height"], self.params["width"]) != self.size
+        return any(margin < 0 for margin in self.margins())
 
 
 class Run(v2.Transform):
@@ -61,7 +88,7 @@ class Run(v2.Transform):
         super().__init__()
         self.transforms, self.place = list(transforms), place
         bordered = [t for t in self.transforms if isinstance(t, BORDERED)]
-        self.bordered = bordered[0] if bordered else None
+        self.bordered = border_giver(self.transforms)
         for other in bordered[1:]:
             self._check_border(bordered[0], other)
         smooth = [t for t in self.transforms if isinstance(t, (*RESIZES, *BORDERED))]
@@ -131,7 +158,7 @@ class Run(v2.Transform):
         known = params.setdefault("composed", {})
         if size not in known:
             steps = self.steps(params["draws"], size)
-            mappings = [step.transform.map(step.params, step.size) for step in steps]
+            mappings = [step.map() for step in steps]
             known[size] = compose(mappings, steps[-1].output_size() if steps else size)
         return known[size]
 
@@ -147,8 +174,10 @@ class Run(v2.Transform):
         height, width = v2.functional.get_size(inpt)
         steps = self.steps(draws, (height, width))
         if has_pixels(inpt):
-            self.check_padding(steps, type(inpt))
-            if self._samples_once(steps, params, (height, width)):
+            once = self._samples_once(steps, params, (height, width))
+            if not once or isinstance(self.bordered, BORDERED):  # whatever was drawn this time
+                self.check_padding(steps, type(inpt))
+            if once:
                 return one_by_one(inpt, self.transforms, draws)
             return self._sampled(inpt, self.composed(params, (height, width)))
         composed = self.composed(params, (height, width))
@@ -166,7 +195,7 @@ class Run(v2.Transform):
         if self.bordered is None or border_of(self.bordered).is_zero(kind):
             return
         for step in steps:
-            if step.pads():
+            if isinstance(step.transform, CenterCrop) and step.pads():
                 wanted = "of one border and fill in a run, which is sampled once"
                 got = f"{border_of(self.bordered)} in {self._named(self.bordered)} and "
                 got += f"{self._named(step.transform)}, which pads {step.size} "
@@ -175,16 +204,21 @@ class Run(v2.Transform):
     def _samples_once(
         self, steps: Sequence[Step], params: dict[str, Any], size: tuple[int, int]
     ) -> bool:
-        """Whether at most a resize samples, in the way in which the run would have it."""
-        if any(step.pads() for step in steps):
-            return False
+        """Whether at most a resize samples, and Compose cuts nothing off that the run would show.
+
+        Nothing is cut off before the resize, whose filter looks beyond a cut, and nothing pads
+        what was cut.
+        """
         samplers = [k for k, s in enumerate(steps) if not isinstance(s.transform, COPIES)]
+        cuts = [k for k, step in enumerate(steps) if step.cuts()]
+        if cuts and any(step.pads() for step in steps[cuts[0] + 1 :]):
+            return False
         if not samplers:
             return True
         first = samplers[0]
         transform = steps[first].transform
-        cuts = any(isinstance(step.transform, CenterCrop) for step in steps[:first])
-        if cuts or len(samplers) > 1 or not isinstance(transform, RESIZES):
+        is_resize = len(samplers) == 1 and isinstance(transform, RESIZES)
+        if not is_resize or (cuts and cuts[0] < first):
             return False
         same = transform.interpolation == self.interpolation
         return same and not is_whole(self.composed(params, size).mapping)
@@ -202,9 +236,16 @@ class Run(v2.Transform):
     def options(self, inpt: Any) -> RunSampling:
         """How an input is sampled."""
         owner = self.bordered
-        border = "constant" if owner is None else owner.border
+        border = "constant" if owner is None else border_of(owner).name
         of = None if owner is None else fill_of(type(owner).__name__, owner, inpt)
         return RunSampling(self.interpolation, border, of, self.antialias)
+
+
+def border_giver(transforms: Sequence[Any]) -> Any:
+    """The transform whose border is the run's: the first that warps, or the first that pads."""
+    warps = [t for t in transforms if isinstance(t, BORDERED)]
+    pads = [t for t in transforms if isinstance(t, CROPS) and shows_border(t)]
+    return next(iter([*warps, *pads]), None)
 
 
 def one_by_one(inpt: Any, transforms: Sequence[Any], draws: Draws) -> Any:
