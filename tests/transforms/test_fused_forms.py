@@ -97,7 +97,17 @@ TURN = RandomRotation(10)
     [
         (lambda: Fused([]), "Fused: `transforms` must be a sequence of at least one transform"),
         (lambda: Fused(TURN), "Fused: `transforms` must be a sequence of at least one transform"),
-        (lambda: Fused([RandomRotation]), "Fused: `transforms` must be objects that can be called"),
+        (
+            lambda: Fused([TURN, RandomRotation]),
+            (
+                "Fused: `transforms` must be of instances (RandomRotation(...), not "
+                "RandomRotation), got the class RandomRotation at [1]"
+            ),
+        ),
+        (
+            lambda: Fused([3]),
+            "Fused: `transforms` must be objects that can be called, got 3 at [0]",
+        ),
         (lambda: Fused([TURN], per_image=1), "Fused: `per_image` must be True or False"),
         (
             lambda: Fused([TURN, RandomAffine(3, fill=1)]),

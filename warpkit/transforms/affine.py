@@ -17,11 +17,12 @@ from torchvision.transforms.v2.functional._geometry import (
 from warpkit.core import checks
 from warpkit.transforms.arguments import SHOWN, check_center, check_fill, check_ranges, mode_name
 from warpkit.transforms.composed import compose
+from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import Rows, has_pixels, matrix_of, warp
 from warpkit.transforms.labels import EDGES, LABELS, move_boxes, move_keypoints
 
 
-class RandomAffine(v2.RandomAffine):
+class RandomAffine(Geometric, v2.RandomAffine):
     """torchvision.transforms.v2.RandomAffine, warped by warpkit.
 
     Args:
@@ -104,7 +105,7 @@ class RandomAffine(v2.RandomAffine):
         return warp(self, inpt, lambda size: self._rows(params, size))
 
 
-class RandomRotation(v2.RandomRotation):
+class RandomRotation(Geometric, v2.RandomRotation):
     """torchvision.transforms.v2.RandomRotation, warped by warpkit.
 
     Args:

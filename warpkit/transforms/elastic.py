@@ -13,10 +13,11 @@ from torchvision.transforms.v2._utils import query_size
 from warpkit.core import checks
 from warpkit.flow.images import warp_flow
 from warpkit.transforms.arguments import SHOWN, check_fill, mode_name
+from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import fill_of, has_pixels, through
 
 
-class ElasticTransform(v2.ElasticTransform):
+class ElasticTransform(Geometric, v2.ElasticTransform):
     """torchvision.transforms.v2.ElasticTransform, warped by warpkit.
 
     Args:

@@ -10,10 +10,11 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from warpkit.transforms.arguments import check_lengths
+from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import check_planes, check_sides, has_pixels
 
 
-class RandomHorizontalFlip(v2.RandomHorizontalFlip):
+class RandomHorizontalFlip(Geometric, v2.RandomHorizontalFlip):
     """torchvision.transforms.v2.RandomHorizontalFlip, with a `map`.
 
     Args:
@@ -38,7 +39,7 @@ class RandomHorizontalFlip(v2.RandomHorizontalFlip):
         return torch.tensor(rows, dtype=torch.float64)
 
 
-class RandomVerticalFlip(v2.RandomVerticalFlip):
+class RandomVerticalFlip(Geometric, v2.RandomVerticalFlip):
     """torchvision.transforms.v2.RandomVerticalFlip, with a `map`.
 
     Args:
@@ -64,7 +65,7 @@ class RandomVerticalFlip(v2.RandomVerticalFlip):
         return torch.tensor(rows, dtype=torch.float64)
 
 
-class CenterCrop(v2.CenterCrop):
+class CenterCrop(Geometric, v2.CenterCrop):
     """torchvision.transforms.v2.CenterCrop, with a `map`.
 
     Args:

@@ -70,7 +70,11 @@ class Fused(v2.Compose):
         if not transforms:
             checks.fail("Fused", "transforms", wanted, "none")
         for k, transform in enumerate(transforms):
-            if not callable(transform) or isinstance(transform, type):
+            if isinstance(transform, type):
+                wanted = f"of instances ({transform.__name__}(...), not {transform.__name__})"
+                got = f"the class {transform.__name__} at [{k}]"
+                checks.fail("Fused", "transforms", wanted, got, TypeError)
+            if not callable(transform):
                 got = f"{transform!r:.60} at [{k}]"
                 checks.fail("Fused", "transforms", "objects that can be called", got, TypeError)
         super().__init__(list(transforms))

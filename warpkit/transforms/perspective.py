@@ -15,10 +15,11 @@ from warpkit.core import checks
 from warpkit.engine.sampling.maps import inverse_map
 from warpkit.geometry.arguments import as_result
 from warpkit.transforms.arguments import SHOWN, check_fill, mode_name
+from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import Rows, has_pixels, warp
 
 
-class RandomPerspective(v2.RandomPerspective):
+class RandomPerspective(Geometric, v2.RandomPerspective):
     """torchvision.transforms.v2.RandomPerspective, warped by warpkit.
 
     Args:

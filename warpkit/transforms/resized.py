@@ -14,13 +14,14 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic.resize import EXACT_FILTERS
 from warpkit.resizing import resize
 from warpkit.transforms.arguments import check_lengths, check_ranges, mode_name
+from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import check_planes, check_sides, has_pixels, size_by, through
 
 PLAIN_FILTERS = ("nearest", "lanczos4")
 """Those that have no antialias."""
 
 
-class Resize(v2.Resize):
+class Resize(Geometric, v2.Resize):
     """torchvision.transforms.v2.Resize, by `warpkit.resize`.
 
     Args:
@@ -69,7 +70,7 @@ class Resize(v2.Resize):
         return resized(self, inpt, new)
 
 
-class RandomResizedCrop(v2.RandomResizedCrop):
+class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
     """torchvision.transforms.v2.RandomResizedCrop, by `warpkit.resize`.
 
     Args:

@@ -19,6 +19,7 @@ from warpkit.transforms.composed import ComposedMap, compose, is_whole
 from warpkit.transforms.crops import CROPS, shows_border
 from warpkit.transforms.elastic import ElasticTransform
 from warpkit.transforms.exact import CenterCrop, RandomHorizontalFlip, RandomVerticalFlip
+from warpkit.transforms.family import check_arrays
 from warpkit.transforms.images import fill_of, has_pixels, through
 from warpkit.transforms.labels import EDGES, LABELS, move_boxes, move_keypoints
 from warpkit.transforms.perspective import RandomPerspective
@@ -140,6 +141,10 @@ class Run(v2.Transform):
             sizes = [Step(transform, params, size).output_size() for size in sizes]
         return draws
 
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        """No array where an image is wanted."""
+        check_arrays("Fused", flat_inputs)
+
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """{"draws": what was drawn for each transform}."""
         return {"draws": self.draw(self.sizes_of(flat_inputs)), "composed": {}}
@@ -164,6 +169,7 @@ class Run(v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One input under the drawn `params`."""
+        check_arrays("Fused", [inpt])
         draws = params["draws"]
         if all(drawn is None for drawn in draws):
             return inpt
