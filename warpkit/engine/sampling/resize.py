@@ -68,6 +68,8 @@ class AxisTaps(NamedTuple):
     """(m, K), float64; None for nearest, which reads one pixel."""
     inside: Tensor | None
     """(m, K); False where there is no such tap. None where all are there."""
+    touching: Tensor | None = None
+    """(m, K); True where a tap of weight 0 has a gradient. None where there is no such tap."""
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
@@ -119,28 +121,25 @@ def _area_taps(
     first = (cell_start / size).detach().floor()
     count = math.ceil(longest / size) + 1
     pixel = first + torch.arange(count, dtype=torch.float64, device=i.device)
-    left, right = (
-        _larger(pixel * size, cell_start),
-        -_larger(-(pixel + 1) * size, -cell_start - span),
-    )
-    inside = (right > left).detach() & (pixel >= 0) & (pixel < length)
-    weight = torch.where(inside, (right - left) / span, 0.0)
+    cell_end = cell_start + span
+    # between two pixels the derivative from the right, from the left at the image's end
+    left = torch.where(pixel * size > cell_start, pixel * size, cell_start)
+    beyond = (pixel + 1) * size - cell_end
+    ends = (beyond > 0) | ((beyond == 0) & (pixel == length - 1))
+    right = torch.where(ends, cell_end, (pixel + 1) * size)
+    there = (pixel >= 0) & (pixel < length)
+    inside = (right > left).detach() & there
+    touching = (right == left).detach() & there if isinstance(span, Tensor) else None
+    has_part = inside if touching is None else inside | touching
+    weight = torch.where(has_part, (right - left) / span, 0.0)
     weight = weight / weight.detach().sum(-1, keepdim=True)  # 1 but for rounding
-    return AxisTaps(pixel.long().clamp(0, length - 1), weight, inside)
+    return AxisTaps(pixel.long().clamp(0, length - 1), weight, has_part, touching)
 
 
 def _at_least(span: Number, size: int) -> Number:
     if isinstance(span, Tensor):
         return torch.where(span >= size, span, size)
     return max(span, size)
-
-
-def _larger(a: Tensor, b: Tensor) -> Tensor:
-    """As torch.maximum, whose gradient is halved where both are equal.
-
-    a and b (...), which broadcast.
-    """
-    return torch.where(a >= b, a, b)
 
 
 def _box(x: Tensor) -> Tensor:
@@ -242,7 +241,10 @@ def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:
     for k in range(axis.pixel.shape[-1]):
         value = values.index_select(dim, axis.pixel[:, k])
         if axis.inside is not None:  # what is not read leaves no NaN
-            value = torch.where(beside(axis.inside[:, k], dim), value, 0.0)
+            inside = beside(axis.inside[:, k], dim)
+            if axis.touching is not None:
+                inside = inside & (value.isfinite() | ~beside(axis.touching[:, k], dim))
+            value = torch.where(inside, value, 0.0)
         if axis.weight is not None:
             value = value * beside(axis.weight[:, k].to(value.dtype), dim)
         total = value if total is None else total + value
