@@ -13,9 +13,9 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from warpkit.core import checks
+from warpkit.engine.sampling.named import ALIASES
 from warpkit.transforms.images import has_pixels
 from warpkit.transforms.labels import LABELS
-from warpkit.warp import ALIASES
 
 
 class Geometric(v2.Transform):

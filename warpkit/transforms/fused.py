@@ -11,6 +11,7 @@ from torchvision.transforms import v2
 
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
+from warpkit.core.slips import without_looking
 from warpkit.transforms.batches import BatchRun
 from warpkit.transforms.borders import border_of
 from warpkit.transforms.composed import ComposedMap
@@ -96,8 +97,12 @@ class Fused(v2.Compose):
         if not inputs:
             checks.fail("Fused", "inputs", "an image, or more", "none", TypeError)
         several = len(inputs) > 1
+        looked = False
         for piece in self._pieces:
-            outputs = piece(*inputs)
+            is_run = isinstance(piece, Run)
+            call = piece.__call__
+            outputs = (without_looking(call) if looked and is_run else call)(*inputs)
+            looked = looked or is_run
             inputs = outputs if several else (outputs,)
         return inputs if several else inputs[0]
 

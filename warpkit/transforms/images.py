@@ -13,7 +13,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import _get_fill
 
 from warpkit.core import checks
-from warpkit.core.slips import without_looking
+from warpkit.core.slips import look_at_layout, without_looking
 from warpkit.engine.sampling.labels import as_labels, saturated
 from warpkit.geometry.arguments import as_result
 from warpkit.warp import warp_affine, warp_perspective
@@ -44,6 +44,8 @@ def check_planes(name: str, inpt: Any) -> None:
         if inpt.is_floating_point() and inpt.dtype not in checks.FLOATS:
             wanted = f"of one of the types {checks.names_of(checks.FLOATS)}, or whole numbers"
             checks.fail(name, "inpt", wanted, inpt.dtype, TypeError)
+        if inpt.ndim > 2:
+            look_at_layout(name, "inpt", inpt.shape)
 
 
 def check_sides(name: str, size: Sequence[int]) -> None:
@@ -58,8 +60,12 @@ def through(
     interpolation: str,
     sample: Sampling,
     size: tuple[int, int] | None = None,
+    look: bool = True,
 ) -> Any:
-    """Any kind of image through `sample`, onto `size` (h, w) or its own; masks with nearest."""
+    """Any kind of image through `sample`, onto `size` (h, w) or its own; masks with nearest.
+
+    look: whether its layout may be the caller's slip, which `check_planes` has not looked at yet.
+    """
     if isinstance(inpt, PIL.Image.Image):
         if inpt.mode not in PIL_MODES:
             wanted = f"a PIL image of one of the modes {', '.join(PIL_MODES)}: see convert()"
@@ -84,7 +90,7 @@ def through(
     blended = interpolation != "nearest" and pixels.dtype in checks.LABELS
     if blended:  # as torchvision does; float64 holds all of them but 64 bits beyond 2^53
         image = image.double()
-    checks.check_image(name, "inpt", image, labels=True)
+    checks.check_image(name, "inpt", image, labels=True, look=look)
     sampled = without_looking(sample)(image, interpolation)
     if blended:
         sampled = as_labels(saturated(sampled, pixels.dtype), pixels.dtype)

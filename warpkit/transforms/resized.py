@@ -137,7 +137,7 @@ def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, i
         smooth = None if interpolation in PLAIN_FILTERS else antialias
         return resize(image, size, interpolation=interpolation, antialias=smooth)
 
-    return through(type(transform).__name__, inpt, transform.interpolation, sample, size)
+    return through(type(transform).__name__, inpt, transform.interpolation, sample, size, False)
 
 
 def onto(size: Sequence[int], box: Sequence[float]) -> Tensor:

@@ -11,6 +11,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from warpkit.core import checks
+from warpkit.core.slips import without_looking
 from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.transforms import crops
 from warpkit.transforms.affine import RandomAffine, RandomRotation
@@ -20,7 +21,7 @@ from warpkit.transforms.crops import CROPS, shows_border
 from warpkit.transforms.elastic import ElasticTransform
 from warpkit.transforms.exact import CenterCrop, RandomHorizontalFlip, RandomVerticalFlip
 from warpkit.transforms.family import check_arrays
-from warpkit.transforms.images import fill_of, has_pixels, through
+from warpkit.transforms.images import check_planes, fill_of, has_pixels, through
 from warpkit.transforms.labels import EDGES, LABELS, move_boxes, move_keypoints
 from warpkit.transforms.perspective import RandomPerspective
 from warpkit.transforms.resized import RandomResizedCrop, Resize
@@ -184,7 +185,8 @@ class Run(v2.Transform):
             if not once or isinstance(self.bordered, BORDERED):  # whatever was drawn this time
                 self.check_padding(steps, type(inpt))
             if once:
-                return one_by_one(inpt, self.transforms, draws)
+                check_planes("Fused", inpt)
+                return without_looking(one_by_one)(inpt, self.transforms, draws)
             return self._sampled(inpt, self.composed(params, (height, width)))
         composed = self.composed(params, (height, width))
         if isinstance(inpt, tv_tensors.BoundingBoxes):
