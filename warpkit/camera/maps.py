@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.camera import models
+from warpkit.camera import guards, models
 from warpkit.camera.arguments import as_lens, given
 from warpkit.camera.models import Lens
 from warpkit.camera.points import new_view, own_view, undistorted
@@ -100,11 +100,20 @@ def undistorting(
     # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
     rows = to_ray[..., None, :, :].expand(*to_ray.shape[:-2], size[0], 3, 3)
     x, y, w = rows_at(rows[..., None, :, :], *pixels.unbind(-1))
-    if not opencv:
-        ahead = w > 0
-        x, y = (torch.where(ahead, value, torch.nan) for value in (x, y))
-        w = torch.where(ahead, w, 1.0)
     lens = lens.beside(2)
+    sound_lens, sound = guards.sound_lens(lens)
+    good = sound & guards.within(x.detach() / w.detach(), y.detach() / w.detach())
+    good = good if opencv else good & (w > 0)
+    if guards.holds(good):
+        return _shown(lens, x, y, w, opencv)
+    safe = (torch.where(good, value, middle) for value, middle in ((x, 0.0), (y, 0.0), (w, 1.0)))
+    points = _shown(sound_lens, *safe, opencv)
+    none = _shown(lens.detach(), x.detach(), y.detach(), w.detach(), True) if opencv else torch.nan
+    return torch.where(good[..., None], points, none)
+
+
+def _shown(lens: Lens, x: Tensor, y: Tensor, w: Tensor, opencv: bool) -> Tensor:
+    """Where the lens beside them shows directions (x, y, w), each (..., h, w), in pixels."""
     per = 1 / w  # as OpenCV divides
     u, v = models.distort(lens, x * per, y * per)
     points = torch.stack(torch.broadcast_tensors(*models.to_pixels(lens, u, v)), dim=-1)

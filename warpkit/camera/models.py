@@ -21,6 +21,10 @@ COUNTS = {"brown": (4, 5, 8, 12, 14), "fisheye": (4,)}
 SERIES_BELOW = 1e-2
 """Of q: there the series of atan(r) / r to q^8 is exact to 1e-17, and the formula is 0 / 0 at 0."""
 
+POLE = 1e-100
+"""In place of a denominator of 0, whose next neighbours are 1e-16: what the lens shows is beyond
+every image, and its second derivatives are finite, so that they times 0 are."""
+
 
 class Lens(NamedTuple):
     """A camera's numbers, each of the batch's shape (...), float64."""
@@ -66,7 +70,7 @@ def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def untilt(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """Shown directions as they would be on a sensor that is not tilted; NaN beyond its horizon.
 
-    u and v (...), directions.
+    u and v (...), directions. The NaN goes to the solver, which lets none through.
     """
     if len(lens.k) < 14:
         return u, v
@@ -181,6 +185,7 @@ def _radial(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
         return top, slope
     k4, k5, k6 = lens.k[5:8]
     bottom = 1 + ((k6 * q + k5) * q + k4) * q
+    bottom = torch.where(bottom == 0, POLE, bottom)
     factor = top / bottom
     return factor, (slope - factor * ((3 * k6 * q + 2 * k5) * q + k4)) / bottom
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.camera import models, solver
 from warpkit.camera.arguments import as_lens
+from warpkit.camera.points import directions
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.engine.sampling.maps import matrix_of
@@ -59,12 +59,11 @@ def optimal_camera_matrix(
     checks.broadcast_batch(name, camera_matrix=lens.fx.shape, alpha=alpha.shape)
     size = checks.check_size(name, "size", size)
     new = size if new_size is None else checks.check_size(name, "new_size", new_size)
-    beside = lens.beside(1)
-    u, v = models.from_pixels(beside, *grid(size, lens.fx.device).unbind(-1))
-    x, y, found = solver.unbend(beside, *models.untilt(beside, u, v))
+    x, y, found = directions(lens.beside(1), grid(size, lens.fx.device))
     wanted = "a lens that shows all of the image: it reaches beyond the model's fold"
     checks.check_values(name, "distortion", ~found.all(-1), wanted)
-    return between(rectangles(x, y), new, alpha).to(dtype)
+    matrix = between(rectangles(x, y), new, alpha)
+    return torch.where(found.all(-1)[..., None, None], matrix, torch.nan).to(dtype)
 
 
 def grid(size: Sequence[int], device: torch.device) -> Tensor:

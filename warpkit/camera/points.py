@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.camera import models, solver
+from warpkit.camera import guards, models, solver
 from warpkit.camera.arguments import as_lens, given
 from warpkit.camera.models import Lens
 from warpkit.core import checks
@@ -83,24 +83,42 @@ def undistort_points(
 
 
 def distorted(lens: Lens, points: Tensor) -> Tensor:
-    """float64 ideal pixels (..., 2) as the lens beside them shows them."""
+    """float64 ideal pixels (..., 2) as the lens beside them shows them, NaN of what is none."""
+    lens, sound = guards.sound_lens(lens)
+    points, near = guards.sound_points(lens, points)
     x, y = models.from_pixels(lens, *points.unbind(-1))
     u, v = models.to_pixels(lens, *models.distort(lens, x, y))
-    return torch.stack((u, v), dim=-1)
+    shown = torch.stack((u, v), dim=-1)
+    good = near & sound
+    return shown if guards.holds(good) else torch.where(good[..., None], shown, torch.nan)
 
 
 def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor, Tensor]:
     """float64 pixels (..., 2) as ideal ones of `view` (see `new_view`), and where there are any."""
-    u, v = models.from_pixels(lens, *points.unbind(-1))
-    x, y, found = solver.unbend(lens, *models.untilt(lens, u, v))
+    x, y, found = directions(lens, points)
     if view is None:
-        return torch.stack(models.to_pixels(lens, x, y), dim=-1), found
+        lens, _ = guards.sound_lens(lens)
+        moved = torch.stack(models.to_pixels(lens, x, y), dim=-1)
+        return torch.where(found[..., None], moved, torch.nan), found
+    view, sound = guards.sound_matrix(view)  # a view of NaN shows nothing
     a, b, w = rows_at(view[..., None, :, :], x, y)
-    found = found & (w > 0)
+    near = guards.within(a.detach() / w.detach(), b.detach() / w.detach())
+    found = found & sound[..., None] & (w > 0) & near
     w = torch.where(found, w, 1.0)
     moved = torch.stack((a / w, b / w), dim=-1)
-    found = found & moved.isfinite().all(-1)  # a view of NaN shows nothing
     return torch.where(found[..., None], moved, torch.nan), found
+
+
+def directions(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Ideal directions x and y of float64 pixels (..., N, 2), the centre's where there are none.
+
+    The third, (..., N): where there are any. Gradients: see `solver.unbend`.
+    """
+    lens, sound = guards.sound_lens(lens)
+    points, near = guards.sound_points(lens, points)
+    u, v = models.from_pixels(lens, *points.unbind(-1))
+    x, y, found = solver.unbend(lens, *models.untilt(lens, u, v))
+    return x, y, found & near & sound
 
 
 def new_view(
@@ -117,7 +135,9 @@ def new_view(
         return matrix
     rotation = as_matrix(name, rotation, "rotation", device, (3,)).double()
     checks.broadcast_batch(name, new_camera_matrix=matrix.shape[:-2], rotation=rotation.shape[:-2])
-    return matrix @ rotation
+    (matrix, sound), (rotation, straight) = map(guards.sound_matrix, (matrix, rotation))
+    good = (sound & straight)[..., None, None]
+    return torch.where(good, matrix @ rotation, torch.nan)
 
 
 def own_view(lens: Lens) -> Tensor:

@@ -51,15 +51,16 @@ class State(NamedTuple):
 def unbend(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The ideal directions that `models.bend` carries to (u, v), and where there is one.
 
-    u, v (..., N), lens beside them. NaN where there is none. Gradients: to the third order, those
-    of the solution (implicit function), to u, v and the coefficients.
+    u, v (..., N), lens beside them. The centre's, (0, 0), where there is none: a NaN would go
+    through the products of the callers, and is theirs to write. Gradients: to the third order,
+    those of the solution (implicit function), to u, v and the coefficients.
     """
     with torch.no_grad():
         x, y, found = _solve(lens.detach(), u.detach(), v.detach())
     tensors = (*lens.k, u, v)
     if not is_eager(*tensors) or wants_gradient(*tensors):
         x, y = _with_gradient(lens, x, y, u, v, found)
-    return torch.where(found, x, torch.nan), torch.where(found, y, torch.nan), found
+    return torch.where(found, x, 0.0), torch.where(found, y, 0.0), found
 
 
 def _with_gradient(
