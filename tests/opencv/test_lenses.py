@@ -251,7 +251,7 @@ BAD = [
     (
         lambda: ours.undistortPoints(np.zeros((3, 3)), np.eye(3), None),
         ValueError,
-        "undistortPoints: `src` must be of shape (N, 2), (N, 1, 2) or (1, N, 2), got (3, 3)",
+        "undistortPoints: `src` must be of shape (N, 2), (N, 1, 2), (1, N, 2) or (2, N), got",
     ),
     (
         lambda: ours.undistortPoints(np.zeros((3, 2)), np.eye(3), None, criteria=5),

@@ -82,23 +82,33 @@ def rodrigues(vector: Tensor) -> Tensor:
     return torch.linalg.matrix_exp(matrix_of(rows))
 
 
-def as_points(name: str, argument: str, value: Any, device: torch.device) -> tuple[Tensor, Any]:
-    """Points (N, 2) in float64, of (N, 2), (N, 1, 2) or (1, N, 2); and their type."""
+def as_points(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
+    """Points (N, 2) of (N, 2), (N, 1, 2), (1, N, 2), (2, N) or (2,); their type stays."""
+    points = _numbers(name, argument, value, device)
+    if points.shape[-1:] == (1,) and points.ndim == 3:
+        points = points[..., 0]  # a channel of its own
+    if points.shape == (2,) or (points.ndim == 2 and len(points) == 2 != points.shape[1]):
+        return points.reshape(2, -1).T
+    fits = points.ndim == 2 or (points.ndim == 3 and 1 in points.shape[:2])
+    if not fits or points.shape[-1] != 2:
+        wanted = "of shape (N, 2), (N, 1, 2), (1, N, 2) or (2, N)"
+        checks.fail(name, argument, wanted, checks.shape_of(points))
+    return points.reshape(-1, 2)
+
+
+def as_places(name: str, argument: str, value: Any, device: torch.device, numbers: int) -> Tensor:
+    """Points (..., `numbers`) in rows, or rows and columns, as cv2.fisheye takes them."""
+    points = _numbers(name, argument, value, device)
+    if points.ndim not in (2, 3) or points.shape[-1] != numbers:
+        wanted = f"of shape (N, {numbers}) or (H, W, {numbers})"
+        checks.fail(name, argument, wanted, checks.shape_of(points))
+    return points
+
+
+def _numbers(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
     points = floats(name, argument, value, device)
     checks.check_held(name, argument, points)
-    shape = points.shape
-    fits = len(shape) == 2 or (len(shape) == 3 and 1 in shape[:2])
-    if not fits or shape[-1] != 2:
-        wanted = "of shape (N, 2), (N, 1, 2) or (1, N, 2)"
-        checks.fail(name, argument, wanted, checks.shape_of(points))
-    dtype = points.dtype if isinstance(value, (Tensor, np.ndarray)) else torch.float64
-    return points.double().reshape(-1, 2), dtype
-
-
-def shape_of_points(value: Any) -> tuple[int, ...]:
-    """The shape in which cv2 returns as many points: (N, 1, 2) but for tensors of (N, 2)."""
-    shape = tuple(value.shape) if isinstance(value, (Tensor, np.ndarray)) else np.shape(value)
-    return shape if isinstance(value, Tensor) and len(shape) == 2 else (-1, 1, 2)
+    return points
 
 
 def as_criteria(name: str, value: Any, default: Criteria) -> Criteria:

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.camera import maps, models, solver
+from warpkit.camera import guards, maps, models
 from warpkit.camera.models import Lens
+from warpkit.camera.points import directions
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE
@@ -112,10 +113,11 @@ def undistortPoints(
 ) -> Any:
     """cv2.fisheye.undistortPoints: ten Newton steps of each point's angle.
 
-    distorted (N, 1, 2), (1, N, 2) or (N, 2), pixels; K (3, 3); D 4 numbers; R (3, 3) or three
-    numbers; P (3, 3) or (3, 4), without which the result is in directions; criteria (type, steps,
-    error of the angle). Returns the shape and type of `distorted`, (-1000000, -1000000) where
-    OpenCV finds nothing. Gradients, where an argument is a tensor: those of the exact solution.
+    distorted (N, 1, 2), (1, N, 2), (H, W, 2) or (N, 2), pixels; K (3, 3); D 4 numbers; R (3, 3) or
+    three numbers; P (3, 3) or (3, 4), without which the result is in directions; criteria (type,
+    steps, error of the angle). Returns the shape and type of `distorted`, (-1000000, -1000000)
+    where OpenCV finds nothing. Gradients, where an argument is a tensor: those of the exact
+    solution, 0 where there is none.
 
     >>> import numpy as np
     >>> undistortPoints(np.array([[[np.pi / 4, 0.0]]]), np.eye(3), np.zeros(4)).round(6)
@@ -124,23 +126,22 @@ def undistortPoints(
     name = "fisheye.undistortPoints"
     values = (distorted, K, D, R, P)
     device = cameras.common_device(*values)
-    points, dtype = cameras.as_points(name, "distorted", distorted, device)
+    given = cameras.as_places(name, "distorted", distorted, device, 2)
+    points = given.double().reshape(-1, 2)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
-    u, v = models.from_pixels(lens, *points.unbind(-1))
-    value, found = opencv_lenses.undistort_fisheye(
-        torch.stack((u, v), dim=-1).detach(), torch.stack(lens.k).detach(), steps
-    )
+    shown = torch.stack(models.from_pixels(lens.detach(), *points.detach().unbind(-1)), dim=-1)
+    k = torch.stack(lens.detach().k)
+    value, found = opencv_lenses.undistort_fisheye(shown, k, steps)
     if is_followed(points, *lens.tensors()):
-        x, y, _ = solver.unbend(lens.beside(1), u, v)
+        x, y, _ = directions(lens.beside(1), points)
         value = with_gradient_of(value, torch.stack((x, y), dim=-1))
     turn = cameras.as_turn(name, R, device, vectors=True)
     view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
     moved = value if R is None and P is None else lenses.project(view, value)
     moved = torch.where(found[:, None], moved, NOWHERE)
     output = check_output(name, "undistorted", undistorted, distorted)
-    shape = cameras.shape_of_points(distorted)
-    return as_given(has_tensor(*values), moved.reshape(shape).to(dtype), output)
+    return as_given(has_tensor(*values), moved.reshape(given.shape).to(given.dtype), output)
 
 
 def distortPoints(
@@ -154,10 +155,11 @@ def distortPoints(
 ) -> Any:
     """cv2.fisheye.distortPoints: `warpkit.camera.distort_points` of directions, not of pixels.
 
-    undistorted (N, 1, 2), (1, N, 2) or (N, 2), directions, or pixels of the camera Kundistorted,
-    (3, 3); K (3, 3); D 4 numbers; alpha the skew. cv2's other order of arguments is read too:
-    (undistorted, Kundistorted, K, D, distorted, alpha). Returns pixels of the shape and type of
-    `undistorted`. Gradients, where an argument is a tensor: all orders, to all.
+    undistorted (N, 1, 2), (1, N, 2), (H, W, 2) or (N, 2), directions, or pixels of the camera
+    Kundistorted, (3, 3); K (3, 3); D 4 numbers; alpha the skew. cv2's other order of arguments is
+    read too: (undistorted, Kundistorted, K, D, distorted, alpha). Returns pixels of the shape and
+    type of `undistorted`, under Kundistorted always float64, as cv2 does. Gradients, where an
+    argument is a tensor: all orders, to all.
 
     >>> import numpy as np
     >>> distortPoints(np.array([[[1.0, 0.0]]]), np.eye(3), np.zeros(4)).round(4)
@@ -172,7 +174,8 @@ def distortPoints(
         checks.fail(name, "alpha", "the last argument", f"{len(rest)} more", TypeError)
     values = (undistorted, K, D, alpha, Kundistorted)
     device = cameras.common_device(*values)
-    points, dtype = cameras.as_points(name, "undistorted", undistorted, device)
+    given = cameras.as_places(name, "undistorted", undistorted, device, 2)
+    points, dtype = given.double(), given.dtype
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     skew = cameras.as_array(name, "alpha", alpha, device)
     if skew.ndim:
@@ -181,10 +184,19 @@ def distortPoints(
         view = cameras.as_array(name, "Kundistorted", Kundistorted, device)
         if tuple(view.shape) != (3, 3):
             checks.fail(name, "Kundistorted", "of shape (3, 3)", checks.shape_of(view))
+        real = points.detach().isfinite().all(-1, keepdim=True)
         # cv2 reads the focal lengths and the centre alone, and no skew
-        points = (points - view[:2, 2]) / view.diagonal()[:2]
-    u, v = models.bend(lens.beside(1), *points.unbind(-1))
-    shown = torch.stack(models.to_pixels(lens, u + skew * v, v), dim=-1)
+        seen = (torch.where(real, points, 0.0) - view[:2, 2]) / view.diagonal()[:2]
+        points, dtype = torch.where(real, seen, torch.nan), torch.float64
+    shown = _skewed(lens, points, skew)
     output = check_output(name, "distorted", distorted, undistorted)
-    shape = cameras.shape_of_points(undistorted)
-    return as_given(has_tensor(*values), shown.reshape(shape).to(dtype), output)
+    return as_given(has_tensor(*values), shown.to(dtype), output)
+
+
+def _skewed(lens: Lens, points: Tensor, skew: Tensor) -> Tensor:
+    """Directions (..., 2) as pixels of a lens of one camera, with its skew; NaN stays so."""
+    near = guards.within(*points.detach().unbind(-1))
+    x, y = torch.where(near[..., None], points, 0.0).unbind(-1)
+    u, v = models.bend(lens, x, y)
+    shown = torch.stack(models.to_pixels(lens, u + skew * v, v), dim=-1)
+    return torch.where(near[..., None], shown, torch.nan)

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from warpkit import warp
-from warpkit.camera import maps, models, optimal, solver
+from warpkit.camera import guards, maps, models, optimal
 from warpkit.camera.models import Lens
+from warpkit.camera.points import directions as exact_directions
 from warpkit.camera.points import own_view
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses
@@ -143,10 +144,11 @@ def undistortPoints(
 ) -> Any:
     """cv2.undistortPoints: `warpkit.camera.undistort_points` as far as OpenCV goes, five steps.
 
-    src (N, 2), (N, 1, 2) or (1, N, 2), pixels; cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12
-    or 14 numbers; R (3, 3); P (3, 3) or (3, 4), without which the result is in directions, not in
-    pixels; criteria (type, steps, error in pixels). Returns (N, 1, 2) of src's type. Gradients,
-    where an argument is a tensor: those of the exact solution, 0 where there is none.
+    src (N, 2), (N, 1, 2), (1, N, 2), (2, N) or (2,), pixels, where (2, 2) has a point in each row;
+    cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers; R (3, 3); P (3, 3) or (3, 4),
+    without which the result is in directions, not in pixels; criteria (type, steps, error in
+    pixels). Returns (N, 1, 2) of src's type. Gradients, where an argument is a tensor: those of
+    the exact solution, 0 where there is none.
 
     >>> import numpy as np
     >>> undistortPoints(np.array([[3.0, 4.0]]), np.diag([2.0, 2, 1]), None)
@@ -155,16 +157,16 @@ def undistortPoints(
     name = "undistortPoints"
     values = (src, cameraMatrix, distCoeffs, R, P)
     device = cameras.common_device(*values)
-    points, dtype = cameras.as_points(name, "src", src, device)
+    points = cameras.as_points(name, "src", src, device)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
     steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
-    directions = undistorted(lens, points, steps)
+    directions = undistorted(lens, points.double(), steps)
     if R is not None or P is not None:
         turn = cameras.as_turn(name, R, device)
         view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
         directions = project(view, directions)
     dst = check_output(name, "dst", dst, src)
-    return as_given(has_tensor(*values), directions[:, None].to(dtype), dst)
+    return as_given(has_tensor(*values), directions[:, None].to(points.dtype), dst)
 
 
 def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
@@ -175,16 +177,27 @@ def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
     value = opencv_lenses.undistort(points.detach(), own_view(fixed), k, tilt, steps)
     if not is_followed(points, *lens.tensors()):
         return value
-    beside = lens.beside(1)
-    u, v = models.from_pixels(beside, *points.unbind(-1))
-    x, y, _ = solver.unbend(beside, *models.untilt(beside, u, v))
+    x, y, _ = exact_directions(lens.beside(1), points)
     return with_gradient_of(value, torch.stack((x, y), dim=-1))
 
 
 def project(view: Tensor, directions: Tensor) -> Tensor:
-    """Directions (N, 2) under a matrix (3, 3), divided as OpenCV does."""
-    x, y = directions.unbind(-1)
-    a, b, w = rows_at(view, x, y)
+    """Directions (..., 2) under a matrix (3, 3), divided as OpenCV does.
+
+    Gradients: 0 where the result is at infinity or no number, and what is so spoils no other's.
+    """
+    fixed, moved = view.detach(), directions.detach()
+    value = _divided(*rows_at(fixed, *moved.unbind(-1)))
+    good = guards.within(*moved.unbind(-1), *value.unbind(-1))
+    if not is_followed(view, directions):
+        return value
+    a, b, w = rows_at(view, *torch.where(good[..., None], directions, 0.0).unbind(-1))
+    projected = _divided(a, b, torch.where(good, w, 1.0))
+    return torch.where(good[..., None], projected, value)
+
+
+def _divided(a: Tensor, b: Tensor, w: Tensor) -> Tensor:
+    """(a / w, b / w) of (...) as (..., 2), by the product with 1 / w."""
     per = 1 / w
     return torch.stack((a * per, b * per), dim=-1)
 
