@@ -15,8 +15,11 @@ from warpkit.core.sharding import batched
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 
-GRID_POINTS = 9
-"""Points along a side of the grid that OpenCV looks at."""
+SIDE_POINTS = 9
+"""Points along each side of the image that OpenCV looks at, since 4.12 at no others."""
+
+FARTHEST = torch.finfo(torch.float32).max
+"""Where OpenCV's search for the rectangles begins."""
 
 
 class Rectangles(NamedTuple):
@@ -59,38 +62,49 @@ def optimal_camera_matrix(
     checks.broadcast_batch(name, camera_matrix=lens.fx.shape, alpha=alpha.shape)
     size = checks.check_size(name, "size", size)
     new = size if new_size is None else checks.check_size(name, "new_size", new_size)
-    x, y, found = directions(lens.beside(1), grid(size, lens.fx.device))
+    x, y, found = directions(lens.beside(1), border(size, lens.fx.device))
     wanted = "a lens that shows all of the image: it reaches beyond the model's fold"
     checks.check_values(name, "distortion", ~found.all(-1), wanted)
     matrix = between(rectangles(x, y), new, alpha)
     return torch.where(found.all(-1)[..., None, None], matrix, torch.nan).to(dtype)
 
 
-def grid(size: Sequence[int], device: torch.device) -> Tensor:
-    """9 x 9 pixels over the whole of an image, (81, 2), float64, row by row."""
+def border(size: Sequence[int], device: torch.device) -> Tensor:
+    """9 pixels along each side of an image, (36, 2), float64: left, top, right, bottom."""
     height, width = size
-    steps = torch.arange(GRID_POINTS, dtype=torch.float64, device=device)
-    x, y = steps * (width - 1) / (GRID_POINTS - 1), steps * (height - 1) / (GRID_POINTS - 1)
-    return torch.stack(
-        (x.expand(GRID_POINTS, -1), y[:, None].expand(-1, GRID_POINTS)), dim=-1
-    ).flatten(0, 1)
+    steps = torch.arange(SIDE_POINTS, dtype=torch.float64, device=device)
+    x, y = steps * (width - 1) / (SIDE_POINTS - 1), steps * (height - 1) / (SIDE_POINTS - 1)
+    first = torch.zeros_like(steps)
+    sides = (first, y), (x, first), (first + (width - 1), y), (x, first + (height - 1))
+    return torch.cat([torch.stack(side, dim=-1) for side in sides])
 
 
 def rectangles(x: Tensor, y: Tensor) -> Rectangles:
-    """Of the undistorted points of `grid`, x and y (..., 81)."""
-    x, y = x.unflatten(-1, (GRID_POINTS, GRID_POINTS)), y.unflatten(-1, (GRID_POINTS, GRID_POINTS))
-    inner = (x[..., 0].amax(-1), y[..., 0, :].amax(-1), x[..., -1].amin(-1), y[..., -1, :].amin(-1))
-    flat_x, flat_y = x.flatten(-2), y.flatten(-2)
-    outer = (flat_x.amin(-1), flat_y.amin(-1), flat_x.amax(-1), flat_y.amax(-1))
-    return Rectangles(inner, outer)
+    """Of the undistorted points of `border`, x and y (..., 36); OpenCV passes over NaN."""
+    (left, _, right, _), (_, top, _, bottom) = (v.split(SIDE_POINTS, -1) for v in (x, y))
+    return Rectangles(
+        (_last(left), _last(top), _first(right), _first(bottom)),
+        (_first(x), _first(y), _last(x), _last(y)),
+    )
+
+
+def _last(values: Tensor) -> Tensor:
+    """The largest of (..., N), from the lowest float32 on."""
+    return values.nan_to_num(-FARTHEST, torch.inf, -FARTHEST).amax(-1).clamp_min(-FARTHEST)
+
+
+def _first(values: Tensor) -> Tensor:
+    """The smallest of (..., N), from the highest float32 down."""
+    return values.nan_to_num(FARTHEST, FARTHEST, -torch.inf).amin(-1).clamp_max(FARTHEST)
 
 
 def between(found: Rectangles, size: Sequence[int], alpha: Tensor) -> Tensor:
     """The matrix that lays the rectangles, in directions, on an image of `size`, mixed by alpha."""
-    height, width = size
+    # a number over a tensor is its product with 1 / the tensor to torch, which rounds twice
+    height, width = (torch.full_like(alpha, n - 1) for n in size)
     lenses = []
     for left, top, right, bottom in found:
-        fx, fy = (width - 1) / (right - left), (height - 1) / (bottom - top)
+        fx, fy = width / (right - left), height / (bottom - top)
         lenses.append((fx, fy, -fx * left, -fy * top))
     fx, fy, cx, cy = (a * (1 - alpha) + b * alpha for a, b in zip(*lenses, strict=True))
     one, zero = torch.ones_like(fx), torch.zeros_like(fx)

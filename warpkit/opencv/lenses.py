@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from warpkit import warp
-from warpkit.camera import guards, maps, models, optimal
+from warpkit.camera import guards, maps, optimal
 from warpkit.camera.models import Lens
 from warpkit.camera.points import directions as exact_directions
 from warpkit.camera.points import own_view
@@ -173,8 +173,7 @@ def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
     """Pixels (N, 2) as directions (N, 2), by OpenCV's steps, with the solution's gradient."""
     fixed = lens.detach()
     k = torch.stack([*fixed.k, *[torch.zeros_like(fixed.fx)] * (14 - len(fixed.k))])
-    tilt = models.tilt(fixed) if len(fixed.k) == 14 else None
-    value = opencv_lenses.undistort(points.detach(), own_view(fixed), k, tilt, steps)
+    value = opencv_lenses.undistort(points.detach(), own_view(fixed), k, steps)
     if not is_followed(points, *lens.tensors()):
         return value
     x, y, _ = exact_directions(lens.beside(1), points)
@@ -233,7 +232,7 @@ def getOptimalNewCameraMatrix(
     if share.ndim:
         checks.fail(name, "alpha", "one number", f"shape {checks.shape_of(share)}")
     checks.check_values(name, "alpha", ~share.detach().isfinite(), "finite", share.detach())
-    directions = undistorted(lens, optimal.grid(size, device), FIVE_STEPS)
+    directions = undistorted(lens, optimal.border(size, device), FIVE_STEPS)
     if cameras.as_flag(name, "centerPrincipalPoint", centerPrincipalPoint):
         matrix, roi = _centred(lens, directions, new, share)
     else:
@@ -252,37 +251,37 @@ def _centred(
     directions (N, 2); share ().
     """
     pixels = project(own_view(lens), directions)
-    cx, cy = (size[1] - 1) * 0.5, (size[0] - 1) * 0.5
+    cx, cy = (torch.full_like(share, (n - 1) * 0.5) for n in reversed(size))
     scales = []
     for rectangle in optimal.rectangles(*pixels.unbind(-1)):
         left, top, right, bottom = rectangle
+        right, bottom = left + (right - left), top + (bottom - top)  # as cv2, which keeps sides
         sides = (cx / (lens.cx - left), cy / (lens.cy - top))
         sides += (cx / (right - lens.cx), cy / (bottom - lens.cy))
         scales.append(torch.stack(sides))
     s = scales[0].amax() * (1 - share) + scales[1].amin() * share
-    middle = lens._replace(
-        fx=lens.fx * s, fy=lens.fy * s, cx=torch.full_like(s, cx), cy=torch.full_like(s, cy)
-    )
+    middle = lens._replace(fx=lens.fx * s, fy=lens.fy * s, cx=cx, cy=cy)
     left, top, right, bottom = _inner(pixels.detach())
-    by, x0, y0 = (float(v.detach()) for v in (s, lens.cx, lens.cy))
+    by, x0, y0, cx, cy = (float(v.detach()) for v in (s, lens.cx, lens.cy, cx, cy))
     corner = _whole(math.ceil, (left - x0) * by + cx, (top - y0) * by + cy)
     sides = _whole(math.floor, (right - left) * by, (bottom - top) * by)
     return own_view(middle), (*corner, *sides)
 
 
 def _whole(rounded: Callable[[float], int], *numbers: float) -> tuple[int, ...]:
-    """Pixels of a rectangle; zeros where a lens leaves none that is a number."""
-    good = all(map(math.isfinite, numbers))
-    return tuple(map(rounded, numbers)) if good else (0,) * len(numbers)
+    """Pixels of a rectangle as C's int: its lowest number where it does not hold them."""
+    return tuple(rounded(n) if abs(n) < 2**31 else -(2**31) for n in numbers)
 
 
 def _inner(points: Tensor) -> list[float]:
-    """The inner rectangle of the grid's points (81, 2)."""
+    """The inner rectangle of the border's points (36, 2)."""
     return [float(v) for v in optimal.rectangles(*points.unbind(-1)).inner]
 
 
 def _within(roi: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int, int, int]:
     """(x, y, w, h) cut to an image of `size`; zeros where nothing is left."""
+    if min(roi[2:]) <= 0:
+        return (0, 0, 0, 0)
     x, y = max(roi[0], 0), max(roi[1], 0)
     w, h = min(roi[0] + roi[2], size[1]) - x, min(roi[1] + roi[3], size[0]) - y
     return (x, y, w, h) if w > 0 and h > 0 else (0, 0, 0, 0)

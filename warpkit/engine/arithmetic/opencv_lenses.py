@@ -14,6 +14,7 @@ from torch import Tensor
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.rounding import to_int32, two_product, two_sum
 
+Rows = tuple[tuple[float, ...], ...]
 NOWHERE = -1e6
 """Both coordinates of a fisheye's point that OpenCV does not find."""
 
@@ -32,22 +33,20 @@ MOST_STEPS = 10_000
 """Where only an error is asked for, which may never be reached."""
 
 
-def undistort(
-    points: Tensor, camera: Tensor, k: Tensor, tilt: Tensor | None, criteria: Criteria
-) -> Tensor:
+def undistort(points: Tensor, camera: Tensor, k: Tensor, criteria: Criteria) -> Tensor:
     """cv2.undistortPoints' fixed-point iteration: pixels (N, 2) to directions (N, 2).
 
-    camera (3, 3), k (14,), tilt (3, 3) the sensor's or None. Where an error is asked for, a step
-    that is further off than the one before is not made, and the next ones are half as long.
+    camera (3, 3), k (14,). Where an error is asked for, a step that is further off than the one
+    before is not made, and the next ones are half as long.
     """
     k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4 = k[:12]
     fx, fy, cx, cy = camera[0, 0], camera[1, 1], camera[0, 2], camera[1, 2]
     px, py = points.unbind(-1)
     raw_x, raw_y = (px - cx) * (1 / fx), (py - cy) * (1 / fy)
     x0, y0 = raw_x, raw_y
-    if tilt is not None:
-        untilted = torch.linalg.inv(tilt)
-        a, b, w = rows_at(untilted, x0, y0)
+    tilt, untilt = tilts(*k[12:].tolist()) if bool(k[12:].any()) else (None, None)
+    if untilt is not None:
+        a, b, w = rows_at(untilt.to(k.device), x0, y0)
         per = torch.where(w != 0, 1 / w, 1.0)
         x0, y0 = per * a, per * b
     x, y = x0, y0
@@ -78,6 +77,31 @@ def undistort(
     return torch.stack((x, y), dim=-1)
 
 
+def tilts(tx: float, ty: float) -> tuple[Tensor, Tensor]:
+    """The perspective (3, 3) of a tilted sensor, and its inverse, by OpenCV's operations.
+
+    Sines are the C library's, sums from left to right: a last bit moves a region by a pixel, where
+    its corner lies on one.
+    """
+    (cx, sx), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (tx, ty))
+    turn = _product(
+        ((cy, 0.0, -sy), (0.0, 1.0, 0.0), (sy, 0.0, cy)),
+        ((1.0, 0.0, 0.0), (0.0, cx, sx), (0.0, -sx, cx)),
+    )
+    a, b, c = turn[2][2], turn[0][2], turn[1][2]
+    inverse = 1 / a if a else math.inf
+    there = _product(((a, 0.0, -b), (0.0, a, -c), (0.0, 0.0, 1.0)), turn)
+    flat = (inverse, 0.0, inverse * b), (0.0, inverse, inverse * c), (0.0, 0.0, 1.0)
+    back = _product(tuple(zip(*turn, strict=True)), flat)
+    return torch.tensor(there, dtype=torch.float64), torch.tensor(back, dtype=torch.float64)
+
+
+def _product(a: Rows, b: Rows) -> Rows:
+    """Of two matrices of three rows."""
+    columns = tuple(zip(*b, strict=True))
+    return tuple(tuple(u[0] * v[0] + u[1] * v[1] + u[2] * v[2] for v in columns) for u in a)
+
+
 def _shown(x: Tensor, y: Tensor, k: Tensor, tilt: Tensor | None) -> tuple[Tensor, Tensor]:
     """The brown model, for the error of a step.
 
@@ -90,7 +114,7 @@ def _shown(x: Tensor, y: Tensor, k: Tensor, tilt: Tensor | None) -> tuple[Tensor
     v = y * factor + p1 * (q + 2 * y * y) + 2 * p2 * x * y + s3 * q + s4 * q * q
     if tilt is None:
         return u, v
-    a, b, w = rows_at(tilt, u, v)
+    a, b, w = rows_at(tilt.to(k.device), u, v)
     per = torch.where(w != 0, 1 / w, 1.0)
     return per * a, per * b
 
