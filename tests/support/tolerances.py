@@ -116,6 +116,14 @@ TOLERANCE = {
     # steps in float64 that both take, which differ by a few of its last bits
     "cv2 points float32": 2e-7,
     "cv2 points float64": 1e-12,
+    # cv2's rotation vectors of matrices, in radians: the nearest rotation by another singular value
+    # decomposition, which the arc cosine magnifies by up to 10 here; float32 rounds once more
+    "cv2 vectors float64": 1e-12,
+    "cv2 vectors float32": 1e-6,
+    # the same at a half turn, where the arc cosine of -1 + 1e-16 is 1e-8 off
+    "cv2 half turns": 1e-7,
+    # relative to the largest entry: the same chain rule in another order; 7e-14 measured
+    "cv2 jacobians": 1e-11,
     # cv2 undistorts a grid by five steps of a fixed-point iteration: 1e-3 of a mild lens's places
     # is left of each side, which the focal length of 500 multiplies; 0.3 measured
     "five steps": 1.0,

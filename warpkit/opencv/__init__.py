@@ -18,10 +18,10 @@ differ from cv2, beside docs/opencv-versions.md:
 - findTransformECC goes coarse to fine, takes as many channels as there are, and raises `error`, not
   cv2.error, where it does not converge.
 
-`warps`, `resizing`, `matrices`, `alignment`, `lenses` and `fisheye`, `maps`, `points`, `pyramids`
-and `arrangements` (whole pixels moved) have the functions by subject; `quick` makes a warp again
-without its checks. `layout`, `values`, `sizes`, `cameras` and `outputs` translate arguments, and
-`constants` are cv2's.
+`warps`, `resizing`, `matrices`, `alignment`, `lenses` and `fisheye`, `projection` and `jacobians`
+(scenes to pixels), `maps`, `points`, `pyramids` and `arrangements` (whole pixels moved) have the
+functions by subject; `quick` makes a warp again without its checks. `layout`, `values`, `sizes`,
+`cameras` and `outputs` translate arguments, and `constants` are cv2's.
 
 Whatever else cv2 has stays OpenCV's: ``import cv2`` beside it.
 """
@@ -106,6 +106,7 @@ from warpkit.opencv.matrices import (
     invertAffineTransform,
 )
 from warpkit.opencv.points import perspectiveTransform, transform
+from warpkit.opencv.projection import Rodrigues, projectPoints
 from warpkit.opencv.pyramids import getRectSubPix, pyrDown, pyrUp
 from warpkit.opencv.resizing import resize
 from warpkit.opencv.warps import remap, warpAffine, warpPerspective
@@ -163,6 +164,7 @@ __all__ = [
     "WARP_POLAR_LINEAR",
     "WARP_POLAR_LOG",
     "WARP_RELATIVE_MAP",
+    "Rodrigues",
     "TermCriteria_COUNT",
     "TermCriteria_EPS",
     "TermCriteria_MAX_ITER",
@@ -180,6 +182,7 @@ __all__ = [
     "initUndistortRectifyMap",
     "invertAffineTransform",
     "perspectiveTransform",
+    "projectPoints",
     "pyrDown",
     "pyrUp",
     "remap",

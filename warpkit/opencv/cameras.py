@@ -29,9 +29,22 @@ def common_device(*values: Any) -> torch.device:
 
 def as_array(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
     """Numbers in float64, which are looked at: cv2's loops end by them."""
-    numbers = floats(name, argument, value, device)
-    checks.check_held(name, argument, numbers)
-    return numbers.double()
+    return as_numbers(name, argument, value, device).double()
+
+
+def as_number(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
+    """One number in float64, ()."""
+    number = as_array(name, argument, value, device)
+    if number.ndim:
+        checks.fail(name, argument, "a number", checks.shape_of(number))
+    return number
+
+
+def is_nothing(value: Any) -> bool:
+    """None, or an array or a list of no numbers: what cv2 takes for no lens."""
+    if isinstance(value, (np.ndarray, Tensor)):
+        return tuple(value.shape) == (0,)
+    return value is None or (isinstance(value, Sequence) and len(value) == 0)
 
 
 def as_lens(
@@ -42,8 +55,7 @@ def as_lens(
     if tuple(matrix.shape) != (3, 3):
         checks.fail(name, names[0], "of shape (3, 3)", checks.shape_of(matrix))
     counts = COUNTS[model]
-    arrays = isinstance(k, (np.ndarray, Tensor))
-    if k is None or (arrays and k.shape == (0,)) or (isinstance(k, Sequence) and len(k) == 0):
+    if is_nothing(k):
         k = torch.zeros(counts[0], dtype=torch.float64, device=device)
     k = as_array(name, names[1], k, device)
     if k.numel() not in counts or k.numel() != max(k.shape, default=0):
@@ -82,33 +94,36 @@ def rodrigues(vector: Tensor) -> Tensor:
     return torch.linalg.matrix_exp(matrix_of(rows))
 
 
-def as_points(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    """Points (N, 2) of (N, 2), (N, 1, 2), (1, N, 2), (2, N) or (2,); their type stays."""
-    points = _numbers(name, argument, value, device)
+def as_points(
+    name: str, argument: str, value: Any, device: torch.device, numbers: int = 2
+) -> Tensor:
+    """Points (N, n) of `numbers` n, from (N, n), (N, 1, n), (1, N, n), (n, N) or (n,)."""
+    points, n = as_numbers(name, argument, value, device), numbers
     if points.shape[-1:] == (1,) and points.ndim == 3:
         points = points[..., 0]  # a channel of its own
-    if points.shape == (2,) or (points.ndim == 2 and len(points) == 2 != points.shape[1]):
-        return points.reshape(2, -1).T
+    if points.shape == (n,) or (points.ndim == 2 and len(points) == n != points.shape[1]):
+        return points.reshape(n, -1).T
     fits = points.ndim == 2 or (points.ndim == 3 and 1 in points.shape[:2])
-    if not fits or points.shape[-1] != 2:
-        wanted = "of shape (N, 2), (N, 1, 2), (1, N, 2) or (2, N)"
+    if not fits or points.shape[-1] != n:
+        wanted = f"of shape (N, {n}), (N, 1, {n}), (1, N, {n}) or ({n}, N)"
         checks.fail(name, argument, wanted, checks.shape_of(points))
-    return points.reshape(-1, 2)
+    return points.reshape(-1, n)
 
 
 def as_places(name: str, argument: str, value: Any, device: torch.device, numbers: int) -> Tensor:
     """Points (..., `numbers`) in rows, or rows and columns, as cv2.fisheye takes them."""
-    points = _numbers(name, argument, value, device)
+    points = as_numbers(name, argument, value, device)
     if points.ndim not in (2, 3) or points.shape[-1] != numbers:
         wanted = f"of shape (N, {numbers}) or (H, W, {numbers})"
         checks.fail(name, argument, wanted, checks.shape_of(points))
     return points
 
 
-def _numbers(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    points = floats(name, argument, value, device)
-    checks.check_held(name, argument, points)
-    return points
+def as_numbers(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
+    """Numbers of their own floating type, float64 of others, which are looked at."""
+    numbers = floats(name, argument, value, device)
+    checks.check_held(name, argument, numbers)
+    return numbers
 
 
 def as_criteria(name: str, value: Any, default: Criteria) -> Criteria:

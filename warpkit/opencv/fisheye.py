@@ -12,10 +12,10 @@ from warpkit.camera.models import Lens
 from warpkit.camera.points import directions
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses
-from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE
-from warpkit.engine.sampling.maps import inverse_map, pixel_points
+from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
+from warpkit.engine.sampling.maps import inverse_map, matrix_of, pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import cameras, lenses
+from warpkit.opencv import cameras, lenses, projection
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
@@ -99,7 +99,8 @@ def undistortImage(
     new_size = as_list(name, "new_size", new_size)
     size = tuple(distorted.shape[:2]) if is_empty(new_size) else as_size(name, "new_size", new_size)
     points = _map(name, lens, None, Knew, (size[0], size[1]), device)
-    return lenses.sample(name, distorted, points, undistorted, arithmetic)
+    made_of = {"K": K, "D": D, "Knew": Knew}
+    return lenses.sample(name, distorted, points, undistorted, arithmetic, made_of)
 
 
 def undistortPoints(
@@ -130,18 +131,121 @@ def undistortPoints(
     points = given.double().reshape(-1, 2)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
-    shown = torch.stack(models.from_pixels(lens.detach(), *points.detach().unbind(-1)), dim=-1)
-    k = torch.stack(lens.detach().k)
-    value, found = opencv_lenses.undistort_fisheye(shown, k, steps)
-    if is_followed(points, *lens.tensors()):
-        x, y, _ = directions(lens.beside(1), points)
-        value = with_gradient_of(value, torch.stack((x, y), dim=-1))
+    value, found = _undistorted(lens, points, steps)
     turn = cameras.as_turn(name, R, device, vectors=True)
     view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
     moved = value if R is None and P is None else lenses.project(view, value)
     moved = torch.where(found[:, None], moved, NOWHERE)
     output = check_output(name, "undistorted", undistorted, distorted)
     return as_given(has_tensor(*values), moved.reshape(given.shape).to(given.dtype), output)
+
+
+def _undistorted(lens: Lens, points: Tensor, steps: Criteria) -> tuple[Tensor, Tensor]:
+    """Pixels (N, 2) as directions (N, 2) by OpenCV's steps, and where it finds any, (N,)."""
+    fixed = lens.detach()
+    shown = torch.stack(models.from_pixels(fixed, *points.detach().unbind(-1)), dim=-1)
+    value, found = opencv_lenses.undistort_fisheye(shown, torch.stack(fixed.k), steps)
+    if is_followed(points, *lens.tensors()):
+        x, y, _ = directions(lens.beside(1), points)
+        value = with_gradient_of(value, torch.stack((x, y), dim=-1))
+    return value, found
+
+
+def projectPoints(
+    objectPoints: Any,
+    rvec: Any,
+    tvec: Any,
+    K: Any,
+    D: Any,
+    imagePoints: Any = None,
+    alpha: Any = 0,
+    jacobian: Any = None,
+) -> tuple[Any, Any]:
+    """cv2.fisheye.projectPoints: where a fisheye shows points of a scene, and the derivatives.
+
+    objectPoints (N, 1, 3), (1, N, 3), (H, W, 3) or (N, 3); rvec and tvec three numbers; K (3, 3); D
+    4 numbers; alpha the skew. Returns pixels of objectPoints' type and shape, with 2 in place of 3,
+    and (2N, 15), float64: their derivatives by fx, fy, cx, cy, D, rvec, tvec and alpha. Gradients
+    of the pixels, where an argument is a tensor: all orders, to all; the jacobian has none.
+
+    >>> import numpy as np
+    >>> still, camera = np.zeros(3), np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])
+    >>> projectPoints(np.array([[[2.0, 0.0, 2.0]]]), still, still, camera, np.zeros(4))[0].round(4)
+    array([[[128.5398,  40.    ]]])
+    """
+    name = "fisheye.projectPoints"
+    values = (objectPoints, rvec, tvec, K, D, alpha)
+    device = cameras.common_device(*values)
+    scene = cameras.as_places(name, "objectPoints", objectPoints, device, 3)
+    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
+    pose = projection.as_pose(name, rvec, tvec, device, matrices=False)
+    skew = cameras.as_number(name, "alpha", alpha, device)
+    shown, slopes = projection.projected(scene.double().reshape(-1, 3), pose, lens, skew)
+    by_pose, by_camera, by_skew, by_lens = slopes
+    slopes = torch.cat((by_camera, by_lens, by_pose, by_skew), dim=-1)
+    shown = shown.reshape(*scene.shape[:-1], 2).to(scene.dtype)
+    output = check_output(name, "imagePoints", imagePoints, objectPoints)
+    first = as_given(has_tensor(*values), shown, output)
+    second = check_output(name, "jacobian", jacobian, objectPoints)
+    return first, as_given(has_tensor(*values), slopes, second)
+
+
+def estimateNewCameraMatrixForUndistortRectify(
+    K: Any,
+    D: Any,
+    image_size: Any,
+    R: Any,
+    P: Any = None,
+    balance: Any = 0.0,
+    new_size: Any = None,
+    fov_scale: Any = 1.0,
+) -> Any:
+    """cv2.fisheye's: a camera matrix for `initUndistortRectifyMap`, by the middles of four sides.
+
+    K (3, 3); D 4 numbers; image_size and new_size (W, H); R (3, 3), three numbers or None; balance
+    from 0, the longest focal length, to 1, the shortest; fov_scale divides it. Returns (3, 3) of
+    K's type, or of P's, which it is written to. `warpkit.camera.optimal_camera_matrix` looks at the
+    whole border. Gradients, where an argument is a tensor: those of the exact solution, to all.
+
+    >>> import numpy as np
+    >>> camera = np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])
+    >>> view = estimateNewCameraMatrixForUndistortRectify(camera, np.zeros(4), (100, 80), None)
+    >>> view.round(2)
+    array([[94.61,  0.  , 50.  ],
+           [ 0.  , 94.61, 40.  ],
+           [ 0.  ,  0.  ,  1.  ]])
+    """
+    name = "fisheye.estimateNewCameraMatrixForUndistortRectify"
+    values = (K, D, R, balance, fov_scale)
+    device = cameras.common_device(*values)
+    height, width = as_size(name, "image_size", image_size)
+    sides = (width // 2, 0), (width, height // 2), (width // 2, height), (0, height // 2)
+    middles = torch.tensor(sides, dtype=torch.float64, device=device)
+    lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
+    share = cameras.as_number(name, "balance", balance, device).clamp(0, 1)
+    wide = cameras.as_number(name, "fov_scale", fov_scale, device)
+    turn = cameras.as_turn(name, R, device, vectors=True)
+    value, found = _undistorted(lens, middles, FISHEYE_STEPS)
+    seen = torch.where(found[:, None], lenses.project(turn, value), NOWHERE)
+    numbers = cameras.as_numbers(name, "K", K, device)
+    squash = (numbers[0, 0] / numbers[1, 1]).double()  # in K's own type, as cv2
+    x, y = seen[:, 0], seen[:, 1] * squash
+    cx, cy = x.sum() / 4, seen[:, 1].sum() / 4 * squash
+    half_x, half_y = torch.full_like(cx, width * 0.5), height * 0.5 * squash
+    lengths = half_x / (cx - x.amin()), half_x / (x.amax() - cx)
+    lengths += half_y / (cy - y.amin()), half_y / (y.amax() - cy)
+    all_of_them = torch.stack(lengths)
+    f = share * all_of_them.amin() + (1 - share) * all_of_them.amax()
+    f = f * (1 / wide) if bool(wide > 0) else f
+    new_size = as_list(name, "new_size", new_size)
+    new = (height, width) if is_empty(new_size) else as_size(name, "new_size", new_size)
+    by_x, by_y = new[1] / width, new[0] / height
+    fx, fy, cx, cy = f, f / squash, -cx * f + half_x, (-cy * f + half_y) / squash
+    zero, one = torch.zeros_like(f), torch.ones_like(f)
+    rows = (fx * by_x, zero, cx * by_x), (zero, fy * by_y, cy * by_y), (zero, zero, one)
+    output = check_output(name, "P", P, K)
+    dtype = numbers.dtype if output is None else cameras.as_numbers(name, "P", P, device).dtype
+    return as_given(has_tensor(*values), matrix_of(rows).to(dtype), output)
 
 
 def distortPoints(
@@ -177,9 +281,7 @@ def distortPoints(
     given = cameras.as_places(name, "undistorted", undistorted, device, 2)
     points, dtype = given.double(), given.dtype
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    skew = cameras.as_array(name, "alpha", alpha, device)
-    if skew.ndim:
-        checks.fail(name, "alpha", "a number", checks.shape_of(skew))
+    skew = cameras.as_number(name, "alpha", alpha, device)
     if Kundistorted is not None:
         view = cameras.as_array(name, "Kundistorted", Kundistorted, device)
         if tuple(view.shape) != (3, 3):

@@ -1,0 +1,221 @@
+"""cv2's way from a scene to pixels, with gradients: Rodrigues and projectPoints.
+
+Values are OpenCV's steps, gradients those of the exact formulas. Jacobians are numbers, as cv2
+returns them, without a gradient of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.camera import guards, models
+from warpkit.camera.models import Lens
+from warpkit.core import checks
+from warpkit.engine.arithmetic import opencv_projection
+from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.opencv import cameras, jacobians
+from warpkit.opencv.layout import as_given, has_tensor, is_followed
+from warpkit.opencv.outputs import check_output
+
+BROWN = ("cameraMatrix", "distCoeffs")
+NEAR_NO_TURN = 1e-3
+"""Of 1 - cos: there the series of angle / sine to its fourth power is exact to 1e-17."""
+LARGEST = 100
+"""Entries of a matrix from which on OpenCV's vector is zero."""
+NEWTON_STEPS = 2
+"""From the nearest rotation, taken as constant: k steps have its derivatives to order 2^k - 1."""
+
+
+def Rodrigues(src: Any, dst: Any = None, jacobian: Any = None) -> tuple[Any, Any]:
+    """cv2.Rodrigues: a rotation vector as a matrix, or a matrix as a vector, and the derivatives.
+
+    src (3,), (3, 1), (1, 3) or (1, 1, 3), the axis times the angle in radians, or a matrix (3, 3),
+    of which the nearest orthogonal one counts. Returns (3, 3) and (3, 9), or (3, 1) and (9, 3), of
+    src's type; entry (i, j) of the jacobian is what j gains by i. Gradients, where src is a tensor:
+    to the third order of the matrix or vector, 0 at a half turn; the jacobian has none.
+
+    >>> import numpy as np
+    >>> Rodrigues(np.array([0, 0, np.pi / 2]))[0].round(6)
+    array([[ 0., -1.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
+    """
+    name = "Rodrigues"
+    device = cameras.common_device(src)
+    given = cameras.as_numbers(name, "src", src, device)
+    values = given.double()
+    if values.numel() != 3 and tuple(values.shape) != (3, 3):
+        checks.fail(name, "src", "three numbers or of shape (3, 3)", checks.shape_of(values))
+    result, slopes = (_vector if values.numel() == 9 else _turn)(values)
+    outputs = check_output(name, "dst", dst, src), check_output(name, "jacobian", jacobian, src)
+    pair = zip((result, slopes), outputs, strict=True)
+    first, second = (as_given(has_tensor(src), made.to(given.dtype), out) for made, out in pair)
+    return first, second
+
+
+def _turn(vector: Tensor) -> tuple[Tensor, Tensor]:
+    """The matrix (3, 3) of three numbers, and its derivatives (3, 9)."""
+    flat = vector.flatten()
+    rotation, slopes = opencv_projection.turn_of(flat.detach().tolist())
+    value = flat.new_tensor(rotation).reshape(3, 3)
+    value = with_gradient_of(value, cameras.rodrigues(flat)) if is_followed(flat) else value
+    return value, flat.new_tensor(slopes)
+
+
+def _vector(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The vector (3, 1) of a matrix (3, 3), and its derivatives (9, 3)."""
+    fixed = matrix.detach()
+    if not bool(((fixed >= -LARGEST) & (fixed < LARGEST)).all()):
+        return matrix.new_zeros(3, 1), matrix.new_zeros(9, 3)
+    u, _, v = torch.linalg.svd(fixed)
+    nearest = u @ v
+    vector, slopes = opencv_projection.vector_of(nearest.tolist())
+    value, slopes = fixed.new_tensor(vector)[:, None], fixed.new_tensor(slopes).T
+    if is_followed(matrix) and bool(slopes.any()):  # not at a half turn
+        value = with_gradient_of(value, _logarithm(_nearest(matrix, nearest))[:, None])
+    return value, slopes
+
+
+def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
+    """The rotation that is nearest to a matrix (3, 3), with its derivatives.
+
+    rotation: its value. Newton's steps need no division by differences of singular values, which
+    are one for a rotation.
+    """
+    unit = torch.eye(3, dtype=matrix.dtype, device=matrix.device)
+    for _ in range(NEWTON_STEPS):
+        inner = rotation.mT @ matrix
+        skew = inner - inner.mT
+        sides = torch.stack((skew[2, 1], skew[0, 2], skew[1, 0]))
+        both = (inner + inner.mT) / 2
+        step = torch.linalg.solve(both.diagonal().sum() * unit - both, sides)
+        rotation = rotation @ cameras.rodrigues(step)
+    return rotation
+
+
+def _logarithm(turn: Tensor) -> Tensor:
+    """The vector (3,) of a rotation (3, 3) by less than a half turn."""
+    sides = (turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1])
+    cosine = (turn.diagonal().sum() - 1) / 2
+    less = 1 - cosine
+    near = less < NEAR_NO_TURN
+    small = torch.where(near, less, 0.0)
+    series = 1 + small * (1 / 3 + small * (2 / 15 + small * (2 / 35 + small * (8 / 315))))
+    safe = torch.where(near, 0.0, cosine)
+    factor = torch.where(near, series, safe.acos() / (1 - safe * safe).sqrt())
+    return torch.stack(sides) / 2 * factor
+
+
+def projectPoints(
+    objectPoints: Any,
+    rvec: Any,
+    tvec: Any,
+    cameraMatrix: Any,
+    distCoeffs: Any,
+    imagePoints: Any = None,
+    jacobian: Any = None,
+    aspectRatio: Any = 0,
+) -> tuple[Any, Any]:
+    """cv2.projectPoints: where a camera shows points of a scene, and the derivatives.
+
+    objectPoints (N, 3), (N, 1, 3), (1, N, 3), (3, N) or (3,), where (3, 3) has a point in each row;
+    rvec three numbers or a matrix (3, 3); tvec three numbers; cameraMatrix (3, 3); distCoeffs None
+    or 4, 5, 8, 12 or 14 numbers; aspectRatio: fx / fy, which then is no number of its own, or 0.
+    Returns pixels (N, 1, 2) of objectPoints' type, and (2N, 10 + n), float64: their derivatives by
+    rvec, tvec, fx, fy, cx, cy and the n coefficients. Gradients of the pixels, where an argument is
+    a tensor: all orders, to all; the jacobian has none.
+
+    >>> import numpy as np
+    >>> still, camera = np.zeros(3), np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])
+    >>> projectPoints(np.array([[1.0, 0.0, 2.0]]), still, still, camera, None)[0]
+    array([[[100.,  40.]]])
+    """
+    name = "projectPoints"
+    values = (objectPoints, rvec, tvec, cameraMatrix, distCoeffs)
+    device = cameras.common_device(*values)
+    scene = cameras.as_points(name, "objectPoints", objectPoints, device, 3)
+    lens = cameras.as_lens(name, cameraMatrix, _five_zeros(distCoeffs), device, "brown", BROWN)
+    ratio = cameras.as_number(name, "aspectRatio", aspectRatio, device)
+    fixed = bool(ratio > torch.finfo(torch.float32).eps)
+    lens = lens._replace(fx=lens.fy * ratio) if fixed else lens
+    pose = as_pose(name, rvec, tvec, device)
+    shown, slopes = projected(scene.double(), pose, lens, torch.zeros_like(lens.fx))
+    by_pose, by_camera, _, by_lens = slopes
+    if fixed:
+        fx, fy, centre = by_camera.split((1, 1, 2), dim=-1)
+        by_camera = torch.cat((torch.zeros_like(fx), fy + ratio.detach() * fx, centre), dim=-1)
+    slopes = torch.cat((by_pose, by_camera, by_lens), dim=-1)
+    given = has_tensor(*values)
+    output = check_output(name, "imagePoints", imagePoints, objectPoints)
+    first = as_given(given, shown[:, None].to(scene.dtype), output)
+    return first, as_given(given, slopes, check_output(name, "jacobian", jacobian, objectPoints))
+
+
+def _five_zeros(k: Any) -> Any:
+    """cv2 projects without a lens by five coefficients, which its jacobian shows."""
+    return torch.zeros(5, dtype=torch.float64) if cameras.is_nothing(k) else k
+
+
+class Pose(NamedTuple):
+    """Where a scene stands before a camera."""
+
+    turn: Tensor
+    """(3, 3), OpenCV's number for number, with the exact gradient."""
+    turning: Tensor
+    """(3, 3, 3), without a gradient: what the turn gains by each number of its vector."""
+    shift: Tensor
+    """(3,)."""
+
+
+def as_pose(name: str, rvec: Any, tvec: Any, device: torch.device, matrices: bool = True) -> Pose:
+    """cv2's rvec, three numbers or with `matrices` a matrix (3, 3), and its tvec."""
+    turn, shift = (
+        cameras.as_array(name, argument, value, device)
+        for argument, value in (("rvec", rvec), ("tvec", tvec))
+    )
+    if shift.numel() != 3:
+        checks.fail(name, "tvec", "three numbers", checks.shape_of(shift))
+    if matrices and tuple(turn.shape) == (3, 3):
+        turning = _turn(_vector(turn.detach())[0])[1]
+        return Pose(turn, turning.reshape(3, 3, 3), shift.flatten())
+    if turn.numel() != 3:
+        wanted = "three numbers" + ", or of shape (3, 3)" * matrices
+        checks.fail(name, "rvec", wanted, checks.shape_of(turn))
+    turn, turning = _turn(turn)
+    return Pose(turn, turning.reshape(3, 3, 3), shift.flatten())
+
+
+def projected(
+    scene: Tensor, pose: Pose, lens: Lens, skew: Tensor
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Pixels (N, 2) of points (N, 3), and their derivatives as of `jacobians.of_projection`."""
+    fixed = lens.detach()
+    camera = (fixed.fx, fixed.fy, fixed.cx, fixed.cy)
+    k = torch.stack(fixed.k)
+    seen = opencv_projection.moved(scene.detach(), pose.turn.detach(), pose.shift.detach())
+    if lens.model == "fisheye":
+        value = opencv_projection.project_fisheye(seen, camera, k, skew.detach())
+    else:
+        k = torch.cat((k, k.new_zeros(14 - len(k))))
+        value = opencv_projection.project(seen, camera, k)
+    if is_followed(scene, pose.turn, pose.shift, skew, *lens.tensors()):
+        real = scene.detach().isfinite().all(-1)
+        x, y, z = opencv_projection.moved(
+            torch.where(real[:, None], scene, 0.0), pose.turn, pose.shift
+        )
+        far = z.detach()
+        near = real & guards.within(x.detach() / far, y.detach() / far)
+        x, y = (torch.where(near, v, 0.0) for v in (x, y))
+        exact = _shown(lens, skew, x, y, torch.where(near, z, 1.0))
+        value = with_gradient_of(value, torch.where(near[:, None], exact, torch.nan))
+    turning, skew = pose.turning, skew.detach()
+    return value, jacobians.of_projection(scene.detach(), seen, turning, fixed, skew)
+
+
+def _shown(lens: Lens, skew: Tensor, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    """Pixels (N, 2) of points before the camera, of three (N,)."""
+    u, v = models.distort(lens, x / z, y / z)
+    return torch.stack(models.to_pixels(lens, u + skew * v, v), dim=-1)
