@@ -6,7 +6,7 @@ chooses a backend and calls it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -296,13 +296,16 @@ def remap_by(
     relative: bool = False,
     antialias: bool | int = False,
     argument: str = "points",
+    made_of: Mapping[str, Any] | None = None,
     **options: bool,
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
 
     image (..., C, H, W), whose layout the caller has looked at; points (..., h, w, 2), in errors
-    `argument`; background (..., C, h, w).
+    `argument`; background (..., C, h, w). made_of: the arguments, by their names, that the caller
+    made the points of: then errors and warnings speak of those.
     """
+    argument = argument if made_of is None else ", ".join(made_of)
     image = checks.check_image(name, "image", image, labels=True, look=False)
     check_options(name, rule, False, antialias, "exact")
     module = _backend(name, backend, image, rule)
@@ -311,9 +314,10 @@ def remap_by(
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, argument, "of shape (..., h, w, 2)", checks.shape_of(points))
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
-    if not relative:
+    if not relative and made_of is None:
         look_at_points(name, points, image.shape[-2:])
-    warn_of_integers(name, image, rule.interpolation, **{argument: points})
+    places = {argument: points} if made_of is None else made_of
+    warn_of_integers(name, image, rule.interpolation, **places)
     sample = module.sample
     if relative and antialias is False:  # a backend may add what it reads
         sample = getattr(module, "sample_offsets", sample)

@@ -3,7 +3,8 @@
 A camera is a matrix (..., 3, 3), (fx, 0, cx; 0, fy, cy; 0, 0, 1) in pixels, and its lens a vector
 of coefficients in OpenCV's order: of model "brown" 4, 5, 8, 12 or 14 of k1 k2 p1 p2 k3 k4 k5 k6 s1
 s2 s3 s4 tx ty (radial, tangential, rational, thin prism, and the sensor's tilt in radians), of
-model "fisheye" the 4 of Kannala and Brandt. An ideal pixel is one of a camera without a lens.
+model "fisheye" the 4 of Kannala and Brandt. Of one lens they may be (1, n) or (n, 1), as cv2
+returns them. An ideal pixel is one of a camera without a lens.
 
 Cameras, coefficients, points and images broadcast over their batches; all is computed in float64.
 `models` has the formulas, `solver` their inverse, `points`, `maps` and `images` what is called,

@@ -16,11 +16,16 @@ from warpkit.geometry.arguments import as_matrix, floats
 def as_lens(
     name: str, camera_matrix: Any, distortion: Any, model: Any, device: torch.device | None
 ) -> Lens:
-    """camera_matrix (..., 3, 3) and distortion (..., n), their batches broadcast."""
+    """camera_matrix (..., 3, 3) and distortion (..., n), their batches broadcast.
+
+    A distortion (1, n) or (n, 1) is one lens, without a batch.
+    """
     model = checks.check_name(name, "model", model, COUNTS)
     matrix = camera(name, camera_matrix, device).double()
     k = floats(name, "distortion", distortion, device)
     counts = COUNTS[model]
+    if k.ndim == 2 and 1 in k.shape and k.numel() in counts:
+        k = k.flatten()  # as cv2 returns them: no batch
     if k.ndim < 1 or k.shape[-1] not in counts:
         wanted = f"of shape (..., n) with n of {listed(counts)} for model={model!r}"
         checks.fail(name, "distortion", wanted, checks.shape_of(k))

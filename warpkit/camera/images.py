@@ -60,9 +60,11 @@ def undistort(
     lens, view = as_view(name, *args, image.device)
     points = undistorting(lens, view, _size(name, size, image))
     rule = warp.named_rule(name, interpolation, border, arithmetic)
-    return warp.remap_by(
-        name, image, points, rule, border_value, background, backend, antialias=antialias
-    )
+    made_of = {"camera_matrix": camera_matrix, "distortion": distortion}
+    others = {"rotation": rotation, "new_camera_matrix": new_camera_matrix}
+    made_of |= {argument: value for argument, value in others.items() if value is not None}
+    options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
+    return warp.remap_by(name, image, points, rule, border_value, background, backend, **options)
 
 
 @batched(image=3, camera_matrix=2, distortion=1, border_value=1, background=3)
@@ -98,9 +100,9 @@ def distort(
     lens = as_lens(name, camera_matrix, distortion, model, image.device)
     points = distorting(lens, _size(name, size, image))
     rule = warp.named_rule(name, interpolation, border, arithmetic)
-    return warp.remap_by(
-        name, image, points, rule, border_value, background, backend, antialias=antialias
-    )
+    made_of = {"camera_matrix": camera_matrix, "distortion": distortion}
+    options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
+    return warp.remap_by(name, image, points, rule, border_value, background, backend, **options)
 
 
 def _size(name: str, size: Sequence[int] | None, image: Tensor) -> tuple[int, int]:

@@ -39,15 +39,17 @@ def optimal_camera_matrix(
     alpha: Any,
     *,
     new_size: Sequence[int] | None = None,
+    model: str = "brown",
 ) -> Tensor:
     """The new camera matrix for `undistort`: cv2.getOptimalNewCameraMatrix.
 
-    camera_matrix (..., 3, 3) and distortion (..., n) of model "brown" as in `distort_points`;
-    size (H, W) of the image; alpha (...): 0 shows only pixels that the image has, 1 all that it
-    has; new_size (h, w) of the undistorted image, the same if None. All broadcast. Returns
-    (..., 3, 3). Points are solved for, where cv2 takes five steps: strong lenses' matrices differ.
-    Gradients: to the third order, to camera, distortion and alpha. Raises ValueError where the
-    image reaches beyond the model's fold.
+    camera_matrix (..., 3, 3) and distortion (..., n) of `model` as in `distort_points`; size (H, W)
+    of the image; alpha (...): 0 shows only pixels that the image has, 1 all that it has; new_size
+    (h, w) of the undistorted image, the same if None. All broadcast. Returns (..., 3, 3). Points
+    are solved for, where cv2 takes five steps: strong lenses' matrices differ; of fisheyes cv2 has
+    another estimate, `warpkit.opencv.fisheye.estimateNewCameraMatrixForUndistortRectify`, by four
+    points. Gradients: to the third order, to camera, distortion and alpha. Raises ValueError where
+    the image reaches beyond the model's fold, or a fisheye's beyond 90 degrees.
 
     >>> camera = [[100, 0, 50], [0, 100, 50], [0, 0, 1]]
     >>> optimal_camera_matrix(camera, [0, 0, 0, 0], (101, 101), 0.0)
@@ -57,13 +59,14 @@ def optimal_camera_matrix(
     """
     name = "optimal_camera_matrix"
     device, dtype = checks.result_kind(camera_matrix, distortion, alpha)
-    lens = as_lens(name, camera_matrix, distortion, "brown", device)
+    lens = as_lens(name, camera_matrix, distortion, model, device)
     alpha = floats(name, "alpha", alpha, device).double()
     checks.broadcast_batch(name, camera_matrix=lens.fx.shape, alpha=alpha.shape)
     size = checks.check_size(name, "size", size)
     new = size if new_size is None else checks.check_size(name, "new_size", new_size)
     x, y, found = directions(lens.beside(1), border(size, lens.fx.device))
     wanted = "a lens that shows all of the image: it reaches beyond the model's fold"
+    wanted += ", or 90 degrees" * (lens.model == "fisheye")
     checks.check_values(name, "distortion", ~found.all(-1), wanted)
     matrix = between(rectangles(x, y), new, alpha)
     return torch.where(found.all(-1)[..., None, None], matrix, torch.nan).to(dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ def warn(text: str) -> None:
     warnings.warn(text, stacklevel=level)
 
 
-def warn_of_integers(function: str, image: Tensor, interpolation: str, **places: Tensor) -> None:
+def warn_of_integers(function: str, image: Tensor, interpolation: str, **places: Any) -> None:
     """Say that no gradient comes back to `places`, by their names, from a warp of integers.
 
     Not under nearest, which gives them none for any type: label maps follow a trained matrix.
@@ -32,7 +33,11 @@ def warn_of_integers(function: str, image: Tensor, interpolation: str, **places:
         return
     if torch.compiler.is_compiling():
         return
-    wanting = [argument for argument, place in places.items() if tracing.wants_gradient(place)]
+    wanting = [
+        argument
+        for argument, place in places.items()
+        if isinstance(place, Tensor) and tracing.wants_gradient(place)
+    ]
     if wanting:
         names = " and ".join(f"`{argument}`" for argument in wanting)
         text = f"{function}: no gradient reaches {names} through an image of {image.dtype}: "

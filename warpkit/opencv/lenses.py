@@ -108,7 +108,9 @@ def undistort(
         view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
     size = (src.shape[0], src.shape[1])
     points = maps.undistorting(lens, view, size, opencv=arithmetic != "exact")
-    return sample(name, src, points, dst, arithmetic)
+    made_of = {"cameraMatrix": cameraMatrix, "distCoeffs": distCoeffs}
+    made_of["newCameraMatrix"] = newCameraMatrix
+    return sample(name, src, points, dst, arithmetic, made_of)
 
 
 def check_source(name: str, argument: str, src: Any, device: torch.device) -> None:
@@ -118,16 +120,21 @@ def check_source(name: str, argument: str, src: Any, device: torch.device) -> No
         checks.check_device(name, argument, src, device, "the first tensor")
 
 
-def sample(name: str, src: Any, points: Tensor, dst: Any, arithmetic: str) -> Any:
-    """src at points (h, w, 2), float64: OpenCV's steps of 1/32 pixel, under "exact" as they are."""
+def sample(
+    name: str, src: Any, points: Tensor, dst: Any, arithmetic: str, made_of: dict[str, Any]
+) -> Any:
+    """src at points (h, w, 2), float64: OpenCV's steps of 1/32 pixel, under "exact" as they are.
+
+    made_of: the arguments that the points were made of, by their names.
+    """
     dst = check_output(name, "dst", dst, src)
     arithmetic = as_arithmetic(name, arithmetic)
     rule = SamplingRule("bilinear", "constant", arithmetic)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"made_of": made_of}
     if arithmetic != "exact":
         rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach()))
         points = with_gradient_of(rounded, points) if is_followed(points) else rounded
-        options = {"fixed_map": True}
+        options["fixed_map"] = True
     return finish(
         src, dst, warp.remap_by(name, planes(src), points, rule, 0.0, None, "auto", **options)
     )

@@ -177,7 +177,8 @@ def warpPolar(
         fits = dst is not None and tuple(dst.shape) == shape and dst.dtype == src.dtype
         background = planes(dst) if fits else source.new_zeros((1, source.shape[1], *size))
     rule = SamplingRule(interpolation, border, arithmetic)
-    result = warp.remap_by(name, source, points, rule, 0.0, background, "auto")
+    made_of = {"center": center, "maxRadius": radius}
+    result = warp.remap_by(name, source, points, rule, 0.0, background, "auto", made_of=made_of)
     return finish(src, dst, result)
 
 
