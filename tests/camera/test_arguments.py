@@ -91,3 +91,40 @@ def test_bytes_without_a_wish_for_gradients_warn_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         camera.undistort(image, CAMERA, [0.1, 0, 0, 0])
+
+
+SHARES = [[0.8, 0, 0.5], [0, 1.1, 0.48], [0, 0, 1]]
+LENS = [0.01, 0, 0, 0]
+IN_SHARES = {
+    "undistort": lambda k: camera.undistort(IMAGE, k, LENS),
+    "distort": lambda k: camera.distort(IMAGE, k, LENS),
+    "undistort_map": lambda k: camera.undistort_map(k, LENS, SIZE),
+    "distort_map": lambda k: camera.distort_map(k, LENS, SIZE, model="fisheye"),
+    "optimal_camera_matrix": lambda k: camera.optimal_camera_matrix(k, [0.0] * 4, SIZE, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", IN_SHARES)
+def test_a_camera_in_shares_of_the_image_is_told(name):
+    wanted = f"{name}: `camera_matrix` has its centre within the first pixel of an image of (24, 32"
+    for matrix in (SHARES, torch.tensor(SHARES).expand(3, 3, 3)):
+        with pytest.warns(UserWarning, match=re.escape(wanted)) as caught:
+            IN_SHARES[name](matrix)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        IN_SHARES[name](CAMERA)
+        IN_SHARES[name](np.diag([20.0, 20, 1]))  # a centre in the corner, of a cut picture
+        camera.undistort_map(np.eye(3), LENS, SIZE)  # directions
+        camera.undistort_map(SHARES, LENS, (4, 5))  # as small as this it may be meant
+        camera.distort_points(POINTS / 30, SHARES, LENS)
+        torch.func.vmap(lambda x: camera.undistort_map(SHARES, LENS, SIZE) * x)(torch.ones(2))
+
+
+def test_a_warning_is_shown_once_a_line():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            camera.undistort_map(SHARES, LENS, SIZE)
+    assert len(caught) == 1

@@ -155,6 +155,51 @@ def test_the_optimal_camera_is_its_definitions_and_nearly_cv2s(alpha, n):
     assert np.abs(ours.numpy() - theirs).max() < TOLERANCE["five steps"]
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_the_optimal_camera_of_a_fisheye_is_its_definitions(alpha):
+    matrix, size, new = (
+        np.array([[300.0, 0, 310], [0, 290, 250], [0, 0, 1]]),
+        (480, 640),
+        (400, 500),
+    )
+    steps = np.linspace(0, 1, 9)
+    points = np.array([(x * (size[1] - 1), y * (size[0] - 1)) for y in steps for x in steps])
+    # the definition's inverse: numpy's angle by bisection, which no solver of ours has touched
+    far = (points - matrix[:2, 2]) / np.diag(matrix)[:2]
+    bent = np.hypot(*far.T)
+    low, high = np.zeros(81), np.full(81, np.pi / 2)
+    for _ in range(60):
+        t = (low + high) / 2
+        powers = sum(c * t ** (2 * i + 2) for i, c in enumerate(FISHEYE))
+        low, high = (
+            np.where(t * (1 + powers) < bent, t, low),
+            np.where(t * (1 + powers) < bent, high, t),
+        )
+    x, y = (far * (np.tan(low) / bent)[:, None]).reshape(9, 9, 2).transpose(2, 0, 1)
+    inner = x[:, 0].max(), y[0].max(), x[:, -1].min(), y[-1].min()
+    outer = x.min(), y.min(), x.max(), y.max()
+    mixed = np.zeros(4)
+    for share, (left, top, right, bottom) in zip((1 - alpha, alpha), (inner, outer), strict=True):
+        fx, fy = (new[1] - 1) / (right - left), (new[0] - 1) / (bottom - top)
+        mixed += share * np.array([fx, fy, -fx * left, -fy * top])
+    options = {"new_size": new, "model": "fisheye"}
+    ours = camera.optimal_camera_matrix(double(matrix), double(FISHEYE), size, alpha, **options)
+    truth = np.array([[mixed[0], 0, mixed[2]], [0, mixed[1], mixed[3]], [0, 0, 1]])
+    assert np.abs(ours.numpy() - truth).max() < TOLERANCE["pixels float64"]
+    k = double(FISHEYE).requires_grad_()
+    small = {"new_size": (20, 30), "model": "fisheye"}
+    assert gradcheck(
+        lambda k: camera.optimal_camera_matrix(matrix, k, size, alpha, **small),
+        k,
+        check_forward_ad=True,
+    )
+    wanted = "it reaches beyond the model's fold, or 90 degrees"
+    with pytest.raises(ValueError, match=wanted):
+        camera.optimal_camera_matrix(
+            matrix / [[2], [2], [1]], FISHEYE, (960, 1280), 0.0, model="fisheye"
+        )
+
+
 def test_the_optimal_camera_has_gradients_and_an_end():
     k, alpha = double(lens(5, 1, size=0.3)).requires_grad_(), double(0.4).requires_grad_()
 

@@ -12,6 +12,7 @@ from warpkit.camera.arguments import as_lens
 from warpkit.camera.maps import as_view, distorting, undistorting
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_camera
 from warpkit.engine.sampling.named import Border
 
 
@@ -58,6 +59,7 @@ def undistort(
     image = checks.check_image(name, "image", image, labels=True)
     args = (camera_matrix, distortion, rotation, new_camera_matrix, model)
     lens, view = as_view(name, *args, image.device)
+    look_at_camera(name, "camera_matrix", lens.tensors()[:4], image.shape[-2:])
     points = undistorting(lens, view, _size(name, size, image))
     rule = warp.named_rule(name, interpolation, border, arithmetic)
     made_of = {"camera_matrix": camera_matrix, "distortion": distortion}
@@ -98,6 +100,7 @@ def distort(
     name = "distort"
     image = checks.check_image(name, "image", image, labels=True)
     lens = as_lens(name, camera_matrix, distortion, model, image.device)
+    look_at_camera(name, "camera_matrix", lens.tensors()[:4], image.shape[-2:])
     points = distorting(lens, _size(name, size, image))
     rule = warp.named_rule(name, interpolation, border, arithmetic)
     made_of = {"camera_matrix": camera_matrix, "distortion": distortion}

@@ -14,6 +14,7 @@ from warpkit.camera.models import Lens
 from warpkit.camera.points import new_view, own_view, undistorted
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_camera
 from warpkit.engine.arithmetic.opencv_lenses import fused
 from warpkit.engine.sampling.maps import inverse_map, pixel_points, rows_at
 
@@ -48,6 +49,7 @@ def undistort_map(
         name, camera_matrix, distortion, rotation, new_camera_matrix, model, kind[0]
     )
     height, width = checks.check_size(name, "size", size)
+    look_at_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
     return undistorting(lens, view, (height, width)).to(kind[1])
 
 
@@ -69,6 +71,7 @@ def distort_map(
     device, dtype = checks.result_kind(camera_matrix, distortion)
     lens = as_lens(name, camera_matrix, distortion, model, device)
     height, width = checks.check_size(name, "size", size)
+    look_at_camera(name, "camera_matrix", lens.tensors()[:4], (height, width))
     return distorting(lens, (height, width)).to(dtype)
 
 

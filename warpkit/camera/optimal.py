@@ -12,6 +12,7 @@ from warpkit.camera.arguments import as_lens
 from warpkit.camera.points import directions
 from warpkit.core import checks
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_camera
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 
@@ -63,6 +64,7 @@ def optimal_camera_matrix(
     alpha = floats(name, "alpha", alpha, device).double()
     checks.broadcast_batch(name, camera_matrix=lens.fx.shape, alpha=alpha.shape)
     size = checks.check_size(name, "size", size)
+    look_at_camera(name, "camera_matrix", lens.tensors()[:4], size)
     new = size if new_size is None else checks.check_size(name, "new_size", new_size)
     x, y, found = directions(lens.beside(1), border(size, lens.fx.device))
     wanted = "a lens that shows all of the image: it reaches beyond the model's fold"

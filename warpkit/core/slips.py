@@ -25,6 +25,9 @@ MOST_CHANNELS_LAST = 4
 LEAST_SIDE = 24
 """Of both sides of an (H, W, C) image; the features of networks are as narrow only where they are
 as low, such as (512, 4, 4)."""
+MOST_SHARE = 4.0
+"""Of a focal length in parts of a side: 14 degrees over the image. A camera of as few pixels whose
+centre is the first one looks over no image."""
 LEAST_IMAGE, LEAST_POINTS = 16, 512
 """Sides and points below which all near a corner can be meant, and a look of 4 us would cost."""
 SHARE_OUTSIDE = 0.5
@@ -58,9 +61,9 @@ def without_looking(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _is_readable(values: Tensor) -> bool:
+def _is_readable(*values: Tensor) -> bool:
     """Whether somebody should look, and can."""
-    return values.device.type == "cpu" and not _state.looked and is_eager(values)
+    return values[0].device.type == "cpu" and not _state.looked and is_eager(*values)
 
 
 def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
@@ -154,6 +157,23 @@ def _pixels(height: int, width: int) -> Tensor:
     """The (x, y) of every pixel, (h, w, 2)."""
     lines = (torch.arange(n, device="cpu") for n in (width, height))
     return torch.stack(torch.meshgrid(*lines, indexing="xy"), -1)
+
+
+def look_at_camera(
+    function: str, argument: str, numbers: Sequence[Tensor], size: Sequence[int]
+) -> None:
+    """A camera's fx, fy, cx and cy, each (...), that are shares of the sides of an image (H, W)."""
+    if not _is_readable(*numbers) or numbers[0].numel() == 0:
+        return
+    if min(size) < LEAST_IMAGE or not numbers[0].detach().amax().item() <= MOST_SHARE:
+        return
+    fx, fy, cx, cy = (value.detach() for value in numbers)
+    near = (fx > 0) & (fx <= MOST_SHARE) & (fy > 0) & (fy <= MOST_SHARE)
+    if bool((near & (cx > 0) & (cx < 1) & (cy > 0) & (cy < 1)).all()):  # not the identity's 0
+        text = f"{function}: `{argument}` has its centre within the first pixel of an image of "
+        text += f"{tuple(size)}, and focal lengths of {MOST_SHARE:g} pixels at most: they are "
+        text += "pixels here. Shares of the sides times W and H, less half a pixel in the centre, "
+        warn(text + "are")
 
 
 def look_at_boxes(
