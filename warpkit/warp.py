@@ -295,17 +295,15 @@ def remap_by(
     *,
     relative: bool = False,
     antialias: bool | int = False,
-    argument: str = "points",
     made_of: Mapping[str, Any] | None = None,
     **options: bool,
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
 
-    image (..., C, H, W), whose layout the caller has looked at; points (..., h, w, 2), in errors
-    `argument`; background (..., C, h, w). made_of: the arguments, by their names, that the caller
-    made the points of: then errors and warnings speak of those.
+    image (..., C, H, W), whose layout the caller has looked at; points (..., h, w, 2), `made_of`
+    these arguments; background (..., C, h, w).
     """
-    argument = argument if made_of is None else ", ".join(made_of)
+    argument = ", ".join(made_of or ("points",))
     image = checks.check_image(name, "image", image, labels=True, look=False)
     check_options(name, rule, False, antialias, "exact")
     module = _backend(name, backend, image, rule)
@@ -316,8 +314,7 @@ def remap_by(
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
     if not relative and made_of is None:
         look_at_points(name, points, image.shape[-2:])
-    places = {argument: points} if made_of is None else made_of
-    warn_of_integers(name, image, rule.interpolation, **places)
+    warn_of_integers(name, image, rule.interpolation, **(made_of or {argument: points}))
     sample = module.sample
     if relative and antialias is False:  # a backend may add what it reads
         sample = getattr(module, "sample_offsets", sample)
@@ -378,9 +375,8 @@ def sample_pixels(
 
 def check_nearest(name: str, rule: SamplingRule, image: Tensor) -> None:
     """Labels take no other interpolation."""
-    nearest = rule.interpolation == "nearest"
-    value, wanted = rule.interpolation, "'nearest'"
-    checks.check_labels(name, "interpolation", value, image.dtype, wanted, nearest)
+    value = rule.interpolation
+    checks.check_labels(name, "interpolation", value, image.dtype, "'nearest'", value == "nearest")
 
 
 def _backend(name: str, backend: object, image: Tensor, rule: SamplingRule) -> Backend:

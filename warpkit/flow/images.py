@@ -49,7 +49,7 @@ def warp_flow(
     flow = as_field(name, "flow", flow, image.device)
     look_at_flow(name, flow, image.shape[-2:])
     result = warp.remap_by(
-        name, image, flow, rule, border_value, background, backend, argument="flow",
+        name, image, flow, rule, border_value, background, backend, made_of={"flow": flow},
         relative=True, antialias=antialias,
     )  # fmt: skip
     # lanczos4's weights beside a pixel's centre are sines of whole turns, 1e-17 and not 0

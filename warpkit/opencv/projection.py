@@ -82,7 +82,7 @@ def _vector(matrix: Tensor) -> tuple[Tensor, Tensor]:
 def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
     """The rotation that is nearest to a matrix (3, 3), with its derivatives.
 
-    rotation: its value. Newton's steps need no division by differences of singular values, which
+    rotation (3, 3): its value. Newton's steps need no division by differences of singular values, which
     are one for a rotation.
     """
     unit = torch.eye(3, dtype=matrix.dtype, device=matrix.device)

@@ -89,9 +89,9 @@ def tilts(tx: float, ty: float) -> tuple[Tensor, Tensor]:
         ((1.0, 0.0, 0.0), (0.0, cx, sx), (0.0, -sx, cx)),
     )
     a, b, c = turn[2][2], turn[0][2], turn[1][2]
-    inverse = 1 / a if a else math.inf
+    per = 1 / a if a else math.inf
     there = _product(((a, 0.0, -b), (0.0, a, -c), (0.0, 0.0, 1.0)), turn)
-    flat = (inverse, 0.0, inverse * b), (0.0, inverse, inverse * c), (0.0, 0.0, 1.0)
+    flat = (per, 0.0, per * b), (0.0, per, per * c), (0.0, 0.0, 1.0)
     back = _product(tuple(zip(*turn, strict=True)), flat)
     return torch.tensor(there, dtype=torch.float64), torch.tensor(back, dtype=torch.float64)
 

@@ -43,12 +43,12 @@ def turn_of(vector: Sequence[float]) -> tuple[list[float], list[list[float]]]:
     for i in range(3):
         a0, a1, a2 = -s * r[i], (s - 2 * c1 * per) * r[i], c1 * per
         a3, a4 = (c - s * per) * r[i], s * per
-        own = [(k // 3 == i) * r[k % 3] + (k % 3 == i) * r[k // 3] for k in range(9)]
+        slope = [(k // 3 == i) * r[k % 3] + (k % 3 == i) * r[k // 3] for k in range(9)]
         row = []
         for k in range(9):
             sign = (k == SKEW[i][1]) - (k == SKEW[i][0])
             row.append(
-                a0 * (k in UNITS) + a1 * squares[k] + a2 * own[k] + a3 * cross[k] + a4 * sign
+                a0 * (k in UNITS) + a1 * squares[k] + a2 * slope[k] + a3 * cross[k] + a4 * sign
             )
         slopes.append(row)
     return rotation, slopes
