@@ -301,7 +301,7 @@ def remap_by(
     """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
 
     image (..., C, H, W), whose layout the caller has looked at; points (..., h, w, 2), `made_of`
-    these arguments; background (..., C, h, w).
+    arguments; background (..., C, h, w).
     """
     argument = ", ".join(made_of or ("points",))
     image = checks.check_image(name, "image", image, labels=True, look=False)

@@ -109,8 +109,8 @@ def undistorting(
     good = good if opencv else good & (w > 0)
     if guards.holds(good):
         return _shown(lens, x, y, w, opencv)
-    safe = (torch.where(good, value, middle) for value, middle in ((x, 0.0), (y, 0.0), (w, 1.0)))
-    points = _shown(sound_lens, *safe, opencv)
+    ahead = torch.where(good, x, 0.0), torch.where(good, y, 0.0), torch.where(good, w, 1.0)
+    points = _shown(sound_lens, ahead[0], ahead[1], ahead[2], opencv)
     none = _shown(lens.detach(), x.detach(), y.detach(), w.detach(), True) if opencv else torch.nan
     return torch.where(good[..., None], points, none)
 

@@ -80,10 +80,10 @@ def _vector(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
-    """The rotation that is nearest to a matrix (3, 3), with its derivatives.
+    """The rotation that is nearest to a matrix, with its derivatives.
 
-    rotation (3, 3): its value. Newton's steps need no division by differences of singular values, which
-    are one for a rotation.
+    rotation: its value; both of one shape. Newton's steps need no division by differences of
+    singular values, which are all one for a rotation.
     """
     unit = torch.eye(3, dtype=matrix.dtype, device=matrix.device)
     for _ in range(NEWTON_STEPS):
