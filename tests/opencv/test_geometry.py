@@ -117,18 +117,28 @@ def test_pyramids_are_cv2s(cv2, dtype, channels, size):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", SIZES)
 def test_rectangles_are_cv2s(cv2, dtype, channels, size, without_ipp):
+    """Inside, across the borders and far outside; whole pixels, halves and what lies between."""
     image = picture(dtype, size, channels)
     random = np.random.default_rng(1)
-    for _ in range(20):
-        patch = tuple(int(n) for n in random.integers(1, 6, 2))
-        center = tuple(random.uniform(-4, 14, 2))
-        for kind in (-1, cv2.CV_32F):
-            truth = cv2.getRectSubPix(image, patch, center, patchType=kind)
-            out = ours.getRectSubPix(image, patch, center, patchType=kind)
-            (assert_same_arrays if out.dtype == np.uint8 else near)(out, truth)
-    assert_same_arrays(
-        ours.getRectSubPix(image, (3, 2), (2.0, 1.5)), cv2.getRectSubPix(image, (3, 2), (2.0, 1.5))
-    )
+    for step in (0, 1, 2, 16):
+        for reach in (3, 14, 1000):
+            for _ in range(20):
+                patch = tuple(int(n) for n in random.integers(1, 6, 2))
+                x, y = random.uniform(-reach, reach, 2) + np.array(size[::-1]) / 2
+                center = (round(x * step) / step, round(y * step) / step) if step else (x, y)
+                for kind in (-1, cv2.CV_32F):
+                    truth = cv2.getRectSubPix(image, patch, center, patchType=kind)
+                    out = ours.getRectSubPix(image, patch, center, patchType=kind)
+                    assert_same_arrays(out, truth)
+
+
+def test_a_column_beyond_the_image_has_two_weights(cv2, without_ipp):
+    """Their sums end in ties where the fraction is a fifth; four rounded weights miss those."""
+    column = np.random.default_rng(0).integers(0, 256, (40, 3)).astype(np.uint8)
+    for x in (-4.46, 5.55, 5.79, 300.1):
+        for y in (20.2, 20.4, 20.8, 20.95):
+            args = (column, (1, 30), (x, y))
+            assert_same_arrays(ours.getRectSubPix(*args), cv2.getRectSubPix(*args))
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -33,10 +33,7 @@ def allowed(function: str, truth: np.ndarray) -> float:
         return TOLERANCE["pixels float64"]
     if function == "undistortPoints":
         return TOLERANCE[f"cv2 points {truth.dtype}"] * largest
-    if (
-        function in ("transform", "perspectiveTransform", "getRectSubPix")
-        and truth.dtype.kind == "f"
-    ):
+    if function in ("transform", "perspectiveTransform") and truth.dtype.kind == "f":
         return TOLERANCE["order of sums"] * largest
     return 0.0
 

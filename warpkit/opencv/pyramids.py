@@ -6,11 +6,10 @@ from numbers import Integral
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
-from warpkit.engine.arithmetic import opencv_pyramids
+from warpkit.engine.arithmetic import opencv_pyramids, opencv_rectangles
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import convert, with_gradient_of
@@ -91,9 +90,9 @@ def getRectSubPix(
 
     image (H, W) or (H, W, C), uint8, float32, or (not in cv2) float64; patchSize (W, H); center
     (x, y) in pixels; patchType CV_32F makes floats of bytes. What lies outside is the nearest
-    pixel. uint8 is cv2's own, float32 to the last bits, both without IPP, which reads wrong pixels
-    of one channel where a rectangle reaches beyond the top right corner. Gradients: all orders to
-    an image of floats; to a tensor `center` where the result is floats.
+    pixel. The pixels are cv2's own without IPP, which reads wrong pixels of one channel where a
+    rectangle reaches beyond the top right corner. Gradients: all orders to an image of floats; to a
+    tensor `center` where the result is floats.
 
     >>> import numpy as np
     >>> getRectSubPix(np.arange(12, dtype=np.uint8).reshape(3, 4) * 10, (2, 1), (1.0, 1.5))
@@ -112,7 +111,9 @@ def getRectSubPix(
         checks.fail(name, "patchType", "-1, or CV_32F of bytes", repr(patchType))
     floating = source.is_floating_point() or patchType == CV_32F
     dtype = torch.float32 if source.dtype == torch.uint8 and floating else source.dtype
-    value = _rectangle(source.detach(), center.detach(), (height, width), floating)
+    value = opencv_rectangles.rectangle(
+        source.detach(), center.detach(), (height, width), floating
+    )
     value = value.to(dtype) if floating else convert(value, dtype)
     if floating and is_followed(source, center):
         corner = center.double() - torch.tensor([(width - 1) / 2, (height - 1) / 2]).to(
@@ -124,32 +125,3 @@ def getRectSubPix(
         value = with_gradient_of(value, exact)
     output = check_output(name, "patch", patch, image)
     return finish(image, output, value)
-
-
-def _rectangle(image: Tensor, center: Tensor, size: tuple[int, int], floating: bool) -> Tensor:
-    """OpenCV's: the corner, fractions and weights in float32; bytes by weights of 16 bits.
-
-    image (C, H, W); center (2,), (x, y) in pixels.
-    """
-    half = torch.tensor([(size[1] - 1) / 2, (size[0] - 1) / 2], dtype=torch.float32)
-    corner = center.float() - half.to(center.device)
-    first = corner.floor()
-    a, b = (corner - first).unbind()
-    weights = ((1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b)
-    limits = image.shape[-1], image.shape[-2]
-    # a corner far outside reads the edge alone
-    x, y = (at.clamp(-size[1 - i] - 2, limits[i] + 1).long() for i, at in enumerate(first.unbind()))
-    columns = torch.arange(size[1] + 1, device=image.device) + x
-    rows = torch.arange(size[0] + 1, device=image.device) + y
-    columns, rows = columns.clamp(0, limits[0] - 1), rows.clamp(0, limits[1] - 1)
-    pixels = image.index_select(-1, columns).index_select(-2, rows)
-    if not floating:
-        weights = [(65536 * w).round().double() for w in weights]
-        pixels = pixels.double()
-    elif image.dtype != torch.float64:
-        pixels = pixels.float()
-    parts = [pixels[..., i : i + size[0], j : j + size[1]] for i in (0, 1) for j in (0, 1)]
-    total = parts[0] * weights[0]
-    for part, weight in zip(parts[1:], weights[1:], strict=True):
-        total = total + part * weight
-    return total if floating else ((total + 32768) / 65536).floor()

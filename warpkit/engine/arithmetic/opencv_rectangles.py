@@ -1,0 +1,73 @@
+"""cv2.getRectSubPix: a rectangle between the pixels, by OpenCV's own sums.
+
+The corner, its fractions and the four weights are float32. Bytes are summed by weights of 16 bits,
+floats one product after the other in float32. Columns beyond the image read one pixel of each row,
+so OpenCV gives them two weights, b and 1 - b, and not the four: the rounded four need not add up to
+the same. Versions 4.14 and 5.0.0 agree.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+SMALLEST = 1e-4
+"""The least fraction along x by which `_by_recurrence` divides."""
+
+
+def rectangle(image: Tensor, center: Tensor, size: tuple[int, int], floating: bool) -> Tensor:
+    """Pixels around a point: image (..., H, W), center (2,), (x, y) in pixels; size (h, w).
+
+    floating: floats as they are summed, else bytes rounded, in float64.
+    """
+    half = torch.tensor([(size[1] - 1) / 2, (size[0] - 1) / 2], dtype=torch.float32)
+    corner = center.float() - half.to(center.device)
+    first = corner.floor()
+    a, b = (corner - first).unbind()
+    limits = image.shape[-1], image.shape[-2]
+    # a corner far outside reads the edge alone
+    x, y = (at.clamp(-size[1 - i] - 2, limits[i] + 1).long() for i, at in enumerate(first.unbind()))
+    columns = torch.arange(size[1] + 1, device=image.device) + x
+    rows = torch.arange(size[0] + 1, device=image.device) + y
+    outside = (columns < 0) | (columns >= limits[0] - 1)
+    within = ~outside[:-1].any() & (y >= 0) & (y + size[0] < limits[1])
+    columns, rows = columns.clamp(0, limits[0] - 1), rows.clamp(0, limits[1] - 1)
+    pixels = image.index_select(-1, columns).index_select(-2, rows)
+    if not floating:
+        pixels = pixels.double()
+    elif image.dtype != torch.float64:
+        pixels = pixels.float()
+    total = _by_weights(pixels, a, b, outside[:-1], floating)
+    if not floating:
+        return ((total + 32768) / 65536).floor()
+    if image.dtype == torch.uint8 and image.shape[-3] == 1:
+        total = torch.where(within, _by_recurrence(pixels, a, b), total)
+    return total
+
+
+def _by_weights(pixels: Tensor, a: Tensor, b: Tensor, outside: Tensor, floating: bool) -> Tensor:
+    """Sums over pixels (..., h + 1, w + 1); two weights in the columns (w,) that are `outside`."""
+    four = [(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b]
+    two = [1 - b, b]
+    if not floating:
+        four, two = ([(65536 * w).round().double() for w in weights] for weights in (four, two))
+    upper, lower = pixels[..., :-1, :], pixels[..., 1:, :]
+    parts = upper[..., :-1], upper[..., 1:], lower[..., :-1], lower[..., 1:]
+    total = parts[0] * four[0]
+    for part, weight in zip(parts[1:], four[1:], strict=True):
+        total = total + part * weight
+    return torch.where(outside, parts[0] * two[0] + parts[2] * two[1], total)
+
+
+def _by_recurrence(pixels: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Floats of one channel of bytes, wholly inside: each column's right half makes the next's left.
+
+    The half is multiplied by (1 - a) / a in float64, so OpenCV keeps `a` from being 0.
+    """
+    a = a.clamp(min=SMALLEST)
+    upper, lower = pixels[..., :-1, :], pixels[..., 1:, :]
+    right = (a * (1 - b)) * upper[..., 1:] + (a * b) * lower[..., 1:]
+    ratio = (1.0 - a.double()) / a.double()
+    first = (1 - a) * ((1 - b) * upper[..., :1] + b * lower[..., :1])
+    left = (right[..., :-1].double() * ratio).float()
+    return torch.cat((first, left), dim=-1) + right
