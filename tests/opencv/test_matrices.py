@@ -60,15 +60,24 @@ def test_affines_have_cv2s_bits():
 
 
 def test_perspectives_have_cv2s_bits():
+    """Also where the equations for a last entry of 1 are singular: one call in ten here."""
     cv2 = pytest.importorskip("cv2")
     src, dst = points(4, 4), points(5, 4)
-    batch = ours.getPerspectiveTransform(src, dst)
+    batch = ours.getPerspectiveTransform(torch.from_numpy(src), torch.from_numpy(dst)).numpy()
     truth = np.stack([cv2.getPerspectiveTransform(*pair) for pair in zip(src, dst, strict=True)])
-    solved = truth[:, 2, 2] == 1
-    assert 100 < (~solved).sum() < CALLS // 4
-    assert same_bits(batch[solved], truth[solved]) == 0
-    norms = np.linalg.norm(batch[~solved], axis=(1, 2))
-    assert np.abs(norms - 1).max() < 1e-14
+    assert 100 < (truth[:, 2, 2] != 1).sum() < CALLS // 4
+    assert same_bits(batch, truth) == 0
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_small_entries_are_as_exact_as_cv2s(kind):
+    """OpenCV's issue 26916: entries of 8e-7, where 1e-14 beside them moves a corner by 2e-8."""
+    cv2 = pytest.importorskip("cv2")
+    src, dst = map(np.float32, ONE_MATRIX["the origin goes to infinity"])
+    out = np.asarray(ours.getPerspectiveTransform(kind(src), kind(dst)))
+    assert np.array_equal(bits(out), bits(cv2.getPerspectiveTransform(src, dst)))
+    moved = np.c_[src, np.ones(4)].astype(float) @ out.T
+    assert np.abs(moved[:, :2] / moved[:, 2:] - dst).max() < 1e-11
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -109,11 +118,7 @@ def test_degenerate_quads_are_solved_as_cv2_does(name):
     cv2 = pytest.importorskip("cv2")
     src, dst = map(np.float32, (ONE_MATRIX | SEVERAL)[name])
     truth, out = cv2.getPerspectiveTransform(src, dst), ours.getPerspectiveTransform(src, dst)
-    assert np.linalg.norm(out) == pytest.approx(np.linalg.norm(truth), abs=1e-14)
-    if truth[2, 2] == 1:
-        assert np.array_equal(bits(out), bits(truth))
-    elif name in ONE_MATRIX:
-        assert np.abs(out * np.sign((out * truth).sum()) - truth).max() < 1e-11
+    assert np.array_equal(bits(out), bits(truth))
     moved = np.c_[src, np.ones(4)].astype(float) @ out.T  # w (u, v, 1), where w may be 0
     assert np.abs(moved[:, :2] - moved[:, 2:] * dst).max() < 1e-9
 

@@ -81,9 +81,9 @@ def getPerspectiveTransform(src: Any, dst: Any, solveMethod: int | None = None) 
 
     src and dst (4, 2), (4, 1, 2) or (1, 4, 2), (x, y) in pixels; of tensors (..., 4, 2). Returns
     (3, 3), of tensors (..., 3, 3). Its last entry is 1; where OpenCV finds no such matrix (the
-    source's origin goes to infinity, points that lie on a line) it is one of norm 1, OpenCV's up to
-    its sign and 1e-12. Where more than one matrix does it, OpenCV's choice is its own, and this one
-    has no gradient. solveMethod: a DECOMP_* value that can solve it; the numbers are DECOMP_LU's.
+    source's origin goes to infinity, points that lie on a line) it is OpenCV's of norm 1. Where
+    more than one matrix does it, OpenCV's choice has no gradient. solveMethod: a DECOMP_* value
+    that can solve it; the numbers are DECOMP_LU's.
 
     >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
     >>> getPerspectiveTransform(square, [[0, 0], [2, 0], [2, 2], [0, 2]]) + 0.0

@@ -11,8 +11,12 @@ import math
 
 import numpy as np
 
+from warpkit.engine.arithmetic.opencv_null_space import null_vectors
+
 TOO_SMALL = 100 * np.finfo(np.float64).eps
 """A pivot below it makes OpenCV call a system singular."""
+SOLVED = 1e-8
+"""The norm of what is left of a perspective's equations from which on they are not solved."""
 
 
 @np.errstate(all="ignore")
@@ -57,7 +61,7 @@ def perspective(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """cv2.getPerspectiveTransform: src and dst (..., 4, 2) float32, their batches broadcast.
 
     Returns the matrix (..., 3, 3) and where its last entry is 1, (...). Elsewhere the equations for
-    that are singular, and the matrix is one of norm 1 that solves them without.
+    that are singular, or not solved to 1e-8; the matrix is OpenCV's null vector of them, of norm 1.
     """
     src, dst = np.broadcast_arrays(src, dst)
     system = np.zeros((*src.shape[:-2], 8, 9))
@@ -68,13 +72,16 @@ def perspective(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarra
         rows[..., 6:8] = -(src * dst[..., axis, None])  # float32 products
         rows[..., 8] = dst[..., axis]
     found, solved = _eliminate(system.copy())
+    terms = system[..., :8] * found[..., None, :]
+    four = terms[..., :4] + terms[..., 4:]  # 5.0.0's sums; 4.14 has another order
+    sums = four[..., 0] + four[..., 1] + four[..., 2] + four[..., 3]
+    solved &= np.linalg.norm(sums - system[..., 8], axis=-1) < SOLVED
     entries = np.concatenate((found, np.ones((*solved.shape, 1))), -1)
     system[..., 8] *= -1
-    for item in np.argwhere(~solved):
-        at = tuple(item)
-        entries[at] = math.nan
-        if np.isfinite(system[at]).all():
-            entries[at] = np.linalg.svd(system[at])[2][-1]  # of the smallest singular value
+    if not solved.all():
+        finite = np.isfinite(system).all((-1, -2))
+        entries[~solved & ~finite] = math.nan
+        entries[~solved & finite] = null_vectors(system[~solved & finite])
     return entries.reshape(*solved.shape, 3, 3), solved
 
 
