@@ -111,9 +111,7 @@ def getRectSubPix(
         checks.fail(name, "patchType", "-1, or CV_32F of bytes", repr(patchType))
     floating = source.is_floating_point() or patchType == CV_32F
     dtype = torch.float32 if source.dtype == torch.uint8 and floating else source.dtype
-    value = opencv_rectangles.rectangle(
-        source.detach(), center.detach(), (height, width), floating
-    )
+    value = opencv_rectangles.rectangle(source.detach(), center.detach(), (height, width), floating)
     value = value.to(dtype) if floating else convert(value, dtype)
     if floating and is_followed(source, center):
         corner = center.double() - torch.tensor([(width - 1) / 2, (height - 1) / 2]).to(

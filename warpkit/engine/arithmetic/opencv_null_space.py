@@ -11,7 +11,7 @@ import numpy as np
 
 RIGHT = 10 * np.finfo(np.float64).eps
 """Columns whose cosine is not above it are at right angles."""
-NOTHING = np.finfo(np.float64).tiny
+TINY = np.finfo(np.float64).tiny
 """A length up to it has no direction; OpenCV draws one."""
 SWEEPS = 30
 SEED, FACTOR = 0x12345678, 4164903690
@@ -31,7 +31,7 @@ def null_vectors(systems: np.ndarray) -> np.ndarray:
         rows[item, at], rows[:, i] = rows[:, i].copy(), rows[item, at]
         lengths[item, at], lengths[:, i] = lengths[:, i].copy(), lengths[item, at]
     found = rows[:, -1] * (1 / lengths[:, -1:])
-    for i in np.flatnonzero(lengths[:, -1] <= NOTHING):
+    for i in np.flatnonzero(lengths[:, -1] <= TINY):
         found[i] = _drawn(rows[i], lengths[i])
     return found
 
@@ -81,7 +81,7 @@ def _drawn(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     for i in range(n):
         length = lengths[i]
         for _ in range(100):
-            if length > NOTHING:
+            if length > TINY:
                 break
             for k in range(n):
                 state = (state & 0xFFFFFFFF) * FACTOR + (state >> 32)
@@ -92,5 +92,5 @@ def _drawn(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
                     total = _sum(np.abs(rows[i]))
                     rows[i] *= 1 / total if total > 100 * RIGHT else 0.0
             length = np.sqrt(_sum(rows[i] * rows[i]))
-        rows[i] *= 1 / length if length > NOTHING else 0.0
+        rows[i] *= 1 / length if length > TINY else 0.0
     return rows[-1]

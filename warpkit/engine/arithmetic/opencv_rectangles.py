@@ -29,15 +29,15 @@ def rectangle(image: Tensor, center: Tensor, size: tuple[int, int], floating: bo
     x, y = (at.clamp(-size[1 - i] - 2, limits[i] + 1).long() for i, at in enumerate(first.unbind()))
     columns = torch.arange(size[1] + 1, device=image.device) + x
     rows = torch.arange(size[0] + 1, device=image.device) + y
-    outside = (columns < 0) | (columns >= limits[0] - 1)
-    within = ~outside[:-1].any() & (y >= 0) & (y + size[0] < limits[1])
+    beyond = (columns < 0) | (columns >= limits[0] - 1)
+    within = ~beyond[:-1].any() & (y >= 0) & (y + size[0] < limits[1])
     columns, rows = columns.clamp(0, limits[0] - 1), rows.clamp(0, limits[1] - 1)
     pixels = image.index_select(-1, columns).index_select(-2, rows)
     if not floating:
         pixels = pixels.double()
     elif image.dtype != torch.float64:
         pixels = pixels.float()
-    total = _by_weights(pixels, a, b, outside[:-1], floating)
+    total = _by_weights(pixels, a, b, beyond[:-1], floating)
     if not floating:
         return ((total + 32768) / 65536).floor()
     if image.dtype == torch.uint8 and image.shape[-3] == 1:
@@ -45,8 +45,8 @@ def rectangle(image: Tensor, center: Tensor, size: tuple[int, int], floating: bo
     return total
 
 
-def _by_weights(pixels: Tensor, a: Tensor, b: Tensor, outside: Tensor, floating: bool) -> Tensor:
-    """Sums over pixels (..., h + 1, w + 1); two weights in the columns (w,) that are `outside`."""
+def _by_weights(pixels: Tensor, a: Tensor, b: Tensor, beyond: Tensor, floating: bool) -> Tensor:
+    """Sums over pixels (..., h + 1, w + 1); two weights in the columns (w,) `beyond` the image."""
     four = [(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b]
     two = [1 - b, b]
     if not floating:
@@ -56,13 +56,14 @@ def _by_weights(pixels: Tensor, a: Tensor, b: Tensor, outside: Tensor, floating:
     total = parts[0] * four[0]
     for part, weight in zip(parts[1:], four[1:], strict=True):
         total = total + part * weight
-    return torch.where(outside, parts[0] * two[0] + parts[2] * two[1], total)
+    return torch.where(beyond, parts[0] * two[0] + parts[2] * two[1], total)
 
 
 def _by_recurrence(pixels: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Floats of one channel of bytes, wholly inside: each column's right half makes the next's left.
+    """Floats of one channel of bytes, wholly inside: pixels (1, h + 1, w + 1), a and b ().
 
-    The half is multiplied by (1 - a) / a in float64, so OpenCV keeps `a` from being 0.
+    The right half of a column's sum makes the left half of the next one's: it is multiplied by
+    (1 - a) / a in float64, so OpenCV keeps `a` from being 0.
     """
     a = a.clamp(min=SMALLEST)
     upper, lower = pixels[..., :-1, :], pixels[..., 1:, :]
