@@ -1,17 +1,19 @@
-"""Other sizes: Resize and RandomResizedCrop, by `warpkit.resize`."""
+"""Other sizes: Resize and RandomResizedCrop, by `warpkit.resize`, or of PIL images by Pillow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import PIL.Image
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import query_size
 
 from warpkit.core import checks
-from warpkit.engine.arithmetic.resize import EXACT_FILTERS
+from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, filters_of, named_rule
 from warpkit.resizing import resize
 from warpkit.transforms.arguments import check_lengths, check_ranges, mode_name
 from warpkit.transforms.family import Geometric
@@ -32,6 +34,8 @@ class Resize(Geometric, v2.Resize):
         max_size: the largest that the longer side may be.
         antialias: False for two or four pixels along each axis however much it shrinks; in
             torchvision that has no effect on PIL images, here it has.
+        arithmetic: as in `resize`. "pillow" gives a PIL image of any mode torchvision's own pixels,
+            and a tensor those of Pillow; masks that are tensors are sampled as under "exact".
 
     >>> Resize((1, 2))(torch.tensor([[[1.0, 3.0, 5.0, 7.0]]]))
     tensor([[[2.4286, 5.5714]]])
@@ -43,12 +47,14 @@ class Resize(Geometric, v2.Resize):
         interpolation: Any = "bilinear",
         max_size: int | None = None,
         antialias: bool | None = True,
+        *,
+        arithmetic: str = "exact",
     ) -> None:
-        name = filter_name("Resize", interpolation, antialias)
+        name = filter_name("Resize", interpolation, antialias, arithmetic)
         super().__init__(size, max_size=max_size, antialias=antialias)
         if self.size is not None:
             check_lengths("Resize", self.size)
-        self.interpolation = name
+        self.interpolation, self.arithmetic = name, arithmetic
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
         """(H, W) of what images of `size` (H, W) become."""
@@ -77,7 +83,7 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
         size: (h, w), or one number for a square.
         scale: (low, high) of the crop's share of the area.
         ratio: (low, high) of its width by its height.
-        interpolation, antialias: as in `Resize`. Nothing outside the crop is read.
+        interpolation, antialias, arithmetic: as in `Resize`. Nothing outside the crop is read.
 
     >>> RandomResizedCrop(2, scale=(1, 1), ratio=(1, 1))(torch.ones(1, 4, 4)).shape
     torch.Size([1, 2, 2])
@@ -90,12 +96,14 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
         ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0),
         interpolation: Any = "bilinear",
         antialias: bool | None = True,
+        *,
+        arithmetic: str = "exact",
     ) -> None:
-        name = filter_name("RandomResizedCrop", interpolation, antialias)
+        name = filter_name("RandomResizedCrop", interpolation, antialias, arithmetic)
         check_lengths("RandomResizedCrop", size)
         super().__init__(size, scale, ratio, antialias=antialias)
         check_ranges("RandomResizedCrop", scale=self.scale, ratio=self.ratio)
-        self.interpolation = name
+        self.interpolation, self.arithmetic = name, arithmetic
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """torchvision's draw, of a part of the inputs."""
@@ -122,22 +130,40 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
         return resized(self, crop, self.output_size(params, (0, 0)))
 
 
-def filter_name(function: str, interpolation: Any, antialias: Any) -> str:
-    """warpkit's name of a filter, and an antialias that is one."""
+def filter_name(function: str, interpolation: Any, antialias: Any, arithmetic: Any) -> str:
+    """warpkit's name of a filter that the arithmetic has, and an antialias that is one."""
     if antialias is not None:
         checks.check_bool(function, "antialias", antialias)
-    return mode_name(function, interpolation, EXACT_FILTERS)
+    checks.check_name(function, "arithmetic", arithmetic, RESIZE_ARITHMETICS)
+    name = mode_name(function, interpolation, filters_of(arithmetic))
+    named_rule(function, name, antialias_of(name, antialias, arithmetic), arithmetic)
+    return name
+
+
+def antialias_of(interpolation: str, antialias: bool | None, arithmetic: str) -> bool | None:
+    """What `resize` is told: True, the default here, is what the arithmetic has."""
+    if arithmetic != "exact":
+        return False if antialias is False else None
+    return None if interpolation in PLAIN_FILTERS else bool(antialias)
 
 
 def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, int]) -> Any:
     """Any kind of image at another size (H, W)."""
-    antialias = bool(transform.antialias)
+    name, arithmetic = transform.interpolation, transform.arithmetic
+    if arithmetic == "pillow" and isinstance(inpt, PIL.Image.Image):
+        # as torchvision does: Pillow knows what alpha and palettes need
+        same = (inpt.height, inpt.width) == size
+        return inpt if same else inpt.resize(size[::-1], PIL.Image.Resampling[name.upper()])
+    if isinstance(inpt, tv_tensors.Mask):
+        arithmetic = "exact"  # labels of every type
 
     def sample(image: Tensor, interpolation: str) -> Tensor:
-        smooth = None if interpolation in PLAIN_FILTERS else antialias
-        return resize(image, size, interpolation=interpolation, antialias=smooth)
+        smooth = antialias_of(interpolation, transform.antialias, arithmetic)
+        return resize(
+            image, size, interpolation=interpolation, antialias=smooth, arithmetic=arithmetic
+        )
 
-    return through(type(transform).__name__, inpt, transform.interpolation, sample, size, False)
+    return through(type(transform).__name__, inpt, name, sample, size, False)
 
 
 def onto(size: Sequence[int], box: Sequence[float]) -> Tensor:

@@ -1,0 +1,116 @@
+"""Resize and RandomResizedCrop by a library's own arithmetic, beside that library."""
+
+from __future__ import annotations
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from warpkit.transforms import RandomResizedCrop, Resize
+
+MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I;16", "I", "F", "P", "1")
+FILTERS = ("nearest", "bilinear", "bicubic", "box", "hamming", "lanczos")
+SIZES = (
+    {"size": 12},
+    {"size": [20]},
+    {"size": (17, 40)},
+    {"size": (31, 45)},  # the image's own
+    {"size": 60, "max_size": 64},
+    {"size": None, "max_size": 24},
+)
+
+
+def picture(mode: str) -> PIL.Image.Image:
+    random = np.random.default_rng(len(mode))
+    if mode in ("I;16", "I", "F"):
+        values = random.integers(0, 60_000, (31, 45))
+        types = {"I;16": np.uint16, "I": np.int32, "F": np.float32}
+        return PIL.Image.fromarray(values.astype(types[mode]))
+    channels = len(PIL.Image.new(mode, (1, 1)).getbands())
+    values = random.integers(0, 256, (31, 45, channels), dtype=np.uint8)
+    if channels == 1:
+        return PIL.Image.fromarray(values[..., 0]).convert(mode)
+    return PIL.Image.frombytes(mode, (45, 31), values.tobytes())
+
+
+def same_picture(one: PIL.Image.Image, other: PIL.Image.Image) -> bool:
+    return (one.mode, one.size, one.tobytes()) == (other.mode, other.size, other.tobytes())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_pil_image_gets_torchvisions_own_pixels(mode, name):
+    image, filter_of = picture(mode), v2.InterpolationMode(name)
+    for size in SIZES:
+        wanted = v2.Resize(**size, interpolation=filter_of)
+        ours = Resize(**size, interpolation=name, arithmetic="pillow")
+        assert same_picture(ours(image), wanted(image)), size
+
+
+def test_a_crop_of_a_pil_image_gets_torchvisions_own_pixels():
+    image = picture("RGB")
+    ours = RandomResizedCrop((14, 19), arithmetic="pillow")
+    theirs = v2.RandomResizedCrop((14, 19))
+    for seed in range(20):
+        torch.manual_seed(seed)
+        out = ours(image)
+        torch.manual_seed(seed)
+        assert same_picture(out, theirs(image))
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_tensor_gets_pillows_pixels(name):
+    image = picture("RGB")
+    tensor = v2.functional.pil_to_tensor(image)
+    out = Resize((12, 50), name, arithmetic="pillow")(tv_tensors.Image(tensor))
+    wanted = image.resize((50, 12), PIL.Image.Resampling[name.upper()])
+    assert torch.equal(out, v2.functional.pil_to_tensor(wanted))
+
+
+@pytest.mark.parametrize("name", ["bilinear", "area", "nearest", "lanczos4"])
+def test_a_tensor_gets_opencvs_pixels(name):
+    cv2 = pytest.importorskip("cv2")
+    flags = {"bilinear": 1, "area": 3, "nearest": 0, "lanczos4": 4}  # without IPP in any wheel
+    arithmetic = "opencv5" if cv2.__version__.startswith("5") else "opencv4"
+    pixels = np.asarray(picture("RGB"))
+    wanted = torch.from_numpy(cv2.resize(pixels, (50, 12), interpolation=flags[name]))
+    resize = Resize((12, 50), name, arithmetic=arithmetic)
+    tensor = torch.from_numpy(pixels.copy()).permute(2, 0, 1)
+    assert torch.equal(resize(tensor).permute(1, 2, 0), wanted)
+    assert np.array_equal(np.asarray(resize(picture("RGB"))), wanted)
+
+
+def test_masks_boxes_and_gradients_are_as_under_exact():
+    mask = tv_tensors.Mask(torch.arange(31 * 45).reshape(31, 45))
+    boxes = tv_tensors.BoundingBoxes([[1.0, 2, 30, 20]], format="XYXY", canvas_size=(31, 45))
+    for arithmetic in ("pillow", "opencv5"):
+        resize = Resize((12, 50), arithmetic=arithmetic)
+        assert torch.equal(resize(mask), Resize((12, 50))(mask))
+        assert torch.equal(resize(boxes), Resize((12, 50))(boxes))
+        image = torch.rand(3, 31, 45, requires_grad=True)
+        resize(image).sum().backward()
+        assert image.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda: Resize(5, arithmetic="pil"), "Resize: `arithmetic` must be one of 'exact'"),
+        (lambda: Resize(5, "area", arithmetic="pillow"), "Resize: `interpolation` must be one of"),
+        (
+            lambda: RandomResizedCrop(5, antialias=False, arithmetic="pillow"),
+            "RandomResizedCrop: `antialias` must be None or True",
+        ),
+        (
+            lambda: Resize(5, arithmetic="pillow")(torch.zeros(3, 9, 9, dtype=torch.float64)),
+            "resize: `image` must be of one of the types uint8, uint16, float32",
+        ),
+    ],
+)
+def test_what_an_arithmetic_has_not(build, text):
+    with pytest.raises((ValueError, TypeError)) as error:
+        build()
+    assert str(error.value).startswith(text)
