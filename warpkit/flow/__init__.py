@@ -6,10 +6,12 @@ edges it goes on as at the edge. Fields of other libraries: (B, 2, h, w) is flow
 here, and a grid of F.grid_sample is first made pixels: see `warpkit.remap`'s warning.
 
 `images` has the warp, `fields` what makes flows and puts them together, `inverse` what undoes
-them, `splines` those of few numbers, `splatting` what carries images along them; `places` are where
+them, `splines` those of few numbers, `splatting` what carries images along them; `resizing` has
+those of pictures of another size, `occlusion` compares two, `colors` shows one. `places` are where
 pixels look or land, `arguments` checks. Sampling is `warpkit.remap`'s.
 """
 
+from warpkit.flow.colors import to_image as to_image
 from warpkit.flow.fields import compose as compose
 from warpkit.flow.fields import from_matrix as from_matrix
 from warpkit.flow.fields import from_points as from_points
@@ -19,6 +21,8 @@ from warpkit.flow.fields import to_points as to_points
 from warpkit.flow.inverse import InverseFlow as InverseFlow
 from warpkit.flow.inverse import invert as invert
 from warpkit.flow.inverse import transform_points as transform_points
+from warpkit.flow.occlusion import consistency as consistency
+from warpkit.flow.resizing import resize as resize
 from warpkit.flow.splatting import Splat as Splat
 from warpkit.flow.splatting import splat as splat
 from warpkit.flow.splines import bspline as bspline
@@ -30,14 +34,17 @@ __all__ = [
     "Splat",
     "bspline",
     "compose",
+    "consistency",
     "from_matrix",
     "from_points",
     "integrate",
     "invert",
     "jacobian_determinant",
+    "resize",
     "splat",
     "thin_plate_points",
     "thin_plate_spline",
+    "to_image",
     "to_points",
     "transform_points",
 ]
