@@ -56,6 +56,7 @@ def near(ours, theirs):
 
 NAMES = ["convertMaps", "warpPolar", "getRectSubPix", "pyrDown", "pyrUp", "copyMakeBorder"]
 NAMES += ["flip", "rotate", "transpose", "transform", "perspectiveTransform"]
+NAMES += ["boxPoints", "cartToPolar", "polarToCart", "findHomography", "hconcat", "vconcat"]
 
 
 @pytest.mark.parametrize("name", NAMES)

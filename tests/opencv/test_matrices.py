@@ -245,3 +245,69 @@ def test_a_pipeline_that_takes_its_matrix_here_has_cv2s_pixels():
         truth = cv2.warpAffine(image, cv2.getAffineTransform(src, dst), (64, 64), flags=0)
         out = warpAffine(image, ours.getAffineTransform(src, dst), (64, 64), flags=0)
         assert np.array_equal(out, truth)
+
+
+def test_corners_of_boxes_have_cv2s_bits():
+    cv2 = pytest.importorskip("cv2")
+    random = np.random.default_rng(9)
+    centers, sizes = random.normal(size=(CALLS, 2)) * 100, random.uniform(0, 100, (CALLS, 2))
+    angles = random.uniform(-400, 400, CALLS)
+    angles[::3] = random.integers(-8, 9, len(angles[::3])) * 45
+    centers[::4], sizes[::4] = centers[::4].round(), sizes[::4].round()
+    parts = [p.astype(np.float32) for p in (centers, sizes, angles)]
+    batch = ours.boxPoints(tuple(map(torch.from_numpy, parts)))
+    truth = [
+        cv2.boxPoints((center, size, float(angle)))
+        for center, size, angle in zip(*(p.tolist() for p in parts), strict=True)
+    ]
+    assert same_bits(batch.numpy(), truth) == 0
+    box = cv2.minAreaRect(np.float32([[1, 2], [9, 4], [7, 9], [0, 6]]))
+    out = np.zeros((4, 2), np.float32)
+    assert ours.boxPoints(box, out) is out
+    assert np.array_equal(bits(out), bits(cv2.boxPoints(box)))
+
+
+def test_corners_have_the_gradient_of_the_turn():
+    center, size = torch.tensor([3.0, 4.0]).double(), torch.tensor([6.0, 2.0]).double()
+    angle = torch.tensor(30.0, dtype=torch.float64)
+    jacobian = [
+        torch.stack([torch.autograd.grad(c, p)[0] for c in ours.boxPoints(box).flatten()])
+        for k in range(3)
+        for box in [[q.clone().requires_grad_(n == k) for n, q in enumerate((center, size, angle))]]
+        for p in [box[k]]
+    ]
+    cosine, sine, degree = np.cos(np.pi / 6), np.sin(np.pi / 6), np.pi / 180
+    signs = np.array([[-1, 1], [-1, -1], [1, -1], [1, 1]])
+    turn = np.array([[cosine, -sine], [sine, cosine]])
+    np.testing.assert_allclose(jacobian[0], np.tile(np.eye(2), (4, 1)))
+    by_size = turn[None] * signs[:, None] / 2
+    np.testing.assert_allclose(jacobian[1], by_size.reshape(8, 2), atol=1e-12)
+    slope = np.array([[-sine, -cosine], [cosine, -sine]]) * degree
+    by_angle = (signs * [3, 1]) @ slope.T
+    np.testing.assert_allclose(jacobian[2], by_angle.flatten(), atol=1e-12)
+
+
+def test_corners_under_forward_mode_and_vmap():
+    center = torch.tensor([[3.0, 4], [0, 0]], dtype=torch.float64)
+    size, angles = torch.tensor([6.0, 2]).double(), torch.tensor([30.0, -75]).double()
+    made = torch.func.vmap(lambda c, a: ours.boxPoints((c, size, a)))(center, angles)
+    np.testing.assert_allclose(made, ours.boxPoints((center, size, angles)), atol=1e-5)
+    slope = torch.func.jvp(
+        lambda a: ours.boxPoints((center, size, a)), (angles,), (angles * 0 + 1,)
+    )
+    grid = [ours.boxPoints((center, size, angles + step)) for step in (0.5, -0.5)]
+    np.testing.assert_allclose(slope[1], grid[0] - grid[1], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("box", "text"),
+    [
+        ((1, 2, 3), "boxPoints: `box` must be (x, y) or of shape (..., 2)"),
+        (((1, 2), (3, 4)), "boxPoints: `box` must be ((x, y), (w, h), angle)"),
+        (((1, 2), (3, 4), "x"), "boxPoints: `box` must be a number"),
+    ],
+)
+def test_what_is_no_box(box, text):
+    with pytest.raises((ValueError, TypeError)) as error:
+        ours.boxPoints(box)
+    assert str(error.value).startswith(text)

@@ -15,13 +15,14 @@ differ from cv2, beside docs/opencv-versions.md:
 - points of every type are taken, and rounded to float32, where cv2 takes float32 alone;
 - what cv2 computes wrongly is refused or done rightly: perspectiveTransform by matrices that are
   not square, convertMaps of whole pixels to two float maps;
+- findHomography has method 0 alone, and refuses points on a line;
 - findTransformECC goes coarse to fine, takes as many channels as there are, and raises `error`, not
   cv2.error, where it does not converge.
 
-`warps`, `resizing`, `matrices`, `alignment`, `lenses` and `fisheye`, `projection` and `jacobians`
-(scenes to pixels), `maps`, `points`, `pyramids` and `arrangements` (whole pixels moved) have the
-functions by subject; `quick` makes a warp again without its checks. `layout`, `values`, `sizes`,
-`cameras` and `outputs` translate arguments, and `constants` are cv2's.
+`warps`, `resizing`, `matrices`, `homography`, `alignment`, `lenses` and `fisheye`, `projection` and
+`jacobians` (scenes to pixels), `maps`, `polar`, `points`, `pyramids` and `arrangements` (whole
+pixels moved) have the functions by subject; `quick` makes a warp again without its checks.
+`layout`, `values`, `sizes`, `cameras` and `outputs` translate arguments, and `constants` are cv2's.
 
 Whatever else cv2 has stays OpenCV's: ``import cv2`` beside it.
 """
@@ -34,7 +35,14 @@ from typing import Any
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic as installed_arithmetic
 from warpkit.opencv import fisheye
 from warpkit.opencv.alignment import error, findTransformECC
-from warpkit.opencv.arrangements import copyMakeBorder, flip, rotate, transpose
+from warpkit.opencv.arrangements import (
+    copyMakeBorder,
+    flip,
+    hconcat,
+    rotate,
+    transpose,
+    vconcat,
+)
 from warpkit.opencv.constants import (
     ALGO_HINT_ACCURATE,
     ALGO_HINT_APPROX,
@@ -92,6 +100,7 @@ from warpkit.opencv.constants import (
     TermCriteria_EPS,
     TermCriteria_MAX_ITER,
 )
+from warpkit.opencv.homography import findHomography
 from warpkit.opencv.lenses import (
     getOptimalNewCameraMatrix,
     initUndistortRectifyMap,
@@ -100,12 +109,14 @@ from warpkit.opencv.lenses import (
 )
 from warpkit.opencv.maps import convertMaps, warpPolar
 from warpkit.opencv.matrices import (
+    boxPoints,
     getAffineTransform,
     getPerspectiveTransform,
     getRotationMatrix2D,
     invertAffineTransform,
 )
 from warpkit.opencv.points import perspectiveTransform, transform
+from warpkit.opencv.polar import cartToPolar, polarToCart
 from warpkit.opencv.projection import Rodrigues, projectPoints
 from warpkit.opencv.pyramids import getRectSubPix, pyrDown, pyrUp
 from warpkit.opencv.resizing import resize
@@ -168,9 +179,12 @@ __all__ = [
     "TermCriteria_COUNT",
     "TermCriteria_EPS",
     "TermCriteria_MAX_ITER",
+    "boxPoints",
+    "cartToPolar",
     "convertMaps",
     "copyMakeBorder",
     "error",
+    "findHomography",
     "findTransformECC",
     "fisheye",
     "flip",
@@ -179,9 +193,11 @@ __all__ = [
     "getPerspectiveTransform",
     "getRectSubPix",
     "getRotationMatrix2D",
+    "hconcat",
     "initUndistortRectifyMap",
     "invertAffineTransform",
     "perspectiveTransform",
+    "polarToCart",
     "projectPoints",
     "pyrDown",
     "pyrUp",
@@ -192,6 +208,7 @@ __all__ = [
     "transpose",
     "undistort",
     "undistortPoints",
+    "vconcat",
     "warpAffine",
     "warpPerspective",
     "warpPolar",

@@ -1,4 +1,4 @@
-"""cv2's functions that move whole pixels: borders, flips, quarter turns, the transpose."""
+"""cv2's functions that move whole pixels: borders, flips, turns, the transpose, joined images."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -132,6 +133,61 @@ def transpose(src: Any, dst: Any = None) -> Any:
            [3]])
     """
     return _moved("transpose", src, dst, lambda image: image.mT)
+
+
+def hconcat(src: Any, dst: Any = None) -> Any:
+    """cv2.hconcat: images side by side.
+
+    src: a sequence of images (H, W) or (H, W, C) of one type, all arrays or all tensors, that
+    differ in W alone. Gradients, where they are tensors: all orders.
+
+    >>> import numpy as np
+    >>> hconcat([np.array([[1, 2], [3, 4]]), np.array([[5], [6]])])
+    array([[1, 2, 5],
+           [3, 4, 6]])
+    """
+    return _joined("hconcat", src, dst, -1)
+
+
+def vconcat(src: Any, dst: Any = None) -> Any:
+    """cv2.vconcat: images one below the other.
+
+    src: a sequence of images (H, W) or (H, W, C) of one type, all arrays or all tensors, that
+    differ in H alone. Gradients, where they are tensors: all orders.
+
+    >>> import numpy as np
+    >>> vconcat([np.array([[1, 2], [3, 4]]), np.array([[5, 6]])])
+    array([[1, 2],
+           [3, 4],
+           [5, 6]])
+    """
+    return _joined("vconcat", src, dst, -2)
+
+
+def _joined(name: str, src: Any, dst: Any, dim: int) -> Any:
+    parts = list(src) if isinstance(src, (*checks.LISTS, np.ndarray, Tensor)) else []
+    if not parts:
+        checks.fail(name, "src", "a sequence of images", f"{src!r:.60}")
+    for n, part in enumerate(parts):
+        check_picture(name, f"src[{n}]", part, TYPES)
+    first = parts[0]
+    dst = check_output(name, "dst", dst, first)
+    sources = [planes(part).to(device_of(part)) for part in parts]
+    kept = 3 if dim == -2 else 2  # which of 1, C, H, W must be equal beside C
+    for n, (part, source) in enumerate(zip(parts, sources, strict=True)):
+        same = (
+            source.shape[1] == sources[0].shape[1] and source.shape[kept] == sources[0].shape[kept]
+        )
+        if not same or source.dtype != sources[0].dtype or type(part) is not type(first):
+            side = "width" if dim == -2 else "height"
+            wanted = (
+                f"a {type(first).__name__} of {first.dtype} of the {side} and channels of src[0], "
+            )
+            got = f"a {type(part).__name__} of {part.dtype}, {tuple(part.shape)}"
+            checks.fail(name, f"src[{n}]", f"{wanted}{tuple(first.shape)}", got)
+        checks.check_device(name, f"src[{n}]", source, sources[0].device, "src[0]")
+    moved = torch.cat([as_signed(source) for source in sources], dim=dim)
+    return finish(first, dst, from_signed(moved, sources[0].dtype))
 
 
 def _moved(name: str, src: Any, dst: Any, move: Callable[[Tensor], Tensor]) -> Any:

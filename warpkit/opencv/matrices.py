@@ -1,4 +1,4 @@
-"""cv2's functions that make matrices: OpenCV's own bits, with the gradient of the exact formulas.
+"""cv2's functions that make matrices and boxes' corners: OpenCV's own bits, exact gradients.
 
 Arrays and numbers give float64 arrays, as in cv2. Where an argument is a tensor the result is one,
 float64 too, batched and with gradients; values on another device are read back from it. Under
@@ -140,6 +140,49 @@ def invertAffineTransform(M: Any, iM: Any = None) -> Any:
     if device is None:
         return written(iM, found)
     return _result(found, device, (matrix,), lambda value: inverse_map(matrix).to(value.dtype))
+
+
+def boxPoints(box: Any, points: Any = None) -> Any:
+    """cv2.boxPoints: the four corners of a turned box, `box` as cv2.minAreaRect returns it.
+
+    box ((x, y), (w, h), angle), the centre and the sides in pixels, degrees clockwise on the
+    screen; of tensors (..., 2), (..., 2) and (...). Returns (4, 2), float32, of tensors (..., 4, 2)
+    in their type: from (-w, h) / 2 on clockwise. points: an array to write to, if it has the
+    result's shape and type. Gradients, where a part is a tensor: all orders, to all three.
+
+    >>> boxPoints(((3, 4), (2, 6), 0))
+    array([[2., 7.],
+           [2., 1.],
+           [4., 1.],
+           [4., 7.]], dtype=float32)
+    """
+    name = "boxPoints"
+    if not isinstance(box, checks.LISTS) or len(box) != 3:
+        checks.fail(name, "box", "((x, y), (w, h), angle)", f"{box!r:.60}")
+    device, dtype = checks.result_kind(*box)
+    points = check_output(name, "points", points, None if device is None else torch.empty(0))
+    center, size = (_floats(name, "box", part, device, checks.as_pair) for part in box[:2])
+    angle = _floats(name, "box", box[2], device)
+    batches = {"box[0]": center.shape[:-1], "box[1]": size.shape[:-1], "box[2]": angle.shape}
+    batch = checks.broadcast_batch(name, **batches)
+
+    def exact() -> Tensor:
+        turn = torch.deg2rad(angle)
+        x_axis, y_axis = (
+            torch.stack(torch.broadcast_tensors(*axis), dim=-1) * size[..., i : i + 1] / 2
+            for i, axis in enumerate(((turn.cos(), turn.sin()), (-turn.sin(), turn.cos())))
+        )
+        corners = (y_axis - x_axis, -y_axis - x_axis, x_axis - y_axis, x_axis + y_axis)
+        made = [(center + corner).expand(*batch, 2) for corner in corners]
+        return torch.stack(made, dim=-2).to(dtype)
+
+    if not _is_readable(tuple(box)):
+        return exact()
+    found = opencv_matrices.box_corners(*(_array(part, SINGLE) for part in (center, size, angle)))
+    if device is None:
+        return written(points, found)
+    value = torch.from_numpy(found).to(device, dtype)
+    return with_gradient_of(value, exact()) if wants_gradient(center, size, angle) else value
 
 
 _UNIT_SQUARE = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=torch.float64)

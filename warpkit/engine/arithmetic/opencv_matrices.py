@@ -41,6 +41,24 @@ def _by_c(function: object, values: np.ndarray) -> np.ndarray:
 
 
 @np.errstate(all="ignore")
+def box_corners(center: np.ndarray, size: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """cv2.boxPoints: center and size (..., 2), angle (...) degrees, float32: (..., 4, 2) of it."""
+    x, y, width, height, angle = np.broadcast_arrays(
+        center[..., 0], center[..., 1], size[..., 0], size[..., 1], angle
+    )
+    radians = angle.astype(np.float64) * math.pi / 180
+    b, a = (_by_c(f, radians).astype(np.float32) * np.float32(0.5) for f in (math.cos, math.sin))
+    ah, aw, bh, bw = a * height, a * width, b * height, b * width
+    corners = (
+        (x - ah - bw, y + bh - aw),
+        (x + ah - bw, y - bh - aw),
+        (x + ah + bw, y - bh + aw),
+        (x - ah + bw, y + bh + aw),
+    )
+    return np.stack([np.stack(corner, -1) for corner in corners], -2)
+
+
+@np.errstate(all="ignore")
 def affine(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """cv2.getAffineTransform: src and dst (..., 3, 2) float32, their batches broadcast.
 

@@ -1,4 +1,4 @@
-"""cv2.warpPolar's maps: float32 steps between float64 ones, and its own arctangent.
+"""cv2.warpPolar's maps: float32 steps between float64 ones, and cv2.cartToPolar's arctangent.
 
 Nothing here has a gradient; the exact maps that have one stand beside, in float64.
 """
@@ -10,10 +10,8 @@ import math
 import torch
 from torch import Tensor
 
+from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.sampling.maps import pixel_points
-
-ARCTANGENT = (0.9997878412794807, -0.3258083974640975, 0.1555786518463281, -0.04432655554792128)
-"""OpenCV's polynomial in c = min / max: of c, c^3, c^5 and c^7, in radians."""
 
 
 def map_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: bool) -> Tensor:
@@ -37,8 +35,8 @@ def map_from_polar(
     height, width = polar_size
     offsets = pixel_points(size, torch.float32, center.device) - center.float()
     dx, dy = offsets.unbind(-1)
-    length = (dx.double().square() + (dy * dy).double()).sqrt().float()
-    angle = _angle(dx, dy)
+    single = opencv_angles.alone((size[1],), False, center.device)  # row by row
+    length, angle = opencv_angles.to_polar(dx, dy, single, degrees=False)
     scale = radius.log() / width if log else radius / width
     length = (length + 1).log() if log else length
     rows = (angle.double() / (2 * math.pi / height)).float()
@@ -79,19 +77,3 @@ def _rings(size: tuple[int, int], radius: Tensor, log: bool) -> tuple[Tensor, Te
     rho = (steps * (radius.log() / width)).exp() - 1 if log else steps * (radius / width)
     rows = torch.arange(height, dtype=torch.float64, device=radius.device)[:, None]
     return rho, rows * (2 * math.pi / height)
-
-
-def _angle(x: Tensor, y: Tensor) -> Tensor:
-    """OpenCV's arctangent of float32, in [0, 2 pi).
-
-    x and y (...).
-    """
-    ax, ay = x.abs(), y.abs()
-    c = torch.minimum(ax, ay) / (torch.maximum(ax, ay) + torch.finfo(torch.float64).eps)
-    square = c * c
-    p1, p3, p5, p7 = (torch.tensor(p * (180 / math.pi), dtype=torch.float32) for p in ARCTANGENT)
-    angle = (((p7 * square + p5) * square + p3) * square + p1) * c
-    angle = torch.where(ax >= ay, angle, 90 - angle)
-    angle = torch.where(x < 0, 180 - angle, angle)
-    angle = torch.where(y < 0, 360 - angle, angle)
-    return angle * torch.tensor(math.pi / 180, dtype=torch.float32)

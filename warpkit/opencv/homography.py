@@ -1,0 +1,207 @@
+"""cv2.findHomography over all points: the least squares of what a homography leaves."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.geometry.arguments import floats
+from warpkit.geometry.from_points import perspective_from_points
+from warpkit.geometry.matrices import transform_points
+from warpkit.opencv.cameras import common_device
+from warpkit.opencv.layout import as_given, has_tensor, is_followed
+from warpkit.opencv.outputs import check_output, written
+
+STEPS = 30
+"""At most, of a descent that halves the number of wrong digits each time."""
+
+
+def findHomography(
+    srcPoints: Any,
+    dstPoints: Any,
+    method: int = 0,
+    ransacReprojThreshold: float = 3,
+    mask: Any = None,
+    maxIters: int = 2000,
+    confidence: float = 0.995,
+) -> tuple[Any, Any]:
+    """cv2.findHomography of method 0: the homography nearest to all pairs of points.
+
+    srcPoints and dstPoints (N, 2), (N, 1, 2) or (1, N, 2), N of at least 4, rounded to float32 as
+    in cv2; of tensors (..., N, 2). Returns the matrix (3, 3), float64, whose last entry is 1, and
+    cv2's mask (N, 1) of ones, uint8; of tensors (..., 3, 3) and (..., N, 1). Of more than four
+    pairs the sum of the squared distances in pixels is least: cv2 ends its descent after ten steps,
+    within 1e-5 of a pixel of that. All points of one x or one y: None and zeros, as in cv2. Other
+    methods choose points, which has no gradient, and are refused; what only they use
+    (ransacReprojThreshold, maxIters, confidence) is ignored.
+
+    Gradients, where an argument is a tensor: first order, of four pairs all orders, to both. Raises
+    ValueError where no four of the source's points are in general position.
+
+    >>> square = np.float32([[0, 0], [1, 0], [1, 1], [0, 1]])
+    >>> findHomography(square, square * 2 + 1)[0].round(6) + 0.0
+    array([[2., 0., 1.],
+           [0., 2., 1.],
+           [0., 0., 1.]])
+    """
+    name = "findHomography"
+    if not isinstance(method, Integral) or method != 0:
+        wanted = "0: others choose points, which has no gradient (cv2.findHomography does that)"
+        checks.fail(name, "method", wanted, f"{method!r:.60}")
+    given = has_tensor(srcPoints, dstPoints)
+    mask = check_output(name, "mask", mask, torch.empty(0) if given else np.empty(0))
+    device = common_device(srcPoints, dstPoints)
+    src = _points(name, "srcPoints", srcPoints, device, given)
+    dst = _points(name, "dstPoints", dstPoints, device, given)
+    if dst.shape[-2] != src.shape[-2]:
+        wanted = f"as many points as `srcPoints`, {src.shape[-2]}"
+        checks.fail(name, "dstPoints", wanted, dst.shape[-2])
+    batch = checks.broadcast_batch(name, srcPoints=src.shape[:-2], dstPoints=dst.shape[:-2])
+    threshold = checks.float64_of(name, "ransacReprojThreshold", ransacReprojThreshold)
+    rounded = [points.detach().float().double() for points in (src, dst)]
+    if not given and any(bool((p == p[:1]).all(0).any()) for p in rounded):
+        return None, written(mask, np.zeros((len(src), 1), np.uint8))
+    matrix = _fitted(name, *rounded)
+    near = torch.ones((*batch, src.shape[-2]), dtype=torch.bool, device=device)
+    if src.shape[-2] > 4:
+        carried = transform_points(matrix, rounded[0])
+        near = (carried - rounded[1]).norm(dim=-1) <= (threshold if threshold > 0 else 3.0)
+    found = near[..., None].to(torch.uint8)
+    if is_followed(src, dst):
+        matrix = with_gradient_of(matrix, _exact(name, src, dst))
+    return as_given(given, matrix), as_given(given, found, mask)
+
+
+def _points(name: str, argument: str, value: Any, device: torch.device, given: bool) -> Tensor:
+    """In float64, (..., N, 2)."""
+    points = floats(name, argument, value, device).double()
+    if not given and points.ndim == 3 and 1 in points.shape[:2]:
+        points = points.reshape(-1, points.shape[-1])
+    good = points.ndim >= 2 and (given or points.ndim == 2)
+    if not good or points.shape[-1] != 2 or points.shape[-2] < 4:
+        wanted = "of shape (..., N, 2)" if given else "of shape (N, 2), (N, 1, 2) or (1, N, 2)"
+        checks.fail(name, argument, f"{wanted} with N of at least 4", checks.shape_of(points))
+    checks.check_values(name, argument, ~points.detach().isfinite().all(-1).all(-1), "finite")
+    return points
+
+
+def _direct(name: str, src: Tensor, dst: Tensor) -> Tensor:
+    """`perspective_from_points` of src and dst (..., N, 2), its errors under the names of cv2."""
+    try:
+        return perspective_from_points(src, dst)
+    except ValueError as error:
+        text = str(error).removeprefix("perspective_from_points: ")
+        text = text.replace("`src", "`srcPoints").replace("`dst", "`dstPoints")
+        raise ValueError(f"{name}: {text}") from None
+
+
+def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
+    """The matrix (..., 3, 3) of least squares of src and dst (..., N, 2)."""
+    start = _direct(name, src, dst)
+    if src.shape[-2] == 4:
+        return start / start[..., 2:, 2:]
+    src, dst, into, out_of = _near_one(src, dst)
+    matrix = torch.linalg.inv(out_of) @ start @ torch.linalg.inv(into)
+    entries = (matrix / matrix[..., 2:, 2:]).flatten(-2)[..., :8]
+    rest, slopes = _left(entries, src, dst)
+    error = rest.square().sum(-1)
+    damping = torch.full_like(error, 1e-3)
+    unit = torch.eye(8, dtype=src.dtype, device=src.device)
+    for _ in range(STEPS):
+        square = slopes.mT @ slopes
+        down = (slopes.mT @ rest[..., None])[..., 0]
+        damped = square + damping[..., None, None] * unit * square
+        step = torch.linalg.solve(damped, down)
+        tried = entries - step
+        left, steeper = _left(tried, src, dst)
+        better = left.square().sum(-1) <= error
+        entries = torch.where(better[..., None], tried, entries)
+        rest = torch.where(better[..., None], left, rest)
+        slopes = torch.where(better[..., None, None], steeper, slopes)
+        error = rest.square().sum(-1)
+        damping = torch.where(better, damping * 0.1, damping * 10)
+        if bool((step.abs().amax(-1) < 1e-14).all()):
+            break
+    return _whole(entries, into, out_of)
+
+
+def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
+    """The same with the gradient of the optimum, by the implicit function: (..., 3, 3).
+
+    src and dst (..., N, 2).
+    """
+    if src.shape[-2] == 4:
+        direct = _direct(name, src, dst)
+        return direct / direct[..., 2:, 2:]
+    found = _fitted(name, src.detach(), dst.detach())
+    near_src, near_dst, into, out_of = _near_one(src, dst)
+    matrix = torch.linalg.inv(out_of) @ found @ torch.linalg.inv(into)
+    entries = (matrix / matrix[..., 2:, 2:]).flatten(-2)[..., :8].detach()
+    rest, slopes = _left(entries, near_src, near_dst)
+    down = (slopes.mT @ rest[..., None])[..., 0]  # 0 at the optimum
+    curved = _curvature(entries, near_src.detach(), rest.detach(), slopes.detach())
+    return _whole(entries - torch.linalg.solve(curved, down), into, out_of)
+
+
+def _near_one(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """src and dst (..., N, 2) about 0 with coordinates near 1, and the matrices back to pixels."""
+    near, back = [], []
+    for points in (src, dst):
+        with torch.no_grad():
+            middle = points.mean(-2, keepdim=True)
+            scale = (points - middle).abs().mean((-1, -2))[..., None, None]
+        near.append((points - middle) / scale)
+        last = points.new_tensor([0.0, 0.0, 1.0]).expand(*points.shape[:-2], 1, 3)
+        unit = torch.eye(2, dtype=points.dtype, device=points.device)
+        top = torch.cat((scale * unit, middle.mT), dim=-1)
+        back.append(torch.cat((top, last), dim=-2))
+    return *near, torch.linalg.inv(back[0]), back[1]  # pyright: ignore
+
+
+def _whole(entries: Tensor, into: Tensor, out_of: Tensor) -> Tensor:
+    """Eight entries (..., 8) as a matrix between pixels; into and out_of (..., 3, 3)."""
+    nine = torch.cat((entries, torch.ones_like(entries[..., :1])), dim=-1)
+    matrix = out_of @ nine.unflatten(-1, (3, 3)) @ into
+    return matrix / matrix[..., 2:, 2:]
+
+
+def _left(entries: Tensor, src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
+    """What eight entries (..., 8) leave of pairs (..., N, 2), (..., 2 N), and its slopes."""
+    rows = torch.cat((src, torch.ones_like(src[..., :1])), dim=-1)
+    a, b, c = (entries[..., None, i : i + 3] for i in (0, 3, 6))
+    w = 1 + (src * c).sum(-1)
+    u, v = ((rows * row).sum(-1) / w for row in (a, b))
+    rest = torch.cat((u - dst[..., 0], v - dst[..., 1]), dim=-1)
+    top, low = rows / w[..., None], src / w[..., None]
+    none = torch.zeros_like(top)
+    along_u = torch.cat((top, none, -low * u[..., None]), dim=-1)
+    along_v = torch.cat((none, top, -low * v[..., None]), dim=-1)
+    return rest, torch.cat((along_u, along_v), dim=-2)
+
+
+def _curvature(entries: Tensor, src: Tensor, rest: Tensor, slopes: Tensor) -> Tensor:
+    """The second derivatives (..., 8, 8) of half the sum of squares.
+
+    entries (..., 8), src (..., N, 2), rest (..., 2 N) and slopes (..., 2 N, 8), as of `_left`.
+    """
+    count = src.shape[-2]
+    rows = torch.cat((src, torch.ones_like(src[..., :1])), dim=-1)
+    w = (1 + (src * entries[..., None, 6:8]).sum(-1))[..., None]
+    top, low = rows / w, src / w
+    curved = slopes.mT @ slopes
+    for first, left in ((0, rest[..., :count]), (3, rest[..., count:])):
+        mixed = -(top * left[..., None]).mT @ low
+        place = (entries[..., None, first : first + 3] * top).sum(-1)
+        own = 2 * (low * (left * place)[..., None]).mT @ low
+        block = torch.zeros_like(curved)
+        block[..., first : first + 3, 6:8] = mixed
+        block[..., 6:8, first : first + 3] = mixed.mT
+        block[..., 6:8, 6:8] = own
+        curved = curved + block
+    return curved

@@ -1,0 +1,128 @@
+"""cv2's vectors as lengths and angles, and back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.engine.arithmetic import opencv_angles
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.opencv.cameras import as_flag, common_device
+from warpkit.opencv.layout import as_given, has_tensor, is_followed
+from warpkit.opencv.outputs import check_output
+
+TYPES = (torch.float32, torch.float64)
+
+
+def cartToPolar(
+    x: Any, y: Any, magnitude: Any = None, angle: Any = None, angleInDegrees: bool = False
+) -> tuple[Any, Any]:
+    """cv2.cartToPolar: the lengths of vectors, and their angles from 0 up to 2 pi or 360.
+
+    x and y of one shape and type, float32 or float64, which OpenCV rounds to float32. Returns two
+    of the same. The numbers are cv2's own (IPP off, arrays that are no parts of others), whose
+    polynomial is off by up to 0.01 degrees; NaN where either is. Gradients, where an argument is
+    a tensor: all orders, those of the exact formulas, 0 at (0, 0).
+
+    >>> import numpy as np
+    >>> cartToPolar(np.float32([[3, 0]]), np.float32([[4, -2]]), angleInDegrees=True)
+    (array([[5., 2.]], dtype=float32), array([[ 53.136284, 270.      ]], dtype=float32))
+    """
+    name = "cartToPolar"
+    magnitude, angle = _outputs(name, (x, y), magnitude=magnitude, angle=angle)
+    degrees = as_flag(name, "angleInDegrees", angleInDegrees)
+    first, second = _pair(name, x=x, y=y)
+    single, given = _alone(first), has_tensor(x, y)
+    values = opencv_angles.to_polar(
+        first.detach().float(), second.detach().float(), single, degrees
+    )
+    found = [value.to(first.dtype) for value in values]
+    if is_followed(first, second):
+        here = (first == 0) & (second == 0)
+        a, b = torch.where(here, 1.0, first), torch.where(here, 0.0, second)
+        turn = torch.atan2(b, a) * (180 / math.pi if degrees else 1.0)
+        exact = [torch.where(here, 0.0, value) for value in (torch.hypot(a, b), turn)]
+        found = [with_gradient_of(v, e) for v, e in zip(found, exact, strict=True)]
+    return _given(given, found[0], magnitude), _given(given, found[1], angle)
+
+
+def polarToCart(
+    magnitude: Any, angle: Any, x: Any = None, y: Any = None, angleInDegrees: bool = False
+) -> tuple[Any, Any]:
+    """cv2.polarToCart: vectors of lengths and angles.
+
+    magnitude and angle of one shape and type, float32 or float64, which OpenCV rounds to float32;
+    magnitude None: 1. Returns x and y of the same. The numbers are cv2's own (IPP off, arrays that
+    are no parts of others), within 3e-7 of the length for angles of some turns; beyond 2^31 eighths
+    of a turn, where OpenCV's overflow, the true ones. Gradients, where an argument is a tensor: all
+    orders, those of the exact formulas.
+
+    >>> import numpy as np
+    >>> polarToCart(np.float32([[2]]), np.float32([[90]]), angleInDegrees=True)
+    (array([[0.]], dtype=float32), array([[2.]], dtype=float32))
+    """
+    name = "polarToCart"
+    x, y = _outputs(name, (magnitude, angle), x=x, y=y)
+    degrees = as_flag(name, "angleInDegrees", angleInDegrees)
+    given = has_tensor(magnitude, angle)
+    if magnitude is None or 0 in checks.shape_if_any(magnitude):
+        length, turn = None, _pair(name, angle=angle)[0]
+    else:
+        length, turn = _pair(name, magnitude=magnitude, angle=angle)
+    lengths = None if length is None else length.detach().float()
+    values = opencv_angles.from_polar(lengths, turn.detach().float(), _alone(turn), degrees)
+    found = [value.to(turn.dtype) for value in values]
+    if is_followed(turn, *([] if length is None else [length])):
+        radians = turn * (math.pi / 180 if degrees else 1.0)
+        factor = 1.0 if length is None else length
+        exact = (radians.cos() * factor, radians.sin() * factor)
+        found = [with_gradient_of(v, e) for v, e in zip(found, exact, strict=True)]
+    return _given(given, found[0], x), _given(given, found[1], y)
+
+
+def _pair(name: str, **values: Any) -> list[Tensor]:
+    """Arrays or tensors of one shape and type, as tensors on one device."""
+    device, tensors = common_device(*values.values()), []
+    for argument, value in values.items():
+        if not isinstance(value, (Tensor, *checks.ARRAYS)):
+            checks.fail(name, argument, "a tensor or an array", type(value).__name__, TypeError)
+        tensor = value
+        if not isinstance(value, Tensor):
+            tensor = checks.from_array(name, argument, value, device)
+        checks.check_dense(name, argument, tensor)
+        checks.check_device(name, argument, tensor, device, "the other")
+        if tensor.dtype not in TYPES:
+            wanted = f"of one of the types {checks.names_of(TYPES)}"
+            checks.fail(name, argument, wanted, tensor.dtype, TypeError)
+        first = tensors[0] if tensors else tensor
+        if tensor.shape != first.shape or tensor.dtype != first.dtype:
+            wanted = f"{checks.shape_of(first)} {first.dtype} as `{next(iter(values))}`"
+            got = f"{checks.shape_of(tensor)} {tensor.dtype}"
+            checks.fail(name, argument, wanted, got)
+        tensors.append(tensor)
+    return tensors
+
+
+def _alone(values: Tensor) -> Tensor:
+    shape, double = tuple(values.shape), values.dtype == torch.float64
+    return opencv_angles.alone(shape, double, values.device, installed_arithmetic())
+
+
+def _outputs(name: str, given: tuple[Any, Any], **outputs: Any) -> list[Any]:
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    source = tensors[0] if tensors else None
+    return [check_output(name, argument, value, source) for argument, value in outputs.items()]
+
+
+def _given(given: bool, result: Tensor, output: Any) -> Any:
+    """In the kind of what came; cv2 drops an array's one channel, and 4 has columns for one axis."""
+    if not given and result.ndim > 2 and result.shape[-1] == 1:
+        result = result[..., 0]
+    if not given and result.ndim == 1 and installed_arithmetic() == "opencv4":
+        result = result[:, None]
+    return as_given(given, result, output)
