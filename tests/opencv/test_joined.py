@@ -27,7 +27,7 @@ def test_joined_as_by_cv2(dtype, channels):
             truth, out = getattr(cv2, name)(parts), getattr(ours, name)(tuple(parts))
             assert (out.shape, out.dtype) == (truth.shape, truth.dtype)
             assert np.array_equal(out, truth)
-            dst = np.zeros_like(truth)
+            dst = np.zeros((*truth.shape[:2], *channels), dtype)
             assert getattr(ours, name)(parts, dst) is dst
 
 

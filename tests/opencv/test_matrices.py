@@ -270,12 +270,11 @@ def test_corners_of_boxes_have_cv2s_bits():
 def test_corners_have_the_gradient_of_the_turn():
     center, size = torch.tensor([3.0, 4.0]).double(), torch.tensor([6.0, 2.0]).double()
     angle = torch.tensor(30.0, dtype=torch.float64)
-    jacobian = [
-        torch.stack([torch.autograd.grad(c, p)[0] for c in ours.boxPoints(box).flatten()])
-        for k in range(3)
-        for box in [[q.clone().requires_grad_(n == k) for n, q in enumerate((center, size, angle))]]
-        for p in [box[k]]
+    parts = [p.requires_grad_() for p in (center, size, angle)]
+    rows = [
+        torch.autograd.grad(c, parts, retain_graph=True) for c in ours.boxPoints(parts).flatten()
     ]
+    jacobian = [torch.stack(column) for column in zip(*rows, strict=True)]
     cosine, sine, degree = np.cos(np.pi / 6), np.sin(np.pi / 6), np.pi / 180
     signs = np.array([[-1, 1], [-1, -1], [1, -1], [1, 1]])
     turn = np.array([[cosine, -sine], [sine, cosine]])

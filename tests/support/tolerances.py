@@ -137,9 +137,9 @@ TOLERANCE = {
     # relative to the largest: OpenCV sums up to 25 float32 in an order of its own, some roundings
     # of 6e-8; 2e-7 measured
     "order of sums": 1e-6,
-    # the share of bytes that OpenCV's arctangent puts on the other side of a tie
+    # the share of bytes that OpenCV's logarithm puts on the other side of a tie; 4e-5 measured
     "polar bytes": 5e-4,
-    # of float32 noise, whose slope is 1 a pixel: its arctangent's last bits, 4e-6 pixels of 40 rows
+    # of float32 noise, whose slope is 1 a pixel: its logarithm's last bits, 4e-6 pixels of 40
     "polar float32": 1e-4,
     # corners, in pixels, of pictures of waves of 6 pixels and more, which bilinear interpolation
     # and the smoothing before it bend; 0.035 measured

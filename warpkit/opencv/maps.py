@@ -127,8 +127,9 @@ def warpPolar(
     src (H, W) or (H, W, C); dsize (W, H), with 0 made to keep the circle's area; center (x, y) and
     maxRadius in pixels; flags: an INTER_* value with WARP_POLAR_LINEAR or _LOG, WARP_INVERSE_MAP
     for polar to picture, and WARP_FILL_OUTLIERS, without which what lies outside is dst's, or 0
-    without dst, where cv2 shows memory that nobody wrote to. The inverse is cv2's but for 0.05 % of
-    bytes by 1. Gradients, where src is a tensor: to src, center and maxRadius.
+    without dst, where cv2 shows memory that nobody wrote to. The pixels are cv2's own; of the
+    inverse with WARP_POLAR_LOG 0.01 % of bytes differ by 1. Gradients, where src is a tensor: to
+    src, center and maxRadius.
 
     >>> warpPolar(np.arange(25.0).reshape(5, 5), (2, 4), (2.0, 2.0), 2.0, 1)
     array([[12., 13.],

@@ -120,7 +120,10 @@ def _outputs(name: str, given: tuple[Any, Any], **outputs: Any) -> list[Any]:
 
 
 def _given(given: bool, result: Tensor, output: Any) -> Any:
-    """In the kind of what came; cv2 drops an array's one channel, and 4 has columns for one axis."""
+    """In the kind of what came; cv2 drops an array's one channel, and 4 makes columns of one axis.
+
+    result (...).
+    """
     if not given and result.ndim > 2 and result.shape[-1] == 1:
         result = result[..., 0]
     if not given and result.ndim == 1 and installed_arithmetic() == "opencv4":
