@@ -94,7 +94,7 @@ ROOMS = """
     engine.backends.cpu.runtime engine.backends.cpu.warps
     engine.backends.cpu engine.backends.cpu.opencv engine.backends.cpu.objects
     engine.backends.cuda engine.backends
-    geometry warp flow resizing gradients indexing patches camera alignment __init__
+    geometry warp resizing flow gradients indexing patches camera alignment __init__
     opencv nn transforms attacks validation distributed cli __main__
 """
 """A module imports only from its room and those before it; its room is the longest that fits."""

@@ -198,10 +198,10 @@ def _curvature(entries: Tensor, src: Tensor, rest: Tensor, slopes: Tensor) -> Te
     for first, left in ((0, rest[..., :count]), (3, rest[..., count:])):
         mixed = -(top * left[..., None]).mT @ low
         place = (entries[..., None, first : first + 3] * top).sum(-1)
-        own = 2 * (low * (left * place)[..., None]).mT @ low
+        twice = 2 * (low * (left * place)[..., None]).mT @ low
         block = torch.zeros_like(curved)
         block[..., first : first + 3, 6:8] = mixed
         block[..., 6:8, first : first + 3] = mixed.mT
-        block[..., 6:8, 6:8] = own
+        block[..., 6:8, 6:8] = twice
         curved = curved + block
     return curved
