@@ -91,9 +91,8 @@ def _pair(name: str, **values: Any) -> list[Tensor]:
     for argument, value in values.items():
         if not isinstance(value, (Tensor, *checks.ARRAYS)):
             checks.fail(name, argument, "a tensor or an array", type(value).__name__, TypeError)
-        tensor = value
-        if not isinstance(value, Tensor):
-            tensor = checks.from_array(name, argument, value, device)
+        is_array = not isinstance(value, Tensor)
+        tensor: Tensor = checks.from_array(name, argument, value, device) if is_array else value
         checks.check_dense(name, argument, tensor)
         checks.check_device(name, argument, tensor, device, "the other")
         if tensor.dtype not in TYPES:

@@ -153,7 +153,9 @@ def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, i
     if arithmetic == "pillow" and isinstance(inpt, PIL.Image.Image):
         # as torchvision does: Pillow knows what alpha and palettes need
         same = (inpt.height, inpt.width) == size
-        return inpt if same else inpt.resize(size[::-1], PIL.Image.Resampling[name.upper()])
+        height, width = size
+        wanted = (width, height), PIL.Image.Resampling[name.upper()]
+        return inpt if same else inpt.resize(*wanted)
     if isinstance(inpt, tv_tensors.Mask):
         arithmetic = "exact"  # labels of every type
 
