@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 import warpkit as wk
 from tests.alignment.test_align import matrix_of, pair
 from tests.support.tolerances import TOLERANCE
 
+IMAGES = Path(__file__).parents[2] / "data" / "images"
 TIGHT = {"tolerance": 1e-11, "steps": 400}
 
 
@@ -19,6 +25,12 @@ def noisy(model: str, loss: str) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(3)
     fixed = fixed + 0.02 * torch.randn(fixed.shape, generator=generator, dtype=torch.float64)
     return moving, fixed if loss == "ssd" else 0.7 * fixed + 0.2
+
+
+def weighed(found: wk.Alignment, weights: list[Tensor]) -> Tensor:
+    """A sum of all that has a gradient."""
+    answer = (found.matrix, found.gain, found.bias)
+    return sum((t * w).sum() for t, w in zip(answer, weights, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -34,8 +46,8 @@ def test_finite_differences(model, loss):
     def draw(like: Tensor) -> Tensor:
         return torch.randn(like.shape, generator=generator, dtype=like.dtype)
 
-    weight = draw(found.matrix)
-    grads = torch.autograd.grad((found.matrix * weight).sum(), images)
+    weights = [draw(t) for t in (found.matrix, found.gain, found.bias)]
+    grads = torch.autograd.grad(weighed(found, weights), images)
     start = {"init": found.matrix.detach(), "levels": 1, **options}
     for which in (0, 1):
         direction = draw(images[which])
@@ -43,11 +55,100 @@ def test_finite_differences(model, loss):
         def value(step: float) -> float:
             moved = [image.detach() for image in images]
             moved[which] = moved[which] + step * direction  # noqa: B023
-            return (wk.align(*moved, **start).matrix * weight).sum().item()
+            return weighed(wk.align(*moved, **start), weights).item()
 
         numeric = (value(1e-7) - value(-1e-7)) / 2e-7
         analytic = (grads[which] * direction).sum().item()
         assert analytic == pytest.approx(numeric, rel=TOLERANCE["align gradient"])
+
+
+SIZE = (96, 128)
+
+
+def photographs(name: str, model: str) -> tuple[Tensor, Tensor]:
+    """A crop of a photograph and the same moved, with noise of 0.02 and a square of its own."""
+    whole = torch.from_numpy(np.array(Image.open(IMAGES / f"{name}.png").convert("L")))
+    whole = whole.double()[None] / 255
+    top, left = ((side - part) // 2 for side, part in zip(whole.shape[-2:], SIZE, strict=True))
+    true = torch.tensor([[1.01, 0.03, 2.3], [-0.03, 1.0, -1.4], [0, 0, 1]], dtype=torch.float64)
+    if model == "euclidean":
+        true[:2, :2] = torch.tensor(
+            [[math.cos(0.03), -math.sin(0.03)], [math.sin(0.03), math.cos(0.03)]]
+        )
+    if model == "perspective":
+        true[2, :2] = torch.tensor([3e-5, -4e-5])
+    crop = torch.tensor([[1.0, 0, -left], [0, 1, -top], [0, 0, 1]], dtype=torch.float64)
+    fixed = wk.warp_perspective(whole, true @ crop, size=SIZE, interpolation="lanczos4")
+    moving = whole[:, top : top + SIZE[0], left : left + SIZE[1]].clone()
+    fixed = 0.8 * fixed + 0.1
+    generator = torch.Generator().manual_seed(0)
+    square = torch.rand(1, 5, 5, generator=generator, dtype=torch.float64)
+    square = wk.resize(square, (30, 30), interpolation="bicubic")
+    fixed[:, 20:50, 30:60], moving[:, 40:70, 70:100] = square, square
+    for image in (moving, fixed):
+        image += 0.02 * torch.randn(image.shape, generator=generator, dtype=torch.float64)
+    return moving, fixed
+
+
+@pytest.mark.parametrize("name", ["astronaut", "coffee"])
+@pytest.mark.parametrize("model", ["euclidean", "affine", "perspective"])
+def test_robust_gradients_are_those_of_all_pixels(model, name):
+    """By the median of the residuals they followed one pixel's, with the wrong sign at times.
+
+    Steps that many pixels feel: 1e-4 and 1e-3 of each, in a random direction.
+    """
+    images = [image.requires_grad_() for image in photographs(name, model)]
+    options = {"model": model, "loss": "robust", "tolerance": 1e-9, "steps": 200}
+    found = wk.align(*images, **options)
+    assert found.converged
+    generator = torch.Generator().manual_seed(1)
+    half = max(SIZE) / 2  # so that each entry moves the corners about as far
+    units = torch.tensor([[half, half, 1], [half, half, 1], [half**2, half**2, half]])
+    units = units[: len(found.matrix)].double()
+    weight = units * torch.randn(units.shape, generator=generator, dtype=torch.float64)
+    grads = torch.autograd.grad((found.matrix * weight).sum(), images)
+    start = {"init": found.matrix.detach(), "levels": 1, **options}
+    for which, grad in enumerate(grads):
+        direction = torch.randn(grad.shape, generator=generator, dtype=grad.dtype)
+        # a part along the gradient: a product that is nearly 0 says nothing about 10 %
+        direction += grad / grad.norm()
+        analytic = (grad * direction).sum().item()
+        for step in (1e-4, 1e-3):
+            values = []
+            for sign in (-1, 1):
+                moved = [image.detach() for image in images]
+                moved[which] = moved[which] + sign * step * direction
+                values.append((wk.align(*moved, **start).matrix * weight).sum().item())
+            numeric = (values[1] - values[0]) / (2 * step)
+            assert numeric == pytest.approx(analytic, rel=TOLERANCE["align photographs' gradient"])
+
+
+@pytest.mark.parametrize("loss", ["ecc", "robust"])
+def test_the_gradient_of_an_end_on_unsmoothed_images(loss):
+    """A pair that one interpolation made of the other leaves no residual."""
+    generator = torch.Generator().manual_seed(2)
+    moving = torch.rand(2, 24, 28, generator=generator, dtype=torch.float64)
+    true = torch.tensor([[1.02, 0.01, 0.4], [-0.02, 0.99, 0.3]], dtype=torch.float64)
+    images = [moving.requires_grad_(), wk.warp_affine(moving.detach(), true).requires_grad_()]
+    options = {"loss": loss, **TIGHT}
+    found = wk.align(*images, **options)
+    assert found.score > 1 - 1e-9
+    weights = [
+        torch.randn(t.shape, generator=generator, dtype=t.dtype) for t in (found[0], *found[4:])
+    ]
+    grads = torch.autograd.grad(weighed(found, weights), images)
+    start = {"init": found.matrix.detach(), "levels": 1, **options}
+    for which, grad in enumerate(grads):
+        direction = torch.randn(grad.shape, generator=generator, dtype=grad.dtype)
+        values = []
+        for step in (-1e-7, 1e-7):
+            moved = [image.detach() for image in images]
+            moved[which] = moved[which] + step * direction
+            values.append(weighed(wk.align(*moved, **start), weights).item())
+        numeric = (values[1] - values[0]) / 2e-7
+        assert (grad * direction).sum().item() == pytest.approx(
+            numeric, rel=TOLERANCE["align gradient"]
+        )
 
 
 def test_the_graph_does_not_grow_with_the_steps():

@@ -144,8 +144,13 @@ TOLERANCE = {
     # corners, in pixels, of pictures of waves of 6 pixels and more, which bilinear interpolation
     # and the smoothing before it bend; 0.035 measured
     "align pixels": 0.06,
+    # corners, in pixels, of pictures that bilinear interpolation made of each other: what is left
+    # of the tolerance of 1e-3 after a step that converges quadratically; 1e-6 measured
+    "align exact pixels": 1e-4,
     # relative: differences of 2e-5 of a solution found to 1e-10 of a pixel
     "align gradient": 1e-3,
+    # relative, over steps of 1e-3 and 1e-4 of noise in photographs, which bend the answer, too
+    "align photographs' gradient": 0.02,
     # relative to the largest of a result: sums of 400 products, in float32 of torch's own order
     "align sums float32": 2e-5,
     "align sums float64": 1e-12,

@@ -2,12 +2,12 @@
 
 The answer solves J^T w r = 0 at the finest level. With the step's parameters p around the answer,
 d p = -(d (J^T w r) / d p)^-1 d (J^T w r): one evaluation of the equations and K + 1 backward
-passes through it, however many steps were made.
+passes through it, however many steps were made. Gain and bias follow the images, and p.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,38 +18,52 @@ from warpkit.alignment.models import model_named, step_matrix
 from warpkit.alignment.pyramid import Pairs
 
 
+class Answer(NamedTuple):
+    """What has a gradient, of N pairs."""
+
+    matrix: Tensor
+    """(N, 3, 3), moving -> fixed."""
+    gain: Tensor
+    """(N, C), of the images as they came."""
+    bias: Tensor
+    """(N, C), the same."""
+
+
+class Ended(NamedTuple):
+    """How the pairs ended, all without a gradient."""
+
+    masks: tuple[Tensor | None, Tensor | None]
+    """Of moving and fixed, (N or 1, 1, H or h, W or w)."""
+    good: Tensor
+    """(N,), bool: pairs that have a gradient."""
+    sharp: Tensor
+    """(N,), bool: pairs that ended on unsmoothed images."""
+    model: str
+    loss: str
+
+
 class Implicit(torch.autograd.Function):
-    """The matrix found, with the gradient of the solution; of first order, in reverse mode."""
+    """The answer with the gradient of the solution; of first order, in reverse mode."""
 
     @staticmethod
     def forward(
-        ctx: Any,
-        moving: Tensor,
-        fixed: Tensor,
-        masks: tuple[Tensor | None, Tensor | None],
-        matrix: Tensor,
-        good: Tensor,
-        options: tuple[str, str],
-    ) -> Tensor:
-        """The matrix (N, 3, 3), moving -> fixed, as it came.
-
-        moving (N, C, H, W), fixed (N, C, h, w), their masks (N or 1, 1, H or h, W or w) or None;
-        good (N,), bool: pairs that have a gradient; options: model and loss.
-        """
-        ctx.save_for_backward(moving, fixed, matrix, good)
-        ctx.masks, ctx.options = masks, options
-        return matrix.clone()
+        ctx: Any, moving: Tensor, fixed: Tensor, ended: Ended, *answer: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The answer (an Answer's tensors) as it came; moving (N, C, H, W), fixed (N, C, h, w)."""
+        ctx.save_for_backward(moving, fixed, answer[0])
+        ctx.ended = ended
+        return tuple(tensor.clone() for tensor in answer)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
-        """From grad (N, 3, 3) to both images; zeros for pairs that are not `good`."""
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
+        """From the answer's gradients to both images; zeros for pairs that are not `good`."""
         moving, fixed = ctx.saved_tensors[:2]
         twice = torch.is_grad_enabled()
         with torch.no_grad():
-            results = _to_images(ctx, grad)
+            results = _to_images(ctx, Answer(*grads))
         if twice:
             results = [FirstOrder.apply(result, moving, fixed) for result in results]
-        return results[0], results[1], None, None, None, None
+        return results[0], results[1], *(None,) * (1 + len(grads))
 
 
 class FirstOrder(torch.autograd.Function):
@@ -66,51 +80,55 @@ class FirstOrder(torch.autograd.Function):
         raise RuntimeError("align: gradients of the first order only")
 
 
-def _to_images(ctx: Any, grad: Tensor) -> list[Tensor]:
-    """The gradients to both images from grad (N, 3, 3)."""
-    moving, fixed, matrix, good = ctx.saved_tensors
-    index = good.nonzero()[:, 0]
+def _to_images(ctx: Any, grads: Answer) -> list[Tensor]:
+    """The gradients to both images from those of the answer."""
+    moving, fixed, matrix = ctx.saved_tensors
+    ended: Ended = ctx.ended
     results = [torch.zeros_like(moving), torch.zeros_like(fixed)]
-    if len(index) == 0:
-        return results
-    parts = _backward(ctx, moving, fixed, matrix, grad, index)
-    return [whole.index_copy(0, index, part) for whole, part in zip(results, parts, strict=True)]
+    whole = Pairs(moving, fixed, *ended.masks)
+    for sharp in (False, True):
+        index = (ended.good & (ended.sharp == sharp)).nonzero()[:, 0]
+        if len(index) == 0:
+            continue
+        some = Answer(*(grad[index] for grad in grads))
+        stage = "sharp" if sharp else "settled"
+        parts = _backward(whole.take(index), matrix[index], some, ended, stage)
+        for result, part in zip(results, parts, strict=True):
+            result.index_copy_(0, index, part)
+    return results
 
 
 def _backward(
-    ctx: Any, moving: Tensor, fixed: Tensor, matrix: Tensor, grad: Tensor, index: Tensor
+    pairs: Pairs, matrix: Tensor, grads: Answer, ended: Ended, stage: str
 ) -> tuple[Tensor, ...]:
-    """The gradients to moving[index] and fixed[index].
-
-    moving (N, C, H, W), fixed (N, C, h, w), matrix and grad (N, 3, 3), index (M,).
-    """
-    pairs = Pairs(moving, fixed, *ctx.masks).take(index)
-    name, loss = ctx.options
-    model = model_named(name, matrix.device)
+    """The gradients to both images of pairs that all ended at one stage; matrix (N, 3, 3)."""
+    model = model_named(ended.model, matrix.device)
     with torch.enable_grad():
         pairs = pairs._replace(
             moving=pairs.moving.detach().requires_grad_(),
             fixed=pairs.fixed.detach().requires_grad_(),
         )
         numbers = torch.zeros(
-            len(index), len(model.generators), dtype=torch.float64, device=matrix.device
+            len(matrix), len(model.generators), dtype=torch.float64, device=matrix.device
         ).requires_grad_()
-        level = pyramid.build(pairs, loss, 1).levels[0]
+        pyr = pyramid.build(pairs, ended.loss, 1)
+        every = torch.arange(len(matrix), device=matrix.device)
+        level = pyr.sharp(every) if stage == "sharp" else pyr.levels[0]
         step = step_matrix(model, numbers, level.size)
-        to_source = torch.linalg.inv(matrix[index]) @ step
-        rhs = equations(level, to_source, model, loss).rhs
+        to_source = torch.linalg.inv(matrix) @ step
+        found = equations(level, to_source, model, ended.loss, stage)
         rows = [
             torch.autograd.grad(column.sum(), numbers, retain_graph=True)[0]
-            for column in rhs.unbind(-1)
+            for column in found.rhs.unbind(-1)
         ]
-        slope = torch.stack(rows, 1)  # (M, K, K): of rhs[k] by numbers[m]
-        result = normalised(torch.linalg.inv(to_source))
-        (to_numbers,) = torch.autograd.grad(
-            (result * grad[index]).sum(), numbers, retain_graph=True
-        )
+        slope = torch.stack(rows, 1)  # (N, K, K): of rhs[k] by numbers[m]
+        answer = (normalised(torch.linalg.inv(to_source)), *pyr.in_units(found.gain, found.bias))
+        total = sum((a * grad).sum() for a, grad in zip(answer, grads, strict=True))
+        (to_numbers,) = torch.autograd.grad(total, numbers, retain_graph=True)
         solved, failed = torch.linalg.solve_ex(slope.mT, to_numbers)
         solved = torch.where((failed != 0)[:, None] | ~solved.isfinite(), 0.0, solved)
-        return torch.autograd.grad(rhs, (pairs.moving, pairs.fixed), -solved)
+        total = total - (found.rhs * solved.detach()).sum()
+        return torch.autograd.grad(total, (pairs.moving, pairs.fixed))
 
 
 def normalised(matrix: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from warpkit.alignment import arguments, coarse_to_fine, pyramid
 from warpkit.alignment.arguments import Arguments
 from warpkit.alignment.coarse_to_fine import Found
-from warpkit.alignment.implicit import Implicit, normalised
+from warpkit.alignment.implicit import Ended, Implicit, normalised
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import wants_gradient
 
@@ -30,6 +30,10 @@ class Alignment(NamedTuple):
     """(B,), bool: the last step was below the tolerance, and the images agree."""
     steps: Tensor
     """(B,), int64: how many were made, over all levels and starts."""
+    gain: Tensor
+    """(B, C), float64: fixed = gain * warped + bias, by least squares where both are shown."""
+    bias: Tensor
+    """(B, C), float64: in the units of the fixed image."""
 
     def __str__(self) -> str:
         """One line for one pair or many."""
@@ -73,9 +77,9 @@ def align(
         fixed: (..., C, h, w), of another size if need be. Batches broadcast.
         model: "translation", "euclidean" (and a turn), "similarity" (and a scale), "affine" or
             "perspective".
-        loss: "ecc" (the correlation: gain and bias of each channel do not matter), "ssd" (the
-            values themselves), or "robust" (Tukey's weights, gain and bias solved for: what is seen
-            in one image alone, less than about a third of it, does not matter).
+        loss: "ecc" (the correlation: a positive gain and a bias of each channel do not matter),
+            "ssd" (the values themselves), or "robust" (Tukey's weights, gain and bias solved for:
+            what only one image shows does not matter, up to about a tenth of the image).
         moving_mask: (..., 1, H, W), what counts of the moving image: bool or integers (not 0), or
             floats in [0, 1] as weights.
         fixed_mask: (..., 1, h, w), the same of the fixed image.
@@ -84,20 +88,25 @@ def align(
             Matrices (..., 2, 3), for the perspective (..., 3, 3), moving -> fixed, are started
             from; the model's motion comes on top of them.
         levels: of the pyramids, 1 for the images alone; None goes down to 16 pixels a side.
-        steps: at each level, at most.
+        steps: at the finest level, at most; levels above it make 25 at most.
         tolerance: pixels of the fixed image; a pair has converged when a step moves no corner of it
             by as much.
 
     Returns:
-        Alignment(matrix, score, converged, steps) of that batch: matrix (..., 2, 3) or (..., 3, 3),
-        moving pixel -> fixed pixel, float64. Nothing is raised for what the images show: unrelated,
-        constant, wholly masked ones, or visible NaN have converged=False and the best matrix that
-        was found, which is finite.
+        Alignment(matrix, score, converged, steps, gain, bias) of that batch: matrix (..., 2, 3) or
+        (..., 3, 3), moving pixel -> fixed pixel, float64. gain and bias (..., C), float64, are the
+        least squares of fixed = gain * warped + bias where both images are shown, under the loss's
+        weights ("robust": outliers do not count). "ssd" does not use them, and reports them all the
+        same: far from 1 and 0, another loss fits better. They are taken of the images that the end
+        was on: smoothed by 0.8 pixels, or unsmoothed where those agree better, as they do where one
+        image was interpolated from the other. Nothing is raised for what the images show:
+        unrelated, constant, wholly masked ones, or visible NaN have converged=False and the best
+        matrix that was found, which is finite.
 
-    Gradients: of the matrix to both images, that of the solution (implicit function), first order
-    in reverse mode; zero for pairs that have not converged. None to masks and init, and the score
-    has none. Memory does not grow with the steps. No vmap; torch.compile runs it as it is,
-        between two graphs.
+    Gradients: of the matrix, gain and bias to both images, that of the solution (implicit
+    function), first order in reverse mode; zero for pairs that have not converged. None to masks
+    and init, and the score has none. Memory does not grow with the steps. No vmap; torch.compile
+    runs it as it is, between two graphs.
 
     Raises:
         ValueError, TypeError: naming the argument, what was wanted and what came; also for images
@@ -109,6 +118,8 @@ def align(
     >>> found.matrix.round(decimals=2), bool(found.converged)
     (tensor([[ 1.0000,  0.0000,  2.5000],
             [ 0.0000,  1.0000, -1.0000]], dtype=torch.float64), True)
+    >>> found.gain.round(decimals=1), found.bias.round(decimals=1)
+    (tensor([3.], dtype=torch.float64), tensor([1.], dtype=torch.float64))
     """
     masks, limits = (moving_mask, fixed_mask), (steps, tolerance)
     found: Any = _aligned
@@ -127,14 +138,16 @@ def _aligned(moving: Tensor, fixed: Tensor, *given: Any) -> Alignment:
         usable = (failed == 0) & matrix.flatten(1).isfinite().all(-1)
         matrix = normalised(torch.where(usable[:, None, None], matrix, eye))
     pairs, options = call.pairs, call.options
+    converged = found.converged & usable
+    answer = (matrix, found.gain, found.bias)
     if wants_gradient(pairs.moving, pairs.fixed):
-        seen = (pairs.moving_mask, pairs.fixed_mask)
-        good = found.converged & usable
-        names = (options.model, options.loss)
-        matrix = Implicit.apply(pairs.moving, pairs.fixed, seen, matrix, good, names)
+        masks = (pairs.moving_mask, pairs.fixed_mask)
+        ended = Ended(masks, converged, found.sharp, options.model, options.loss)
+        answer = Implicit.apply(pairs.moving, pairs.fixed, ended, *answer)
+    matrix, gain, bias = answer
     if options.model != "perspective":
         matrix = matrix[:, :2]
-    results = (matrix, found.score, found.converged & usable, found.steps)
+    results = (matrix, found.score, converged, found.steps, gain, bias)
     return Alignment(*(tensor.reshape((*call.batch, *tensor.shape[1:])) for tensor in results))
 
 
@@ -153,7 +166,10 @@ def _chunk(call: Arguments, index: Tensor) -> Found:
     options = call.options
     pyr = pyramid.build(call.pairs.take(index), options.loss, options.levels)
     if call.searches and len(index):  # MKL transforms no empty batch
-        return coarse_to_fine.from_search(pyr, options)
-    if call.to_source is not None:
-        return coarse_to_fine.from_starts(pyr, call.to_source[index], options)
-    return coarse_to_fine.from_identity(pyr, options)
+        found = coarse_to_fine.from_search(pyr, options)
+    elif call.to_source is not None:
+        found = coarse_to_fine.from_starts(pyr, call.to_source[index], options)
+    else:
+        found = coarse_to_fine.from_identity(pyr, options)
+    gain, bias = pyr.in_units(found.gain, found.bias)
+    return found._replace(gain=gain, bias=bias)

@@ -48,16 +48,48 @@ class Pairs(NamedTuple):
         return Pairs(self.moving[index], self.fixed[index], some[0], some[1])
 
 
+class Units(NamedTuple):
+    """Means (N, C) and deviations (N, 1) that images are standardised by."""
+
+    fixed_mean: Tensor
+    fixed_deviation: Tensor
+    moving_mean: Tensor
+    moving_deviation: Tensor
+
+
 class Pyramid(NamedTuple):
     """Levels of N pairs, the finest first."""
 
     levels: list[Level]
     bad: Tensor
     """(N,), bool: pairs of which an image has no contrast, no pixel, or a visible NaN."""
+    fixed: Tensor
+    """(N, C, h, w), standardised but not smoothed."""
+    moving: Tensor
+    """(N, C, H, W), the same."""
+    units: Units
 
     def take(self, index: Tensor) -> Pyramid:
         """The pairs of an index (M,)."""
-        return Pyramid([level.take(index) for level in self.levels], self.bad[index])
+        return Pyramid(
+            [level.take(index) for level in self.levels],
+            self.bad[index],
+            self.fixed[index],
+            self.moving[index],
+            Units(*(values[index] for values in self.units)),
+        )
+
+    def sharp(self, index: Tensor) -> Level:
+        """The images themselves of an index (M,), with the weights of the finest level."""
+        finest, fixed = self.levels[0], self.fixed[index]
+        weighed = torch.cat((self.moving[index], finest.moving[index, -1:]), 1)
+        return Level(weighed, fixed, *slopes(fixed), finest.weight[index])
+
+    def in_units(self, gain: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """Gain and bias (N, C) of the images as they came, from those of standardised ones."""
+        units = self.units
+        gain = gain * units.fixed_deviation / units.moving_deviation
+        return gain, units.fixed_mean + bias * units.fixed_deviation - gain * units.moving_mean
 
 
 def most_levels(*sizes: tuple[int, int], smallest: int = COARSEST) -> int:
@@ -78,7 +110,7 @@ def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
             (moving, moving_mask, units),
         )
     )
-    levels = []
+    levels, whole = [], (fixed, moving)
     for number in range(count):
         if number:
             fixed, fixed_mask = halved(fixed), halved(fixed_mask)
@@ -87,7 +119,8 @@ def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
         weighed = torch.cat((smoothed(moving), _weights(moving_mask).expand_as(moving[:, :1])), 1)
         weight = _weights(fixed_mask).expand_as(fixed[:, :1]).contiguous()
         levels.append(Level(weighed, smooth, *slopes(smooth), weight))
-    return Pyramid(levels, fixed_bad | moving_bad)
+    lines = (line.flatten(1).double() for line in (*fixed_units, *units))
+    return Pyramid(levels, fixed_bad | moving_bad, *whole, Units(*lines))
 
 
 def to_level(number: int, device: torch.device) -> Tensor:

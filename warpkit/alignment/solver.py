@@ -36,6 +36,10 @@ class Refined(NamedTuple):
     """(N,)."""
     overlap: Tensor
     """(N,), in pixels of the level."""
+    gain: Tensor
+    """(N, C), of standardised images."""
+    bias: Tensor
+    """(N, C), of standardised images."""
     still: Tensor
     """(N,), bool: the last step moved no corner by the tolerance or more."""
     steps: Tensor
@@ -69,21 +73,27 @@ class _State(NamedTuple):
 
 
 def refine(
-    level: Level, to_source: Tensor, model: Model, loss: str, steps: int, tolerance: float
+    level: Level,
+    to_source: Tensor,
+    model: Model,
+    loss: str,
+    steps: int,
+    tolerance: float,
+    stage: str = "search",
 ) -> Refined:
     """At most `steps` steps from to_source (N, 3, 3) until corners move less than `tolerance`."""
     count = len(to_source)
     made = torch.zeros(count, dtype=torch.long, device=to_source.device)
     still = torch.zeros(count, dtype=torch.bool, device=to_source.device)
     here = level
-    first = equations(here, to_source, model, loss)
+    first = equations(here, to_source, model, loss, stage)
     full = torch.full_like(first.cost, torch.inf)
     pair = torch.arange(count, device=to_source.device)
     state = _State(to_source, first, to_source, full, 0 * first.cost + FIRST_DAMPING, pair)
     result = [to_source.clone(), *(v.clone() for v in first[3:])]
     for _ in range(steps):
         state = _trial(state, model, level.size)
-        found = equations(here, state.trial, model, loss)
+        found = equations(here, state.trial, model, loss, stage)
         made[state.pair] += 1
         better = (found.cost <= state.found.cost) | (state.motion < SMALL)
         accepted = better & (found.overlap >= LEAST_OVERLAP * state.found.overlap)
@@ -100,8 +110,8 @@ def refine(
             if len(index) == 0:
                 break
             here, state = here.take(index), state.take(index)
-    matrix, score, agreement, overlap = result
-    return Refined(matrix, score, agreement, overlap, still, made)
+    matrix, score, agreement, overlap, gain, bias = result
+    return Refined(matrix, score, agreement, overlap, gain, bias, still, made)
 
 
 def _trial(state: _State, model: Model, size: tuple[int, int]) -> _State:

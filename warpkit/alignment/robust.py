@@ -1,0 +1,212 @@
+"""Tukey's weights: what is seen in one image alone does not count.
+
+Gain, bias and the residuals' deviation are found together for the matrix at hand. Gain and bias are
+least squares under the weights; the deviation s is an M-estimate of scale (Huber and Ronchetti,
+2009, section 5.2), for which Tukey's function has a mean of one half:
+
+    sum w rho(r / (1.548 s)) = sum w / 2,   rho(u) = 1 - (1 - u^2)^3, at most 1.
+
+As the median of |r| it withstands half of the pixels, but it is smooth in all of them: a median
+moves with one pixel alone, and its gradient is that pixel's. Derivatives are those of the solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpkit.alignment.sums import divisor, fit
+
+TUKEY = 4.685
+"""Standard deviations at which Tukey's weight is 0: 95 % efficient under normal noise."""
+
+HALF = 1.54764
+"""Standard deviations of normal noise at which Tukey's function must end for a mean of 1 / 2."""
+
+DEVIATIONS = 1.4826
+"""Median absolute deviations of normal noise that are a standard deviation."""
+
+FIRST_LIMIT = 3.0
+"""Deviations of an image beyond which its values make no first gain."""
+
+LEAST_DEVIATION = 1e-3
+"""Of images of deviation 1: below it all residuals would be outliers of each other."""
+
+SAMPLES = 8192
+"""Pixels that the medians of the start are taken of, about."""
+
+ROUNDS = 5
+"""Of gain, bias and deviation, to their solution. Only at the end: far from it, more than one round
+lets the gain follow what moved on its own."""
+
+LONGEST = 0.7
+"""No step changes the deviation's logarithm by more: beyond, the curve is no line."""
+
+SumsOf = Callable[[Tensor], Tensor]
+"""The sums (N, C, 6) of both images under weights (N, 1, h, w)."""
+
+
+class Fit(NamedTuple):
+    """Gain, bias and deviation of N pairs, in the type of the images."""
+
+    gain: Tensor
+    """(N, C)."""
+    bias: Tensor
+    """(N, C)."""
+    deviation: Tensor
+    """(N,)."""
+
+
+class Images(NamedTuple):
+    """What is compared: both images, and how much each pixel counts."""
+
+    fixed: Tensor
+    """(N, C, h, w), standardised."""
+    warped: Tensor
+    """(N, C, h, w)."""
+    weight: Tensor
+    """(N, 1, h, w)."""
+
+    def residual(self, gain: Tensor, bias: Tensor) -> Tensor:
+        """(N, C, h, w) at gain and bias (N, C)."""
+        gain, bias = (line[..., None, None] for line in (gain, bias))
+        return torch.addcmul(self.fixed - bias, gain, self.warped, value=-1)
+
+
+def robust_weights(
+    fixed: Tensor, warped: Tensor, weight: Tensor, sums_of: SumsOf, settled: bool
+) -> tuple[Tensor, Tensor]:
+    """Tukey's weights of the residuals, times weight (N, 1, h, w), and the cost (N,).
+
+    fixed and warped (N, C, h, w), standardised. settled: to the solution, and with its derivatives
+    where gradients are recorded; else from the start alone. The cost is the tau estimate: the
+    squared deviation times the mean of Tukey's function, which bounds what one outlier adds.
+    """
+    images = Images(fixed, warped, weight)
+    with torch.no_grad():
+        detached = Images(*(tensor.detach() for tensor in images))
+        found = _start(detached, sums_of)
+        if settled:
+            for _ in range(ROUNDS):
+                found = _round(detached, found, sums_of)
+    if settled and torch.is_grad_enabled():
+        found = _with_derivatives(images, found, sums_of)
+    kept, cost = _judged(images, found)
+    return weight * kept.square(), cost
+
+
+def _judged(images: Images, found: Fit) -> tuple[Tensor, Tensor]:
+    """1 - (residual / limit)^2 of each pixel, (N, 1, h, w), and the tau estimate (N,)."""
+    weight, limit = images.weight, TUKEY * found.deviation
+    kept = _near(images.residual(found.gain, found.bias), limit[:, None, None, None])
+    mean = (weight * (1 - kept**3)).sum((1, 2, 3)) / divisor(weight.sum((1, 2, 3)))
+    return kept, mean * limit.square()
+
+
+def _start(images: Images, sums_of: SumsOf) -> Fit:
+    """Gain and bias of one round, and the deviation by the median of the residuals.
+
+    The round begins with what is near the mean of both images, or with the medians of both,
+    whichever costs less: least squares of all follow what is seen in the moving image alone, whose
+    residuals are then small.
+    """
+    fixed, warped, weight = images
+    stride = max(int((weight.shape[-2] * weight.shape[-1] / SAMPLES) ** 0.5), 1)
+    some = (slice(None), slice(None), slice(None, None, stride), slice(None, None, stride))
+    visible = weight[some] > 0.5
+    near = _near(fixed, FIRST_LIMIT) * _near(warped, FIRST_LIMIT)
+    middle_f, spread_f = _medians(fixed[some], visible)
+    middle_w, spread_w = _medians(warped[some], visible)
+    ratio = spread_f / spread_w.clamp(min=LEAST_DEVIATION)
+
+    def with_deviation(gain: Tensor, bias: Tensor) -> Fit:
+        """Gain and bias (N, C) with the deviation of what they leave."""
+        size = images.residual(gain, bias)[some].abs().mean(1, keepdim=True)
+        median = torch.where(visible, size, torch.nan).flatten(1).nanmedian(-1).values
+        deviation = DEVIATIONS * torch.where(median.isnan(), 1.0, median)
+        return Fit(gain, bias, deviation.clamp(min=LEAST_DEVIATION))
+
+    first = with_deviation(*_fitted(sums_of(weight * near.square()), fixed))
+    second = with_deviation(ratio, middle_f - ratio * middle_w)
+    (kept, cost), (other, other_cost) = _judged(images, first), _judged(images, second)
+    kept = torch.where((cost <= other_cost)[:, None, None, None], kept, other)
+    return with_deviation(*_fitted(sums_of(weight * kept.square()), fixed))
+
+
+def _round(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
+    """A Newton step for the deviation's logarithm, then gain and bias under its weights."""
+    reach = (HALF * found.deviation)[:, None, None, None]
+    inside = (1 - (images.residual(found.gain, found.bias) / reach).square()).clamp(min=0)
+    total = divisor(images.weight.sum((1, 2, 3)) * inside.shape[1])
+    excess = 0.5 - (images.weight * inside**3).sum((1, 2, 3)) / total
+    slope = 6 * (images.weight * (1 - inside) * inside.square()).sum((1, 2, 3)) / total
+    step = (excess / slope.clamp(min=1e-6)).clamp(-LONGEST, LONGEST)
+    deviation = (found.deviation * step.exp()).clamp(min=LEAST_DEVIATION)
+    found = found._replace(deviation=deviation)
+    gain, bias = _fitted(sums_of(images.weight * _judged(images, found)[0].square()), images.fixed)
+    return Fit(gain, bias, deviation)
+
+
+def _with_derivatives(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
+    """The same values, with the derivatives of the solution to both images.
+
+    A Newton step from the solution moves nothing, and depends on the images as the solution does.
+    """
+    channels = found.gain.shape[1]
+    flat = torch.cat((found.gain, found.bias, found.deviation[:, None]), 1).double()
+    place = flat.detach().requires_grad_()
+
+    def left(numbers: Tensor) -> Tensor:
+        """What the solution makes zero, (N, 2 C + 1)."""
+        gain, bias = numbers[:, :channels], numbers[:, channels:-1]
+        here = Fit(*(v.to(images.fixed.dtype) for v in (gain, bias, numbers[:, -1])))
+        reach = (HALF * here.deviation)[:, None, None, None]
+        inside = (1 - (images.residual(here.gain, here.bias) / reach).square()).clamp(min=0)
+        total = divisor(images.weight.sum((1, 2, 3)) * channels)
+        excess = 0.5 - (images.weight * inside**3).sum((1, 2, 3)) / total
+        held = found.deviation <= LEAST_DEVIATION
+        excess = torch.where(held, here.deviation - found.deviation, excess)
+        to_gain, to_bias = fit(sums_of(images.weight * _judged(images, here)[0].square()), "robust")
+        return torch.cat((gain - to_gain, bias - to_bias, excess[:, None].double()), 1)
+
+    values = left(place)
+    rows = [
+        torch.autograd.grad(column.sum(), place, retain_graph=True)[0]
+        for column in values.unbind(-1)
+    ]
+    slope = torch.stack(rows, 1).detach()  # (N, 2 C + 1, 2 C + 1)
+    values = left(flat.detach())
+    moved, failed = torch.linalg.solve_ex(slope, values - values.detach())
+    usable = ((failed == 0) & slope.flatten(1).isfinite().all(-1))[:, None]
+    flat = flat.detach() - torch.where(usable, moved, 0.0)
+    flat = flat.to(images.fixed.dtype)
+    return Fit(flat[:, :channels], flat[:, channels:-1], flat[:, -1])
+
+
+def _fitted(sums: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Gain and bias (N, C) by sums (N, C, 6), in the type of `like`."""
+    gain, bias = fit(sums, "robust")
+    return gain.to(like.dtype), bias.to(like.dtype)
+
+
+def _medians(values: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
+    """The median of values (N, C, h, w) where visible (N, 1, h, w), and of the distances from it.
+
+    (N, C) each; 0 where nothing is visible.
+    """
+    shown = torch.where(visible, values, torch.nan).flatten(2)
+    middle = shown.nanmedian(-1, keepdim=True).values
+    spread = (shown - middle).abs().nanmedian(-1, keepdim=True).values
+    middle, spread = (torch.where(m.isnan(), 0.0, m)[..., 0] for m in (middle, spread))
+    return middle, spread
+
+
+def _near(values: Tensor, limit: Tensor | float) -> Tensor:
+    """1 at 0, 0 from the limit on: (N, 1, h, w) of values (N, C, h, w), limit (N, 1, 1, 1).
+
+    A pixel is an outlier as a whole: its channels share one weight.
+    """
+    return (1 - (values / limit).square().mean(1, keepdim=True)).clamp(min=0)

@@ -1,0 +1,56 @@
+"""Sums over the overlap, and what they say: gain and bias, the correlation, the mean square."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+SINGULAR = 1e-9
+"""A share of variance that is rounding: such a picture is constant."""
+
+
+def first_sums(fixed: Tensor, warped: Tensor, weight: Tensor) -> Tensor:
+    """Of fixed and warped (N, C, h, w), times weight (N, 1, h, w): (N, C, 6), float64.
+
+    1, W, F, W W, F F, W F.
+    """
+    by_w, by_f = weight * warped, weight * fixed
+    maps = (weight.expand_as(fixed), by_w, by_f, by_w * warped, by_f * fixed, by_w * fixed)
+    return torch.stack([values.sum((-2, -1)) for values in maps], -1).double()
+
+
+def divisor(value: Tensor) -> Tensor:
+    """What may be divided by: 1 for anything that is not positive."""
+    return torch.where(value > 0, value, 1.0)
+
+
+def fit(sums: Tensor, loss: str) -> tuple[Tensor, Tensor]:
+    """Gain and bias (N, C) that bring W nearest to F, by sums (N, C, 6); 0 if W is constant."""
+    total, w, f, ww, _, wf = sums.unbind(-1)
+    if loss == "ssd":
+        return torch.ones_like(w), torch.zeros_like(w)
+    variance = total * ww - w * w
+    varies = variance > SINGULAR * total * total
+    gain = torch.where(varies, (total * wf - w * f) / torch.where(varies, variance, 1.0), 0.0)
+    return gain, (f - gain * w) / divisor(total)
+
+
+def score(sums: Tensor) -> Tensor:
+    """The correlation of each channel, by sums (N, C, 6), as one mean (N,)."""
+    total, w, f, ww, ff, wf = sums.unbind(-1)
+    total = divisor(total)
+    w, f = w / total, f / total
+    var_w, var_f = (ww / total - w * w).clamp(min=0), (ff / total - f * f).clamp(min=0)
+    varies = (var_w > SINGULAR) & (var_f > SINGULAR)
+    both = torch.where(varies, var_w * var_f, 1.0).sqrt()
+    correlation = torch.where(varies, (wf / total - w * f) / both, 0.0)
+    share = var_f / divisor(var_f.sum(1, keepdim=True))
+    return (correlation * share).sum(1).clamp(-1, 1)
+
+
+def squares(sums: Tensor, loss: str) -> Tensor:
+    """The mean square of the residuals (N,), by sums (N, C, 6)."""
+    gain, bias = fit(sums, loss)
+    total, w, f, ww, ff, wf = sums.unbind(-1)
+    square = ff - 2 * bias * f - 2 * gain * wf + gain * gain * ww + 2 * gain * bias * w
+    return (square + bias * bias * total).sum(1) / divisor(total.sum(1))
