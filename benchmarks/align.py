@@ -53,6 +53,9 @@ RANGES = {
 
 RANGE_PAIRS = 14
 
+HIDDEN = (5, 10, 15, 20, 30)
+"""Per cent of the picture under an object that moved: how much "robust" withstands."""
+
 FEW = 7
 """Pairs for kornia."""
 
@@ -170,14 +173,18 @@ def make_pairs(motion: str, model: str, count: int, condition: str) -> list[Pair
         make_pair(name, photos[name], motion, model, noise, draw)
         for name in (names[k % len(names)] for k in range(count))
     ]
-    if condition not in ("object", "object masked"):
+    if not condition.startswith("object"):
         return pairs
-    return [with_object(pair, draw, condition == "object masked") for pair in pairs]
+    share = int(condition.split()[1]) / 100 if condition.endswith("%") else None
+    return [with_object(pair, draw, condition == "object masked", share) for pair in pairs]
 
 
-def with_object(pair: Pair, draw: Callable[[], float], masked: bool) -> Pair:
-    """A textured square of a third of the height, which moves against the rest."""
-    side = pair.moving.shape[-2] // 3
+def with_object(
+    pair: Pair, draw: Callable[[], float], masked: bool, share: float | None = None
+) -> Pair:
+    """A textured square, which moves against the rest: a share of the picture, or a third high."""
+    height, width = pair.moving.shape[-2:]
+    side = height // 3 if share is None else min(round((share * height * width) ** 0.5), height)
     y, x = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
     texture = 0.5 + 0.4 * torch.sin(0.4 * x + 0.3 * y) * torch.cos(0.25 * y - 0.2 * x)
     images, masks = [], []
@@ -304,13 +311,14 @@ def all_rows(count: int, only: str, method: str) -> Iterator[Row]:
     cases = [(m, model, c) for m in ("small", "medium") for model in MODELS for c in usual]
     cases += [("large", model, usual[0]) for model in kinds]
     cases += [("small", "affine", c) for c in ("noise 0.05", "object", "object masked")]
+    cases += [("small", "affine", f"object {share} %") for share in HIDDEN]
     for motion, model, condition in cases:
         if only not in f"{motion} {model} {condition}":
             continue
         pairs = make_pairs(motion, model, count, condition)
         init = "search" if motion == "large" else None
         methods: dict[str, Callable] = {"warpkit": by_warpkit("ecc", init)}
-        if condition == "object":
+        if condition.startswith("object") and condition != "object masked":
             methods["warpkit robust"] = by_warpkit("robust", None)
         methods["cv2 ecc pyramid"] = by_ecc_pyramid
         if hasattr(cv2, "findTransformECCMultiScale"):
