@@ -6,7 +6,6 @@ import ast
 import inspect
 import re
 import subprocess
-import sys
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -63,7 +62,7 @@ def test_importing_warpkit_imports_torch_alone():
         "warpkit.opencv.warpAffine(np.zeros((4, 5), np.uint8), np.eye(2, 3), (5, 4)); "
         "print('torch._dynamo' in sys.modules)"
     )
-    command = [sys.executable, "-c", code]  # no fork: torch's compiler may load some of them
+    command = [*python(), "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     # the compiler would be 1.5 s of everyone's first call in OpenCV's arithmetic
     assert done.stdout.split() == ["[]", "False"]

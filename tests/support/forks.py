@@ -2,8 +2,7 @@
 
 `python()` begins a command as `[sys.executable]` does, and what follows it is the same: -c, -m or a
 file, and arguments. The command hands its folder, environment and streams to a process that has
-imported torch, with its compiler, and nothing else; a fork of that runs the code, and the command
-ends as it does.
+imported torch and nothing else; a fork of that runs the code, and the command ends as it does.
 """
 
 from __future__ import annotations
@@ -68,9 +67,11 @@ def ask(path: str, words: list[str]) -> int:
 
 def serve(path: str) -> list[str]:
     """Fork for everyone who asks; return in the forks alone, each with its words."""
-    import torch._dynamo  # noqa: F401  # loaded for those that shard tensors: 1.6 s in each
+    # torch alone: what is frozen outlives a fork's end, and an extension may print that it leaked,
+    # as Triton 3.9, which torch's compiler imports, does (a fork that needs it imports it: 1 s)
+    import torch  # noqa: F401
 
-    gc.freeze()  # a fork that looks at every object at its end takes 0.5 s
+    gc.freeze()  # a fork that looks at every object at its end takes 0.3 s longer
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # none is waited for
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)

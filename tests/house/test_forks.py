@@ -1,0 +1,35 @@
+"""Processes forked from one that has imported torch are those that Python would have started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.support.forks import python
+
+NAMES = "import sys; names = {name.partition('.')[0] for name in sys.modules}; "
+SHOW = "print(*sorted(names - set(sys.stdlib_module_names)))"
+
+
+def said(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_forks_have_what_importing_torch_brings_and_no_more():
+    """What else the server imported would end with every fork, and some extensions print then."""
+    plain = said([sys.executable, "-c", f"import torch; {NAMES}{SHOW}"]).split()
+    forked = said([*python(), "-c", NAMES + SHOW]).split()
+    assert set(forked) <= set(plain)
+    compiler = "import sys; print(*sorted({'torch._dynamo', 'triton'} & set(sys.modules)))"
+    assert said([*python(), "-c", compiler]).split() == []
+
+
+def test_a_fork_ends_without_a_word():
+    done = subprocess.run([*python(), "-c", "pass"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_fork_says_what_its_own_code_leaves_at_the_end():
+    code = "import atexit, sys; atexit.register(print, 'bye', file=sys.stderr); sys.exit(3)"
+    done = subprocess.run([*python(), "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "bye\n")
