@@ -115,8 +115,11 @@ BAD = {
     "--corners 0 0 9 0 9 9 8 1": "--corners must be the corners of a quadrilateral without dents",
     "--corners 0 0 1 1 2 2 3 3": "--corners must be the corners of a quadrilateral without dents",
     "--corners 0 0 9 0 9 0 0 9": "--corners must be the corners of a quadrilateral without dents",
-    "--corners 0 0 .3 0 .3 .3 0 .3": "--corners must be 1 to 2^31 pixels apart",
-    "--corners 0 0 9e9 0 9e9 9e9 0 9e9": "--corners must be 1 to 2^31 pixels apart",
+    "--corners 0 0 .3 0 .3 .3 0 .3": "--corners must be at least 1 pixel apart",
+    "--corners 0 0 9e9 0 9e9 9e9 0 9e9": (
+        "--corners makes images of up to 178,956,970 pixels, the most that Pillow reads, "
+        "got 9000000001 x 9000000001"
+    ),
     "--corners 0 0 9 0 9 9 0 9 --size 1 5": "--size takes numbers of 2 and more with --corners",
     "--antialias --arithmetic opencv4": "--antialias is for --arithmetic exact, got opencv4",
     "--quality 0": "Invalid value for '--quality': takes a whole number from 1 to 100, got 0",

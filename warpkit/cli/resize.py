@@ -12,8 +12,8 @@ import warpkit as wk
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
+from warpkit.cli.sizes import check_size
 from warpkit.cli.warp.work import mix_visible
-from warpkit.core.checks import MAX_SIDE
 from warpkit.engine.arithmetic.resize import named_rule
 
 
@@ -31,8 +31,8 @@ class Options:
         """Refuse before any work what cannot be right for any picture."""
         if (self.size is None) == (self.scale is None):
             raise CommandError("takes --size or --scale: give one of them")
-        if self.size and max(self.size) >= MAX_SIDE:
-            raise CommandError("--size takes numbers below 2^31")
+        if self.size:
+            check_size("--size", *self.size)
         try:
             named_rule("resize", self.interpolation, self.antialias, self.arithmetic)
         except ValueError as error:
@@ -44,8 +44,9 @@ class Options:
             return int(self.size[0]), int(self.size[1])
         assert self.scale is not None
         sides = [round(n * s) for n, s in zip((height, width), self.scale * 2, strict=False)]
-        if not 1 <= min(sides) <= max(sides) < MAX_SIDE:
+        if min(sides) < 1:
             raise CommandError(f"--scale makes {sides[0]} x {sides[1]} of {height} x {width}")
+        check_size("--scale", *sides)
         return sides[0], sides[1]
 
     def apply(self, picture: Picture) -> Picture:

@@ -11,6 +11,7 @@ from torch import Tensor
 import warpkit as wk
 from warpkit.attacks import Pipeline, jpeg, normalize, on_floats, reverse_channels, to_uint8
 from warpkit.cli.errors import CommandError
+from warpkit.cli.sizes import check_size
 from warpkit.engine.arithmetic.resize import named_rule
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -51,8 +52,9 @@ def sides(text: str) -> tuple[int, int]:
     """(H, W) of "224" or "224x160"."""
     height, _, width = text.partition("x")
     size = (int(height), int(width or height))
-    if min(size) < 1 or max(size) >= 2**31:
+    if min(size) < 1:
         raise ValueError(text)
+    check_size("--pipeline", *size)
     return size
 
 

@@ -15,7 +15,7 @@ import warpkit as wk
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
-from warpkit.core.checks import MAX_SIDE
+from warpkit.cli.sizes import check_size
 from warpkit.engine.sampling.named import Border
 
 
@@ -37,6 +37,8 @@ class Options:
 
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""
+        if self.size:
+            check_size("--size", *self.size)
         parts_given = {f"--{name}": value for name, value in self.parts.items()}
         if self.matrix is not None:
             clash("--matrix", parts_given)
@@ -47,8 +49,6 @@ class Options:
             if self.size and min(self.size) < 2:
                 raise CommandError("--size takes numbers of 2 and more with --corners")
             from_corners(self.corners, self.size)
-        if self.size and max(self.size) >= MAX_SIDE:
-            raise CommandError("--size takes numbers below 2^31")
         if self.antialias and self.arithmetic != "exact":
             raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
 
@@ -187,8 +187,9 @@ def from_corners(values: Numbers, wanted: Numbers | None) -> tuple[Tensor, tuple
         height, width = int(wanted[0]), int(wanted[1])
     else:
         height, width = round(max(left, right)) + 1, round(max(top, bottom)) + 1
-        if min(height, width) < 2 or max(height, width) >= MAX_SIDE:
-            raise CommandError("--corners must be 1 to 2^31 pixels apart")
+        if min(height, width) < 2:
+            raise CommandError("--corners must be at least 1 pixel apart")
+        check_size("--corners", height, width)
     square = [(0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1)]
     source, target = (torch.tensor(points, dtype=torch.float64) for points in (corners, square))
     return wk.perspective_from_points(source, target), (height, width)
