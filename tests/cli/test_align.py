@@ -77,3 +77,27 @@ def test_what_does_not_agree_and_what_is_wrong(folder, capsys):
         assert main(["align", *words.split()]) == status
         said = capsys.readouterr().err.strip().splitlines()[-1]
         assert text in said
+
+
+@pytest.mark.parametrize("named", ["{}.png", "link.png", "folder/../{}.png"])
+@pytest.mark.parametrize("name", ["moving", "fixed"])
+@pytest.mark.parametrize("option", ["--overlay", "--matrix-out"])
+def test_an_input_is_not_written_over(folder, capsys, option, name, named):
+    (folder / "folder").mkdir()
+    (folder / "link.png").symlink_to(f"{name}.png")
+    before = {path.name: path.read_bytes() for path in folder.glob("*.png")}
+    target = named.format(name)
+    assert main(["align", "moving.png", "fixed.png", "out.png", option, target]) == 2
+    wanted = f"warpkit: {option} is {target}, and so is {name.upper()}: give another name\n"
+    assert capsys.readouterr() == ("", wanted)
+    assert {path.name: path.read_bytes() for path in folder.glob("*.png")} == before
+
+
+def test_the_result_may_take_the_place_of_what_moved_alone(folder, capsys):
+    fixed = (folder / "fixed.png").read_bytes()
+    assert main(["align", "moving.png", "fixed.png", "fixed.png"]) == 2
+    assert "OUT is fixed.png, and so is FIXED: give another name" in capsys.readouterr().err
+    assert (folder / "fixed.png").read_bytes() == fixed
+    assert main(["align", "fixed.png", "fixed.png", "fixed.png"]) == 2
+    (folder / "same.png").write_bytes(fixed)
+    assert main(["align", "same.png", "fixed.png", "same.png"]) == 0

@@ -219,3 +219,26 @@ def test_a_name_that_is_too_long_is_named(command: str, capsys: pytest.CaptureFi
     name = f"{'x' * 300}.png"
     assert main([*command.split(), "in.png", name]) == 1
     assert capsys.readouterr().err == f"warpkit: {name}: File name too long\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "align in.png in.png out.png --overlay link.png",
+        "demo in.png --out link.png",
+        "attack in.png --out link.png",
+        "parity in.png --html link.png",
+        "parity in.png in.png --json in.png",
+    ],
+)
+def test_an_input_is_not_written_over(
+    line: str, folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    (folder / "link.png").symlink_to("in.png")
+    before = (folder / "in.png").read_bytes()
+    assert main(line.split()) == 2
+    said = capsys.readouterr()
+    assert said.err.endswith(": give another name\n")
+    assert said.err.count("\n") == 1
+    assert (folder / "in.png").read_bytes() == before
+    assert sorted(path.name for path in folder.iterdir()) == ["in.png", "link.png"]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import warpkit as wk
-from warpkit.cli.errors import check_apart, say
+from warpkit.cli.errors import check_apart
 from warpkit.cli.image_files import (
     ImageFileError,
     check_target,
@@ -20,6 +20,7 @@ from warpkit.cli.image_files import (
 )
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
+from warpkit.cli.stderr import say
 from warpkit.cli.warp.work import Options as WarpOptions
 from warpkit.core.progress import progress_bar
 
@@ -44,7 +45,8 @@ def run(moving: str, fixed: str, out: str, options: Options) -> int:
     target = Path(out)
     kind = format_of(target)
     named = {"OUT": target, "--matrix-out": options.matrix_out, "--overlay": options.overlay}
-    check_apart(named)
+    check_apart(named, {"FIXED": fixed})
+    check_apart({**named, "OUT": None}, {"MOVING": moving})  # OUT may be MOVING, as in warp
     for path in named.values():
         check_target(path)
     overlay_kind = format_of(options.overlay) if options.overlay else ""

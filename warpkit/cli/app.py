@@ -11,7 +11,7 @@ import torch
 import typer
 
 import warpkit as wk
-from warpkit.cli.errors import CommandError, cause_of, say
+from warpkit.cli.errors import CommandError, cause_of
 from warpkit.cli.image_files import leave_stdout
 from warpkit.cli.options import (
     Alpha,
@@ -46,6 +46,7 @@ from warpkit.cli.options import (
     Translate,
     gather,
 )
+from warpkit.cli.stderr import say
 
 app = typer.Typer(
     name="warpkit",

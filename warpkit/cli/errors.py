@@ -1,12 +1,11 @@
-"""Errors that a user can cause, and the one line on stderr that tells of each."""
+"""Errors that a user can cause."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from warpkit.cli.image_files import ImageFileError
+from warpkit.cli.image_files import INPUTS, ImageFileError
 
 
 class CommandError(Exception):
@@ -26,26 +25,19 @@ def cause_of(error: Exception) -> tuple[str, int] | None:
     return None
 
 
-def check_apart(files: Mapping[str, Path | None]) -> None:
-    """Refuse two files of one name, by what the command line calls them."""
+def check_apart(
+    outputs: Mapping[str, Path | None], inputs: Mapping[str, str | Path | None] | None = None
+) -> None:
+    """Refuse an output that is another one, or an input, by what the command line calls them.
+
+    A link is the file that it leads to.
+    """
     seen: dict[Path, str] = {}
-    for option, path in files.items():
+    for name, path in (inputs or {}).items():
+        if path is not None and str(path) not in INPUTS:
+            seen.setdefault(Path(path).resolve(), name)
+    for name, path in outputs.items():
         if path is None:
             continue
-        if (known := seen.setdefault(path.resolve(), option)) != option:
-            raise CommandError(f"{option} is {path}, and so is {known}: give another name")
-
-
-def say(message: str) -> None:
-    """One line on stderr, whatever a file is called."""
-    if sys.stderr is not None:  # closed: print() would take stdout
-        print("warpkit:", printable(message), file=sys.stderr)
-
-
-def printable(text: str) -> str:
-    """The text with what moves a terminal's cursor or is no character written as an escape.
-
-    >>> printable("two\\nlines")
-    'two\\\\nlines'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        if (known := seen.setdefault(path.resolve(), name)) != name:
+            raise CommandError(f"{name} is {path}, and so is {known}: give another name")

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 from warpkit.cli.image_kinds import Picture, decode, encode, reason
+from warpkit.cli.stderr import say
 
 INPUTS, OUTPUTS = ("-", "/dev/stdin"), ("-", "/dev/stdout")
 """Names of standard input and output; `./-` is a file."""
@@ -25,19 +26,25 @@ class ImageFileError(Exception):
 
 
 def read_image(path: str | Path) -> Picture:
-    """Read the first image of a file, or of standard input where the name is "-"."""
+    """Read the first image of a file, or of standard input where the name is "-".
+
+    Says on stderr where there are more.
+    """
     name = "standard input" if str(path) in INPUTS else path
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's, about size and metadata
             with Image.open(stream(path)) as file:
-                return decode(file)
+                picture = decode(file)
     except UnidentifiedImageError:
         raise ImageFileError(f"{name}: not an image that Pillow can read") from None
     except MemoryError:
         raise
     except Exception as error:  # a broken file makes Pillow's readers raise nearly anything
         raise ImageFileError(f"{name}: {reason(error)}") from None
+    if picture.frames > 1:
+        say(f"{name}: has {picture.frames} images: the first is taken, the others are left out")
+    return picture
 
 
 def read_photograph(path: Path, wanted: str) -> Picture:

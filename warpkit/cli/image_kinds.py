@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,8 @@ class Picture:
     """The ICC colour profile."""
     held: str = ""
     """What the file held, in words."""
+    frames: int = 1
+    """How many images the file held; the first is in `pixels`."""
     dropped: str = ""
     """What Pillow reads of more bits: "8-bit " of a colour's 16, "32-bit " of a float's 64."""
 
@@ -90,7 +93,16 @@ def decode(file: Image.Image) -> Picture:
     pixels = np.atleast_3d(pixels.astype(wanted, copy=False))  # in the machine's byte order
     tensor = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))
     profile = image.info.get("icc_profile") if same else None
-    return Picture(tensor, mode, image.mode == "P", profile, held, kept)
+    return Picture(tensor, mode, image.mode == "P", profile, held, frames_of(file), kept)
+
+
+def frames_of(file: Image.Image) -> int:
+    """How many images an open file holds; what comes after the first may be broken."""
+    if file.format == "PSD":  # whose others are the layers of the first
+        return 1
+    with suppress(Exception):
+        return getattr(file, "n_frames", 1)
+    return 1
 
 
 def bits(file: Image.Image) -> tuple[str, str]:

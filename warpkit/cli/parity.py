@@ -8,12 +8,15 @@ from pathlib import Path
 from rich.console import Console
 from torch import Tensor
 
+from warpkit.cli.errors import check_apart
 from warpkit.cli.image_files import check_target, read_photograph, replacing
 from warpkit.validation import ParityReport, parity_suite
 
 
 def run(images: Sequence[Path], html: Path | None, json: Path | None, arithmetic: str) -> int:
     """Compare, print, write; 1 where a promised pixel differs."""
+    named = {f"IMAGE {k}": path for k, path in enumerate(images, 1)}
+    check_apart({"--html": html, "--json": json}, named)
     for path in (html, json):
         check_target(path)
     report = parity_suite(photographs(images), progress=True, arithmetic=arithmetic)

@@ -67,7 +67,8 @@ def run(
     options = options or Options()
     check_figure(out)
     options.check()
-    check_apart({"IMAGE": source, "--out": out, "--image-out": options.image_out})
+    inputs = {"IMAGE": source, "--model": options.model, "--labels": options.labels}
+    check_apart({"--out": out, "--image-out": options.image_out}, inputs)
     subject = subject_of(options)
     image = photograph(source or demo.default_photograph(), LARGEST, 1)
     done = attack_model(image, subject, options.target, levels / 255, steps, show=True)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import warpkit as wk
 from warpkit.cli.demo import work as demo
+from warpkit.cli.errors import check_apart
 from warpkit.cli.image_files import ImageFileError, check_figure, read_photograph, replacing
 
 LONGEST, SMALLEST = 384, 64
@@ -20,6 +21,7 @@ LONGEST, SMALLEST = 384, 64
 def run(source: Path | None, out: Path) -> None:
     """Do the work, show how it goes, write the figure, say what came out."""
     check_figure(out)
+    check_apart({"--out": out}, {"IMAGE": source})
     image = photograph(source or demo.default_photograph(), LONGEST, SMALLEST)
     center = wk.image_center((image.shape[-2], image.shape[-1]))
     matrix = wk.rotation_matrix(torch.tensor(center, dtype=torch.float64), demo.TURN, demo.ZOOM)

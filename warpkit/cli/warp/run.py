@@ -16,7 +16,7 @@ from typing import Protocol
 
 from rich.markup import escape
 
-from warpkit.cli.errors import CommandError, cause_of, printable, say
+from warpkit.cli.errors import CommandError, cause_of
 from warpkit.cli.image_files import (
     INPUTS,
     OUTPUTS,
@@ -29,6 +29,7 @@ from warpkit.cli.image_files import (
     write_image,
 )
 from warpkit.cli.image_kinds import QUALITY_FORMATS, Picture, reason
+from warpkit.cli.stderr import printable, say
 from warpkit.core.progress import progress_bar
 
 
