@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import os
+import pickle
 import re
 import warnings
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,3 +135,72 @@ def test_errors_are_one_line(
     captured = capsys.readouterr()
     assert captured.err.startswith(f"warpkit: {text}")
     assert captured.err.count("\n") == 1
+
+
+class Trap:
+    """Unpickling it makes a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (os.mkdir, (str(self.path),))
+
+
+def trapped(folder: Path, target: Path, members: tuple[str, ...], name: str = "{}") -> Path:
+    """The exported model with a trap in its `members`, the first of which is added if none is."""
+    data = io.BytesIO()
+    torch.save(((Trap(target),), {}), data)
+    path = target.with_name("model.pt2")
+    with zipfile.ZipFile(folder / "model.pt2") as whole, zipfile.ZipFile(path, "w") as changed:
+        replaced = [each for each in whole.namelist() if any(part in each for part in members)]
+        for info in whole.infolist():
+            if info.filename not in replaced:
+                changed.writestr(info, whole.read(info))
+        for each in replaced or [f"model/{members[0]}"]:
+            changed.writestr(name.format(each), data.getvalue())
+    return path
+
+
+def test_a_trap_works(tmp_path: Path):
+    pickle.loads(pickle.dumps(Trap(tmp_path / "sprung")))
+    assert (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("name", ["{}", "model/data/Sample_Inputs/Model.pt"])
+def test_sample_inputs_are_never_unpickled(name: str, folder: Path, tmp_path: Path):
+    sprung = tmp_path / "sprung"
+    path = trapped(folder, sprung, ("sample_inputs", "serialized_example_inputs"), name)
+    images = noise(1, 3, 16, 16, dtype=torch.float32, seed=3)
+    assert torch.equal(read_model(path)(images), read_model(folder / "model.pt2")(images))
+    assert not sprung.exists()
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        ("data/weights/model.pt", "serialized_state_dict"),
+        ("data/constants/model.pt", "serialized_constants"),
+    ],
+)
+def test_weights_are_tensors_or_refused(
+    members: tuple[str, str], folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    """Where earlier torches kept them, and later ones read them still."""
+    sprung = tmp_path / "sprung"
+    path = trapped(folder, sprung, members)
+    assert main(["attack", "--model", str(path), "--steps", "1"]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith(f"warpkit: {path}: not a model that torch.jit.save or torch.export")
+    assert said.endswith(": it has weights or constants that are no tensors\n")
+    assert said.count("\n") == 1
+    assert not sprung.exists()
+
+
+def test_the_settings_are_left_as_they_were(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", raising=False)
+    read_model(folder / "model.pt2")
+    assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0")
+    read_model(folder / "model.pt2")
+    assert os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] == "0"

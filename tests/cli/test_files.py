@@ -231,9 +231,7 @@ def test_a_name_that_is_too_long_is_named(command: str, capsys: pytest.CaptureFi
         "parity in.png in.png --json in.png",
     ],
 )
-def test_an_input_is_not_written_over(
-    line: str, folder: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_an_input_is_not_written_over(line: str, folder: Path, capsys: pytest.CaptureFixture[str]):
     (folder / "link.png").symlink_to("in.png")
     before = (folder / "in.png").read_bytes()
     assert main(line.split()) == 2

@@ -336,6 +336,8 @@ def attack(
     that knows five photographs: astronaut, brick, coffee, rocket, text. The photograph is perturbed
     twice, as it stands and under random transformations; both are judged under
     transformations not seen before. Writes one figure.
+
+    A model file is a program, and runs with your rights: take it from people you trust.
     """
     from warpkit.cli.attack.run import Options, run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -16,12 +15,10 @@ from torch import Tensor
 
 import warpkit as wk
 from warpkit.attacks import AffineDistribution, Perturbation, Pipeline, optimize_perturbation
+from warpkit.cli.attack.exported import PROGRAMS, load_exported
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_files import ImageFileError
 from warpkit.cli.image_kinds import reason
-
-EXPORTED = ("archive_format", "serialized_exported_program.json")
-"""What the archives of torch.export hold, those of torch 2.7 too."""
 
 UNSEEN, SAMPLES, BORDER = 50, 4, "reflect_101"
 
@@ -59,9 +56,8 @@ def read_model(path: Path) -> Callable[[Tensor], Tensor]:
             names = archive.namelist()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of formats that torch means to drop
-            if any(name.endswith(EXPORTED) for name in names):
-                # a buffer: torch refuses other endings than its own
-                return OneByOne(torch.export.load(io.BytesIO(path.read_bytes())).module())
+            if any(name.endswith(PROGRAMS) for name in names):
+                return OneByOne(load_exported(path))
             if any("/code/" in name for name in names):
                 return frozen(torch.jit.load(str(path), map_location="cpu"))
     except Exception as error:  # torch's readers raise whatever the bytes lead them to
