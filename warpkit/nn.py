@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from inspect import signature
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -51,6 +52,8 @@ class Warp(nn.Module):
     def __init__(self, **options: Any) -> None:
         super().__init__()
         _check_options("Warp", **options)
+        if options.get("size") is not None:  # as the state of a layer holds it
+            options["size"] = checks.check_size("Warp", "size", options["size"])
         self.options = options
 
     def forward(self, image: Tensor, matrix: Tensor) -> Tensor:
@@ -153,11 +156,12 @@ class SpatialTransformer(nn.Module):
             checks.fail(name, "localization", "a torch.nn.Module", got, TypeError)
         self.size = checks.check_size(name, "size", size)
         self.transform = checks.check_name(name, "transform", transform, NUMBERS)
-        whole = isinstance(features, int) and not isinstance(features, bool)
+        whole = isinstance(features, Integral) and not isinstance(features, bool)
         if features is not None and not (whole and features >= 1):
             checks.fail(name, "features", "None or an integer of at least 1", repr(features))
         if features is not None and features >= checks.MAX_SIDE:
             checks.fail(name, "features", "an integer below 2^31", f"{features!r:.60}")
+        features = None if features is None else int(features)
         self.features = features
         self.localization = localization
         self.lattice = checks.check_size(name, "lattice", lattice, "(rows, columns)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import torch
@@ -136,17 +137,19 @@ def _levels(levels: object, sizes: list[tuple[int, int]]) -> int:
         return pyramid.most_levels(*sizes)
     deepest = pyramid.most_levels(*sizes, smallest=LEAST_SIDE)
     wanted = f"None or an integer from 1 to {deepest} for images of these sizes"
-    if not isinstance(levels, int) or isinstance(levels, bool):
+    if not isinstance(levels, Integral) or isinstance(levels, bool):
         checks.fail(NAME, "levels", wanted, repr(levels), TypeError)
-    if not 1 <= levels <= deepest:
+    count = int(levels)
+    if not 1 <= count <= deepest:
         checks.fail(NAME, "levels", wanted, levels)
-    return levels
+    return count
 
 
 def _limits(steps: object, tolerance: object) -> tuple[int, float]:
     count = check_count(NAME, "steps", steps)
-    if not isinstance(tolerance, (int, float)) or isinstance(tolerance, bool):
+    if not isinstance(tolerance, Real) or isinstance(tolerance, bool):
         checks.fail(NAME, "tolerance", "a number above 0", repr(tolerance), TypeError)
-    if not tolerance > 0:
+    pixels = checks.float64_of(NAME, "tolerance", tolerance)
+    if not pixels > 0:
         checks.fail(NAME, "tolerance", "a number above 0", tolerance)
-    return count, checks.float64_of(NAME, "tolerance", tolerance)
+    return count, pixels

@@ -137,7 +137,7 @@ def descend(
 
     step_size: where the caller gave one, with which a state must have been made.
     """
-    check_count(name, "steps", steps)
+    steps = check_count(name, "steps", steps)
     checks.check_bool(name, "progress", progress)
     check_generator(name, generator)
     history: list[float] = []

@@ -63,16 +63,17 @@ class AffineDistribution:
         The draw depends on `generator` alone (torch's global one where None), and comes in
         torch's default type on the generator's device.
         """
-        size = self._check_sample(n, size, generator)
+        n, size = self._check_sample(n, size, generator)
         return self._affine(n, size, generator).to(torch.get_default_dtype())
 
-    def _check_sample(self, n: int, size: Sequence[int], generator: object) -> tuple[int, int]:
-        """The size of checked arguments of `sample`."""
+    def _check_sample(
+        self, n: int, size: Sequence[int], generator: object
+    ) -> tuple[int, tuple[int, int]]:
+        """`sample`'s count and size, checked."""
         name = f"{type(self).__name__}.sample"
-        check_count(name, "n", n)
-        size = checks.check_size(name, "size", size)
+        n, size = check_count(name, "n", n), checks.check_size(name, "size", size)
         check_generator(name, generator)
-        return size
+        return n, size
 
     def _affine(self, n: int, size: tuple[int, int], generator: torch.Generator | None) -> Tensor:
         """(n, 2, 3) in float64."""
@@ -124,14 +125,14 @@ class PerspectiveDistribution(AffineDistribution):
         self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
     ) -> Tensor:
         """n matrices (n, 3, 3), source -> destination; otherwise as of `AffineDistribution`."""
-        parts = self._parts(n, self._check_sample(n, size, generator), generator)
+        parts = self._parts(*self._check_sample(n, size, generator), generator)
         return compose(*parts).to(torch.get_default_dtype())
 
     def sample_parts(
         self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         """The corners' matrices (n, 3, 3), and the affine ones (n, 2, 3) that follow them."""
-        corners, affine = self._parts(n, self._check_sample(n, size, generator), generator)
+        corners, affine = self._parts(*self._check_sample(n, size, generator), generator)
         dtype = torch.get_default_dtype()
         return corners.to(dtype), affine.to(dtype)
 

@@ -110,9 +110,9 @@ def optimize_flow(
     images = check_unit(name, "image", image)
     epsilon = check_positive(name, "epsilon", epsilon)
     smoothness = check_positive(name, "smoothness", smoothness)
-    check_count(name, "spacing", spacing)
-    check_count(name, "steps", steps)
-    check_count(name, "samples", samples)
+    spacing = check_count(name, "spacing", spacing)
+    steps = check_count(name, "steps", steps)
+    samples = check_count(name, "samples", samples)
     capture = make_capture(name, photometric, pipeline, quantize)
     given_step = step_size
     step_size = 2.5 * epsilon / steps if step_size is None else step_size

@@ -129,8 +129,8 @@ def optimize_patch(
     tensor([[[0.]]])
     """
     name = "optimize_patch"
-    check_count(name, "steps", steps)
-    check_count(name, "samples", samples)
+    steps = check_count(name, "steps", steps)
+    samples = check_count(name, "samples", samples)
     low, high = _check_limits(name, limits)
     height, width = size = checks.check_size(name, "patch_size", patch_size)
     capture = make_capture(name, photometric, pipeline, quantize)

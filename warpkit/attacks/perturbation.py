@@ -119,8 +119,8 @@ def optimize_perturbation(
     check_objective(name, objective)
     ball = make_ball(name, image, epsilon, norm, quantize)
     capture = make_capture(name, photometric, pipeline, quantize)
-    check_count(name, "steps", steps)
-    check_count(name, "samples", samples)
+    steps = check_count(name, "steps", steps)
+    samples = check_count(name, "samples", samples)
     given_step = step_size
     if step_size is None:
         step_size = 2.5 * ball.epsilon / steps

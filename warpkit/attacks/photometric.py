@@ -63,7 +63,7 @@ class Photometric:
 
         They depend on `generator` alone (torch's global one where None), and lie on its device.
         """
-        check_count("Photometric.sample", "n", n)
+        n = check_count("Photometric.sample", "n", n)
         check_generator("Photometric.sample", generator)
         draw = uniform((n, DRAWS), generator)
         given = (self.brightness, self.contrast, self.gamma, (0.0, 2.0**53))

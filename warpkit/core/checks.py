@@ -80,16 +80,28 @@ def check_size(
     wanted = f"{order}, two integers of at least 1"
     if isinstance(value, Tensor):  # an image in place of its size would fill the screen
         fail(function, argument, wanted, f"a tensor of shape {shape_of(value)}", TypeError)
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = tuple(value)
     if not isinstance(value, Sequence) or isinstance(value, TEXT) or len(value) != 2:
         fail(function, argument, wanted, repr(value), TypeError)
     if not all(isinstance(n, WHOLE_NUMBERS) and not isinstance(n, bool) for n in value):
         fail(function, argument, wanted, repr(value), TypeError)
-    height, width = value
+    height, width = map(plain_integer, value)
     if height < 1 or width < 1:
         fail(function, argument, wanted, repr(value))
     if height >= MAX_SIDE or width >= MAX_SIDE:
         fail(function, argument, f"{order}, two integers below 2^31", f"{value!r:.60}")
     return height, width
+
+
+def plain_integer(number: Any) -> int:
+    """A whole number as Python's own; what torch traces stays symbolic.
+
+    torch's functions take no integers of numpy's, and arithmetic on uint8 wraps round.
+    """
+    if type(number) is int or isinstance(number, torch.SymInt):
+        return number  # pyright: ignore
+    return int(number)
 
 
 def check_image(

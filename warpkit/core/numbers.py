@@ -15,13 +15,14 @@ def check_count(
     """`value` must be an integer from `low` to `high`, which is below 2^31 where it is None."""
     wanted = f"an integer from {low} to {high}"
     wanted = f"an integer of at least {low}" if high is None else wanted
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, checks.WHOLE_NUMBERS) or isinstance(value, bool):
         checks.fail(function, argument, wanted, repr(value), TypeError)
-    if value < low or (high is not None and value > high):
+    count = checks.plain_integer(value)
+    if count < low or (high is not None and count > high):
         checks.fail(function, argument, wanted, f"{value!r:.60}")
-    if value >= checks.MAX_SIDE:
+    if count >= checks.MAX_SIDE:
         checks.fail(function, argument, "an integer below 2^31", f"{value!r:.60}")
-    return value
+    return count
 
 
 def check_positive(function: str, argument: str, value: object) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping
+from numbers import Integral
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
@@ -180,7 +181,7 @@ def _around(shapes: Shapes, options: Mapping[str, Any]) -> tuple[DimLabels, DimL
     """The labels of the array's dimensions before and after `dim`."""
     ndim = len(shapes["array"])
     dim = options["dim"]
-    dim = dim % ndim if isinstance(dim, int) and ndim else 0  # a bad one is refused later
+    dim = int(dim) % ndim if isinstance(dim, Integral) and ndim else 0  # a bad one is refused later
     labels = tuple(("array", d) for d in range(ndim))
     return labels[:dim], labels[dim + 1 :]
 

@@ -127,7 +127,7 @@ def integrate(velocity: Any, *, steps: int = 7) -> Tensor:
     name = "integrate"
     device, dtype = checks.result_kind(velocity)
     field = as_field(name, "velocity", velocity, device)
-    check_count(name, "steps", steps, 0, MOST_STEPS)
+    steps = check_count(name, "steps", steps, 0, MOST_STEPS)
     look_at_flow(name, field, argument="velocity")
     field = field.to(compute_dtype(dtype)) * 2.0**-steps
     for _ in range(steps):

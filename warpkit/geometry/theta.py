@@ -30,7 +30,7 @@ def to_theta(
     name = "to_theta"
     _, dtype = checks.result_kind(matrix)
     matrix = as_matrix(name, matrix)
-    _check_sides(name, size_in, size_out, align_corners)
+    size_in, size_out = _sides(name, size_in, size_out, align_corners)
     inverse = inverse_map(matrix.double())
     checks.check_values(name, "matrix", inverse.isnan().any(-1).any(-1), "invertible")
     theta = theta_of_inverse(inverse, size_in, size_out, align_corners)
@@ -54,15 +54,25 @@ def from_theta(
     name = "from_theta"
     _, dtype = checks.result_kind(theta)
     theta = as_matrix(name, theta, "theta")
-    _check_sides(name, size_in, size_out, align_corners)
+    size_in, size_out = _sides(name, size_in, size_out, align_corners)
     matrix = inverse_map(inverse_of_theta(theta.double(), size_in, size_out, align_corners))
     checks.check_values(name, "theta", matrix.isnan().any(-1).any(-1), "invertible")
     return as_result(matrix, dtype)
 
 
-def _check_sides(name: str, size_in: Any, size_out: Any, align_corners: bool) -> None:
+def _sides(
+    name: str, size_in: Any, size_out: Any, align_corners: bool
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Both sizes, checked."""
     checks.check_bool(name, "align_corners", align_corners)
-    for argument, size in (("size_in", size_in), ("size_out", size_out)):
-        checks.check_size(name, argument, size)
-        if align_corners and min(size) < 2:
-            checks.fail(name, argument, "at least 2 pixels a side with align_corners=True", size)
+    return (
+        _side(name, "size_in", size_in, align_corners),
+        _side(name, "size_out", size_out, align_corners),
+    )
+
+
+def _side(name: str, argument: str, value: Any, align_corners: bool) -> tuple[int, int]:
+    size = checks.check_size(name, argument, value)
+    if align_corners and min(size) < 2:
+        checks.fail(name, argument, "at least 2 pixels a side with align_corners=True", size)
+    return size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -52,10 +53,11 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
     """
     name = "quantize"
     check_floating(name, "image", image)
-    if not isinstance(levels, int) or isinstance(levels, bool) or levels < 2:
+    if not isinstance(levels, Integral) or isinstance(levels, bool) or levels < 2:
         checks.fail(name, "levels", "an integer of at least 2", repr(levels))
     if levels > 2**53:  # no type tells more of them apart
         checks.fail(name, "levels", "an integer of at most 2^53", f"{levels!r:.60}")
+    levels = int(levels)
     warn_beyond_unit(name, image)
     exact = image.detach().to(compute_dtype(image.dtype))
     rounded = (exact.clamp(0, 1) * (levels - 1)).round() / (levels - 1)

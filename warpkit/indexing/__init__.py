@@ -87,6 +87,7 @@ def soft_one_hot(index: Any, length: int, *, border: str = "replicate") -> Tenso
         checks.fail(name, "length", "an integer of at least 1", length)
     if length >= checks.MAX_SIDE:
         checks.fail(name, "length", "an integer below 2^31", f"{length!r:.40}")
+    length = checks.plain_integer(length)
     index = _index(name, index)
     border = _border(name, border)
     if not index.is_floating_point():

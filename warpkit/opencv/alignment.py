@@ -78,7 +78,7 @@ def findTransformECC(
     pictures = (("templateImage", templateImage), ("inputImage", inputImage))
     for argument, picture in pictures:
         check_picture(NAME, argument, picture, TYPES)
-    if not isinstance(gaussFiltSize, int) or gaussFiltSize < 1 or gaussFiltSize % 2 == 0:
+    if not isinstance(gaussFiltSize, Integral) or gaussFiltSize < 1 or gaussFiltSize % 2 == 0:
         checks.fail(NAME, "gaussFiltSize", "an odd integer of at least 1", repr(gaussFiltSize))
     fixed, moving = (planes(picture)[0] for _, picture in pictures)
     mask = None

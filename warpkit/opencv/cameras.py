@@ -137,7 +137,7 @@ def as_criteria(name: str, value: Any, default: Criteria) -> Criteria:
 def checked_criteria(name: str, value: Any) -> tuple[int, Any, Any]:
     """cv2.TermCriteria: (type, steps, error), of which those that the type names are numbers."""
     good = isinstance(value, checks.LISTS) and len(value) == 3
-    good = good and isinstance(value[0], int) and value[0] in (1, 2, 3)
+    good = good and isinstance(value[0], Integral) and value[0] in (1, 2, 3)
     if not good or not all(
         isinstance(number, Real) and abs(cast(float, number)) <= sys.float_info.max
         for flag, number in zip((1, 2), value[1:], strict=True)
@@ -179,9 +179,9 @@ def as_maps(
 
 def map_kind(name: str, argument: str, value: Any, kinds: Sequence[str]) -> str:
     """What a map of a cv2 type holds; negative numbers and None ask for the fixed one."""
-    if value is None or (isinstance(value, int) and value <= 0):
+    if value is None or (isinstance(value, Integral) and value <= 0):
         return "fixed"
-    kind = MAP_KINDS.get(value) if isinstance(value, int) else None
+    kind = MAP_KINDS.get(int(value)) if isinstance(value, Integral) else None
     if kind is None or kind not in kinds:
         names = {"planes": "CV_32FC1", "pairs": "CV_32FC2", "fixed": "CV_16SC2"}
         wanted = "one of " + ", ".join(names[kind] for kind in kinds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def convertMaps(
     second = None if fixed and whole else second
     if fixed and second is None and not whole:
         checks.fail(name, "map2", "(h, w) uint16 beside (h, w, 2) int16", "None")
-    default = isinstance(dstmap1type, int) and dstmap1type <= 0
+    default = isinstance(dstmap1type, Integral) and dstmap1type <= 0
     kind = (
         "pairs"
         if default and fixed

@@ -93,12 +93,12 @@ def _size(
     empty = dsize is None or (
         isinstance(dsize, Sequence)
         and len(dsize) in (0, 2)
-        and all(isinstance(n, int) and n >= 0 for n in dsize)
+        and all(isinstance(n, Integral) and int(n) >= 0 for n in dsize)
         and (len(dsize) == 0 or 0 in dsize)
     )
     if not empty:
         width, height = checks.check_size(name, "dsize", dsize, "(W, H)")
-        return (int(height), int(width)), None
+        return (height, width), None
     made = []
     for argument, factor, length in (("fy", fy, shape[0]), ("fx", fx, shape[1])):
         factor = 0 if factor is None else factor

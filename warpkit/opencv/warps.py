@@ -206,7 +206,7 @@ def _size(name: str, dsize: Any, src: Any) -> tuple[int, int]:
     if pair is None or (isinstance(pair, Sequence) and tuple(pair) == (0, 0)):
         return src.shape[0], src.shape[1]
     width, height = checks.check_size(name, "dsize", pair, "(W, H)")
-    return int(height), int(width)
+    return height, width
 
 
 def _matrix(name: str, matrix: Any, src: Any, rows: int) -> Tensor:

@@ -7,6 +7,7 @@ from enum import Enum
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import PIL.Image
 
 from warpkit.core import checks
@@ -66,12 +67,16 @@ def check_ranges(function: str, **ranges: Any) -> None:
             checks.fail(function, argument, wanted, f"{tuple(ends)!r:.60}")
 
 
-def check_lengths(function: str, size: Any) -> None:
-    """A size is one or two whole numbers of at least 1; how many is torchvision's to say."""
-    sides: Sequence[Any] = (
-        size if isinstance(size, Sequence) and not isinstance(size, checks.TEXT) else (size,)
-    )
+def check_lengths(function: str, size: Any) -> Any:
+    """A size is one or two whole numbers of at least 1; how many is torchvision's to say.
+
+    Returned as Python's integers: torchvision takes no others.
+    """
+    several = isinstance(size, Sequence | np.ndarray) and not isinstance(size, checks.TEXT)
+    sides: list[Any] = [*size] if several else [size]
     whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in sides)
     if not whole or min(sides, default=1) < 1:
         wanted = "a whole number of at least 1, or two"
         checks.fail(function, "size", wanted, f"{size!r:.60}", ValueError if whole else TypeError)
+    lengths = [int(side) for side in sides]
+    return lengths if several else lengths[0]

@@ -76,8 +76,7 @@ class CenterCrop(Geometric, v2.CenterCrop):
     """
 
     def __init__(self, size: int | Sequence[int]) -> None:
-        check_lengths("CenterCrop", size)
-        super().__init__(size)
+        super().__init__(check_lengths("CenterCrop", size))
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The middle of one input."""

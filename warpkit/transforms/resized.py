@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import PIL.Image
@@ -51,9 +52,9 @@ class Resize(Geometric, v2.Resize):
         arithmetic: str = "exact",
     ) -> None:
         name = filter_name("Resize", interpolation, antialias, arithmetic)
+        size = None if size is None else check_lengths("Resize", size)
+        max_size = int(max_size) if isinstance(max_size, Integral) else max_size
         super().__init__(size, max_size=max_size, antialias=antialias)
-        if self.size is not None:
-            check_lengths("Resize", self.size)
         self.interpolation, self.arithmetic = name, arithmetic
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
@@ -100,7 +101,7 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
         arithmetic: str = "exact",
     ) -> None:
         name = filter_name("RandomResizedCrop", interpolation, antialias, arithmetic)
-        check_lengths("RandomResizedCrop", size)
+        size = check_lengths("RandomResizedCrop", size)
         super().__init__(size, scale, ratio, antialias=antialias)
         check_ranges("RandomResizedCrop", scale=self.scale, ratio=self.ratio)
         self.interpolation, self.arithmetic = name, arithmetic

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import NamedTuple, NoReturn
 
 import torch
@@ -53,11 +54,13 @@ class Footprint(NamedTuple):
 
 def check_antialias(function: str, value: object) -> bool | int:
     """`antialias` is True, False or a number of samples along each axis."""
-    if not isinstance(value, bool) and not (isinstance(value, int) and 1 <= value <= MOST_AFFINE):
-        error = ValueError if isinstance(value, int) else TypeError
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, Integral) or not 1 <= int(value) <= MOST_AFFINE:
+        error = ValueError if isinstance(value, Integral) else TypeError
         wanted = f"True, False or a number of samples along an axis, from 1 to {MOST_AFFINE}"
         checks.fail(function, "antialias", wanted, f"{value!r:.60}", error)
-    return value
+    return int(value)
 
 
 def warp(
