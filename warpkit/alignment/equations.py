@@ -25,7 +25,7 @@ from warpkit.alignment.models import Model, half_side
 from warpkit.alignment.robust import robust_weights
 from warpkit.alignment.sums import SINGULAR, divisor, first_sums, fit, score, squares
 from warpkit.core.tracing import is_eager
-from warpkit.engine.backends.cpu import HAS_NUMBA
+from warpkit.engine.backends.cpu import has_kernels
 from warpkit.warp import warp_affine, warp_perspective
 
 SHARED = 8
@@ -151,9 +151,9 @@ def _exact_slopes(level: Level, to_source: Tensor, model: Model) -> tuple[Tensor
 
 def _compiled(*tensors: Tensor) -> Any:
     """The module that has the sums by compiled kernels, where it may read the tensors."""
-    if tensors[0].device.type != "cpu" or not HAS_NUMBA or torch.is_grad_enabled():
+    if tensors[0].device.type != "cpu" or torch.is_grad_enabled():
         return None
-    if not is_eager(*tensors):
+    if not is_eager(*tensors) or not has_kernels():
         return None
     from warpkit.engine.backends.cpu import moments
 

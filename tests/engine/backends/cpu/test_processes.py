@@ -89,4 +89,122 @@ def test_a_cache_of_another_version_counts_as_none(tmp_path):
         fresh(IndexDataCacheFile).load("signature")
     assert fresh(CacheFile).load("signature") is None
     fresh(CacheFile).save("signature", 4)
-    assert fresh(IndexDataCacheFile).load("signature") == 4
+    assert fresh(CacheFile).load("signature") == 4
+
+
+DAMAGES = {
+    "cut": lambda data: data[: len(data) // 2],
+    "emptied": lambda data: b"",
+    "overwritten": lambda data: data[:-30] + b"\xff" + data[-29:],
+    "replaced": lambda data: pickle.dumps((b"seal", b"code")),
+}
+
+
+@pytest.mark.parametrize("file", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_code_counts_as_none_and_is_written_again(damage, file, tmp_path):
+    def fresh():
+        return CacheFile(cache_path=str(tmp_path), filename_base="kernel", source_stamp=(1, 2))
+
+    fresh().save("signature", list(range(100)))
+    (path,) = tmp_path.glob(f"*.{file}")
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert fresh().load("signature") is None
+    fresh().save("signature", "again")
+    assert fresh().load("signature") == "again"
+
+
+def test_code_of_another_kernel_counts_as_none(tmp_path):
+    """An index that is damaged can name the wrong file."""
+    file = CacheFile(cache_path=str(tmp_path), filename_base="kernel", source_stamp=(1, 2))
+    file.save("one", 1)
+    file.save("two", 2)
+    one, two = sorted(tmp_path.glob("*.nbc"))
+    one.write_bytes(two.read_bytes())
+    assert file.load("one") is None
+    assert file.load("two") == 2
+
+
+NEAREST = """
+import sys, warnings, torch, warpkit as wk
+if sys.argv[1:]:
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no file takes a byte, as on a full disk
+image, matrix = torch.arange(60.0).reshape(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
+nearest = {"interpolation": "nearest"}  # the kernel that is compiled the fastest
+wanted = wk.warp_affine(image, matrix, backend="reference", **nearest)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.testing.assert_close(wk.warp_affine(image, matrix, backend="cpu", **nearest), wanted)
+print(*{str(w.message) for w in caught}, sep="")
+"""
+
+
+def test_a_damaged_cache_and_a_full_disk_stop_no_warp(tmp_path):
+    def warp(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", NEAREST, *arguments],
+            **{"check": True, "timeout": 300, "stdout": subprocess.PIPE, "text": True},
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        ).stdout.strip()
+
+    assert warp() == ""
+    files = [*tmp_path.rglob("*.nbc")]
+    assert files
+    whole = {path: path.read_bytes() for path in files}
+    for path in files:
+        path.write_bytes(whole[path][:200])
+    assert warp() == ""
+    assert all(path.stat().st_size > 200 for path in files)  # compiled again, and kept
+    if sys.platform != "win32":  # which has no such limit
+        for path in tmp_path.rglob("*.nb?"):
+            path.unlink()
+        assert warp("full").startswith("warpkit: compiled kernels cannot be kept in ")
+
+
+WITHOUT_A_NAME = """
+import sys, warnings, importlib
+import numba
+module, _, name = "{name}".rpartition(".")
+delattr(importlib.import_module(module), name)
+import torch, warpkit as wk
+image, matrix = torch.rand(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
+boxes = [[0.0, 0.0, 4.0, 4.0]]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    got = [wk.warp_affine(image, matrix) for _ in range(3)]
+    wk.resize(image, (2, 3)), wk.crop_patches(image, boxes, None, (2, 2))
+    wk.warp_affine(image.byte(), matrix, arithmetic="opencv5")
+    wk.transform_patches(image, boxes, torch.eye(2, 3)[None], None)
+    wk.align(torch.rand(1, 20, 20), torch.rand(1, 20, 20), steps=2)
+    wk.flow.splat(image, torch.zeros(5, 6, 2)), wk.invert(matrix)
+(said,) = {{str(w.message) for w in caught if "warpkit" in str(w.message)}}
+assert said.startswith(f"warpkit: Numba {{numba.__version__}} does not compile the kernels ("), said
+assert said.endswith("; on the CPU the slow reference is used"), said
+assert torch.equal(got[0], wk.warp_affine(image, matrix, backend="reference"))
+try:
+    wk.warp_affine(image, matrix, backend="cpu")
+except ValueError as error:
+    assert "needs Numba: " in str(error)
+else:
+    raise AssertionError("served without kernels")
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "numba.core.untyped_passes.ReconstructSSA",  # seen when `compiler` is imported
+        "numba.core.cgutils.alloca_once",  # when `simd`'s functions are made into code, or before
+        "numba.core.codegen.CPUCodeLibrary._optimize_final_module",  # when a kernel is compiled
+        "numba.core.codegen.CPUCodegen._module_pass_manager",  # of one of ours alone
+    ],
+)
+def test_where_numba_lacks_a_name_the_reference_serves_after_one_warning(name, tmp_path):
+    code = WITHOUT_A_NAME.format(name=name)
+    if ".codegen." in name:  # a name of a class
+        code = code.replace(
+            "importlib.import_module(module)", "getattr(numba.core.codegen, module.split('.')[-1])"
+        )
+    options = {"env": {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, **options)

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from warpkit.core.environment import installed
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.backends.recipes import Recipe
@@ -33,15 +34,34 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     if image.device.type != "cpu":
         return [f"needs a CPU tensor, got {image.device}"]
-    if not HAS_NUMBA:
-        _warn()
-        return ["needs Numba: pip install numba"]
+    if not has_kernels():
+        found = trouble()
+        return [f"needs Numba: {found}" if HAS_NUMBA else "needs Numba: pip install numba"]
     return pair_reasons("the kernel", rule)
 
 
+def has_kernels() -> bool:
+    """Whether kernels can be compiled here; a warning, once, says why not."""
+    found = trouble()
+    if found:
+        _warn(found)
+    return not found
+
+
+def trouble() -> str:
+    """What is wrong with Numba here, in one line; nothing where kernels compile."""
+    if not HAS_NUMBA:
+        return "Numba is not installed"
+    from warpkit.engine.backends.cpu.runtime import trial
+
+    return trial.TROUBLE
+
+
 @cache
-def _warn() -> None:
-    text = "warpkit: Numba is not installed; on the CPU the slow reference is used"
+def _warn(found: str) -> None:
+    if HAS_NUMBA:
+        found = f"Numba {installed('numba')} does not compile the kernels ({found})"
+    text = f"warpkit: {found}; on the CPU the slow reference is used"
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 

@@ -34,7 +34,7 @@ Plain = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 def compiled(images: Tensor, *others: Tensor) -> bool:
     """Whether kernels can be called."""
-    return cpu.HAS_NUMBA and images.device.type == "cpu" and is_eager(images, *others)
+    return images.device.type == "cpu" and is_eager(images, *others) and cpu.has_kernels()
 
 
 def supports(images: Tensor, rule: SamplingRule) -> bool:

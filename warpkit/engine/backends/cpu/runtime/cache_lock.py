@@ -60,3 +60,6 @@ class CacheLock:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def __del__(self) -> None:
+        self.release()  # of a compilation that failed

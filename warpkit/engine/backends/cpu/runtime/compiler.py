@@ -12,7 +12,11 @@ the constants as arguments: they are always inlined, where the constants fold.
 from __future__ import annotations
 
 import gc
+import pickle
+import warnings
 from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -186,22 +190,32 @@ class OneCompiles(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code, or None where this process is to compile it."""
-        found = super().load_overload(sig, target_context)
+        found = self._readable(sig, target_context)
         if found is None:
             self._unlock()  # of a compilation that failed
             self._lock = CacheLock(Path(self._cache_path))
             if self._lock.take(repr(self._index_key(sig, target_context.codegen()))):
-                found = super().load_overload(sig, target_context)
+                found = self._readable(sig, target_context)
         if found is not None:
             self._unlock()
         return found
 
+    def _readable(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # of a file that is no code: it is written again
+            return None
+
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the code, and let the others have it."""
+        """Keep the code, and let the others have it; a full disk keeps none, and stops nothing."""
         if self._lock is not None:
             self._lock.take("index")  # which is read, added to and written
-        super().save_overload(sig, data)
-        self._unlock()
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _warn_of_unkept(self._cache_path, error.strerror or str(error))
+        finally:
+            self._unlock()
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -209,8 +223,31 @@ class OneCompiles(FunctionCache):
             self._lock = None
 
 
+@cache
+def _warn_of_unkept(folder: str, reason: str) -> None:
+    text = f"warpkit: compiled kernels cannot be kept in {folder} ({reason}): "
+    text += "every process compiles its own. NUMBA_CACHE_DIR names another folder"
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
 class CacheFile(IndexDataCacheFile):
-    """Compiled code on disk; what cannot be read counts as nothing."""
+    """Compiled code on disk, sealed by a digest; what cannot be read counts as nothing.
+
+    A file that was cut or overwritten would raise in every process, or worse, run.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """As the base class has it, of `data` with its seal."""
+        code = self._dump(data)
+        super().save(key, (_seal(key, code), code))
+
+    def load(self, key: Any) -> Any:
+        """As the base class has it; None where the seal is not that of this key and code."""
+        try:
+            seal, code = super().load(key)
+            return pickle.loads(code) if seal == _seal(key, code) else None
+        except Exception:  # nothing there, or bytes that are no pickle
+            return None
 
     def _load_index(self) -> dict[Any, Any]:
         try:
@@ -219,6 +256,10 @@ class CacheFile(IndexDataCacheFile):
         # it looks whether the source is the same
         except Exception:
             return {}
+
+
+def _seal(key: Any, code: bytes) -> bytes:
+    return blake2b(repr(key).encode() + code, digest_size=16).digest()
 
 
 def kernel(
@@ -235,6 +276,6 @@ def kernel(
         compiled = njit(function, cache=True, **options)
     except RuntimeError:  # no directory to keep it in can be written to
         return njit(function, **options)
-    cache = compiled._cache  # pyright: ignore
-    cache.__class__, cache._cache_file.__class__ = OneCompiles, CacheFile
+    kept = compiled._cache  # pyright: ignore
+    kept.__class__, kept._cache_file.__class__ = OneCompiles, CacheFile
     return compiled
