@@ -12,6 +12,7 @@ from torch import Tensor
 
 import warpkit as wk
 from tests.support.inputs import noise, seeded
+from tests.support.installed_opencv import compares_with_opencv
 from tests.support.tolerances import TOLERANCE
 from warpkit.attacks import AffineDistribution, Patch, optimize_patch
 
@@ -128,6 +129,7 @@ def test_a_run_goes_on_where_it_stopped():
     assert rest.history == whole.history
 
 
+@compares_with_opencv
 @pytest.mark.parametrize("arithmetic", ["opencv4", "opencv5"])
 @pytest.mark.parametrize("quantize", [False, True])
 def test_opencvs_pixels_are_in_the_loop(arithmetic: str, quantize: bool):

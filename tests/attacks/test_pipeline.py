@@ -18,6 +18,7 @@ from torchvision.transforms import v2
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.installed_opencv import compares_with_opencv
 from tests.support.tolerances import TOLERANCE
 from warpkit.attacks import (
     Pipeline,
@@ -54,6 +55,7 @@ def program(image: np.ndarray) -> np.ndarray:
     return (read.astype(np.float32) / 255 - np.float32(MEAN)) / np.float32(STD)
 
 
+@compares_with_opencv
 def test_the_value_is_the_real_programs_to_the_last_bit():
     images = smooth(2, 3, 16, 21)
     pipeline = Pipeline(WARP, RESIZE, jpeg(60), reverse_channels, normalize(MEAN, STD))

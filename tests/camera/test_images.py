@@ -12,6 +12,7 @@ from torch.autograd import gradcheck
 import warpkit as wk
 from tests.camera.test_points import CAMERA, COUNTS, FISHEYE, double, lens, pixels
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
@@ -22,14 +23,14 @@ VIEW = np.array([[45.0, 0, 30], [0, 46, 22], [0, 0, 1]])
 
 
 def turn():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     return cv2.Rodrigues(np.array([0.1, -0.05, 0.2]))[0]
 
 
 @pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("turned", [False, True])
 def test_maps_are_cv2s_to_the_last_bit(n, turned):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     for seed in range(3):
         k = lens(n, seed)
         rotation, view = (turn(), VIEW) if turned else (None, SMALL)
@@ -41,7 +42,7 @@ def test_maps_are_cv2s_to_the_last_bit(n, turned):
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_fisheye_maps_are_cv2s_to_the_last_bit(turned):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     rotation, view = (turn(), VIEW) if turned else (None, SMALL)
     args = (SMALL, np.array(FISHEYE), rotation, view, SIZE[::-1], cv2.CV_32FC1)
     truth = np.dstack(cv2.fisheye.initUndistortRectifyMap(*args))
@@ -122,7 +123,7 @@ def test_gradients_to_the_image_and_the_lens(model):
 
 def rectangles(k, size, matrix):
     """Of the 9 x 9 points of an image: (inner, outer), by numpy and a converged iteration."""
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     steps = np.linspace(0, 1, 9)
     points = np.array([(x * (size[1] - 1), y * (size[0] - 1)) for y in steps for x in steps])
     ideal, found = camera.undistort_points(
@@ -140,7 +141,7 @@ def rectangles(k, size, matrix):
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("n", COUNTS)
 def test_the_optimal_camera_is_its_definitions_and_nearly_cv2s(alpha, n):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     k, size, new = lens(n, 1, size=0.3), (480, 640), (400, 500)
     ours = camera.optimal_camera_matrix(double(CAMERA), double(k), size, alpha, new_size=new)
     mixed = np.zeros(4)

@@ -12,6 +12,7 @@ from torch.autograd import gradcheck
 import warpkit as wk
 from tests.support import naive_lens
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.second_order import assert_three_orders, gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
@@ -45,7 +46,7 @@ def directions(points):
 @pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_distorted_points_are_the_definitions_and_cv2s(n, seed):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     k, points = lens(n, seed), pixels(seed=seed, margin=100)
     truth = np.array([naive_lens.shown(d, k) for d in directions(points)])
     truth = truth * np.diag(CAMERA)[:2] + CAMERA[:2, 2]
@@ -57,7 +58,7 @@ def test_distorted_points_are_the_definitions_and_cv2s(n, seed):
 
 
 def test_fisheyes_are_the_definitions_and_cv2s():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     points = np.concatenate((pixels(margin=2000), CAMERA[None, :2, 2], CAMERA[None, :2, 2] + 1e-9))
     truth = np.array([naive_lens.shown_by_fisheye(d, FISHEYE) for d in directions(points)])
     truth = truth * np.diag(CAMERA)[:2] + CAMERA[:2, 2]
@@ -83,7 +84,7 @@ def test_what_is_distorted_comes_back(n, seed):
 
 @pytest.mark.parametrize("n", COUNTS)
 def test_undistorted_points_are_where_cv2s_iteration_goes(n):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     k, points = lens(n, 1, size=0.3), pixels()
     turn, _ = cv2.Rodrigues(np.array([0.1, -0.05, 0.2]))
     view = np.array([[400.0, 3, 300], [0, 410, 200], [0, 0, 1]])

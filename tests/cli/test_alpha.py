@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 
 import warpkit as wk
+from tests.support.installed_opencv import compares_with_opencv
 from warpkit.cli.app import main
 
 SIZE = (12, 15)
@@ -105,6 +106,7 @@ def test_an_opaque_picture_has_the_pixels_of_a_plain_warp(interpolation: str, ar
     np.testing.assert_array_equal(result(), plain.permute(1, 2, 0).numpy())
 
 
+@compares_with_opencv
 def test_opencvs_pixels_where_all_neighbours_are_opaque():
     pixels = noise(4)
     pixels[..., 3] = 255

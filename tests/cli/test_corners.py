@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.support.installed_opencv import compares_with_opencv
 from warpkit.cli.app import main
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
@@ -33,6 +34,7 @@ def numbers(values: object) -> list[str]:
     return [str(v) for v in np.ravel(np.asarray(values))]
 
 
+@compares_with_opencv
 @pytest.mark.parametrize("size", [None, (20, 30)])
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 3, 2, 1), (0, 1, 3, 2)])
 def test_a_page_becomes_upright_as_by_opencv(order: tuple[int, ...], size: tuple[int, int] | None):

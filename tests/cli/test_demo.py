@@ -13,6 +13,7 @@ from PIL import Image
 
 import warpkit as wk
 from tests.support import ROOT
+from tests.support.installed_opencv import compares_with_opencv
 from tests.support.tolerances import TOLERANCE
 from warpkit.cli.app import main
 from warpkit.cli.demo import work as demo
@@ -48,6 +49,7 @@ def test_small_takes_every_kind_of_pixel():
     assert demo.small(torch.zeros(3, 100, 200), side=50).shape == (3, 25, 50)
 
 
+@compares_with_opencv
 def test_the_comparison_is_with_opencv(small: torch.Tensor, matrix: torch.Tensor):
     done = demo.compare(small, matrix)
     pixels = np.ascontiguousarray((small * 255).round().byte().permute(1, 2, 0).numpy())

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 
 import warpkit as wk
+from tests.support.installed_opencv import compares_with_opencv
 from warpkit.cli.app import main
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (19, 25, 3), dtype=np.uint8)
@@ -50,6 +51,7 @@ def test_pillows_pixels_with_alpha_too(name, filter):
     np.testing.assert_array_equal(result(), np.array(wanted))
 
 
+@compares_with_opencv
 def test_opencvs_pixels():
     cv2.ipp.setUseIPP(False)
     words = ["--size", "7", "9", "--interpolation", "area", "--arithmetic", "opencv5"]

@@ -12,6 +12,7 @@ from torch.autograd import gradcheck
 import warpkit as wk
 from tests.support import naive_fits
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.second_order import assert_three_orders, gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
@@ -72,7 +73,7 @@ def test_weights_of_zero_leave_outliers_out(name):
 
 
 def test_exact_pairs_have_cv2s_homography():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     for seed, n in enumerate((5, 8, 40, 200)):
         src, dst = pairs(n, seed, wrong=0.0)
         truth, _ = cv2.findHomography(src, dst, 0)
@@ -80,7 +81,7 @@ def test_exact_pairs_have_cv2s_homography():
 
 
 def test_least_squares_are_cv2s_without_outliers():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     src, dst = pairs(30, 1)
     options = {"ransacReprojThreshold": 1e6, "refineIters": 50}
     truth, _ = cv2.estimateAffine2D(src, dst, **options)

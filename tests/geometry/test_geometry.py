@@ -12,6 +12,7 @@ from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit.core import checks
@@ -30,7 +31,7 @@ def close(ours, truth, name="cv2 matrices"):
 @pytest.mark.parametrize("angle", [0.0, 33.0, 90.0, -250.0])
 @pytest.mark.parametrize("scale", [1.0, 0.3])
 def test_rotation_matrix_is_cv2s(angle, scale):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     truth = cv2.getRotationMatrix2D((12.5, 7.25), angle, scale)
     ours = wk.rotation_matrix(double(12.5, 7.25), double(angle), double(scale))
     assert np.array_equal(ours.numpy(), truth)  # to the last bit
@@ -132,7 +133,7 @@ def test_types_follow_the_arguments():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_matrices_from_points_are_cv2s(seed):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     random = np.random.default_rng(seed)
     square = np.float32([[0, 0], [90, 0], [90, 70], [0, 70]])
     src = square + random.uniform(-9, 9, (4, 2)).astype(np.float32)

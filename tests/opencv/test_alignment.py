@@ -8,6 +8,7 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as ours
+from tests.support.installed_opencv import installed_opencv
 from tests.support.scenes import Scene, corner_error
 from tests.support.tolerances import TOLERANCE
 
@@ -25,7 +26,7 @@ def pictures() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("motion", [ours.MOTION_AFFINE, ours.MOTION_HOMOGRAPHY])
 def test_it_finds_what_cv2_finds(motion):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     template, image = pictures()
     rows = 3 if motion == ours.MOTION_HOMOGRAPHY else 2
     start = np.eye(rows, 3, dtype=np.float32)

@@ -12,6 +12,7 @@ import torch
 import warpkit as wk
 import warpkit.opencv as ours
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.arithmetic import guarantees as promises
 
@@ -23,13 +24,13 @@ CONSTANTS = [n for n in vars(ours) if n.startswith(PREFIXES)]
 
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_constants_are_cv2s(name):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     assert getattr(ours, name) == getattr(cv2, name)
 
 
 @pytest.mark.parametrize("name", ["warpAffine", "warpPerspective", "remap", "findTransformECC"])
 def test_arguments_stand_in_cv2s_order(name):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     theirs = re.findall(r"\w+", getattr(cv2, name).__doc__.split(")")[0])[1:]
     names = list(inspect.signature(getattr(ours, name)).parameters)
     assert names[: len(theirs) - 1] == theirs[: len(names)][: len(theirs) - 1]
@@ -62,7 +63,7 @@ RULES = [(f, b) for f in FLAGS for b in range(6) if (f, b) != (ours.INTER_CUBIC,
 @pytest.mark.parametrize("inverse", [0, ours.WARP_INVERSE_MAP])
 @pytest.mark.parametrize("layout", pictures())
 def test_arrays_come_out_as_from_cv2_to_the_last_bit(dtype, flags, inverse, layout, border):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     image = pictures(dtype)[layout]
     size = (19, 13)  # (W, H)
     perspective = np.vstack([TURN, [0.002, -0.001, 1.0]])
@@ -82,7 +83,7 @@ def test_arrays_come_out_as_from_cv2_to_the_last_bit(dtype, flags, inverse, layo
 
 
 def test_remap_takes_every_kind_of_map():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     image = pictures()["HWC"]
     random = np.random.default_rng(1)
     x = (random.random((9, 11)) * 25 - 2).astype(np.float32)

@@ -10,6 +10,7 @@ import torch
 
 import warpkit.opencv as ours
 from tests.support.forks import python
+from tests.support.installed_opencv import installed_opencv
 
 RANDOM = np.random.default_rng(0)
 IMAGE = RANDOM.integers(0, 256, (12, 15, 3), dtype=np.uint8)
@@ -26,7 +27,7 @@ CALLS = {
 
 
 def both(name, arguments, options):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     return getattr(ours, name)(*arguments, **options), getattr(cv2, name)(*arguments, **options)
 
 
@@ -68,7 +69,7 @@ def test_a_dst_that_does_not_fit_is_left_alone(name, dst):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_hint_changes_nothing(name):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     plain = getattr(ours, name)(*CALLS[name])
     for hint in (None, 0, ours.ALGO_HINT_ACCURATE, ours.ALGO_HINT_APPROX):
         assert np.array_equal(getattr(ours, name)(*CALLS[name], hint=hint), plain)
@@ -80,7 +81,7 @@ def test_a_hint_changes_nothing(name):
 @pytest.mark.parametrize("name", CALLS)
 def test_isolated_borders_are_the_borders(name, border):
     """cv2 agrees where nothing lies off the image; elsewhere it raises, or reads other memory."""
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     call = getattr(ours, name)
     plain = call(*CALLS[name], borderMode=border, borderValue=(9, 8, 7))
     flagged = call(*CALLS[name], borderMode=border | ours.BORDER_ISOLATED, borderValue=(9, 8, 7))
@@ -103,7 +104,7 @@ def test_maps_of_one_channel(flags):
 
 @pytest.mark.parametrize("flags", [ours.INTER_LINEAR, ours.INTER_CUBIC, ours.INTER_LANCZOS4])
 def test_fixed_point_maps_in_cv2s_forms(flags):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     pixels, parts = cv2.convertMaps(X, Y, cv2.CV_16SC2)
     truth = cv2.remap(IMAGE, pixels, parts, flags)
     for maps in (
@@ -126,7 +127,7 @@ def test_fixed_point_maps_in_cv2s_forms(flags):
 @pytest.mark.parametrize("flags", [ours.INTER_LINEAR, ours.INTER_CUBIC])
 def test_an_empty_array_is_no_map(flags, empty):
     """Beside cv2 with None: 5.0 reads an empty second map's memory under nearest and linear."""
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     truth = cv2.remap(IMAGE, XY, None, flags)
     assert np.array_equal(ours.remap(IMAGE, XY, empty, flags), truth)
     pixels = cv2.convertMaps(X, Y, cv2.CV_16SC2)[0]

@@ -13,6 +13,7 @@ from torch.autograd import gradcheck
 import warpkit as wk
 import warpkit.opencv as ours
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import assert_same_arrays
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
@@ -25,7 +26,7 @@ ALL_TYPES = [*TYPES, "int8", "int32"]
 
 @pytest.fixture
 def cv2():
-    return pytest.importorskip("cv2")
+    return installed_opencv()
 
 
 @pytest.fixture

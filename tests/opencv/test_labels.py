@@ -9,6 +9,7 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as face
+from tests.support.installed_opencv import compares_with_opencv
 from tests.warp.test_labels import LIMITS, NEAREST, TYPES, equal, labels
 
 
@@ -35,6 +36,7 @@ MAPS = np.random.default_rng(3).uniform(-6, 34, (2, 19, 21)).astype(np.float32)
 FIXED = cv2.convertMaps(MAPS[0], MAPS[1], cv2.CV_16SC2)
 
 
+@compares_with_opencv
 @pytest.mark.parametrize("name", list(CALLS))
 @pytest.mark.parametrize("border", ["CONSTANT", "REPLICATE", "REFLECT", "WRAP", "REFLECT_101"])
 @pytest.mark.parametrize("channels", [None, 1, 2, 3, 4])

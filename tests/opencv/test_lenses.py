@@ -13,6 +13,7 @@ from torch.autograd import gradcheck
 import warpkit.opencv as ours
 from tests.camera.test_points import CAMERA, COUNTS, FISHEYE, lens, pixels
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import assert_same_arrays
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
@@ -25,7 +26,7 @@ TYPES = ["uint8", "uint16", "int16", "float32", "float64"]
 
 @pytest.fixture
 def cv2():
-    return pytest.importorskip("cv2")
+    return installed_opencv()
 
 
 def turn(cv2):

@@ -8,6 +8,7 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as ours
+from tests.support.installed_opencv import installed_opencv
 from warpkit.opencv import warpAffine
 
 CALLS = 10_000
@@ -37,7 +38,7 @@ def points(seed, n):
 
 
 def test_rotations_have_cv2s_bits():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     random = np.random.default_rng(1)
     centers = (random.random((CALLS, 2)) * 1000 - 300).astype(np.float32)
     angles = random.random(CALLS) * 2000 - 1000
@@ -51,7 +52,7 @@ def test_rotations_have_cv2s_bits():
 
 
 def test_affines_have_cv2s_bits():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     src, dst = points(2, 3), points(3, 3)
     batch = ours.getAffineTransform(src, dst)
     truth = [cv2.getAffineTransform(*pair) for pair in zip(src, dst, strict=True)]
@@ -61,7 +62,7 @@ def test_affines_have_cv2s_bits():
 
 def test_perspectives_have_cv2s_bits():
     """Also where the equations for a last entry of 1 are singular: one call in ten here."""
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     src, dst = points(4, 4), points(5, 4)
     batch = ours.getPerspectiveTransform(torch.from_numpy(src), torch.from_numpy(dst)).numpy()
     truth = np.stack([cv2.getPerspectiveTransform(*pair) for pair in zip(src, dst, strict=True)])
@@ -72,7 +73,7 @@ def test_perspectives_have_cv2s_bits():
 @pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
 def test_small_entries_are_as_exact_as_cv2s(kind):
     """OpenCV's issue 26916: entries of 8e-7, where 1e-14 beside them moves a corner by 2e-8."""
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     src, dst = map(np.float32, ONE_MATRIX["the origin goes to infinity"])
     out = np.asarray(ours.getPerspectiveTransform(kind(src), kind(dst)))
     assert np.array_equal(bits(out), bits(cv2.getPerspectiveTransform(src, dst)))
@@ -82,7 +83,7 @@ def test_small_entries_are_as_exact_as_cv2s(kind):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_inverses_have_cv2s_bits(dtype):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     random = np.random.default_rng(6)
     matrices = random.normal(size=(CALLS, 2, 3)) * random.choice([1e-3, 1, 100], (CALLS, 1, 1))
     matrices[: CALLS // 2] = ours.getAffineTransform(points(7, 3), points(8, 3))[: CALLS // 2]
@@ -115,7 +116,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize("name", ONE_MATRIX | SEVERAL)
 def test_degenerate_quads_are_solved_as_cv2_does(name):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     src, dst = map(np.float32, (ONE_MATRIX | SEVERAL)[name])
     truth, out = cv2.getPerspectiveTransform(src, dst), ours.getPerspectiveTransform(src, dst)
     assert np.array_equal(bits(out), bits(truth))
@@ -138,7 +139,7 @@ def test_degenerate_triangles_and_matrices_give_zeros_as_in_cv2():
 
 
 def test_points_and_results_have_cv2s_forms():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     src = np.float32([[0, 0], [9, 1], [8, 7], [1, 6]])
     dst = np.float32([[1, 2], [7, 0], [9, 9], [0, 5]])
     for name, n in (("getAffineTransform", 3), ("getPerspectiveTransform", 4)):
@@ -160,7 +161,7 @@ def test_points_and_results_have_cv2s_forms():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_inverse_is_written_where_cv2_writes_it(dtype):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     matrix = np.array([[0.9, 0.3, -2.0], [-0.25, 1.1, 3.0]])
     for given in (None, 1, (), np.zeros((2, 3), dtype), np.zeros((3, 3))):
         pair = [(matrix, given.copy() if isinstance(given, np.ndarray) else given) for _ in "ab"]
@@ -236,7 +237,7 @@ def test_under_torchs_transforms_the_exact_functions_are_called():
 
 def test_a_pipeline_that_takes_its_matrix_here_has_cv2s_pixels():
     """Pose crops: what a last bit in the matrix does to a pixel, on noise, where it shows."""
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     random = np.random.default_rng(9)
     image = random.integers(0, 256, (200, 220, 3), dtype=np.uint8)
     for _ in range(50):
@@ -248,7 +249,7 @@ def test_a_pipeline_that_takes_its_matrix_here_has_cv2s_pixels():
 
 
 def test_corners_of_boxes_have_cv2s_bits():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     random = np.random.default_rng(9)
     centers, sizes = random.normal(size=(CALLS, 2)) * 100, random.uniform(0, 100, (CALLS, 2))
     angles = random.uniform(-400, 400, CALLS)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import warpkit.opencv as ours
+from tests.support.installed_opencv import installed_opencv
 from tests.support.tolerances import TOLERANCE
 
-cv2 = pytest.importorskip("cv2")
+cv2 = installed_opencv()
 RANDOM = np.random.default_rng(0)
 COLOUR = RANDOM.integers(0, 256, (24, 30, 3), dtype=np.uint8)
 MATRIX = np.array([[0.9, 0.2, 1.3], [-0.2, 1.1, 0.4]])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import warpkit.opencv as ours
+from tests.support.installed_opencv import installed_opencv
 from warpkit.opencv import quick
 
 MATRIX = np.array([[0.9, 0.2, 1.5], [-0.3, 1.1, 4.25], [0.004, -0.002, 1.0]])
@@ -26,7 +27,7 @@ def nothing_known():
 @pytest.mark.parametrize("shape", [(31, 44), (31, 44, 1), (31, 44, 2), (31, 44, 3), (3, 5, 4)])
 @pytest.mark.parametrize("name", ["warpAffine", "warpPerspective"])
 def test_a_second_call_is_cv2s_too(name, shape):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     rows = 2 if name == "warpAffine" else 3
     matrices = (MATRIX, OTHER, MATRIX * 0)[: 4 - rows + 1]  # OpenCV 5.0 hangs at a perspective of 0
     for flags in (cv2.INTER_LINEAR, cv2.INTER_NEAREST, cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP):

@@ -12,6 +12,7 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as ours
+from tests.support.installed_opencv import compares_with_opencv
 from tests.support.resize_cases import FLAGS, call_cv2, differing, fits, random_call
 from warpkit.engine.arithmetic import guarantees
 
@@ -32,6 +33,7 @@ def test_arguments_stand_in_cv2s_order():
     assert names == [*theirs, "arithmetic"]
 
 
+@compares_with_opencv
 @pytest.mark.parametrize("name", FLAGS)
 def test_the_installed_opencvs_pixels_are_the_default(name):
     """As its wheel ships it; fx and fy too, as far as they are promised."""
@@ -71,6 +73,7 @@ def test_sizes_by_factors_are_cv2s(factor):
             assert ours.resize(image, (0, 7), fx=factor, fy=factor).shape == wanted.shape
 
 
+@compares_with_opencv
 def test_forms():
     grey = IMAGE[..., 0]
     assert (ours.resize(grey, (9, 8)) == cv2.resize(grey, (9, 8))).all()

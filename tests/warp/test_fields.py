@@ -11,6 +11,7 @@ from torch.autograd import gradcheck
 
 import warpkit as wk
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.naive_warp import sample as naive_sample
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
@@ -52,7 +53,7 @@ def test_offsets_are_added_to_each_pixel():
 
 
 def test_relative_maps_are_opencvs():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     image = noise(1, 1, 40, 50, dtype=torch.float32)
     offsets = (6 * noise(30, 35, 2, seed=2) - 3).float()
     flags = cv2.INTER_LINEAR | cv2.WARP_RELATIVE_MAP

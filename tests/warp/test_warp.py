@@ -16,6 +16,7 @@ from tests.support.inputs import (
     noise,
     perspective_matrices,
 )
+from tests.support.installed_opencv import installed_opencv
 from tests.support.pairs_of_values import pairs_of_values
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.backends import grid_sample
@@ -208,7 +209,7 @@ CV2_BORDER = {"constant": 0, "replicate": 1, "reflect": 2, "wrap": 3, "reflect_1
 @pytest.mark.parametrize("interpolation", CV2_INTERPOLATION)
 @pytest.mark.parametrize("perspective", [False, True])
 def test_float_images_agree_with_cv2(perspective, interpolation, border):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     if cv2.__version__.startswith("4"):
         pytest.skip("OpenCV 4 rounds positions to 1/32 pixel; its own arithmetic is tested apart")
     image = noise(1, 3, 37, 53, dtype=torch.float32)

@@ -140,7 +140,12 @@ def run_resize(setting: ResizeSetting, image: Tensor, cv2: Any, arithmetic: str)
 def promised(setting: ResizeSetting, cv2: Any, arithmetic: str) -> Guarantee:
     """What is promised of a row."""
     if setting.library == "pillow":
-        return Guarantee("everywhere")
+        return guaranteed_resize(
+            "pillow",
+            interpolation=setting.interpolation,
+            channels=setting.channels,
+            dtype=setting.dtype,
+        )
     version, ipp = cv2.__version__, setting.library == "opencv_ipp"
     known = guaranteed(
         version, dtype="uint8", channels=1, interpolation="nearest", border="constant"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import warpkit as wk
 from tests.support.inputs import images, noise
+from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import (
     BORDERS,
     DTYPES,
@@ -134,7 +135,7 @@ def test_float64_bicubic_is_cut_near_the_border_in_opencv5():
 
 @pytest.fixture(scope="module")
 def cv2():
-    module = pytest.importorskip("cv2")
+    module = installed_opencv()
     if not module.__version__.startswith(("4.14", "5.0")):
         pytest.skip(f"OpenCV {module.__version__} is neither 4.14 nor 5.0")
     module.setNumThreads(1)

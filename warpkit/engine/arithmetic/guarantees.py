@@ -6,11 +6,11 @@ docs/opencv-versions.md says the same in words, and more: calls that OpenCV refu
 from __future__ import annotations
 
 import os
-import platform
 from functools import cache
 from typing import NamedTuple
 
 from warpkit.core.environment import installed
+from warpkit.engine.arithmetic.processor import X86_64, machine
 
 VERSIONS = {"4.14": "opencv4", "5.0": "opencv5"}
 """The versions of OpenCV that are reproduced, and the arithmetic that does it."""
@@ -44,6 +44,14 @@ def installed_arithmetic() -> str:
     return arithmetic_of(next(versions, "5"))
 
 
+def of_another_processor(kind: str | None = None, library: str = "OpenCV") -> str:
+    """Why nothing is promised beside a library of a kind of processor; None: of this one."""
+    kind = machine() if kind is None else kind
+    if kind in X86_64:
+        return ""
+    return f"the pixels are those of {library} on x86-64; its {kind} build has others"
+
+
 def guaranteed(
     version: str,
     *,
@@ -51,15 +59,23 @@ def guaranteed(
     channels: int,
     interpolation: str,
     border: str,
+    processor: str | None = None,
 ) -> Guarantee:
     """What is promised of a call under the arithmetic of OpenCV's `version`.
 
+    processor: the kind that this OpenCV was built for, such as "x86_64"; None: this machine's, as
+    the installed one is. warpkit's own pixels are the same on all of them.
+
     >>> call = {"dtype": "uint8", "channels": 3, "interpolation": "bilinear", "border": "wrap"}
-    >>> guaranteed("5.0.0", **call).where
+    >>> guaranteed("5.0.0", processor="x86_64", **call).where
     'everywhere'
+    >>> guaranteed("5.0.0", processor="aarch64", **call).where
+    'nowhere'
     """
     if not version.startswith(tuple(f"{known}." for known in VERSIONS)):
         return Guarantee("nowhere", f"OpenCV {version} is none of {', '.join(VERSIONS)}")
+    if reason := of_another_processor(processor):
+        return Guarantee("nowhere", reason)
     if version.startswith("4."):
         return Guarantee("everywhere")
     vector = dtype in ("uint8", "uint16", "float32") and channels != 2
@@ -81,19 +97,31 @@ OTHER_PROCESSORS = (
 
 
 def guaranteed_resize(
-    arithmetic: str, *, interpolation: str, channels: int, dtype: str, fits: bool = True
+    arithmetic: str,
+    *,
+    interpolation: str,
+    channels: int,
+    dtype: str,
+    fits: bool = True,
+    processor: str | None = None,
 ) -> Guarantee:
     """What is promised of `resize` under an arithmetic, on a processor with AVX-512 or AVX2.
 
-    fits: the size was given, or is what fx and fy make of the image's, to 1e-10. Everything is,
+    fits: the size was given, or is what fx and fy make of the image's, to 1e-10. processor: as in
+    `guaranteed`; Pillow's bytes are the same on all, single floats and 16 bits not. Everything is,
     of the calls that cv2.resize and Pillow take, but what IPP's warp computes; see also
     OTHER_PROCESSORS. Beyond what they take: cv2.resize refuses "area" of more than 4 channels by
     a scale that is no whole number, and its "nearest_exact" of OpenCV 4 reads outside images of
     32,768 pixels a side and more.
 
-    >>> guaranteed_resize("opencv5", interpolation="bicubic", channels=3, dtype="uint8").where
+    >>> call = {"interpolation": "bicubic", "channels": 3, "dtype": "uint8"}
+    >>> guaranteed_resize("opencv5", processor="x86_64", **call).where
     'everywhere'
     """
+    library = "Pillow" if arithmetic == "pillow" else "OpenCV"
+    reason = of_another_processor(processor, library)
+    if reason and not (library == "Pillow" and dtype == "uint8"):
+        return Guarantee("nowhere", reason)
     asked = channels in (1, 3, 4) and (
         (interpolation in ("bilinear", "bilinear_exact") and dtype != "uint8")
         or (interpolation == "bicubic" and dtype != "float64")
@@ -106,6 +134,6 @@ def guaranteed_resize(
 @cache
 def installed_resize_arithmetic() -> str:
     """As `installed_arithmetic`, with IPP where OpenCV's wheel has it and switches it on."""
-    x86 = platform.machine().lower() in ("x86_64", "amd64", "i686")
+    x86 = machine() in (*X86_64, "i686")
     off = os.environ.get("OPENCV_IPP", "").lower() == "disabled"
     return installed_arithmetic() + ("_ipp" if x86 and not off else "")

@@ -1,12 +1,24 @@
-"""What of this machine is seen in OpenCV's last bits: the width of its vector registers."""
+"""What of this machine is seen in OpenCV's last bits: its kind, and its vector registers' width."""
 
 from __future__ import annotations
 
+import platform
+
 import torch
 
+X86_64 = ("x86_64", "amd64")
+"""The names of the processors whose OpenCV is reproduced."""
+
 VECTOR_BYTES = 64 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 32
-"""64 with AVX-512, else AVX2's 32.
+"""64 with AVX-512, else AVX2's 32, on ARM too: what is reproduced everywhere is x86-64's OpenCV.
 
 The pixels that fill a register are summed in another order than those that are left at the end of a
-row, and Intel's IPP has other code for each width.
+row, and Intel's IPP has other code for each width. NEON's registers have 16 bytes, and OpenCV's ARM
+wheels sum by these; but they also contract products and sums, so that a width of 16 would give the
+pixels of neither.
 """
+
+
+def machine() -> str:
+    """The kind of this processor, which is that of the installed wheels."""
+    return platform.machine().lower()

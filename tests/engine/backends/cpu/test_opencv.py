@@ -15,6 +15,7 @@ import warpkit as wk
 import warpkit.opencv as wcv
 from tests.support.guarded_memory import survives
 from tests.support.inputs import affine_matrices, images, noise, perspective_matrices
+from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import GOLDEN, call_warpkit, cases
 from warpkit.engine import backends as kernels
 from warpkit.engine.arithmetic import opencv
@@ -170,7 +171,7 @@ def test_opencv_s_recorded_results():
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
 def test_the_installed_opencv_has_the_same_pixels(channels):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     if not cv2.__version__.startswith("5.0"):
         pytest.skip(f"OpenCV {cv2.__version__} is not 5.0")
     rng = np.random.default_rng(channels)

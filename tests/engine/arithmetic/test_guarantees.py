@@ -1,0 +1,61 @@
+"""What is promised is x86-64's OpenCV: nothing beside the wheels of another processor."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+
+from tests.support.inputs import noise
+from warpkit import validation
+from warpkit.engine.arithmetic.guarantees import guaranteed, guaranteed_resize
+from warpkit.validation import report
+from warpkit.validation.suite import Setting
+
+WARP = {"dtype": "uint8", "channels": 3, "interpolation": "bilinear", "border": "constant"}
+RESIZE = {"dtype": "uint8", "channels": 3, "interpolation": "bilinear"}
+ROWS = (Setting("affine", "bilinear", "constant", "uint8", 3),)
+
+
+@pytest.mark.parametrize(
+    ("machine", "where"),
+    [
+        ("x86_64", "everywhere"),
+        ("AMD64", "everywhere"),  # as Windows names it
+        ("aarch64", "nowhere"),
+        ("arm64", "nowhere"),
+    ],
+)
+def test_the_processor_of_the_installed_opencv_decides(machine, where, monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    for found in (
+        guaranteed("5.0.0", **WARP),
+        guaranteed("4.14.0", **WARP),
+        guaranteed_resize("opencv5", **RESIZE),
+        guaranteed_resize("opencv4_ipp", **RESIZE),
+        guaranteed_resize("pillow", **{**RESIZE, "dtype": "float32"}),
+    ):
+        assert found.where == where
+        assert (machine in found.reason and "x86-64" in found.reason) == (where == "nowhere")
+    assert guaranteed_resize("pillow", **RESIZE).where == "everywhere"  # bytes: on all of them
+    # of what x86-64's gave, such as the recorded outputs, the same is promised everywhere
+    assert guaranteed("5.0.0", **WARP, processor="x86_64").where == "everywhere"
+    assert guaranteed_resize("opencv5", **RESIZE, processor="x86_64").where == "everywhere"
+
+
+def test_the_parity_report_says_whose_pixels_are_promised(monkeypatch):
+    pytest.importorskip("cv2")
+    pytest.importorskip("rich")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(report, "settings", lambda: ROWS)
+    found = validation.parity_suite([noise(3, 90, 130).float()])
+    assert found.passed
+    assert not found.promised
+    reason = "the pixels are those of OpenCV on x86-64; its aarch64 build has others"
+    assert f"nothing is promised beside OpenCV {found.environment['opencv']} ({reason})" in str(
+        found.verdict
+    )
+    assert {row.promise.reason for row in found.resizes if row.setting.library != "pillow"} == {
+        reason
+    }
+    assert f"not promised: {reason}" in " ".join(found.to_table().split())
