@@ -152,7 +152,7 @@ class SpatialTransformer(nn.Module):
         super().__init__()
         name = "SpatialTransformer"
         if not isinstance(localization, nn.Module):
-            got = type(localization).__name__
+            got = checks.kind_of(localization)
             checks.fail(name, "localization", "a torch.nn.Module", got, TypeError)
         self.size = checks.check_size(name, "size", size)
         self.transform = checks.check_name(name, "transform", transform, NUMBERS)

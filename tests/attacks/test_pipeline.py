@@ -205,6 +205,42 @@ def test_a_step_that_cannot_be_is_named(step, text: str):
     assert str(caught.value).startswith("Pipeline: step 2 (")
 
 
+class UnusualError(Exception):
+    """None of Python's own."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (ValueError("no"), ValueError),
+        (KeyError("no"), RuntimeError),
+        (UnusualError("no"), RuntimeError),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda step: step, on_floats, lambda step: on_uint8(step, step)])
+def test_a_step_that_fails_is_named(raised, kind, wrap):
+    def broken(images: Tensor) -> Tensor:
+        raise raised
+
+    with pytest.raises(kind, match=r"^Pipeline: step 2 \(broken\) raises ") as caught:
+        Pipeline(reverse_channels, wrap(broken))(smooth(2, 3, 8, 8))
+    assert caught.type is kind
+    assert str(caught.value).endswith(f"{type(raised).__name__}: {raised}")
+    assert caught.value.__cause__ is raised
+
+
+def test_torchs_own_error_in_a_step_is_named_and_memory_stays_memory():
+    layer = torch.nn.Conv2d(4, 1, 1)
+    with pytest.raises(RuntimeError, match=r"^Pipeline: step 2 \(Conv2d\) raises RuntimeError: "):
+        Pipeline(reverse_channels, layer)(smooth(2, 3, 8, 8))
+
+    def full(images: Tensor) -> Tensor:
+        raise torch.OutOfMemoryError("no more")
+
+    with pytest.raises(torch.OutOfMemoryError, match=r"^no more$"):
+        Pipeline(full)(smooth(2, 3, 8, 8))
+
+
 def test_a_function_in_its_place_is_checked_too():
     images = smooth(2, 3, 8, 8)
     for step, text in (

@@ -14,10 +14,15 @@ import warpkit as wk
 from tests.support.inputs import noise
 from warpkit.attacks import (
     AffineDistribution,
+    Cylinder,
+    Photometric,
+    Pipeline,
     expectation,
     optimize_patch,
     optimize_perturbation,
 )
+from warpkit.nn import SpatialTransformer
+from warpkit.transforms import Fused, RandomRotation
 
 IMAGE = noise(2, 3, 6, 6, dtype=torch.float32, seed=1)
 EYE = torch.eye(2, 3)[None]
@@ -77,7 +82,7 @@ def test_none_is_no_distribution_of_an_expectation():
 TAKES = "a function that takes images and returns a scalar tensor, got "
 NO_OBJECTIVE = [
     (3, TAKES + "int"),
-    (nn.Linear, TAKES + "the class Linear"),
+    (nn.Linear, TAKES + "the class Linear (an instance of it?)"),
     (nn.CrossEntropyLoss(), TAKES + "one that takes (input, target)"),
     (lambda images, labels: images.mean(), TAKES + "one that takes (images, labels)"),
     (lambda: torch.zeros(()), TAKES + "one that takes ()"),
@@ -142,3 +147,77 @@ def test_a_graph_does_not_look_at_values():
         compiled = torch.compile(wk.quantize, fullgraph=True, backend="aot_eager")
         assert (compiled(torch.full((3,), 200.0)) == 1).all()
         assert (torch.func.vmap(wk.quantize)(torch.full((3, 1), 200.0)) == 1).all()
+
+
+CLASSES = [
+    (lambda: Pipeline(Photometric), "Pipeline: `steps[0]` must be a function of images, got "),
+    (
+        lambda: Fused([RandomRotation]),
+        "Fused: `transforms` must be objects that can be called, got ",
+    ),
+    (
+        lambda: SpatialTransformer(nn.Flatten, (2, 2)),
+        "`localization` must be a torch.nn.Module, got ",
+    ),
+    (
+        lambda: wk.through_uint8(nn.Flatten, IMAGE),
+        "`function` must be a function of an image, got ",
+    ),
+    (
+        lambda: expectation(torch.mean, IMAGE, EYE, samples=1, photometric=Photometric),
+        "expectation: `photometric` must be None or a Photometric, got ",
+    ),
+    (
+        lambda: optimize_patch(
+            torch.mean, IMAGE, [[1, 1, 4, 4]], [0], patch_size=(2, 2), surface=Cylinder
+        ),
+        "optimize_patch: `surface` must be a Cylinder, or a flow (h, w, 2) of the patch's size",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), CLASSES)
+def test_a_class_in_place_of_an_instance_is_named(call, text):
+    with pytest.raises(TypeError, match=re.escape(text)) as caught:
+        call()
+    assert re.search(r"got the class \w+ \(an instance of it\?\)", str(caught.value))
+
+
+LEVELS = [
+    (lambda: Photometric(brightness=(-30, 30)), "Photometric: `brightness` above 1 leaves nothing"),
+    (lambda: Photometric(noise=8), "Photometric: `noise` above 1 leaves nothing"),
+    (
+        lambda: Photometric(brightness=(0, 9), noise=8),
+        "Photometric: `brightness` and `noise` above",
+    ),
+    (
+        lambda: Photometric(noise=0.1)(IMAGE * 255),
+        "Photometric: the image has values from ",
+    ),
+    (
+        lambda: expectation(
+            torch.mean,
+            IMAGE * 255,
+            EYE.expand(4, 2, 3),
+            chunk=1,
+            photometric=Photometric(noise=0.1),
+        ),
+        "expectation: the image has values from ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), LEVELS)
+def test_levels_of_255_are_warned_of_once_at_the_callers_line(call, text):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith(text)
+    assert caught[0].filename == __file__
+
+
+def test_light_of_images_in_0_to_1_is_not_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Photometric(brightness=(-1.0, 1.0), contrast=(0.0, 9.0), gamma=(0.1, 9.0), noise=1.0)(IMAGE)

@@ -209,8 +209,7 @@ def check_distribution(name: str, distribution: object) -> None:
     wanted = "an AffineDistribution, an object with `sample(n, *, size, generator)`, or matrices"
     wanted += " (samples, 2, 3) or (samples, 3, 3)"
     if isinstance(distribution, type):
-        got = f"the class {distribution.__name__} (an instance of it?)"
-        checks.fail(name, "distribution", wanted, got, TypeError)
+        checks.fail(name, "distribution", wanted, checks.kind_of(distribution), TypeError)
     sample = getattr(distribution, "sample", None)
     if sample is not None:
         takes = refuses(sample, 1, size=(1, 1), generator=None)

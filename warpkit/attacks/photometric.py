@@ -12,8 +12,10 @@ from torch import Tensor
 from warpkit.attacks.distribution import check_generator, uniform
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_range
+from warpkit.core.slips import look_at_levels
 from warpkit.engine.sampling.bounds import held
 from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.gradients.surrogates import warn_beyond_unit
 
 DRAWS = 4
 """Numbers of one view: brightness, contrast, gamma, and the seed of its noise."""
@@ -32,7 +34,7 @@ class Photometric:
     Gradients: to the view, those of the formula, 0 and 1 themselves
     included; the slope of the power is that at 1/255 below it.
     Raises ValueError where low > high, contrast is negative, gamma is not positive or noise is
-    negative.
+    negative. Warns of a brightness or a noise above 1, which are numbers for levels of 0 to 255.
 
     >>> brighter = Photometric(brightness=(0.25, 0.25), contrast=(0.5, 0.5))
     >>> brighter(torch.tensor([[[[0.0, 1.0]]]]))
@@ -57,6 +59,7 @@ class Photometric:
         noise = checks.float64_of(name, "noise", self.noise)
         if not (math.isfinite(noise) and noise >= 0):
             checks.fail(name, "noise", "a number of at least 0", repr(self.noise))
+        look_at_levels(name, brightness=max(map(abs, self.brightness)), noise=noise)
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> Tensor:
         """The draws of n views, (n, 4), float64: brightness, contrast, gamma, seed of the noise.
@@ -98,6 +101,8 @@ class Photometric:
     def __call__(self, views: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Views (N, C, H, W), each under a draw of its own."""
         count = len(checks.check_image("Photometric", "views", views))
+        if views.is_floating_point():
+            warn_beyond_unit("Photometric", views)
         return self.apply(views, self.sample(count, generator=generator))
 
 
@@ -135,8 +140,6 @@ def noise_of(views: Tensor, seeds: Tensor) -> Tensor:
 def check_photometric(name: str, photometric: object) -> Photometric | None:
     """`photometric` must be None or a Photometric."""
     if photometric is not None and not isinstance(photometric, Photometric):
-        got = type(photometric).__name__
-        if isinstance(photometric, type):
-            got = f"the class {photometric.__name__} (an instance of it?)"
+        got = checks.kind_of(photometric)
         checks.fail(name, "photometric", "None or a Photometric", got, TypeError)
     return photometric

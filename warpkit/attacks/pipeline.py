@@ -11,6 +11,7 @@ from torch import Tensor
 
 from warpkit.attacks.jpeg_files import check_quality, encode_and_decode, stand_in
 from warpkit.attacks.steps import (
+    Pictures,
     Rounding,
     Step,
     check_gradient,
@@ -42,8 +43,10 @@ class Pipeline:
     `on_uint8` and `on_floats` say it instead.
 
     Raises ValueError or TypeError, naming the step, where it returns no tensor, another number of
-    images, or nothing that carries a gradient. UserWarning: a step makes very different images of 8
-    bits and of floats (``x ** 3``), or nearly one value of floats (it divides by 255 itself).
+    images, or nothing that carries a gradient. What a step itself raises is raised again under the
+    step's name: TypeError and ValueError as such, anything else as RuntimeError. UserWarning: a
+    step makes very different images of 8 bits and of floats (``x ** 3``), or nearly one value of
+    floats (it divides by 255 itself).
 
     >>> halve = Pipeline(lambda x: x // 2 if x.dtype == torch.uint8 else x / 2)
     >>> image = torch.tensor([[[[0.1, 0.5]]]], requires_grad=True)
@@ -69,8 +72,22 @@ class Pipeline:
             warn_beyond_unit("Pipeline", images)
         pictures = photographed("Pipeline", images)
         for number, step in enumerate(self.steps, 1):
-            pictures = step.run(f"Pipeline: step {number} ({step})", pictures)
+            pictures = _run(step, f"Pipeline: step {number} ({step})", pictures)
         return pictures.values
+
+
+def _run(step: Step, place: str, given: Pictures) -> Pictures:
+    """The step's result; what it raises has its place. Memory that ran out is another matter."""
+    try:
+        return step.run(place, given)
+    except (Warning, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        if str(error).startswith(place):
+            raise
+        kinds = (kind for kind in (TypeError, ValueError) if isinstance(error, kind))
+        kind = next(kinds, RuntimeError)
+        raise kind(f"{place} raises {type(error).__name__}: {error}") from error
 
 
 def on_uint8(
@@ -206,6 +223,6 @@ def as_step(function: Callable[[Tensor], Tensor]) -> Step:
 def _function(name: str, argument: str, value: Any, wanted: str = "a function of images") -> Any:
     """`value` must be a function or another callable object, not the class of one."""
     if not callable(value) or isinstance(value, type):
-        got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        got = checks.kind_of(value) if isinstance(value, type) else repr(value)
         checks.fail(name, argument, wanted, got, TypeError)
     return value

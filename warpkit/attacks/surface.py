@@ -54,7 +54,7 @@ def bend_of(name: str, surface: Any, patch_size: tuple[int, int], like: Tensor) 
     if isinstance(surface, Cylinder):
         return surface.flow(patch_size).to(like.device)
     if isinstance(surface, type) or callable(surface):
-        got = f"the class {surface.__name__}" if isinstance(surface, type) else "a function"
+        got = checks.kind_of(surface) if isinstance(surface, type) else "a function"
         checks.fail(name, "surface", wanted, got, TypeError)
     if isinstance(surface, Real):
         checks.fail(name, "surface", wanted, repr(surface), TypeError)

@@ -74,7 +74,7 @@ def expectation(
         option = "quantize=True" if quantize else "a photometric"
         wanted = f"of a floating type, in [0, 1], with {option}"
         checks.fail(name, "image", wanted, images.dtype, TypeError)
-    if quantize:
+    if quantize or photometric:
         warn_beyond_unit(name, images)
     draws = draw_views(name, capture, distribution, samples, images, generator)
     pieces = draws.split(name, chunk)
@@ -165,9 +165,7 @@ def check_objective(name: str, objective: object, *extra: str, patch: bool = Fal
     takes_all = " and ".join(("images", *extra))
     wanted = f"a function that takes {takes_all} and returns a scalar tensor"
     if not callable(objective) or isinstance(objective, type):
-        kind = type(objective).__name__
-        got = f"the class {objective.__name__}" if isinstance(objective, type) else kind
-        checks.fail(name, "objective", wanted, got, TypeError)
+        checks.fail(name, "objective", wanted, checks.kind_of(objective), TypeError)
     named = patch_of(objective, "patch", *extra) if patch else {}
     if (takes := refuses(objective, "images", *extra, **named)) is not None:
         checks.fail(name, "objective", wanted, f"one that takes {takes}", TypeError)

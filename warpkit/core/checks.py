@@ -58,6 +58,13 @@ def shape_if_any(value: Any) -> tuple[int, ...]:
         return ()
 
 
+def kind_of(value: object) -> str:
+    """What came in place of an object, for messages; a class by its name."""
+    if isinstance(value, type):
+        return f"the class {value.__name__} (an instance of it?)"
+    return type(value).__name__
+
+
 def check_name(function: str, argument: str, value: object, names: Collection[str]) -> str:
     """`value` must be one of `names`, which the message lists."""
     if not isinstance(value, str) or value not in names:

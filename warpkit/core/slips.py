@@ -159,6 +159,16 @@ def _pixels(height: int, width: int) -> Tensor:
     return torch.stack(torch.meshgrid(*lines, indexing="xy"), -1)
 
 
+def look_at_levels(function: str, **largest: float) -> None:
+    """Numbers for images in [0, 1], by their names, that only mean something in levels of 255."""
+    names = [f"`{argument}`" for argument, number in largest.items() if number > 1]
+    if names:
+        text = (
+            f"{function}: {' and '.join(names)} above 1 leaves nothing of an image in [0, 1], as "
+        )
+        warn(text + "images are here (divide by 255 what is meant for 0 to 255)")
+
+
 def look_at_camera(
     function: str, argument: str, numbers: Sequence[Tensor], size: Sequence[int]
 ) -> None:

@@ -86,8 +86,8 @@ def through_uint8(function: Callable[[Tensor], Tensor], image: Tensor) -> Tensor
     (tensor([13., 64.]), tensor([0.5000, 0.5000]))
     """
     name = "through_uint8"
-    if not callable(function):
-        checks.fail(name, "function", "a function of an image", type(function).__name__, TypeError)
+    if not callable(function) or isinstance(function, type):
+        checks.fail(name, "function", "a function of an image", checks.kind_of(function), TypeError)
     check_floating(name, "image", image)
     exact = image.detach().to(compute_dtype(image.dtype)) * 255
     inside = (exact >= -0.5) & (exact <= 255.5)  # false for NaN
