@@ -163,6 +163,36 @@ def test_onnxruntime_gives_the_same():
     assert_onnxruntime_agrees(module, noise(2, 3, 5, 6).float(), *matrices)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [
+        (torch.float32, {}),
+        (torch.float32, {"interpolation": "bicubic"}),
+        (torch.float32, {"interpolation": "nearest"}),
+        (torch.uint8, {"interpolation": "bicubic", "arithmetic": "pillow"}),
+        (torch.uint8, {"interpolation": "area", "arithmetic": "opencv5"}),
+    ],
+)
+def test_onnxruntime_resizes_by_the_default_backend(dtype, options):
+    class Resized(nn.Module):
+        def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+            return wk.resize(image, (4, 9), **options), wk.resize(image, (11, 3), **options)
+
+    image = noise(2, 3, 7, 5, dtype=dtype)
+    wk.resize(image, (2, 2))  # kernels are there, and are not taken
+    assert_onnxruntime_agrees(Resized(), image, by="")
+
+
+def test_kernels_by_name_are_refused_in_an_export_to_onnx():
+    class Turned(nn.Module):
+        def forward(self, image: Tensor) -> Tensor:
+            return wk.warp_affine(image, MATRIX[0], backend="cpu")
+
+    pytest.importorskip("onnxscript")
+    with pytest.raises(Exception, match="has no ONNX operator"):
+        torch.onnx.export(Turned(), (noise(3, 5, 6).float(),), dynamo=True, verbose=False)
+
+
 def transformer(transform: str, **options) -> SpatialTransformer:
     """One for images (B, 1, 4, 6) that is not at the identity."""
     localization = nn.Sequential(nn.Flatten(), nn.Linear(24, 4))
@@ -176,7 +206,11 @@ BATCH = ({0: torch.export.Dim("batch")},)
 
 
 def assert_onnxruntime_agrees(
-    module: nn.Module, *arguments: Tensor, dynamic: tuple | None = None, others: tuple = ()
+    module: nn.Module,
+    *arguments: Tensor,
+    dynamic: tuple | None = None,
+    others: tuple = (),
+    by: str = "GridSample",
 ) -> None:
     """On the arguments, and on `others` that the model has not been exported with."""
     runtime = pytest.importorskip("onnxruntime")
@@ -184,7 +218,8 @@ def assert_onnxruntime_agrees(
     program = torch.onnx.export(module, arguments, verbose=False, **options)
     model = program.model_proto
     assert model.opset_import[0].version >= 20
-    assert "GridSample" in {node.op_type for node in model.graph.node}
+    assert {node.domain for node in model.graph.node} <= {""}
+    assert not by or by in {node.op_type for node in model.graph.node}
     file = io.BytesIO()
     program.save(file)
     session = runtime.InferenceSession(file.getvalue())
@@ -207,11 +242,12 @@ class Transformers(nn.ModuleList):
         return [module(images) for module in self]
 
 
-def test_onnxruntime_runs_a_spatial_transformer_on_any_batch():
+@pytest.mark.parametrize(("backend", "by"), [("grid_sample", "GridSample"), ("auto", "")])
+def test_onnxruntime_runs_a_spatial_transformer_on_any_batch(backend, by):
     """An affine one's numbers go the way of a perspective's, which has two more."""
-    module = Transformers(TRANSFORMS[1:], backend="grid_sample").eval()
+    module = Transformers(TRANSFORMS[1:], backend=backend).eval()
     images, one, seven = (noise(n, 1, 4, 6, seed=n).float() for n in (3, 1, 7))
-    assert_onnxruntime_agrees(module, images, dynamic=BATCH, others=((one,), (seven,)))
+    assert_onnxruntime_agrees(module, images, dynamic=BATCH, others=((one,), (seven,)), by=by)
 
 
 @pytest.mark.parametrize("strict", [True, False])

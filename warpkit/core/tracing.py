@@ -49,6 +49,15 @@ def _has_memory(kind: Any) -> bool:
     return kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl  # pyright: ignore
 
 
+def exports_to_onnx() -> bool:
+    """Whether torch.onnx.export is tracing, which knows torch's own operators alone."""
+    return torch.onnx.is_in_onnx_export()
+
+
+NO_ONNX = "has no ONNX operator"
+"""Why kernels do not serve what is exported to ONNX."""
+
+
 def wants_gradient(*tensors: Tensor) -> bool:
     """Whether autograd's tape records what is done to the tensors."""
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)

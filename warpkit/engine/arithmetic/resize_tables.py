@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from warpkit.core.tracing import is_eager
+from warpkit.core.tracing import exports_to_onnx, is_eager
 from warpkit.engine.arithmetic.opencv4_tables import cubic_weights
 from warpkit.engine.arithmetic.pillow_tables import KINDS as PILLOW_KINDS
 from warpkit.engine.arithmetic.pillow_tables import running
@@ -69,8 +69,8 @@ def table(kind: str, length: int, size: int, *numbers: float) -> Table:
 
 
 def on_device(kind: str, *numbers: float, device: torch.device) -> Taps:
-    """table(kind, *numbers) on a device; by an operator where torch compiles."""
-    if torch.compiler.is_compiling():
+    """table(kind, *numbers) on a device; by an operator where torch compiles, but not for ONNX."""
+    if torch.compiler.is_compiling() and not exports_to_onnx():
         length, size, *rest = numbers
         rest = [float(number) for number in rest]
         call = kind, int(length), int(size), rest, device

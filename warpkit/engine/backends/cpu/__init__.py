@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.environment import installed
-from warpkit.core.tracing import is_eager
+from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
 from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.maps import added_to_pixels
@@ -34,6 +34,8 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
     if image.device.type != "cpu":
         return [f"needs a CPU tensor, got {image.device}"]
+    if exports_to_onnx():
+        return [NO_ONNX]
     if not has_kernels():
         found = trouble()
         return [f"needs Numba: {found}" if HAS_NUMBA else "needs Numba: pip install numba"]
@@ -54,7 +56,7 @@ def trouble() -> str:
         return "Numba is not installed"
     from warpkit.engine.backends.cpu.runtime import trial
 
-    return trial.TROUBLE
+    return trial.trouble()
 
 
 @cache

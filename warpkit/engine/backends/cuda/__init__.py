@@ -17,6 +17,7 @@ from torch import Tensor
 
 from warpkit.core.checks import LABELS
 from warpkit.core.environment import TRITON_INTERPRETED as INTERPRETED
+from warpkit.core.tracing import NO_ONNX, exports_to_onnx
 from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.sampling.rules import SamplingRule, pair_reasons
 
@@ -42,6 +43,8 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
         reasons.append(f"needs a CUDA tensor, got {image.device}")
     elif not HAS_TRITON:
         reasons.append("needs Triton 3.3 or newer: pip install triton")
+    if exports_to_onnx():
+        reasons.append(NO_ONNX)
     if image.dtype not in DTYPES:
         reasons.append(f"has no {image.dtype}")
     if max(image.shape[-2:]) >= LONGEST:

@@ -244,7 +244,8 @@ class CacheFile(IndexDataCacheFile):
     def load(self, key: Any) -> Any:
         """As the base class has it; None where the seal is not that of this key and code."""
         try:
-            seal, code = super().load(key)
+            found: Any = super().load(key)
+            seal, code = found
             return pickle.loads(code) if seal == _seal(key, code) else None
         except Exception:  # nothing there, or bytes that are no pickle
             return None

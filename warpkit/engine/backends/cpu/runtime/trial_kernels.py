@@ -17,7 +17,7 @@ def numbas_kernel() -> Any:
     digest = DIGEST
 
     def double(numbers):
-        digest  # noqa: B018
+        _ = digest
         numbers[0] = twice(numbers[0])
 
     return kernel(double)
@@ -28,7 +28,7 @@ def written_kernel() -> Any:
     digest = DIGEST
 
     def double_lightly(numbers):
-        digest  # noqa: B018
+        _ = digest
         numbers[0] = numbers[0] + numbers[0]
 
     return kernel(double_lightly, Written)
