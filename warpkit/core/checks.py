@@ -102,10 +102,7 @@ def check_size(
 
 
 def plain_integer(number: Any) -> int:
-    """A whole number as Python's own; what torch traces stays symbolic.
-
-    torch's functions take no integers of numpy's, and arithmetic on uint8 wraps round.
-    """
+    """A whole number as Python's own: torch takes none of numpy's. Symbolic ones stay."""
     if type(number) is int or isinstance(number, torch.SymInt):
         return number  # pyright: ignore
     return int(number)

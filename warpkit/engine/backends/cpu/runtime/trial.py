@@ -17,7 +17,6 @@ def _said(error: Exception) -> str:
 
 
 try:
-    from warpkit.engine.backends.cpu.resize import vectors  # noqa: F401
     from warpkit.engine.backends.cpu.runtime import (  # noqa: F401
         packed_loads,
         simd,
@@ -25,9 +24,9 @@ try:
         vector_code,
     )
 
-    MISSING = ""
+    UNLOADED = ""
 except Exception as error:  # whatever it is: there is the reference
-    MISSING = _said(error)
+    UNLOADED = _said(error)
 """What is wrong with the modules that know Numba, in one line; nothing where they load."""
 
 
@@ -36,14 +35,16 @@ def trouble() -> str:
 
     While torch traces, its patches of Python's functions break Numba, and no kernel is called.
     """
-    if MISSING or torch.compiler.is_compiling():
-        return MISSING
+    if UNLOADED or torch.compiler.is_compiling():
+        return UNLOADED
     modes = torch._C._len_torch_dispatch_stack()  # pyright: ignore
-    return MISSING if modes > 0 else _tried()
+    return UNLOADED if modes > 0 else _tried()
 
 
 @cache
 def _tried() -> str:
+    from warpkit.engine.backends.cpu.runtime import trial_kernels
+
     try:
         for kernel in (trial_kernels.numbas_kernel(), trial_kernels.written_kernel()):
             numbers = np.ones(1)
