@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import warpkit as wk
 from tests.support.inputs import BACKENDS, noise
 from tests.support.tolerances import TOLERANCE
+from warpkit.flow.solving import solve_by_reflections
 from warpkit.nn import SpatialTransformer
 
 MATRIX = torch.tensor([[[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]], [[1.3, -0.3, 0.6], [0.2, 0.8, 0.1]]])
@@ -248,6 +249,31 @@ def test_onnxruntime_runs_a_spatial_transformer_on_any_batch(backend, by):
     module = Transformers(TRANSFORMS[1:], backend=backend).eval()
     images, one, seven = (noise(n, 1, 4, 6, seed=n).float() for n in (3, 1, 7))
     assert_onnxruntime_agrees(module, images, dynamic=BATCH, others=((one,), (seven,)), by=by)
+
+
+def test_onnxruntime_runs_a_thin_plate():
+    """Its system is solved by reflections there: ONNX has no solver."""
+    module = nn.ModuleList(transformer("thin_plate", lattice=size) for size in ((2, 3), (3, 3)))
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.plates = module
+
+        def forward(self, images: Tensor) -> list[Tensor]:
+            return [plate(images) for plate in self.plates]
+
+    assert_onnxruntime_agrees(Both().eval(), noise(2, 1, 4, 6).float(), by="")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 19])
+def test_reflections_solve_what_numpy_solves(count):
+    matrix, right = noise(4, count, count, seed=1) - 0.5, noise(4, count, 2, seed=2)
+    matrix[0] = matrix[0] - matrix[0].diag().diag()  # zeros where elimination would divide
+    matrix[0] += torch.eye(count, dtype=matrix.dtype).flip(0)
+    expected = np.linalg.solve(matrix.numpy(), right.numpy())
+    found = solve_by_reflections(matrix, right)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("strict", [True, False])

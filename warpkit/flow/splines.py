@@ -15,6 +15,7 @@ from warpkit.core.slips import look_at_pairs
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.flow.arguments import as_field
+from warpkit.flow.solving import solve
 from warpkit.geometry.arguments import as_points, floats
 
 AT_ONCE = 1 << 16
@@ -209,7 +210,7 @@ def _fit(
     if is_readable(flat) and bool(flat.any()):
         # across the line nothing is known: the smallest coefficients of least squares
         return sites, torch.linalg.pinv(system, rtol=FLAT, hermitian=True) @ right, middle, unit
-    coefficients = _for_all(system, right, lambda a, b: torch.linalg.solve_ex(a, b).result)
+    coefficients = _for_all(system, right, solve)
     bad = ((flat | twice) & exact) | flat
     return sites, torch.where(bad[..., None, None], torch.nan, coefficients), middle, unit
 
@@ -229,18 +230,24 @@ def _on_a_line(sites: Tensor) -> Tensor:
     """Whether points (..., N, 2) of spread 1 lie on one line, or in one place."""
     x, y = sites.unbind(-1)
     a, b, c = (x * x).sum(-1), (x * y).sum(-1), (y * y).sum(-1)
-    # the smaller moment by the determinant, of rows apart from the line: see the larger's direction
-    angle = torch.atan2(2 * b, a - c) / 2
-    across = x * -angle.sin()[..., None] + y * angle.cos()[..., None]
+    # the smaller moment by the determinant, of rows apart from the line: the larger's direction,
+    # (u, v), by roots: onnxruntime has no arctangent of float64
+    apart, both = a - c, 2 * b
+    length = (apart * apart + both * both).sqrt()
+    u = torch.where(apart < 0, both, length + apart)
+    v = torch.where(apart < 0, length - apart, both)
+    u = torch.where(length > 0, u, 1.0)  # both moments are equal: any direction
+    unit = (u * u + v * v).sqrt()
+    across = y * (u / unit)[..., None] - x * (v / unit)[..., None]
     return across.abs().amax(-1) < FLAT
 
 
 def _apart(sites: Tensor) -> Tensor:
     """The smallest distance of two of points (..., N, 2)."""
     x, y = (p[..., :, None] - p[..., None, :] for p in sites.unbind(-1))
-    distance = torch.hypot(x, y)
+    square = x * x + y * y  # torch.hypot has no ONNX operator
     here = torch.eye(sites.shape[-2], dtype=torch.bool, device=sites.device)
-    return torch.where(here, torch.inf, distance).amin((-1, -2))
+    return torch.where(here, torch.inf, square).amin((-1, -2)).sqrt()
 
 
 def _kernel(points: Tensor, sites: Tensor) -> Tensor:
@@ -248,8 +255,9 @@ def _kernel(points: Tensor, sites: Tensor) -> Tensor:
     (x, y), (u, v) = points.unbind(-1), sites.unbind(-1)
     x, y = x[..., :, None] - u[..., None, :], y[..., :, None] - v[..., None, :]
     square = torch.addcmul(x * x, y, y)
-    # at r = 0 value and slope are 0, where the logarithm has none
-    return square * (square.clamp(min=SMALLEST).log() / 2)
+    # at r = 0 value and slope are 0, where the logarithm has none; not by a clamp, whose bound is 0
+    # in an ONNX graph's float32
+    return square * (torch.where(square > SMALLEST, square, 1.0).log() / 2)
 
 
 def _evaluate(fit: tuple[Tensor, ...], points: Tensor) -> Tensor:
