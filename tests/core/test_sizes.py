@@ -75,6 +75,7 @@ CASES: dict[str, Callable[[Whole], Any]] = {
     "flow.from_matrix": lambda n: flow.from_matrix(EYE, (n(4), n(5))),
     "flow.thin_plate_spline": lambda n: flow.thin_plate_spline(CORNERS, CORNERS, (n(4), n(5))),
     "flow.bspline": lambda n: flow.bspline(torch.ones(5, 5, 2), (n(4), n(5))),
+    "flow.resize": lambda n: flow.resize(torch.ones(5, 5, 2), (n(4), n(5))),
     "flow.splat": lambda n: flow.splat(IMAGE, torch.ones(24, 24, 2), size=(n(4), n(5))).image,
     "camera.undistort": lambda n: camera.undistort(IMAGE, *LENS, size=(n(4), n(5))),
     "camera.distort": lambda n: camera.distort(IMAGE, *LENS, size=(n(4), n(5))),
@@ -156,6 +157,11 @@ CASES: dict[str, Callable[[Whole], Any]] = {
     )[1],
     "opencv.fisheye.initUndistortRectifyMap": lambda n: cv.fisheye.initUndistortRectifyMap(
         *ARRAYS, np.eye(3), ARRAYS[0], (n(4), n(5)), n(CV_32FC1)
+    ),
+    "opencv.fisheye.estimateNewCameraMatrixForUndistortRectify": lambda n: (
+        cv.fisheye.estimateNewCameraMatrixForUndistortRectify(
+            *ARRAYS, (n(24), n(24)), np.eye(3), balance=0.5, new_size=(n(20), n(20))
+        )
     ),
     "opencv.fisheye.undistortImage": lambda n: cv.fisheye.undistortImage(
         ARRAY, *ARRAYS, Knew=ARRAYS[0], new_size=(n(4), n(5))
