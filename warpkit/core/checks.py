@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.names import instead_of
 from warpkit.core.slips import look_at_layout
 from warpkit.core.tracing import is_readable
@@ -27,7 +28,6 @@ LABELS = (torch.bool, torch.int8, torch.int32, torch.int64, torch.uint32, torch.
 ARRAYS = (np.ndarray, np.generic)
 MAX_SIDE = 2**31
 """Sides of images are below it, as their coordinates are."""
-WHOLE_NUMBERS = (Integral, torch.SymInt)
 TEXT, LISTS = (str, bytes), (tuple, list)
 """Tuples, since Dynamo cannot trace the `|` of types, before torch 2.10 of any."""
 
@@ -99,13 +99,6 @@ def check_size(
     if height >= MAX_SIDE or width >= MAX_SIDE:
         fail(function, argument, f"{order}, two integers below 2^31", f"{value!r:.60}")
     return height, width
-
-
-def plain_integer(number: Any) -> int:
-    """A whole number as Python's own: torch takes none of numpy's. Symbolic ones stay."""
-    if type(number) is int or isinstance(number, torch.SymInt):
-        return number  # pyright: ignore
-    return int(number)
 
 
 def check_image(

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from numbers import Real
 
 from warpkit.core import checks
+from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 
 
 def check_count(
@@ -15,9 +16,9 @@ def check_count(
     """`value` must be an integer from `low` to `high`, which is below 2^31 where it is None."""
     wanted = f"an integer from {low} to {high}"
     wanted = f"an integer of at least {low}" if high is None else wanted
-    if not isinstance(value, checks.WHOLE_NUMBERS) or isinstance(value, bool):
+    if not isinstance(value, WHOLE_NUMBERS) or isinstance(value, bool):
         checks.fail(function, argument, wanted, repr(value), TypeError)
-    count = checks.plain_integer(value)
+    count = plain_integer(value)
     if count < low or (high is not None and count > high):
         checks.fail(function, argument, wanted, f"{value!r:.60}")
     if count >= checks.MAX_SIDE:

@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks, sharding
+from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.sharding import shardable
 from warpkit.engine.sampling import rules
 from warpkit.engine.sampling.reference import compute_dtype
@@ -81,13 +82,13 @@ def soft_one_hot(index: Any, length: int, *, border: str = "replicate") -> Tenso
     tensor([0.0000, 0.0000, 0.7500, 0.2500, 0.0000])
     """
     name = "soft_one_hot"
-    if not isinstance(length, checks.WHOLE_NUMBERS) or isinstance(length, bool):
+    if not isinstance(length, WHOLE_NUMBERS) or isinstance(length, bool):
         checks.fail(name, "length", "an integer of at least 1", repr(length), TypeError)
     if length < 1:
         checks.fail(name, "length", "an integer of at least 1", length)
     if length >= checks.MAX_SIDE:
         checks.fail(name, "length", "an integer below 2^31", f"{length!r:.40}")
-    length = checks.plain_integer(length)
+    length = plain_integer(length)
     index = _index(name, index)
     border = _border(name, border)
     if not index.is_floating_point():

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
+from warpkit.core.integers import WHOLE_NUMBERS
 from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.reference import with_gradient_of
@@ -195,6 +196,6 @@ def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:
             checks.fail(name, "maxRadius", wanted, reach)
         return round(reach * math.pi), round(reach)
     wide = isinstance(pair, Sequence) and len(pair) == 2 and pair[1] == 0
-    if wide and isinstance(pair[0], checks.WHOLE_NUMBERS) and 0 < pair[0] < checks.MAX_SIDE:
+    if wide and isinstance(pair[0], WHOLE_NUMBERS) and 0 < pair[0] < checks.MAX_SIDE:
         return as_size(name, "dsize", (int(pair[0]), round(pair[0] * math.pi)))
     return as_size(name, "dsize", pair)

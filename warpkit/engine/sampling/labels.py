@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.core.checks import LABELS, LISTS, WHOLE_NUMBERS
+from warpkit.core.checks import LABELS, LISTS
+from warpkit.core.integers import WHOLE_NUMBERS
 from warpkit.core.tracing import is_transformed
 from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN, to_int32
 
