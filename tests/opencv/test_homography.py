@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import warpkit.opencv as ours
+from tests.support.installed_opencv import installed_opencv
 from tests.support.tolerances import TOLERANCE
 
 
@@ -28,7 +29,7 @@ def carried(matrix, points):
 @pytest.mark.parametrize("noise", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("n", [4, 5, 30])
 def test_points_land_where_cv2s_matrix_carries_them(n, noise):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     for seed in range(20):
         src, dst = pairs(seed, n, noise)
         truth, mask = cv2.findHomography(src, dst)
@@ -44,7 +45,7 @@ def test_points_land_where_cv2s_matrix_carries_them(n, noise):
 
 
 def test_forms_thresholds_and_degenerate_points_as_in_cv2():
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     src, dst = pairs(3, 12, 3.0)
     matrix, _ = ours.findHomography(src, dst)
     for threshold in (0.5, 2.0, 0.0, -1.0):

@@ -9,6 +9,7 @@ from torch.autograd import gradcheck
 
 import warpkit.opencv as ours
 from tests.support.inputs import noise
+from tests.support.installed_opencv import installed_opencv
 
 TYPES = ("uint8", "int8", "uint16", "int16", "int32", "float32", "float64", "float16")
 
@@ -16,7 +17,7 @@ TYPES = ("uint8", "int8", "uint16", "int16", "int32", "float32", "float64", "flo
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("channels", [(), (1,), (3,), (5,)])
 def test_joined_as_by_cv2(dtype, channels):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     random = np.random.default_rng(1)
     for name, axis in (("hconcat", 1), ("vconcat", 0)):
         for count in (1, 2, 4):

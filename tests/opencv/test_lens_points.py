@@ -10,9 +10,10 @@ import pytest
 import torch
 
 import warpkit.opencv as ours
+from tests.support.installed_opencv import installed_opencv
 from tests.support.tolerances import TOLERANCE
 
-cv2 = pytest.importorskip("cv2")
+cv2 = installed_opencv()
 K = np.array([[80.0, 0, 60], [0, 82, 40], [0, 0, 1]])
 D = np.array([0.05, -0.01, 0.002, -0.001])
 RANDOM = np.random.default_rng(0)

@@ -11,10 +11,11 @@ import torch
 
 import warpkit.opencv as ours
 from tests.camera.test_points import SIZES
+from tests.support.installed_opencv import installed_opencv
 from tests.support.tolerances import TOLERANCE
 from warpkit import camera
 
-cv2 = pytest.importorskip("cv2")
+cv2 = installed_opencv()
 RELEASE = tuple(int(part) for part in cv2.__version__.split(".")[:2])
 pytestmark = pytest.mark.skipif(
     RELEASE < (4, 12), reason="before 4.12 OpenCV looks at points inside of the image, too"

@@ -8,6 +8,7 @@ import torch
 from torch.autograd import gradcheck
 
 import warpkit.opencv as ours
+from tests.support.installed_opencv import installed_opencv
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 from warpkit.engine.arithmetic import opencv_angles
@@ -18,7 +19,7 @@ SHAPES += [(5, 6, 200), (11, 3, 5, 2)]
 
 @pytest.fixture
 def cv2():
-    module = pytest.importorskip("cv2")
+    module = installed_opencv()
     used = module.ipp.useIPP()
     module.ipp.setUseIPP(False)
     yield module

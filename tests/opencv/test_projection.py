@@ -15,10 +15,11 @@ from torch.autograd import gradcheck
 
 import warpkit.opencv as ours
 from tests.camera.test_points import COUNTS, SIZES
+from tests.support.installed_opencv import installed_opencv
 from tests.support.second_order import gradgradcheck
 from tests.support.tolerances import TOLERANCE
 
-cv2 = pytest.importorskip("cv2")
+cv2 = installed_opencv()
 RANDOM = np.random.default_rng(0)
 CAMERA = np.array([[520.0, 0, 310], [0, 500, 250], [0, 0, 1]])
 FISHEYE = np.array([0.08, -0.03, 0.01, -0.004])

@@ -9,6 +9,7 @@ import torch
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
+from tests.support.installed_opencv import installed_opencv
 from warpkit.transforms import RandomResizedCrop, Resize
 
 MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I;16", "I", "F", "P", "1")
@@ -72,7 +73,7 @@ def test_a_tensor_gets_pillows_pixels(name):
 
 @pytest.mark.parametrize("name", ["bilinear", "area", "nearest", "lanczos4"])
 def test_a_tensor_gets_opencvs_pixels(name):
-    cv2 = pytest.importorskip("cv2")
+    cv2 = installed_opencv()
     flags = {"bilinear": 1, "area": 3, "nearest": 0, "lanczos4": 4}  # without IPP in any wheel
     arithmetic = "opencv5" if cv2.__version__.startswith("5") else "opencv4"
     pixels = np.asarray(picture("RGB"))
