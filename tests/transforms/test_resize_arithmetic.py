@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import PIL.Image
 import pytest
@@ -10,7 +12,13 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from tests.support.installed_opencv import installed_opencv
-from warpkit.transforms import RandomResizedCrop, Resize
+from warpkit.transforms import (
+    Fused,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomRotation,
+    Resize,
+)
 
 MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I;16", "I", "F", "P", "1")
 FILTERS = ("nearest", "bilinear", "bicubic", "box", "hamming", "lanczos")
@@ -115,3 +123,24 @@ def test_what_an_arithmetic_has_not(build, text):
     with pytest.raises((ValueError, TypeError)) as error:
         build()
     assert str(error.value).startswith(text)
+
+
+def test_an_arithmetic_in_a_run_counts_or_a_warning_says_that_it_does_not():
+    image = v2.functional.pil_to_tensor(picture("RGB"))
+    resize = Resize((12, 50), arithmetic="pillow")
+    flip, turn = RandomHorizontalFlip(p=1.0), RandomRotation((10, 10))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(Fused([flip, resize])(image), resize(flip(image)))
+        Fused([Resize((31, 45), arithmetic="pillow"), flip])(image)  # all is copied
+        Fused([resize, turn])(tv_tensors.Mask(image[0]))
+        Fused([resize, v2.Identity(), turn])(image)
+    one = Fused([flip, resize, turn])
+    text = r"arithmetic='pillow' of Resize \(transforms\[1\]\) has no effect"
+    with pytest.warns(UserWarning, match=text) as told:
+        out = [one(image) for _ in range(2)]
+    assert [warning.filename for warning in told] == [__file__]
+    assert torch.equal(out[0], Fused([flip, Resize((12, 50)), turn])(image))
+    crop = RandomResizedCrop(9, arithmetic="opencv5")
+    with pytest.warns(UserWarning, match=r"arithmetic='opencv5' of RandomResizedCrop"):
+        Fused([crop], per_image=True)(image[None])

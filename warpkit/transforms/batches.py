@@ -82,6 +82,8 @@ class BatchRun(Run):
             return result[:, 0] if flat else result
 
         moves = all(is_whole(each.mapping) for each in maps)
+        if not moves:
+            self.look_at_arithmetic(inpt)
         interpolation = "nearest" if moves else options.interpolation
         return through("Fused", inpt, interpolation, sampled, maps[0].size)
 

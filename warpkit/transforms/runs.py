@@ -11,6 +11,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from warpkit.core import checks
+from warpkit.core.caller_warnings import warn
 from warpkit.core.slips import without_looking
 from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.transforms import crops
@@ -98,6 +99,7 @@ class Run(v2.Transform):
         resizes = [t for t in smooth if isinstance(t, RESIZES)]
         several = len(self.transforms) > 1 or len(resizes) > 0  # one is sampled as it samples
         self.antialias = several and all(t.antialias for t in resizes)
+        self.not_exact = next((t for t in resizes if t.arithmetic != "exact"), None)
 
     def _named(self, transform: Any) -> str:
         index = next(k for k, t in enumerate(self.transforms) if t is transform)
@@ -238,8 +240,21 @@ class Run(v2.Transform):
         def sampled(image: Tensor, interpolation: str) -> Tensor:
             return sample(image, composed, options._replace(interpolation=interpolation))
 
-        interpolation = "nearest" if is_whole(composed.mapping) else options.interpolation
+        moves = is_whole(composed.mapping)
+        if not moves:
+            self.look_at_arithmetic(inpt)
+        interpolation = "nearest" if moves else options.interpolation
         return through("Fused", inpt, interpolation, sampled, composed.size)
+
+    def look_at_arithmetic(self, inpt: Any) -> None:
+        """Of a run that is sampled as one: the arithmetic that is asked for is not in it. Once."""
+        resize, is_mask = self.not_exact, isinstance(inpt, tv_tensors.Mask)
+        if resize is None or is_mask:
+            return
+        self.not_exact = None
+        text = f"Fused: arithmetic={resize.arithmetic!r} of {self._named(resize)} has no effect "
+        text += "where the run is sampled as one, which is exact (v2.Identity() beside it ends the "
+        warn(text + "run)")
 
     def options(self, inpt: Any) -> RunSampling:
         """How an input is sampled."""
