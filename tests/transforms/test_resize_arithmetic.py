@@ -144,3 +144,10 @@ def test_an_arithmetic_in_a_run_counts_or_a_warning_says_that_it_does_not():
     crop = RandomResizedCrop(9, arithmetic="opencv5")
     with pytest.warns(UserWarning, match=r"arithmetic='opencv5' of RandomResizedCrop"):
         Fused([crop], per_image=True)(image[None])
+
+
+@pytest.mark.parametrize("size", [{"size": 8, "max_size": 16}, {"size": None, "max_size": 16}])
+def test_a_strip_of_which_a_size_leaves_no_pixel_is_named(size):
+    for image in (torch.zeros(3, 200, 2), PIL.Image.new("RGB", (2, 200))):
+        with pytest.raises(ValueError, match=r"got size \(200, 2\), which becomes \(16, 0\)"):
+            Resize(**size)(image)

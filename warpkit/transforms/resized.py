@@ -62,7 +62,11 @@ class Resize(Geometric, v2.Resize):
         height, width = size
         check_sides("Resize", size)
         new = {"size": self.size, "max_size": self.max_size}
-        return size_by(lambda box: v2.functional.resize(box, **new), (height, width))
+        made = size_by(lambda box: v2.functional.resize(box, **new), (height, width))
+        if 0 in made:
+            wanted = f"of sides that keep a pixel under size={self.size}, max_size={self.max_size}"
+            checks.fail("Resize", "inpt", wanted, f"size {(height, width)}, which becomes {made}")
+        return made
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
