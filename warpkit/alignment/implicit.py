@@ -123,7 +123,7 @@ def _backward(
         ]
         slope = torch.stack(rows, 1)  # (N, K, K): of rhs[k] by numbers[m]
         answer = (normalised(torch.linalg.inv(to_source)), *pyr.in_units(found.gain, found.bias))
-        total = sum((a * grad).sum() for a, grad in zip(answer, grads, strict=True))
+        total: Any = sum((a * grad).sum() for a, grad in zip(answer, grads, strict=True))
         (to_numbers,) = torch.autograd.grad(total, numbers, retain_graph=True)
         solved, failed = torch.linalg.solve_ex(slope.mT, to_numbers)
         solved = torch.where((failed != 0)[:, None] | ~solved.isfinite(), 0.0, solved)

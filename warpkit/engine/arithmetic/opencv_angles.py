@@ -9,6 +9,7 @@ Nothing here has a gradient; the exact formulas that have one stand beside, in f
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -41,7 +42,7 @@ SINE_CUBE, COSINE_SQUARE = -0.166630293345647 * STEP * STEP * STEP, -0.499818138
 
 
 def alone(
-    shape: tuple[int, ...], double: bool, device: torch.device, arithmetic: str = "opencv5"
+    shape: Sequence[int], double: bool, device: torch.device, arithmetic: str = "opencv5"
 ) -> Tensor:
     """Which numbers of an array OpenCV computes one by one: (*shape)."""
     count = math.prod(shape)
