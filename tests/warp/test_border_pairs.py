@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.support.second_order import gradgradcheck
 from warpkit import camera
 from warpkit.gradients import gradient_support
 
-MODES = {
+MODES: dict[str, Any] = {
     "constant": "constant",
     "replicate": "edge",
     "reflect": "symmetric",
@@ -36,7 +37,7 @@ def continued(plane, pair, value):
     for axis in sorted((0, 1), key=lambda axis: pair[axis] == "constant"):
         width = [(0, 0), (0, 0)]
         width[axis] = (MARGIN, MARGIN)
-        more = {"constant_values": value} if pair[axis] == "constant" else {}
+        more: dict[str, Any] = {"constant_values": value} if pair[axis] == "constant" else {}
         plane = np.pad(plane, width, mode=MODES[pair[axis]], **more)
     return plane
 
@@ -82,7 +83,7 @@ def scattered(count=60, seed=3):
 def test_each_axis_has_its_border(pair, interpolation):
     image, points = noise(2, 5, 7), scattered()
     truth = sampled(image, points.numpy(), pair, 3.0, interpolation)
-    options = {"interpolation": interpolation, "border": pair, "border_value": 3.0}
+    options: dict[str, Any] = {"interpolation": interpolation, "border": pair, "border_value": 3.0}
     assert np.abs(wk.sample_pixels(image, points, **options).numpy() - truth).max() < EXACT
     seen = wk.remap(image, points[:60].unflatten(0, (6, 10)), **{**options, "border": list(pair)})
     assert np.abs(seen.flatten(-2).numpy() - truth[:, :60]).max() < EXACT
@@ -107,13 +108,14 @@ def test_whole_numbers_round_and_labels_move(pair, interpolation):
     image = (noise(2, 5, 7) * 255).round().to(torch.uint8)
     points = scattered()
     truth = sampled(image, points.numpy(), pair, 9, interpolation).round().clip(0, 255)
-    options = {"interpolation": interpolation, "border": pair, "border_value": 9}
+    options: dict[str, Any] = {"interpolation": interpolation, "border": pair, "border_value": 9}
     seen = wk.sample_pixels(image, points, **options)
     assert seen.dtype == torch.uint8
     assert np.array_equal(seen.numpy(), truth)
     if interpolation == "nearest":
         labels = image.long() + 2**60
-        seen = wk.sample_pixels(labels, points, **(options | {"border_value": 2**60 + 9}))
+        options["border_value"] = 2**60 + 9
+        seen = wk.sample_pixels(labels, points, **options)
         assert np.array_equal((seen - 2**60).numpy(), truth)
 
 
@@ -153,7 +155,7 @@ def test_gradients(pair, interpolation):
     points = (7 * noise(7, 2, seed=5) - 2).requires_grad_()
     fill = torch.tensor([0.7]).double().requires_grad_()
     matrix = torch.tensor([[0.7, 0.2, 1.3], [-0.3, 0.8, 0.9]]).double().requires_grad_()
-    options = {"interpolation": interpolation, "border": pair}
+    options: dict[str, Any] = {"interpolation": interpolation, "border": pair}
 
     def at(i, p, v):
         return wk.sample_pixels(i, p, border_value=v, **options)
@@ -186,7 +188,7 @@ def test_means_are_those_of_samples_by_hand(pair):
     """antialias: with 3 x 3 samples a pixel, the mean of nine plain ones."""
     image = noise(2, 5, 7)
     matrix = torch.tensor([[0.4, 0.0, 1.0], [0.0, 0.4, 1.0]]).double()
-    options = {"border": pair, "border_value": 3.0}
+    options: dict[str, Any] = {"border": pair, "border_value": 3.0}
     grid = wk.pixel_grid((4, 6)).double()
     points = wk.transform_points(wk.invert(matrix), grid.flatten(0, 1))
     total = 0.0
@@ -208,7 +210,7 @@ def test_means_are_those_of_samples_by_hand(pair):
 def test_patches_have_them_too(pair, interpolation):
     images = noise(2, 3, 5, 7)
     boxes = torch.tensor([[-6.0, -4.0, 9.0, 12.5], [2.0, 1.0, 20.0, 4.0]]).double()
-    options = {"interpolation": interpolation, "border": pair, "border_value": 3.0}
+    options: dict[str, Any] = {"interpolation": interpolation, "border": pair, "border_value": 3.0}
     crops = wk.crop_patches(images, boxes, [1, 0], (4, 6), **options)
     for crop, box, i in zip(crops, boxes, (1, 0), strict=True):
         grid = (wk.pixel_grid((4, 6)).double().flatten(0, 1) + 0.5) / torch.tensor([6, 4])
@@ -253,7 +255,7 @@ def test_cameras_take_them():
     matrix = torch.tensor([[6.0, 0, 4], [0, 6, 3.5], [0, 0, 1]]).double()
     lens = torch.tensor([0.4, 0.1, 0.0, 0.0]).double()
     points = camera.undistort_map(matrix, lens, (8, 9))
-    options = {"border": ("replicate", "wrap")}
+    options: dict[str, Any] = {"border": ("replicate", "wrap")}
     seen = camera.undistort(image, matrix, lens, **options)
     assert (seen - wk.remap(image, points, **options)).abs().max() < EXACT
     truth = sampled(image, points.flatten(0, 1).numpy(), options["border"], 0, "bilinear")
@@ -262,7 +264,7 @@ def test_cameras_take_them():
 
 class Warp(torch.nn.Module):
     def forward(self, image, matrix):
-        options = {"border": ("constant", "wrap"), "border_value": 2.0}
+        options: dict[str, Any] = {"border": ("constant", "wrap"), "border_value": 2.0}
         return wk.warp_affine(image, matrix, **options) + wk.remap(
             image, 3 * wk.pixel_grid((5, 7)) - 4, border=["wrap", "reflect"]
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,7 +56,7 @@ class PatchScene:
         # object by object, so that a later one covers an earlier one in each view
         index = (self.index[:, None] * n + torch.arange(n, device=self.index.device)).flatten()
         objects = draws.matrices.movedim(0, 1).flatten(0, 1)
-        paste = paste_patches if self.arithmetic == "exact" else self._paste_on_frames
+        paste: Any = paste_patches if self.arithmetic == "exact" else self._paste_on_frames
         pasted = without_looking(paste)(
             scenes,
             patches if len(patches) > 1 else patches[0],
