@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import product
 from threading import local
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -111,7 +112,8 @@ def look_at_flow(
     if min(height, width) < LEAST_IMAGE or not _is_readable(flow):
         return False
     values = flow.detach()
-    corners = values[(0,) * (values.ndim - 3)][:: height - 1, :: width - 1].double()
+    # as numbers: a dozen operations on so few take as long as warping a small image
+    corners = values[(0,) * (values.ndim - 3)][:: height - 1, :: width - 1].tolist()
     if _is_grid(values, corners):
         text = f"{function}: `{argument}` runs from -1 to 1 over {height} x {width} pixels, as a "
         text += "grid of F.grid_sample does: it is the offset (dx, dy) of every pixel, in pixels, "
@@ -125,28 +127,28 @@ def look_at_flow(
     return False
 
 
-def _is_grid(values: Tensor, corners: Tensor) -> bool:
-    """Whether a field (..., h, w, 2) with these corners (2, 2, 2) is a grid of F.grid_sample."""
+def _is_grid(values: Tensor, corners: list[Any]) -> bool:
+    """Whether a field (..., h, w, 2) with these corners, 2 x 2 x 2, is a grid of F.grid_sample."""
     height, width = values.shape[-3:-1]
-    ends = corners.new_tensor((1 - 2 / width, 1 - 2 / height))
-    first, last = corners[0, 0], corners[1, 1]
-    if not bool(((first <= -ends) & (first >= -1) & (last >= ends) & (last <= 1)).all()):
-        return False
+    for first, last, length in zip(corners[0][0], corners[1][1], (width, height), strict=True):
+        if not (-1 <= first <= 2 / length - 1 and 1 - 2 / length <= last <= 1):
+            return False
     low, high = (end.item() for end in values.aminmax())
     return low >= -1 and high <= 1
 
 
-def _is_of_points(values: Tensor, corners: Tensor, size: Sequence[int]) -> bool:
-    """Whether a field (..., h, w, 2) with these corners (2, 2, 2) is one of points of an image.
+def _is_of_points(values: Tensor, corners: list[Any], size: Sequence[int]) -> bool:
+    """Whether a field (..., h, w, 2) with these corners, 2 x 2 x 2, is one of points of an image.
 
     Each corner lies within a quarter of the sides from its own pixel, and of the first item's
     offsets most lead off the image. Fields that shrink an image to half about its first pixel, onto
     a canvas as large as itself, are the only warps of which both is so.
     """
     height, width = values.shape[-3:-1]
-    sides = corners.new_tensor((width, height))
-    if not bool(((corners - _pixels(2, 2) * (sides - 1)).abs() <= sides / 4).all()):
-        return False
+    for i, j in product((0, 1), (0, 1)):
+        x, y = corners[i][j]
+        if not (abs(x - j * (width - 1)) <= width / 4 and abs(y - i * (height - 1)) <= height / 4):
+            return False
     places = values[(0,) * (values.ndim - 3)].double() + _pixels(height, width)
     ends = places.new_tensor((size[1], size[0])) - 0.5
     off = ((places < -0.5) | (places > ends)).any(-1)
