@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def constant_to_compilers(function: F) -> F:
+    """torch.compiler.assume_constant_result, which imports the whole compiler to set this mark.
+
+    That takes 1.5 s of the first call, of which nothing is compiled.
+    """
+    function._dynamo_marked_constant = True  # pyright: ignore
+    return function
 
 
 def has_tangents() -> bool:
@@ -49,8 +61,13 @@ def _has_memory(kind: Any) -> bool:
     return kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl  # pyright: ignore
 
 
+@constant_to_compilers
 def exports_to_onnx() -> bool:
-    """Whether torch.onnx.export is tracing, which knows torch's own operators alone."""
+    """Whether torch.onnx.export is tracing, which knows torch's own operators alone.
+
+    Asked while Dynamo traces, too, by which torch.onnx.export tries again what could not be traced
+    otherwise: Dynamo takes torch's own function for False.
+    """
     return torch.onnx.is_in_onnx_export()
 
 

@@ -6,33 +6,21 @@ A table is made once, in float32 and in the order of operations that OpenCV uses
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from warpkit.core.tracing import constant_to_compilers
 from warpkit.engine.sampling.rules import CUBIC_A, TAPS
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 STEPS = 32
 """Positions between two pixels."""
 
 ONE = 1 << 15
 """Weights of 8-bit images are integers in units of 1 / ONE."""
-
-
-def constant_to_compilers(function: F) -> F:
-    """torch.compiler.assume_constant_result, which imports the whole compiler to set this mark.
-
-    That takes 1.5 s of the first call in OpenCV's arithmetic, of which nothing is compiled.
-    """
-    function._dynamo_marked_constant = True  # pyright: ignore
-    return function
 
 
 @constant_to_compilers
