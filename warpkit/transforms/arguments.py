@@ -67,16 +67,26 @@ def check_ranges(function: str, **ranges: Any) -> None:
             checks.fail(function, argument, wanted, f"{tuple(ends)!r:.60}")
 
 
+def plain_lengths(size: Any) -> Any:
+    """numpy's integers in a size as Python's own, since torchvision takes no others."""
+    if isinstance(size, np.ndarray) and size.ndim == 1:
+        size = tuple(size)
+    if isinstance(size, list | tuple):
+        return (list if isinstance(size, list) else tuple)(map(plain_lengths, size))
+    is_whole = isinstance(size, Integral) and not isinstance(size, bool)
+    return int(size) if is_whole else size
+
+
 def check_lengths(function: str, size: Any) -> Any:
     """A size is one or two whole numbers of at least 1; how many is torchvision's to say.
 
-    Returned as Python's integers: torchvision takes no others.
+    Returned as `plain_lengths`.
     """
-    several = isinstance(size, Sequence | np.ndarray) and not isinstance(size, checks.TEXT)
+    size = plain_lengths(size)
+    several = isinstance(size, Sequence) and not isinstance(size, checks.TEXT)
     sides: list[Any] = [*size] if several else [size]
-    whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in sides)
+    whole = all(isinstance(n, int) and not isinstance(n, bool) for n in sides)
     if not whole or min(sides, default=1) < 1:
         wanted = "a whole number of at least 1, or two"
         checks.fail(function, "size", wanted, f"{size!r:.60}", ValueError if whole else TypeError)
-    lengths = [int(side) for side in sides]
-    return lengths if several else lengths[0]
+    return size

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import PIL.Image
@@ -16,7 +15,7 @@ from torchvision.transforms.v2._utils import query_size
 from warpkit.core import checks
 from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, filters_of, named_rule
 from warpkit.resizing import resize
-from warpkit.transforms.arguments import check_lengths, check_ranges, mode_name
+from warpkit.transforms.arguments import check_lengths, check_ranges, mode_name, plain_lengths
 from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import check_planes, check_sides, has_pixels, size_by, through
 
@@ -52,9 +51,10 @@ class Resize(Geometric, v2.Resize):
         arithmetic: str = "exact",
     ) -> None:
         name = filter_name("Resize", interpolation, antialias, arithmetic)
-        size = None if size is None else check_lengths("Resize", size)
-        max_size = int(max_size) if isinstance(max_size, Integral) else max_size
+        size, max_size = plain_lengths(size), plain_lengths(max_size)
         super().__init__(size, max_size=max_size, antialias=antialias)
+        if self.size is not None:
+            check_lengths("Resize", self.size)
         self.interpolation, self.arithmetic = name, arithmetic
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
