@@ -13,9 +13,13 @@ class CommandError(Exception):
 
 
 def cause_of(error: Exception) -> tuple[str, int] | None:
-    """What a user is told of an error, and the exit status; None for one that is the program's."""
-    if isinstance(error, CommandError):
-        return str(error), 2
+    """What a user is told of an error, and the exit status; None for one that is the program's.
+
+    A step of a `Pipeline` raises what it raises under its place: beneath is the command's own.
+    """
+    for raised in (error, error.__cause__):
+        if isinstance(raised, CommandError):
+            return str(raised), 2
     if isinstance(error, ImageFileError):
         return str(error), 1
     known = ("allocate memory", "overflow", "Unable to cast")  # a size beyond int64
