@@ -22,7 +22,6 @@ from warpkit.attacks import (
     optimize_perturbation,
 )
 from warpkit.nn import SpatialTransformer
-from warpkit.transforms import Fused, RandomRotation
 
 IMAGE = noise(2, 3, 6, 6, dtype=torch.float32, seed=1)
 EYE = torch.eye(2, 3)[None]
@@ -151,10 +150,6 @@ def test_a_graph_does_not_look_at_values():
 
 CLASSES = [
     (lambda: Pipeline(Photometric), "Pipeline: `steps[0]` must be a function of images, got "),
-    (
-        lambda: Fused([RandomRotation]),
-        "Fused: `transforms` must be objects that can be called, got ",
-    ),
     (
         lambda: SpatialTransformer(nn.Flatten, (2, 2)),
         "`localization` must be a torch.nn.Module, got ",
