@@ -1,0 +1,361 @@
+"""The build of the native library: by pip for wheels and editable installs, or by hand.
+
+pip runs the hook at the end of this file in an environment with the pinned ziglang, which is a clang
+for every target: every machine builds with the same compiler, and users need none of their own.
+
+    python hatch_build.py [--if-older]
+
+builds the library in place, beside the package's files; with --if-older only where the library there
+is of other sources. The README beside the sources explains WARPKIT_CXX, WARPKIT_CXXFLAGS and
+WARPKIT_TARGET.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, NamedTuple
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface  # pyright: ignore
+except ImportError:  # by hand
+    BuildHookInterface = object
+
+ROOT = Path(__file__).resolve().parent
+PACKAGE = "warpkit/engine/backends/cpu"
+
+
+def _load(name: str) -> Any:
+    """A module by its file: the package itself would import torch, which a build does not have."""
+    spec = spec_from_file_location(f"warpkit_{name}", ROOT / PACKAGE / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = module_from_spec(spec)  # where its dataclasses look it up
+    spec.loader.exec_module(module)
+    return module
+
+
+library = _load("library")
+
+
+class BuildError(Exception):
+    """There will be no library, for this reason."""
+
+
+# What is built.
+
+LEVELS = {
+    "x86_64": {"sse4": "x86-64-v2", "avx2": "x86-64-v3", "avx512": "x86-64-v4"},
+    "aarch64": {"neon": ""},
+}
+"""The instruction sets by processor, the baseline first, and what a compiler calls each."""
+
+SYSTEMS = {
+    "linux": ("linux-gnu.2.17", "manylinux_2_17"),  # the oldest C library of manylinux2014
+    "macos": ("macos.11.0", "macosx_11_0"),  # the first on Apple's own processors
+    "windows": ("windows-gnu", "win"),
+}
+"""zig's name of a system and of the least version of it, and a wheel's."""
+
+
+class Target(NamedTuple):
+    """A processor and a system."""
+
+    processor: str
+    system: str
+
+    @property
+    def file(self) -> str:
+        """The library's name."""
+        return library.FILES[self.system]
+
+    @property
+    def tag(self) -> str:
+        """The platform in the name of a wheel that zig built."""
+        processor = self.processor
+        if self.system == "windows":
+            processor = {"x86_64": "amd64", "aarch64": "arm64"}[processor]
+        elif self.system == "macos":
+            processor = processor.replace("aarch64", "arm64")
+        return f"{SYSTEMS[self.system][1]}_{processor}"
+
+
+def this_machine() -> Target:
+    """The target of this Python."""
+    processor = platform.machine().lower()
+    processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(processor, processor)
+    system = {"darwin": "macos", "win32": "windows"}.get(sys.platform, sys.platform)
+    return Target(processor, system)
+
+
+def wanted_target() -> Target:
+    """WARPKIT_TARGET, such as aarch64-linux, or this machine."""
+    processor, _, system = os.environ.get("WARPKIT_TARGET", "").partition("-")
+    return Target(processor, system) if processor else this_machine()
+
+
+# What builds it.
+
+
+class Compiler(NamedTuple):
+    """A C++ compiler: the words of its command, and whose it is: zig, clang or gcc."""
+
+    words: list[str]
+    family: str
+
+    @property
+    def linker(self) -> list[str]:
+        """The C driver of the same family: it links no C++ library, and nothing here needs one."""
+        *first, last = self.words
+        for cxx, c in (("clang++", "clang"), ("g++", "gcc"), ("c++", "cc")):
+            if cxx in last:
+                return [*first, last.replace(cxx, c)]
+        return self.words
+
+
+def find_compiler() -> Compiler:
+    """WARPKIT_CXX, or the ziglang of this Python."""
+    words = shlex.split(os.environ.get("WARPKIT_CXX", ""))
+    if words == ["none"]:
+        raise BuildError("WARPKIT_CXX=none asked for none")
+    if not words:
+        zig = find_zig()
+        if zig is None:
+            raise BuildError("there is no ziglang here, and WARPKIT_CXX names no other compiler")
+        return Compiler([zig, "c++"], "zig")
+    if words[-1] == "c++" and len(words) > 1:  # zig c++, python -m ziglang c++
+        return Compiler(words, "zig")
+    said = run([*words, "--version"])
+    return Compiler(words, "clang" if "clang" in said else "gcc")
+
+
+def find_zig() -> str | None:
+    """The program in the package ziglang."""
+    spec = find_spec("ziglang")
+    folder = spec.submodule_search_locations if spec else None
+    return shutil.which("zig", path=os.pathsep.join(folder)) if folder else None
+
+
+def pinned_zig() -> str:
+    """The requirement in pyproject.toml, as pip takes it."""
+    text = (ROOT / "pyproject.toml").read_text()
+    found = re.search(r'"(ziglang==[\w.]+)', text)
+    assert found
+    return found[1]
+
+
+@contextmanager
+def with_zig() -> Iterator[None]:
+    """ziglang for a while, where this Python has none and needs it: 6 s, 100 MB once for pip."""
+    if os.environ.get("WARPKIT_CXX") or find_zig():
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        run([*pip, "--no-compile", "--target", folder, pinned_zig()])
+        sys.path.insert(0, folder)
+        try:
+            yield
+        finally:
+            sys.path.remove(folder)
+
+
+# How.
+
+FLAGS = [
+    "-std=c++17",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",  # fused multiply-adds where they are written: the same bits everywhere
+    "-fno-math-errno",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-Wall",
+    "-Wextra",
+]
+
+FAMILY_FLAGS = {
+    "zig": ["-nostdlib++", "-fno-sanitize=all"],  # zig turns UBSan on by itself
+    "clang": ["-Wno-psabi"],
+    "gcc": ["-fno-trapping-math", "-Wno-psabi"],  # or it keeps comparisons apart
+}
+
+
+def flags_for(compiler: Compiler, target: Target, isa: str) -> list[str]:
+    """What makes a compiler write for an instruction set."""
+    level = LEVELS[target.processor][isa]
+    if compiler.family == "zig":
+        triple = f"{target.processor}-{SYSTEMS[target.system][0]}"
+        if target.system == "macos" and target.processor == "aarch64":
+            level = "apple_m1"
+        return ["-target", triple, *([f"-mcpu={level.replace('-', '_')}"] if level else [])]
+    wide = ["-mprefer-vector-width=512"] if isa == "avx512" else []  # both prefer half of it
+    return [*([f"-march={level}"] if level else []), *wide]
+
+
+def compile_commands(compiler: Compiler, target: Target, to: Path) -> dict[Path, list[str]]:
+    """The command of each object: library.cpp for the baseline, every other for every set."""
+    baseline, *_ = sets = list(LEVELS[target.processor])
+    common = [*compiler.words, *FLAGS, *FAMILY_FLAGS[compiler.family], *extra_flags()]
+    if target.system == "windows":
+        common.remove("-fPIC")  # everything is, there
+    commands = {}
+    for source in sorted((ROOT / PACKAGE / "native").glob("*.cpp")):
+        alone = source.name == "library.cpp"
+        for isa in [baseline] if alone else sets:
+            defined = f'SOURCE="{library.source_digest()}"' if alone else f"ISA={isa}"
+            out = to / (f"{source.stem}.o" if alone else f"{source.stem}-{isa}.o")
+            # relative names: no folder of this machine's in the library
+            what = [f"-DWARPKIT_{defined}", "-c", source.name, "-o", str(out)]
+            commands[out] = [*common, *flags_for(compiler, target, isa), *what]
+    return commands
+
+
+def link_command(compiler: Compiler, target: Target, objects: list[Path], to: Path) -> list[str]:
+    baseline = next(iter(LEVELS[target.processor]))
+    which = flags_for(compiler, target, baseline)
+    more = extra_flags()
+    if not more:  # a build with flags of one's own is to be looked into
+        more = ["-s"]
+    if target.system == "linux":
+        more = [*more, "-lpthread"]  # of its own until glibc 2.34
+        if not any("-fsanitize" in flag for flag in more):
+            more.append("-Wl,-z,defs")  # what is missing shows here, not when it is opened
+    return [*compiler.linker, "-shared", *which, *map(str, objects), *more, "-o", str(to)]
+
+
+def extra_flags() -> list[str]:
+    """WARPKIT_CXXFLAGS: for every object and for the link."""
+    return shlex.split(os.environ.get("WARPKIT_CXXFLAGS", ""))
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> str:
+    """What a command says, or `BuildError` with what it says."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT / PACKAGE / "native",
+            env={**os.environ, **(environment or {})},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except OSError as error:
+        raise BuildError(f"{command[0]} does not run: {error}") from error
+    if done.returncode:
+        raise BuildError(f"{command[0]} failed\n{shlex.join(command)}\n{done.stdout}")
+    if done.stdout and "--version" not in command:
+        print(done.stdout, file=sys.stderr)  # warnings
+    return done.stdout
+
+
+def build(folder: Path, target: Target, cache: Path | None = None) -> Path:
+    """The library of a target in a folder; raises `BuildError`."""
+    if target.processor not in LEVELS or target.system not in SYSTEMS:
+        raise BuildError(f"there are no kernels for {target.processor}-{target.system}")
+    compiler = find_compiler()
+    if compiler.family != "zig" and target != this_machine():
+        raise BuildError(f"WARPKIT_TARGET needs zig, not {shlex.join(compiler.words)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        at = Path(temporary)
+        # zig's caches would be in the home and in the tree
+        kept = str(cache or at / "cache")
+        environment = {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+        commands = compile_commands(compiler, target, at)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda command: run(command, environment), commands.values()))
+        built = at / target.file
+        run(link_command(compiler, target, list(commands), built), environment)
+        folder.mkdir(parents=True, exist_ok=True)
+        place(built, folder / target.file)
+    return folder / target.file
+
+
+def place(file: Path, at: Path) -> None:
+    """A copy in one step: processes that have the old one open keep it whole."""
+    descriptor, name = tempfile.mkstemp(dir=at.parent, prefix=f"{at.name}.")
+    os.close(descriptor)
+    shutil.copy(file, name)
+    os.replace(name, at)
+
+
+# By whom.
+
+
+class NativeBuild(BuildHookInterface):  # pyright: ignore
+    """hatchling's hook: the library in wheels, and beside the sources of an editable install.
+
+    Where it cannot be built the package is pure Python, and a file says why to who calls it.
+    """
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            build_here(self.app.display_warning)
+            return
+        self.folder = tempfile.TemporaryDirectory()
+        at = Path(self.folder.name)
+        try:
+            target = wanted_target()
+            built = build(at, target)
+        except BuildError as error:
+            self.app.display_warning(f"warpkit: no native library: {error}")
+            built = at / library.REASON
+            built.write_text(f"{error}\n")
+        else:
+            zig = find_compiler().family == "zig"
+            ours = re.sub(r"[-.]", "_", sysconfig.get_platform())
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{target.tag if zig else ours}"
+        build_data["force_include"][str(built)] = f"{PACKAGE}/{built.name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if version != "editable":
+            self.folder.cleanup()
+
+
+def build_here(warn: Any, cache: Path | None = None) -> bool:
+    """The library of this machine in the tree itself; whether there is one."""
+    folder = ROOT / PACKAGE
+    reason = folder / library.REASON
+    try:
+        build(folder, this_machine(), cache)
+    except BuildError as error:
+        warn(f"warpkit: no native library: {error}")
+        reason.write_text(f"{error}\n")
+        return False
+    reason.unlink(missing_ok=True)
+    return True
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--if-older"]):
+        print(__doc__, file=sys.stderr)
+        return 0 if arguments == ["--help"] else 2
+    file = ROOT / PACKAGE / library.FILES.get(this_machine().system, "libwarpkit.so")
+    if arguments and (
+        os.environ.get("WARPKIT_CXX") == "none"
+        or (file.exists() and library.source_digest().encode() in file.read_bytes())
+    ):
+        return 0
+    with with_zig():
+        built = build_here(lambda text: print(text, file=sys.stderr), ROOT / "build" / "zig")
+    return 0 if built else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
