@@ -1,13 +1,12 @@
 """The build of the native library: by pip for wheels and editable installs, or by hand.
 
-pip runs the hook at the end of this file in an environment with the pinned ziglang, which is a clang
-for every target: every machine builds with the same compiler, and users need none of their own.
+pip runs the hook at the end of this file in an environment with the pinned ziglang, a clang for
+every target: all machines build with the same compiler, and users need none of their own. By hand,
 
     python hatch_build.py [--if-older]
 
-builds the library in place, beside the package's files; with --if-older only where the library there
-is of other sources. The README beside the sources explains WARPKIT_CXX, WARPKIT_CXXFLAGS and
-WARPKIT_TARGET.
+builds the library in place, beside the package's files, or only where the one there is of other
+sources. The README beside the sources explains WARPKIT_CXX, WARPKIT_CXXFLAGS and WARPKIT_TARGET.
 """
 
 from __future__ import annotations
@@ -48,6 +47,11 @@ def _load(name: str) -> Any:
 
 
 library = _load("library")
+
+
+def sources() -> Path:
+    """The folder of the C++ files."""
+    return ROOT / PACKAGE / "native"
 
 
 class BuildError(Exception):
@@ -163,7 +167,7 @@ def with_zig() -> Iterator[None]:
         yield
         return
     with tempfile.TemporaryDirectory() as folder:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
         run([*pip, "--no-compile", "--target", folder, pinned_zig()])
         sys.path.insert(0, folder)
         try:
@@ -212,11 +216,12 @@ def compile_commands(compiler: Compiler, target: Target, to: Path) -> dict[Path,
     common = [*compiler.words, *FLAGS, *FAMILY_FLAGS[compiler.family], *extra_flags()]
     if target.system == "windows":
         common.remove("-fPIC")  # everything is, there
+    digest = library.source_digest(sources())
     commands = {}
-    for source in sorted((ROOT / PACKAGE / "native").glob("*.cpp")):
+    for source in sorted(sources().glob("*.cpp")):
         alone = source.name == "library.cpp"
         for isa in [baseline] if alone else sets:
-            defined = f'SOURCE="{library.source_digest()}"' if alone else f"ISA={isa}"
+            defined = f'SOURCE="{digest}"' if alone else f"ISA={isa}"
             out = to / (f"{source.stem}.o" if alone else f"{source.stem}-{isa}.o")
             # relative names: no folder of this machine's in the library
             what = [f"-DWARPKIT_{defined}", "-c", source.name, "-o", str(out)]
@@ -231,7 +236,7 @@ def link_command(compiler: Compiler, target: Target, objects: list[Path], to: Pa
     if not more:  # a build with flags of one's own is to be looked into
         more = ["-s"]
     if target.system == "linux":
-        more = [*more, "-lpthread"]  # of its own until glibc 2.34
+        more = [*more, "-lm", "-lpthread"]  # the second is in the C library from glibc 2.34 on
         if not any("-fsanitize" in flag for flag in more):
             more.append("-Wl,-z,defs")  # what is missing shows here, not when it is opened
     return [*compiler.linker, "-shared", *which, *map(str, objects), *more, "-o", str(to)]
@@ -247,7 +252,7 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> str:
     try:
         done = subprocess.run(
             command,
-            cwd=ROOT / PACKAGE / "native",
+            cwd=sources(),
             env={**os.environ, **(environment or {})},
             text=True,
             stdout=subprocess.PIPE,
@@ -349,7 +354,7 @@ def main(arguments: list[str]) -> int:
     file = ROOT / PACKAGE / library.FILES.get(this_machine().system, "libwarpkit.so")
     if arguments and (
         os.environ.get("WARPKIT_CXX") == "none"
-        or (file.exists() and library.source_digest().encode() in file.read_bytes())
+        or (file.exists() and library.source_digest(sources()).encode() in file.read_bytes())
     ):
         return 0
     with with_zig():

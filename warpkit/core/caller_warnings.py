@@ -16,12 +16,15 @@ INSIDE = ("warpkit", "torch", "torchvision")
 between."""
 
 
-def warn(text: str) -> None:
-    """A UserWarning at the innermost line outside the package, once a line by Python's filter."""
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the innermost line outside the package, once a line by Python's filter."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
+        # Python does not count the frames of an import
+        while frame.f_back and frame.f_globals.get("__name__", "").startswith("importlib._boot"):
+            frame = frame.f_back
+    warnings.warn(text, category, stacklevel=level)
 
 
 def warn_of_integers(function: str, image: Tensor, interpolation: str, **places: Any) -> None:

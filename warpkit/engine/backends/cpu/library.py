@@ -1,8 +1,7 @@
-"""The native library: found beside this file, opened when first asked for, or the reason why not.
+"""The native library: the file beside this one, checked and opened, or the reason why not.
 
-It is opened once in a process, and a fork keeps it. `open_library` never raises: whatever is wrong
-with the file, the reference serves instead, after one warning. The build loads this file by itself,
-without the package, for the names and the digest: it imports nothing but Python's own modules.
+`opened` has the one of this process. The build loads this module by itself, for the names and the
+digest, so that it imports nothing but Python's standard library.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import platform
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 
 FILES = {"linux": "libwarpkit.so", "macos": "libwarpkit.dylib", "windows": "libwarpkit.dll"}
@@ -28,8 +26,8 @@ SOURCES = HERE / "native"
 SYSTEM = {"darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
 PATH = HERE / FILES[SYSTEM]
 
-MACHINES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
-"""Processors by their number in an ELF file."""
+MACHINES = {62: "x86_64", 183: "aarch64"}
+"""Processors by their number in an ELF file, as `platform` calls them."""
 
 Entry = Callable[[int], None]
 """A C function of one argument, the address of an array of int64 numbers."""
@@ -47,44 +45,30 @@ ENTRIES = tuple(field.name for field in fields(NativeLibrary) if field.name != "
 
 
 class LibraryError(Exception):
-    """Why the library cannot be used."""
-
-
-@cache
-def open_library() -> NativeLibrary | None:
-    """The library, or None after a warning that names the reason and what mends it."""
-    try:
-        return open_file(PATH)
-    except LibraryError as error:
-        warnings.warn(f"warpkit: {error}; {mend()}", RuntimeWarning, stacklevel=2)
-    return None
+    """Why the library cannot be used, and what mends it."""
 
 
 def open_file(path: Path) -> NativeLibrary:
     """The library in a file; raises `LibraryError`, and nothing else."""
     try:
         if not path.exists():
-            raise LibraryError(
-                f"no native library, so that the CPU runs the slow reference{built_why()}"
-            )
+            raise LibraryError(f"no native library{build_error()}: {mend()}")
         check_elf(path)
         handle = ctypes.CDLL(str(path))
         isa, source = text_function(handle, "warpkit_isa"), text_function(handle, "warpkit_source")
-        if SOURCES.is_dir() and source() != source_digest():
-            raise LibraryError(f"{path.name} is not of the sources beside it, and is not used")
+        if SOURCES.is_dir() and source() != source_digest(SOURCES):
+            raise LibraryError(f"{path.name} is not of the sources beside it: {mend()}")
         chosen = isa()
         if chosen is None:
-            wish = os.environ.get("WARPKIT_ISA")
-            raise LibraryError(f"WARPKIT_ISA is {wish!r}: this processor has {available(handle)}")
+            wish, names = os.environ.get("WARPKIT_ISA"), available(handle)
+            raise LibraryError(f"WARPKIT_ISA={wish}, where the processor has {names}")
         return NativeLibrary(chosen, **{name: entry(handle, name) for name in ENTRIES})
-    except (
-        OSError,
-        AttributeError,
-    ) as error:  # ctypes says with the second that a symbol is missing
-        raise LibraryError(f"{path.name} does not open: {error}") from error
+    except (OSError, AttributeError) as error:  # ctypes raises the second for a missing symbol
+        raise LibraryError(f"{path.name} does not open ({error}): {mend()}") from error
 
 
 def entry(handle: ctypes.CDLL, name: str) -> Entry:
+    """A C function of one pointer."""
     function = handle[f"warpkit_{name}"]
     function.argtypes, function.restype = [ctypes.c_void_p], None
     return function
@@ -113,30 +97,28 @@ def available(handle: ctypes.CDLL) -> str:
 def check_elf(path: Path) -> None:
     """Raise where an ELF file is cut off or of another processor.
 
-    The system maps the first kind and dies of SIGBUS on what is missing; of the second it says that
-    there is no such file.
+    The system maps a file that is cut off, and the process dies of SIGBUS where it reads on; of one
+    for another processor it says that there is no such file.
     """
     if SYSTEM != "linux":
         return
     with path.open("rb") as file:
         head, size = file.read(64), os.fstat(file.fileno()).st_size
     if len(head) < 64 or head[:4] != b"\x7fELF":
-        raise LibraryError(f"{path.name} is no library")
-    with open(sys.executable, "rb") as file:
-        ours = file.read(20)
-    if ours[:4] == b"\x7fELF" and head[4:6] + head[18:20] != ours[4:6] + ours[18:20]:
-        its = int.from_bytes(head[18:20], "little")
-        raise LibraryError(f"{path.name} is of another processor ({MACHINES.get(its, its)})")
-    # the table of sections stands at the end: where it starts, and how many of which size it has
+        raise LibraryError(f"{path.name} is no library: {mend()}")
+    its, ours = int.from_bytes(head[18:20], "little"), platform.machine()
+    if MACHINES.get(its, its) != ours and ours in MACHINES.values():
+        raise LibraryError(f"{path.name} is {MACHINES.get(its, its)} code: {mend()}")
+    # the table of sections ends the file: where it starts, how long an entry is, and how many
     sections, each, count = (
         int.from_bytes(head[a:b], "little") for a, b in ((40, 48), (58, 60), (60, 62))
     )
     if size < sections + each * count:
-        raise LibraryError(f"{path.name} is cut off")
+        raise LibraryError(f"{path.name} is cut off: {mend()}")
 
 
-def source_digest(folder: Path = SOURCES) -> str:
-    """The digest of the C++ sources, which the library is built with: 1 ms."""
+def source_digest(folder: Path) -> str:
+    """The digest of the C++ sources in a folder, which their library carries: under 1 ms."""
     digest = hashlib.sha256()
     for path in sorted((*folder.glob("*.cpp"), *folder.glob("*.h"))):
         digest.update(f"{path.name}\0".encode())
@@ -144,8 +126,8 @@ def source_digest(folder: Path = SOURCES) -> str:
     return digest.hexdigest()
 
 
-def built_why() -> str:
-    """What the build left where it could not: its first line."""
+def build_error() -> str:
+    """What the build left in its place: the first line of the reason."""
     try:
         return f" ({(HERE / REASON).read_text().splitlines()[0]})"
     except (OSError, IndexError):
@@ -153,6 +135,7 @@ def built_why() -> str:
 
 
 def mend() -> str:
+    """The command that makes the library."""
     if SOURCES.is_dir():
-        return "run scripts/build_native, or: python hatch_build.py"
-    return "reinstall it: pip install --force-reinstall --no-deps warpkit"
+        return "run scripts/build_native"
+    return "pip install --force-reinstall --no-deps warpkit"

@@ -1,0 +1,237 @@
+"""The build of the native library: its commands, its refusals, and how it leaves the tree."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.support import ROOT
+
+ENVIRONMENT = ("WARPKIT_CXX", "WARPKIT_CXXFLAGS", "WARPKIT_TARGET")
+LINUX = ("x86_64", "linux")
+
+
+@pytest.fixture
+def hook(monkeypatch) -> ModuleType:
+    """hatch_build.py, which is in no package."""
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def commands(hook: ModuleType, family: str, target: tuple[str, str]) -> dict[str, list[str]]:
+    """The command of each object by its name."""
+    compiler = hook.Compiler(["c++"], family)
+    made = hook.compile_commands(compiler, hook.Target(*target), Path("/to"))
+    return {path.name: command for path, command in made.items()}
+
+
+def test_every_file_is_compiled_for_every_set_and_the_library_once(hook):
+    sources = {path.stem for path in hook.sources().glob("*.cpp")} - {"library"}
+    assert sources
+    sets = {"x86_64": {"sse4", "avx2", "avx512"}, "aarch64": {"neon"}}
+    for processor, names in sets.items():
+        for system in ("linux", "macos", "windows"):
+            made = commands(hook, "zig", (processor, system))
+            expected = {f"{source}-{name}.o" for source in sources for name in names}
+            assert made.keys() == expected | {"library.o"}
+            for file, command in made.items():
+                isa = file.removesuffix(".o").rpartition("-")[2]
+                assert (f"-DWARPKIT_ISA={isa}" in command) == (file != "library.o")
+                target = command[command.index("-target") + 1]
+                assert target.startswith(f"{processor}-{system}")
+                assert "-fno-sanitize=all" in command
+    said = [word for word in commands(hook, "zig", LINUX)["library.o"] if "WARPKIT_SOURCE" in word]
+    assert said == [f'-DWARPKIT_SOURCE="{hook.library.source_digest(hook.sources())}"']
+
+
+def test_each_compiler_is_told_the_same_levels(hook):
+    levels = {"sse4": "v2", "avx2": "v3", "avx512": "v4"}
+    for family, before, joint in (
+        ("zig", "-mcpu=x86", "_64_"),
+        ("gcc", "-march=x86", "-64-"),
+        ("clang", "-march=x86", "-64-"),
+    ):
+        made = commands(hook, family, LINUX)
+        for isa, level in levels.items():
+            assert f"{before}{joint}{level}" in made[f"probe-{isa}.o"]
+            assert "-ffp-contract=off" in made[f"probe-{isa}.o"]
+        assert f"{before}{joint}v2" in made["library.o"]
+        assert ("-fno-trapping-math" in made["library.o"]) == (family == "gcc")
+
+
+@pytest.mark.parametrize(
+    ("cxx", "c"),
+    [
+        ("g++", "gcc"),
+        ("clang++-18", "clang-18"),
+        ("/opt/c++", "/opt/cc"),
+        ("ccache g++", "ccache gcc"),
+    ],
+)
+def test_the_c_driver_links(hook, cxx, c):
+    compiler = hook.Compiler(cxx.split(), "gcc")
+    command = hook.link_command(compiler, hook.Target(*LINUX), [Path("a.o")], Path("b.so"))
+    assert command[: len(c.split())] == c.split()
+    assert {"-shared", "-s", "-Wl,-z,defs"} <= set(command)
+
+
+def test_the_names_of_wheels(hook):
+    tags = {hook.Target(p, s).tag for p in hook.LEVELS for s in hook.SYSTEMS}
+    assert tags == {
+        "manylinux_2_17_x86_64",
+        "manylinux_2_17_aarch64",
+        "macosx_11_0_x86_64",
+        "macosx_11_0_arm64",
+        "win_amd64",
+        "win_arm64",
+    }
+
+
+def test_the_target_of_a_wheel(hook, monkeypatch):
+    assert hook.wanted_target() == hook.this_machine()
+    monkeypatch.setenv("WARPKIT_TARGET", "aarch64-macos")
+    assert hook.wanted_target() == ("aarch64", "macos")
+    for wrong in ("vax-linux", "x86_64", "aarch64-beos"):
+        monkeypatch.setenv("WARPKIT_TARGET", wrong)
+        with pytest.raises(hook.BuildError, match=f"no kernels for {wrong}"):
+            hook.build(Path("/nowhere"), hook.wanted_target())
+
+
+def test_the_pinned_compiler_is_one(hook):
+    text = (ROOT / "pyproject.toml").read_text()
+    assert re.findall(r'"(ziglang[^;"]*)', text) == [hook.pinned_zig()] * 2
+
+
+COMPILER = """
+import sys
+from pathlib import Path
+with open({log!r}, "a") as log:
+    print(*sys.argv[1:], file=log)
+if "wrong" in sys.argv:
+    sys.exit("there is no such flag")
+Path(sys.argv[sys.argv.index("-o") + 1]).write_bytes(b"made")
+"""
+
+
+@pytest.fixture
+def tree(hook, monkeypatch, tmp_path) -> Path:
+    """A copy of the sources in a checkout, a compiler that notes its arguments, and their log."""
+    folder = tmp_path / hook.PACKAGE
+    shutil.copytree(hook.sources(), folder / "native")
+    monkeypatch.setattr(hook, "ROOT", tmp_path)
+    script = tmp_path / "compiler.py"
+    script.write_text(COMPILER.format(log=str(tmp_path / "log")))
+    monkeypatch.setenv("WARPKIT_CXX", f"{sys.executable} {script} c++")
+    return folder
+
+
+class App:
+    """hatchling's voice."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def display_warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def hatch(hook: ModuleType, version: str, data: dict[str, Any]) -> Any:
+    """The hook, run as hatchling does."""
+    run = hook.NativeBuild.__new__(hook.NativeBuild)
+    run.__dict__["app" if hook.BuildHookInterface is object else "_BuildHookInterface__app"] = App()
+    run.initialize(version, data)
+    return run
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"native"}
+
+
+def test_a_wheel_has_the_library_and_leaves_nothing(hook, tree, monkeypatch, tmp_path):
+    monkeypatch.setenv("WARPKIT_TARGET", "aarch64-linux")
+    data: dict[str, Any] = {"force_include": {}}
+    run = hatch(hook, "standard", data)
+    assert data["tag"] == "py3-none-manylinux_2_17_aarch64"
+    assert not data["pure_python"]
+    ((built, inside),) = data["force_include"].items()
+    assert inside == f"{hook.PACKAGE}/libwarpkit.so"
+    assert Path(built).read_bytes() == b"made"
+    run.finalize("standard", data, "")
+    assert not Path(built).exists()
+    assert names(tree) == set()
+    log = (tmp_path / "log").read_text().splitlines()
+    files = len(list(hook.sources().glob("*.cpp")))
+    assert len(log) == files + 1
+    assert log[-1].startswith("cc -shared -target aarch64-linux-gnu.2.17")
+
+
+def test_an_editable_install_has_it_beside_the_package(hook, tree):
+    data: dict[str, Any] = {"force_include": {}}
+    (tree / "libwarpkit.txt").write_text("an earlier reason")
+    hatch(hook, "editable", data).finalize("editable", data, "")
+    assert data == {"force_include": {}}
+    assert names(tree) == {hook.this_machine().file}
+
+
+@pytest.mark.parametrize(
+    ("cxx", "flags", "said"),
+    [
+        ("none", "", "WARPKIT_CXX=none"),
+        ("/nowhere/g++", "", "/nowhere/g++ does not run"),
+        (None, "wrong", "there is no such flag"),
+    ],
+)
+def test_without_a_compiler_the_package_is_pure(hook, tree, monkeypatch, cxx, flags, said):
+    if cxx:
+        monkeypatch.setenv("WARPKIT_CXX", cxx)
+    monkeypatch.setenv("WARPKIT_CXXFLAGS", flags)
+    data: dict[str, Any] = {"force_include": {}}
+    run = hatch(hook, "standard", data)
+    ((reason, inside),) = data["force_include"].items()
+    assert data.keys() == {"force_include"}
+    assert inside == f"{hook.PACKAGE}/libwarpkit.txt"
+    assert said in Path(reason).read_text()
+    (warning,) = run.app.warnings
+    assert said in warning
+    run.finalize("standard", data, "")
+
+    run = hatch(hook, "editable", {})
+    assert names(tree) == {"libwarpkit.txt"}
+    assert said in (tree / "libwarpkit.txt").read_text()
+    assert len(run.app.warnings) == 1
+
+
+def test_only_a_library_of_other_sources_is_built_again(hook, tree, monkeypatch, tmp_path):
+    log = tmp_path / "log"
+    assert hook.main(["--if-older"]) == 0
+    assert names(tree) == {hook.this_machine().file}
+    before = log.read_text()
+    (tree / hook.this_machine().file).write_text(hook.library.source_digest(tree / "native"))
+    assert hook.main(["--if-older"]) == 0
+    assert log.read_text() == before
+    (tree / "native" / "new.h").write_text("")
+    assert hook.main(["--if-older"]) == 0
+    assert log.read_text() != before
+    monkeypatch.setenv("WARPKIT_CXXFLAGS", "wrong")
+    assert hook.main([]) == 1
+    assert (tree / hook.this_machine().file).read_bytes() == b"made"
+
+
+def test_another_compiler_builds_for_this_machine_alone(hook, tree, monkeypatch):
+    monkeypatch.setattr(hook, "find_compiler", lambda: hook.Compiler(["g++"], "gcc"))
+    other = next(p for p in hook.LEVELS if p != hook.this_machine().processor)
+    with pytest.raises(hook.BuildError, match=r"needs zig, not g\+\+"):
+        hook.build(tree, hook.Target(other, "linux"))

@@ -1,0 +1,227 @@
+"""The native library: opened, or refused with a reason and replaced by the reference."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.forks import python
+from warpkit.engine.backends.cpu import library
+from warpkit.engine.backends.cpu.library import LibraryError, open_file
+from warpkit.engine.backends.cpu.opened import LIBRARY, REFUSAL
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only ELF files are looked into")
+
+
+def probe(entry: library.Entry, a: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """a * x + y by the library's smallest kernel."""
+    out = np.empty_like(x)
+    bits = struct.unpack("q", struct.pack("d", a))[0]
+    call = np.array([len(x), x.ctypes.data, y.ctypes.data, out.ctypes.data, bits], np.int64)
+    entry(call.ctypes.data)
+    return out
+
+
+def test_a_kernel_runs():
+    assert REFUSAL is None
+    assert LIBRARY is not None
+    a, (x, y) = 1.1, np.random.default_rng(0).standard_normal((2, 1001))
+    rounded_once = [
+        float(Fraction(a) * Fraction(u) + Fraction(v)) for u, v in zip(x, y, strict=True)
+    ]
+    assert (a * x + y != rounded_once).any()  # numpy rounds twice
+    assert probe(LIBRARY.probe, a, x, y).tolist() == rounded_once
+
+
+def available() -> list[str]:
+    """The instruction sets of this processor, by the reason that a wrong wish is refused with."""
+    code = (
+        "from warpkit.engine.backends.cpu.library import *\n"
+        "try: open_file(PATH)\n"
+        "except LibraryError as error: print(error)"
+    )
+    said = run(code, WARPKIT_ISA="mmx").stdout
+    found = re.fullmatch(r"WARPKIT_ISA=mmx, where the processor has ([\w, ]+)\n", said)
+    assert found, said
+    return found[1].split(", ")
+
+
+def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What Python prints; a process of its own opens the library anew."""
+    return subprocess.run(
+        [*python(), "-c", code, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+
+
+def test_the_environment_forces_an_instruction_set():
+    assert LIBRARY is not None
+    sets = available()
+    expected = ["sse4", "avx2", "avx512"] if "sse4" in sets else ["neon"]
+    assert sets == expected[: len(sets)]
+    code = "from warpkit.engine.backends.cpu.opened import LIBRARY; print(LIBRARY.isa)"
+    for name in sets:
+        assert run(code, WARPKIT_ISA=name).stdout == f"{name}\n"
+    assert run(code, WARPKIT_ISA="").stdout == f"{sets[-1]}\n"
+
+
+SERVED = """
+import sys, warnings
+from pathlib import Path
+from warpkit.engine.backends.cpu import library
+if sys.argv[1] == "sources":
+    library.SOURCES = Path(sys.argv[2])
+elif sys.argv[1]:
+    library.PATH = Path(sys.argv[1])
+import torch, warpkit as wk
+image, matrix = torch.rand(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    got = [wk.warp_affine(image, matrix) for _ in range(3)]
+    wk.resize(image, (3, 4))
+assert torch.equal(got[0], wk.warp_affine(image, matrix, backend="reference"))
+try:
+    wk.warp_affine(image, matrix, backend="cpu")
+except ValueError as error:
+    print("refused:", str(error).splitlines()[1])
+assert len(caught) <= 1, [str(w.message) for w in caught]
+for w in caught:
+    assert w.category is RuntimeWarning and w.filename == "<string>", w
+    print("warned:", w.message)
+"""
+
+
+def served_by_the_reference(*arguments: str, **environment: str) -> str:
+    """The one reason in the warning and in the refusal of a call that wants this backend."""
+    said = run(SERVED, *arguments, **environment).stdout
+    found = re.fullmatch(
+        r"refused:   cpu: (.*)\nwarned: warpkit: (.*); on the CPU the slow reference is used\n",
+        said,
+    )
+    assert found, said
+    assert found[1] == found[2]
+    return found[1]
+
+
+def test_what_is_served_says_nothing():
+    assert run(SERVED, "").stdout == ""
+
+
+def test_without_a_library_the_reference_serves(tmp_path):
+    reason = served_by_the_reference(str(tmp_path / library.PATH.name))
+    assert reason == "no native library: run scripts/build_native"
+
+
+@LINUX
+def test_a_library_that_is_cut_off_is_not_opened(tmp_path):
+    whole, cut = library.PATH.read_bytes(), tmp_path / library.PATH.name
+    cut.write_bytes(whole[: len(whole) // 2])
+    reason = served_by_the_reference(str(cut))
+    assert reason == f"{cut.name} is cut off: run scripts/build_native"
+
+
+def test_a_library_of_other_sources_is_not_used(tmp_path):
+    (tmp_path / "library.cpp").write_text("// edited")
+    reason = served_by_the_reference("sources", str(tmp_path))
+    assert reason == (
+        f"{library.PATH.name} is not of the sources beside it: run scripts/build_native"
+    )
+
+
+def test_an_instruction_set_that_is_not_there_is_named():
+    reason = served_by_the_reference("", WARPKIT_ISA="avx1024")
+    assert reason.startswith("WARPKIT_ISA=avx1024, where the processor has ")
+
+
+def damaged() -> dict[str, tuple[bytes, str]]:
+    """What may stand in the library's place, and what is said of it."""
+    whole = library.PATH.read_bytes()
+    other = {b"\x3e": b"\xb7", b"\xb7": b"\x3e"}[whole[18:19]]  # x86-64, aarch64
+    return {
+        "nothing": (b"", "is no library"),
+        "text": (b"version https://git-lfs.github.com/spec/v1\n" * 9, "is no library"),
+        "head": (whole[:63], "is no library"),
+        "head_alone": (whole[:64], "is cut off"),
+        "last_byte": (whole[:-1], "is cut off"),
+        "other_processor": (whole[:18] + other + whole[19:], "code"),
+        "32_bits": (whole[:4] + b"\x01" + whole[5:], "is cut off|does not open"),
+        "no_segments": (whole[:56] + b"\0\0" + whole[58:], "does not open"),
+    }
+
+
+@LINUX
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "libwarpkit.so"
+    for name, (content, said) in damaged().items():
+        path.write_bytes(content)
+        with pytest.raises(LibraryError, match=r"^libwarpkit\.so .*: run scripts/") as refused:
+            open_file(path)
+        assert re.search(said, str(refused.value)), name
+
+
+def test_another_library_is_refused(tmp_path):
+    import _ctypes
+
+    path = tmp_path / library.PATH.name
+    path.write_bytes(Path(_ctypes.__file__).read_bytes())
+    with pytest.raises(LibraryError, match=r"does not open \(.*warpkit_isa"):
+        open_file(path)
+    with pytest.raises(LibraryError, match=r"does not open|is no library"):
+        open_file(tmp_path)  # a folder
+
+
+def test_an_entry_point_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(library, "ENTRIES", ("probe", "unheard_of"))
+    with pytest.raises(LibraryError, match="warpkit_unheard_of"):
+        open_file(library.PATH)
+
+
+def test_a_failed_build_says_why(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "HERE", tmp_path)
+    (tmp_path / library.REASON).write_text("g++ does not run: No such file\nlong story\n")
+    with pytest.raises(
+        LibraryError, match=r"^no native library \(g\+\+ does not run: No such file\): "
+    ):
+        open_file(tmp_path / library.PATH.name)
+    monkeypatch.setattr(library, "SOURCES", tmp_path / "native")  # as in a wheel
+    with pytest.raises(LibraryError, match="pip install --force-reinstall --no-deps warpkit"):
+        open_file(tmp_path / library.PATH.name)
+
+
+def test_importing_the_package_opens_nothing():
+    code = "import sys, warpkit; print(*[m for m in sys.modules if m.endswith('cpu.opened')])"
+    assert run(code).stdout == "\n"
+
+
+COMPILED = """
+import torch, warpkit as wk
+warp = torch.compile(lambda *given: wk.warp_affine(*given), fullgraph=True, backend="eager")
+image, matrix = torch.rand(1, 2, 5, 6), torch.eye(2, 3)
+print(torch.equal(warp(image, matrix), wk.warp_affine(image, matrix)))
+"""
+
+
+def test_the_first_call_may_be_a_compiled_one():
+    assert run(COMPILED).stdout == "True\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_calls_what_its_parent_opened():
+    assert LIBRARY is not None
+    x = np.arange(5.0)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if probe(LIBRARY.probe, 2.0, x, x).tolist() == [0, 3, 6, 9, 12] else 1)
+    assert os.waitpid(child, 0)[1] == 0
