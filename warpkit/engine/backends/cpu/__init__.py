@@ -39,7 +39,9 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     if not has_kernels():
         found = trouble()
         return [f"needs Numba: {found}" if HAS_NUMBA else "needs Numba: pip install numba"]
-    return pair_reasons("the kernel", rule)
+    from warpkit.engine.backends.cpu.opened import REFUSAL
+
+    return [REFUSAL] if REFUSAL else pair_reasons("the kernel", rule)
 
 
 def has_kernels() -> bool:
