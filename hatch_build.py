@@ -267,7 +267,7 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
-def build(folder: Path, target: Target, cache: Path | None = None) -> Path:
+def build(folder: Path, target: Target) -> Path:
     """The library of a target in a folder; raises `BuildError`."""
     if target.processor not in LEVELS or target.system not in SYSTEMS:
         raise BuildError(f"there are no kernels for {target.processor}-{target.system}")
@@ -276,9 +276,9 @@ def build(folder: Path, target: Target, cache: Path | None = None) -> Path:
         raise BuildError(f"WARPKIT_TARGET needs zig, not {shlex.join(compiler.words)}")
     with tempfile.TemporaryDirectory() as temporary:
         at = Path(temporary)
-        # zig's caches would be in the home and in the tree
-        kept = str(cache or at / "cache")
-        environment = {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+        # zig's caches would stay in the home and in the tree; who names one keeps it
+        cache = os.environ.get("ZIG_GLOBAL_CACHE_DIR", str(at / "cache"))
+        environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
         commands = compile_commands(compiler, target, at)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda command: run(command, environment), commands.values()))
@@ -333,12 +333,12 @@ class NativeBuild(BuildHookInterface):  # pyright: ignore
             self.folder.cleanup()
 
 
-def build_here(warn: Any, cache: Path | None = None) -> bool:
+def build_here(warn: Any) -> bool:
     """The library of this machine in the tree itself; whether there is one."""
     folder = ROOT / PACKAGE
     reason = folder / library.REASON
     try:
-        build(folder, this_machine(), cache)
+        build(folder, this_machine())
     except BuildError as error:
         warn(f"warpkit: no native library: {error}")
         reason.write_text(f"{error}\n")
@@ -357,8 +357,9 @@ def main(arguments: list[str]) -> int:
         or (file.exists() and library.source_digest(sources()).encode() in file.read_bytes())
     ):
         return 0
+    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(ROOT / "build" / "zig"))
     with with_zig():
-        built = build_here(lambda text: print(text, file=sys.stderr), ROOT / "build" / "zig")
+        built = build_here(lambda text: print(text, file=sys.stderr))
     return 0 if built else 1
 
 

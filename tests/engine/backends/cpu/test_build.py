@@ -135,6 +135,7 @@ def tree(hook, monkeypatch, tmp_path) -> Path:
     script = tmp_path / "compiler.py"
     script.write_text(COMPILER.format(log=str(tmp_path / "log")))
     monkeypatch.setenv("WARPKIT_CXX", f"{sys.executable} {script} c++")
+    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path / "cache"))  # `main` would set it
     return folder
 
 
