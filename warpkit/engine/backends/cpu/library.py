@@ -138,4 +138,4 @@ def mend() -> str:
     """The command that makes the library."""
     if SOURCES.is_dir():
         return "run scripts/build_native"
-    return "pip install --force-reinstall --no-deps warpkit"
+    return "run pip install --force-reinstall --no-deps . in a checkout of warpkit"
