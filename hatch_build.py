@@ -192,7 +192,7 @@ FLAGS = [
 ]
 
 FAMILY_FLAGS = {
-    "zig": ["-nostdlib++", "-fno-sanitize=all"],  # zig turns UBSan on by itself
+    "zig": ["-Wno-psabi", "-fno-sanitize=all"],  # zig turns UBSan on by itself
     "clang": ["-Wno-psabi"],
     "gcc": ["-fno-trapping-math", "-Wno-psabi"],  # or it keeps comparisons apart
 }

@@ -27,7 +27,7 @@ from torch.testing import assert_close
 
 import warpkit as wk
 from benchmarks.indexing import about
-from warpkit.engine.backends.cpu.runtime.result_memory import release
+from warpkit.engine.backends.cpu.memory import release
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "patches.csv"
 BATCH, SIZE, SIDE = 4, 256, 32

@@ -90,7 +90,7 @@ ROOMS = """
     core
     engine engine.sampling engine.arithmetic engine.compositing
     engine.backends.inverse engine.backends.operators engine.backends.recipes
-    engine.backends.cpu.runtime engine.backends.cpu.warps
+    engine.backends.cpu.runtime
     engine.backends.cpu engine.backends.cpu.opencv engine.backends.cpu.objects
     engine.backends.cuda engine.backends
     geometry warp resizing flow gradients indexing patches camera alignment __init__

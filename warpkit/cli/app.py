@@ -355,7 +355,8 @@ def bench(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="CSV", help="Write the rows.")] = None,
     warm: Annotated[
-        bool, typer.Option("--warm", help="Compile the usual kernels instead, once and for all.")
+        bool,
+        typer.Option("--warm", help="Compile OpenCV's warps of bytes instead, once for all."),
     ] = False,
     loud: Annotated[
         bool, typer.Option("--loud", help="Take what a busy machine gives for a result.")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager
-from warpkit.engine.backends.cpu.runtime.result_memory import empty
+from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.sampling.maps import added_to_pixels, pixel_points
 
 

@@ -75,8 +75,8 @@ def leave(
     image = planes(src)
     if select_backend("warpkit.opencv", "auto", image, rule) is not by_kernels:
         return
+    from warpkit.engine.backends.cpu.inverse import invert
     from warpkit.engine.backends.cpu.opencv import launch
-    from warpkit.engine.backends.cpu.warps.inverse import invert
 
     size = key[3][::-1] if key[3] != (0, 0) else src.shape[:2]  # pyright: ignore
     fill = torch.as_tensor(options["border_value"], dtype=torch.float64).reshape(-1, 1, 1)

@@ -12,12 +12,12 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
-from warpkit.engine.backends.cpu.objects import crop, opaque
+from warpkit.engine.backends.cpu.objects import crop
 from warpkit.engine.compositing.gather import Points, sample_opaque
 from warpkit.engine.sampling.antialias import MOST_AFFINE, SLACK, least_density
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.engine.sampling.named import Border, named_rule
-from warpkit.engine.sampling.rules import SamplingRule, is_pair
+from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
 from warpkit.warp import check_nearest
 
@@ -74,7 +74,7 @@ def crop_patches(
     checks.check_labels(name, "antialias", antialias, images.dtype, "False", not antialias)
     warn_of_integers(name, data.given, rule.interpolation, boxes=boxes)
     fill = arguments.border_value(name, border_value, len(boxes), data)
-    if not antialias and not is_pair(rule.border) and opaque.compiled(data.batch):
+    if not antialias and crop.compiled(data.batch):
         crops = _crop_compiled(data, boxes.double(), fill, index, (height, width), rule)
         return data.converted(crops).contiguous()
     x1, y1, x2, y2 = boxes.double().unbind(-1)

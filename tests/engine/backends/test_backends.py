@@ -33,7 +33,7 @@ class Mode(TorchDispatchMode):
 
 
 def test_six_frames_lead_from_a_warp_to_the_launch(monkeypatch):
-    from warpkit.engine.backends.cpu.warps import launch
+    from warpkit.engine.backends.cpu import launch
 
     forward, stacks = launch.forward, []
 

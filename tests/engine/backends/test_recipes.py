@@ -35,6 +35,27 @@ def test_a_recipe_gives_the_first_calls_bits(interpolation, dtype, inverse):
         assert len(recipes._recipes) == 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "lanczos4"])
+def test_halves_are_computed_with_as_float32_every_time(interpolation, dtype):
+    matrix = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]), 1.3)
+    for n in range(3):
+        image = noise(2, 3, 20, 18, dtype=dtype, seed=n)
+        wanted = wk.warp_affine(image.float(), matrix, interpolation=interpolation).to(dtype)
+        assert torch.equal(wk.warp_affine(image, matrix, interpolation=interpolation), wanted)
+
+
+@pytest.mark.parametrize("interpolation", ["bicubic", "lanczos4"])
+def test_every_interpolation_has_a_recipe(interpolation):
+    image, matrix = noise(1, 3, 20, 18), wk.rotation_matrix((9.0, 8.0), 30.0)
+    for where in (matrix, matrix[None]):
+        found = [wk.warp_affine(image, where, interpolation=interpolation) for _ in range(2)]
+        assert torch.equal(*found)
+        wanted = wk.warp_affine(image, where, interpolation=interpolation, backend="reference")
+        torch.testing.assert_close(found[1], wanted, atol=TOLERANCE["cpu torch.float64"], rtol=0)
+    assert len(recipes._recipes) == 2
+
+
 def test_a_recipe_keeps_gradients():
     image, matrix = noise(1, 3, 8, 9), wk.rotation_matrix((4.0, 4.0), 20.0).double()
     found = []

@@ -226,7 +226,7 @@ def measure(work: Workload, turns: int, noise: Noise) -> Iterator[dict[str, Any]
 
 
 def warm() -> Iterator[str]:
-    """Compile what is commonly used, for float32; the name of each interpolation as it is done.
+    """Compile OpenCV's warps of bytes, by Numba; the name of each interpolation as it is done.
 
     Each in a process of its own, as many at a time as there are processors: Numba compiles one
     kernel after the other.
@@ -241,17 +241,14 @@ def warm() -> Iterator[str]:
 
 
 def compile_kernels(interpolation: str) -> None:
-    """Compile an interpolation's kernels for every kind of map, backward too but of lanczos4."""
-    image = torch.rand(2, 3, 40, 40)
+    """Compile an interpolation's kernels for every kind of map, in both of OpenCV's arithmetics."""
+    image = (torch.rand(2, 3, 40, 40) * 255).byte()
     affine = wk.rotation_matrix((20.0, 20.0), 33.0)
     maps = (
         (wk.warp_affine, affine),
         (wk.warp_perspective, wk.compose(affine, torch.eye(3))),
         (wk.remap, torch.rand(40, 40, 2) * 40),
     )
-    for function, mapping in maps:
-        wanted = interpolation != "lanczos4"
-        tensors = image.clone().requires_grad_(wanted), mapping.clone().requires_grad_(wanted)
-        out = function(*tensors, interpolation=interpolation)
-        if wanted:
-            out.sum().backward()
+    for arithmetic in ("opencv4", "opencv5"):
+        for function, mapping in maps:
+            function(image, mapping, interpolation=interpolation, arithmetic=arithmetic)

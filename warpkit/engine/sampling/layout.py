@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
+import numpy as np
 import torch
 from torch import Tensor
+
+POINTS, AFFINE, PERSPECTIVE = 0, 2, 3
+"""Kinds of map in compiled kernels: given points, or a matrix by its rows."""
 
 
 def is_channels_last(image: Tensor) -> bool:
@@ -25,6 +30,26 @@ def batch_of(image: Sequence[int], mapping: Sequence[int]) -> tuple[int, ...]:
     """The batch of the result, by the shapes of image and map."""
     maps, batch = mapping_batch(mapping), tuple(image[:-3])
     return batch if maps in (batch, ()) else tuple(torch.broadcast_shapes(batch, maps))
+
+
+def mapping_kind(mapping: Sequence[int]) -> int:
+    """The kind of a map by its shape: POINTS, AFFINE or PERSPECTIVE."""
+    return POINTS if mapping[-1] == 2 else mapping[-2]
+
+
+@lru_cache(maxsize=256)
+def broadcast_index(
+    source: tuple[int, ...], batch: tuple[int, ...], strides: tuple[int, ...] | None = None
+) -> np.ndarray:
+    """For every item of `batch`, counted through, the entry of `source` that broadcasts to it.
+
+    Its number; with the strides of `source`, where it begins in memory.
+    """
+    numbers = np.arange(prod(source)).reshape(source)
+    if strides is not None:
+        numbers = np.tensordot(np.array(strides, np.intp), np.indices(source), 1)
+    # a copy: a view that cannot be written to is another type to Numba, and compiled for again
+    return np.array(np.broadcast_to(numbers, batch)).reshape(-1)
 
 
 def mapping_size(mapping: Sequence[int]) -> int:

@@ -10,9 +10,8 @@ import signal
 
 import pytest
 
-pytest.importorskip("numba")
-
 from tests.support.guarded_memory import empty, survives
+from warpkit.engine.sampling.rules import INTERPOLATIONS
 
 HOSTILE = """
 import torch, warpkit as wk
@@ -30,7 +29,6 @@ turned = {"warp_affine": wk.rotation_matrix((5.0, 4.0), 33.0, 0.4).double().repe
 turned["warp_perspective"] = torch.eye(3).double() + 0.02 * torch.rand(2, 3, 3).double()
 turned["remap"] = torch.rand(2, 40, 37, 2).double() * 20 - 4
 for function, interpolation, pixels, borders in (
-    # planes without a background, by the kernels that read pairs of neighbours
     ("warp_affine", "bilinear", image, BORDERS[:-1]),
     ("warp_affine", "bilinear", image.double(), BORDERS[:-1]),
     ("warp_perspective", "bilinear", image, BORDERS[:-1]),
@@ -38,7 +36,6 @@ for function, interpolation, pixels, borders in (
     ("warp_affine", "bicubic", image, BORDERS[:-1]),
     ("warp_affine", "nearest", image, BORDERS[:-1]),
     ("warp_affine", "nearest", image.mul(255).byte(), BORDERS[:-1]),
-    # by the kernels for everything
     ("remap", "bilinear", last, BORDERS),
     ("warp_perspective", "lanczos4", image, BORDERS),
 ):
@@ -61,29 +58,92 @@ def test_hostile_maps_stay_inside_the_arrays():
     assert survives(HOSTILE)
 
 
-CHECKED = """
-import torch, warpkit as wk
-from warpkit.engine.sampling.rules import BORDERS
-image = torch.rand(2, 5, 9, 11)
-last = image.contiguous(memory_format=torch.channels_last)
-for border in BORDERS[:-1]:
-    for scale in (0.1, 1.0, 30.0):
-        pixels, points, planes = (t.detach().requires_grad_() for t in (
-            last, (torch.rand(2, 40, 37, 2).double() - 0.5) * 20 * scale, image
-        ))
-        turn = wk.rotation_matrix((5.0, 4.0), 33.0, scale).double().requires_grad_()
-        wk.remap(pixels, points, border=border, backend="cpu").sum().backward()
-        wk.warp_affine(planes, turn, size=(40, 37), border=border, backend="cpu").sum().backward()
+LAUNCHED = """
+import sys, torch
+from tests.support.guarded_memory import guard_what_is_made, guarded
+from warpkit.engine.backends.cpu import calls, jobs, launch
+from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.sampling.rules import BORDERS, SamplingRule
+guard_what_is_made()
+torch.manual_seed(0)
+interpolation, pieces = sys.argv[1], sys.argv[2] == "pieces"
+made = []
+if pieces:  # small images are split as large ones are
+    jobs.BANDED = calls.INLINE = 1
+    for name in ("by_strips", "by_bands", "by_tile_rows"):
+        def noted(*given, name=name, function=getattr(jobs, name)):
+            found = function(*given)
+            made.append(name if found is not None else None)
+            return found
+        setattr(launch, name, noted)
+size = (260, 37) if pieces else (40, 37)
+big = [0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -2.0**31, 1e300]
+big += [float("inf"), float("nan")]
+pick = lambda *shape: torch.tensor(big, dtype=torch.float64)[torch.randint(len(big), shape)]
+turn = torch.tensor([[0.9, 0.3, -2.0], [-0.4, 1.1, 3.0]], dtype=torch.float64)
+tilt = torch.cat((turn, torch.tensor([[0.01, -0.02, 1.0]]).double()))
+around = torch.rand(1, *size, 2).double() * 16 - 3
+floats = [torch.float32, torch.float64]
+types = floats + [torch.uint8, torch.int16, torch.uint16]
+types += [torch.int32, torch.int64, torch.bool] if interpolation == "nearest" else []
+for border in BORDERS:
+    rule = SamplingRule(interpolation, border)
+    for dtype in floats if pieces else types:
+        for shape in ((1, 3, 90, 11),) if pieces else ((2, 5, 9, 11), (1, 1, 1, 1), (1, 3, 1, 70)):
+            for layout in (torch.contiguous_format, torch.channels_last):
+                image = (torch.rand(shape) * 200).to(dtype).contiguous(memory_format=layout)
+                dense = border == "transparent"
+                fill = torch.rand(shape[1], *(size if dense else (1, 1))) * 200
+                fill = fill.to(compute_dtype(dtype) if dtype in types[:5] else dtype)
+                maps = [turn[None], tilt[None], around, around.float(), around / 4]
+                maps += [turn.repeat(3, 1, 1)] if shape[0] == 1 else []
+                maps += [pick(shape[0], 2, 3), pick(shape[0], 3, 3), pick(1, *size, 2)]
+                for n, where in enumerate(maps):
+                    options = {"relative": n == 4 or (n == len(maps) - 1 and border == "wrap")}
+                    given = [guarded(t) for t in (image, where, fill)]
+                    out = launch.forward(*given, size, rule, **options)
+                    if dtype not in floats:
+                        continue
+                    push = guarded(torch.rand_like(out))
+                    for wanted in ((True, True, True), (False, True, True)):
+                        launch.backward(push, *given, size, rule, wanted, **options)
+                # a list of images
+                where, of = turn.expand(4, 2, 3).contiguous(), torch.arange(4) % shape[0]
+                given = [guarded(t) for t in (image, where, fill[:, :1, :1].contiguous())]
+                out = launch.forward(*given, size, rule, guarded(of).numpy())
+                if dtype in floats:
+                    push, wanted = guarded(torch.rand_like(out)), (True, True, True)
+                    launch.backward(push, *given, size, rule, wanted, guarded(of).numpy())
+assert {"by_strips", "by_bands", "by_tile_rows"} <= set(made) or not pieces
 """
 
 
-def test_parts_of_a_threads_memory_stay_apart():
-    """By Numba's check of bounds, since no guard lies between the parts.
+@pytest.mark.parametrize("pieces", ["whole", "pieces"])
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_no_kernel_touches_what_lies_beside_an_array(interpolation, pieces):
+    """Every border, type, layout and kind of map; images whole, and in strips and bands."""
+    assert survives(f"import sys; sys.argv[1:] = {[interpolation, pieces]}\n{LAUNCHED}")
 
-    One kernel that is written in Python and one that is written as vectors: 12 s, compiled anew.
-    """
-    light = {"NUMBA_OPT": "1", "NUMBA_LOOP_VECTORIZE": "0"}  # half the compilation
-    assert survives(CHECKED, NUMBA_BOUNDSCHECK="1", **light)
+
+BESIDE = """
+import numpy as np, torch
+from tests.support.guarded_memory import bytes_between_guards
+from warpkit.engine.backends.cpu import launch
+from warpkit.engine.sampling.rules import SamplingRule
+rows = bytes_between_guards(20 * 30 * 4, True).view(np.float32)
+image = torch.from_numpy(rows).as_strided((1, 1, 20, 30), (600, 600, 30, 1))
+if {wrong}:  # a kernel is told of more rows than there are
+    launch._dense = lambda image, _: image[:, :, 5:]
+    launch._call = lambda given, stored, *rest, call=launch._call: call(given, given, *rest)
+launch.forward(image, torch.eye(2, 3).double(), torch.zeros(()), (20, 30),
+               SamplingRule("{interpolation}", "replicate"))
+"""
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_a_kernel_that_is_told_of_too_many_rows_is_seen(interpolation):
+    assert survives(BESIDE.format(wrong=False, interpolation=interpolation))
+    assert not survives(BESIDE.format(wrong=True, interpolation=interpolation))
 
 
 def test_a_byte_read_beside_an_array_ends_the_process():

@@ -66,8 +66,8 @@ def test_each_compiler_is_told_the_same_levels(hook):
     ):
         made = commands(hook, family, LINUX)
         for isa, level in levels.items():
-            assert f"{before}{joint}{level}" in made[f"probe-{isa}.o"]
-            assert "-ffp-contract=off" in made[f"probe-{isa}.o"]
+            assert f"{before}{joint}{level}" in made[f"warp-{isa}.o"]
+            assert "-ffp-contract=off" in made[f"warp-{isa}.o"]
         assert f"{before}{joint}v2" in made["library.o"]
         assert ("-fno-trapping-math" in made["library.o"]) == (family == "gcc")
 

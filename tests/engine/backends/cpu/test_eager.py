@@ -1,4 +1,4 @@
-"""The CPU's kernels called without an operator: the bits that it gives, and no other behaviour."""
+"""The native library called without an operator: the operator's bits, and no other behaviour."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 import warpkit as wk
 from tests.support.inputs import affine_matrices, images, noise, perspective_matrices
 from warpkit.engine.backends import cpu, inverse
-from warpkit.engine.backends.cpu.warps.inverse import inverse_vjp_numpy, invert
+from warpkit.engine.backends.cpu.inverse import inverse_vjp_numpy, invert
 
 TURNS = affine_matrices()["batch of turns"]
 WHERE = {
@@ -69,6 +69,17 @@ def test_a_result_and_its_matrix_may_be_written_to():
         assert not wk.warp_affine(image, matrix)._is_view()
     for got, want in zip(torch.autograd.grad(result.sum(), (image, matrix)), wanted, strict=True):
         assert torch.equal(got, want)
+
+
+def test_a_second_derivative_refuses_a_matrix_that_was_written_to():
+    for where in (TURNS[0], TURNS[:1]):  # by a recipe the second time
+        for _ in range(2):
+            image, matrix = noise(1, 3, 6, 7), where.clone().requires_grad_()
+            result = wk.warp_affine(image, matrix, inverse=True)
+            with torch.no_grad():
+                matrix *= 3
+            with pytest.raises(RuntimeError, match=r"in.?place"):
+                torch.autograd.grad(result.sum(), matrix, create_graph=True)
 
 
 @pytest.mark.parametrize("last", [False, True])

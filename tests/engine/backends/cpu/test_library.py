@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 import subprocess
 import sys
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,28 +15,34 @@ from tests.support.forks import python
 from warpkit.engine.backends.cpu import library
 from warpkit.engine.backends.cpu.library import LibraryError, open_file
 from warpkit.engine.backends.cpu.opened import LIBRARY, REFUSAL
+from warpkit.engine.sampling.layout import AFFINE
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only ELF files are looked into")
 
 
-def probe(entry: library.Entry, a: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """a * x + y by the library's smallest kernel."""
-    out = np.empty_like(x)
-    bits = struct.unpack("q", struct.pack("d", a))[0]
-    call = np.array([len(x), x.ctypes.data, y.ctypes.data, out.ctypes.data, bits], np.int64)
-    entry(call.ctypes.data)
-    return out
+def between(entry: library.Entry, left: float, right: float, x: float) -> float:
+    """The value at x of a row of two pixels, bilinear, by a block that is written here."""
+    from warpkit.engine.backends.cpu import calls
+
+    image, out = np.array([left, right], np.float32), np.full(1, np.nan, np.float32)
+    mapping, fill = np.array([1, 0, x, 0, 1, 0], np.float64), np.zeros(1, np.float32)
+    first = np.zeros(1, np.int64)
+    arrays = {"image": image, "mapping": mapping, "fill": fill, "out": out}
+    arrays |= {"image_of": first, "mapping_of": first}
+    numbers = {name: array.ctypes.data for name, array in arrays.items()}
+    numbers |= {"items": 1, "channels": 1, "height": 1, "width": 2, "out_height": 1, "out_width": 1}
+    numbers |= {"kind": AFFINE, "taps": 2, "number_bytes": 4, "mapping_size": 6}
+    numbers |= {"task": calls.WARP, "end_unit": 1, "run": 1, "threads": 1}
+    entry(calls.block(numbers).ctypes.data)
+    return out.item()
 
 
 def test_a_kernel_runs():
     assert REFUSAL is None
     assert LIBRARY is not None
-    a, (x, y) = 1.1, np.random.default_rng(0).standard_normal((2, 1001))
-    rounded_once = [
-        float(Fraction(a) * Fraction(u) + Fraction(v)) for u, v in zip(x, y, strict=True)
-    ]
-    assert (a * x + y != rounded_once).any()  # numpy rounds twice
-    assert probe(LIBRARY.probe, a, x, y).tolist() == rounded_once
+    assert between(LIBRARY.run, 1.0, 5.0, 0.25) == 2.0
+    assert between(LIBRARY.run, 1.0, 5.0, 1.5) == 2.5  # half of it beside the image
+    assert between(LIBRARY.run, 1.0, 5.0, np.nan) == 0.0
 
 
 def available() -> list[str]:
@@ -183,7 +187,7 @@ def test_another_library_is_refused(tmp_path):
 
 
 def test_an_entry_point_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr(library, "ENTRIES", ("probe", "unheard_of"))
+    monkeypatch.setattr(library, "ENTRIES", ("run", "unheard_of"))
     with pytest.raises(LibraryError, match="warpkit_unheard_of"):
         open_file(library.PATH)
 
@@ -222,8 +226,7 @@ def test_the_first_call_may_be_a_compiled_one():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_calls_what_its_parent_opened():
     assert LIBRARY is not None
-    x = np.arange(5.0)
     child = os.fork()
     if child == 0:
-        os._exit(0 if probe(LIBRARY.probe, 2.0, x, x).tolist() == [0, 3, 6, 9, 12] else 1)
+        os._exit(0 if between(LIBRARY.run, 1.0, 5.0, 0.75) == 4.0 else 1)
     assert os.waitpid(child, 0)[1] == 0

@@ -1,4 +1,4 @@
-"""The CPU backend in processes of their own: forked, without Numba, without a cache."""
+"""The CPU backend in processes of their own: forked, interrupted, without Numba or its cache."""
 
 from __future__ import annotations
 
@@ -41,24 +41,71 @@ import sys, warnings
 sys.modules["numba"] = None
 import torch, warpkit as wk
 image, matrix = torch.rand(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
+points, boxes = torch.rand(1, 4, 3, 2), [[0.5, 0.5, 4.0, 4.0]]
+with warnings.catch_warnings(record=True) as caught:  # the native library needs none
+    warnings.simplefilter("always")
+    leaf = image.clone().requires_grad_()
+    wk.warp_affine(leaf, matrix, backend="cpu").sum().backward()
+    wk.remap(image, points, backend="cpu", interpolation="lanczos4")
+    wk.warp_affine(image.byte(), matrix, backend="cpu", interpolation="nearest")
+    wk.crop_patches(image, boxes, [0], (2, 2))
+    wk.flow.splat(image, torch.zeros(5, 6, 2))
+assert not caught, [str(w.message) for w in caught]
+opencv = {"arithmetic": "opencv5"}
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    got = [wk.warp_affine(image, matrix) for _ in range(3)]
+    got = [wk.warp_affine(image, matrix, **opencv) for _ in range(3)]
+    smaller = wk.resize(image, (3, 4))
+    wk.transform_patches(image, boxes, torch.eye(2, 3)[None], [0])
+    wk.align(torch.rand(1, 20, 20), torch.rand(1, 20, 20), steps=2)
 assert [str(w.message) for w in caught] == [
     "warpkit: Numba is not installed; on the CPU the slow reference is used"
-], caught
-assert torch.equal(got[0], wk.warp_affine(image, matrix, backend="reference"))
-try:
-    wk.warp_affine(image, matrix, backend="cpu")
-except ValueError as error:
-    assert "needs Numba: pip install numba" in str(error)
-else:
-    raise AssertionError("served without Numba")
+], [str(w.message) for w in caught]
+assert torch.equal(got[0], wk.warp_affine(image, matrix, backend="reference", **opencv))
+assert torch.equal(smaller, wk.resize(image, (3, 4), backend="reference"))
+for call in (
+    lambda: wk.warp_affine(image, matrix, backend="cpu", **opencv),
+    lambda: wk.resize(image, (3, 4), backend="cpu"),
+):
+    try:
+        call()
+    except ValueError as error:
+        assert "needs Numba: pip install numba" in str(error)
+    else:
+        raise AssertionError("served without Numba")
 """
 
 
-def test_without_numba_the_reference_serves_after_one_warning():
+def test_without_numba_warps_are_served_and_the_rest_by_the_reference():
     subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], check=True, timeout=300)
+
+
+INTERRUPTED = """
+import os, signal, threading, time, torch, warpkit as wk
+torch.set_num_threads(2)
+image = torch.rand(4, 3, 2000, 2000)
+matrix = wk.rotation_matrix((900.0, 900.0), 33.0)
+options = {"interpolation": "lanczos4", "size": (4000, 4000), "backend": "cpu"}
+wk.warp_affine(image[:1, :, :50, :50], matrix, backend="cpu")
+began = time.perf_counter()
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    wk.warp_affine(image, matrix, **options)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted" if time.perf_counter() - began < 2 else "late")
+small = wk.warp_affine(image[:1, :, :400, :400], matrix, backend="cpu")
+torch.set_num_threads(1)
+print(torch.equal(small, wk.warp_affine(image[:1, :, :400, :400], matrix, backend="cpu")))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_an_interrupt_ends_a_long_warp_and_the_next_one_works():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["interrupted", "True"], done.stdout + done.stderr
 
 
 READ_ONLY = """
@@ -66,10 +113,9 @@ import torch, warpkit as wk
 from warpkit.engine.backends.cpu.runtime import compiler
 from numba.core.caching import CacheImpl
 CacheImpl._locator_classes = []  # nowhere to write
-image, matrix = torch.rand(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
-nearest = {"interpolation": "nearest"}  # the kernel that is compiled the fastest
-wanted = wk.warp_affine(image, matrix, backend="reference", **nearest)
-torch.testing.assert_close(wk.warp_affine(image, matrix, backend="cpu", **nearest), wanted)
+image = torch.rand(1, 2, 5, 6)
+wanted = wk.resize(image, (3, 4), backend="reference")
+torch.testing.assert_close(wk.resize(image, (3, 4), backend="cpu"), wanted)
 """
 
 
@@ -130,8 +176,8 @@ import sys, warnings, torch, warpkit as wk
 if sys.argv[1:]:
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no file takes a byte, as on a full disk
-image, matrix = torch.arange(60.0).reshape(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
-nearest = {"interpolation": "nearest"}  # the kernel that is compiled the fastest
+image, matrix = torch.arange(60).byte().reshape(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
+nearest = {"interpolation": "nearest", "arithmetic": "opencv5"}  # compiled the fastest
 wanted = wk.warp_affine(image, matrix, backend="reference", **nearest)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -172,18 +218,18 @@ image, matrix = torch.rand(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
 boxes = [[0.0, 0.0, 4.0, 4.0]]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    got = [wk.warp_affine(image, matrix) for _ in range(3)]
+    got = [wk.warp_affine(image.byte(), matrix, arithmetic="opencv5") for _ in range(3)]
     wk.resize(image, (2, 3)), wk.crop_patches(image, boxes, None, (2, 2))
-    wk.warp_affine(image.byte(), matrix, arithmetic="opencv5")
     wk.transform_patches(image, boxes, torch.eye(2, 3)[None], None)
     wk.align(torch.rand(1, 20, 20), torch.rand(1, 20, 20), steps=2)
     wk.flow.splat(image, torch.zeros(5, 6, 2)), wk.invert(matrix)
 (said,) = {{str(w.message) for w in caught if "warpkit" in str(w.message)}}
 assert said.startswith(f"warpkit: Numba {{numba.__version__}} does not compile the kernels ("), said
 assert said.endswith("; on the CPU the slow reference is used"), said
-assert torch.equal(got[0], wk.warp_affine(image, matrix, backend="reference"))
+options = {{"arithmetic": "opencv5"}}
+assert torch.equal(got[0], wk.warp_affine(image.byte(), matrix, backend="reference", **options))
 try:
-    wk.warp_affine(image, matrix, backend="cpu")
+    wk.warp_affine(image.byte(), matrix, backend="cpu", **options)
 except ValueError as error:
     assert "needs Numba: " in str(error)
 else:

@@ -14,10 +14,7 @@ import pytest
 import torch
 
 import warpkit as wk
-
-pytest.importorskip("numba")
-
-from warpkit.engine.backends.cpu.runtime import result_memory as memory
+from warpkit.engine.backends.cpu import memory
 
 FLOAT = np.dtype(np.float32)
 

@@ -7,9 +7,7 @@ import threading
 import pytest
 import torch
 
-pytest.importorskip("numba")
-
-from warpkit.engine.backends.cpu.runtime import threads
+from warpkit.engine.backends.cpu import threads
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 
 
@@ -53,6 +51,27 @@ def test_an_error_comes_out(error):
     seen = []
     threads.run(lambda begin, end: seen.extend(range(begin, end)), 4, threads.INLINE)
     assert sorted(seen) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("units", [1, 2, 3, 7, 1001])
+@pytest.mark.parametrize("values", [threads.INLINE, 5 * threads.SLICE])
+def test_native_code_is_handed_every_unit_once(units, values):
+    """In slices, between which an interrupt is noticed; `each` units at a time to a thread."""
+    seen, slices = [], []
+
+    def part(begin: int, end: int, each: int, count: int, team: int) -> None:
+        assert each >= 1
+        assert 1 <= count <= 2
+        assert team == threads._team_address != 0
+        slices.append((begin, end))
+        seen.extend(range(begin, end))
+
+    dealt = threads.run_on_team(part, units, values)
+    assert dealt == (threads._team is not None)
+    assert seen == (list(range(units)) if dealt else [])
+    assert len(slices) <= max(1, values // threads.SLICE)
+    if dealt and values > threads.SLICE and units > 1:
+        assert len(slices) > 1
 
 
 def test_memory_is_each_threads_own_and_stays():

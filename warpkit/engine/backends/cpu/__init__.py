@@ -1,9 +1,15 @@
-"""The CPU backend: kernels compiled by Numba, the same results as the reference.
+"""The CPU backend: the reference's results by compiled kernels.
 
-`warps` has the kernels of all warps and the two ways into them, `opencv` those of OpenCV's
-arithmetics, `objects` those of objects over images, `resize` those of other sizes, and `moments`
-the sums of an alignment; `runtime` is about compiling, vectors, threads
-and memory. What a backend owes is said in the room above.
+Warps run in the native library, whose C++ is in native/. `library` finds and opens it, `opened` is
+the one of this process. `launch` goes from tensors to its calls, which `calls` prepares by shapes,
+types and options, and `jobs` splits a backward pass. `autograd` and `lean` call it without an
+operator, `operators` as torch operators; `inverse` inverts matrices.
+
+Numba compiles the rest: `opencv` has OpenCV's arithmetics, `objects` objects over images, `resize`
+other sizes, and `moments` the sums of an alignment; `runtime` is what those kernels run on.
+
+`threads` shares work out, `memory` keeps results' pages. Where the library or Numba is missing, the
+reference serves in its place, after one warning.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rules import SamplingRule, pair_reasons
+from warpkit.engine.sampling.rules import SamplingRule
 
 HAS_NUMBA = find_spec("numba") is not None
 
@@ -31,21 +37,18 @@ HALVES = (torch.float16, torch.bfloat16)
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
-    """The reasons why the kernels cannot do this."""
+    """The reasons why the native library cannot do this."""
     if image.device.type != "cpu":
         return [f"needs a CPU tensor, got {image.device}"]
     if exports_to_onnx():
         return [NO_ONNX]
-    if not has_kernels():
-        found = trouble()
-        return [f"needs Numba: {found}" if HAS_NUMBA else "needs Numba: pip install numba"]
     from warpkit.engine.backends.cpu.opened import REFUSAL
 
-    return [REFUSAL] if REFUSAL else pair_reasons("the kernel", rule)
+    return [REFUSAL] if REFUSAL else []
 
 
 def has_kernels() -> bool:
-    """Whether kernels can be compiled here; a warning, once, says why not."""
+    """Whether Numba can compile kernels here; a warning, once, says why not."""
     found = trouble()
     if found:
         _warn(found)
@@ -59,6 +62,17 @@ def trouble() -> str:
     from warpkit.engine.backends.cpu.runtime import trial
 
     return trial.trouble()
+
+
+def numba_reasons(image: Tensor) -> list[str]:
+    """The reasons why Numba's kernels cannot do anything with an image."""
+    if image.device.type != "cpu":
+        return [f"needs a CPU tensor, got {image.device}"]
+    if exports_to_onnx():
+        return [NO_ONNX]
+    if has_kernels():
+        return []
+    return [f"needs Numba: {trouble()}" if HAS_NUMBA else "needs Numba: pip install numba"]
 
 
 @cache
@@ -96,10 +110,10 @@ def _warp(
     if image.dtype in HALVES:
         return _warp(image.float(), matrix, size, fill, rule, forward=forward).to(image.dtype)
     if is_eager(image, matrix, fill):
-        from warpkit.engine.backends.cpu.warps import eager
+        from warpkit.engine.backends.cpu import autograd
 
-        return eager.call(image, matrix, size, fill, rule, forward)
-    from warpkit.engine.backends.cpu.warps.operators import OPERATORS
+        return autograd.call(image, matrix, size, fill, rule, forward)
+    from warpkit.engine.backends.cpu.operators import OPERATORS
 
     to_source = inverse_map(matrix.double()) if forward else matrix
     return OPERATORS.warp(image, to_source, size, fill, rule)
@@ -111,10 +125,10 @@ def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> T
         return sample(image.float(), points, fill, rule).to(image.dtype)
     points = points.to(compute_dtype(points.dtype))
     if is_eager(image, points, fill):
-        from warpkit.engine.backends.cpu.warps import eager
+        from warpkit.engine.backends.cpu import autograd
 
-        return eager.call(image, points, points.shape[-3:-1], fill, rule, False)
-    from warpkit.engine.backends.cpu.warps.operators import OPERATORS
+        return autograd.call(image, points, points.shape[-3:-1], fill, rule, False)
+    from warpkit.engine.backends.cpu.operators import OPERATORS
 
     return OPERATORS.sample(image, points, fill, rule)
 
@@ -127,16 +141,16 @@ def sample_offsets(image: Tensor, offsets: Tensor, fill: Tensor, rule: SamplingR
     if image.dtype in HALVES:
         return sample_offsets(image.float(), offsets, fill, rule).to(image.dtype)
     if is_eager(image, offsets, fill):
-        from warpkit.engine.backends.cpu.warps import eager
+        from warpkit.engine.backends.cpu import autograd
 
         offsets = offsets.to(compute_dtype(offsets.dtype))
-        return eager.call(image, offsets, offsets.shape[-3:-1], fill, rule, False, relative=True)
+        return autograd.call(image, offsets, offsets.shape[-3:-1], fill, rule, False, relative=True)
     return sample(image, added_to_pixels(offsets), fill, rule)
 
 
 def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule) -> Tensor:
     """As `reference.splat`."""
-    from warpkit.engine.backends.cpu.warps.operators import OPERATORS
+    from warpkit.engine.backends.cpu.operators import OPERATORS
 
     return OPERATORS.splat(image, points, size, rule)
 
@@ -149,10 +163,10 @@ def splat_offsets(
     image (*I, C, H, W); offsets (*P, H, W, 2), pixels. Plain ones are added where they are read.
     """
     if is_eager(image, offsets):
-        from warpkit.engine.backends.cpu.warps import eager
+        from warpkit.engine.backends.cpu import autograd
 
         offsets = offsets.to(compute_dtype(offsets.dtype))
-        return eager.EagerSplat.apply(image, offsets, tuple(size), rule)  # pyright: ignore
+        return autograd.EagerSplat.apply(image, offsets, tuple(size), rule)  # pyright: ignore
     return splat(image, added_to_pixels(offsets), size, rule)
 
 
@@ -168,13 +182,13 @@ def recipe(
 
     Shapes as there.
     """
-    from warpkit.engine.backends.cpu.warps import lean
+    from warpkit.engine.backends.cpu import lean
 
     return lean.recipe(image, matrix, size, fill, rule, forward)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `maps.inverse_map`."""
-    from warpkit.engine.backends.cpu.warps.inverse import invert
+    from warpkit.engine.backends.cpu.inverse import invert
 
     return inverse_by(matrix, invert)

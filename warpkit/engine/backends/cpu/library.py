@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 FILES = {"linux": "libwarpkit.so", "macos": "libwarpkit.dylib", "windows": "libwarpkit.dll"}
@@ -35,13 +35,15 @@ Entry = Callable[[int], None]
 
 @dataclass(frozen=True)
 class NativeLibrary:
-    """The instruction set in use, and an entry point of each name: ``warpkit_probe`` is `probe`."""
+    """The instruction set in use, the names of a call's numbers, and what makes the call."""
 
     isa: str
-    probe: Entry
+    fields: tuple[str, ...]
+    run: Entry
 
 
-ENTRIES = tuple(field.name for field in fields(NativeLibrary) if field.name != "isa")
+ENTRIES = ("run",)
+"""The entry points, `warpkit_run` by the name `run`."""
 
 
 class LibraryError(Exception):
@@ -62,7 +64,9 @@ def open_file(path: Path) -> NativeLibrary:
         if chosen is None:
             wish, names = os.environ.get("WARPKIT_ISA"), available(handle)
             raise LibraryError(f"WARPKIT_ISA={wish}, where the processor has {names}")
-        return NativeLibrary(chosen, **{name: entry(handle, name) for name in ENTRIES})
+        names = (text_function(handle, "warpkit_fields")() or "").split()
+        entries = {name: entry(handle, name) for name in ENTRIES}
+        return NativeLibrary(chosen, tuple(names), **entries)
     except (OSError, AttributeError) as error:  # ctypes raises the second for a missing symbol
         raise LibraryError(f"{path.name} does not open ({error}): {mend()}") from error
 

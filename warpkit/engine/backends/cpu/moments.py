@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, kernel
-from warpkit.engine.backends.cpu.runtime.threads import run
+from warpkit.engine.backends.cpu.threads import run
 
 FIRST = 6
 """Sums of the first pass, times the weight: 1, W, F, W W, F F, W F."""

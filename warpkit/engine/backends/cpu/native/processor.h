@@ -3,11 +3,11 @@
 // The names are those of the build (hatch_build.py), from the least to the best:
 //   x86-64   sse4 = x86-64-v2,  avx2 = x86-64-v3,  avx512 = x86-64-v4
 //   aarch64  neon
-// Each x86 level is asked for whole: the compiler may use any instruction of it, so that a processor
-// with AVX2 but without BMI2 (some virtual machines hide single ones) gets sse4.
+// Each x86 level is asked for whole: the compiler may use any instruction of it, so that a
+// processor with AVX2 but without BMI2 (some virtual machines hide single ones) gets sse4.
 //
-// We execute cpuid ourselves. `__builtin_cpu_supports` needs a table that a compiler's runtime fills
-// when the program starts; zig's runtime has none, and answers no to everything.
+// We execute cpuid ourselves. `__builtin_cpu_supports` needs a table that a compiler's runtime
+// fills when the program starts; zig's runtime has none, and answers no to everything.
 #pragma once
 
 #include <stdint.h>
@@ -45,12 +45,14 @@ constexpr bool has(uint32_t word, uint32_t bits) { return (word & bits) == bits;
 constexpr uint32_t bit(int n) { return uint32_t(1) << n; }
 
 // Intel's manual, volume 2, CPUID; the levels are defined in the x86-64 psABI, section 3.1.1.
-constexpr uint32_t FMA = bit(12), MOVBE = bit(22), OSXSAVE = bit(27), AVX = bit(28), F16C = bit(29);  // 1, ecx
-constexpr uint32_t BMI1 = bit(3), AVX2 = bit(5), BMI2 = bit(8);                                       // 7, ebx
-constexpr uint32_t AVX512F = bit(16), AVX512DQ = bit(17), AVX512CD = bit(28);                         // 7, ebx
-constexpr uint32_t AVX512BW = bit(30), AVX512VL = bit(31);                                            // 7, ebx
-constexpr uint32_t LZCNT = bit(5);                                                  // 0x80000001, ecx
-constexpr uint32_t XMM = bit(1), YMM = bit(2), MASKS = bit(5), ZMM = bit(6), ZMM16 = bit(7);  // XCR0
+constexpr uint32_t FMA = bit(12), MOVBE = bit(22), OSXSAVE = bit(27), AVX = bit(28),
+                   F16C = bit(29);                                             // 1, ecx
+constexpr uint32_t BMI1 = bit(3), AVX2 = bit(5), BMI2 = bit(8);                // 7, ebx
+constexpr uint32_t AVX512F = bit(16), AVX512DQ = bit(17), AVX512CD = bit(28);  // 7, ebx
+constexpr uint32_t AVX512BW = bit(30), AVX512VL = bit(31);                     // 7, ebx
+constexpr uint32_t LZCNT = bit(5);                                             // 0x80000001, ecx
+constexpr uint32_t XMM = bit(1), YMM = bit(2), MASKS = bit(5), ZMM = bit(6),
+                   ZMM16 = bit(7);  // XCR0
 
 }  // namespace processor
 

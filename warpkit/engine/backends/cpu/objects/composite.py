@@ -76,13 +76,13 @@ class _Composite(torch.autograd.Function):
         reference: Callable[..., Tensor],
     ) -> Tensor:
         """Tensors as of `Layers`."""
+        from warpkit.engine.backends.cpu.memory import empty
         from warpkit.engine.backends.cpu.objects.composite_forward import (
             BAND,
             CompositePlan,
             forward_kernel,
         )
-        from warpkit.engine.backends.cpu.runtime.result_memory import empty
-        from warpkit.engine.backends.cpu.runtime.threads import run
+        from warpkit.engine.backends.cpu.threads import run
 
         count, channels, height, width = images.shape
         source = images if patches is None else patches
@@ -121,14 +121,14 @@ class _Composite(torch.autograd.Function):
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
 def _vjp(ctx: Any, gradient: Tensor, saved: Layers, wanted: Sequence[bool]) -> Sequence[Any]:
     """The gradients to the layers; anything for one that is not wanted."""
+    from warpkit.engine.backends.cpu.memory import empty
     from warpkit.engine.backends.cpu.objects.composite_backward import (
         backward_kernel,
         through_kernel,
     )
     from warpkit.engine.backends.cpu.objects.composite_forward import BAND
-    from warpkit.engine.backends.cpu.runtime.result_memory import empty
     from warpkit.engine.backends.cpu.runtime.simd import CHANNELS_PER_VECTOR
-    from warpkit.engine.backends.cpu.runtime.threads import run
+    from warpkit.engine.backends.cpu.threads import run
 
     images, to_source, patches, mask, _ = saved
     table, order, starts = ctx.objects

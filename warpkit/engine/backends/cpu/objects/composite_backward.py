@@ -30,7 +30,7 @@ from warpkit.engine.backends.cpu.runtime.simd import (
     pack4,
     store4,
 )
-from warpkit.engine.backends.cpu.warps.positions import PERSPECTIVE
+from warpkit.engine.sampling.layout import PERSPECTIVE
 
 
 @inline

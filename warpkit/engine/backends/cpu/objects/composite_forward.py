@@ -15,8 +15,9 @@ import numpy as np
 
 from warpkit.engine.backends.cpu.objects.opaque_kernels import BAND, first_tap
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
+from warpkit.engine.backends.cpu.runtime.rules import inside
 from warpkit.engine.backends.cpu.runtime.simd import max_signed, min_signed
-from warpkit.engine.backends.cpu.warps.positions import AFFINE, inside
+from warpkit.engine.sampling.layout import AFFINE
 
 
 class CompositePlan(NamedTuple):

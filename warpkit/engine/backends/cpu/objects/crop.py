@@ -1,4 +1,4 @@
-"""Crops on a CPU by the kernels of the warps, which read each image in place.
+"""Crops on a CPU by the native library's warps, which read each image in place.
 
 Higher derivatives are the plain path's.
 """
@@ -11,9 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit.core.tracing import is_eager
 from warpkit.engine.backends.cpu.objects.autograd import followed, reference_vjp
 from warpkit.engine.backends.cpu.objects.opaque import Plain
 from warpkit.engine.sampling.rules import SamplingRule
+
+
+def compiled(images: Tensor) -> bool:
+    """Whether the library can be called."""
+    if images.device.type != "cpu" or not is_eager(images):
+        return False
+    from warpkit.engine.backends.cpu.opened import LIBRARY
+
+    return LIBRARY is not None
 
 
 def crop(
@@ -46,7 +56,7 @@ class _Crop(torch.autograd.Function):
         reference: Plain,
     ) -> Tensor:
         """Tensors as of `crop`."""
-        from warpkit.engine.backends.cpu.warps.launch import forward
+        from warpkit.engine.backends.cpu.launch import forward
 
         ctx.save_for_backward(images, to_source, fill)
         ctx.call, ctx.reference = (size, rule, index.contiguous().numpy()), reference
@@ -58,7 +68,7 @@ class _Crop(torch.autograd.Function):
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
         if followed(gradients):
             return *reference_vjp(ctx.reference, saved, wanted, gradients), *(None,) * 4
-        from warpkit.engine.backends.cpu.warps.launch import backward
+        from warpkit.engine.backends.cpu.launch import backward
 
         size, rule, image_of = ctx.call
         images, to_source, fill = saved

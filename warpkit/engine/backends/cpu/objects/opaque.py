@@ -64,13 +64,13 @@ class _Paint(torch.autograd.Function):
         reference: Plain,
     ) -> Tensor:
         """Tensors as of `paint`."""
+        from warpkit.engine.backends.cpu.memory import empty
         from warpkit.engine.backends.cpu.objects.opaque_kernels import (
             BAND,
             OpaquePlan,
             forward_kernel,
         )
-        from warpkit.engine.backends.cpu.runtime.result_memory import empty
-        from warpkit.engine.backends.cpu.runtime.threads import run
+        from warpkit.engine.backends.cpu.threads import run
 
         count, channels, height, width = images.shape
         order, starts = by_image(boxes, count)
@@ -93,9 +93,9 @@ class _Paint(torch.autograd.Function):
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:3]
         if followed(gradients):
             return *reference_vjp(ctx.reference, saved, wanted, gradients), None, None
+        from warpkit.engine.backends.cpu.memory import empty
         from warpkit.engine.backends.cpu.objects.opaque_kernels import backward_kernel
-        from warpkit.engine.backends.cpu.runtime.result_memory import empty
-        from warpkit.engine.backends.cpu.runtime.threads import run
+        from warpkit.engine.backends.cpu.threads import run
 
         images, to_source, fill = saved
         plan = ctx.plan._replace(

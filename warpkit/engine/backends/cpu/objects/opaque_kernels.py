@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
+from warpkit.engine.backends.cpu.runtime.rules import clear, inside, map_point
 from warpkit.engine.backends.cpu.runtime.simd import max_signed, min_signed
-from warpkit.engine.backends.cpu.warps.backward_steps import clear
-from warpkit.engine.backends.cpu.warps.positions import AFFINE, inside, map_point
+from warpkit.engine.sampling.layout import AFFINE
 from warpkit.engine.sampling.rules import LIMIT
 
 BAND = 32

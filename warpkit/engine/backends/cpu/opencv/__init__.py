@@ -21,7 +21,7 @@ from warpkit.engine.sampling.rules import SamplingRule
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
-    reasons = cpu.unsupported_reasons(image, rule)
+    reasons = cpu.numba_reasons(image)
     of = f"in arithmetic {rule.arithmetic!r}"
     floats = opencv.takes_float_path(image, rule)
     columns = rule.interpolation == "lanczos4" or (rule.interpolation == "bicubic" and not floats)
@@ -81,7 +81,7 @@ def inverse_map(matrix: Tensor) -> Tensor:
     """As `opencv.inverse_map`."""
     if _is_traced(matrix):
         return opencv.inverse_map(matrix)
-    from warpkit.engine.backends.cpu.warps.inverse import invert
+    from warpkit.engine.backends.cpu.inverse import invert
 
     return invert(matrix.detach().contiguous(), singular=0.0)
 

@@ -16,8 +16,9 @@ from warpkit.engine.backends.cpu.opencv.positions import NOWHERE, ROW, bounds
 from warpkit.engine.backends.cpu.opencv.tile import TILE_ROWS, all_finite, ask_ahead
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.packed_loads import fma
+from warpkit.engine.backends.cpu.runtime.rules import CONSTANT, misses
 from warpkit.engine.backends.cpu.runtime.simd import max_signed, min_signed
-from warpkit.engine.backends.cpu.warps.positions import AFFINE, CONSTANT, POINTS, misses
+from warpkit.engine.sampling.layout import AFFINE, POINTS
 from warpkit.engine.sampling.rules import CUBIC_A, LIMIT
 
 LEAST_SIDE = 16

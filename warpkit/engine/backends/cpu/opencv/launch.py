@@ -13,17 +13,21 @@ from torch import Tensor
 
 from warpkit.engine.arithmetic.opencv4_tables import integer_table
 from warpkit.engine.arithmetic.opencv5 import has_vector_kernel
+from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.opencv.cubic import cubic_kernel
 from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
 from warpkit.engine.backends.cpu.opencv.planar import TABLE_TAPS, planes_kernel
 from warpkit.engine.backends.cpu.opencv.positions import ROW
 from warpkit.engine.backends.cpu.opencv.tile import TILE_ROWS, OpenCVPlan
-from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
-from warpkit.engine.backends.cpu.runtime.threads import run
-from warpkit.engine.backends.cpu.warps.positions import POINTS
-from warpkit.engine.backends.cpu.warps.work import broadcast_index
-from warpkit.engine.sampling.layout import batch_of, mapping_batch, mapping_size
+from warpkit.engine.backends.cpu.threads import run
+from warpkit.engine.sampling.layout import (
+    batch_of,
+    broadcast_index,
+    mapping_batch,
+    mapping_kind,
+    mapping_size,
+)
 from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule
 
 BAND = 4
@@ -95,7 +99,7 @@ def prepare(
     shape = (*batch, *size, channels) if channels_last else (*batch, channels, *size)
     fill_values = _fill_values(fill, image, batch)
     plan = _plan(image, mapping, size, channels_last, fill_values, rule, 1 if packed else channels)
-    kind = POINTS if mapping.shape[-1] == 2 else mapping.shape[-2]
+    kind = mapping_kind(mapping.shape)
     units = prod(batch) * -(-size[0] // TILE_ROWS)
     if by_bytes:
         kernel = bytes_kernel(kind, fixed, channels if packed else 1, taps == 1)

@@ -20,9 +20,9 @@ from warpkit.engine.backends.cpu.runtime.packed_loads import (
     load_word8,
     store_word4,
 )
+from warpkit.engine.backends.cpu.runtime.rules import misses, resolve
 from warpkit.engine.backends.cpu.runtime.simd import min_signed
-from warpkit.engine.backends.cpu.warps.positions import AFFINE, misses
-from warpkit.engine.backends.cpu.warps.window import resolve
+from warpkit.engine.sampling.layout import AFFINE
 
 
 @inline

@@ -16,8 +16,8 @@ from warpkit.engine.backends.cpu.opencv.positions import NOWHERE, ROW, bounds, m
 from warpkit.engine.backends.cpu.opencv.tile import TILE_ROWS, all_finite, ask_ahead
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, inline, kernel
 from warpkit.engine.backends.cpu.runtime.packed_loads import fma
+from warpkit.engine.backends.cpu.runtime.rules import resolve
 from warpkit.engine.backends.cpu.runtime.simd import max_signed, min_signed
-from warpkit.engine.backends.cpu.warps.window import resolve
 
 TABLE_TAPS = 4
 """Taps along an axis of all rules with a table of weights."""

@@ -11,8 +11,9 @@ import numpy as np
 from warpkit.engine.arithmetic.opencv5 import COLUMNS
 from warpkit.engine.backends.cpu.runtime.compiler import inline
 from warpkit.engine.backends.cpu.runtime.packed_loads import fma
+from warpkit.engine.backends.cpu.runtime.rules import ROUND
 from warpkit.engine.backends.cpu.runtime.simd import max_signed, min_signed
-from warpkit.engine.backends.cpu.warps.positions import AFFINE, POINTS, ROUND
+from warpkit.engine.sampling.layout import AFFINE, POINTS
 from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN
 from warpkit.engine.sampling.rules import LIMIT
 

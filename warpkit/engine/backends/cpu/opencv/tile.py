@@ -8,9 +8,9 @@ import numpy as np
 
 from warpkit.engine.backends.cpu.opencv.positions import ROW, position5
 from warpkit.engine.backends.cpu.runtime.compiler import inline
+from warpkit.engine.backends.cpu.runtime.rules import CACHE_LINE
 from warpkit.engine.backends.cpu.runtime.simd import max_signed, min_signed, prefetch
-from warpkit.engine.backends.cpu.warps.positions import POINTS
-from warpkit.engine.backends.cpu.warps.window import CACHE_LINE
+from warpkit.engine.sampling.layout import POINTS
 
 TILE_ROWS = 16
 """A tile is ROW x TILE_ROWS pixels of the output."""

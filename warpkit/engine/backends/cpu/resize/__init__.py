@@ -21,12 +21,11 @@ from warpkit.engine.sampling import resize as reference
 from warpkit.engine.sampling.layout import is_channels_last
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.resize import Edges, ResizeRule
-from warpkit.engine.sampling.rules import SamplingRule
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
-    return cpu.unsupported_reasons(image, SamplingRule("nearest", "replicate"))
+    return cpu.numba_reasons(image)
 
 
 def resize(

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from warpkit.engine.arithmetic import opencv_ipp_resize, opencv_resize, pillow
 from warpkit.engine.arithmetic.resize_tables import TableKey
+from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.resize import two_taps
 from warpkit.engine.backends.cpu.resize.axes import (
     exact_axis,
@@ -40,9 +41,8 @@ from warpkit.engine.backends.cpu.resize.passes import (
     ResizePlan,
     resize_kernel,
 )
-from warpkit.engine.backends.cpu.runtime.result_memory import empty
 from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
-from warpkit.engine.backends.cpu.runtime.threads import run
+from warpkit.engine.backends.cpu.threads import run
 from warpkit.engine.sampling.layout import is_channels_last
 from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule
 

@@ -12,7 +12,6 @@ from typing import Any
 from warpkit.engine.backends.cpu.runtime.compiler import DIGEST, Written, kernel
 from warpkit.engine.backends.cpu.runtime.vector_code import Code, Parameters, written
 from warpkit.engine.backends.cpu.runtime.vector_values import (
-    BIT,
     BYTE,
     INDEX,
     INT,
@@ -116,7 +115,7 @@ def mix_rows(
             )
         found = (upper + lower + 2) >> 2
         found = code.smaller(code.larger(found, 0), 255)
-        code.write_row(out, to + e, code.to(BYTE, found), p.out_line - e, Value(code, BIT(0)))
+        code.write_row(out, to + e, code.to(BYTE, found), p.out_line - e)
 
 
 @cache

@@ -151,6 +151,7 @@ KERNELS = ENGINE / "backends" / "cpu"
 CONSTANTS = (
     ENGINE / "arithmetic" / "opencv4_tables.py",
     ENGINE / "arithmetic" / "opencv5.py",
+    ENGINE / "sampling" / "layout.py",
     ENGINE / "sampling" / "rounding.py",
     ENGINE / "sampling" / "rules.py",
 )

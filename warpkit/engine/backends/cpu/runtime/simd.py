@@ -86,16 +86,6 @@ def store4(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
 
 
 @instruction
-def zero4(typing: Any, array: Any) -> Any:
-    """Zeros of the array's type."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return cgutils.get_null_value(context.get_value_type(signature.return_type))
-
-    return Lanes(array.dtype)(array), generate
-
-
-@instruction
 def pack4(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """Four values of one type as lanes."""
 
@@ -124,16 +114,6 @@ def _fmuladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @instruction
-def scale4(typing: Any, weight: Any, lanes: Any) -> Any:
-    """weight * lanes."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(splat(builder, args[0]), args[1])
-
-    return lanes(lanes.dtype, lanes), generate
-
-
-@instruction
 def add4(typing: Any, weight: Any, lanes: Any, total: Any) -> Any:
     """total + weight * lanes, rounded once where the CPU can."""
 
@@ -141,16 +121,6 @@ def add4(typing: Any, weight: Any, lanes: Any, total: Any) -> Any:
         return _fmuladd(builder, splat(builder, args[0]), args[1], args[2])
 
     return lanes(lanes.dtype, lanes, lanes), generate
-
-
-@instruction
-def product4(typing: Any, a: Any, b: Any, total: Any) -> Any:
-    """total + a * b, lane by lane."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _fmuladd(builder, *args)
-
-    return a(a, a, a), generate
 
 
 @instruction

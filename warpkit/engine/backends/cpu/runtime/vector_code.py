@@ -79,18 +79,6 @@ class Code:
         function = cgutils.get_or_insert_function(self.builder.module, signature, name)
         return self.builder.call(function, raw)
 
-    def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """a b + c, rounded once where the CPU can."""
-        return Value(self, self.call("llvm.fmuladd", a.raw.type, "", a.raw, b.raw, c.raw))
-
-    def floor(self, value: Value) -> Value:
-        """The whole number at or below."""
-        return Value(self, self.call("llvm.floor", value.raw.type, "", value.raw))
-
-    def magnitude(self, value: Value) -> Value:
-        """Without its sign."""
-        return Value(self, self.call("llvm.fabs", value.raw.type, "", value.raw))
-
     def select(self, condition: Value, a: Any, b: Any) -> Value:
         """One of two, number by number."""
         kind = (a if isinstance(a, Value) else b).raw.type
@@ -131,13 +119,6 @@ class Code:
             runs.append(Value(self, raw))
         return self.join(runs)
 
-    def every(self, bits: Value) -> Value:
-        """Whether all bits of a vector are 1."""
-        kind = ir.IntType(bits.raw.type.count)
-        return Value(
-            self, self.builder.icmp_signed("==", self.builder.bitcast(bits.raw, kind), kind(-1))
-        )
-
     def join(self, parts: Sequence[Value]) -> Value:
         """Vectors, as many as a power of two, behind each other."""
         parts = list(parts)
@@ -147,23 +128,9 @@ class Code:
             parts = [self.shuffle(a, b, range(2 * count)) for a, b in pairs]
         return parts[0]
 
-    def fold(self, value: Value, two: Callable[[Value, Value], Value]) -> Value:
-        """A vector's numbers by a function of two, half by half."""
-        count = value.raw.type.count
-        while count > 1:
-            count //= 2
-            upper = self.shuffle(value, value, range(count, 2 * count))
-            value = two(self.shuffle(value, value, range(count)), upper)
-        return Value(self, self.builder.extract_element(value.raw, INT(0)))
-
     def variable(self, value: Value) -> Variable:
         """One that begins as `value`."""
         return Variable(self, value)
-
-    def room(self, element: Any, count: int) -> Memory:
-        """Memory for so many numbers, until the kernel is done."""
-        place = cgutils.alloca_once(self.builder, element, size=INDEX(count))
-        return Memory(self, place, element, count)
 
     def memory(self, address: Value, element: Any, size: Value | int) -> Memory:
         """The memory at an address."""
@@ -204,27 +171,19 @@ class Code:
         with self.builder.if_else(condition.raw) as branches:
             yield branches
 
-    def write_row(self, out: Memory, to: Value, found: Value, left: Value, streamed: Value) -> None:
-        """Write what is `left` of a row, a vector at most; past the caches if `streamed`."""
-        full = left >= found.raw.type.count
-        with self.either(full & streamed) as (by_stream, otherwise):
-            with by_stream:
-                out.store(to, found, streamed=True)
-            with otherwise, self.either(full) as (whole, part):
-                with whole:
-                    out.store(to, found)
-                with part:
-                    out.store_first(to, found, left)
+    def write_row(self, out: Memory, to: Value, found: Value, left: Value) -> None:
+        """Write what is `left` of a row, a vector at most."""
+        with self.either(left >= found.raw.type.count) as (whole, part):
+            with whole:
+                out.store(to, found)
+            with part:
+                out.store_first(to, found, left)
 
     def fail_if(self, condition: Value) -> None:
         """An error of bounds."""
         with self.builder.if_then(condition.raw, likely=False):
             message = ("index out of bounds",)
             self.context.call_conv.return_user_exc(self.builder, IndexError, message)
-
-    def finish_streams(self) -> None:
-        """Wait until streamed stores are seen by all."""
-        self.builder.fence("seq_cst")
 
 
 class Parameters:

@@ -13,8 +13,6 @@ from numba.core import cgutils, config
 INT, INDEX, BIT = ir.IntType(32), ir.IntType(64), ir.IntType(1)
 BYTE = ir.IntType(8)
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
-REGISTER = 64
-"""Bytes of a vector: the compiler makes two of it, or four, where registers are smaller."""
 
 
 def vector(element: Any, count: int) -> Any:
@@ -160,14 +158,12 @@ class Memory:
         place, _ = self._place(self.code.constant(INDEX, index), INT, 4, True)
         return Value(self.code, self.code.builder.load(place, align=1))
 
-    def store(self, index: Any, value: Value, *, streamed: bool = False) -> None:
-        """Write a number or a vector; streamed: past the caches, to a multiple of `REGISTER`."""
+    def store(self, index: Any, value: Value) -> None:
+        """Write a number or a vector."""
         kind, code = value.raw.type, self.code
         count = kind.count if isinstance(kind, ir.VectorType) else 1
         place, align = self._place(code.constant(INDEX, index), kind, count, True)
-        done = code.builder.store(value.raw, place, align=REGISTER if streamed else align)
-        if streamed:
-            done.set_metadata("nontemporal", code.builder.module.add_metadata([INT(1)]))
+        code.builder.store(value.raw, place, align=align)
 
     def load_first(self, index: Value, count: int, some: Value) -> Value:
         """The first `some` (at least 1) of a vector; the others are 0, and not read."""
@@ -189,11 +185,3 @@ class Memory:
         place, align = self._place(index, kind, kind.count, False)
         code.call("llvm.masked.store", kind, ".p0", value.raw, place, INT(align),
                   code.first(some, kind.count), returns=ir.VoidType())  # fmt: skip
-
-    def prefetch(self, index: Value) -> None:
-        """Ask for the cache line of an index, which may lie anywhere."""
-        builder = self.code.builder
-        place = builder.bitcast(builder.gep(self.pointer, [index.raw]), ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [place.type, INT, INT, INT])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [place, INT(0), INT(3), INT(1)])

@@ -1,9 +1,11 @@
-"""The kernels that read pairs of neighbours, against the reference."""
+"""The native kernels over tiles, strips and bands of all kinds, against the reference."""
 
 from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -11,10 +13,10 @@ import torch
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu.warps import pairs_launch
-from warpkit.engine.backends.cpu.warps.pair_jobs import by_strips
-from warpkit.engine.backends.cpu.warps.work import warp_shapes
-from warpkit.engine.sampling.rules import BORDERS
+from warpkit.engine.backends.cpu import calls, jobs, launch
+from warpkit.engine.backends.cpu.calls import warp_shapes
+from warpkit.engine.backends.cpu.jobs import Image, by_strips
+from warpkit.engine.sampling.rules import BORDERS, TAPS
 
 FILLED = [border for border in BORDERS if border != "transparent"]
 
@@ -33,17 +35,20 @@ def drawn_points(draw: random.Random, size: tuple[int, int], scale: float, dtype
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_agrees_over_tiles_of_all_kinds(dtype):
-    # whole tiles, those over a border, boxes too large for a window, ends of rows of every length
+    # whole tiles, those over a border, boxes far larger than a tile, ends of rows of every length
     draw = random.Random(5)
-    for n in range(120):
+    for n in range(180):
         border, scale = FILLED[n % len(FILLED)], draw.choice([0.3, 1, 1, 5, 200, 1e4])
         shape = [draw.choice([1, 2, 15, 33, 70, 130]) for _ in range(2)]
-        image = noise(draw.choice([1, 2]), draw.choice([1, 3, 4]), *shape, dtype=dtype, seed=n)
+        image = noise(draw.choice([1, 2]), draw.choice([1, 3, 4, 9]), *shape, dtype=dtype, seed=n)
+        if draw.random() < 0.3:
+            image = image.contiguous(memory_format=torch.channels_last)
         size = draw.choice([1, 20, 33, 70]), draw.choice([1, 9, 16, 32, 47, 100])
-        value = draw.choice([0.25, math.nan, math.inf])
+        # under weights of both signs an infinite fill is NaN or infinite, as its weights are summed
+        value = draw.choice([0.25, math.nan, math.inf if n < 120 else -0.5])
         points = drawn_points(draw, size, scale, torch.float32 if n % 2 else torch.float64)
         options = {"border": border, "border_value": value}
-        options["interpolation"] = "bilinear" if n < 60 else "bicubic"
+        options["interpolation"] = ("bilinear", "bicubic", "lanczos4")[n // 60]
         got = wk.remap(image, points, backend="cpu", **options)
         wanted = wk.remap(image, points, backend="reference", **options)
         atol = TOLERANCE[f"cpu {dtype}"]
@@ -61,7 +66,7 @@ def test_nearest_shows_the_references_pixels_in_every_layout(dtype):
             image = image.contiguous(memory_format=torch.channels_last)
         size = draw.choice([1, 20, 33, 70]), draw.choice([1, 9, 16, 32, 47, 100])
         points = drawn_points(draw, size, scale, torch.float32 if n % 2 else torch.float64)
-        options = {"border": border, "interpolation": "nearest"}
+        options: dict[str, Any] = {"border": border, "interpolation": "nearest"}
         if border == "transparent":
             options["background"] = (noise(shape[0], *size, seed=n) * 200 - 60).to(dtype)
         else:  # beyond what bytes hold, halfway, and no number
@@ -92,7 +97,7 @@ def test_streamed_results_are_the_same(monkeypatch):
     matrix = wk.rotation_matrix((150.0, 30.0), 10.0)
     for size in ((600, 1024), (600, 1021)):  # a row of the second begins where it may
         kept = wk.warp_affine(image, matrix, size=size)
-        monkeypatch.setattr(pairs_launch, "STREAMED", 0)
+        monkeypatch.setattr(calls, "STREAMED", 0)
         streamed = wk.warp_affine(image, matrix, size=size)
         monkeypatch.undo()
         assert torch.equal(kept, streamed)
@@ -110,20 +115,52 @@ def gradients(warp, inputs, backend: str, **options):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradients_agree_over_tiles_of_all_kinds(dtype):
     draw = random.Random(8)
-    for n in range(40):
+    for n in range(80):
         border, scale = FILLED[n % len(FILLED)], draw.choice([0.3, 1, 1, 5, 200])
-        options = {"border": border, "interpolation": "bilinear" if n < 20 else "bicubic"}
+        options = {"border": border, "interpolation": list(TAPS)[n // 20]}
         channels = draw.choice([1, 3, 5])
         shape = [draw.choice([1, 2, 15, 33, 70]) for _ in range(2)]
         image = noise(draw.choice([1, 2]), channels, *shape, dtype=dtype, seed=n)
         size = draw.choice([1, 20, 33]), draw.choice([1, 9, 16, 32, 47])
         points = drawn_points(draw, size, scale, torch.float32 if n % 2 else torch.float64)
+        if draw.random() < 0.3:
+            image = image.contiguous(memory_format=torch.channels_last)
         inputs = [image, points, torch.linspace(-1, 1, channels, dtype=dtype)]
         got = gradients(wk.remap, inputs, "cpu", **options)
         wanted = gradients(wk.remap, inputs, "reference", **options)
         for g, w in zip(got, wanted, strict=True):
             scale = max(1.0, w.abs().max().item())
             torch.testing.assert_close(g, w, atol=scale * TOLERANCE[f"cpu {dtype}"], rtol=0)
+
+
+def by_threads(warp, inputs, **options):
+    """The same gradients on 1, 2 and 3 threads."""
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        found.append(gradients(warp, inputs, "cpu", **options))
+    torch.set_num_threads(before)
+    return found
+
+
+@pytest.fixture
+def split(monkeypatch) -> Iterator[dict[str, int]]:
+    """Small images are split, and shared among threads, as large ones are; how often each way."""
+    counts = {"by_strips": 0, "by_bands": 0, "by_tile_rows": 0, "by_accumulator": 0}
+    monkeypatch.setattr(jobs, "BANDED", 1)
+    monkeypatch.setattr(calls, "INLINE", 1)
+    for name in counts:
+        made = getattr(jobs, name)
+
+        def count(*inputs, name=name, made=made):
+            found = made(*inputs)
+            counts[name] += found is not None
+            return found
+
+        monkeypatch.setattr(launch, name, count)
+    jobs.partition.cache_clear()
+    yield counts
+    jobs.partition.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -133,6 +170,7 @@ def test_gradients_agree_over_tiles_of_all_kinds(dtype):
         (3, "bicubic", wk.warp_affine),
         (1, "bilinear", wk.warp_perspective),
         (2, "nearest", wk.warp_perspective),
+        (1, "lanczos4", wk.warp_affine),
     ],
 )
 def test_strips_of_an_image_give_the_references_gradients(images, interpolation, function):
@@ -143,20 +181,16 @@ def test_strips_of_an_image_give_the_references_gradients(images, interpolation,
         last = torch.tensor([[2e-4, -1e-3, 1.0]]).double().expand(images, 1, 3)
         matrix = torch.cat((matrix, last), -2)
     inputs = [image, matrix, torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)]
-    found = []
-    for threads in (1, 3):
-        before = torch.get_num_threads()
-        torch.set_num_threads(threads)
-        found.append(gradients(function, inputs, "cpu", **options))
-        torch.set_num_threads(before)
+    found = by_threads(function, inputs, **options)
     wanted = gradients(function, inputs, "reference", **options)
-    for first, second, w in zip(*found, wanted, strict=True):
+    for first, second, third, w in zip(*found, wanted, strict=True):
         assert torch.equal(first, second)
+        assert torch.equal(first, third)
         torch.testing.assert_close(first, w, atol=w.abs().max() * TOLERANCE["pieces"], rtol=0)
 
 
 @pytest.mark.parametrize("kind", ["affine", "perspective"])
-@pytest.mark.parametrize("taps", [1, 2, 4])
+@pytest.mark.parametrize("taps", [1, 2, 4, 8])
 def test_strips_of_a_phase_share_no_pixel(taps, kind):
     draw, reach = random.Random(1), range(1 - taps // 2, taps // 2 + 1) if taps > 1 else [0]
     cut = 0
@@ -170,20 +204,18 @@ def test_strips_of_a_phase_share_no_pixel(taps, kind):
             last = [draw.uniform(-1, 1) / height, draw.uniform(-1, 1) / height, 1.0]
             matrix = torch.cat((matrix, torch.tensor([last]))).double()
         shapes = warp_shapes((1, 1, 90, 90), matrix.shape, (), (height, width), "constant")
-        maps = matrix.numpy().ravel()
-        given = maps, shapes.mapping_of, shapes.tile_rows
-        jobs = by_strips(shapes.plan, shapes.kind, *given, taps=taps)
-        if jobs is None:
+        made = by_strips(shapes, Image(1, 90, 90), matrix.numpy().ravel(), False, taps)
+        if made is None:
             continue
         cut += 1
         points = wk.transform_points(matrix, wk.pixel_grid((height, width)).double())
         points = points.round() if taps == 1 else points.floor()
-        rows = sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[1]))
-        rows += sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[2]))
+        rows = sorted(tuple(made.jobs[n, 1:3]) for n in range(*made.phases[1]))
+        rows += sorted(tuple(made.jobs[n, 1:3]) for n in range(*made.phases[2]))
         assert sorted(r for a, b in rows for r in range(a, b)) == list(range(shapes.tile_rows))
-        for begin, end in jobs.phases[1:]:
+        for begin, end in made.phases[1:]:
             seen: set[tuple[float, float]] = set()
-            for _, first, last, *_rest in jobs.jobs[begin:end].tolist():
+            for _, first, last, *_rest in made.jobs[begin:end].tolist():
                 whole = points[32 * first : 32 * last].reshape(-1, 2)
                 read = {(x + i, y + j) for x, y in whole.tolist() for i in reach for j in reach}
                 if kind == "perspective":  # far outside, rows come together
@@ -201,7 +233,7 @@ def flows(draw: random.Random, height: int, width: int, count: int = 1) -> torch
     return fields.movedim(1, -1).contiguous()
 
 
-@pytest.mark.parametrize("taps", [1, 2, 4])
+@pytest.mark.parametrize("taps", [1, 2, 4, 8])
 @pytest.mark.parametrize("border", ["constant", "replicate"])
 def test_strips_of_fields_share_no_pixel_of_the_image(border, taps):
     draw, cut = random.Random(2), 0
@@ -212,17 +244,17 @@ def test_strips_of_fields_share_no_pixel_of_the_image(border, taps):
         shapes = warp_shapes((1, 1, below, 25), offsets.shape, (), (height, width), border)
         points = offsets + wk.pixel_grid((height, width))
         given = offsets if n % 2 else points
-        maps = given.numpy().ravel(), shapes.mapping_of
-        jobs = by_strips(shapes.plan, shapes.kind, *maps, shapes.tile_rows, bool(n % 2), taps)
-        if jobs is None:
+        maps = given.numpy().ravel()
+        made = by_strips(shapes, Image(1, below, 25), maps, bool(n % 2), taps)
+        if made is None:
             continue
         cut += 1
-        rows = sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[1]))
-        rows += sorted(tuple(jobs.jobs[n, 1:3]) for n in range(*jobs.phases[2]))
+        rows = sorted(tuple(made.jobs[n, 1:3]) for n in range(*made.phases[1]))
+        rows += sorted(tuple(made.jobs[n, 1:3]) for n in range(*made.phases[2]))
         assert sorted(r for a, b in rows for r in range(a, b)) == list(range(shapes.tile_rows))
-        for begin, end in jobs.phases[1:]:
+        for begin, end in made.phases[1:]:
             seen: set[int] = set()
-            for _, first, last, *_rest in jobs.jobs[begin:end].tolist():
+            for _, first, last, *_rest in made.jobs[begin:end].tolist():
                 row = points[32 * first : 32 * last, :, 1]
                 row = row.round() if taps == 1 else row.floor()
                 rows_read = torch.cat([row + k for k in reach]).flatten()
@@ -235,35 +267,69 @@ def test_strips_of_fields_share_no_pixel_of_the_image(border, taps):
 
 
 @pytest.mark.parametrize("border", ["constant", "replicate", "reflect"])
-def test_flows_give_the_references_gradients(border):
+def test_flows_give_the_references_gradients(border, split):
     """By strips, by images and by bands; float32 offsets are added in float64."""
-    draw, by_jobs = random.Random(4), []
-    launched = pairs_launch.launch_backward
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            pairs_launch, "launch_backward", lambda *args: (by_jobs.append(1), launched(*args))
-        )
-        for n in range(8):
-            images, fields = ((1, 1), (2, 2), (2, 1), (1, 3))[n % 4]
-            image = noise(images, 2, 230, 60, dtype=torch.float32, seed=n)
-            field = flows(draw, 260, 50, fields).float()
-            if n == 5:
-                field[0, 7, 7] = math.nan
-            inputs = [image, field, torch.tensor([0.1, -0.3])]
-            options = {"border": border, "interpolation": "bicubic" if n < 2 else "bilinear"}
-            found = []
-            for threads in (1, 3):
+    draw = random.Random(4)
+    for n in range(8):
+        images, fields = ((1, 1), (2, 2), (2, 1), (1, 3))[n % 4]
+        image = noise(images, 2, 230, 60, dtype=torch.float32, seed=n)
+        field = flows(draw, 260, 50, fields).float()
+        if n == 5:
+            field[0, 7, 7] = math.nan
+        inputs = [image, field, torch.tensor([0.1, -0.3])]
+        options = {"border": border, "interpolation": "bicubic" if n < 2 else "bilinear"}
+        found = by_threads(wk.warp_flow, inputs, **options)
+        wanted = gradients(wk.warp_flow, inputs, "reference", **options)
+        for first, second, third, w in zip(*found, wanted, strict=True):
+            assert torch.equal(first, second)
+            assert torch.equal(first, third)
+            assert first.dtype == w.dtype
+            near = TOLERANCE["cpu torch.float32"] * max(1.0, w.abs().max().item())
+            torch.testing.assert_close(first, w, atol=near, rtol=0)
+    assert split["by_bands"] > 0
+    assert (split["by_strips"] > 0) == (border != "reflect")
+
+
+PIECES = [(3, 1, "111"), (1, 5, "111"), (5, 1, "100"), (2, 2, "011")]
+"""Channels, matrices, and which of image, matrix and fill get a gradient."""
+
+
+@pytest.mark.parametrize("interpolation", list(TAPS))
+@pytest.mark.parametrize("border", BORDERS)
+def test_pieces_of_an_image_give_the_references_gradients(border, interpolation, split):
+    """Bands, strips, splits and rows of tiles; planes and channels-last; backgrounds."""
+    turns = wk.rotation_matrix((40.0, 30.0), torch.linspace(0, 80, 5).double(), 0.9)
+    for channels, count, wanted in PIECES:
+        given = [noise(1, channels, 70, 90, seed=channels), turns[:count], noise(channels, seed=1)]
+        options: dict[str, Any] = {"border": border, "interpolation": interpolation}
+        third = "border_value"
+        if border == "transparent":
+            given[2], third = noise(count, channels, 230, 70, seed=2), "background"
+        for layout in (torch.contiguous_format, torch.channels_last):
+            given[0] = given[0].contiguous(memory_format=layout)
+            found: list[list[Any]] = []
+            for backend, threads in (("reference", 1), ("cpu", 1), ("cpu", 2), ("cpu", 3)):
                 before = torch.get_num_threads()
                 torch.set_num_threads(threads)
-                found.append(gradients(wk.warp_flow, inputs, "cpu", **options))
+                leaves = [
+                    t.clone().requires_grad_(w == "1") for t, w in zip(given, wanted, strict=True)
+                ]
+                options |= {third: leaves[2], "backend": backend, "size": (230, 70)}
+                out = wk.warp_affine(*leaves[:2], **options)
+                if out.requires_grad:  # not nearest of a fill that nothing shows
+                    out.backward(noise(*out.shape, seed=3))
+                found.append([leaf.grad for leaf in leaves])
                 torch.set_num_threads(before)
-            wanted = gradients(wk.warp_flow, inputs, "reference", **options)
-            for first, second, w in zip(*found, wanted, strict=True):
-                assert torch.equal(first, second)
-                assert first.dtype == w.dtype
-                near = TOLERANCE["cpu torch.float32"] * max(1.0, w.abs().max().item())
-                torch.testing.assert_close(first, w, atol=near, rtol=0)
-    assert len(by_jobs) > (4 if border == "reflect" else 12)
+            for right, *others in zip(*found, strict=True):
+                for other in others:
+                    if right is None or other is None:  # of a fill that nothing shows
+                        assert all(x is None or not x.any() for x in (right, *others))
+                        continue
+                    assert torch.equal(other, others[0])
+                    atol = TOLERANCE["pieces"] * max(1.0, right.abs().max().item())
+                    torch.testing.assert_close(other, right, atol=atol, rtol=0)
+    assert split["by_bands"] + split["by_strips"] > 0
+    assert interpolation == "nearest" or split["by_tile_rows"] > 0
 
 
 def test_a_flow_far_from_the_origin_keeps_its_digits():

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.backends.cpu.warps import launch
-from warpkit.engine.backends.cpu.warps.inverse import inverse_vjp_numpy, invert
-from warpkit.engine.backends.cpu.warps.operators import OPERATORS
+from warpkit.engine.backends.cpu import launch
+from warpkit.engine.backends.cpu.inverse import inverse_vjp_numpy, invert
+from warpkit.engine.backends.cpu.operators import OPERATORS
 from warpkit.engine.backends.inverse import inverse_vjp
 from warpkit.engine.backends.operators import ADJOINT
 from warpkit.engine.sampling.layout import batch_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpkit.engine.backends.cpu.warps import launch
+from warpkit.engine.backends.cpu import launch
 from warpkit.engine.backends.operators import BackendOperators
 
 OPERATORS = BackendOperators("cpu", launch, ["CPU"])

@@ -1,0 +1,117 @@
+"""The native library's instruction sets beside each other: the same calls, each in a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.engine.backends.cpu.test_library import available, run
+from tests.support import ROOT
+from tests.support.tolerances import TOLERANCE
+
+CALLS = """
+import sys, torch, warpkit as wk
+from warpkit.engine.backends.cpu.opened import LIBRARY
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+assert LIBRARY.isa == sys.argv[2]
+torch.manual_seed(0)
+floats = torch.rand(2, 3, 47, 61, dtype=torch.float64)
+turn = wk.rotation_matrix((30.0, 20.0), torch.tensor([33.0, 200.0]).double(), 1.3)
+tilt = torch.cat((turn, torch.tensor([[1e-3, -2e-3, 1.0]]).double().expand(2, 1, 3)), -2)
+points = torch.rand(2, 40, 70, 2, dtype=torch.float64) * 80 - 10
+points[0, 0, :4, 0] = torch.tensor([torch.nan, torch.inf, 2.0**31 - 1, -2.0**31])
+maps = (wk.warp_affine, turn), (wk.warp_perspective, tilt), (wk.remap, points)
+maps += ((wk.remap, points.float()),)
+found = {}
+for interpolation in INTERPOLATIONS:
+    for border in BORDERS[:-1]:
+        for n, (function, where) in enumerate(maps):
+            options = {"interpolation": interpolation, "border": border, "border_value": 0.5}
+            for dtype in (torch.float32, torch.float64, torch.uint8):
+                image = (floats * (255 if dtype == torch.uint8 else 1)).to(dtype)
+                for layout in (torch.contiguous_format, torch.channels_last):
+                    key = str((interpolation, border, n, dtype, layout))
+                    pixels = image.detach().contiguous(memory_format=layout)
+                    leaf = where.clone().requires_grad_(dtype != torch.uint8)
+                    pixels.requires_grad_(dtype != torch.uint8)
+                    out = function(pixels, leaf, backend="cpu", **options)
+                    found[key] = [out.detach()]
+                    if dtype != torch.uint8:
+                        push = torch.rand(out.shape, generator=torch.Generator().manual_seed(1))
+                        out.backward(push.to(dtype))
+                        found[key] += [pixels.grad, leaf.grad]
+torch.save(found, sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> dict[str, dict[str, list[Tensor | None]]]:
+    """Values and gradients by instruction set."""
+    folder, found = tmp_path_factory.mktemp("sets"), {}
+    for isa in available():
+        path = Path(folder / isa)
+        run(CALLS, str(path), isa, WARPKIT_ISA=isa)
+        found[isa] = torch.load(path)
+    return found
+
+
+def near(one: Tensor, other: Tensor, key: str) -> bool:
+    """Whether two results differ by rounding alone, relative to the largest entry."""
+    largest = max(1.0, one.abs().nan_to_num(posinf=0).max().item())
+    kind = torch.float32 if "float32" in key else torch.float64
+    atol = 1.0 if one.dtype == torch.uint8 else largest * TOLERANCE[f"cpu {kind}"]
+    return torch.allclose(one, other, atol=atol, rtol=0, equal_nan=True)
+
+
+def test_sets_that_round_once_give_the_same_bits(results):
+    """But for the gradient to a float32 image, which is added up a vector at a time."""
+    if "avx512" not in results:
+        pytest.skip("needs two such sets: AVX2 and AVX-512")
+    assert len(results["avx2"]) == 4 * 5 * 4 * 3 * 2
+    for key, wanted in results["avx2"].items():
+        for n, (one, other) in enumerate(zip(wanted, results["avx512"][key], strict=True)):
+            if one is None or other is None:
+                assert one is other
+            elif n == 1 and "float32" in key:
+                assert near(one, other, key), key
+            else:
+                assert torch.equal(one.nan_to_num(7), other.nan_to_num(7)), (key, n)
+
+
+def test_sse4_rounds_twice_and_differs_by_that(results):
+    if "avx2" not in results:
+        pytest.skip("needs two sets")
+    differing = 0
+    for key, wanted in results["avx2"].items():
+        for one, other in zip(wanted, results["sse4"][key], strict=True):
+            if one is None or other is None:
+                assert one is other
+            else:
+                assert near(one, other, key), key
+                differing += not torch.equal(one, other)
+    assert differing  # otherwise the environment would have changed nothing
+
+
+def test_the_digests_need_python_alone():
+    """scripts/digest_kernels, by which an emulated processor is compared with this one."""
+    found = {}
+    for isa in available():
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(ROOT / "scripts" / "digest_kernels")],
+            env={**os.environ, "WARPKIT_ISA": isa},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        first, *found[isa] = done.stdout.splitlines()
+        assert first == f"isa {isa}"
+        assert len(found[isa]) == len(set(found[isa])) == 16  # taps, ways and float types
+    if "avx512" in found:
+        pairs = zip(found["avx2"], found["avx512"], strict=True)
+        assert all("backward float32" in one for one, other in pairs if one != other)

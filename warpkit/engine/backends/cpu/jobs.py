@@ -1,0 +1,291 @@
+"""Splits a backward pass into jobs: who adds to which rows of which gradient, and in which order.
+
+Where every image has a gradient of its own, a unit of work is an image. With few images a unit is a
+strip of the result's tiles, if strips that run at the same time cannot meet in the image, else a
+band of the image's rows. All of that follows from shapes and the map, never from the number of
+threads, so that the order of every sum does too.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from warpkit.engine.backends.cpu.calls import TILE, WarpShapes
+from warpkit.engine.sampling.layout import POINTS, broadcast_index
+from warpkit.engine.sampling.rules import CODE
+
+BANDED = 250_000
+"""Values of a gradient from which on an image is split, even though that is more work."""
+
+UNITS = 8
+"""Pieces of work when gradients meet in one image. Each costs something, see `partition`."""
+
+STRIPS = 32
+"""Strips of tiles that an image is cut into, at most."""
+
+APART = {1: 2, 2: 3, 4: 6, 8: 12}
+"""Pixels between two points of which no tap is the same, by taps an axis: that many times the root
+of 2, and a little."""
+
+ALL_ROWS = 2**62
+"""The end of a band that is the whole image."""
+
+Shape = tuple[int, ...]
+
+
+class Image(NamedTuple):
+    """The sizes of an image."""
+
+    channels: int
+    height: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        return prod(self)
+
+
+class WorkPartition(NamedTuple):
+    """Who works on which image's gradient: unit u of work is one band of one accumulator."""
+
+    accumulators: int
+    """Gradients that items are added to: one an image, or several to be added up."""
+    splits: int
+    """Accumulators that an image has."""
+    bands: int
+    """Ranges of rows that an accumulator is cut into."""
+    order: np.ndarray
+    """The items, by accumulator."""
+    starts: np.ndarray
+    """Where in `order` the items of each accumulator begin, and the end."""
+
+
+@lru_cache(maxsize=256)
+def partition(image_batch: Shape, batch: Shape, height: int, values: int) -> WorkPartition:
+    """Share the items of `batch`, of so many values, by the image (of `image_batch`) of each.
+
+    With few images an image's rows are split into bands, and tiles that straddle two are done twice
+    (1.1 to 1.5 times the time); under many matrices for one image, the matrices into splits, each
+    with an accumulator of its own (0.7 of the bands' time on 64 matrices).
+    """
+    images, items = prod(image_batch), prod(batch)
+    bands = _bands(images, height, values)
+    splits = min(items // images, bands, 4) if bands > 1 and items >= 4 * images else 1
+    return _shares(broadcast_index(image_batch, batch), images, splits, 1 if splits > 1 else bands)
+
+
+def partition_by_image(of: np.ndarray, images: int, height: int, values: int) -> WorkPartition:
+    """The same where item n has image of[n]."""
+    return _shares(of, images, 1, _bands(images, height, values))
+
+
+def _bands(images: int, height: int, values: int) -> int:
+    """Bands for each image."""
+    few = 0 < images < UNITS and values >= BANDED
+    return min(-(-UNITS // images), height) if few else 1
+
+
+def _shares(of: np.ndarray, images: int, splits: int, bands: int) -> WorkPartition:
+    """The items by their image, each image's in `splits` of consecutive ones."""
+    order = np.argsort(of, kind="stable")
+    counts = np.bincount(of, minlength=images)
+    edges = np.concatenate(([0], np.cumsum(counts)))
+    starts = [edges[i] + counts[i] * g // splits for i in range(images) for g in range(splits)]
+    return WorkPartition(images * splits, splits, bands, order, np.array([*starts, len(of)]))
+
+
+class Jobs(NamedTuple):
+    """The jobs of all units."""
+
+    jobs: np.ndarray
+    """(N, 9), int64: `Job` in native/call.h."""
+    starts: np.ndarray
+    """The first job of every unit, and the end."""
+    phases: tuple[tuple[int, int], ...]
+    """Ranges of units, one after the other."""
+    bands: int
+    """Sums of a matrix, or of a fill, for each item."""
+    banded: bool = False
+    """Units own bands of the image's rows, and tiles on an edge are done by several."""
+
+
+def made(jobs: list[list[tuple[int, ...]]], phases: list[int], bands: int) -> Jobs:
+    """From the jobs of every unit, and how many units each phase has."""
+    flat = [job for unit in jobs for job in unit]
+    starts = np.cumsum([0, *map(len, jobs)])
+    ends = np.cumsum(phases).tolist()
+    ranges = tuple((end - count, end) for end, count in zip(ends, phases, strict=True))
+    return Jobs(np.array(flat, np.int64).reshape(-1, 9), starts, ranges, bands)
+
+
+def by_accumulator(shares: WorkPartition, image: Image, tile_rows: int) -> Jobs:
+    """One unit for each accumulator of the image's gradient."""
+    size, units = image.size, []
+    for a in range(shares.accumulators):
+        items = shares.order[shares.starts[a] : shares.starts[a + 1]].tolist()
+        unit = [(0, 0, 0, a, 0, a * size, (a + 1) * size, 0, ALL_ROWS)]
+        units.append(unit + [(item, 0, tile_rows, a, item, 0, 0, 0, ALL_ROWS) for item in items])
+    return made(units, [len(units)], 1)
+
+
+def by_tile_rows(shares: WorkPartition, items: int, tile_rows: int) -> Jobs:
+    """Bands of tile rows, where no image gets a gradient."""
+    bands = shares.bands
+    edges = [tile_rows * part // bands for part in range(bands + 1)]
+    units = [
+        [(item, edges[k], edges[k + 1], 0, item * bands + k, 0, 0, 0, ALL_ROWS)]
+        for item in range(items)
+        for k in range(bands)
+    ]
+    return made(units, [len(units)], bands)
+
+
+def by_bands(shares: WorkPartition, image: Image, tile_rows: int) -> Jobs:
+    """Bands of the image's rows: every one does the tiles that read it."""
+    bands, units = shares.bands, []
+    for a in range(shares.accumulators):
+        items = shares.order[shares.starts[a] : shares.starts[a + 1]].tolist()
+        for k in range(bands):
+            rows = image.height * k // bands, image.height * (k + 1) // bands
+            units.append([
+                (item, 0, tile_rows, a, item * bands + k, 0, 0, *rows) for item in items
+            ])  # fmt: skip
+    clears = _clears(shares.accumulators, image, bands)
+    return made([*clears, *units], [len(clears), len(units)], bands)._replace(banded=True)
+
+
+def _clears(accumulators: int, image: Image, parts: int) -> list[list[tuple[int, ...]]]:
+    """Units that set the image's gradients to 0, each in so many parts."""
+    size = image.size
+    return [
+        [(0, 0, 0, 0, 0, a * size + size * k // parts, a * size + size * (k + 1) // parts, 0, 0)]
+        for a in range(accumulators)
+        for k in range(parts)
+    ]
+
+
+def by_strips(
+    shapes: WarpShapes, image: Image, mapping: np.ndarray, relative: bool, taps: int
+) -> Jobs | None:
+    """Strips of tile rows, every other one first; None where strips of a phase may meet.
+
+    For one map an image: item n has the shapes.mapping_of[n]-th of (M, 2 or 3, 3), or of
+    (M, h, w, 2) points or offsets (`relative`), flat.
+    """
+    edges = None
+    replicates = shapes.border in ((CODE["constant"],) * 2, (CODE["replicate"],) * 2)
+    if shapes.kind == POINTS and replicates:
+        edges = _edges_of_points(shapes, image, mapping, relative, taps)
+    elif shapes.kind != POINTS and shapes.border == (CODE["constant"],) * 2:
+        rows = mapping.reshape(-1, shapes.kind, 3)[shapes.mapping_of]
+        edges = _edges_of_matrices(shapes, image, rows, APART[taps])
+    if edges is None:
+        return None
+    strips = len(edges) - 1
+    clears = _clears(shapes.items, image, strips)
+    phases = [
+        [
+            [(item, edges[k], edges[k + 1], item, item * strips + k, 0, 0, 0, ALL_ROWS)]
+            for item in range(shapes.items)
+            for k in range(first, strips, 2)
+        ]
+        for first in range(2)
+    ]
+    units = [clears, *phases]
+    return made([unit for phase in units for unit in phase], [*map(len, units)], strips)
+
+
+def _edges_of_matrices(
+    shapes: WarpShapes, image: Image, matrices: np.ndarray, far: int
+) -> list[int] | None:
+    """Where strips begin and end, in rows of tiles; matrices (N, 2 or 3, 3).
+
+    Strips with one between them that is `far` source pixels across have no tap in common, unless a
+    border leads them back into the image.
+    """
+    tile_rows = shapes.tile_rows
+    apart = _rows_apart(shapes.shape[-2], image, matrices, far)
+    if not apart * TILE * tile_rows > 4 * far:  # NaN too
+        return None
+    rows = max(-(-tile_rows // STRIPS), int(far / (apart * TILE)) + 1)
+    edges = [*range(0, tile_rows, rows), tile_rows]
+    return edges if len(edges) > 4 else None
+
+
+@np.errstate(all="ignore")  # what is no number is no distance: None above
+def _rows_apart(out_height: int, image: Image, matrices: np.ndarray, far: int) -> float:
+    """Source pixels between the images of two rows of the output, at least, in and `far` around
+    the image; 0 or NaN where a map has no such bound.
+
+    With f the inverse of a map, the row that shows source point p is f1(p) / f2(p), linear
+    functions of p. It grows by |grad f1 - row grad f2| / |f2(p)| a pixel: no more than at the first
+    or the last row, and at one of the corners, unless f2 is 0 somewhere between them. Under an
+    affine map that is |first column| / |det| everywhere.
+    """
+    whole = np.zeros((len(matrices), 3, 3))
+    whole[:, 2, 2] = 1
+    whole[:, : matrices.shape[1]] = matrices
+    try:
+        to_output = np.linalg.inv(whole)
+    except np.linalg.LinAlgError:
+        return 0.0
+    # an inverse of fewer than four good digits bounds nothing
+    if not (np.abs(whole).max((1, 2)) * np.abs(to_output).max((1, 2)) < 1e12).all():
+        return 0.0
+    above, below = to_output[:, 1, :2], to_output[:, 2, :2]
+    steep = max(np.hypot(*(above - row * below).T).max() for row in (0, out_height))
+    x, y = np.meshgrid((-far, image.width + far), (-far, image.height + far))
+    corners = np.stack((x, y, np.ones_like(x))).reshape(3, 4)
+    ends = to_output[:, 2] @ corners
+    if not ((ends > 0).all(1) | (ends < 0).all(1)).all():
+        return 0.0
+    return float(np.abs(ends).min() / steep)
+
+
+def _edges_of_points(
+    shapes: WarpShapes, image: Image, points: np.ndarray, relative: bool, taps: int
+) -> list[int] | None:
+    """The same for fields of points: strips as thin as their rows of the image allow.
+
+    The rows are found by looking at the points, a tenth of the time that two bands lose by doing
+    the tiles on their edge twice.
+    """
+    tile_rows, (h, w) = shapes.tile_rows, shapes.shape[-2:]
+    y = points.reshape(-1, h, w, 2)[..., 1]
+    low, high = (reduce(y, -1).astype(np.float64) for reduce in (np.min, np.max))
+    if relative:
+        row = np.arange(h)
+        low, high = low + row, high + row
+    if not np.isfinite(low + high).all():
+        return None
+    # of the first and the last tap
+    if taps == 1:
+        low, high = np.rint(low), np.rint(high)
+    else:
+        low, high = np.floor(low) - (taps // 2 - 1), np.floor(high) + taps // 2
+    if shapes.border[0] == CODE["replicate"]:
+        low, high = (np.clip(rows, 0, image.height - 1) for rows in (low, high))
+    rows = -(-tile_rows // STRIPS)
+    while 3 * rows < tile_rows:
+        edges = [*range(0, tile_rows, rows), tile_rows]
+        begins = np.array(edges[:-1]) * TILE
+        first, last = np.minimum.reduceat(low, begins, 1), np.maximum.reduceat(high, begins, 1)
+        # what lies beside the image is read by nobody
+        first, last = np.maximum(first, -1), np.minimum(last, image.height)
+        if all(_apart(first[:, k::2], last[:, k::2]) for k in (0, 1)):
+            return edges
+        rows *= 2
+    return None
+
+
+def _apart(first: np.ndarray, last: np.ndarray) -> bool:
+    """Whether no two ranges first ... last of a row (M, N) have a number in common."""
+    empty = first > last
+    first, last = np.where(empty, np.inf, first), np.where(empty, -np.inf, last)
+    order = np.argsort(first, axis=1)
+    first, last = (np.take_along_axis(a, order, 1) for a in (first, last))
+    return bool((first[:, 1:] > last[:, :-1]).all())

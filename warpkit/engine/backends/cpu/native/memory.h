@@ -1,0 +1,24 @@
+// Memory that kernels work in, kept from call to call: to ask for it anew costs more than a small
+// warp. A few blocks wait in slots, which are exchanged atomically: no lock that a fork could leave
+// closed, nothing that belongs to a thread, and never more blocks than ran at the same time.
+#pragma once
+#include <stddef.h>
+
+namespace warpkit {
+
+void *take_memory(size_t bytes);  // on a multiple of 64 bytes; null where there is none
+void give_memory(void *memory);
+
+// A T for the time of a kernel; its contents are whatever was left there.
+template <class T> class Borrowed {
+    void *memory = take_memory(sizeof(T));
+
+  public:
+    Borrowed() = default;
+    Borrowed(const Borrowed &) = delete;
+    Borrowed &operator=(const Borrowed &) = delete;
+    ~Borrowed() { give_memory(memory); }
+    T &operator*() { return *static_cast<T *>(memory); }
+};
+
+}  // namespace warpkit

@@ -1,0 +1,119 @@
+// The sampling rules: what lies outside an image, and the weights of taps. As `sampling/rules.py`.
+#pragma once
+#include "call.h"
+#include "vec.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+// -- borders --------------------------------------------------------------------------------------
+
+// Whether taps outside the image are missing along an axis; under other borders they are pixels.
+INLINE bool misses(int64_t border) { return border == CONSTANT || border == TRANSPARENT; }
+
+// The pixel of 0 .. length - 1 that an index reads along an axis, or -1 where it is missing.
+inline int64_t resolve(int64_t index, int64_t length, int64_t border) {
+    if (index >= 0 && index < length) return index;
+    if (misses(border)) return -1;
+    if (border == REPLICATE) return clamped(index, 0, length - 1);
+    int64_t period = length;  // WRAP
+    if (border == REFLECT) period = 2 * length;
+    if (border == REFLECT_101) period = most<int64_t>(2 * length - 2, 1);
+    int64_t rest = index % period;
+    rest += rest < 0 ? period : 0;
+    if (border == WRAP) return rest;
+    return least(rest, (border == REFLECT ? period - 1 : period) - rest);
+}
+
+// -- weights --------------------------------------------------------------------------------------
+//
+// Of the taps around a position with fraction t along an axis, in float64, D positions at a time.
+
+constexpr int D = LANES<double>;
+using Doubles = Vec<double, D>;
+constexpr double CUBIC_A = -0.75;  // Keys' parameter: OpenCV's and torch's choice
+
+INLINE Doubles cubic_near(Doubles d) {  // within a pixel
+    return ((CUBIC_A + 2) * d - (CUBIC_A + 3)) * d * d + 1;
+}
+INLINE Doubles cubic_far(Doubles d) {  // from one pixel to two
+    return ((CUBIC_A * d - 5 * CUBIC_A) * d + 8 * CUBIC_A) * d - 4 * CUBIC_A;
+}
+INLINE Doubles cubic_near_slope(Doubles d) {
+    return (3 * (CUBIC_A + 2) * d - 2 * (CUBIC_A + 3)) * d;
+}
+INLINE Doubles cubic_far_slope(Doubles d) {
+    return (3 * CUBIC_A * d - 10 * CUBIC_A) * d + 8 * CUBIC_A;
+}
+
+// sinc(d) sinc(d / 4) at the distances d = t + 3 - k of eight taps, over their sum, and the slopes.
+//
+// With s4 = sin(pi d), c4 = cos(pi d), s1 = sin(pi d / 4), c1 = cos(pi d / 4):
+//
+//     value = 4 s4 s1 / (pi d)^2
+//     slope = 4 (pi c4 s1 + (pi / 4) s4 c1) / (pi d)^2 - 2 value / d
+//
+// Both lose all digits as d goes to 0: below 1e-2 the series of the product stands for them, whose
+// first missing term is below 1e-12. The eight distances differ by whole numbers, so that sin(pi d)
+// is the same but for its sign, and sin(pi d / 4) turns by an eighth of a circle from tap to tap:
+// one sine and one cosine serve all of them.
+template <bool SLOPED> inline void lanczos(Doubles t, Doubles *weight, Doubles *slope) {
+    constexpr double h = 0.70710678118654752440, quarter = 0.78539816339744830962;
+    constexpr double pi = 4 * quarter, square = pi * pi;
+    constexpr double turn_sin[] = {h, 1, h, 0, -h, -1, -h, 0};  // of pi (3 - k) / 4
+    constexpr double turn_cos[] = {-h, 0, h, 1, h, 0, -h, -1};
+    constexpr double second = 17. / 96, fourth = 1. / 120 + 1. / 576 + 1. / 30720;
+    Doubles x = quarter * t, s = x * x;
+    // the series to x^15 and x^14: below 1e-15 for |x| <= pi / 4
+    Doubles r = 1 - s / 210 * (1 - s / 272);
+    r = 1 - s / 110 * (1 - s / 156 * r);
+    Doubles sine = x * (1 - s / 6 * (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * r))));
+    r = 1 - s / 90 * (1 - s / 132 * (1 - s / 182));
+    Doubles cosine = 1 - s / 2 * (1 - s / 12 * (1 - s / 30 * (1 - s / 56 * r)));
+    Doubles sin2 = 2 * sine * cosine, cos2 = 1 - 2 * sine * sine;
+    Doubles sin4 = 2 * sin2 * cos2, cos4 = 1 - 2 * sin2 * sin2;
+    Doubles total{}, total_slope{};
+    for (int k = 0; k < 8; k++) {
+        int m = 3 - k;
+        Doubles d = t + double(m), odd_sin = m % 2 ? -sin4 : sin4;
+        Doubles sin1 = sine * turn_cos[k] + cosine * turn_sin[k];
+        Doubles z = square * d * d;
+        auto small = magnitude(d) < 1e-2;
+        Doubles e = small ? splat<Doubles>(1.0) : d, scale = 4 / (square * e * e);
+        Doubles value = odd_sin * sin1 * scale;
+        if constexpr (SLOPED) {
+            Doubles cos1 = cosine * turn_cos[k] - sine * turn_sin[k];
+            Doubles odd_cos = m % 2 ? -cos4 : cos4;
+            Doubles change = (pi * odd_cos * sin1 + quarter * odd_sin * cos1) * scale;
+            change -= 2 * value / e;
+            slope[k] = small ? square * d * (-2 * second + 4 * z * fourth) : change;
+            total_slope += slope[k];
+        }
+        weight[k] = small ? 1 - z * second + z * z * fourth : value;
+        total += weight[k];
+    }
+    for (int k = 0; k < 8; k++) {
+        weight[k] /= total;
+        if constexpr (SLOPED) slope[k] = (slope[k] - weight[k] * total_slope) / total;
+    }
+}
+
+// Fill TAPS weights and, if SLOPED, their derivatives by t; of one tap there is none to fill.
+template <int TAPS, bool SLOPED> INLINE void weigh(Doubles t, Doubles *weight, Doubles *slope) {
+    if constexpr (TAPS == 2) {
+        weight[0] = 1.0 - t, weight[1] = t;
+        if constexpr (SLOPED) slope[0] = splat<Doubles>(-1.0), slope[1] = splat<Doubles>(1.0);
+    }
+    if constexpr (TAPS == 4) {
+        weight[0] = cubic_far(1.0 + t), weight[1] = cubic_near(t);
+        weight[2] = cubic_near(1.0 - t), weight[3] = cubic_far(2.0 - t);
+        if constexpr (SLOPED) {
+            slope[0] = cubic_far_slope(1.0 + t), slope[1] = cubic_near_slope(t);
+            slope[2] = -cubic_near_slope(1.0 - t), slope[3] = -cubic_far_slope(2.0 - t);
+        }
+    }
+    if constexpr (TAPS == 8) lanczos<SLOPED>(t, weight, slope);
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit
