@@ -103,8 +103,7 @@ template <class R, int TAPS> struct Gradients {
             }
     }
 
-    // -- the image
-    // ----------------------------------------------------------------------------------
+    // -- the image --
 
     // Add what was pushed to `count` channels of an image's gradient, in rows band .. band_end.
     void add_image(const Call &p, const Job &job, R *to, int count) {
@@ -115,7 +114,7 @@ template <class R, int TAPS> struct Gradients {
         int64_t line = t.columns * GROUP;
         int32_t first_x = int32_t(t.left + BEFORE), first_y = int32_t(t.top + BEFORE);
         for (int64_t r = 0; r < t.height; r += DOWN) {
-            t.fetch(p, target_ahead, ahead, moved, r / DOWN, (t.height + DOWN - 1) / DOWN);
+            t.fetch(p, target_ahead, ahead, moved, r);
             for (int64_t q = t.number(r, 0), end = q + t.filled(); q < end; q += L) {
                 I x = load<I>(t.column + q) - first_x, y = load<I>(t.row + q) - first_y;
                 I here = (y * int32_t(t.columns) + x) * GROUP;
@@ -201,8 +200,7 @@ template <class R, int TAPS> struct Gradients {
             }
     }
 
-    // -- the map
-    // ------------------------------------------------------------------------------------
+    // -- the map --
 
     // Add what was pushed to CH channels from `channel` on, times the slopes of their values:
     //     along = sum_j wy[j] sum_i dx[i] tap[j, i],  across = sum_j dy[j] sum_i wx[i] tap[j, i]
@@ -218,7 +216,7 @@ template <class R, int TAPS> struct Gradients {
         t.planes_of(p, source, channel, CH, fills, planes);
         const bool whole = t.whole;
         for (int64_t r = 0; r < t.height; r += DOWN) {
-            t.fetch(p, image_ahead, ahead, moved, r / DOWN, (t.height + DOWN - 1) / DOWN);
+            t.fetch(p, image_ahead, ahead, moved, r);
             for (int64_t q = t.number(r, 0), end = q + t.filled(), c = 0; q < end;
                  q += L, c += ACROSS) {
                 V wx[TAPS], wy[TAPS], dx[TAPS], dy[TAPS], push[GROUP];
@@ -366,8 +364,7 @@ template <class R, int TAPS> struct Gradients {
         else add_matrix<3>(at<double>(p.grad_mapping) + 9 * job.slot);
     }
 
-    // -- the fill
-    // -----------------------------------------------------------------------------------
+    // -- the fill --
 
     // One value for every pixel of a background, else one sum for each channel, in as many lanes on
     // every processor.
@@ -392,8 +389,7 @@ template <class R, int TAPS> struct Gradients {
         at<double>(p.grad_fill)[job.slot * p.channels + channel] += sums[0];
     }
 
-    // -- a tile
-    // -------------------------------------------------------------------------------------
+    // -- a tile --
 
     void add_tile(const Call &p, const Job &job, int64_t x0, int64_t tile_row) {
         Tile<R, TAPS> &t = tile;

@@ -23,7 +23,7 @@ WARPKIT_TABLES(avx512)
 WARPKIT_TABLES(neon)
 #endif
 
-// -- memory ---------------------------------------------------------------------------------------
+// -- memory --
 
 namespace {
 
@@ -71,7 +71,7 @@ void give_memory(void *memory) {
     free(block->allocated);
 }
 
-// -- threads --------------------------------------------------------------------------------------
+// -- threads --
 
 namespace {
 
@@ -96,7 +96,7 @@ void share(void *argument) {
     }
 }
 
-// -- the choice -----------------------------------------------------------------------------------
+// -- the choice --
 
 struct Tables {
     const Kernel (*warp)[3], (*backward)[4], *row_ranges, *nearest;

@@ -74,7 +74,7 @@ void move_tile(const Call &p, const Places &places, int64_t item, int64_t source
         const U *fill = at<const U>(p.fill) + item * p.fill_item + k * p.fill_channel;
         U *to = at<U>(p.out) + item * p.channels * out_area + k * out_plane;
         for (int64_t r = 0; r < t.height; r++) {
-            if (k == 0 || PLANES) t.fetch(p, from, 1, true, r, t.height);
+            if (k == 0 || PLANES) t.fetch(p, from, 1, true, r);
             const U *background = fill + (t.y0 + r) * p.fill_row + t.x0 * fill_column;
             U *row = to + ((t.y0 + r) * p.out_width + t.x0) * pixel;
             V value = V{} + *background;

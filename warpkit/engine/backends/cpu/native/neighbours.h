@@ -91,8 +91,7 @@ template <int TAPS, class V> INLINE void neighbours(const double *p, const int32
     }
 }
 
-// -- four channels of a pixel side by side
-// -----------------------------------------------------------
+// -- four channels of a pixel side by side --
 
 // Channels side by side: of two vectors, or of two pairs of them, the lanes in turn.
 template <int N, int TOGETHER> struct InTurn {

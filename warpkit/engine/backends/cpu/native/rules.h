@@ -6,7 +6,7 @@
 namespace warpkit {
 namespace WARPKIT_ISA {
 
-// -- borders --------------------------------------------------------------------------------------
+// -- borders --
 
 // Whether taps outside the image are missing along an axis; under other borders they are pixels.
 INLINE bool misses(int64_t border) { return border == CONSTANT || border == TRANSPARENT; }
@@ -25,7 +25,7 @@ inline int64_t resolve(int64_t index, int64_t length, int64_t border) {
     return least(rest, (border == REFLECT ? period - 1 : period) - rest);
 }
 
-// -- weights --------------------------------------------------------------------------------------
+// -- weights --
 //
 // Of the taps around a position with fraction t along an axis, in float64, D positions at a time.
 

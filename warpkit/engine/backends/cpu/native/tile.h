@@ -176,8 +176,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
         return x >= 0 && y >= 0;
     }
 
-    // -- prefetching
-    // --------------------------------------------------------------------------------
+    // -- prefetching --
 
     // The next tile, that to the right or the first of the next row, from this one.
     int64_t next_x(const Call &p) const { return x0 + TILE < p.out_width ? TILE : -x0; }
@@ -197,19 +196,23 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
         if (fetches) moved_x = int64_t(x), moved_y = int64_t(y);
     }
 
-    // Prefetch part n of `parts` of this tile's box of `count` planes; moved: of about what the
-    // next tile reads. Of pixels with their channels side by side: the next tile's, of all
-    // channels.
-    template <class S> INLINE void fetch(const Call &p, const S *planes, int64_t count, bool moved,
-                                         int64_t n, int64_t parts) const {
+    // Prefetch part of this tile's box of `count` planes, while rows r .. r + DOWN of the tile are
+    // made; moved: of about what the next tile reads. Of pixels with their channels side by side:
+    // the next tile's, of all channels.
+    template <class S>
+    INLINE void fetch(const Call &p, const S *planes, int64_t count, bool moved, int64_t r) const {
         if (!fetches) return;
+        // the box's rows for each of the tile's: no division here, where it would cost as much as
+        // all the pixels of a row
+        int64_t each = (rows + TILE - 1) / TILE, begin = r * each;
+        int64_t stop_row = least((r + DOWN) * each, rows);
         int64_t from_x = left + (moved ? moved_x : 0), from_y = top + (moved ? moved_y : 0);
         int64_t first = most<int64_t>(from_x, 0), end = least<int64_t>(from_x + columns, p.width);
         if (first >= end) return;
         int64_t pixel = p.channels_last ? p.channels : 1, plane = p.height * p.width;
         if (p.channels_last) count = moved ? 1 : 0;
-        for (int64_t r = rows * n / parts; r < rows * (n + 1) / parts; r++) {
-            int64_t y = from_y + r;
+        for (int64_t n = begin; n < stop_row; n++) {
+            int64_t y = from_y + n;
             if (y < 0 || y >= p.height) continue;
             const S *line = planes + y * p.width * pixel;
             for (int64_t k = 0; k < count; k++, line += plane) {
@@ -222,8 +225,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
     }
 
   private:
-    // -- where pixels look
-    // --------------------------------------------------------------------------
+    // -- where pixels look --
 
     // Under an affine map, whose rounding is monotonous, the corners bound all points. False where
     // one of them is nowhere.
@@ -392,8 +394,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
         empty = east < west || south < north;
     }
 
-    // -- what is missing
-    // ----------------------------------------------------------------------------
+    // -- what is missing --
 
     // Of a tile that is not whole: `missing`, and the box of the pixels that read anything.
     void cover(const Call &p) {
@@ -451,8 +452,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
         return found;
     }
 
-    // -- where the taps are
-    // -------------------------------------------------------------------------
+    // -- where the taps are --
 
     void set_offsets() {
         int32_t line = int32_t(stride), first_x = int32_t(west), first_y = int32_t(north);
@@ -510,8 +510,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
         return found;
     }
 
-    // -- windows
-    // ------------------------------------------------------------------------------------
+    // -- windows --
 
     // Fill `low` and `high`. Of a turned tile a row of the box needs 0.6 of its columns: those that
     // the tile's edges cross above the row's last tap and below its first, and a little.

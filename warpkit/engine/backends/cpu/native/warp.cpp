@@ -122,7 +122,7 @@ void write_tile(Tile<R, TAPS> &t, const Call &p, int64_t item, int64_t source, i
     const int64_t count = !own_type ? 0 : least<int64_t>(GROUP, rest > 0 ? rest : p.channels);
     if (!empty) t.planes_of(p, source, channel, CH, zeros, planes);
     for (int64_t r = 0; r < height; r += DOWN) {
-        t.fetch(p, ahead, count, rest <= 0, r / DOWN, (height + DOWN - 1) / DOWN);
+        t.fetch(p, ahead, count, rest <= 0, r);
         for (int64_t c = 0; c < width; c += L) {
             V found[CH][DOWN], values[CH];
             const int64_t q = t.number(r, c), left = width - c;
