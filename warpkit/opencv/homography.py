@@ -21,6 +21,9 @@ from warpkit.opencv.outputs import check_output, written
 STEPS = 30
 """At most, of a descent that halves the number of wrong digits each time."""
 
+FAR = 1e6
+"""Entries of this size, of points near 1, are of a matrix that sends their middle to infinity."""
+
 
 def findHomography(
     srcPoints: Any,
@@ -35,11 +38,12 @@ def findHomography(
 
     srcPoints and dstPoints (N, 2), (N, 1, 2) or (1, N, 2), N of at least 4, rounded to float32 as
     in cv2; of tensors (..., N, 2). Returns the matrix (3, 3), float64, whose last entry is 1, and
-    cv2's mask (N, 1) of ones, uint8; of tensors (..., 3, 3) and (..., N, 1). Of more than four
-    pairs the sum of the squared distances in pixels is least: cv2 ends its descent after ten steps,
-    within 1e-5 of a pixel of that. All points of one x or one y: None and zeros, as in cv2. Other
-    methods choose points, which has no gradient, and are refused; what only they use
-    (ransacReprojThreshold, maxIters, confidence) is ignored.
+    cv2's mask (N, 1), uint8; of tensors (..., 3, 3) and (..., N, 1). Of more than four pairs the
+    mask says which lie within ransacReprojThreshold pixels, as in cv2, and the sum of the squared
+    distances in pixels is least. cv2 ends its descent after ten steps: within 1e-5 of a pixel of
+    that where the pairs agree to a few pixels, and anywhere where they do not. All points of one x
+    or one y: None and zeros, as in cv2. Other methods choose points, which has no gradient, and are
+    refused; what only they use (maxIters, confidence) is ignored.
 
     Gradients, where an argument is a tensor: first order, of four pairs all orders, to both. Raises
     ValueError where no four of the source's points are in general position.
@@ -117,10 +121,10 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
         square = slopes.mT @ slopes
         down = (slopes.mT @ rest[..., None])[..., 0]
         damped = square + damping[..., None, None] * unit * square
-        step = torch.linalg.solve(damped, down)
+        step, singular = torch.linalg.solve_ex(damped, down)
         tried = entries - step
         left, steeper = _left(tried, src, dst)
-        better = left.square().sum(-1) <= error
+        better = (left.square().sum(-1) <= error) & (singular == 0)
         entries = torch.where(better[..., None], tried, entries)
         rest = torch.where(better[..., None], left, rest)
         slopes = torch.where(better[..., None, None], steeper, slopes)
@@ -143,10 +147,19 @@ def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
     near_src, near_dst, into, out_of = _near_one(src, dst)
     matrix = torch.linalg.inv(out_of) @ found @ torch.linalg.inv(into)
     entries = (matrix / matrix[..., 2:, 2:]).flatten(-2)[..., :8].detach()
+    near = (entries.abs() < FAR).all(-1)  # false for NaN
+    entries = torch.where(near[..., None], entries, 0.0)
     rest, slopes = _left(entries, near_src, near_dst)
     down = (slopes.mT @ rest[..., None])[..., 0]  # 0 at the optimum
     curved = _curvature(entries, near_src.detach(), rest.detach(), slopes.detach())
-    return _whole(entries - torch.linalg.solve(curved, down), into, out_of)
+    # pairs that hardly agree may leave a valley without a lowest point: the gradient is 0 there
+    with torch.no_grad():
+        change, singular = torch.linalg.solve_ex(curved, down)
+        sharp = (singular == 0) & change.isfinite().all(-1) & near
+    unit = torch.eye(8, dtype=curved.dtype, device=curved.device)
+    curved = torch.where(sharp[..., None, None], curved, unit)
+    change = torch.linalg.solve(curved, torch.where(sharp[..., None], down, 0.0))
+    return _whole(entries - change, into, out_of)
 
 
 def _near_one(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
