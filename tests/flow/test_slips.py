@@ -113,3 +113,13 @@ def test_nobody_looks_where_there_is_no_value():
     torch.compile(lambda f: wk.warp_flow(IMAGE, f), backend="eager", fullgraph=True)(POINTS)
     flow.from_points(GRID.to("meta"))
     wk.warp_flow(IMAGE.to("meta"), POINTS.to("meta"))
+
+
+def test_consistency_speaks_of_its_own_arguments():
+    grid = torch.stack(
+        torch.meshgrid(torch.linspace(-1, 1, 32), torch.linspace(-1, 1, 32), indexing="xy"), -1
+    )
+    with pytest.warns(UserWarning) as caught:
+        wk.flow.consistency(grid, torch.zeros(32, 32, 2))
+    (message,) = (str(warning.message) for warning in caught)
+    assert message.startswith("consistency: `forward` runs from -1 to 1 over 32 x 32 pixels")

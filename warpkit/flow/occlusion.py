@@ -10,6 +10,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.numbers import check_positive
 from warpkit.core.sharding import batched
+from warpkit.core.slips import look_at_flow, without_looking
 from warpkit.flow.arguments import as_field
 from warpkit.flow.fields import compose
 from warpkit.flow.places import places
@@ -35,7 +36,9 @@ def consistency(forward: Any, backward: Any, *, tolerance: float = 1.0) -> Tenso
     checks.check_device(name, "backward", back, there.device, "`forward`")
     checks.broadcast_batch(name, forward=there.shape[:-3], backward=back.shape[:-3])
     tolerance = check_positive(name, "tolerance", tolerance)
-    returned = compose(back, there).norm(dim=-1) <= tolerance
+    for argument, flow in (("forward", there), ("backward", back)):
+        look_at_flow(name, flow, argument=argument)
+    returned = without_looking(compose)(back, there).norm(dim=-1) <= tolerance
     ends = torch.tensor(back.shape[-3:-1][::-1], device=there.device) - 0.5
     target = places(there)
     return returned & ((target >= -0.5) & (target <= ends)).all(-1)
