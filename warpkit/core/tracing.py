@@ -75,6 +75,16 @@ NO_ONNX = "has no ONNX operator"
 """Why kernels do not serve what is exported to ONNX."""
 
 
+def hooks_take_saved_tensors() -> bool:
+    """Whether hooks take what autograd saves.
+
+    A checkpoint's do, which counts the tensors that a call saves and that its repetition does: both
+    have to be made in the same way.
+    """
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is not None and top(False) is not None
+
+
 def wants_gradient(*tensors: Tensor) -> bool:
     """Whether autograd's tape records what is done to the tensors."""
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)

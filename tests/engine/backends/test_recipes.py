@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils.checkpoint import checkpoint
 
 import warpkit as wk
 from tests.support.inputs import noise
@@ -198,6 +199,21 @@ def test_a_mode_that_watches_functions_sees_them():
         with Watch():
             assert torch.equal(wk.warp_affine(image, matrix), wanted)
         assert seen
+
+
+def test_a_checkpoint_repeats_a_first_call_as_it_was():
+    """It counts the tensors that are saved, which a recipe's call saves fewer of."""
+    image = torch.rand(1, 2, 9, 11, requires_grad=True)
+    matrix = torch.tensor([[1.0, 0.1, 0.0], [0.0, 1.0, 0.5]], requires_grad=True)
+    warp = wk.warp_affine
+    checkpoint(warp, image, matrix, use_reentrant=False).square().sum().backward()
+    found = image.grad, matrix.grad
+    image.grad = matrix.grad = None
+    warp(image, matrix, backend="reference").square().sum().backward()
+    for gradient, wanted in zip(found, (image.grad, matrix.grad), strict=True):
+        torch.testing.assert_close(
+            gradient, wanted, atol=TOLERANCE["cpu torch.float32"] * 100, rtol=0
+        )
 
 
 def test_what_is_refused_is_refused_as_ever():

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.core.tracing import is_eager
+from warpkit.core.tracing import hooks_take_saved_tensors, is_eager
 from warpkit.engine.sampling.reference import compute_dtype
 
 PLAIN = {Tensor, torch.nn.Parameter}
@@ -70,6 +70,8 @@ def call(key: Hashable | None, image: Tensor, matrix: Tensor) -> Tensor | None:
         return None
     if torch._C._len_torch_function_stack() > 0:  # pyright: ignore
         return None  # a mode that watches torch's functions would see none
+    if hooks_take_saved_tensors():
+        return None
     return recipe(image, matrix)
 
 

@@ -86,7 +86,8 @@ def forward(
     """
     batch_dims = image.ndim - 3 if image_of is None else 1
     batch_dims = max(batch_dims, mapping.ndim - (3 if mapping.shape[-1] == 2 else 2))
-    dense = _dense(image, batch_dims)
+    # by a function of torch's, so that who watches these sees where a gradient ends
+    dense = _dense(image.detach(), batch_dims)
     channels_last = is_channels_last(dense)
     call = _call(
         image, dense, mapping, fill, size, rule, image_of is not None, relative, channels_last
