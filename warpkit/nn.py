@@ -120,7 +120,8 @@ class SpatialTransformer(nn.Module):
             "perspective"; or "thin_plate": a smooth bending through the points of a lattice.
         features: F, if known; None learns it at the first call, before which the head's
             parameters have no shape.
-        interpolation, border, backend: as in `warp_affine`; "grid_sample" exports to ONNX.
+        interpolation, border, backend: as in `warp_affine`; "grid_sample" exports the smallest
+            ONNX graph.
         lattice: (rows, columns) of a thin plate's points, which run from edge to edge.
 
     The head that makes the matrix of the features is added, and starts at zero: at the identity in

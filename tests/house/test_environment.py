@@ -48,6 +48,7 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("environment", "lock", "versions/lock.txt", "versions/oldest.txt"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts" / name)
     (tmp_path / "pyproject.toml").write_text("one")
+    (tmp_path / "hatch_build.py").write_text("one")
     for venv in (".venv", ".venv-oldest", ".venv-newest"):
         (tmp_path / venv / "bin").mkdir(parents=True)
         (tmp_path / venv / "bin" / "python").write_text(PYTHON)

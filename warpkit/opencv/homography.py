@@ -22,7 +22,7 @@ STEPS = 30
 """At most, of a descent that halves the number of wrong digits each time."""
 
 FAR = 1e6
-"""Entries of this size, of points near 1, are of a matrix that sends their middle to infinity."""
+"""Entries of this size, of points near 1, send the middle of the points to infinity."""
 
 
 def findHomography(
