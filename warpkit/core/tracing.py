@@ -81,7 +81,8 @@ def hooks_take_saved_tensors() -> bool:
     A checkpoint's do, which counts the tensors that a call saves and that its repetition does: both
     have to be made in the same way.
     """
-    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    autograd = torch._C._autograd  # pyright: ignore
+    top = getattr(autograd, "_top_saved_tensors_default_hooks", None)
     return top is not None and top(False) is not None
 
 
