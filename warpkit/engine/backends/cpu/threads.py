@@ -32,6 +32,9 @@ SHORTEST = 50_000
 LONGEST = 4_000_000
 """Output values of a run: about 10 ms, after which an interrupt is noticed."""
 
+SLICE = 16_000_000
+"""Output values that a thread of the team makes between two looks for an interrupt: 10 to 60 ms."""
+
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -67,8 +70,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_threads)
 
 
-SLICE = 16_000_000
-"""Output values that a thread of the team makes between two looks for an interrupt: 10 to 60 ms."""
+def _dealt(units: int, values: int) -> tuple[int, int]:
+    """How many threads share the units, and in how many runs: enough to even out their costs."""
+    threads = min(torch.get_num_threads(), units)
+    return threads, max(threads, min(threads * RUNS, values // SHORTEST))
 
 
 def run_on_team(part: Callable[[int, int, int, int, int], None], units: int, values: int) -> bool:
@@ -79,10 +84,9 @@ def run_on_team(part: Callable[[int, int, int, int, int], None], units: int, val
     """
     if _team is None:
         return False
-    threads = min(torch.get_num_threads(), units)
-    runs = min(units, max(threads, min(threads * RUNS, values // SHORTEST)))
+    threads, runs = _dealt(units, values)
     slices = max(1, values // (threads * SLICE))
-    each = max(1, units // max(runs, 1))
+    each = max(1, units // runs)
     edges = [units * n // slices for n in range(slices + 1)]
     for begin, end in pairwise(edges):
         part(begin, end, each, threads, _team_address)
@@ -94,9 +98,8 @@ def run(work: Callable[[int, int], None], units: int, values: int) -> None:
     if values < INLINE:
         work(0, units)
         return
-    threads = min(torch.get_num_threads(), units)
-    even = max(threads, min(threads * RUNS, values // SHORTEST))
-    runs = min(units, max(even, values // LONGEST))
+    threads, runs = _dealt(units, values)
+    runs = min(units, max(runs, values // LONGEST))
     numbers, done, errors = count(), list[int](), list[BaseException]()
 
     def share(_: object = None) -> None:
