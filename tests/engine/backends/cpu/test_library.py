@@ -22,7 +22,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only ELF files are l
 
 def between(entry: library.Entry, left: float, right: float, x: float) -> float:
     """The value at x of a row of two pixels, bilinear, by a block that is written here."""
-    from warpkit.engine.backends.cpu import calls
+    from warpkit.engine.backends.cpu.warp_calls import WARPS
 
     image, out = np.array([left, right], np.float32), np.full(1, np.nan, np.float32)
     mapping, fill = np.array([1, 0, x, 0, 1, 0], np.float64), np.zeros(1, np.float32)
@@ -32,8 +32,8 @@ def between(entry: library.Entry, left: float, right: float, x: float) -> float:
     numbers = {name: array.ctypes.data for name, array in arrays.items()}
     numbers |= {"items": 1, "channels": 1, "height": 1, "width": 2, "out_height": 1, "out_width": 1}
     numbers |= {"kind": AFFINE, "taps": 2, "number_bytes": 4, "mapping_size": 6}
-    numbers |= {"task": calls.WARP, "end_unit": 1, "run": 1, "threads": 1}
-    entry(calls.block(numbers).ctypes.data)
+    numbers |= {"end_unit": 1, "run": 1, "threads": 1}
+    entry(WARPS.block("warp", numbers).ctypes.data)
     return out.item()
 
 
@@ -184,12 +184,6 @@ def test_another_library_is_refused(tmp_path):
         open_file(path)
     with pytest.raises(LibraryError, match=r"does not open|is no library"):
         open_file(tmp_path)  # a folder
-
-
-def test_an_entry_point_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr(library, "ENTRIES", ("run", "unheard_of"))
-    with pytest.raises(LibraryError, match="warpkit_unheard_of"):
-        open_file(library.PATH)
 
 
 def test_a_failed_build_says_why(tmp_path, monkeypatch):

@@ -13,9 +13,9 @@ import torch
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends.cpu import calls, jobs, launch
-from warpkit.engine.backends.cpu.calls import warp_shapes
+from warpkit.engine.backends.cpu import calls, jobs, launch, warp_calls
 from warpkit.engine.backends.cpu.jobs import Image, by_strips
+from warpkit.engine.backends.cpu.warp_calls import warp_shapes
 from warpkit.engine.sampling.rules import BORDERS, TAPS
 
 FILLED = [border for border in BORDERS if border != "transparent"]
@@ -97,7 +97,7 @@ def test_streamed_results_are_the_same(monkeypatch):
     matrix = wk.rotation_matrix((150.0, 30.0), 10.0)
     for size in ((600, 1024), (600, 1021)):  # a row of the second begins where it may
         kept = wk.warp_affine(image, matrix, size=size)
-        monkeypatch.setattr(calls, "STREAMED", 0)
+        monkeypatch.setattr(warp_calls, "STREAMED", 0)
         streamed = wk.warp_affine(image, matrix, size=size)
         monkeypatch.undo()
         assert torch.equal(kept, streamed)

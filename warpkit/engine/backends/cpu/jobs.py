@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpkit.engine.backends.cpu.calls import TILE, WarpShapes
+from warpkit.engine.backends.cpu.warp_calls import TILE, WarpShapes
 from warpkit.engine.sampling.layout import POINTS, broadcast_index
 from warpkit.engine.sampling.rules import CODE
 
@@ -102,7 +102,7 @@ class Jobs(NamedTuple):
     """The jobs of all units."""
 
     jobs: np.ndarray
-    """(N, 9), int64: `Job` in native/call.h."""
+    """(N, 9), int64: `Job` in native/warp_call.h."""
     starts: np.ndarray
     """The first job of every unit, and the end."""
     phases: tuple[tuple[int, int], ...]

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.backends.cpu import calls
-from warpkit.engine.backends.cpu.calls import FIELDS, WarpCall, WarpShapes
+from warpkit.engine.backends.cpu import calls, warp_calls
 from warpkit.engine.backends.cpu.jobs import (
     Image,
     Jobs,
@@ -22,6 +21,7 @@ from warpkit.engine.backends.cpu.jobs import (
     partition_by_image,
 )
 from warpkit.engine.backends.cpu.memory import empty
+from warpkit.engine.backends.cpu.warp_calls import FIELDS, WarpCall, WarpShapes
 from warpkit.engine.sampling.layout import POINTS, is_channels_last, read_in_place
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
@@ -51,7 +51,7 @@ def _call(
     channels_last: bool,
 ) -> WarpCall:
     """The prepared call of tensors as of `forward`, of an image that is stored as another."""
-    return calls.warp_call(
+    return warp_calls.warp_call(
         tuple(image.shape),
         tuple(stored.shape[:-3]),
         image.dtype,
@@ -102,11 +102,11 @@ def forward(
         fill_memory = as_shown(fill_memory, memory.dtype)
     points, to = mapping.contiguous(), memory.ctypes.data
     at = dense.data_ptr(), points.data_ptr(), fill_memory.ctypes.data, to
-    numbers = calls.fill_result(call, *at)
-    numbers[calls.STREAM] = calls.streams(call, to) and not channels_last
+    numbers = warp_calls.fill_result(call, *at)
+    numbers[warp_calls.STREAM] = warp_calls.streams(call, to) and not channels_last
     if image_of is not None:
         images = image_of if len(dense) > 1 else np.zeros_like(image_of)
-        numbers[calls.IMAGE_OF] = images.ctypes.data
+        numbers[warp_calls.IMAGE_OF] = images.ctypes.data
     calls.launch(numbers, 0, call.units, shapes.values)
     return out
 
@@ -182,13 +182,13 @@ def backward(
         numbers[FIELDS["single"]] = single
         if image_of is not None:
             images = image_of if len(source) > 1 else np.zeros_like(image_of)
-            numbers[calls.IMAGE_OF] = images.ctypes.data
+            numbers[warp_calls.IMAGE_OF] = images.ctypes.data
         if jobs.banded:
             row_ranges = np.empty(2 * call.units * shapes.tile_columns, np.int64)
             numbers[FIELDS["row_ranges"]] = row_ranges.ctypes.data
-            numbers[calls.TASK] = calls.ROW_RANGES
+            numbers[calls.TASK] = calls.TASKS["row_ranges"]
             calls.launch(numbers, 0, call.units, values)
-        numbers[calls.TASK] = calls.BACKWARD
+        numbers[calls.TASK] = calls.TASKS["backward"]
         for first, end in jobs.phases:
             calls.launch(numbers, first, end, values)
     image_gradient = grad

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.backends.cpu import autograd, calls
-from warpkit.engine.backends.cpu.calls import FIELDS
+from warpkit.engine.backends.cpu import autograd, calls, warp_calls
 from warpkit.engine.backends.cpu.inverse import inverse_vjp_numpy, invert
 from warpkit.engine.backends.cpu.jobs import Image, Jobs, by_accumulator, partition
 from warpkit.engine.backends.cpu.launch import as_shown
 from warpkit.engine.backends.cpu.memory import LEAST, empty
 from warpkit.engine.backends.cpu.operators import OPERATORS
+from warpkit.engine.backends.cpu.warp_calls import FIELDS
 from warpkit.engine.backends.inverse import inverse_by, inverse_vjp
 from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.rules import SamplingRule
@@ -45,7 +45,7 @@ class LeanCall(NamedTuple):
     """The matrix maps source -> destination."""
     shape: tuple[int, ...]
     dtype: torch.dtype
-    call: calls.WarpCall
+    call: warp_calls.WarpCall
     value: np.ndarray
     """The fill, whose address stands in the call."""
     backward: LeanBackward | None
@@ -64,9 +64,9 @@ def recipe(
 
     image (*I, C, H, W); matrix (*M, 2, 3), source -> destination if `forward`; fill of one number.
     """
-    if image.dtype not in calls.TYPES:  # halves are computed with as float32
+    if image.dtype not in warp_calls.TYPES:  # halves are computed with as float32
         return None
-    call = calls.warp_call(
+    call = warp_calls.warp_call(
         tuple(image.shape),
         tuple(image.shape[:-3]),
         image.dtype,
@@ -86,7 +86,7 @@ def recipe(
     if not image.is_floating_point():
         value = as_shown(value, np.dtype(np.uint8))
     call = call._replace(numbers=call.numbers.copy())
-    call.numbers[calls.FILL] = value.ctypes.data
+    call.numbers[warp_calls.FILL] = value.ctypes.data
     backward = _backward_of(call, image, matrix)
     lean = LeanCall(
         size, fill, rule, forward, call.shapes.shape, image.dtype, call, value, backward
@@ -105,7 +105,7 @@ def recipe(
     return make
 
 
-def _backward_of(call: calls.WarpCall, image: Tensor, matrix: Tensor) -> LeanBackward | None:
+def _backward_of(call: warp_calls.WarpCall, image: Tensor, matrix: Tensor) -> LeanBackward | None:
     """The backward pass of a call: image (*I, C, H, W) under matrix (*M, 2, 3)."""
     shapes, batch, sizes = call.shapes, tuple(image.shape[:-3]), Image(*image.shape[-3:])
     if not image.is_floating_point() or matrix.numel() != 6 * shapes.items:
@@ -114,7 +114,7 @@ def _backward_of(call: calls.WarpCall, image: Tensor, matrix: Tensor) -> LeanBac
     if shares.bands > 1 or shares.splits > 1:
         return None
     jobs, numbers = by_accumulator(shares, sizes, shapes.tile_rows), call.numbers.copy()
-    numbers[calls.TASK] = calls.BACKWARD
+    numbers[calls.TASK] = calls.TASKS["backward"]
     numbers[FIELDS["jobs"]] = jobs.jobs.ctypes.data
     numbers[FIELDS["starts"]] = jobs.starts.ctypes.data
     return LeanBackward(numbers, jobs)
@@ -136,10 +136,10 @@ def _forward(lean: LeanCall, image: Tensor, source: Tensor) -> Tensor:
     """image (*I, C, H, W) under source (*M, 2, 3), destination -> source."""
     out = _room(lean.shape, lean.dtype)
     call, to = lean.call, out.data_ptr()
-    numbers = calls.fill_result(
+    numbers = warp_calls.fill_result(
         call, image.data_ptr(), source.data_ptr(), lean.value.ctypes.data, to
     )
-    numbers[calls.STREAM] = calls.streams(call, to)
+    numbers[warp_calls.STREAM] = warp_calls.streams(call, to)
     calls.launch(numbers, 0, call.units, call.shapes.values)
     return out
 

@@ -35,15 +35,14 @@ Entry = Callable[[int], None]
 
 @dataclass(frozen=True)
 class NativeLibrary:
-    """The instruction set in use, the names of a call's numbers, and what makes the call."""
+    """The instruction set in use, what calls look like, and what makes them."""
 
     isa: str
-    fields: tuple[str, ...]
+    families: dict[str, tuple[str, ...]]
+    """The names of the numbers in a call's block, by the family of calls."""
+    tasks: dict[str, int]
+    """The number of each task."""
     run: Entry
-
-
-ENTRIES = ("run",)
-"""The entry points, `warpkit_run` by the name `run`."""
 
 
 class LibraryError(Exception):
@@ -64,16 +63,18 @@ def open_file(path: Path) -> NativeLibrary:
         if chosen is None:
             wish, names = os.environ.get("WARPKIT_ISA"), available(handle)
             raise LibraryError(f"WARPKIT_ISA={wish}, where the processor has {names}")
-        names = (text_function(handle, "warpkit_fields")() or "").split()
-        entries = {name: entry(handle, name) for name in ENTRIES}
-        return NativeLibrary(chosen, tuple(names), **entries)
+        lines = (text_function(handle, "warpkit_families")() or "").splitlines()
+        families = {name: tuple(fields) for name, *fields in map(str.split, lines)}
+        tasks = (text_function(handle, "warpkit_tasks")() or "").split()
+        numbers = {name: number for number, name in enumerate(tasks)}
+        return NativeLibrary(chosen, families, numbers, entry(handle, "warpkit_run"))
     except (OSError, AttributeError) as error:  # ctypes raises the second for a missing symbol
         raise LibraryError(f"{path.name} does not open ({error}): {mend()}") from error
 
 
 def entry(handle: ctypes.CDLL, name: str) -> Entry:
     """A C function of one pointer."""
-    function = handle[f"warpkit_{name}"]
+    function = handle[name]
     function.argtypes, function.restype = [ctypes.c_void_p], None
     return function
 

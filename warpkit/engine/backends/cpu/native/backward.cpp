@@ -42,7 +42,7 @@ template <class R, int TAPS> struct Gradients {
     // Of the layout of images and gradients: from a channel, and a pixel, to the next.
     int64_t plane, out_plane, pixel;
 
-    void start(const Call &p) {
+    void start(const WarpCall &p) {
         tile.start();
         pixel = p.channels_last ? p.channels : 1;
         plane = p.channels_last ? 1 : p.height * p.width;
@@ -55,14 +55,14 @@ template <class R, int TAPS> struct Gradients {
     bool moved;
 
     // The incoming gradient of a channel at the tile's corner.
-    const R *incoming(const Call &p, const Job &job, int64_t channel) const {
+    const R *incoming(const WarpCall &p, const Job &job, int64_t channel) const {
         int64_t item = job.item * p.channels * p.out_height * p.out_width;
         return at<const R>(p.grad) + item + channel * out_plane + corner(p) * pixel;
     }
-    int64_t corner(const Call &p) const { return tile.y0 * p.out_width + tile.x0; }
+    int64_t corner(const WarpCall &p) const { return tile.y0 * p.out_width + tile.x0; }
 
     // Fill `pushed` for `count` channels; 0 for absent ones, and for pixels that read nothing.
-    void collect(const Call &p, const R *grad, int count) {
+    void collect(const WarpCall &p, const R *grad, int count) {
         const Tile<R, TAPS> &t = tile;
         if (p.channels_last) return collect_pixels(p, grad, count);
         for (int64_t r = 0; r < t.height; r += DOWN) {
@@ -89,7 +89,7 @@ template <class R, int TAPS> struct Gradients {
     }
 
     // The same of channels side by side, which they are to be.
-    void collect_pixels(const Call &p, const R *grad, int count) {
+    void collect_pixels(const WarpCall &p, const R *grad, int count) {
         const Tile<R, TAPS> &t = tile;
         memset(pushed, 0, sizeof pushed);
         for (int64_t r = 0; r < t.height; r++, grad += p.out_width * pixel)
@@ -106,7 +106,7 @@ template <class R, int TAPS> struct Gradients {
     // -- the image --
 
     // Add what was pushed to `count` channels of an image's gradient, in rows band .. band_end.
-    void add_image(const Call &p, const Job &job, R *to, int count) {
+    void add_image(const WarpCall &p, const Job &job, R *to, int count) {
         const Tile<R, TAPS> &t = tile;
         if (t.columns > ROOM || t.rows > ROOM || t.columns * t.rows > ROOM)
             return add_each_tap(p, job, to, count);
@@ -140,7 +140,7 @@ template <class R, int TAPS> struct Gradients {
     }
 
     // Add the window to the gradient in memory.
-    void flush(const Call &p, const Job &job, R *to, int count) {
+    void flush(const WarpCall &p, const Job &job, R *to, int count) {
         const Tile<R, TAPS> &t = tile;
         int64_t first = clamped(-t.left, 0, t.columns);
         int64_t last = clamped(p.width - t.left, first, t.columns);
@@ -181,7 +181,7 @@ template <class R, int TAPS> struct Gradients {
     }
 
     // The same for taps that are too far apart for a window.
-    void add_each_tap(const Call &p, const Job &job, R *to, int count) {
+    void add_each_tap(const WarpCall &p, const Job &job, R *to, int count) {
         const Tile<R, TAPS> &t = tile;
         for (int64_t r = 0; r < t.height; r++)
             for (int64_t c = 0; c < t.width; c++) {
@@ -206,7 +206,7 @@ template <class R, int TAPS> struct Gradients {
     //     along = sum_j wy[j] sum_i dx[i] tap[j, i],  across = sum_j dy[j] sum_i wx[i] tap[j, i]
     // where a missing tap is the fill.
     template <int CH, bool CLOSE>
-    void add_slopes(const Call &p, const Job &job, int64_t source, int64_t channel) {
+    void add_slopes(const WarpCall &p, const Job &job, int64_t source, int64_t channel) {
         Tile<R, TAPS> &t = tile;
         const R *fill = at<const R>(p.fill) + job.item * p.fill_item + channel * p.fill_channel;
         const R *planes[CH];
@@ -260,14 +260,14 @@ template <class R, int TAPS> struct Gradients {
     }
 
     template <int CH>
-    void add_any_slopes(const Call &p, const Job &job, int64_t source, int64_t channel) {
+    void add_any_slopes(const WarpCall &p, const Job &job, int64_t source, int64_t channel) {
         constexpr bool BLOCKS = TAPS == 2 && DOWN == 4;
         if (BLOCKS && tile.close) add_slopes<CH, BLOCKS>(p, job, source, channel);
         else add_slopes<CH, false>(p, job, source, channel);
     }
 
     // What the weights of missing taps contribute where the fill is a background.
-    void add_background_slopes(const Call &p, const R *fill, int lane) {
+    void add_background_slopes(const WarpCall &p, const R *fill, int lane) {
         const Tile<R, TAPS> &t = tile;
         for (int64_t r = 0; r < t.height; r++)
             for (int64_t c = 0; c < t.width; c++) {
@@ -345,7 +345,7 @@ template <class R, int TAPS> struct Gradients {
     }
 
     // A field's gradient, (x, y) side by side, in its own type.
-    template <class P> void write_points(const Call &p, const Job &job, P *to) {
+    template <class P> void write_points(const WarpCall &p, const Job &job, P *to) {
         const Tile<R, TAPS> &t = tile;
         to += 2 * (job.item * p.out_height * p.out_width + corner(p));
         for (int64_t r = 0; r < t.height; r++, to += 2 * p.out_width)
@@ -356,7 +356,7 @@ template <class R, int TAPS> struct Gradients {
             }
     }
 
-    void add_mapping(const Call &p, const Job &job) {
+    void add_mapping(const WarpCall &p, const Job &job) {
         if (p.kind == POINTS && p.single) write_points(p, job, at<float>(p.grad_mapping));
         else if (p.kind == POINTS) write_points(p, job, at<double>(p.grad_mapping));
         else if (tile.empty) return;
@@ -368,7 +368,7 @@ template <class R, int TAPS> struct Gradients {
 
     // One value for every pixel of a background, else one sum for each channel, in as many lanes on
     // every processor.
-    void add_fill(const Call &p, const Job &job, int64_t channel) {
+    void add_fill(const WarpCall &p, const Job &job, int64_t channel) {
         const Tile<R, TAPS> &t = tile;
         constexpr int SUMS = 64 / int(sizeof(R));
         double sums[SUMS] = {};
@@ -391,7 +391,7 @@ template <class R, int TAPS> struct Gradients {
 
     // -- a tile --
 
-    void add_tile(const Call &p, const Job &job, int64_t x0, int64_t tile_row) {
+    void add_tile(const WarpCall &p, const Job &job, int64_t x0, int64_t tile_row) {
         Tile<R, TAPS> &t = tile;
         bool owner = true;
         if (p.row_ranges) {  // tiles that several bands do add to map and fill but once
@@ -438,7 +438,7 @@ template <class R, int TAPS> struct Gradients {
     }
 
     // Prefetch DOWN rows of an incoming gradient, from row r on.
-    INLINE void fetch_incoming(const Call &p, int64_t r) const {
+    INLINE void fetch_incoming(const WarpCall &p, int64_t r) const {
         for (int k = 0; k < ahead && !p.channels_last; k++)
             for (int64_t n = r; n < r + DOWN; n++)
                 for (int64_t x = 0; x < TILE; x += 64 / int(sizeof(R)))
@@ -446,7 +446,8 @@ template <class R, int TAPS> struct Gradients {
     }
 };
 
-template <class R, int TAPS> void backward(const Call &p, int64_t begin, int64_t end) {
+template <class R, int TAPS> void backward(const Call &call, int64_t begin, int64_t end) {
+    const WarpCall &p = as<WarpCall>(call);
     Borrowed<Gradients<R, TAPS>> memory;
     Gradients<R, TAPS> &g = *memory;
     g.start(p);
@@ -463,7 +464,8 @@ template <class R, int TAPS> void backward(const Call &p, int64_t begin, int64_t
 
 // The first and the last image row that each tile reads, the last before the first for none. Units
 // are rows of tiles, numbered across all items.
-template <int TAPS> void row_ranges(const Call &p, int64_t begin, int64_t end) {
+template <int TAPS> void row_ranges(const Call &call, int64_t begin, int64_t end) {
+    const WarpCall &p = as<WarpCall>(call);
     Borrowed<Tile<float, TAPS>> memory;
     Tile<float, TAPS> &t = *memory;
     t.start();
@@ -480,11 +482,20 @@ template <int TAPS> void row_ranges(const Call &p, int64_t begin, int64_t end) {
         }
 }
 
-const Kernel BACKWARD[2][4] = {
-    {backward<float, 1>, backward<float, 2>, backward<float, 4>, backward<float, 8>},
-    {backward<double, 1>, backward<double, 2>, backward<double, 4>, backward<double, 8>},
-};
-const Kernel ROW_RANGES[4] = {row_ranges<1>, row_ranges<2>, row_ranges<4>, row_ranges<8>};
+// float32 and float64; 1, 2, 4 and 8 taps.
+Kernel choose_backward(const Call &call) {
+    static const Kernel KERNELS[2][4] = {
+        {backward<float, 1>, backward<float, 2>, backward<float, 4>, backward<float, 8>},
+        {backward<double, 1>, backward<double, 2>, backward<double, 4>, backward<double, 8>},
+    };
+    const WarpCall &p = as<WarpCall>(call);
+    return KERNELS[p.type][logarithm(p.taps)];
+}
+
+Kernel choose_row_ranges(const Call &call) {
+    static const Kernel KERNELS[] = {row_ranges<1>, row_ranges<2>, row_ranges<4>, row_ranges<8>};
+    return KERNELS[logarithm(as<WarpCall>(call).taps)];
+}
 
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

@@ -1,59 +1,32 @@
 // The parameter block of every kernel: numbers of 64 bits, which Python fills by their names.
 //
-// `warpkit_fields` hands the names to Python, so that the two sides cannot disagree. Arrays come as
-// addresses. An "item" is one image of the result's batch; a "unit" is what one thread takes at a
-// time: a row of tiles of an item, or, in a backward pass, a list of jobs.
+// `warpkit_fields` hands the names to Python, so that the two sides cannot disagree. Every block
+// begins with the fields of `Call`; each family of kernels adds its own, as `WarpCall` does in
+// warp_call.h, and kernels.h lists the families. Arrays come as addresses.
 #pragma once
 #include <stdint.h>
 
-// clang-format off
-#define WARPKIT_FIELDS(FIELD)                                                                    \
-    /* arrays: pixels, the fill, matrices (float64) or points, the result */                     \
-    FIELD(image) FIELD(fill) FIELD(mapping) FIELD(out)                                           \
-    /* of each item: its image, and its matrix or points */                                      \
-    FIELD(image_of) FIELD(mapping_of)                                                            \
-    FIELD(items) FIELD(channels) FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width)   \
-    /* codes of `Border` along each axis, of `Kind`, of `Type`, and the taps along an axis */    \
-    FIELD(border_y) FIELD(border_x) FIELD(kind) FIELD(type) FIELD(taps) FIELD(number_bytes)      \
-    /* numbers of one matrix or field of points; points are float64; points are offsets */       \
-    FIELD(mapping_size) FIELD(double_points) FIELD(relative)                                     \
-    /* strides of the fill; `dense`: it has a value for every output pixel */                    \
-    FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column) FIELD(dense)         \
-    /* the channels of a pixel lie side by side; the result is written past the caches */        \
-    FIELD(channels_last) FIELD(streamed)                                                         \
-    /* the backward pass: gradients, which are wanted, and what each unit does (`Job`) */        \
-    FIELD(grad) FIELD(grad_image) FIELD(grad_mapping) FIELD(grad_fill)                           \
-    FIELD(needs_image) FIELD(needs_mapping) FIELD(needs_fill)                                    \
-    FIELD(single) FIELD(jobs) FIELD(starts) FIELD(row_ranges)                                    \
-    /* what is done (`Task` in library.cpp), which of its units, and by whom */                  \
-    FIELD(task) FIELD(first_unit) FIELD(end_unit) FIELD(run) FIELD(threads) FIELD(team)
-// clang-format on
-
 namespace warpkit {
 
+// What is done (a task of kernels.h), which of its units, and by whom: see `warpkit_run`. A unit is
+// what one thread takes at a time.
+#define WARPKIT_CALL_FIELDS(FIELD) \
+    FIELD(task) FIELD(first_unit) FIELD(end_unit) FIELD(run) FIELD(threads) FIELD(team)
+
+#define WARPKIT_FIELD(name) int64_t name;
+
 struct Call {
-#define FIELD(name) int64_t name;
-    WARPKIT_FIELDS(FIELD)
-#undef FIELD
-};
-
-// What an address in a call points to.
-template <class T> inline T *at(int64_t address) { return reinterpret_cast<T *>(address); }
-
-enum Border { CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT };
-enum Kind { POINTS = 0, AFFINE = 2, PERSPECTIVE = 3 };  // a matrix by its rows
-enum Type { FLOAT32, FLOAT64, UINT8, INT16, UINT16 };
-
-// One piece of a backward pass. What lists of them there are follows from shapes and the matrix
-// alone, never from the threads, so that the order of every sum does too.
-struct Job {
-    int64_t item, first_row, end_row;  // rows of tiles
-    int64_t accumulator;               // the image gradient that it adds to
-    int64_t slot;                      // where its sums for the matrix and the fill go
-    int64_t clear, clear_end;          // numbers of the image's gradient that it sets to 0 first
-    int64_t band, band_end;            // rows of the image's gradient that it may add to
+    WARPKIT_CALL_FIELDS(WARPKIT_FIELD)
 };
 
 using Kernel = void (*)(const Call &, int64_t begin, int64_t end);
+
+// A call as its family's.
+template <class Family> inline const Family &as(const Call &call) {
+    return static_cast<const Family &>(call);
+}
+
+// What an address in a call points to.
+template <class T> inline T *at(int64_t address) { return reinterpret_cast<T *>(address); }
 
 }  // namespace warpkit

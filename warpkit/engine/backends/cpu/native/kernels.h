@@ -1,17 +1,28 @@
-// The tables of kernels, which every instruction set has in a namespace of its name.
+// The families of calls, the tasks of the library, and what chooses a kernel for each task.
+//
+// Each instruction set has the kernels in a namespace of its name, and for each task a function
+// `choose_...`, which finds the kernel that a call needs.
 #pragma once
 #include "call.h"
+#include "warp_call.h"
 
-#define WARPKIT_TABLES(ISA)                                                                   \
-    namespace ISA {                                                                           \
-    extern const Kernel WARP[2][3];     /* float32, and others by float64; 2, 4 and 8 taps */ \
-    extern const Kernel BACKWARD[2][4]; /* float32 and float64; 1, 2, 4 and 8 taps */         \
-    extern const Kernel ROW_RANGES[4];                                                        \
-    extern const Kernel NEAREST[4]; /* numbers of 1, 2, 4 and 8 bytes */                      \
+// clang-format off
+// Each family: its name, and the list of its own fields.
+#define WARPKIT_FAMILIES(FAMILY)        \
+    FAMILY(warp, WARPKIT_WARP_FIELDS)
+
+#define WARPKIT_TASKS(TASK)                                \
+    TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)
+// clang-format on
+
+#define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);
+#define WARPKIT_CHOICES(ISA)      \
+    namespace ISA {               \
+    WARPKIT_TASKS(WARPKIT_CHOOSE) \
     }
 
 namespace warpkit {
 #if defined(WARPKIT_ISA)
-WARPKIT_TABLES(WARPKIT_ISA)
+WARPKIT_CHOICES(WARPKIT_ISA)
 #endif
 }  // namespace warpkit

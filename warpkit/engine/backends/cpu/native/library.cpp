@@ -15,12 +15,19 @@
 
 namespace warpkit {
 
+// What chooses the kernel of each task, by instruction set.
+#define CHOOSE(task) choose_##task,
+#define CHOICES_OF(ISA)                                                    \
+    WARPKIT_CHOICES(ISA)                                                   \
+    namespace ISA {                                                        \
+    constexpr Kernel (*CHOICES[])(const Call &) = {WARPKIT_TASKS(CHOOSE)}; \
+    }
 #if defined(__x86_64__)
-WARPKIT_TABLES(sse4)
-WARPKIT_TABLES(avx2)
-WARPKIT_TABLES(avx512)
+CHOICES_OF(sse4)
+CHOICES_OF(avx2)
+CHOICES_OF(avx512)
 #else
-WARPKIT_TABLES(neon)
+CHOICES_OF(neon)
 #endif
 
 // -- memory --
@@ -98,16 +105,12 @@ void share(void *argument) {
 
 // -- the choice --
 
-struct Tables {
-    const Kernel (*warp)[3], (*backward)[4], *row_ranges, *nearest;
-};
+using Choose = Kernel (*)(const Call &);
 
-#define OF(isa) \
-    { isa::WARP, isa::BACKWARD, isa::ROW_RANGES, isa::NEAREST }
 #if defined(__x86_64__)
-const Tables TABLES[] = {OF(sse4), OF(avx2), OF(avx512)};
+const Choose *const CHOICES[] = {sse4::CHOICES, avx2::CHOICES, avx512::CHOICES};
 #else
-const Tables TABLES[] = {OF(neon)};
+const Choose *const CHOICES[] = {neon::CHOICES};
 #endif
 
 // The place of the instruction set to use, the best by itself; -1 where WARPKIT_ISA wants one that
@@ -122,20 +125,6 @@ int choose() {
 }
 
 const int chosen = choose();
-
-enum Task { WARP, BACKWARD, ROW_RANGES, NEAREST };
-
-int logarithm(int64_t power_of_two) { return __builtin_ctzll(uint64_t(power_of_two)); }
-
-Kernel kernel_of(int64_t task, const Call &p) {
-    const Tables &tables = TABLES[chosen];
-    switch (task) {
-        case WARP: return tables.warp[p.type != FLOAT32][logarithm(p.taps) - 1];
-        case BACKWARD: return tables.backward[p.type][logarithm(p.taps)];
-        case ROW_RANGES: return tables.row_ranges[logarithm(p.taps)];
-        default: return tables.nearest[logarithm(p.number_bytes)];
-    }
-}
 
 }  // namespace
 }  // namespace warpkit
@@ -153,18 +142,24 @@ EXPORT const char *warpkit_isas(int n) {
 // The digest of the sources that this was built from.
 EXPORT const char *warpkit_source(void) { return WARPKIT_SOURCE; }
 
-// The names of a call's fields, in their order, each with a space after it.
-EXPORT const char *warpkit_fields(void) {
-#define FIELD(name) #name " "
-    return WARPKIT_FIELDS(FIELD);
-#undef FIELD
+// The families of calls, a line each: its name and the names of its block's fields, in their order.
+EXPORT const char *warpkit_families(void) {
+#define FIELD(name) " " #name
+#define FAMILY(name, FIELDS) #name WARPKIT_CALL_FIELDS(FIELD) FIELDS(FIELD) "\n"
+    return WARPKIT_FAMILIES(FAMILY);
 }
 
-// Units first .. end of a task (see `Task`), dealt to `threads` in runs of `run`: by `team`, the
+// The names of the tasks, in the order of their numbers, with a space after each.
+EXPORT const char *warpkit_tasks(void) {
+#define TASK(name) #name " "
+    return WARPKIT_TASKS(TASK);
+}
+
+// Units first_unit .. end_unit of a task, dealt to `threads` in runs of `run`: by `team`, the
 // address of OpenMP's GOMP_parallel, or all by the caller where that is 0.
 EXPORT void warpkit_run(const int64_t *numbers) {
     const Call &call = *reinterpret_cast<const Call *>(numbers);
-    Kernel kernel = kernel_of(call.task, call);
+    Kernel kernel = CHOICES[chosen][call.task](call);
     Work work = {kernel, &call, call.first_unit, call.end_unit, call.run};
     int64_t runs = (work.end - work.next + work.run - 1) / work.run;
     int64_t threads = call.threads < runs ? call.threads : runs;

@@ -13,7 +13,7 @@ struct Places {
     alignas(64) int64_t place[PIXELS];    // the pixel that each shows, y * width + x; 0 for none
     alignas(64) int32_t missing[PIXELS];  // -1 where it shows none, else 0
 
-    void find(const Call &p, int64_t item, int64_t x0, int64_t y0) {
+    void find(const WarpCall &p, int64_t item, int64_t x0, int64_t y0) {
         using I = Tile<float, 1>::I;
         using Wide = Vec<int64_t, COUNT<I>>;
         Tile<float, 1> &t = tile;
@@ -61,7 +61,7 @@ template <class V, class U> __attribute__((noinline)) V first_of(const U *row, i
 
 // U: an unsigned number of as many bytes. ALL: every pixel shows one of the image.
 template <class U, bool ALL, bool PLANES>
-void move_tile(const Call &p, const Places &places, int64_t item, int64_t source) {
+void move_tile(const WarpCall &p, const Places &places, int64_t item, int64_t source) {
     constexpr int N = LANES<float>;
     using V = Vec<U, N>;
     const Tile<float, 1> &t = places.tile;
@@ -99,7 +99,8 @@ void move_tile(const Call &p, const Places &places, int64_t item, int64_t source
 }
 
 // Units are rows of tiles, numbered across all items.
-template <class U> void nearest(const Call &p, int64_t begin, int64_t end) {
+template <class U> void nearest(const Call &call, int64_t begin, int64_t end) {
+    const WarpCall &p = as<WarpCall>(call);
     Borrowed<Places> memory;
     Places &places = *memory;
     places.tile.start();
@@ -119,8 +120,12 @@ template <class U> void nearest(const Call &p, int64_t begin, int64_t end) {
     if (p.streamed) finish_streams();
 }
 
-const Kernel NEAREST[4] = {nearest<uint8_t>, nearest<uint16_t>, nearest<uint32_t>,
-                           nearest<uint64_t>};
+// Numbers of 1, 2, 4 and 8 bytes.
+Kernel choose_nearest(const Call &call) {
+    static const Kernel KERNELS[] = {nearest<uint8_t>, nearest<uint16_t>, nearest<uint32_t>,
+                                     nearest<uint64_t>};
+    return KERNELS[logarithm(as<WarpCall>(call).number_bytes)];
+}
 
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

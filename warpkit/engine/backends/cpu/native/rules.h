@@ -1,7 +1,7 @@
 // The sampling rules: what lies outside an image, and the weights of taps. As `sampling/rules.py`.
 #pragma once
-#include "call.h"
 #include "vec.h"
+#include "warp_call.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {

@@ -104,7 +104,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
 
     // Everything about the tile at (x, y) but pixels. SLOPED: with the derivatives of weights.
     template <bool SLOPED>
-    __attribute__((noinline)) void look(const Call &p, int64_t item, int64_t x, int64_t y) {
+    __attribute__((noinline)) void look(const WarpCall &p, int64_t item, int64_t x, int64_t y) {
         x0 = x, y0 = y, cornered = false;
         width = least<int64_t>(TILE, p.out_width - x),
         height = least<int64_t>(TILE, p.out_height - y);
@@ -138,7 +138,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
 
     // Where `count` channels of the item at `source` are, from the box's corner on. Of what is
     // missing: the fill of each channel.
-    void planes_of(const Call &p, int64_t source, int64_t channel, int count, const R *fill,
+    void planes_of(const WarpCall &p, int64_t source, int64_t channel, int count, const R *fill,
                    const R **planes) {
         int64_t area = p.height * p.width;
         for (int k = 0; k < count; k++) {
@@ -170,7 +170,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
     }
 
     // The pixel that tap n of pixel q reads, counted row by row; false where it is missing.
-    INLINE bool tap(const Call &p, int64_t q, int n, int64_t &x, int64_t &y) const {
+    INLINE bool tap(const WarpCall &p, int64_t q, int n, int64_t &x, int64_t &y) const {
         x = resolve(int64_t(column[q]) - BEFORE + n % TAPS, p.width, p.border_x);
         y = resolve(int64_t(row[q]) - BEFORE + n / TAPS, p.height, p.border_y);
         return x >= 0 && y >= 0;
@@ -179,11 +179,11 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
     // -- prefetching --
 
     // The next tile, that to the right or the first of the next row, from this one.
-    int64_t next_x(const Call &p) const { return x0 + TILE < p.out_width ? TILE : -x0; }
-    int64_t next_y(const Call &p) const { return x0 + TILE < p.out_width ? 0 : TILE; }
+    int64_t next_x(const WarpCall &p) const { return x0 + TILE < p.out_width ? TILE : -x0; }
+    int64_t next_y(const WarpCall &p) const { return x0 + TILE < p.out_width ? 0 : TILE; }
 
     // How the box moves to the next tile: under an affine map by its matrix, else as it did before.
-    void plan_fetch(const Call &p) {
+    void plan_fetch(const WarpCall &p) {
         double x = double(left - last_left), y = double(top - last_top);
         last_left = left, last_top = top;
         if (p.kind == AFFINE) {
@@ -199,8 +199,8 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
     // Prefetch part of this tile's box of `count` planes, while rows r .. r + DOWN of the tile are
     // made; moved: of about what the next tile reads. Of pixels with their channels side by side:
     // the next tile's, of all channels.
-    template <class S>
-    INLINE void fetch(const Call &p, const S *planes, int64_t count, bool moved, int64_t r) const {
+    template <class S> INLINE void fetch(const WarpCall &p, const S *planes, int64_t count,
+                                         bool moved, int64_t r) const {
         if (!fetches) return;
         // the box's rows for each of the tile's: no division here, where it would cost as much as
         // all the pixels of a row
@@ -268,7 +268,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
 
     // The source points of lanes FIRST .. FIRST + D - 1 of the vector at row r and column c. Pixels
     // beyond the tile repeat the last one of their row, or the last row.
-    template <int KIND, int FIRST> INLINE void points(const Call &p, int64_t map, int64_t r,
+    template <int KIND, int FIRST> INLINE void points(const WarpCall &p, int64_t map, int64_t r,
                                                       int64_t c, Doubles &u, Doubles &v) const {
         auto lanes = std::make_index_sequence<D>{};
         Doubles x = columns_from<Doubles, FIRST>(lanes) + double(x0 + c);
@@ -301,7 +301,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
     };
 
     // The same from memory, where x and y lie side by side, and the tile's first at `corner`.
-    template <int FIRST, class P> INLINE void given(const P *corner, const Call &p, int64_t r,
+    template <int FIRST, class P> INLINE void given(const P *corner, const WarpCall &p, int64_t r,
                                                     int64_t c, Doubles &u, Doubles &v) const {
         constexpr int RUN = D < ACROSS ? D : ACROSS;  // lanes that lie side by side in memory
         c += Order<R, TAPS>::column(FIRST), r += Order<R, TAPS>::row(FIRST);
@@ -328,7 +328,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
     };
 
     // Whole pixels, weights, and `missing` as far as points are nowhere; BOUNDED: bounds, too.
-    template <int KIND, bool BOUNDED, bool SLOPED> void map_pixels(const Call &p, int64_t map) {
+    template <int KIND, bool BOUNDED, bool SLOPED> void map_pixels(const WarpCall &p, int64_t map) {
         Ints highest = splat<Ints>(INT32_MAX);
         Bounds bounds = {highest, highest, ~highest, ~highest, ~Longs{}};
         for (int64_t r = 0; r < height; r += DOWN)
@@ -348,7 +348,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
 
     // The vector at row r and column c, D lanes at a time.
     template <int KIND, bool BOUNDED, bool SLOPED, int FIRST>
-    INLINE void map_lanes(const Call &p, int64_t map, int64_t r, int64_t c, Bounds &bounds) {
+    INLINE void map_lanes(const WarpCall &p, int64_t map, int64_t r, int64_t c, Bounds &bounds) {
         int64_t q = Order<R, TAPS>::number(r, c) + FIRST;
         Doubles u, v;
         points<KIND, FIRST>(p, map, r, c, u, v);
@@ -397,7 +397,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
     // -- what is missing --
 
     // Of a tile that is not whole: `missing`, and the box of the pixels that read anything.
-    void cover(const Call &p) {
+    void cover(const WarpCall &p) {
         I low_x = splat<I>(INT32_MAX), low_y = low_x, high_x = ~low_x, high_y = high_x;
         bool misses_x = misses(p.border_x), misses_y = misses(p.border_y);
         bool moves_x = misses_x || p.border_x == REPLICATE,
@@ -471,7 +471,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
 
     // Where all taps of a block lie in 8 x 8 pixels, they can be looked up there: the corner of
     // each, and offsets in it. They do unless the map shrinks to less than half.
-    void find_blocks(const Call &p) {
+    void find_blocks(const WarpCall &p) {
         int32_t line = int32_t(stride), first_x = int32_t(west), first_y = int32_t(north);
         // in place no pixel beyond the image is read; a window has room beyond its end
         int32_t last_x = in_place ? int32_t(p.width - 8 - left) : INT32_MAX;
@@ -552,7 +552,7 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
 
     // Copy the box of `count` channels, or the taps of every pixel, to the windows.
     template <class S>
-    void copy(const Call &p, int64_t source, int64_t channel, int count, const R *fill) {
+    void copy(const WarpCall &p, int64_t source, int64_t channel, int count, const R *fill) {
         int64_t area = p.height * p.width;
         int64_t plane = p.channels_last ? 1 : area, pixel = p.channels_last ? p.channels : 1;
         const S *from = at<const S>(p.image) + source + channel * plane;
@@ -640,8 +640,8 @@ template <class R, int TAPS> struct Tile : Order<R, TAPS> {
         for (int64_t c = last; c < end; c += L) store(to + c, rest);
     }
 
-    template <class S> void copy_taps(const Call &p, const S *from, int64_t plane, int64_t pixel,
-                                      int count, const R *fill) {
+    template <class S> void copy_taps(const WarpCall &p, const S *from, int64_t plane,
+                                      int64_t pixel, int count, const R *fill) {
         for (int64_t r = 0; r < height; r++)
             for (int64_t c = 0; c < width; c++) {
                 int64_t q = Order<R, TAPS>::number(r, c);

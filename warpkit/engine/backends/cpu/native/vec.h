@@ -52,6 +52,7 @@ template <class V> INLINE V larger(V a, V b) { return a > b ? a : b; }
 template <class T> INLINE T least(T a, T b) { return a < b ? a : b; }
 template <class T> INLINE T most(T a, T b) { return a > b ? a : b; }
 INLINE int64_t clamped(int64_t v, int64_t low, int64_t high) { return least(most(v, low), high); }
+INLINE int logarithm(int64_t power_of_two) { return __builtin_ctzll(uint64_t(power_of_two)); }
 template <class V> INLINE V magnitude(V v) { return v < 0 ? -v : v; }
 
 template <class V, size_t... I> INLINE V count_up(std::index_sequence<I...>) { return V{I...}; }

@@ -16,7 +16,7 @@ namespace WARPKIT_ISA {
 template <class R> struct Fill {
     using V = Vec<R, LANES<R>>;
     const R *values;  // at the tile's corner, of the first channel of a group
-    const Call &call;
+    const WarpCall &call;
 
     R channel(int k) const { return values[k * call.fill_channel]; }
 
@@ -49,7 +49,7 @@ template <class S, class V> INLINE void write(S *to, V found, int64_t left, int6
 
 // The same at a place of the result.
 template <class V>
-void write_any(const Call &p, int64_t start, V found, int64_t left, int64_t pixel) {
+void write_any(const WarpCall &p, int64_t start, V found, int64_t left, int64_t pixel) {
     switch (p.type) {
         case FLOAT32: return write(at<float>(p.out) + start, found, left, pixel);
         case FLOAT64: return write(at<double>(p.out) + start, found, left, pixel);
@@ -99,8 +99,9 @@ INLINE void blend(const Tile<R, TAPS> &t, const R *const *planes, int64_t q, V *
 }
 
 // CH channels of a tile, from `channel` on.
-template <class R, int TAPS, int CH, bool CLOSE>
-void write_tile(Tile<R, TAPS> &t, const Call &p, int64_t item, int64_t source, int64_t channel) {
+template <class R, int TAPS, int CH, bool CLOSE> void write_tile(Tile<R, TAPS> &t,
+                                                                 const WarpCall &p, int64_t item,
+                                                                 int64_t source, int64_t channel) {
     constexpr int L = LANES<R>, DOWN = Tile<R, TAPS>::DOWN;
     using V = Vec<R, L>;
     const int64_t out_area = p.out_height * p.out_width, line = p.out_width;
@@ -164,7 +165,7 @@ void write_tile(Tile<R, TAPS> &t, const Call &p, int64_t item, int64_t source, i
     }
 }
 
-template <class R, int TAPS, int CH> INLINE void write_any_tile(Tile<R, TAPS> &t, const Call &p,
+template <class R, int TAPS, int CH> INLINE void write_any_tile(Tile<R, TAPS> &t, const WarpCall &p,
                                                                 int64_t item, int64_t source,
                                                                 int64_t channel) {
     constexpr bool BLOCKS = TAPS == 2 && Tile<R, TAPS>::DOWN == 4;
@@ -173,7 +174,8 @@ template <class R, int TAPS, int CH> INLINE void write_any_tile(Tile<R, TAPS> &t
 }
 
 // Units are rows of tiles, numbered across all items.
-template <class R, int TAPS> void warp(const Call &p, int64_t begin, int64_t end) {
+template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t end) {
+    const WarpCall &p = as<WarpCall>(call);
     Borrowed<Tile<R, TAPS>> memory;
     Tile<R, TAPS> &t = *memory;
     t.start();
@@ -194,10 +196,15 @@ template <class R, int TAPS> void warp(const Call &p, int64_t begin, int64_t end
     if (p.streamed) finish_streams();
 }
 
-const Kernel WARP[2][3] = {
-    {warp<float, 2>, warp<float, 4>, warp<float, 8>},
-    {warp<double, 2>, warp<double, 4>, warp<double, 8>},
-};
+// float32, and all other types by float64; 2, 4 and 8 taps.
+Kernel choose_warp(const Call &call) {
+    static const Kernel KERNELS[2][3] = {
+        {warp<float, 2>, warp<float, 4>, warp<float, 8>},
+        {warp<double, 2>, warp<double, 4>, warp<double, 8>},
+    };
+    const WarpCall &p = as<WarpCall>(call);
+    return KERNELS[p.type != FLOAT32][logarithm(p.taps) - 1];
+}
 
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

@@ -1,0 +1,47 @@
+// The block of a warp, forward or backward. An "item" is one image of the result's batch; a "unit"
+// is a row of tiles of an item, or, in a backward pass, a list of jobs.
+#pragma once
+#include "call.h"
+
+// clang-format off
+#define WARPKIT_WARP_FIELDS(FIELD)                                                                    \
+    /* arrays: pixels, the fill, matrices (float64) or points, the result */                     \
+    FIELD(image) FIELD(fill) FIELD(mapping) FIELD(out)                                           \
+    /* of each item: its image, and its matrix or points */                                      \
+    FIELD(image_of) FIELD(mapping_of)                                                            \
+    FIELD(items) FIELD(channels) FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width)   \
+    /* codes of `Border` along each axis, of `Kind`, of `Type`, and the taps along an axis */    \
+    FIELD(border_y) FIELD(border_x) FIELD(kind) FIELD(type) FIELD(taps) FIELD(number_bytes)      \
+    /* numbers of one matrix or field of points; points are float64; points are offsets */       \
+    FIELD(mapping_size) FIELD(double_points) FIELD(relative)                                     \
+    /* strides of the fill; `dense`: it has a value for every output pixel */                    \
+    FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column) FIELD(dense)         \
+    /* the channels of a pixel lie side by side; the result is written past the caches */        \
+    FIELD(channels_last) FIELD(streamed)                                                         \
+    /* the backward pass: gradients, which are wanted, and what each unit does (`Job`) */        \
+    FIELD(grad) FIELD(grad_image) FIELD(grad_mapping) FIELD(grad_fill)                           \
+    FIELD(needs_image) FIELD(needs_mapping) FIELD(needs_fill)                                    \
+    FIELD(single) FIELD(jobs) FIELD(starts) FIELD(row_ranges)
+// clang-format on
+
+namespace warpkit {
+
+struct WarpCall : Call {
+    WARPKIT_WARP_FIELDS(WARPKIT_FIELD)
+};
+
+enum Border { CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT };
+enum Kind { POINTS = 0, AFFINE = 2, PERSPECTIVE = 3 };  // a matrix by its rows
+enum Type { FLOAT32, FLOAT64, UINT8, INT16, UINT16 };
+
+// One piece of a backward pass. What lists of them there are follows from shapes and the matrix
+// alone, never from the threads, so that the order of every sum does too.
+struct Job {
+    int64_t item, first_row, end_row;  // rows of tiles
+    int64_t accumulator;               // the image gradient that it adds to
+    int64_t slot;                      // where its sums for the matrix and the fill go
+    int64_t clear, clear_end;          // numbers of the image's gradient that it sets to 0 first
+    int64_t band, band_end;            // rows of the image's gradient that it may add to
+};
+
+}  // namespace warpkit
