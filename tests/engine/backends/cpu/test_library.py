@@ -224,3 +224,23 @@ def test_a_fork_calls_what_its_parent_opened():
     if child == 0:
         os._exit(0 if between(LIBRARY.run, 1.0, 5.0, 0.75) == 4.0 else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+STARVED = """
+import resource
+import torch, warpkit as wk
+image, matrix = torch.rand(1, 1, 8, 8), [[1.0, 0, 0.25], [0, 1, 0]]
+expected = wk.warp_affine(image, matrix)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), resource.RLIM_INFINITY))
+try:
+    wk.warp_affine(image.double(), matrix, interpolation="lanczos4")
+except MemoryError as error:
+    print(error)
+assert torch.equal(wk.warp_affine(image, matrix), expected)
+"""
+
+
+@LINUX
+def test_a_kernel_without_memory_raises():
+    assert run(STARVED).stdout == "warpkit: no memory for a kernel to work in\n"

@@ -30,7 +30,7 @@ MACHINES = {62: "x86_64", 183: "aarch64"}
 """Processors by their number in an ELF file, as `platform` calls them."""
 
 Entry = Callable[[int], None]
-"""A C function of one argument, the address of an array of int64 numbers."""
+"""A C function of one argument, the address of an array of int64 numbers; may raise MemoryError."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,15 @@ def open_file(path: Path) -> NativeLibrary:
 
 
 def entry(handle: ctypes.CDLL, name: str) -> Entry:
-    """A C function of one pointer."""
+    """A C function of one pointer, which returns 1 where it had no memory to work in."""
     function = handle[name]
-    function.argtypes, function.restype = [ctypes.c_void_p], None
+    function.argtypes, function.restype = [ctypes.c_void_p], check_memory
     return function
+
+
+def check_memory(missing: int) -> None:
+    if missing:
+        raise MemoryError("warpkit: no memory for a kernel to work in")
 
 
 def text_function(handle: ctypes.CDLL, name: str) -> Callable[..., str | None]:

@@ -449,6 +449,7 @@ template <class R, int TAPS> struct Gradients {
 template <class R, int TAPS> void backward(const Call &call, int64_t begin, int64_t end) {
     const WarpCall &p = as<WarpCall>(call);
     Borrowed<Gradients<R, TAPS>> memory;
+    if (!memory) return;
     Gradients<R, TAPS> &g = *memory;
     g.start(p);
     const int64_t *starts = at<const int64_t>(p.starts);
@@ -467,6 +468,7 @@ template <class R, int TAPS> void backward(const Call &call, int64_t begin, int6
 template <int TAPS> void row_ranges(const Call &call, int64_t begin, int64_t end) {
     const WarpCall &p = as<WarpCall>(call);
     Borrowed<Tile<float, TAPS>> memory;
+    if (!memory) return;
     Tile<float, TAPS> &t = *memory;
     t.start();
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE, tiles_x = (p.out_width + TILE - 1) / TILE;

@@ -42,6 +42,7 @@ constexpr size_t LINE = 64;  // of a cache; the block's head stands in the line 
 
 constexpr int SLOTS = 64;
 Block *waiting[SLOTS];
+int64_t refusals;  // how often there was none
 
 Block *new_block(size_t bytes) {
     char *allocated = static_cast<char *>(malloc(bytes + 2 * LINE));
@@ -63,7 +64,9 @@ void *take_memory(size_t bytes) {
         free(block->allocated);  // the next one in this slot is as large as the largest kernel's
     }
     Block *block = new_block(bytes);
-    return block ? reinterpret_cast<char *>(block) + LINE : nullptr;
+    if (block) return reinterpret_cast<char *>(block) + LINE;
+    __atomic_fetch_add(&refusals, 1, __ATOMIC_RELAXED);
+    return nullptr;
 }
 
 void give_memory(void *memory) {
@@ -156,13 +159,16 @@ EXPORT const char *warpkit_tasks(void) {
 }
 
 // Units first_unit .. end_unit of a task, dealt to `threads` in runs of `run`: by `team`, the
-// address of OpenMP's GOMP_parallel, or all by the caller where that is 0.
-EXPORT void warpkit_run(const int64_t *numbers) {
+// address of OpenMP's GOMP_parallel, or all by the caller where that is 0. Returns 0, or 1 where a
+// kernel had no memory to work in: this call's, or one of another that ran meanwhile.
+EXPORT int warpkit_run(const int64_t *numbers) {
     const Call &call = *reinterpret_cast<const Call *>(numbers);
     Kernel kernel = CHOICES[chosen][call.task](call);
     Work work = {kernel, &call, call.first_unit, call.end_unit, call.run};
     int64_t runs = (work.end - work.next + work.run - 1) / work.run;
     int64_t threads = call.threads < runs ? call.threads : runs;
-    if (threads <= 1 || !call.team) return kernel(call, work.next, work.end);
-    reinterpret_cast<Team>(call.team)(share, &work, unsigned(threads), 0);
+    int64_t before = __atomic_load_n(&refusals, __ATOMIC_RELAXED);
+    if (threads <= 1 || !call.team) kernel(call, work.next, work.end);
+    else reinterpret_cast<Team>(call.team)(share, &work, unsigned(threads), 0);
+    return __atomic_load_n(&refusals, __ATOMIC_RELAXED) != before;
 }

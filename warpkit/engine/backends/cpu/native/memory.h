@@ -6,10 +6,15 @@
 
 namespace warpkit {
 
-void *take_memory(size_t bytes);  // on a multiple of 64 bytes; null where there is none
+// On a multiple of 64 bytes. Null where there is none: `warpkit_run` says so to Python, which raises
+// MemoryError, and the kernel returns.
+void *take_memory(size_t bytes);
 void give_memory(void *memory);
 
-// A T for the time of a kernel; its contents are whatever was left there.
+// A T for the time of a kernel; its contents are whatever was left there. A kernel begins with
+//
+//     Borrowed<Tile> memory;
+//     if (!memory) return;
 template <class T> class Borrowed {
     void *memory = take_memory(sizeof(T));
 
@@ -18,6 +23,7 @@ template <class T> class Borrowed {
     Borrowed(const Borrowed &) = delete;
     Borrowed &operator=(const Borrowed &) = delete;
     ~Borrowed() { give_memory(memory); }
+    explicit operator bool() const { return memory; }
     T &operator*() { return *static_cast<T *>(memory); }
 };
 

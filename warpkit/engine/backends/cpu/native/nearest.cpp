@@ -102,6 +102,7 @@ void move_tile(const WarpCall &p, const Places &places, int64_t item, int64_t so
 template <class U> void nearest(const Call &call, int64_t begin, int64_t end) {
     const WarpCall &p = as<WarpCall>(call);
     Borrowed<Places> memory;
+    if (!memory) return;
     Places &places = *memory;
     places.tile.start();
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE;

@@ -177,6 +177,7 @@ template <class R, int TAPS, int CH> INLINE void write_any_tile(Tile<R, TAPS> &t
 template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t end) {
     const WarpCall &p = as<WarpCall>(call);
     Borrowed<Tile<R, TAPS>> memory;
+    if (!memory) return;
     Tile<R, TAPS> &t = *memory;
     t.start();
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE;
