@@ -9,13 +9,16 @@ from tests.support.tolerances import TOLERANCE
 from warpkit.alignment import equations as module
 from warpkit.alignment.equations import Level, equations, slopes
 from warpkit.alignment.models import model_named, step_matrix
+from warpkit.engine.backends import select_sums
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [(17, 22), (3, 66), (20, 531)], ids=str)
 @pytest.mark.parametrize(("model", "loss"), [("affine", "ecc"), ("perspective", "robust")])
-def test_kernels_are_the_torch_operations(dtype, model, loss, monkeypatch):
+def test_kernels_are_the_torch_operations(dtype, model, loss, size, monkeypatch):
+    """Of one strip of columns, and of several of either pass."""
     generator = torch.Generator().manual_seed(0)
-    fixed, moving = (torch.rand(3, 2, *size, generator=generator) for size in ((17, 22), (20, 19)))
+    fixed, moving = (torch.rand(3, 2, *each, generator=generator) for each in (size, (20, 19)))
     masks = [torch.ones(3, 1, *image.shape[-2:]) for image in (fixed, moving)]
     for mask in masks:  # as pyramids make them: nothing on the outermost ring
         mask[..., 0] = mask[..., -1] = 0
@@ -29,12 +32,32 @@ def test_kernels_are_the_torch_operations(dtype, model, loss, monkeypatch):
     to_source = step_matrix(tables, numbers, level.size)
     with torch.no_grad():
         fast = equations(level, to_source, tables, loss)
-        monkeypatch.setattr(module, "_compiled", lambda *tensors: None)
+        monkeypatch.setattr(module, "select_sums", lambda *tensors: None)
         slow = equations(level, to_source, tables, loss)
     tolerance = TOLERANCE["align sums float64" if dtype == torch.float64 else "align sums float32"]
     for name, one, other in zip(fast._fields, fast, slow, strict=True):
         assert one.dtype == torch.float64, name
         torch.testing.assert_close(one, other, rtol=0, atol=tolerance * float(other.abs().max()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_threads_change_no_bit_of_the_sums(dtype):
+    images = [torch.rand(2, 3, 130, 600, dtype=dtype) for _ in range(4)]
+    weight, gain = torch.rand(2, 1, 130, 600, dtype=dtype), torch.rand(2, 3, 1, 1, dtype=dtype)
+    kernels = select_sums(weight)
+    assert kernels is not None
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            first = kernels.first_sums(images[0], images[3], weight)
+            parts = (images[0], images[1], images[2])
+            found.append(
+                (first, kernels.second_sums(parts, images[3], weight, gain, gain, 65.0, 4))
+            )
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for each in found[1:] for a, b in zip(each, found[0], strict=True))
 
 
 def test_the_equations_are_those_of_least_squares():

@@ -16,7 +16,7 @@ central differences of noise are no slopes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,8 +24,7 @@ from torch import Tensor
 from warpkit.alignment.models import Model, half_side
 from warpkit.alignment.robust import robust_weights
 from warpkit.alignment.sums import SINGULAR, divisor, first_sums, fit, score, squares
-from warpkit.core.tracing import is_eager
-from warpkit.engine.backends.cpu import has_kernels
+from warpkit.engine.backends import select_sums
 from warpkit.warp import warp_affine, warp_perspective
 
 SHARED = 8
@@ -93,7 +92,7 @@ def equations(
     seen = _seen(level, to_source, model)
     fixed, warped, weight = level.fixed, seen[:, :-1], seen[:, -1:] * level.weight
     overlap, cost = weight.sum((1, 2, 3)), None
-    fast = _compiled(fixed, warped, weight)
+    fast = None if torch.is_grad_enabled() else select_sums(fixed, warped, weight)
 
     def sums_of(weight: Tensor) -> Tensor:
         """The sums (N, C, 6) under weight (N, 1, h, w)."""
@@ -147,17 +146,6 @@ def _exact_slopes(level: Level, to_source: Tensor, model: Model) -> tuple[Tensor
         )
         found.append((ahead - behind) / (2 * SHARP_STEP))
     return found[0], found[1]
-
-
-def _compiled(*tensors: Tensor) -> Any:
-    """The module that has the sums by compiled kernels, where it may read the tensors."""
-    if tensors[0].device.type != "cpu" or torch.is_grad_enabled():
-        return None
-    if not is_eager(*tensors) or not has_kernels():
-        return None
-    from warpkit.engine.backends.cpu import moments
-
-    return moments
 
 
 def slopes(image: Tensor) -> tuple[Tensor, Tensor]:

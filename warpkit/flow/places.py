@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager
-from warpkit.engine.backends.cpu.memory import empty
+from warpkit.engine.backends import empty
 from warpkit.engine.sampling.maps import added_to_pixels, pixel_points
 
 
@@ -36,12 +35,6 @@ def _grid(flow: Tensor) -> Tensor:
     return pixel_points(flow.shape[-3:-1], torch.float64, flow.device)
 
 
-def _kept(*shape: int, like: Tensor) -> Tensor:
-    """Memory of a shape, of the type of `like`."""
-    dtype = np.dtype(np.float64 if like.dtype == torch.float64 else np.float32)
-    return torch.from_numpy(empty(shape, dtype).reshape(shape))
-
-
 class Places(torch.autograd.Function):
     """`places` of plain tensors."""
 
@@ -49,7 +42,7 @@ class Places(torch.autograd.Function):
     def forward(ctx: Any, flow: Tensor) -> Tensor:
         """In kept memory."""
         ctx.dtype, grid = flow.dtype, _grid(flow)
-        out = _kept(*flow.shape, like=grid)
+        out = empty(flow.shape, grid.dtype)
         return out.copy_(flow).add_(grid)
 
     @staticmethod
@@ -67,7 +60,7 @@ class Stacked(torch.autograd.Function):
         batch = torch.broadcast_shapes(image.shape[:-3], planes.shape[:-3])
         ctx.shapes = image.shape, planes.shape
         count = image.shape[-3]
-        out = _kept(*batch, count + planes.shape[-3], *image.shape[-2:], like=image)
+        out = empty((*batch, count + planes.shape[-3], *image.shape[-2:]), image.dtype)
         out[..., :count, :, :], out[..., count:, :, :] = image, planes
         return out
 

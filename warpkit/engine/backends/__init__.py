@@ -13,9 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol, cast
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from warpkit.core.checks import fail
+from warpkit.core.tracing import is_eager
 from warpkit.engine.sampling.rules import SamplingRule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
@@ -85,6 +88,56 @@ class SplatBackend(Protocol):
     ) -> Tensor:
         """image (*I, C, H, W) added to `size` (h, w) at points (*P, H, W, 2): `reference.splat`."""
         ...
+
+
+class SumsBackend(Protocol):
+    """What a backend may have besides: the sums over pixels of an alignment's equations.
+
+    fixed (N, C, h, w); seen (N, C or more, h, w), of which the first C channels are read; weight
+    (N, 1, h, w), 0 on the outermost ring; of one float type, float32 or float64.
+    """
+
+    def first_sums(self, fixed: Tensor, seen: Tensor, weight: Tensor) -> Tensor:
+        """Of W = seen and F = fixed, times weight: 1, W, F, W W, F F, W F, (N, C, 6), float64."""
+        ...
+
+    def second_sums(
+        self,
+        fixed: tuple[Tensor, Tensor, Tensor],
+        seen: Tensor,
+        weight: Tensor,
+        gain: Tensor,
+        bias: Tensor,
+        half: float,
+        degree: int,
+    ) -> Tensor:
+        """The moments x^i y^j, i and j up to `degree`, of 8 + 4 C maps: (N, 8 + 4 C, D), float64.
+
+        fixed: the image and its slopes along x and y; gain and bias (N, C, 1, 1); half: pixels to a
+        unit of x and y, which the slopes are by as well. The maps are those of
+        `alignment.equations`.
+        """
+        ...
+
+
+def select_sums(images: Tensor, *others: Tensor) -> SumsBackend | None:
+    """The backend with sums of an alignment by kernels that may read the tensors, or None."""
+    if images.device.type != "cpu" or not is_eager(images, *others):
+        return None
+    module = backend_module("cpu")
+    refused = module.unsupported_reasons(images, SamplingRule("bilinear", "constant"))
+    return None if refused else cast(SumsBackend, module)
+
+
+def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """torch.empty on the CPU, of float32 or float64, in memory that is used again once it is free.
+
+    The first write to a new page costs more than most of what is written there.
+    """
+    from warpkit.engine.backends.cpu import memory
+
+    kind = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
+    return torch.from_numpy(memory.empty(shape, kind))
 
 
 def select_splat(function: str, image: Tensor, rule: SamplingRule) -> SplatBackend:

@@ -3,10 +3,11 @@
 Warps run in the native library, whose C++ is in native/. `library` finds and opens it, `opened` is
 the one of this process. `launch` goes from tensors to its calls, which `calls` prepares by shapes,
 types and options, and `jobs` splits a backward pass. `autograd` and `lean` call it without an
-operator, `operators` as torch operators; `inverse` inverts matrices.
+operator, `operators` as torch operators; `inverse` inverts matrices, and `moments` has the sums of
+an alignment.
 
 Numba compiles the rest: `opencv` has OpenCV's arithmetics, `objects` objects over images, `resize`
-other sizes, and `moments` the sums of an alignment; `runtime` is what those kernels run on.
+other sizes; `runtime` is what those kernels run on.
 
 `threads` shares work out, `memory` keeps results' pages. Where the library or Numba is missing, the
 reference serves in its place, after one warning.
@@ -185,6 +186,28 @@ def recipe(
     from warpkit.engine.backends.cpu import lean
 
     return lean.recipe(image, matrix, size, fill, rule, forward)
+
+
+def first_sums(fixed: Tensor, seen: Tensor, weight: Tensor) -> Tensor:
+    """As `SumsBackend.first_sums`."""
+    from warpkit.engine.backends.cpu import moments
+
+    return moments.first_sums(fixed, seen, weight)
+
+
+def second_sums(
+    fixed: tuple[Tensor, Tensor, Tensor],
+    seen: Tensor,
+    weight: Tensor,
+    gain: Tensor,
+    bias: Tensor,
+    half: float,
+    degree: int,
+) -> Tensor:
+    """As `SumsBackend.second_sums`."""
+    from warpkit.engine.backends.cpu import moments
+
+    return moments.second_sums(fixed, seen, weight, gain, bias, half, degree)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:

@@ -4,15 +4,18 @@
 // `choose_...`, which finds the kernel that a call needs.
 #pragma once
 #include "call.h"
+#include "moments_call.h"
 #include "warp_call.h"
 
 // clang-format off
 // Each family: its name, and the list of its own fields.
-#define WARPKIT_FAMILIES(FAMILY)        \
-    FAMILY(warp, WARPKIT_WARP_FIELDS)
+#define WARPKIT_FAMILIES(FAMILY)            \
+    FAMILY(warp, WARPKIT_WARP_FIELDS)       \
+    FAMILY(moments, WARPKIT_MOMENTS_FIELDS)
 
-#define WARPKIT_TASKS(TASK)                                \
-    TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)
+#define WARPKIT_TASKS(TASK)                                  \
+    TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges) \
+    TASK(first_sums) TASK(second_sums)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

@@ -1,0 +1,214 @@
+// Sums over the pixels of two images and their slopes: the normal equations of an alignment.
+//
+// alignment/equations.py has them in torch operations, some forty passes over the images; here they
+// are two tasks, of one pass each. A unit is a strip of columns of one pair, from top to bottom.
+// Every column has its own sums, float64, so that neighbouring columns are neighbouring lanes. At
+// the end of the strip its columns are added up, always in the same order, and Python adds up the
+// strips. So neither threads nor the width of a register change a bit of a result.
+//
+// A strip is walked ROWS rows at a time, and of these one register of columns at a time: the sums
+// of these columns stay in registers while the rows go by.
+//
+// The weight of the outermost ring is 0, and the strips leave it out: every pixel has neighbours.
+#include "kernels.h"
+#include "memory.h"
+#include "vec.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+constexpr int64_t ROWS = 8;
+constexpr int SHARED = 8, CHANNEL = 4;  // maps of the second pass: of all channels, of each
+constexpr int SUMS = 6;                 // of the first pass
+constexpr int64_t MOST_COLUMNS = 512;   // of a strip
+
+// A register at p, of which `left` numbers are in the strip.
+template <class T> INLINE Vec<T, LANES<T>> some(const T *p, int64_t left) {
+    return left < LANES<T> ? load_first(p, left) : load<Vec<T, LANES<T>>>(p);
+}
+
+// The same, and what stands ROWS rows further down is called for. A strip is narrow, and the
+// processor does not see by itself what comes next: large images take 2 times as long without.
+template <class T> INLINE Vec<T, LANES<T>> take(const T *p, int64_t left, int64_t row) {
+    __builtin_prefetch(p + ROWS * row);
+    return some(p, left);
+}
+
+using Eight = Vec<double, 8>;  // columns are added up by eights, whatever the register
+
+// The strip of a unit: columns first .. first + width - 1 of rows 1 .. height - 2.
+struct Strip {
+    int64_t item, first, width;
+
+    Strip(const MomentsCall &p, int64_t unit)
+        : item(unit / p.strips), first(1 + unit % p.strips * p.strip_width) {
+        width = least(p.strip_width, p.width - 1 - first);
+    }
+};
+
+// The sum of a strip's columns, each times its factor.
+double add_up(const double *columns, const double *factors, int64_t width) {
+    Eight total{};
+    for (int64_t x = 0; x < width; x += 8) {
+        Eight part = load<Eight>(columns + x) * load<Eight>(factors + x);
+        auto there = count_up<Vec<int64_t, 8>>() < width - x;  // beyond may be NaN
+        total += there ? part : Eight{};
+    }
+    return sum(total);
+}
+
+// -- the first pass: 1, W, F, W W, F F and W F, times the weight --
+
+template <class T> void first_sums(const Call &call, int64_t begin, int64_t end) {
+    constexpr int64_t N = LANES<T>;
+    using V = Vec<double, N>;
+    const MomentsCall &p = as<MomentsCall>(call);
+    const int64_t area = p.height * p.width, last = p.height - 1;
+    alignas(64) double columns[SUMS][MOST_COLUMNS], ones[MOST_COLUMNS];
+    for (double &one : ones) one = 1;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const Strip strip(p, unit);
+        const T *weight = at<const T>(p.weight) + strip.item * area + strip.first;
+        for (int64_t c = 0; c < p.channels; c++) {
+            const T *fixed =
+                at<const T>(p.fixed) + (strip.item * p.channels + c) * area + strip.first;
+            const T *seen =
+                at<const T>(p.seen) + (strip.item * p.seen_channels + c) * area + strip.first;
+            memset(columns, 0, sizeof columns);
+            for (int64_t y0 = 1; y0 < last; y0 += ROWS)
+                for (int64_t x = 0; x < strip.width; x += N) {
+                    const int64_t left = strip.width - x;
+                    V s[SUMS];
+                    for (int k = 0; k < SUMS; k++) s[k] = load<V>(columns[k] + x);
+                    for (int64_t y = y0; y < least(y0 + ROWS, last); y++) {
+                        const int64_t q = y * p.width + x;
+                        const V m = convert<V>(take(weight + q, left, p.width));
+                        const V w = convert<V>(take(seen + q, left, p.width));
+                        const V f = convert<V>(take(fixed + q, left, p.width));
+                        const V by_w = m * w, by_f = m * f;
+                        s[0] += m, s[1] += by_w, s[2] += by_f;
+                        s[3] += by_w * w, s[4] += by_f * f, s[5] += by_w * f;
+                    }
+                    for (int k = 0; k < SUMS; k++) store(columns[k] + x, s[k]);
+                }
+            double *out = at<double>(p.out) + (unit * p.channels + c) * SUMS;
+            for (int k = 0; k < SUMS; k++) out[k] = add_up(columns[k], ones, strip.width);
+        }
+    }
+}
+
+// -- the second pass --
+
+// Where a strip's columns are, and what its pixels are multiplied by. `maps` of them, for each a
+// row of numbers for each power of y.
+template <class T> struct Second {
+    static constexpr int64_t N = LANES<T>;
+    using V = Vec<T, N>;
+    using Wide = Vec<double, N>;
+
+    const MomentsCall &p;
+    const int64_t maps = SHARED + CHANNEL * p.channels, area = p.height * p.width;
+    const double half = *at<const double>(p.half);
+    double *columns;  // (maps, powers, strip_width)
+    double *values;   // (maps, ROWS, N): the maps of one register of columns
+
+    // The maps of one row of pixels, at x and y, of which `left` are of the strip.
+    void read(const Strip &strip, int64_t x, int64_t y, int64_t left, double *to) const {
+        const int64_t q = y * p.width + strip.first + x, first = strip.item * p.channels;
+        const V m = take(at<const T>(p.weight) + strip.item * area + q, left, p.width);
+        const T part = T(0.5), unit = T(half / 2);
+        V s[SHARED] = {};
+        for (int64_t c = 0; c < p.channels; c++) {
+            const T a = at<const T>(p.gain)[first + c], b = at<const T>(p.bias)[first + c];
+            const T *seen = at<const T>(p.seen) + (strip.item * p.seen_channels + c) * area + q;
+            const int64_t place = (first + c) * area + q;
+            const V f = take(at<const T>(p.fixed) + place, left, p.width);
+            const V fx = take(at<const T>(p.fixed_x) + place, left, p.width);
+            const V fy = take(at<const T>(p.fixed_y) + place, left, p.width);
+            const V w = take(seen, left, p.width);
+            const V wx = (some(seen + 1, left) - some(seen - 1, left)) * part;
+            const V wy = (some(seen + p.width, left) - some(seen - p.width, left)) * part;
+            const V r = f - b - a * w;
+            const V gx = (fx + a * wx) * unit, gy = (fy + a * wy) * unit;
+            const V mx = m * gx, my = m * gy;
+            s[0] += mx * gx, s[1] += mx * gy, s[2] += my * gy;
+            s[3] += mx * r, s[4] += my * r;
+            s[5] += m * (fx * wx + fy * wy);
+            s[6] += m * (fx * fx + fy * fy);
+            s[7] += m * (wx * wx + wy * wy);
+            double *own = to + (SHARED + CHANNEL * c) * ROWS * N;
+            store(own, convert<Wide>(mx));
+            store(own + ROWS * N, convert<Wide>(my));
+            store(own + 2 * ROWS * N, convert<Wide>(mx * w));
+            store(own + 3 * ROWS * N, convert<Wide>(my * w));
+        }
+        for (int k = 0; k < SHARED; k++) store(to + k * ROWS * N, convert<Wide>(s[k]));
+    }
+
+    // The maps of `rows` rows added to the columns at x, times y^j.
+    void add(int64_t x, int64_t rows, const double (*heights)[ROWS]) {
+        for (int64_t k = 0; k < maps; k++)
+            for (int64_t j = 0; j < p.powers; j++) {
+                double *column = columns + (k * p.powers + j) * p.strip_width + x;
+                Wide total = load<Wide>(column);
+                for (int64_t r = 0; r < rows; r++)
+                    total += heights[j][r] * load<Wide>(values + (k * ROWS + r) * N);
+                store(column, total);
+            }
+    }
+
+    void sum_up(const Strip &strip, double *out) {
+        constexpr int MOST = 8;  // powers: perspective has 5
+        double heights[MOST][ROWS], along[MOST_COLUMNS];
+        memset(columns, 0, size_t(maps * p.powers * p.strip_width) * sizeof(double));
+        for (int64_t y0 = 1; y0 < p.height - 1; y0 += ROWS) {
+            const int64_t rows = least(ROWS, p.height - 1 - y0);
+            for (int64_t r = 0; r < rows; r++) {
+                const double place = (double(y0 + r) - double(p.height - 1) / 2) / half;
+                heights[0][r] = 1;
+                for (int64_t j = 1; j < p.powers; j++) heights[j][r] = heights[j - 1][r] * place;
+            }
+            for (int64_t x = 0; x < strip.width; x += N) {
+                for (int64_t r = 0; r < rows; r++)
+                    read(strip, x, y0 + r, strip.width - x, values + r * N);
+                add(x, rows, heights);
+            }
+        }
+        for (double &one : along) one = 1;
+        for (int64_t i = 0; i < p.powers; i++) {
+            for (int64_t k = 0; k < maps; k++)
+                for (int64_t j = 0; j < p.powers; j++)
+                    out[(k * p.powers + i) * p.powers + j] =
+                        add_up(columns + (k * p.powers + j) * p.strip_width, along, strip.width);
+            for (int64_t x = 0; x < p.strip_width; x++)
+                along[x] *= (double(strip.first + x) - double(p.width - 1) / 2) / half;
+        }
+    }
+};
+
+template <class T> void second_sums(const Call &call, int64_t begin, int64_t end) {
+    const MomentsCall &p = as<MomentsCall>(call);
+    const int64_t maps = SHARED + CHANNEL * p.channels, each = maps * p.powers * p.powers;
+    const size_t columns = size_t(maps * p.powers * p.strip_width),
+                 values = size_t(maps * ROWS * LANES<T>);
+    double *memory = static_cast<double *>(take_memory((columns + values) * sizeof(double)));
+    Second<T> second{.p = p, .columns = memory, .values = memory + columns};
+    for (int64_t unit = begin; unit < end; unit++) {
+        double *out = at<double>(p.out) + unit * each;
+        if (memory) second.sum_up(Strip(p, unit), out);
+        else
+            for (int64_t k = 0; k < each; k++) out[k] = __builtin_nan("");
+    }
+    give_memory(memory);
+}
+
+Kernel choose_first_sums(const Call &call) {
+    return as<MomentsCall>(call).doubles ? first_sums<double> : first_sums<float>;
+}
+
+Kernel choose_second_sums(const Call &call) {
+    return as<MomentsCall>(call).doubles ? second_sums<double> : second_sums<float>;
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit

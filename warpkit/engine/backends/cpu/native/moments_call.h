@@ -1,0 +1,23 @@
+// The block of the sums of an alignment: see moments.cpp. An "item" is a pair of images; a "unit"
+// is a strip of an item's columns.
+#pragma once
+#include "call.h"
+
+// clang-format off
+#define WARPKIT_MOMENTS_FIELDS(FIELD)                                                                \
+    /* arrays: the fixed image and its slopes, what is seen of the moving one, the weights */        \
+    FIELD(fixed) FIELD(fixed_x) FIELD(fixed_y) FIELD(seen) FIELD(weight)                             \
+    /* of each channel of each item; pixels to a unit of x and y, one float64; the result, float64 */\
+    FIELD(gain) FIELD(bias) FIELD(half) FIELD(out)                                                   \
+    FIELD(items) FIELD(channels) FIELD(seen_channels) FIELD(height) FIELD(width)                     \
+    /* strips of an item, and columns of each; powers of x, and of y, from 0 on; images are float64 */         \
+    FIELD(strips) FIELD(strip_width) FIELD(powers) FIELD(doubles)
+// clang-format on
+
+namespace warpkit {
+
+struct MomentsCall : Call {
+    WARPKIT_MOMENTS_FIELDS(WARPKIT_FIELD)
+};
+
+}  // namespace warpkit
