@@ -87,7 +87,6 @@ ENGINE = {
 ALLOWED = {
     ("engine/arithmetic/guarantees.py", "where"),  # a guarantee's: where it holds
     ("engine/arithmetic/opencv_matrices.py", "inverse"),  # OpenCV's function
-    ("engine/backends/cpu/resize/vectors.py", "start"),  # of a range, by llvmlite's name
     ("engine/sampling/antialias.py", "start"),  # of a range
     ("validation/suite.py", "promise"),
     ("validation/resizes.py", "promise"),  # a public field

@@ -37,7 +37,7 @@ from warpkit.engine.arithmetic import (
     pillow_tables,
     resize_tables,
 )
-from warpkit.engine.backends.cpu.resize import axes
+from warpkit.engine.backends.cpu.resize import axes, prepared
 from warpkit.validation import resizes
 
 DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
@@ -261,8 +261,8 @@ def test_another_constant_gives_other_pixels(
             axes.opencv_axis,
             axes.pillow_axis,
             axes.table_axis,
-            axes.taps_of_numbers,
-            axes.taps_of_rows,
+            prepared.opencv_call,
+            prepared.pillow_call,
         ):
             kept.cache_clear()
         count = 0

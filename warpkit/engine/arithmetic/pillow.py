@@ -49,7 +49,7 @@ def resize(
 
     box: the edges along x and y, plain numbers. factors: None.
     """
-    across, down, down_first = sides(image, size, box)
+    across, down, down_first = sides(image.shape, size, box)
     if keeps(*across) and keeps(*down):
         return image.clone()
     axes = {-1: across, -2: down}
@@ -78,10 +78,10 @@ Sides = tuple[int, int, float, float]
 
 
 def sides(
-    image: Tensor, size: Sequence[int], box: Sequence[Edges] | None
+    shape: Sequence[int], size: Sequence[int], box: Sequence[Edges] | None
 ) -> tuple[Sides, Sides, bool]:
-    """The sides along x and y, and whether the pass along y comes first."""
-    (height, width), (rows, columns) = (map(int, s) for s in (image.shape[-2:], size))
+    """The sides along x and y, and whether the pass along y comes first; shape (..., H, W)."""
+    (height, width), (rows, columns) = (map(int, s) for s in (shape[-2:], size))
     edges_x, edges_y = (0.0, float(width)), (0.0, float(height))
     if box is not None:
         edges_x, edges_y = map(_plain, box)
@@ -95,9 +95,9 @@ def keeps(length: int, size: int, low: float, high: float) -> bool:
     return (length, 0.0, float(length)) == (size, low, high)
 
 
-def table_of(rule: ResizeRule, axis: Sides) -> TableKey | None:
+def table_of(interpolation: str, axis: Sides) -> TableKey | None:
     """The table of a filter along an axis; None where that stays as it is."""
-    return None if keeps(*axis) else (f"pillow_{rule.interpolation}", *axis)
+    return None if keeps(*axis) else (f"pillow_{interpolation}", *axis)
 
 
 def _taps(kind: str, axis: Sides, device: torch.device) -> Taps:

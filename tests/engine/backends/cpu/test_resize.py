@@ -7,8 +7,6 @@ from functools import partial
 import pytest
 import torch
 
-pytest.importorskip("numba")
-
 import warpkit as wk
 from tests.resize.test_resize import WAYS
 from tests.support.guarded_memory import survives

@@ -3,11 +3,11 @@
 Warps run in the native library, whose C++ is in native/. `library` finds and opens it, `opened` is
 the one of this process. `launch` goes from tensors to its calls, which `calls` prepares by shapes,
 types and options, and `jobs` splits a backward pass. `autograd` and `lean` call it without an
-operator, `operators` as torch operators; `inverse` inverts matrices, and `moments` has the sums of
-an alignment.
+operator, `operators` as torch operators; `inverse` inverts matrices, `resize` resizes, and `moments`
+has the sums of an alignment.
 
-Numba compiles the rest: `opencv` has OpenCV's arithmetics, `objects` objects over images, `resize`
-other sizes; `runtime` is what those kernels run on.
+Numba compiles the rest: `opencv` has OpenCV's arithmetics, `objects` objects over images; `runtime`
+is what those kernels run on.
 
 `threads` shares work out, `memory` keeps results' pages. Where the library or Numba is missing, the
 reference serves in its place, after one warning.
@@ -29,6 +29,7 @@ from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.sampling.resize import ResizeRule
 from warpkit.engine.sampling.rules import SamplingRule
 
 HAS_NUMBA = find_spec("numba") is not None
@@ -37,7 +38,7 @@ HALVES = (torch.float16, torch.bfloat16)
 """The types that the processor does not compute with."""
 
 
-def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
+def unsupported_reasons(image: Tensor, rule: SamplingRule | ResizeRule) -> list[str]:
     """The reasons why the native library cannot do this."""
     if image.device.type != "cpu":
         return [f"needs a CPU tensor, got {image.device}"]

@@ -5,17 +5,20 @@
 #pragma once
 #include "call.h"
 #include "moments_call.h"
+#include "resize_call.h"
 #include "warp_call.h"
 
 // clang-format off
 // Each family: its name, and the list of its own fields.
 #define WARPKIT_FAMILIES(FAMILY)            \
     FAMILY(warp, WARPKIT_WARP_FIELDS)       \
-    FAMILY(moments, WARPKIT_MOMENTS_FIELDS)
+    FAMILY(moments, WARPKIT_MOMENTS_FIELDS) \
+    FAMILY(resize, WARPKIT_RESIZE_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                  \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges) \
-    TASK(first_sums) TASK(second_sums)
+    TASK(first_sums) TASK(second_sums)                       \
+    TASK(resize) TASK(resize_nearest)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

@@ -1,9 +1,8 @@
-"""Resizing by compiled kernels: the reference's bits, and those of its arithmetics, but faster.
+"""Resizing by the native library: the reference's bits, and its arithmetics', but faster.
 
-`passes` has the kernel, `vectors` what it is made of, `two_taps` and `ipp_cubic` have some of their
-own for bytes; `axes` and `launch` are what they are called with, `operators` the torch operator for
-what traces and transforms. Where no kernel sums as an arithmetic does, and for what is no sum
-(nearest), the reference is called: as fast, or the only one that is right.
+`axes` has the taps, `prepared` the library's calls, made once for shapes and options, `launch` goes
+from tensors to them, and `operators` has the torch operator for what traces and transforms. Where
+no kernel sums as an arithmetic does, the arithmetic itself is called, in plain torch.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from warpkit.engine.sampling.resize import Edges, ResizeRule
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
-    return cpu.numba_reasons(image)
+    return cpu.unsupported_reasons(image, rule)
 
 
 def resize(
@@ -38,19 +37,9 @@ def resize(
     """As the reference's and the arithmetics' `resize`."""
     if rule.arithmetic == "exact":
         return _exact(image, size, rule, box)
-    is_simple = is_eager(image) and not wants_gradient(image)
     if rule.arithmetic == "pillow":
-        if is_eager(image) and rule.interpolation != "nearest":
-            from warpkit.engine.backends.cpu.resize import launch
-
-            if image.dtype == torch.uint8:
-                return launch.pillow_uint8(image, size, rule, box)
-            if image.dtype == torch.float32:
-                value = launch.pillow_float32(image.detach(), size, rule, box)
-                across, down, _ = pillow.sides(image, size, box)
-                tables = pillow.table_of(rule, across), pillow.table_of(rule, down)
-                return _followed(value, image, size, tables, torch.float64)
-        return pillow.resize(image, size, rule, box)
+        return _pillow(image, size, rule, box)
+    is_simple = is_eager(image) and not wants_gradient(image)
     if is_eager(image) and wants_gradient(image) and image.dtype not in cpu.HALVES:
         way, across, down = opencv_resize.plan(image, size, rule, factors)
         value = opencv_resize.values(image.detach(), way, across, down, rule)
@@ -64,6 +53,23 @@ def resize(
     return opencv_resize.resize(image, size, rule, None, factors)
 
 
+def _pillow(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
+) -> Tensor:
+    nearest = rule.interpolation == "nearest"
+    has_kernel = image.dtype in (torch.uint8, torch.float32) or nearest
+    if not is_eager(image) or not has_kernel or (nearest and wants_gradient(image)):
+        return pillow.resize(image, size, rule, box)
+    from warpkit.engine.backends.cpu.resize import launch
+
+    value = launch.pillow(image.detach(), size, rule, box)
+    if nearest or not wants_gradient(image):
+        return value
+    across, down, _ = pillow.sides(image.shape, size, box)
+    tables = tuple(pillow.table_of(rule.interpolation, axis) for axis in (across, down))
+    return _followed(value, image, size, tables, torch.float64)
+
+
 def _followed(
     value: Tensor, image: Tensor, size: Sequence[int], tables: Any, dtype: torch.dtype
 ) -> Tensor:
@@ -71,12 +77,10 @@ def _followed(
 
     image (..., C, H, W); tables along x and y.
     """
-    if not wants_gradient(image):
-        return value.clone() if value.data_ptr() == image.data_ptr() else value
-    from warpkit.engine.backends.cpu.resize.launch import NUMPY
     from warpkit.engine.backends.cpu.resize.operators import ByTables
 
-    found: Any = ByTables.apply(image, tables, NUMPY[dtype], tuple(size), False)
+    kind = torch.empty(0, dtype=dtype).numpy().dtype
+    found: Any = ByTables.apply(image, tables, kind, tuple(size), False)
     return with_gradient_of(value, found)
 
 
@@ -84,8 +88,10 @@ def _has_kernel(
     image: Tensor, way: str, across: opencv_resize.Axis, down: opencv_resize.Axis
 ) -> bool:
     """Whether a kernel sums as OpenCV does on this way."""
-    if way == "area":
+    if way == "move":
         return True
+    if way == "area":
+        return image.dtype not in cpu.HALVES
     if image.dtype != torch.uint8:
         return False
     if way == "cells":
@@ -104,11 +110,14 @@ def _exact(
     image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
 ) -> Tensor:
     by_tensor = box is not None and isinstance(box[0].low, Tensor)
-    if rule.interpolation == "nearest" or by_tensor or has_tangents():
+    if by_tensor or has_tangents():
         return reference.resize(image, size, rule, box)
-    if image.dtype in cpu.HALVES:  # the processor computes with neither
+    plain = is_eager(image) and not wants_gradient(image)
+    if rule.interpolation == "nearest" and not plain:
+        return reference.resize(image, size, rule, box)
+    if image.dtype in cpu.HALVES and rule.interpolation != "nearest":
         return _exact(image.float(), size, rule, box).to(image.dtype)
-    if is_eager(image) and not wants_gradient(image):
+    if plain:
         from warpkit.engine.backends.cpu.resize import launch
 
         return launch.exact(image, size, rule, box)

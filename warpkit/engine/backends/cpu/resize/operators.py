@@ -92,7 +92,7 @@ class ByTables(torch.autograd.Function):
     ) -> Tensor:
         """image (..., C, H, W); size: of what is made, or in the adjoint of the gradient."""
         given = image.shape[-2:] if not adjoint else size
-        found = launch.by_tables(image, tables, kind, size=given, adjoint=adjoint)
+        found = launch.by_tables(image, tables, kind, given, adjoint=adjoint)
         return found.contiguous(memory_format=layout_of(image))
 
     @staticmethod

@@ -1,0 +1,173 @@
+// Resizing: a tile of columns of a band of rows at a time, by two passes (resize_passes.h).
+//
+//     along y first   the rows of a band are summed into `lines`, turned on their side, summed
+//                     along x, and turned back
+//     along x first   the rows that a band reads are turned on their side, summed along x, turned
+//                     back into `lines`, and summed along y
+//
+// The order shows in the last bits. What a tile holds stays in the first caches. Tiles and bands
+// follow from shapes alone (axes.py), so that threads change no bit.
+#include "kernels.h"
+#include "memory.h"
+#include "resize_passes.h"
+#include "resize_turn.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+constexpr size_t ALIGNED = 64, APART = 5 * ALIGNED;  // not whole pages, which share a cache's set
+
+// The arrays of a tile: M between the passes, A what is turned, B what becomes of it.
+template <class M, class A, class B> struct Scratch {
+    M *lines;
+    A *turned;
+    B *summed;
+    void *memory;
+
+    explicit Scratch(const ResizeCall &p) {
+        const auto room = [](int64_t numbers, size_t each) {
+            return (size_t(numbers) * each / ALIGNED + 1) * ALIGNED + APART;
+        };
+        const size_t first = room(p.lines, sizeof(M)), second = room(p.turned, sizeof(A));
+        char *start =
+            static_cast<char *>(memory = take_memory(first + second + room(p.summed, sizeof(B))));
+        lines = reinterpret_cast<M *>(start), turned = reinterpret_cast<A *>(start + first);
+        summed = reinterpret_cast<B *>(start + first + second);
+    }
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    ~Scratch() { give_memory(memory); }
+};
+
+// T: the pixels; S: the sums; M: what the first pass leaves.
+template <class T, class S, class M> void down_first(const Call &call, int64_t begin, int64_t end) {
+    const ResizeCall &p = as<ResizeCall>(call);
+    constexpr int R = SUMS<S>;
+    const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;
+    const int64_t bands = (p.out_height + R - 1) / R;
+    Scratch<M, M, T> scratch(p);
+    if (!scratch.memory) return;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t plane = unit / bands, y0 = unit % bands * R;
+        const int64_t rows = least<int64_t>(R, p.out_height - y0);
+        for (int64_t n = 0; n < p.tile_count; n++) {
+            const Columns columns = at<Columns>(p.tiles)[n];
+            const int64_t count = (columns.source_end - columns.source) * p.inner;
+            const T *from = at<T>(p.image) + plane * p.height * line + columns.source * p.inner;
+            T *to = at<T>(p.out) + (plane * p.out_height + y0) * out_line + columns.first * p.inner;
+            const Bits<M> *lines[R];
+            Bits<T> *found[R];
+            for (int64_t r = 0; r < R; r++) {
+                const int64_t row = least(r, rows - 1);
+                M *mine = scratch.lines + row * p.line;
+                if (r < rows) sum_row<T, S, M>(p, from, line, y0 + r, count, mine);
+                lines[r] = reinterpret_cast<Bits<M> *>(mine);
+                found[r] = reinterpret_cast<Bits<T> *>(to + row * out_line);
+            }
+            turn_rows<Bits<M>, R>(lines, count, reinterpret_cast<Bits<M> *>(scratch.turned));
+            sum_columns<M, S, T>(p, scratch.turned, columns, scratch.summed);
+            turn_back<Bits<T>, R>(reinterpret_cast<Bits<T> *>(scratch.summed),
+                                  (columns.end - columns.first) * p.inner, found, rows);
+        }
+    }
+}
+
+template <class T, class S, class M>
+void across_first(const Call &call, int64_t begin, int64_t end) {
+    const ResizeCall &p = as<ResizeCall>(call);
+    constexpr int R = SUMS<S>;
+    const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;
+    const int64_t bands = (p.out_height + p.band - 1) / p.band;
+    Scratch<M, T, M> scratch(p);
+    if (!scratch.memory) return;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t plane = unit / bands, band = unit % bands, y0 = band * p.band;
+        const int64_t rows = least(p.band, p.out_height - y0);
+        const int32_t top = at<int32_t>(p.bands)[2 * band];
+        const int32_t bottom = at<int32_t>(p.bands)[2 * band + 1];
+        const T *image = at<T>(p.image) + plane * p.height * line;
+        for (int64_t n = 0; n < p.tile_count; n++) {
+            const Columns columns = at<Columns>(p.tiles)[n];
+            const int64_t count = (columns.source_end - columns.source) * p.inner;
+            const int64_t out_count = (columns.end - columns.first) * p.inner;
+            for (int64_t place = top; place < bottom; place += R) {
+                const Bits<T> *from[R];
+                Bits<M> *to[R];
+                const int64_t together = least<int64_t>(R, bottom - place);
+                for (int64_t r = 0; r < R; r++) {
+                    const int64_t row = at<int32_t>(p.read)[place + least(r, together - 1)];
+                    from[r] = reinterpret_cast<const Bits<T> *>(image + row * line +
+                                                                columns.source * p.inner);
+                    // the rows beyond the last one have room of their own
+                    to[r] = reinterpret_cast<Bits<M> *>(scratch.lines + (place - top + r) * p.line);
+                }
+                turn_rows<Bits<T>, R>(from, count, reinterpret_cast<Bits<T> *>(scratch.turned));
+                bool done = false;
+                if constexpr (sizeof(T) == 1 && std::is_same<M, float>::value) {
+                    done = p.finish == IPP;
+                    if (done) sum_columns_ipp(p, scratch.turned, columns, scratch.summed);
+                }
+                if (!done) sum_columns<T, S, M>(p, scratch.turned, columns, scratch.summed);
+                turn_back<Bits<M>, R>(reinterpret_cast<Bits<M> *>(scratch.summed), out_count, to,
+                                      R);
+            }
+            const M *lines = scratch.lines - top * p.line;
+            T *out = at<T>(p.out) + (plane * p.out_height + y0) * out_line;
+            out += columns.first * p.inner;
+            for (int64_t y = y0; y < y0 + rows; y++, out += out_line) {
+                if constexpr (std::is_same<M, int16_t>::value) {
+                    linear_row(p, lines, p.line, y, out_count, out);
+                    continue;
+                } else if constexpr (sizeof(T) == 1 && std::is_same<M, float>::value) {
+                    if (p.finish == IPP) {
+                        cubic_row_ipp(p, lines, p.line, y, columns, image, out);
+                        continue;
+                    }
+                } else if constexpr (std::is_same<M, int32_t>::value) {
+                    if (p.finish == CUBIC) {
+                        cubic_row(p, lines, p.line, y, columns.first * p.inner, out_count, out);
+                        continue;
+                    }
+                }
+                sum_row<M, S, T>(p, lines, p.line, y, out_count, out);
+            }
+        }
+    }
+}
+
+struct Entry {
+    int64_t type, sum, middle;
+    Kernel down, across;  // which pass comes first
+};
+
+// The arithmetics, by their types. Null where none begins with that pass.
+Kernel choose_resize(const Call &call) {
+    using Word = uint32_t;  // sums of 32 bits that wrap
+    static const Entry ENTRIES[] = {
+        {FLOAT32, FLOAT32, FLOAT32, down_first<float, float, float>,
+         across_first<float, float, float>},
+        {FLOAT64, FLOAT64, FLOAT64, down_first<double, double, double>,
+         across_first<double, double, double>},
+        {FLOAT32, FLOAT64, FLOAT64, down_first<float, double, double>, nullptr},
+        {FLOAT32, FLOAT64, FLOAT32, down_first<float, double, float>,
+         across_first<float, double, float>},
+        {UINT8, FLOAT64, FLOAT64, down_first<uint8_t, double, double>, nullptr},
+        {INT16, FLOAT64, FLOAT64, down_first<int16_t, double, double>, nullptr},
+        {UINT16, FLOAT64, FLOAT64, down_first<uint16_t, double, double>, nullptr},
+        {UINT8, FLOAT32, FLOAT32, nullptr, across_first<uint8_t, float, float>},
+        {INT16, FLOAT32, FLOAT32, nullptr, across_first<int16_t, float, float>},
+        {UINT16, FLOAT32, FLOAT32, nullptr, across_first<uint16_t, float, float>},
+        {UINT8, INT32, UINT8, down_first<uint8_t, Word, uint8_t>,
+         across_first<uint8_t, Word, uint8_t>},
+        {UINT8, INT32, INT32, nullptr, across_first<uint8_t, Word, int32_t>},
+        {UINT8, INT32, INT16, nullptr, across_first<uint8_t, Word, int16_t>},
+    };
+    const ResizeCall &p = as<ResizeCall>(call);
+    for (const Entry &entry : ENTRIES)
+        if (entry.type == p.type && entry.sum == p.sum && entry.middle == p.middle)
+            return p.down_first ? entry.down : entry.across;
+    return nullptr;
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit

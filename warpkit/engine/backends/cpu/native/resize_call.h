@@ -1,0 +1,51 @@
+// The block of a resize. A "plane" is `height` rows of `width * inner` numbers: one channel's
+// pixels, or, channels-last, all channels' side by side. A "unit" is a band of rows of a result.
+#pragma once
+#include "warp_call.h"
+
+// clang-format off
+#define WARPKIT_RESIZE_FIELDS(FIELD)                                                              \
+    FIELD(image) FIELD(out)                                                                      \
+    FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width) FIELD(inner)                   \
+    /* types (`Type`, `INT32`): of the pixels, of the sums, and of what the first pass leaves */ \
+    FIELD(type) FIELD(sum) FIELD(middle) FIELD(down_first)                                       \
+    /* how a sum becomes a pixel: `Finish`, the bits that are cut off, a float32's bits */       \
+    FIELD(finish) FIELD(bits) FIELD(share)                                                       \
+    /* the taps along x and y: of tap k its pixel (int32) and its weight, in the type of the */  \
+    /* sums; of output n its taps begin[n] .. end[n] - 1 (int32) */                              \
+    FIELD(x_pixel) FIELD(x_weight) FIELD(x_begin) FIELD(x_end)                                   \
+    FIELD(y_pixel) FIELD(y_weight) FIELD(y_begin) FIELD(y_end)                                   \
+    /* a band's rows; the rows of the image that are read at all, whose places in this list */   \
+    /* y_pixel names where the pass along x comes first; of each band its first place and end */ \
+    FIELD(band) FIELD(read) FIELD(bands)                                                         \
+    /* tiles of columns (`Columns`), and what a tile needs memory for, in numbers */             \
+    FIELD(tiles) FIELD(tile_count) FIELD(lines) FIELD(line) FIELD(turned) FIELD(summed)          \
+    /* IPP's bicubic: of every column the order of its sum (`Order`); of every row whether all */\
+    /* its taps are on the image; whether other pixels are summed alone */                       \
+    FIELD(orders) FIELD(inside) FIELD(alone)                                                     \
+    /* nearest: the bytes of a pixel; of every column and row the pixel that it shows (int64) */ \
+    FIELD(pixel_bytes) FIELD(columns) FIELD(rows)
+// clang-format on
+
+namespace warpkit {
+
+struct ResizeCall : Call {
+    WARPKIT_RESIZE_FIELDS(WARPKIT_FIELD)
+};
+
+constexpr int64_t INT32 = UINT16 + 1;  // another `Type`, of sums alone
+
+// A sum of floats is rounded to the pixels' type where that is whole. One of whole numbers is
+// shifted, or scaled in float32; OpenCV's 8-bit bilinear, its bicubic and IPP's have rules of their
+// own, see resize_finish.h.
+enum Finish { PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, IPP };
+
+// Columns of the result, and the columns of the image that they read.
+struct Columns {
+    int32_t first, end, source, source_end;
+};
+
+// IPP's orders of a sum of four products, see resize_ipp.h.
+enum Order { CHAIN, PAIRS, SKIP, HALVES, ENDS, ALONE };
+
+}  // namespace warpkit

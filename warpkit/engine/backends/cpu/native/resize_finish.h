@@ -1,0 +1,46 @@
+// How a sum becomes a number of the result, or of what the second pass reads.
+#pragma once
+#include "resize_call.h"
+#include "vec.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+// Lanes of a vector of sums, and rows that are turned on their side together.
+template <class S> constexpr int SUMS = 64 / int(sizeof(S));
+template <class S> using Sums = Vec<S, SUMS<S>>;
+
+// Half to even and cut to a whole type's range. Adding 1.5 * 2^23 to a float32 leaves no bit for a
+// fraction, for numbers far beyond 16 bits; 1.5 * 2^52 to a float64.
+template <class B, class V> INLINE Vec<B, COUNT<V>> rounded(V v) {
+    using T = Element<V>;
+    constexpr T low = B(-1) < B(0) ? -(1 << (8 * sizeof(B) - 1)) : 0;
+    constexpr T high = low + T((1 << (8 * sizeof(B))) - 1);
+    constexpr T whole = sizeof(T) == 4 ? T(12582912.0) : T(6755399441055744.0);
+    v = smaller(larger(v, splat<V>(low)), splat<V>(high));
+    v = (v + whole) - whole;
+    return convert<Vec<B, COUNT<V>>>(convert<Vec<int32_t, COUNT<V>>>(v));
+}
+
+// Divided by 2^bits, half up, cut to a byte. The sum of 32 bits wraps, as OpenCV's does.
+INLINE Vec<uint8_t, 16> shifted(Vec<uint32_t, 16> sum, int bits) {
+    using I = Vec<int32_t, 16>;
+    I v = (I)(sum + (1u << (bits - 1))) >> bits;
+    return convert<Vec<uint8_t, 16>>(smaller(larger(v, I{}), splat<I>(255)));
+}
+
+template <class B, class S> INLINE Vec<B, SUMS<S>> finish(const ResizeCall &p, Sums<S> sum) {
+    constexpr bool FLOATS = std::is_floating_point<S>::value;
+    if constexpr (FLOATS && std::is_floating_point<B>::value) return convert<Vec<B, SUMS<S>>>(sum);
+    else if constexpr (FLOATS) return rounded<B>(sum);
+    else if constexpr (sizeof(B) == 4) return (Vec<B, 16>)sum;
+    else if constexpr (sizeof(B) == 2) return convert<Vec<B, 16>>(sum >> 4);  // LINEAR
+    else if (p.finish == SCALED) {
+        float share;
+        memcpy(&share, &p.share, sizeof share);
+        return rounded<B>(convert<Vec<float, 16>>((Vec<int32_t, 16>)sum) * share);
+    } else return shifted(sum, int(p.bits));
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit
