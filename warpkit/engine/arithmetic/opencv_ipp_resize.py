@@ -32,18 +32,20 @@ BLOCK = 16
 """Columns at the border that are computed together, with AVX-512; with AVX2, two."""
 
 
-def plan(name: str, image: Tensor, across: Axis, down: Axis) -> tuple[str, Axis, Axis] | None:
+def plan(
+    name: str, channels: int, dtype: torch.dtype, across: Axis, down: Axis
+) -> tuple[str, Axis, Axis] | None:
     """The way through IPP, and its tables; None where OpenCV does not ask it."""
     types = {"bilinear": LINEAR_TYPES, "bicubic": CUBIC_TYPES}.get(name, ())
     smallest = min(across.length, down.length)
-    if image.shape[-3] not in CHANNELS or image.dtype not in types or smallest < 2:
+    if channels not in CHANNELS or dtype not in types or smallest < 2:
         return None
-    allowed = 0.0 if image.dtype == torch.float64 else MISFIT
+    allowed = 0.0 if dtype == torch.float64 else MISFIT
     fits = all(abs(a.size / a.length - a.factor) / a.factor <= allowed for a in (across, down))
     if fits and name == "bicubic" and smallest < 4:
         return None
     way = f"ipp_{'' if fits else 'affine_'}{'linear' if name == 'bilinear' else name}"
-    kind = way + "64" * (image.dtype == torch.float64)
+    kind = way + "64" * (dtype == torch.float64)
     return of_kind(way, kind, kind, across, down)
 
 

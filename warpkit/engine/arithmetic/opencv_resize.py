@@ -56,7 +56,7 @@ def resize(
 
     box: None. factors: fy and fx, where cv2 was given those and no size.
     """
-    way, across, down = plan(image, size, rule, factors)
+    way, across, down = plan(image.shape, image.dtype, size, rule, factors)
     value = values(image.detach(), way, across, down, rule)
     if not wants_derivative(image):
         return value
@@ -68,20 +68,24 @@ def resize(
 
 
 def plan(
-    image: Tensor,
+    shape: Sequence[int],
+    dtype: torch.dtype,
     size: Sequence[int],
     rule: ResizeRule,
     factors: tuple[float, float] | None,
 ) -> tuple[str, Axis, Axis]:
-    """The way that OpenCV takes, and the axes along x and y with their kinds of table."""
-    (height, width), (rows, columns) = (map(int, s) for s in (image.shape[-2:], size))
+    """The way that OpenCV takes, and the axes along x and y with their kinds of table.
+
+    shape, dtype: of the image, (..., C, H, W).
+    """
+    (height, width), (rows, columns) = (map(int, s) for s in (shape[-2:], size))
     fy, fx = (rows / height, columns / width) if factors is None else factors
     across, down = Axis("", width, columns, fx), Axis("", height, rows, fy)
-    name, dtype = rule.interpolation, image.dtype
+    name = rule.interpolation
     if name == "bilinear_exact" and dtype.is_floating_point:
         name = "bilinear"
     if rule.arithmetic.endswith("_ipp"):
-        found = opencv_ipp_resize.plan(name, image, across, down)
+        found = opencv_ipp_resize.plan(name, shape[-3], dtype, across, down)
         if found is not None:
             return found
     if name == "nearest_exact":
@@ -90,7 +94,7 @@ def plan(
         return of_kind("move", name, name, across, down)
     by_two = _is_whole(across) and _is_whole(down) and round(across.scale) == round(down.scale) == 2
     if name == "bilinear_exact":
-        if by_two and image.shape[-3] != 2 and dtype not in LABELS:
+        if by_two and shape[-3] != 2 and dtype not in LABELS:
             return of_kind("cells", "cells", "cells", across, down)
         bits = EXACT_BITS[str(dtype).removeprefix("torch.")]
         return of_kind("exact", f"exact{bits}", f"exact{bits}", across, down)

@@ -17,7 +17,6 @@ from warpkit.core.tracing import has_tangents, is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv_resize, pillow
 from warpkit.engine.backends import cpu
 from warpkit.engine.sampling import resize as reference
-from warpkit.engine.sampling.layout import is_channels_last
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.resize import Edges, ResizeRule
 
@@ -39,18 +38,24 @@ def resize(
         return _exact(image, size, rule, box)
     if rule.arithmetic == "pillow":
         return _pillow(image, size, rule, box)
-    is_simple = is_eager(image) and not wants_gradient(image)
-    if is_eager(image) and wants_gradient(image) and image.dtype not in cpu.HALVES:
-        way, across, down = opencv_resize.plan(image, size, rule, factors)
-        value = opencv_resize.values(image.detach(), way, across, down, rule)
-        return _followed(value, image, size, (across, down), image.dtype)
-    if is_simple:
-        way, across, down = opencv_resize.plan(image, size, rule, factors)
-        if _has_kernel(image, way, across, down):
-            from warpkit.engine.backends.cpu.resize import launch
+    if not is_eager(image):
+        return opencv_resize.resize(image, size, rule, None, factors)
+    if wants_gradient(image):
+        return _opencv_followed(image, size, rule, factors)
+    from warpkit.engine.backends.cpu.resize import launch
 
-            return launch.opencv(image, size, way, across, down)
-    return opencv_resize.resize(image, size, rule, None, factors)
+    found = launch.opencv(image, size, rule, factors)
+    return opencv_resize.resize(image, size, rule, None, factors) if found is None else found
+
+
+def _opencv_followed(
+    image: Tensor, size: Sequence[int], rule: ResizeRule, factors: tuple[float, float] | None
+) -> Tensor:
+    if image.dtype in cpu.HALVES:
+        return opencv_resize.resize(image, size, rule, None, factors)
+    way, across, down = opencv_resize.plan(image.shape, image.dtype, size, rule, factors)
+    value = opencv_resize.values(image.detach(), way, across, down, rule)
+    return _followed(value, image, size, (across, down), image.dtype)
 
 
 def _pillow(
@@ -82,28 +87,6 @@ def _followed(
     kind = torch.empty(0, dtype=dtype).numpy().dtype
     found: Any = ByTables.apply(image, tables, kind, tuple(size), False)
     return with_gradient_of(value, found)
-
-
-def _has_kernel(
-    image: Tensor, way: str, across: opencv_resize.Axis, down: opencv_resize.Axis
-) -> bool:
-    """Whether a kernel sums as OpenCV does on this way."""
-    if way == "move":
-        return True
-    if way == "area":
-        return image.dtype not in cpu.HALVES
-    if image.dtype != torch.uint8:
-        return False
-    if way == "cells":
-        return not (opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down))
-    if way == "bicubic":
-        return _is_row_by_row(image)
-    return way in ("bilinear", "exact", "lanczos4", "ipp_bicubic")
-
-
-def _is_row_by_row(image: Tensor) -> bool:
-    """Whether a plane of the kernel is a row of OpenCV: channels side by side, or one alone."""
-    return image.shape[-3] == 1 or is_channels_last(image)
 
 
 def _exact(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.arithmetic import opencv_ipp_resize, opencv_resize
+from warpkit.engine.arithmetic import opencv_ipp_resize
 from warpkit.engine.arithmetic import pillow as pillow_arithmetic
 from warpkit.engine.arithmetic.resize_tables import TableKey
 from warpkit.engine.backends.cpu import calls
@@ -38,7 +38,7 @@ def exact(
 ) -> Tensor:
     """As the reference's `resize`; adjoint: its gradient, from (..., h, w) to `size` (H, W)."""
     edges = None if box is None else (box[0], box[1])
-    return _launch(image, exact_call(_given(image), _plain(size), rule, edges, adjoint))
+    return _launch(image, exact_call(given(image), _plain(size), rule, edges, adjoint))
 
 
 def pillow(
@@ -46,19 +46,25 @@ def pillow(
 ) -> Tensor:
     """As `pillow.resize` of bytes and float32, and of any type by nearest."""
     sides = pillow_arithmetic.sides(image.shape, size, box)
-    return _launch(image, pillow_call(_given(image), _plain(size), rule.interpolation, *sides))
+    return _launch(image, pillow_call(given(image), _plain(size), rule.interpolation, *sides))
 
 
 def opencv(
     image: Tensor,
     size: Sequence[int],
-    way: str,
-    across: opencv_resize.Axis,
-    down: opencv_resize.Axis,
-) -> Tensor:
-    """As `opencv_resize.values`: "move", "area" and, of bytes, what `has_kernel` says."""
-    options = way, across, down, opencv_ipp_resize.AVX512
-    return _launch(image, opencv_call(_given(image), _plain(size), *options))
+    rule: ResizeRule,
+    factors: tuple[float, float] | None,
+) -> Tensor | None:
+    """As `opencv_resize.resize`; None where no kernel sums as OpenCV does."""
+    call = known_opencv(given(image), _plain(size), rule, factors)
+    return None if call is None else _launch(image, call)
+
+
+def known_opencv(
+    what: Given, size: tuple[int, int], rule: ResizeRule, factors: tuple[float, float] | None
+) -> ResizeCall | None:
+    """The call for such an image on this machine."""
+    return opencv_call(what, size, rule, factors, opencv_ipp_resize.AVX512)
 
 
 def by_tables(
@@ -74,7 +80,7 @@ def by_tables(
     adjoint: the gradient of that, to `size` (H, W).
     """
     across, down = tables
-    return _launch(image, table_call(_given(image), (across, down), _plain(size), kind, adjoint))
+    return _launch(image, table_call(given(image), (across, down), _plain(size), kind, adjoint))
 
 
 def taps_by_tables(
@@ -92,7 +98,8 @@ def taps_by_tables(
     return found
 
 
-def _given(image: Tensor) -> Given:
+def given(image: Tensor) -> Given:
+    """What an image (..., C, H, W) is to the calls."""
     return Given(tuple(image.shape), image.dtype, is_channels_last(image))
 
 
@@ -104,12 +111,16 @@ def _launch(image: Tensor, call: ResizeCall) -> Tensor:
     """The result (..., C, h, w), in the layout of an image (..., C, H, W)."""
     last = is_channels_last(image)
     dense = image.detach() if last else image.detach().contiguous()
-    *batch, channels, rows, columns = call.shape
-    shape = (*batch, rows, columns, channels) if last else call.shape
-    memory = empty(shape, np.dtype(f"i{image.dtype.itemsize}"))
-    if call.units:
-        numbers = call.numbers.copy()
-        numbers[IMAGE], numbers[OUT] = dense.data_ptr(), memory.ctypes.data
-        calls.launch(numbers, 0, call.units, call.values)
+    memory = result(call, dense.data_ptr(), np.dtype(f"i{image.dtype.itemsize}"))
     out = torch.from_numpy(memory).view(image.dtype)
     return out.permute(0, 3, 1, 2) if last else out
+
+
+def result(call: ResizeCall, image: int, dtype: np.dtype) -> np.ndarray:
+    """The result in the order of its memory; image: the address of the numbers."""
+    memory = empty(call.memory, dtype)
+    if call.units:
+        numbers = call.numbers.copy()
+        numbers[IMAGE], numbers[OUT] = image, memory.ctypes.data
+        calls.launch(numbers, 0, call.units, call.values)
+    return memory

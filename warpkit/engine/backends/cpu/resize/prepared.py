@@ -78,19 +78,19 @@ class ResizeCall(NamedTuple):
     units: int
     values: int
     """What the call is worth in numbers of a result."""
-    shape: tuple[int, ...]
-    """Of the result, (..., C, h, w)."""
+    memory: tuple[int, ...]
+    """Of the result, in the order of its memory: (..., C, h, w) or (N, h, w, C)."""
 
 
 def _call(task: str, given: Given, size: Sequence[int], band: int, **fields: object) -> ResizeCall:
     """A call with these fields, of which arrays are handed over by their addresses."""
     kept = tuple(field for field in fields.values() if isinstance(field, np.ndarray))
-    (*batch, height, width), (rows, columns) = given.shape, size
+    (*batch, channels, height, width), (rows, columns) = given.shape, size
     numbers = {"height": height, "width": width, "inner": given.inner, "band": band}
     numbers |= {"out_height": rows, "out_width": columns}
     for name, field in fields.items():
         numbers[name] = field.ctypes.data if isinstance(field, np.ndarray) else int(field)  # pyright: ignore
-    shape = (*batch, rows, columns)
+    shape = (*batch, rows, columns, channels) if given.last else (*batch, channels, rows, columns)
     values = max(prod(shape), prod(given.shape) // 2)
     units = given.planes * -(-rows // band) if prod(shape) else 0
     return ResizeCall(RESIZES.block(task, numbers), kept, units, values, shape)
@@ -180,7 +180,7 @@ def _moves(given: Given, size: Sequence[int], across: np.ndarray, down: np.ndarr
     found = _call(
         "resize_nearest", given, size, band, pixel_bytes=bytes_, columns=across, rows=down
     )
-    return found._replace(values=prod(found.shape))
+    return found._replace(values=prod(found.memory))
 
 
 Tables = tuple[TableKey | None, TableKey | None]
@@ -230,12 +230,14 @@ def _shown(kind: str, axis: Sequence[float]) -> np.ndarray:
 def opencv_call(
     given: Given,
     size: tuple[int, int],
-    way: str,
-    across: opencv_resize.Axis,
-    down: opencv_resize.Axis,
+    rule: ResizeRule,
+    factors: tuple[float, float] | None,
     avx512: bool,
-) -> ResizeCall:
-    """As `opencv_resize.values`, of the ways that have a kernel; avx512: as IPP's code for it."""
+) -> ResizeCall | None:
+    """OpenCV's resize; None where no kernel sums as it does; avx512: as IPP's code for it."""
+    way, across, down = opencv_resize.plan(given.shape, given.dtype, size, rule, factors)
+    if not _has_kernel(given, way, across, down):
+        return None
     if way == "move":
         return _moves(given, size, *(_shown(axis.kind, axis[1:]) for axis in (across, down)))
 
@@ -264,3 +266,18 @@ def opencv_call(
         return _sums(given, weights, "i2", LINEAR, down_first=False)
     finish = CUBIC if way == "bicubic" else SHIFTED
     return _sums(given, weights, "i4", finish, down_first=False, bits=22)
+
+
+def _has_kernel(
+    given: Given, way: str, across: opencv_resize.Axis, down: opencv_resize.Axis
+) -> bool:
+    """Whether a kernel sums as OpenCV does on this way."""
+    if way in ("move", "area"):
+        return way == "move" or given.dtype in TYPES
+    if given.dtype != torch.uint8:
+        return False
+    if way == "cells":
+        return not (opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down))
+    if way == "bicubic":  # whose rows are OpenCV's: channels side by side, or one alone
+        return given.last or given.shape[-3] == 1
+    return way in ("bilinear", "exact", "lanczos4", "ipp_bicubic")
