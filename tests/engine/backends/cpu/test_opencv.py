@@ -20,8 +20,6 @@ from tests.support.opencv_cases import GOLDEN, call_warpkit, cases
 from warpkit.engine import backends as kernels
 from warpkit.engine.arithmetic import opencv
 from warpkit.engine.backends.cpu import opencv as cpu_opencv
-from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
-from warpkit.engine.backends.cpu.opencv.planar import planes_kernel
 from warpkit.engine.sampling.rules import BORDERS, SamplingRule
 
 FILLED = tuple(border for border in BORDERS if border != "transparent")
@@ -59,10 +57,6 @@ def layouts(dtype: torch.dtype) -> dict[str, Tensor]:
         "part of RGB rows": wide[:, :, 3:70].movedim(-1, 1),
         "gray": noise(1, 1, 30, 150, dtype=dtype),
     }
-
-
-# Every kind of map, arithmetic, interpolation and number of channels is a kernel, which takes two
-# seconds to compile: what differs little is tested once.
 
 
 @pytest.mark.parametrize(("arithmetic", "border"), list(product(ARITHMETICS, FILLED)))
@@ -163,7 +157,10 @@ def test_opencv_s_recorded_results():
         for n, case in enumerate(cases()):
             image = torch.empty(case.channels, 1, 1, dtype=getattr(torch, case.dtype))
             rule = SamplingRule(case.interpolation, case.border, "opencv5")
-            if case.function == "affine" and not cpu_opencv.unsupported_reasons(image, rule):
+            assert not cpu_opencv.unsupported_reasons(image, rule)
+            # near the border OpenCV 5's bicubic and transparent is undefined
+            undefined = case.interpolation == "bicubic" and case.border == "transparent"
+            if case.function == "affine" and not undefined:
                 checked += 1
                 assert (call_warpkit(case, "opencv5") == recorded[str(n)]).all(), case
     assert checked > 20
@@ -220,17 +217,11 @@ def test_gradients_are_the_reference_s():
     assert torch.equal(plain, found[0][0])
 
 
-def test_what_it_refuses_is_served_by_the_reference():
-    image = noise(1, 4, 5, dtype=torch.float32)
-    for rule, reason in (
-        (SamplingRule("bilinear", "transparent", "opencv5"), "has no border 'transparent'"),
-        (SamplingRule("bilinear", "constant", "opencv4"), "has no bilinear of one float32 channel"),
-        (SamplingRule("bicubic", "constant", "opencv4"), "has no bicubic of torch.float32"),
-    ):
-        assert kernels.select_backend("warp_affine", "auto", image, rule) is opencv
-        text = f"warp_affine: `backend` must be one that can do this, got 'cpu':\n  cpu: {reason}"
-        with pytest.raises(ValueError, match=re.escape(text)):
-            kernels.select_backend("warp_affine", "cpu", image, rule)
+def test_what_opencv_does_not_warp_is_refused():
+    image = torch.zeros(1, 4, 5, dtype=torch.float16)
+    text = "warp_affine: `backend` must be one that can do this, got 'cpu':\n  cpu: OpenCV warps uint8"
+    with pytest.raises(ValueError, match=re.escape(text)):
+        kernels.select_backend("warp_affine", "cpu", image, SamplingRule("bilinear", "wrap", "opencv5"))
 
 
 PROGRAM = """
@@ -260,16 +251,3 @@ for border in ("constant", "replicate", "reflect", "reflect_101", "wrap"):
 
 def test_hostile_maps_stay_inside_the_arrays():
     assert survives(PROGRAM)
-
-
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_a_kernel_is_compiled_once_whatever_is_broadcast(dtype):
-    image, matrix = noise(1, 3, 9, 9, dtype=dtype), torch.eye(2, 3, dtype=torch.float64)
-    pairs = ((image, matrix), (image.expand(2, 3, 9, 9), matrix), (image, matrix.expand(2, 2, 3)))
-    value = torch.ones(1)
-    for (one, where), values in product(pairs, (1.0, value.expand(3), value.expand(3).clone())):
-        wk.warp_affine(one, where, border_value=values, arithmetic="opencv5")
-    wk.warp_affine(*pairs[2], border_value=value.expand(2, 3), arithmetic="opencv5")
-    integer = dtype == torch.uint8
-    kernel = bytes_kernel(2, False, 1, False) if integer else planes_kernel(2, False, 2, False)
-    assert len(kernel.signatures) == 1

@@ -5,6 +5,7 @@
 #pragma once
 #include "call.h"
 #include "moments_call.h"
+#include "opencv_call.h"
 #include "resize_call.h"
 #include "warp_call.h"
 
@@ -13,12 +14,14 @@
 #define WARPKIT_FAMILIES(FAMILY)            \
     FAMILY(warp, WARPKIT_WARP_FIELDS)       \
     FAMILY(moments, WARPKIT_MOMENTS_FIELDS) \
-    FAMILY(resize, WARPKIT_RESIZE_FIELDS)
+    FAMILY(resize, WARPKIT_RESIZE_FIELDS)   \
+    FAMILY(opencv, WARPKIT_OPENCV_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                  \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges) \
     TASK(first_sums) TASK(second_sums)                       \
-    TASK(resize) TASK(resize_nearest)
+    TASK(resize) TASK(resize_nearest)                        \
+    TASK(opencv) TASK(opencv_nearest)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

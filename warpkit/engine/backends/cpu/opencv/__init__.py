@@ -1,8 +1,7 @@
-"""OpenCV's pixels by compiled kernels: what `arithmetic.opencv` computes, bit by bit, but faster.
+"""OpenCV's pixels by the native library: what `arithmetic.opencv` computes, bit by bit, but faster.
 
 Forward alone: gradients, tangents and tracing are served by `arithmetic.opencv` itself. `launch`
-goes from tensors to kernel calls; `packed_uint8`, `planar` and `cubic` are the kernels, `positions`
-and `tile` their steps.
+goes from tensors to kernel calls; the kernels are native/opencv.cpp and opencv_nearest.cpp.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from warpkit.core.checks import LABELS
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv
 from warpkit.engine.backends import cpu
@@ -21,22 +19,7 @@ from warpkit.engine.sampling.rules import SamplingRule
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     """The reasons why the kernels cannot do this."""
-    reasons = cpu.numba_reasons(image)
-    of = f"in arithmetic {rule.arithmetic!r}"
-    floats = opencv.takes_float_path(image, rule)
-    columns = rule.interpolation == "lanczos4" or (rule.interpolation == "bicubic" and not floats)
-    if image.dtype not in (torch.uint8, torch.float32, *LABELS):
-        reasons.append(f"has no {image.dtype} {of}")
-    elif columns and image.dtype != torch.uint8:
-        # only sums in whole numbers: the others' depend on the order, near the border and inside
-        reasons.append(f"has no {rule.interpolation} of {image.dtype} {of}")
-    single = image.is_floating_point() and image.shape[-3] == 1
-    if single and rule.interpolation == "bilinear" and rule.arithmetic == "opencv4":
-        # OpenCV 4 sums it in registers, by runs of pixels
-        reasons.append(f"has no bilinear of one float32 channel {of}")
-    if rule.border == "transparent":
-        reasons.append(f"has no border 'transparent' {of}")
-    return reasons
+    return opencv.unsupported_reasons(image, rule) + cpu.unsupported_reasons(image, rule)
 
 
 def warp(
@@ -51,7 +34,7 @@ def warp(
     """As `opencv.warp`."""
     if _is_traced(image, to_source, fill):
         return opencv.warp(image, to_source, size, fill, rule, border_value=border_value)
-    return _sample(image, to_source, size, fill, rule)
+    return _sample(image, to_source.double(), size, fill, rule, border_value)
 
 
 def warp_forward(
@@ -71,10 +54,11 @@ def sample(
     fixed_map: bool = False,
 ) -> Tensor:
     """As `opencv.sample`."""
-    if fixed_map or _is_traced(image, points, fill):
+    if _is_traced(image, points, fill):
         options = {"border_value": border_value, "fixed_map": fixed_map}
         return opencv.sample(image, points, fill, rule, **options)
-    return _sample(image, points.float(), points.shape[-3:-1], fill, rule)
+    points = points if points.dtype in (torch.float32, torch.float64) else points.float()
+    return _sample(image, points, points.shape[-3:-1], fill, rule, border_value, fixed_map)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:
@@ -94,11 +78,19 @@ def _is_traced(*tensors: Tensor) -> bool:
 
 
 def _sample(
-    image: Tensor, mapping: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
+    image: Tensor,
+    mapping: Tensor,
+    size: Sequence[int],
+    fill: Tensor,
+    rule: SamplingRule,
+    border_value: Tensor | None,
+    fixed_map: bool = False,
 ) -> Tensor:
-    """mapping: a matrix (*M, 2 or 3, 3), destination -> source, or points (*P, h, w, 2),
-    float32; the rest as of `Backend`.
+    """mapping: a matrix (*M, 2 or 3, 3), destination -> source, or points (*P, h, w, 2); the rest
+    as of `Backend`.
     """
     from warpkit.engine.backends.cpu.opencv.launch import forward
 
-    return forward(image, mapping, fill, size, rule, not opencv.takes_float_path(image, rule))
+    floats = opencv.takes_float_path(image, rule)
+    floats = floats and (not fixed_map or rule.interpolation == "bicubic")
+    return forward(image, mapping, fill, size, rule, not floats, border_value, fixed_map)

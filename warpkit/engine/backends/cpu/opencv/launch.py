@@ -1,53 +1,75 @@
-"""From tensors to the kernels of OpenCV's arithmetics: strides, border values, units of work."""
+"""From tensors to calls of OpenCV's native kernels: strides, types, border values, units of work."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.arithmetic.opencv4_tables import integer_table
-from warpkit.engine.arithmetic.opencv5 import has_vector_kernel
+from warpkit.engine.arithmetic.opencv4_sums import OPENCV_VECTOR_FLOATS, VECTOR_TYPES
+from warpkit.engine.arithmetic.opencv4_tables import ONE, STEPS, axis_table, integer_table
+from warpkit.engine.arithmetic.opencv5 import CHANNELS, TYPES
+from warpkit.engine.backends.cpu import calls
+from warpkit.engine.backends.cpu.calls import Family
 from warpkit.engine.backends.cpu.memory import empty
-from warpkit.engine.backends.cpu.opencv.cubic import cubic_kernel
-from warpkit.engine.backends.cpu.opencv.packed_uint8 import bytes_kernel
-from warpkit.engine.backends.cpu.opencv.planar import TABLE_TAPS, planes_kernel
-from warpkit.engine.backends.cpu.opencv.positions import ROW
-from warpkit.engine.backends.cpu.opencv.tile import TILE_ROWS, OpenCVPlan
-from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
-from warpkit.engine.backends.cpu.threads import run
+from warpkit.engine.backends.cpu.warp_calls import TYPES as NUMBERS
 from warpkit.engine.sampling.layout import (
+    POINTS,
     batch_of,
     broadcast_index,
+    fill_strides,
     mapping_batch,
     mapping_kind,
     mapping_size,
 )
+from warpkit.engine.sampling.reference import convert
 from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule
 
-BAND = 4
-"""Rows of tiles dealt at once: to call a kernel takes 5 us, and a row of small tiles not 20."""
+WARPS = Family("opencv")
+FIELDS = WARPS.fields
+IMAGE, MAPPING, FILL, START, OUT, TABLE = (
+    FIELDS[name] for name in ("image", "mapping", "fill", "start", "out", "table")
+)
+
+TILE_ROWS = 16
+"""Rows of a tile: a unit of work is a row of tiles, see native/opencv_tiles.h."""
+
+POINT_TYPES = {torch.float32: 0, torch.float64: 1, torch.int16: 2}
+"""As `Points` in native/opencv_call.h."""
+
+PARTS = {"opencv4": 1, "opencv5": 2}
+"""As `Parts` there: how nearest rounds the 1/32 parts of a fixed map."""
+
+Shape = tuple[int, ...]
+
+
+class OpenCVCall(NamedTuple):
+    """What calls of equal shapes, types and options have in common."""
+
+    numbers: np.ndarray
+    """The block, with 0 for every address that differs from call to call."""
+    kept: tuple[np.ndarray, ...]
+    """The arrays whose addresses stand in it."""
+    batch: Shape
+    units: int
+    shape: Shape
+    """Of the result's memory."""
+    values: int
+    dtype: np.dtype
+    channels_last: bool
 
 
 class PreparedCall(NamedTuple):
-    """All of a call but the numbers of its image and mapping."""
+    """All of a call but its image and mapping."""
 
-    kernel: Any
-    image_of: np.ndarray
-    """Where each item's image begins."""
-    mapping_of: np.ndarray
+    call: OpenCVCall
     fill: np.ndarray
-    table: np.ndarray
-    plan: OpenCVPlan
-    units: int
-    shape: tuple[int, ...]
-    """Of the result's memory."""
-    dtype: np.dtype
+    start: np.ndarray
 
 
 def forward(
@@ -57,25 +79,25 @@ def forward(
     size: Sequence[int],
     rule: SamplingRule,
     fixed: bool,
+    border_value: Tensor | None = None,
+    fixed_map: bool = False,
+    table: Tensor | None = None,
 ) -> Tensor:
     """The result (*batch, C, h, w), channels side by side where the image's are.
 
-    mapping: a matrix, float64, or points, float32. fixed: in fixed point, as
-    OpenCV 4 does all and OpenCV 5 some.
+    mapping: a matrix, float64, or points. fixed: in fixed point, as OpenCV 4 does all and OpenCV 5
+    some. border_value, fixed_map: as of `opencv.sample`. Points may be cv2.convertMaps's pixels,
+    int16, with their `table` (h, w), uint16, or none.
 
-    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill (), or (*F, C, 1, 1).
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result,
+    border_value to (*batch, C, 1, 1).
     """
-    image = image.detach()
-    call = prepare(image, mapping, fill, size, rule, fixed)
-    numbers = mapping.detach().contiguous().numpy().reshape(-1)
-    pixels = _memory(image) if 0 not in call.shape else numbers  # of nothing, nothing is read
-    memory = torch.from_numpy(result(call, pixels, numbers))
-    return memory.movedim(-1, -3) if _is_packed(image) else memory
-
-
-def _is_packed(image: Tensor) -> bool:
-    """Whether the channels of an image (*I, C, H, W) lie side by side."""
-    return image.stride(-3) == 1 and image.stride(-1) == image.shape[-3]
+    image, mapping = image.detach(), mapping.detach().contiguous()
+    made = prepare(image, mapping, fill, size, rule, fixed, border_value, fixed_map)
+    memory = torch.from_numpy(
+        _run(made, image.data_ptr(), mapping.data_ptr(), table.data_ptr() if table is not None else 0)
+    )
+    return memory.movedim(-1, -3) if made.call.channels_last else memory
 
 
 def prepare(
@@ -85,127 +107,158 @@ def prepare(
     size: Sequence[int],
     rule: SamplingRule,
     fixed: bool,
+    border_value: Tensor | None = None,
+    fixed_map: bool = False,
 ) -> PreparedCall:
-    """For all images and mappings of these types, shapes and layouts: see `forward`.
+    """For all images and mappings of these types, shapes and strides: see `forward`.
 
-    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill (), or (*F, C, 1, 1).
+    Shapes as there.
     """
-    batch = batch_of(image.shape, mapping.shape)
-    channels = image.shape[-3]
-    taps, whole_numbers = TAPS[rule.interpolation], not image.is_floating_point()
-    channels_last = _is_packed(image)
-    packed = channels_last and channels in (3, 4)
-    by_bytes = image.dtype == torch.uint8 and taps <= 2 and (packed or image.stride(-1) == 1)
-    shape = (*batch, *size, channels) if channels_last else (*batch, channels, *size)
-    fill_values = _fill_values(fill, image, batch)
-    plan = _plan(image, mapping, size, channels_last, fill_values, rule, 1 if packed else channels)
-    kind = mapping_kind(mapping.shape)
-    units = prod(batch) * -(-size[0] // TILE_ROWS)
-    if by_bytes:
-        kernel = bytes_kernel(kind, fixed, channels if packed else 1, taps == 1)
-        units *= plan.planes
-    elif taps == 4 and not fixed:
-        kernel = cubic_kernel(kind, has_vector_kernel(image), whole_numbers)
-    else:
-        kernel = planes_kernel(kind, fixed, min(taps, TABLE_TAPS), whole_numbers)
-    return PreparedCall(
-        kernel,
-        broadcast_index(tuple(image.shape[:-3]), batch, image.stride()[:-3]),
-        broadcast_index(mapping_batch(mapping.shape), batch),
-        fill_values,
-        _table(rule.interpolation),
-        plan,
-        units,
-        shape,
-        image[..., :0].numpy().dtype,
+    call, fill_memory = None, convert(fill.detach(), image.dtype)
+    start = fill_memory
+    if border_value is not None and border_value is not fill:
+        start = convert(border_value.detach(), image.dtype)
+    call = _call(
+        tuple(image.shape),
+        tuple(image.stride()),
+        image.dtype,
+        tuple(mapping.shape),
+        mapping.dtype,
+        tuple(fill_memory.shape),
+        tuple(start.shape),
+        tuple(size),
+        rule,
+        fixed,
+        fixed_map,
     )
+    return PreparedCall(call, _numbers(fill_memory, call.batch), _numbers(start, call.batch))
 
 
-def result(call: PreparedCall, image: np.ndarray, mapping: np.ndarray) -> np.ndarray:
-    """The result's memory; image and mapping are the numbers of theirs, flat."""
+def result(made: PreparedCall, image: np.ndarray, mapping: np.ndarray) -> np.ndarray:
+    """The result's memory; image and mapping are arrays as those that it was prepared for."""
+    return _run(made, image.ctypes.data, mapping.ctypes.data)
+
+
+def _run(made: PreparedCall, image: int, mapping: int, table: int = 0) -> np.ndarray:
+    """The result's memory, by the addresses of arrays."""
+    call = made.call
     memory = empty(call.shape, call.dtype)
-    if memory.size == 0:
+    if call.values == 0:
         return memory
-    arrays = (image, call.image_of, mapping, call.mapping_of, call.fill, memory.reshape(-1))
-    kernel, units = call.kernel, call.units
-
-    def work(begin: int, end: int) -> None:
-        rows = begin * BAND, min(end * BAND, units)
-        kernel(*arrays, call.table, call.plan, of_this_thread(_row), *rows)
-
-    run(work, -(-units // BAND), memory.size)
+    numbers = call.numbers.copy()
+    numbers[IMAGE], numbers[MAPPING], numbers[TABLE] = image, mapping, table
+    numbers[FILL], numbers[START] = made.fill.ctypes.data, made.start.ctypes.data
+    numbers[OUT] = memory.ctypes.data
+    calls.launch(numbers, 0, call.units, call.values)
     return memory
 
 
-def _plan(
-    image: Tensor,
-    mapping: Tensor,
-    size: Sequence[int],
-    channels_last: bool,
-    fill: np.ndarray,
+@lru_cache(maxsize=256)
+def _call(
+    image: Shape,
+    strides: Shape,
+    dtype: torch.dtype,
+    mapping: Shape,
+    points: torch.dtype,
+    fill: Shape,
+    start: Shape,
+    size: Shape,
     rule: SamplingRule,
-    planes: int,
-) -> OpenCVPlan:
-    """image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2)."""
-    channels, height, width = image.shape[-3:]
-    plane, line, pixel = image.stride()[-3:]
-    out_height, out_width = size
-    out_pixel, out_plane = (channels, 1) if channels_last else (1, out_height * out_width)
-    out_line = out_width * out_pixel
-    return OpenCVPlan(
-        channels=channels,
-        planes=planes,
-        height=height,
-        width=width,
-        line=line,
-        pixel=pixel,
-        plane=plane,
-        out_height=out_height,
-        out_width=out_width,
-        out_item=channels * out_height * out_width,
-        out_line=out_line,
-        out_pixel=out_pixel,
-        out_plane=out_plane,
-        mapping_size=mapping_size(mapping.shape),
-        fill=0 if len(fill) == channels else channels,
-        border=CODE[rule.border],
-        taps=TAPS[rule.interpolation],
+    fixed: bool,
+    fixed_map: bool,
+) -> OpenCVCall:
+    """The call of tensors of such shapes, see `forward`; strides: the image's."""
+    batch = batch_of(image, mapping)
+    (channels, height, width), (plane, line, pixel) = image[-3:], strides[-3:]
+    channels_last = plane == 1 and pixel == channels
+    out_pixel, out_plane = (channels, 1) if channels_last else (1, prod(size))
+    shape = (*batch, *size, channels) if channels_last else (*batch, channels, *size)
+    taps, kind = TAPS[rule.interpolation], mapping_kind(mapping)
+    image_of = broadcast_index(image[:-3], batch, strides[:-3])
+    mapping_of = broadcast_index(mapping_batch(mapping), batch)
+    weights, corrections = _tables(rule.interpolation) if fixed and taps > 2 else _NO_TABLES
+    fill_item, fill_channel, fill_row, fill_column = fill_strides(fill)
+    start_item, start_channel, *_ = fill_strides(start)
+    numbers = {
+        "image_of": image_of.ctypes.data,
+        "mapping_of": mapping_of.ctypes.data,
+        "channels": channels,
+        "height": height,
+        "width": width,
+        "line": line,
+        "pixel": pixel,
+        "plane": plane,
+        "out_height": size[0],
+        "out_width": size[1],
+        "out_line": size[1] * out_pixel,
+        "out_pixel": out_pixel,
+        "out_plane": out_plane,
+        "border": CODE[rule.border],
+        "kind": kind,
+        "type": NUMBERS.get(dtype, -1),
+        "taps": taps,
+        "number_bytes": dtype.itemsize,
+        "mapping_size": mapping_size(mapping),
+        "points": POINT_TYPES[points] if kind == POINTS else 0,
+        "fill_item": fill_item,
+        "fill_channel": fill_channel,
+        "fill_row": fill_row,
+        "fill_column": fill_column,
+        "start_item": start_item,
+        "start_channel": start_channel,
+        "fixed": fixed,
+        "vector": _is_vector_code(rule, dtype, channels, fixed),
+        "lanes": OPENCV_VECTOR_FLOATS,
+        "parts": PARTS[rule.arithmetic] if fixed_map and fixed else 0,
+        "weights": weights.ctypes.data,
+        "corrections": corrections.ctypes.data,
+    }
+    return OpenCVCall(
+        WARPS.block("opencv_nearest" if taps == 1 else "opencv", numbers),
+        (image_of, mapping_of, weights, corrections),
+        batch,
+        prod(batch) * -(-size[0] // TILE_ROWS),
+        shape,
+        prod(shape),
+        np.dtype(str(dtype).removeprefix("torch.")),
+        channels_last,
     )
 
 
-def _memory(tensor: Tensor) -> np.ndarray:
-    """The numbers of a tensor from its first to its last, with whatever lies between."""
-    pairs = zip(tensor.shape, tensor.stride(), strict=True)
-    return tensor.as_strided((1 + sum((n - 1) * s for n, s in pairs),), (1,)).numpy()
+def _is_vector_code(rule: SamplingRule, dtype: torch.dtype, channels: int, fixed: bool) -> bool:
+    """Whether OpenCV sums such images by its vector code, in another order than by its plain one."""
+    if not fixed:
+        return dtype in TYPES and channels in CHANNELS
+    vector = rule.arithmetic == "opencv4" and channels == 1 and dtype in VECTOR_TYPES
+    return vector and (rule.interpolation != "lanczos4" or dtype != torch.float32)
 
 
-def _fill_values(fill: Tensor, image: Tensor, batch: Sequence[int]) -> np.ndarray:
-    """The border's value for every channel, of one item or of all.
+def _numbers(fill: Tensor, batch: Shape) -> np.ndarray:
+    """The memory of what the border shows; for every item where it differs by item.
 
-    fill (), or (*F, C or 1, 1, 1); image (*I, C, H, W).
+    fill (*F, C or 1, h or 1, w or 1), or less.
     """
-    channels = image.shape[-3]
-    value = fill.detach().numpy()
-    if image.dtype == torch.uint8:
-        value = np.rint(value).clip(0, 255).astype(np.uint8)
-    value = value[..., 0, 0] if value.ndim > 2 else value
-    items = batch if value.ndim and value.size > value.shape[-1] else ()
-    if value.shape != (channels,) or items:
-        value = np.broadcast_to(value, (*items, channels))
-    return np.array(value).reshape(-1)  # a copy, as in `broadcast_index`
+    if prod(fill.shape[:-3]) > 1:
+        fill = fill.expand(*batch, *fill.shape[-3:])
+    return np.array(fill.contiguous().numpy(force=True)).reshape(-1)
+
+
+_NO_TABLES = np.empty(0, np.float32), np.empty(0, np.int32)
 
 
 @lru_cache
-def _table(interpolation: str) -> np.ndarray:
-    """The integer weights of bicubic and lanczos4, see `opencv4_tables`; nothing for others."""
-    if TAPS[interpolation] <= 2:
-        return np.empty(0, np.int32)
-    return integer_table(interpolation, torch.device("cpu")).numpy().reshape(-1)
+def _tables(interpolation: str) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of taps along an axis at every step, and what the kernel's integers lack.
 
-
-def _row() -> tuple[np.ndarray, ...]:
-    """What kernels work in: one entry a pixel of a row."""
-    kinds = (np.int32, np.int32, np.float32, np.float32, np.uint64, np.uint64, np.uint32)
-    reads = [np.empty(max(TAPS.values()) * ROW, np.int64) for _ in range(2)]
-    weights = [np.empty(4 * ROW, np.float32) for _ in range(2)]
-    return *(np.empty(ROW, kind) for kind in kinds), *reads, *weights
+    OpenCV rounds the products of two axes' weights to units of 1 / ONE, and corrects one of the
+    four in the middle so that all of them sum to ONE: 4 * the correction + which of the four.
+    """
+    cpu = torch.device("cpu")
+    weights, k = axis_table(interpolation, cpu).numpy(), TAPS[interpolation]
+    rounded = np.rint((weights[:, None, :, None] * weights[None, :, None, :]) * np.float32(ONE))
+    table = integer_table(interpolation, cpu).numpy().reshape(STEPS, STEPS, k, k)
+    lacking = table - rounded.clip(max=ONE - 1).astype(np.int32)
+    middle = lacking[:, :, k // 2 : k // 2 + 2, k // 2 : k // 2 + 2].reshape(STEPS**2, 4)
+    which = np.abs(middle).argmax(1)
+    corrections = 4 * middle[np.arange(STEPS**2), which] + which
+    return np.ascontiguousarray(weights), corrections.astype(np.int32)

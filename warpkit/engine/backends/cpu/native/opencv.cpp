@@ -1,0 +1,302 @@
+// OpenCV's bilinear, bicubic and lanczos4, bit for bit: all maps, borders, types and layouts.
+//
+// Row by row of a tile, ROW pixels at a time: find where they look (opencv_positions.h); of those
+// whose taps all lie in the image bring the taps into vectors (opencv_taps.h), sum them
+// (opencv_arithmetic.h) and write the result; do the others one by one (opencv_pixel.h).
+#include "kernels.h"
+#include "memory.h"
+#include "opencv_pixel.h"
+#include "opencv_taps.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+// What is known of a piece of a row.
+template <int TAPS> struct Row {
+    Places places;
+    Taps4<TAPS> taps;
+    alignas(64) float wx[TAPS][ROW], wy[TAPS][ROW];  // of bilinear's the fractions serve
+    alignas(64) int32_t corrections[ROW];            // see `whole_sum`
+    alignas(64) int32_t registers[ROW];              // -1: OpenCV 4's vector code sums it
+    alignas(64) uint32_t pixels[ROW + L];            // of bytes, whose channels share a word
+    int alone[ROW], lonely;                          // pixels that are done one by one
+    int hides[ROW], hidden;                          // pixels that show what the border does
+    int run[TILE_ROWS];                              // see `find_registers`
+    bool filled[TILE_ROWS];
+
+    // Where taps begin, of pixels whose taps all lie in the image. The others read somewhere in it
+    // until they are done alone, or show what the border does. False if all of them are such.
+    bool find_taps(const OpenCVCall &p, const TapRow &how, int64_t count) {
+        constexpr int32_t BEFORE = TAPS / 2 - 1;
+        const int64_t last_x = p.width - TAPS + BEFORE - how.beyond;
+        const int64_t last_y = p.height - TAPS + BEFORE;
+        const bool none = last_x < BEFORE || last_y < BEFORE || p.type == FLOAT64;
+        const Reach seen(p, TAPS);
+        const I first = splat<I>(BEFORE), end_x = splat<I>(int32_t(last_x)),
+                end_y = splat<I>(int32_t(last_y));
+        using Wide = Vec<int64_t, L>;
+        const int64_t line = p.line * p.number_bytes, pixel = p.pixel * p.number_bytes;
+        I others{};
+        for (int64_t c = 0; c < count; c += L) {
+            I i = load<I>(places.column + c), j = load<I>(places.row + c);
+            I x = smaller(larger(i, first), end_x), y = smaller(larger(j, first), end_y);
+            others |= (x != i) | (y != j);
+            store(taps.offset + c,
+                  convert<Wide>(y - BEFORE) * line + convert<Wide>(x - BEFORE) * pixel);
+        }
+        lonely = hidden = 0;
+        if (!none && !any(others)) return true;
+        for (int c = 0; c < count; c++) {
+            const int32_t i = places.column[c], j = places.row[c];
+            if (seen.nothing(i, j)) hides[hidden++] = c;
+            else if (none || i < BEFORE || i > last_x || j < BEFORE || j > last_y)
+                alone[lonely++] = c;
+        }
+        return !none && lonely + hidden < count;
+    }
+
+    // OpenCV 4 sums images of one channel in registers: of every run of pixels whose taps all lie
+    // in the image, whole registers. A run ends where a block of columns does.
+    void find_registers(const OpenCVCall &p, const Piece &piece, int64_t block) {
+        constexpr int32_t BEFORE = TAPS / 2 - 1;
+        alignas(64) int8_t inner[2 * ROW];
+        const int64_t end = least<int64_t>(p.out_width - piece.x0, 2 * ROW);
+        Places next;
+        if (end > ROW)
+            place(p, piece.mapping, piece.finite, piece.x0 + ROW, piece.y,
+                  least<int64_t>(end - ROW, p.lanes), next);
+        for (int64_t c = 0; c < least<int64_t>(end, ROW + p.lanes); c++) {
+            const Places &of = c < ROW ? places : next;
+            const int64_t i = of.column[c % ROW] - int64_t(BEFORE), j = of.row[c % ROW] - BEFORE;
+            inner[c] = i >= 0 && i + TAPS <= p.width && j >= 0 && j + TAPS <= p.height;
+        }
+        int &of_run = run[piece.tile_row];
+        bool &full = filled[piece.tile_row];
+        if (!piece.x0) of_run = 0;
+        for (int64_t c = 0; c < piece.count; c++) {
+            const int64_t in_block = (piece.x0 + c) % block;
+            if (in_block == 0 || !inner[c]) of_run = 0;
+            if (inner[c] && of_run == 0) {
+                full = in_block + p.lanes <= block && c + p.lanes <= end;
+                for (int64_t n = c; full && n < c + p.lanes; n++) full &= bool(inner[n]);
+            }
+            registers[c] = inner[c] && full ? -1 : 0;
+            if (inner[c]) of_run = (of_run + 1) % int(p.lanes);
+        }
+    }
+
+    // The weights of wider rules than bilinear.
+    void weigh(const OpenCVCall &p, int64_t count) {
+        if constexpr (TAPS == 2) return;
+        if (!p.fixed) {
+            if constexpr (TAPS == 4)
+                for (int64_t c = 0; c < count; c += L) {
+                    F weight[4];
+                    weigh5(p.vector, load<F>(places.tx + c), weight);
+                    for (int k = 0; k < 4; k++) store(wx[k] + c, weight[k]);
+                    weigh5(p.vector, load<F>(places.ty + c), weight);
+                    for (int k = 0; k < 4; k++) store(wy[k] + c, weight[k]);
+                }
+            return;
+        }
+        const float *table = at<const float>(p.weights);
+        const int32_t *lacking = at<const int32_t>(p.corrections);
+        for (int64_t c = 0; c < count; c++) {
+            const int step_x = int(places.tx[c] * 32), step_y = int(places.ty[c] * 32);
+            for (int k = 0; k < TAPS; k++)
+                wx[k][c] = table[step_x * TAPS + k], wy[k][c] = table[step_y * TAPS + k];
+            corrections[c] = lacking[step_y * 32 + step_x];
+        }
+    }
+};
+
+// -- writing --
+
+// Write L pixels of one channel of any type, `left` of which there are; pixels are `step` apart.
+template <class S> INLINE void write(S *to, F found, int64_t left, int64_t step) {
+    Vec<S, L> values;
+    if constexpr (sizeof(S) == 4) values = found;
+    else {
+        constexpr float low = S(-1) > 0 ? 0 : -(1 << (8 * sizeof(S) - 1));
+        constexpr float high = low + ((1 << (8 * sizeof(S))) - 1);
+        values = convert<Vec<S, L>>(convert<I>(shown(found, low, high)));
+    }
+    if (step == 1 && left >= L) return store(to, values);
+    alignas(64) S numbers[L];
+    store(numbers, values);
+    for (int64_t n = 0; n < least<int64_t>(left, L); n++) to[n * step] = numbers[n];
+}
+
+// Write `count` pixels of three bytes from words, four pixels at a time.
+INLINE void write_threes(const uint32_t *pixels, uint8_t *to, int64_t count) {
+    using Bytes = Vec<uint8_t, 16>;
+    struct NoFourth {
+        static constexpr int at(int k) { return k < 12 ? k / 3 * 4 + k % 3 : 15; }
+    };
+    int64_t c = 0;
+    for (; c + 8 <= count; c += 4) {  // 16 bytes are written: the next pixels write over four
+        Bytes four = load<Bytes>(pixels + c);
+        store(to + 3 * c, pick<16, NoFourth>(four, four));
+    }
+    for (; c < count; c++) memcpy(to + 3 * c, pixels + c, 3);
+}
+
+// -- sums --
+
+// All vectors of bytes of a row by bilinear, C channels of which share a word.
+template <int C> INLINE void sum_bytes(const OpenCVCall &p, Row<2> &row, int64_t groups) {
+    constexpr int WORDS = C == 1 ? 1 : 2;
+    const bool fixed = p.fixed;
+    for (int64_t g = 0; g < groups; g++) {
+        F tx = load<F>(row.places.tx + g * L), ty = load<F>(row.places.ty + g * L);
+        I word{};
+        for (int k = 0; k < C; k++) {
+            F numbers[4];
+            part<2, uint8_t>(row.taps, C, WORDS, 1, g, k, numbers);
+            F value = bilinear5(numbers, tx, ty);  // of 1/32 parts every product is exact
+            value = fixed ? value + 0.5f : rounded(value);
+            word |= convert<I>(value) << (8 * k);
+        }
+        store(row.pixels + g * L, word);
+    }
+}
+
+void write_bytes(const OpenCVCall &p, const Piece &piece, Row<2> &row, int64_t k, int channels) {
+    uint8_t *to = result_at<uint8_t>(p, piece, 0, k);
+    const int64_t count = piece.count;
+    if (channels == 4) memcpy(to, row.pixels, size_t(count) * 4);
+    else if (channels == 3) write_threes(row.pixels, to, count);
+    else {
+        for (int64_t c = 0; c + L <= count; c += L)
+            store(to + c, convert<Vec<uint8_t, L>>(load<I>(row.pixels + c)));
+        for (int64_t c = count / L * L; c < count; c++) to[c] = uint8_t(row.pixels[c]);
+    }
+}
+
+// The sum of one channel for L pixels; `weight`: of all taps, where that is fixed.
+template <int TAPS>
+INLINE F sum_floats(const OpenCVCall &p, const Row<TAPS> &row, int64_t c, const F *numbers, const F *weight) {
+    F wx[TAPS], wy[TAPS];
+    if constexpr (TAPS == 2) {
+        wx[1] = load<F>(row.places.tx + c), wy[1] = load<F>(row.places.ty + c);
+        if (!p.fixed) return bilinear5(numbers, wx[1], wy[1]);
+        wx[0] = 1.0f - wx[1], wy[0] = 1.0f - wy[1];
+        F found = bilinear4(numbers, wx, wy);
+        if (!p.vector) return found;
+        return load<I>(row.registers + c) ? bilinear4_fused(numbers, wx, wy) : found;
+    } else {
+        if (TAPS == 4 && !p.fixed) {
+            for (int k = 0; k < TAPS; k++) wx[k] = load<F>(row.wx[k] + c), wy[k] = load<F>(row.wy[k] + c);
+            if constexpr (TAPS == 4) return bicubic5(p.vector, numbers, wx, wy);
+        }
+        return p.vector ? wide4_fused<TAPS>(numbers, weight) : wide4<TAPS>(numbers, weight);
+    }
+}
+
+// Sum and write the channels that were fetched, from `channel` on.
+template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piece, const TapRow &how,
+                                          Row<TAPS> &row, int64_t channel) {
+    constexpr bool WHOLE = sizeof(S) == 1 && TAPS > 2;
+    const bool whole = WHOLE && p.fixed;
+    const int64_t channels = how.together ? p.channels : 1;
+    for (int64_t c = 0; c < piece.count; c += L) {
+        F wx[TAPS], wy[TAPS], weight[TAPS * TAPS];
+        I units[TAPS * TAPS];
+        if (TAPS > 2 && p.fixed) {
+            for (int k = 0; k < TAPS; k++) wx[k] = load<F>(row.wx[k] + c), wy[k] = load<F>(row.wy[k] + c);
+            if (whole) whole_weights<TAPS>(wx, wy, units);
+            else products<TAPS>(wx, wy, weight);
+        }
+        for (int64_t k = 0; k < channels; k++) {
+            F found;
+            if (whole) {
+                I numbers[TAPS * TAPS];
+                part<TAPS, S>(row.taps, how.step, how.words, how.pieces, c / L, k, numbers);
+                found = convert<F>(whole_sum<TAPS>(numbers, units, load<I>(row.corrections + c)));
+            } else {
+                F numbers[TAPS * TAPS];
+                part<TAPS, S>(row.taps, how.step, how.words, how.pieces, c / L, k, numbers);
+                found = sum_floats<TAPS>(p, row, c, numbers, weight);
+                // of bytes in fixed point a half goes up
+                if (TAPS == 2 && sizeof(S) == 1 && p.fixed)
+                    found = convert<F>(convert<I>(found + 0.5f));
+            }
+            write(result_at<S>(p, piece, c, channel + k), found, piece.count - c, p.out_pixel);
+        }
+    }
+}
+
+template <int TAPS, class S> void one_by_one(const OpenCVCall &p, const Piece &piece,
+                                             const Row<TAPS> &row, bool by_registers) {
+    for (int n = 0; n < row.lonely; n++) {
+        const int c = row.alone[n];
+        show_alone<TAPS, S>(p, piece, row.places, c, by_registers && row.registers[c]);
+    }
+    show_fill<S>(p, piece, row.hides, row.hidden);
+}
+
+template <int TAPS> void warp_piece(const OpenCVCall &p, const Piece &piece, const TapRow &how,
+                                    Row<TAPS> &row, bool by_registers, int64_t block) {
+    const int64_t count = piece.count, groups = (count + L - 1) / L;
+    place(p, piece.mapping, piece.finite, piece.x0, piece.y, count, row.places);
+    if (TAPS == 4 && !p.fixed)
+        leave_far(p, piece.mapping, piece.finite, piece.x0, piece.y, count, row.places);
+    if (by_registers) row.find_registers(p, piece, block);
+    if (row.find_taps(p, how, count)) {
+        row.weigh(p, groups * L);
+        const int64_t line = p.line * p.number_bytes, pixel = p.pixel * p.number_bytes;
+        const int64_t together = how.together ? p.channels : 1;
+        for (int64_t k = 0; k < p.channels; k += together) {
+            const char *from = at<const char>(p.image) + (piece.source + k * p.plane) * p.number_bytes;
+            if (how.scattered)
+                fetch_scattered(how, from, line, pixel, p.number_bytes, groups, row.taps);
+            else if (how.words == 1) fetch<TAPS, 1, 1>(how, from, line, groups, row.taps);
+            else if (how.words == 2) fetch<TAPS, 2, 1>(how, from, line, groups, row.taps);
+            else if (how.pieces == 1) fetch<TAPS, 4, 1>(how, from, line, groups, row.taps);
+            else fetch<TAPS, 4, 0>(how, from, line, groups, row.taps);
+            turn(how, groups, row.taps);
+            if constexpr (TAPS == 2)
+                if (p.type == UINT8 && (p.out_pixel == 1 || p.channels == 3 || p.channels == 4) &&
+                    (together > 1 || p.out_pixel == 1)) {
+                    if (together == 4) sum_bytes<4>(p, row, groups);
+                    else if (together == 3) sum_bytes<3>(p, row, groups);
+                    else sum_bytes<1>(p, row, groups);
+                    write_bytes(p, piece, row, k, int(together));
+                    continue;
+                }
+            switch (p.type) {
+                case FLOAT32: sum_row<TAPS, float>(p, piece, how, row, k); break;
+                case UINT8: sum_row<TAPS, uint8_t>(p, piece, how, row, k); break;
+                case INT16: sum_row<TAPS, int16_t>(p, piece, how, row, k); break;
+                default: sum_row<TAPS, uint16_t>(p, piece, how, row, k);
+            }
+        }
+    }
+    switch (p.type) {
+        case FLOAT32: return one_by_one<TAPS, float>(p, piece, row, by_registers);
+        case FLOAT64: return one_by_one<TAPS, double>(p, piece, row, by_registers);
+        case UINT8: return one_by_one<TAPS, uint8_t>(p, piece, row, by_registers);
+        case INT16: return one_by_one<TAPS, int16_t>(p, piece, row, by_registers);
+        default: return one_by_one<TAPS, uint16_t>(p, piece, row, by_registers);
+    }
+}
+
+template <int TAPS> void opencv(const Call &call, int64_t begin, int64_t end) {
+    const OpenCVCall &p = as<OpenCVCall>(call);
+    const TapRow how(p);
+    const bool by_registers = TAPS == 2 && p.fixed && p.vector;
+    const int64_t block = block_of(p);
+    Borrowed<Row<TAPS>> memory;
+    Row<TAPS> &row = *memory;
+    each_piece(p, begin, end, [&](const Piece &piece) {
+        warp_piece<TAPS>(p, piece, how, row, by_registers, block);
+    });
+}
+
+Kernel choose_opencv(const Call &call) {
+    static const Kernel KERNELS[] = {opencv<2>, opencv<4>, opencv<8>};
+    return KERNELS[logarithm(as<OpenCVCall>(call).taps) - 1];
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit

@@ -1,0 +1,44 @@
+// The block of a warp in OpenCV's arithmetics. An "item" is one image of the result's batch; a
+// "unit" is a row of tiles of an item. Strides are in numbers of the image's type.
+#pragma once
+#include "warp_call.h"
+
+// clang-format off
+#define WARPKIT_OPENCV_FIELDS(FIELD)                                                             \
+    /* arrays: pixels, what the border shows, where sums near it begin, matrices (float64) or */ \
+    /* points, the result */                                                                     \
+    FIELD(image) FIELD(fill) FIELD(start) FIELD(mapping) FIELD(out)                              \
+    /* of each item: where its image begins, and its matrix or points */                         \
+    FIELD(image_of) FIELD(mapping_of)                                                            \
+    FIELD(channels) FIELD(height) FIELD(width) FIELD(line) FIELD(pixel) FIELD(plane)             \
+    FIELD(out_height) FIELD(out_width) FIELD(out_line) FIELD(out_pixel) FIELD(out_plane)         \
+    /* codes of `Border`, `Kind` and `Type`, the taps along an axis, the bytes of a number */    \
+    FIELD(border) FIELD(kind) FIELD(type) FIELD(taps) FIELD(number_bytes)                        \
+    /* numbers of one matrix or field of points; the points' type */                             \
+    FIELD(mapping_size) FIELD(points)                                                            \
+    FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column)                      \
+    FIELD(start_item) FIELD(start_channel)                                                       \
+    /* in fixed point, not in float32; in the order of OpenCV's vector code */                   \
+    FIELD(fixed) FIELD(vector)                                                                   \
+    /* numbers in a register of that code; how nearest rounds 1/32 parts, see `Parts` */         \
+    FIELD(lanes) FIELD(parts)                                                                    \
+    /* the weights of taps at 32 steps between two pixels; what corrects those of bytes */       \
+    FIELD(weights) FIELD(corrections)                                                            \
+    /* the 1/32 parts of points that are int16: see `FIXED_POINTS` */                            \
+    FIELD(table)
+// clang-format on
+
+namespace warpkit {
+
+struct OpenCVCall : Call {
+    WARPKIT_OPENCV_FIELDS(WARPKIT_FIELD)
+};
+
+// Points (x, y): float32, float64, or cv2.convertMaps's, whose pixels are int16 and whose 1/32
+// parts stand in a uint16 of `table`, y * 32 + x.
+enum Points { FLOAT_POINTS, DOUBLE_POINTS, FIXED_POINTS };
+
+// How nearest rounds such parts: as floats are, from 16 on up, and in OpenCV 5 below 16 up.
+enum Parts { AS_FLOATS, UP_FROM_HALF, UP_BELOW_HALF };
+
+}  // namespace warpkit

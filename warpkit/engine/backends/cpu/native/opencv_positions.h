@@ -1,0 +1,310 @@
+// Where the pixels of a piece of a row look in OpenCV's arithmetics: the pixel that their taps are
+// counted from, and the fractions. As `arithmetic/opencv4_positions.py` (`fixed`) and `opencv5.py`,
+// of which these have every operation in its order.
+//
+// Fixed-point positions are multiples of 1/32 pixel whose whole part is held in 16 bits. The others
+// are float32.
+#pragma once
+#include "opencv_arithmetic.h"
+#include "rules.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+constexpr int ROW = 64;  // pixels worked on at a time: what is known of them stays in the cache
+constexpr int32_t NOWHERE = INT32_MIN;  // column of a pixel that shows the border's value alone
+constexpr float FAR = 2147483648.0f;    // 2^31: positions from there on are sampled nowhere
+constexpr int32_t COLUMNS = 16;         // OpenCV 5 fuses products of so many columns at a time
+constexpr int32_t BLOCK = 8;            // and its bicubic works on so many
+
+struct Places {
+    alignas(64) int32_t column[ROW], row[ROW];
+    alignas(64) float tx[ROW], ty[ROW];
+};
+
+// -- numbers --
+
+// Rounded half to even; INT_MIN for NaN and out of range, as x86 converts.
+INLINE I to_int(W v) {
+    constexpr double big = 6755399441055744.0;  // 1.5 * 2^52
+    W found = (v + big) - big;
+    auto fits = (found >= -2147483648.0) & (found <= 2147483647.0);
+    return convert<I>(fits ? found : splat<W>(-2147483648.0));
+}
+
+INLINE I saturate16(I v) {
+    return larger(smaller(v, splat<I>(INT16_MAX)), splat<I>(INT16_MIN));
+}
+INLINE bool any(I v) {
+    int64_t parts[L / 2], found = 0;
+    memcpy(parts, &v, sizeof v);
+    for (int k = 0; k < L / 2; k++) found |= parts[k];
+    return found;
+}
+INLINE I mask(Vec<int64_t, L> lanes) { return convert<I>(lanes); }
+
+// -- maps --
+
+// The columns x .. x + L - 1 of the output.
+INLINE I columns_from(int64_t x) { return count_up<I>() + int32_t(x); }
+
+struct EvenOf {
+    static constexpr int at(int k) { return 2 * k; }
+};
+struct OddOf {
+    static constexpr int at(int k) { return 2 * k + 1; }
+};
+
+// Numbers first .. first + 2 L of an array of which `left` pairs are there; 0 behind them.
+template <class T> INLINE void load_pairs(const T *from, int64_t left, Vec<T, L> &x, Vec<T, L> &y) {
+    alignas(64) T last[2 * L];
+    if (left < L) {
+        memset(last, 0, sizeof last);
+        memcpy(last, from, size_t(left) * 2 * sizeof(T));
+        from = last;
+    }
+    auto a = load<Vec<T, L>>(from), b = load<Vec<T, L>>(from + L);
+    x = pick<L, EvenOf>(a, b), y = pick<L, OddOf>(a, b);
+}
+
+// The points of output pixels x .. x + L - 1 of row y, `left` of them.
+INLINE void load_points(const OpenCVCall &p, int64_t start, int64_t x, int64_t y, int64_t left,
+                        F &u, F &v) {
+    int64_t first = start + 2 * (y * p.out_width + x);
+    if (p.points == FLOAT_POINTS) return load_pairs(at<const float>(p.mapping) + first, left, u, v);
+    if (p.points == DOUBLE_POINTS) {
+        Vec<double, L> a, b;
+        load_pairs(at<const double>(p.mapping) + first, left, a, b);
+        u = convert<F>(a), v = convert<F>(b);
+        return;
+    }
+    Vec<int16_t, L> i, j;
+    load_pairs(at<const int16_t>(p.mapping) + first, left, i, j);
+    Vec<uint16_t, L> part{};
+    const uint16_t *table = at<const uint16_t>(p.table) + first / 2;
+    if (!p.table) part = {};
+    else if (left >= L) part = load<Vec<uint16_t, L>>(table);
+    else memcpy(&part, table, size_t(left) * sizeof *table);
+    I parts = convert<I>(part);
+    u = convert<F>(i) + convert<F>(parts & 31) * (1 / 32.0f);
+    v = convert<F>(j) + convert<F>(parts >> 5 & 31) * (1 / 32.0f);
+}
+
+// A row of a matrix at pixels (x, y) in float32: fused, in OpenCV's vector loop or its tail.
+INLINE F line5(const double *m, F x, float y, bool head) {
+    F a = splat<F>(float(m[0])), down = splat<F>(y * float(m[1]));
+    float c = float(m[2]);
+    return head ? fused(a, x, down + c) : fused(a, x, down) + c;
+}
+
+// The same of bicubic, in float32 or, for a perspective, float64.
+INLINE F line_cubic(const double *m, F x, float y) {
+    return x * float(m[0]) + (y * float(m[1]) + float(m[2]));
+}
+INLINE W wide_cubic(const double *m, F x, float y) {
+    return convert<W>(x) * double(float(m[0])) + double(y * float(m[1]) + float(m[2]));
+}
+
+// The columns of a block: OpenCV cuts rows into these, and vector loops end with them.
+inline int64_t block_of(const OpenCVCall &p) {
+    int64_t h = p.out_height, block = 16384 / least<int64_t>(128, h);
+    if (p.kind == AFFINE) block = 4096 / least<int64_t>(32, h);
+    if (p.kind == PERSPECTIVE) block = 1024 / least<int64_t>(16, h);
+    return least(block, p.out_width);
+}
+
+// -- fixed point --
+
+// A row of an affine matrix in 1/1024 pixel, in an int32 that may overflow; whether it is a place.
+INLINE I line4(const double *m, W x, double y, int32_t half, I &near) {
+    using U = Vec<uint32_t, L>;
+    W across = m[0] * x, down = splat<W>(m[1] * y + m[2]);
+    W place = magnitude(across + down);
+    near &= mask(place < double(FAR));
+    return (I)((U)to_int(across * 1024.0) + (U)to_int(down * 1024.0) + uint32_t(half));
+}
+
+// A row of a perspective: what is left of a block of columns is added first.
+INLINE W wide4(const double *m, W block_start, W within, double y) {
+    return ((m[0] * block_start + m[1] * y) + m[2]) + m[0] * within;
+}
+
+// Whole pixels and 1/32 parts of nearest's points: see `Parts`.
+INLINE I round_parts(int64_t parts, I v) {
+    I upper = (v & 31) >= 16;
+    I up = parts == UP_FROM_HALF ? upper : ~upper;
+    I found = (v >> 5) - up;
+    return found << 16 >> 16;  // as an int16 that overflowed
+}
+
+// Positions in 1/32 pixel, of nearest in pixels, and whether they are any.
+INLINE void place4(const OpenCVCall &p, const double *m, int64_t start, int64_t x, int64_t y, int64_t left, I &u,
+                   I &v, I &near) {
+    const bool nearest = p.taps == 1;
+    const double unit = nearest ? 1.0 : 32.0, limit = double(FAR) * unit;
+    W wide_u, wide_v;
+    near = ~I{};
+    if (p.kind == AFFINE) {
+        W column = convert<W>(columns_from(x));
+        int32_t half = nearest ? 512 : 16, shift = nearest ? 10 : 5;
+        u = line4(m, column, double(y), half, near) >> shift;
+        v = line4(m + 3, column, double(y), half, near) >> shift;
+        return;
+    }
+    if (p.kind == POINTS) {
+        F a, b;
+        load_points(p, start, x, y, left, a, b);
+        near = (magnitude(a) < FAR) & (magnitude(b) < FAR);
+        if (nearest && p.parts != AS_FLOATS) {
+            u = round_parts(p.parts, to_int(convert<W>(a * 32.0f)));
+            v = round_parts(p.parts, to_int(convert<W>(b * 32.0f)));
+            return;
+        }
+        u = to_int(convert<W>(a * float(unit))), v = to_int(convert<W>(b * float(unit)));
+        return;
+    }
+    const int64_t block = block_of(p);
+    W column = convert<W>(columns_from(x)), first = column / double(block);
+    first = convert<W>(convert<I>(first)) * double(block);
+    W within = column - first;
+    W w = wide4(m + 6, first, within, double(y));
+    W scale = w != 0.0 ? unit / w : W{};
+    wide_u = wide4(m, first, within, double(y)) * scale;
+    wide_v = wide4(m + 3, first, within, double(y)) * scale;
+    near = mask((magnitude(wide_u) < limit) & (magnitude(wide_v) < limit));
+    W low = splat<W>(-2147483648.0), high = splat<W>(2147483647.0);
+    u = to_int(larger(smaller(wide_u, high), low)), v = to_int(larger(smaller(wide_v, high), low));
+}
+
+// -- float32 --
+
+// Positions of nearest and bilinear.
+INLINE void place5(const OpenCVCall &p, const double *m, int64_t start, int64_t x, int64_t y, int64_t left, F &u,
+                   F &v) {
+    if (p.kind == POINTS) return load_points(p, start, x, y, left, u, v);
+    const bool head = x < p.out_width / COLUMNS * COLUMNS;
+    F column = convert<F>(columns_from(x));
+    u = line5(m, column, float(y), head), v = line5(m + 3, column, float(y), head);
+    if (p.kind == AFFINE) return;
+    F w = line5(m + 6, column, float(y), head);
+    u = u / w, v = v / w;
+}
+
+// Those of bicubic.
+INLINE void place_cubic(const OpenCVCall &p, const double *m, int64_t start, int64_t x, int64_t y, int64_t left,
+                        F &u, F &v) {
+    if (p.kind == POINTS) return load_points(p, start, x, y, left, u, v);
+    F column = convert<F>(columns_from(x));
+    if (p.kind == AFFINE) {
+        u = line_cubic(m, column, float(y)), v = line_cubic(m + 3, column, float(y));
+        return;
+    }
+    W w = wide_cubic(m + 6, column, float(y));
+    u = convert<F>(wide_cubic(m, column, float(y)) / w);
+    v = convert<F>(wide_cubic(m + 3, column, float(y)) / w);
+}
+
+// Bicubic's are held between one side of the image before it and one behind it.
+INLINE F held(F v, int64_t length) {
+    float side = float(most<int64_t>(length, 16));
+    return smaller(larger(v, splat<F>(-side)), splat<F>(2 * side));
+}
+
+// Half to even, of any size.
+INLINE F nearest_of(F v) {
+    constexpr float big = 8388608;  // 2^23: from there on there are no fractions
+    F size = magnitude(v), whole = (size + big) - big;
+    whole = size < big ? whole : size;
+    return v < 0 ? -whole : whole;
+}
+
+// The pixel below a position, and the rest.
+INLINE I split(F v, F &fraction) {
+    I below = convert<I>(v);
+    below += v < convert<F>(below);
+    fraction = v - convert<F>(below);
+    return below;
+}
+
+// -- a piece --
+
+// Whether an item's matrix is finite.
+inline bool is_finite(const OpenCVCall &p, int64_t start) {
+    bool good = true;
+    const double *m = at<const double>(p.mapping) + start;
+    for (int64_t k = 0; k < 3 * p.kind; k++) good &= m[k] - m[k] == 0;
+    return good;
+}
+
+// Fill the places of `count` pixels from (x0, y) on; start: where the item's matrix or points are.
+inline void place(const OpenCVCall &p, int64_t start, bool finite, int64_t x0, int64_t y,
+                  int64_t count, Places &to) {
+    double m[9];  // not where stores might change it
+    memcpy(m, at<const double>(p.mapping) + start, size_t(3 * p.kind) * sizeof *m);
+    for (int64_t c = 0; c < count; c += L) {
+        I i, j, near;
+        F tx{}, ty{};
+        if (p.fixed) {
+            place4(p, m, start, x0 + c, y, count - c, i, j, near);
+            if (p.taps > 1) {
+                tx = convert<F>(i & 31) * (1 / 32.0f), ty = convert<F>(j & 31) * (1 / 32.0f);
+                i >>= 5, j >>= 5;
+            }
+            i = saturate16(i), j = saturate16(j);
+        } else {
+            F u, v;
+            if (p.taps == 4) place_cubic(p, m, start, x0 + c, y, count - c, u, v);
+            else place5(p, m, start, x0 + c, y, count - c, u, v);
+            near = (magnitude(u) < FAR) & (magnitude(v) < FAR);
+            u = near ? u : F{}, v = near ? v : F{};
+            if (p.taps == 4) u = held(u, p.width), v = held(v, p.height);
+            if (p.taps == 1) i = convert<I>(nearest_of(u)), j = convert<I>(nearest_of(v));
+            else i = split(u, tx), j = split(v, ty);
+        }
+        if (!finite) near = I{};
+        store(to.column + c, near ? i : splat<I>(NOWHERE));
+        store(to.row + c, near ? j : I{});
+        store(to.tx + c, tx), store(to.ty + c, ty);
+    }
+}
+
+// Whether no tap of a bicubic pixel comes near the image.
+INLINE bool is_far(const OpenCVCall &p, int32_t i, int32_t j) {
+    return i < -3 || i > p.width || j < -3 || j > p.height;
+}
+
+// OpenCV 5's bicubic shows the border's value alone where a pixel is far out; its vector code asks
+// that of whole blocks under a constant border, of which a row's last ends with the row.
+inline void leave_far(const OpenCVCall &p, int64_t start, bool finite, int64_t x0, int64_t y,
+                      int64_t count, Places &to) {
+    if (!misses(p.border)) return;
+    if (!(p.vector && p.border == CONSTANT)) {
+        for (int64_t c = 0; c < count; c++)
+            if (is_far(p, to.column[c], to.row[c])) to.column[c] = NOWHERE;
+        return;
+    }
+    // a pixel that is nowhere is sampled at 0 before its value is thrown away
+    auto far_block = [&](const Places &at_, int64_t c) {
+        for (int64_t n = c; n < c + BLOCK; n++) {
+            bool none = at_.column[n] == NOWHERE;
+            if (!is_far(p, none ? 0 : at_.column[n], none ? 0 : at_.row[n])) return false;
+        }
+        return true;
+    };
+    const int64_t w = p.out_width, last = w % BLOCK ? w - BLOCK : w;
+    if (w < BLOCK) return;
+    bool last_far = false;
+    if (x0 + count > last) {
+        Places end;
+        place(p, start, finite, last, y, BLOCK, end);
+        last_far = far_block(end, 0);
+    }
+    for (int64_t c = 0; c < count && x0 + c < last; c += BLOCK)
+        if (x0 + c + BLOCK <= w && far_block(to, c))
+            for (int64_t n = c; n < least(c + BLOCK, last - x0); n++) to.column[n] = NOWHERE;
+    for (int64_t c = most<int64_t>(last - x0, 0); last_far && c < count; c++)
+        to.column[c] = NOWHERE;
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit

@@ -1,0 +1,91 @@
+// How OpenCV's kernels go over the output: tiles of ROW x TILE_ROWS pixels, row by row of each, and
+// a look ahead at what the next tile reads.
+#pragma once
+#include "opencv_positions.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+constexpr int64_t TILE_ROWS = 16;  // as launch.py has it, too
+
+// A piece of a row of the output: `count` pixels from (x0, y) on.
+struct Piece {
+    int64_t item, source, mapping;  // where the item's image and its matrix or points begin
+    bool finite;                    // the matrix is
+    int64_t x0, y, count, tile_row;
+};
+
+// Prefetch about what a tile reads: the box of where its corners look.
+inline void look_ahead(const OpenCVCall &p, const Piece &piece, int64_t x0, int64_t y0,
+                       int64_t rows) {
+    if (x0 >= p.out_width || !piece.finite) return;
+    constexpr int32_t WIDE = 8 * ROW;  // of a larger box it would read more than it is worth
+    int32_t left = INT32_MAX, right = INT32_MIN, top = INT32_MAX, bottom = INT32_MIN;
+    for (int n = 0; n < 4; n++) {
+        Places corner;
+        int64_t x = n % 2 ? least(x0 + ROW, p.out_width) - 1 : x0, y = n / 2 ? y0 + rows - 1 : y0;
+        place(p, piece.mapping, true, x, y, 1, corner);
+        if (corner.column[0] == NOWHERE) return;
+        left = least(left, corner.column[0]), right = most(right, corner.column[0]);
+        top = least(top, corner.row[0]), bottom = most(bottom, corner.row[0]);
+    }
+    if (int64_t(right) - left > WIDE || int64_t(bottom) - top > WIDE) return;
+    const int64_t a = most(left, 0), b = least<int64_t>(int64_t(right) + 1, p.width - 1);
+    const int64_t c = most(top, 0), d = least<int64_t>(int64_t(bottom) + 1, p.height - 1);
+    const int64_t pixel = p.pixel * p.number_bytes, step = most<int64_t>(64 / most<int64_t>(pixel, 1), 1);
+    const char *image = at<const char>(p.image) + piece.source * p.number_bytes;
+    for (int64_t j = c; j <= d; j++)
+        for (int64_t i = a; i < b + step; i += step)
+            __builtin_prefetch(image + j * p.line * p.number_bytes + least(i, b) * pixel);
+}
+
+// Call work(piece) for all pieces of units begin .. end.
+template <class Work> INLINE void each_piece(const OpenCVCall &p, int64_t begin, int64_t end,
+                                             Work work) {
+    const int64_t tile_rows = (p.out_height + TILE_ROWS - 1) / TILE_ROWS;
+    for (int64_t unit = begin; unit < end; unit++) {
+        Piece piece;
+        piece.item = unit / tile_rows;
+        const int64_t y0 = unit % tile_rows * TILE_ROWS;
+        const int64_t rows = least(TILE_ROWS, p.out_height - y0);
+        piece.source = at<const int64_t>(p.image_of)[piece.item];
+        piece.mapping = at<const int64_t>(p.mapping_of)[piece.item] * p.mapping_size;
+        piece.finite = is_finite(p, piece.mapping);
+        for (int64_t x0 = 0; x0 < p.out_width; x0 += ROW) {
+            piece.x0 = x0, piece.count = least<int64_t>(ROW, p.out_width - x0);
+            look_ahead(p, piece, x0 + ROW, y0, rows);
+            for (int64_t r = 0; r < rows; r++) {
+                piece.y = y0 + r, piece.tile_row = r;
+                work(piece);
+            }
+        }
+    }
+}
+
+// What the border shows of channel k at pixel c of a piece; the number in the result that it is.
+template <class S> INLINE const S *fill_at(const OpenCVCall &p, const Piece &piece, int64_t c,
+                                           int64_t k) {
+    return at<const S>(p.fill) + piece.item * p.fill_item + k * p.fill_channel +
+           piece.y * p.fill_row + (piece.x0 + c) * p.fill_column;
+}
+template <class S> INLINE S *result_at(const OpenCVCall &p, const Piece &piece, int64_t c,
+                                       int64_t k) {
+    const int64_t item = p.channels * p.out_height * p.out_width;
+    return at<S>(p.out) + piece.item * item + piece.y * p.out_line +
+           (piece.x0 + c) * p.out_pixel + k * p.out_plane;
+}
+
+// Show what the border does at `count` pixels of a piece.
+template <class S>
+INLINE void show_fill(const OpenCVCall &p, const Piece &piece, const int *pixels, int count) {
+    if (!count) return;
+    for (int64_t k = 0; k < p.channels; k++) {
+        const S *fill = fill_at<S>(p, piece, 0, k);
+        S *to = result_at<S>(p, piece, 0, k);
+        const int64_t step = p.out_pixel, fill_step = p.fill_column;
+        for (int n = 0; n < count; n++) to[pixels[n] * step] = fill[pixels[n] * fill_step];
+    }
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit
