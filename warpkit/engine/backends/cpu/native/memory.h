@@ -6,8 +6,8 @@
 
 namespace warpkit {
 
-// On a multiple of 64 bytes. Null where there is none: `warpkit_run` says so to Python, which raises
-// MemoryError, and the kernel returns.
+// On a multiple of 64 bytes. Null where there is none: `warpkit_run` says so to Python, which
+// raises MemoryError, and the kernel returns.
 void *take_memory(size_t bytes);
 void give_memory(void *memory);
 

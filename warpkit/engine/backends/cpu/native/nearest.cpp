@@ -17,7 +17,7 @@ struct Places {
         using I = Tile<float, 1>::I;
         using Wide = Vec<int64_t, COUNT<I>>;
         Tile<float, 1> &t = tile;
-        t.look<false>(p, item, x0, y0);
+        t.look(p, item, x0, y0);
         const bool folds = !t.whole && !(misses(p.border_x) && misses(p.border_y));
         const bool small = p.height * p.width < INT32_MAX;
         const I wide = splat<I>(int32_t(least<int64_t>(p.width, INT32_MAX)));
@@ -38,7 +38,7 @@ struct Places {
                 store(missing + q, ~there);
                 for (int64_t n = q; folds && n < q + COUNT<I>; n++) {
                     int64_t u, v;
-                    if (!missing[n] || t.missing[n] == NO_TAP || !t.tap(p, n, 0, u, v)) continue;
+                    if (!missing[n] || t.missing[n] == NO_TAP || !t.tap(p, n, 0, 0, u, v)) continue;
                     place[n] = v * p.width + u, missing[n] = 0;
                 }
             }
@@ -104,7 +104,7 @@ template <class U> void nearest(const Call &call, int64_t begin, int64_t end) {
     Borrowed<Places> memory;
     if (!memory) return;
     Places &places = *memory;
-    places.tile.start();
+    places.tile.start(p);
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t item = unit / tile_rows, y0 = unit % tile_rows * TILE;

@@ -1,11 +1,8 @@
-// The taps of a vector of pixels, brought together from where each pixel finds its own.
+// The taps of a vector of a tile's pixels: in general by `neighbours`, and of blocks by look-ups.
 //
 // Sixteen floats are a block of 4 x 4 pixels. If the map does not shrink to less than half, the
 // four bilinear taps of all of them lie in 8 x 8 pixels of the image, which are four registers: two
-// look-ups and a choice find one tap of all sixteen pixels. Anywhere else: the taps of a row lie
-// side by side in memory, so that a pixel's are one load of two or four numbers, and shuffles part
-// those of all pixels into a vector of first taps, one of second taps, and so on. A gather
-// instruction would take one load for every number.
+// look-ups and a choice find one tap of all sixteen pixels.
 #pragma once
 #include "neighbours.h"
 #include "tile.h"
@@ -20,7 +17,8 @@ template <class R, int TAPS, bool CLOSE> struct Taps {
     const int32_t *offset;
     int64_t stride;
 
-    INLINE Taps(const Tile<R, TAPS> &t, int64_t q) : offset(t.offset + q), stride(t.stride) {}
+    template <class T> INLINE Taps(const T &t, int64_t q)
+        : offset(t.offset + q), stride(t.stride) {}
 
     // Call use(n, taps) for each row n of the taps in a plane, which come from left to right. Rows
     // one by one: all of sixteen taps do not fit the registers.
@@ -40,7 +38,7 @@ template <> struct Taps<float, 2, true> {
     __m512i index[2][2];
     __mmask16 lower[2][2];  // lanes that look into the lower four rows
 
-    INLINE Taps(const Tile<float, 2> &t, int64_t q) : base(t.base[q / 16]), stride(t.stride) {
+    template <class T> INLINE Taps(const T &t, int64_t q) : base(t.base[q / 16]), stride(t.stride) {
         auto first = load<Vec<int32_t, 16>>(t.offset + q);
         for (int n = 0; n < 2; n++)
             for (int k = 0; k < 2; k++) {

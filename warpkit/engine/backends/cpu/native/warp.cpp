@@ -59,38 +59,108 @@ void write_any(const WarpCall &p, int64_t start, V found, int64_t left, int64_t 
     }
 }
 
-// Write `left` pixels whose channels lie side by side, CH of `pixel`.
-template <int CH, class R, class V>
-INLINE void write_pixels(R *to, const V *found, int64_t left, int64_t pixel) {
+// Write `left` pixels whose channels lie side by side, `count` of `pixel`.
+template <class R, class V>
+INLINE void write_pixels(R *to, const V *found, int count, int64_t left, int64_t pixel) {
     constexpr int L = COUNT<V>;
-    V v[GROUP] = {};
-    for (int k = 0; k < CH; k++) v[k] = found[k];
     alignas(64) R values[GROUP * L];
-    store(values, interleave(v));
-    int64_t count = least<int64_t>(left, L);
+    store(values, interleave(found));
+    left = least<int64_t>(left, L);
     // three of three: a pixel's fourth number is written over by the next pixel's first
-    if (CH == GROUP || (CH == 3 && pixel == 3)) {
-        using Channels = Vec<R, GROUP>;
-        int64_t whole = CH == GROUP ? count : count - 1;
-        for (int64_t n = 0; n < whole; n++)
-            store(to + n * pixel, load<Channels>(values + GROUP * n));
-        for (int64_t n = whole; n < count; n++)
-            for (int k = 0; k < CH; k++) to[n * pixel + k] = values[GROUP * n + k];
-        return;
-    }
-    for (int64_t n = 0; n < count; n++)
-        for (int k = 0; k < CH; k++) to[n * pixel + k] = values[GROUP * n + k];
+    const bool four = count == GROUP, three = count == 3 && pixel == 3;
+    const int64_t whole = four ? left : three ? left - 1 : 0;
+    for (int64_t n = 0; n < whole; n++)
+        store(to + n * pixel, load<Vec<R, GROUP>>(values + GROUP * n));
+    for (int64_t n = whole; n < left; n++)
+        for (int k = 0; k < count; k++) to[n * pixel + k] = values[GROUP * n + k];
 }
 
-// The values of a vector of pixels from q on, of CH channels.
-template <class R, int TAPS, int CH, bool CLOSE, class V>
-INLINE void blend(const Tile<R, TAPS> &t, const R *const *planes, int64_t q, V *found) {
+// A group of a tile's channels: what they show, what is read next, and where they go.
+template <class R> struct Group {
+    const WarpCall &call;
+    int count;
+    Fill<R> fill;
+    bool own_type;               // the image's numbers are those that are computed with
+    int64_t plane, pixel, line;  // in the result, from a channel, a pixel and a row to the next
+    int64_t start;               // in the result, of the tile
+    const R *planes[GROUP];      // of the image, see `Tile::planes_of`
+    // the same box of the next channels, or the next tile's of the first ones
+    const void *ahead;
+    int64_t count_ahead;
+    bool moved;
+
+    template <class T> Group(const WarpCall &p, T &t, int64_t item, int64_t source, int64_t channel)
+        : call(p),
+          count(int(least<int64_t>(GROUP, p.channels - channel))),
+          fill{at<const R>(p.fill) + item * p.fill_item + channel * p.fill_channel +
+                   t.y0 * p.fill_row + t.x0 * p.fill_column,
+               p},
+          own_type(p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64)) {
+        const int64_t area = p.out_height * p.out_width;
+        plane = p.channels_last ? 1 : area, pixel = p.channels_last ? p.channels : 1;
+        line = p.out_width * pixel;
+        start = item * p.channels * area + channel * plane + t.y0 * line + t.x0 * pixel;
+        const int64_t rest = p.channels - channel - count, next = rest > 0 ? channel + count : 0;
+        ahead = at<const R>(p.image) + source + (p.channels_last ? 0 : next * p.height * p.width);
+        count_ahead = !own_type ? 0 : least<int64_t>(GROUP, rest > 0 ? rest : p.channels);
+        moved = rest <= 0;
+        const R zeros[GROUP] = {};
+        if (!t.empty) t.planes_of(p, source, channel, count, zeros, planes);
+    }
+
+    int64_t place(int k, int64_t r, int64_t c) const {
+        return start + k * plane + r * line + c * pixel;
+    }
+};
+
+// Write a patch of any tile. found: of each channel its rows, without the fill.
+template <class R, int DOWN>
+__attribute__((noinline)) void finish(const Tile<R, DOWN> &t, const Group<R> &g,
+                                      Vec<R, LANES<R>> (*found)[DOWN], int64_t r, int64_t c) {
+    using V = Vec<R, LANES<R>>;
+    const int64_t left = t.width - c, rows = least<int64_t>(DOWN, t.height - r);
+    const bool dense = g.call.dense, plain = g.own_type && g.pixel == 1;
+    if (!t.whole) {
+        V state[DOWN];
+        for (int n = 0; n < DOWN; n++) state[n] = load<V>(t.missing + t.number(r, c) + n * t.L);
+        t.turn(state);
+        for (int k = 0; k < g.count; k++)
+            for (int n = 0; n < rows; n++) {
+                V value = g.fill.load(k, r + n, c, left), seen = found[k][n];
+                // a background's share has always been rounded before it is added
+                V mixed = dense ? seen + state[n] * value : fma(state[n], value, seen);
+                mixed = state[n] == R(NO_TAP) ? value : mixed;
+                found[k][n] = state[n] == R(ALL_TAPS) ? seen : mixed;
+            }
+    }
+    R *out = at<R>(g.call.out);
+    if (g.own_type && !plain) {
+        for (int n = 0; n < rows; n++) {
+            V values[GROUP] = {};
+            for (int k = 0; k < g.count; k++) values[k] = found[k][n];
+            write_pixels(out + g.place(0, r + n, c), values, g.count, left, g.pixel);
+        }
+        return;
+    }
+    for (int k = 0; k < g.count; k++)
+        for (int n = 0; n < rows; n++) {
+            const int64_t to = g.place(k, r + n, c);
+            if (!plain) write_any(g.call, to, found[k][n], left, g.pixel);
+            else if (left < t.L) store_first(out + to, found[k][n], left);
+            else if (g.call.streamed) stream(out + to, found[k][n]);
+            else store(out + to, found[k][n]);
+        }
+}
+
+// The values of a vector of pixels from q on, of `count` channels.
+template <int TAPS, bool CLOSE, class T, class R, class V>
+INLINE void blend(const T &t, const R *const *planes, int64_t q, int count, V *found) {
     V wx[TAPS], wy[TAPS];
     for (int k = 0; k < TAPS; k++) wx[k] = load<V>(t.wx[k] + q), wy[k] = load<V>(t.wy[k] + q);
     Taps<R, TAPS, CLOSE> where(t, q);
     // one channel's sixteen taps and their weights are all that the registers hold
 #pragma GCC unroll(TAPS == 2 ? GROUP : 1)
-    for (int k = 0; k < CH; k++)
+    for (int k = 0; k < count; k++)
         where.each_row(planes[k], [&](int n, const V *taps) {
             V line = wx[0] * taps[0];
             for (int i = 1; i < TAPS; i++) line = fma(wx[i], taps[i], line);
@@ -98,100 +168,83 @@ INLINE void blend(const Tile<R, TAPS> &t, const R *const *planes, int64_t q, V *
         });
 }
 
-// CH channels of a tile, from `channel` on.
-template <class R, int TAPS, int CH, bool CLOSE> void write_tile(Tile<R, TAPS> &t,
-                                                                 const WarpCall &p, int64_t item,
-                                                                 int64_t source, int64_t channel) {
-    constexpr int L = LANES<R>, DOWN = Tile<R, TAPS>::DOWN;
+// CH channels of a tile, or as many as the group has if CH is 0.
+template <int TAPS, int CH, bool CLOSE, class R, int DOWN>
+void write_tile(const Tile<R, DOWN> &t, const Group<R> &g) {
+    constexpr int L = LANES<R>, MOST = CH ? CH : GROUP;
     using V = Vec<R, L>;
-    const int64_t out_area = p.out_height * p.out_width, line = p.out_width;
-    const int64_t plane = p.channels_last ? 1 : out_area, pixel = p.channels_last ? p.channels : 1;
-    const int64_t start =
-        item * p.channels * out_area + channel * plane + (t.y0 * line + t.x0) * pixel;
+    const int count = CH ? CH : g.count;
     const int64_t width = t.width, height = t.height;
-    const bool own_type = p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64);
-    const bool plain = own_type && pixel == 1, beside = own_type && !plain;
-    const bool empty = t.empty, whole = t.whole, streamed = p.streamed;
-    const Fill<R> fill = {at<const R>(p.fill) + item * p.fill_item + channel * p.fill_channel +
-                              t.y0 * p.fill_row + t.x0 * p.fill_column,
-                          p};
-    const R zeros[GROUP] = {}, *planes[CH];
-    // what is read next: the same box of the next channels, or the next tile's of the first ones
-    const int64_t rest = p.channels - channel - CH, next = rest > 0 ? channel + CH : 0;
-    const R *ahead =
-        at<const R>(p.image) + source + (p.channels_last ? 0 : next * p.height * p.width);
-    const int64_t count = !own_type ? 0 : least<int64_t>(GROUP, rest > 0 ? rest : p.channels);
-    if (!empty) t.planes_of(p, source, channel, CH, zeros, planes);
+    const bool streamed = g.call.streamed, straight = t.whole && g.own_type && g.pixel == 1;
+    const R *planes[MOST];
+    for (int k = 0; k < count; k++) planes[k] = g.planes[k];
+    R *corner = at<R>(g.call.out) + g.start;
     for (int64_t r = 0; r < height; r += DOWN) {
-        t.fetch(p, ahead, count, rest <= 0, r);
+        t.fetch(g.call, g.ahead, g.count_ahead, g.moved, r);
         for (int64_t c = 0; c < width; c += L) {
-            V found[CH][DOWN], values[CH];
-            const int64_t q = t.number(r, c), left = width - c;
-            for (int n = 0; n < DOWN && !empty; n++) {
-                blend<R, TAPS, CH, CLOSE>(t, planes, q + n * L, values);
-                for (int k = 0; k < CH; k++) found[k][n] = values[k];
+            V found[MOST][DOWN], values[MOST];
+            const int64_t q = t.number(r, c);
+            for (int n = 0; n < DOWN; n++) {
+                blend<TAPS, CLOSE>(t, planes, q + n * L, count, values);
+                for (int k = 0; k < count; k++) found[k][n] = values[k];
             }
-            for (int k = 0; k < CH && !empty; k++) t.turn(found[k]);
-            if (!whole) {
-                V state[DOWN];
-                for (int n = 0; n < DOWN; n++) state[n] = load<V>(t.missing + q + n * L);
-                t.turn(state);
-                for (int k = 0; k < CH; k++)
-                    for (int n = 0; n < DOWN && r + n < height; n++) {
-                        V value = fill.load(k, r + n, c, left);
-                        if (empty) found[k][n] = value;
-                        // a background's share has always been rounded before it is added
-                        V mixed = p.dense ? found[k][n] + state[n] * value
-                                          : fma(state[n], value, found[k][n]);
-                        mixed = state[n] == R(NO_TAP) ? value : mixed;
-                        found[k][n] = state[n] == R(ALL_TAPS) ? found[k][n] : mixed;
-                    }
+            for (int k = 0; k < count; k++) t.turn(found[k]);
+            if (!straight || width - c < L || height - r < DOWN) {
+                finish<R, DOWN>(t, g, found, r, c);
+                continue;
             }
-            for (int n = 0; beside && n < DOWN && r + n < height; n++) {
-                for (int k = 0; k < CH; k++) values[k] = found[k][n];
-                write_pixels<CH>(at<R>(p.out) + start + ((r + n) * line + c) * pixel, values, left,
-                                 pixel);
-            }
-            for (int k = 0; k < CH && !beside; k++)
-                for (int n = 0; n < DOWN && r + n < height; n++) {
-                    const int64_t to = start + k * plane + ((r + n) * line + c) * pixel;
-                    R *out = at<R>(p.out) + to;
-                    if (!plain) write_any(p, to, found[k][n], left, pixel);
-                    else if (left < L) store_first(out, found[k][n], left);
-                    else if (streamed) stream(out, found[k][n]);
-                    else store(out, found[k][n]);
+            for (int k = 0; k < count; k++)
+                for (int n = 0; n < DOWN; n++) {
+                    R *to = corner + k * g.plane + (r + n) * g.line + c;
+                    if (streamed) stream(to, found[k][n]);
+                    else store(to, found[k][n]);
                 }
         }
     }
 }
 
-template <class R, int TAPS, int CH> INLINE void write_any_tile(Tile<R, TAPS> &t, const WarpCall &p,
-                                                                int64_t item, int64_t source,
-                                                                int64_t channel) {
-    constexpr bool BLOCKS = TAPS == 2 && Tile<R, TAPS>::DOWN == 4;
-    if (BLOCKS && t.close) write_tile<R, TAPS, CH, BLOCKS>(t, p, item, source, channel);
-    else write_tile<R, TAPS, CH, false>(t, p, item, source, channel);
+template <int TAPS, bool CLOSE, class R, int DOWN>
+void write_channels(const Tile<R, DOWN> &t, const Group<R> &g) {
+    // of two taps one, three and four channels are worth a loop of their own; of more taps, the
+    // channels follow each other
+    if constexpr (TAPS == 2) switch (g.count) {
+            case 1: return write_tile<TAPS, 1, CLOSE>(t, g);
+            case 3: return write_tile<TAPS, 3, CLOSE>(t, g);
+            case 4: return write_tile<TAPS, 4, CLOSE>(t, g);
+        }
+    write_tile<TAPS, 0, CLOSE>(t, g);
+}
+
+// A group of a tile's channels.
+template <int TAPS, class R, int DOWN> void write_group(const Tile<R, DOWN> &t, const Group<R> &g) {
+    if (t.empty) {
+        for (int64_t r = 0; r < t.height; r += DOWN)
+            for (int64_t c = 0; c < t.width; c += t.L) {
+                Vec<R, LANES<R>> nothing[GROUP][DOWN] = {};
+                finish<R, DOWN>(t, g, nothing, r, c);
+            }
+        return;
+    }
+    if constexpr (DOWN == 4)
+        if (t.close) return write_channels<TAPS, true>(t, g);
+    write_channels<TAPS, false>(t, g);
 }
 
 // Units are rows of tiles, numbered across all items.
 template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t end) {
     const WarpCall &p = as<WarpCall>(call);
-    Borrowed<Tile<R, TAPS>> memory;
+    Borrowed<Tile<R, DOWN_OF<R, TAPS>>> memory;
     if (!memory) return;
-    Tile<R, TAPS> &t = *memory;
-    t.start();
+    auto &t = *memory;
+    t.start(p);
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t item = unit / tile_rows, y0 = unit % tile_rows * TILE;
         int64_t source = at<const int64_t>(p.image_of)[item] * p.channels * p.height * p.width;
         for (int64_t x0 = 0; x0 < p.out_width; x0 += TILE) {
-            t.template look<false>(p, item, x0, y0);
-            for (int64_t k = 0; k < p.channels; k += GROUP) switch (p.channels - k) {
-                    case 1: write_any_tile<R, TAPS, 1>(t, p, item, source, k); break;
-                    case 2: write_any_tile<R, TAPS, 2>(t, p, item, source, k); break;
-                    case 3: write_any_tile<R, TAPS, 3>(t, p, item, source, k); break;
-                    default: write_any_tile<R, TAPS, 4>(t, p, item, source, k);
-                }
+            t.look(p, item, x0, y0);
+            for (int64_t k = 0; k < p.channels; k += GROUP)
+                write_group<TAPS>(t, Group<R>(p, t, item, source, k));
         }
     }
     if (p.streamed) finish_streams();

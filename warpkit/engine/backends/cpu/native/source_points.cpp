@@ -1,0 +1,122 @@
+// Where the pixels of a tile look, see source_points.h.
+#include "source_points.h"
+
+#include <math.h>
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+void SourcePoints::begin(const WarpCall &p, int64_t item, int64_t x, int64_t y) {
+    x0 = x, y0 = y;
+    width = least<int64_t>(TILE, p.out_width - x), height = least<int64_t>(TILE, p.out_height - y);
+    map = at<const int64_t>(p.mapping_of)[item] * p.mapping_size;
+    for (int64_t k = 0; k < 3 * p.kind; k++) matrix[k] = at<const double>(p.mapping)[map + k];
+    all_near = true, cornered = false;
+    low_x = low_y = splat<Doubles>(INFINITY), high_x = high_y = -low_x;
+    if (p.kind == AFFINE) find_corners();
+}
+
+// Under an affine map, whose rounding is monotonous, the corners bound all points, unless one of
+// them is nowhere.
+void SourcePoints::find_corners() {
+    cornered = true;
+    for (int k = 0; k < 4; k++) {
+        double x = double(x0 + (k == 1 || k == 2 ? width - 1 : 0));
+        double y = double(y0 + (k / 2 ? height - 1 : 0));
+        double u = corner_x[k] = x * matrix[0] + y * matrix[1] + matrix[2];
+        double v = corner_y[k] = x * matrix[3] + y * matrix[4] + matrix[5];
+        cornered = cornered && fabs(u) < LIMIT && fabs(v) < LIMIT;
+    }
+}
+
+void SourcePoints::bounds(double &least_x, double &most_x, double &least_y, double &most_y) const {
+    least_x = least_y = INFINITY, most_x = most_y = -INFINITY;
+    for (int k = 0; k < 4 && cornered; k++) {
+        least_x = least(least_x, corner_x[k]), most_x = most(most_x, corner_x[k]);
+        least_y = least(least_y, corner_y[k]), most_y = most(most_y, corner_y[k]);
+    }
+    for (int k = 0; k < D && !cornered; k++) {
+        least_x = least(least_x, low_x[k]), most_x = most(most_x, high_x[k]);
+        least_y = least(least_y, low_y[k]), most_y = most(most_y, high_y[k]);
+    }
+}
+
+void SourcePoints::find(const WarpCall &p, int64_t r, int64_t rows) {
+    far = false;
+    if (p.kind == AFFINE && cornered) find_rows<AFFINE, false>(p, r, rows);
+    else if (p.kind == AFFINE) find_rows<AFFINE, true>(p, r, rows);
+    else if (p.kind == PERSPECTIVE) find_rows<PERSPECTIVE, true>(p, r, rows);
+    else find_rows<POINTS, true>(p, r, rows);
+    all_near = all_near && !far;
+}
+
+namespace {
+
+struct EvenLanes {
+    static constexpr int at(int k) { return 2 * k; }
+};
+struct OddLanes {
+    static constexpr int at(int k) { return 2 * k + 1; }
+};
+
+// D points from memory, where x and y lie side by side; `left` pixels of their row are left.
+template <class P>
+INLINE void given(const P *row, int64_t c, int64_t left, Doubles &u, Doubles &v) {
+    if (D <= left) {
+        auto pairs = load<Vec<P, 2 * D>>(row + 2 * c);
+        u = convert<Doubles>(pick<D, EvenLanes>(pairs, pairs));
+        v = convert<Doubles>(pick<D, OddLanes>(pairs, pairs));
+        return;
+    }
+    for (int64_t k = 0; k < D; k++) {
+        const P *here = row + 2 * (c + least(k, left - 1));
+        u[k] = here[0], v[k] = here[1];
+    }
+}
+
+}  // namespace
+
+// BOUNDED: with their bounds, and NaN for points that are nowhere.
+template <int KIND, bool BOUNDED>
+void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
+    constexpr int64_t L = LANES<float>;  // the most lanes of a tile's vectors
+    const int64_t columns = (width + L - 1) / L * L;
+    const Doubles last = splat<Doubles>(double(x0 + width - 1));
+    Longs near = ~Longs{};
+    for (int64_t n = 0; n < rows; n++) {
+        const int64_t row = y0 + least(r + n, height - 1);
+        const Doubles y = splat<Doubles>(double(row));
+        for (int64_t c = 0; c < columns; c += D) {
+            Doubles x = smaller(count_up<Doubles>() + double(x0 + c), last), u, v;
+            if constexpr (KIND == POINTS) {
+                const int64_t start = map + 2 * (row * p.out_width + x0);
+                if (p.double_points) given(at<const double>(p.mapping) + start, c, width - c, u, v);
+                else given(at<const float>(p.mapping) + start, c, width - c, u, v);
+                if (p.relative) u += x, v += y;
+            } else {
+                u = x * matrix[0] + y * matrix[1] + matrix[2];
+                v = x * matrix[3] + y * matrix[4] + matrix[5];
+            }
+            if constexpr (KIND == PERSPECTIVE) {
+                Doubles w = x * matrix[6] + y * matrix[7] + matrix[8];
+                Doubles size = magnitude(w), limit = LIMIT * size;
+                Longs good = (magnitude(u) < limit) & (magnitude(v) < limit) & (size < INFINITY);
+                w = good ? w : splat<Doubles>(double(NAN));
+                u /= w, v /= w;
+            }
+            if constexpr (BOUNDED) {
+                Longs here = (magnitude(u) < LIMIT) & (magnitude(v) < LIMIT);  // not NaN
+                u = here ? u : splat<Doubles>(double(NAN)), v = here ? v : u;
+                near &= here;
+                // of NaN the bound, which stands last in both
+                low_x = u < low_x ? u : low_x, high_x = u > high_x ? u : high_x;
+                low_y = v < low_y ? v : low_y, high_y = v > high_y ? v : high_y;
+            }
+            store(point_x[n] + c, u), store(point_y[n] + c, v);
+        }
+    }
+    for (int k = 0; k < D; k++) far = far || !near[k];
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit

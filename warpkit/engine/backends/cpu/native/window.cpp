@@ -1,0 +1,187 @@
+// The windows of a tile: copies of the box that its pixels read, see tile.h.
+#include "neighbours.h"
+#include "tile.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+template <class R, int DOWN> void Tile<R, DOWN>::planes_of(const WarpCall &p, int64_t source,
+                                                           int64_t channel, int count,
+                                                           const R *fill, const R **planes) {
+    int64_t area = p.height * p.width;
+    for (int k = 0; k < count; k++) {
+        planes[k] = window[k];
+        if (in_place)
+            planes[k] = at<const R>(p.image) + source + (channel + k) * area + top * p.width + left;
+    }
+    if (in_place) return;
+    if constexpr (sizeof(R) == 4) copy<float>(p, source, channel, count, fill);
+    else switch (p.type) {  // all but float32 are computed with in float64
+            case FLOAT64: return copy<double>(p, source, channel, count, fill);
+            case UINT8: return copy<uint8_t>(p, source, channel, count, fill);
+            case INT16: return copy<int16_t>(p, source, channel, count, fill);
+            default: return copy<uint16_t>(p, source, channel, count, fill);
+        }
+}
+
+// Fill `low` and `high`. Of a turned tile a row of the box needs 0.6 of its columns: those that
+// the tile's edges cross above the row's last tap and below its first, and a little.
+template <class R, int DOWN> void Tile<R, DOWN>::find_extents(bool turned) {
+    if (rows > ROWS) return;
+    if (!turned) {
+        for (int64_t r = 0; r < rows; r++) low[r] = 0, high[r] = int32_t(columns);
+        return;
+    }
+    using F = Vec<float, LANES<float>>;
+    using N = Vec<int32_t, LANES<float>>;
+    constexpr float LITTLE = 0.02f;  // more than floats of a few hundred pixels are off
+    float x[5], y[5];
+    for (int k = 0; k < 5; k++) {
+        x[k] = float(corner_x[k % 4] - double(left + before));
+        y[k] = float(corner_y[k % 4] - double(top + before));
+    }
+    for (int32_t r = 0; r < rows; r += LANES<float>) {
+        F first = convert<F>(count_up<N>() + (r - int32_t(taps) + 1)) - LITTLE,
+          end = first + (float(taps) + 2 * LITTLE);
+        F least_x = splat<F>(1e9f), most_x = -least_x;
+        for (int k = 0; k < 4; k++) {
+            float upper = least(y[k], y[k + 1]), lower = most(y[k], y[k + 1]);
+            bool level = lower - upper < 1e-3f;
+            float slope = level ? 0 : (x[k + 1] - x[k]) / (y[k + 1] - y[k]);
+            F from = larger(first, splat<F>(upper)), to = smaller(end, splat<F>(lower));
+            F a = x[k] + (from - y[k]) * slope, b = x[k] + (to - y[k]) * slope;
+            if (level) a = splat<F>(x[k]), b = splat<F>(x[k + 1]);
+            auto crossed = from <= to;
+            least_x = crossed ? smaller(least_x, smaller(a, b)) : least_x;
+            most_x = crossed ? larger(most_x, larger(a, b)) : most_x;
+        }
+        N widest = splat<N>(int32_t(columns));
+        N a = convert<N>(larger(least_x - LITTLE, F{})),
+          b = convert<N>(most_x + LITTLE) + int32_t(taps);
+        a = smaller(a, widest), b = larger(smaller(b, widest), a);
+        store(low + r, a), store(high + r, b);
+    }
+}
+
+// Columns 0 .. end of a row: those of first .. last from memory, the others `rest`. Vectors
+// reach over the end, to what is written after them.
+template <class V, class R, class S> INLINE void copy_row(R *to, const S *line, int64_t left,
+                                                          int64_t pixel, int64_t first,
+                                                          int64_t last, int64_t end, V rest) {
+    constexpr int64_t L = COUNT<V>;
+    if constexpr (sizeof(S) == sizeof(R)) {
+        if (pixel == 1) {
+            for (int64_t c = 0; c < end; c += L)
+                store(to + c, load_between((const R *)line + left + c, first - c, last - c, rest));
+            return;
+        }
+    }
+    first = clamped(first, 0, end), last = clamped(last, first, end);
+    for (int64_t c = 0; c < first; c += L) store(to + c, rest);
+    if (pixel == 1)
+        for (int64_t c = first; c < last; c++) to[c] = R(line[left + c]);
+    else
+        for (int64_t c = first; c < last; c++) to[c] = R(line[(left + c) * pixel]);
+    for (int64_t c = last; c < end; c += L) store(to + c, rest);
+}
+
+// Copy the box of `count` channels, or the taps of every pixel, to the windows.
+template <class R, int DOWN> template <class S>
+void Tile<R, DOWN>::copy(const WarpCall &p, int64_t source, int64_t channel, int count,
+                         const R *fill) {
+    int64_t area = p.height * p.width;
+    int64_t plane = p.channels_last ? 1 : area, pixel = p.channels_last ? p.channels : 1;
+    const S *from = at<const S>(p.image) + source + channel * plane;
+    if (!boxed) return copy_taps(p, from, plane, pixel, count, fill);
+    int64_t first = clamped(-left, 0, columns), last = clamped(p.width - left, first, columns);
+    bool folds = !misses(p.border_x) && (first > 0 || last < columns);
+    const int64_t count_x = columns, x_left = left;
+    const bool listed = rows <= ROWS;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t y = resolve(top + r, p.height, p.border_y);
+        if constexpr (sizeof(S) == sizeof(R))
+            if (p.channels_last && y >= 0) {
+                const int64_t a = listed ? low[r] : 0, b = listed ? high[r] : count_x;
+                const S *line = from + y * p.width * pixel, *end = from + area * pixel;
+                copy_pixels(r * count_x, (const R *)line, (const R *)end, x_left, pixel, count,
+                            first, last, a, b, fill);
+                for (int k = 0; folds && k < count; k++)
+                    fold_row(window[k] + r * count_x, line + k, pixel, first, last, a, b);
+                continue;
+            }
+        for (int k = 0; k < count; k++) {
+            const int64_t a = listed ? low[r] : 0, b = listed ? high[r] : count_x;
+            R *to = window[k] + r * count_x;
+            const S *line = from + k * plane + y * p.width * pixel;
+            V value = splat<V>(fill[k]);
+            if (y < 0) {
+                for (int64_t c = a; c < b; c += L) store(to + c, value);
+                continue;
+            }
+            copy_row(to + a, line, x_left + a, pixel, first - a, last - a, b - a, value);
+            if (folds) fold_row(to, line, pixel, first, last, a, b);
+        }
+    }
+}
+
+// The columns of a row that the border leads back into the image.
+template <class R, int DOWN> template <class S>
+INLINE void Tile<R, DOWN>::fold_row(R *to, const S *line, int64_t pixel, int64_t first,
+                                    int64_t last, int64_t a, int64_t b) const {
+    for (int64_t c = a; c < least(first, b); c++) to[c] = R(line[source_column[c] * pixel]);
+    for (int64_t c = most(last, a); c < b; c++) to[c] = R(line[source_column[c] * pixel]);
+}
+
+// Columns a .. b of a row of pixels with their channels side by side: `count` channels, parted
+// L pixels at a time. Nothing at `end` or beyond is read.
+template <class R, int DOWN>
+void Tile<R, DOWN>::copy_pixels(int64_t to, const R *line, const R *end, int64_t from_x,
+                                int64_t pixel, int count, int64_t first, int64_t last, int64_t a,
+                                int64_t b, const R *fill) {
+    int64_t begin = clamped(first, a, b), stop = clamped(last, begin, b), c = begin;
+    for (int k = 0; k < count; k++)
+        for (int64_t n = a; n < begin; n += L) store(window[k] + to + n, splat<V>(fill[k]));
+    I steps = count_up<I>() * int32_t(pixel);
+    alignas(64) int32_t offsets[L];
+    store(offsets, steps);
+    for (; count > 2 && pixel < INT32_MAX / L && c < stop; c += L) {
+        const R *here = line + (from_x + c) * pixel;
+        if (here + (L - 1) * pixel + GROUP > end) break;
+        V v[GROUP];
+        neighbours<GROUP>(here, offsets, v);
+        for (int k = 0; k < count; k++) store(window[k] + to + c, v[k]);
+    }
+    for (; c < stop; c++)
+        for (int k = 0; k < count; k++) window[k][to + c] = line[(from_x + c) * pixel + k];
+    for (int k = 0; k < count; k++)
+        for (int64_t n = stop; n < b; n += L) store(window[k] + to + n, splat<V>(fill[k]));
+}
+
+template <class R, int DOWN> template <class S>
+void Tile<R, DOWN>::copy_taps(const WarpCall &p, const S *from, int64_t plane, int64_t pixel,
+                              int count, const R *fill) {
+    for (int64_t r = 0; r < height; r++)
+        for (int64_t c = 0; c < width; c++) {
+            int64_t q = this->number(r, c), n = q * taps * taps;
+            bool some = whole || missing[q] != R(NO_TAP);
+            for (int64_t j = 0; j < taps; j++)
+                for (int64_t i = 0; i < taps; i++, n++) {
+                    int64_t x, y;
+                    bool there = some && tap(p, q, i, j, x, y);
+                    for (int k = 0; k < count; k++) {
+                        R value = fill[k];
+                        if (there) value = R(from[k * plane + (y * p.width + x) * pixel]);
+                        window[k][n] = value;
+                    }
+                }
+        }
+}
+
+#define WARPKIT_INSTANTIATE(R, DOWN)                                                           \
+    template void Tile<R, DOWN>::planes_of(const WarpCall &, int64_t, int64_t, int, const R *, \
+                                           const R **);                                        \
+    template void Tile<R, DOWN>::find_extents(bool);
+WARPKIT_TILES(WARPKIT_INSTANTIATE)
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit
