@@ -83,6 +83,11 @@ void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
     const int64_t columns = (width + L - 1) / L * L;
     const Doubles last = splat<Doubles>(double(x0 + width - 1));
     Longs near = ~Longs{};
+    // in registers: a store may reach any member, for all that the compiler knows
+    [[maybe_unused]] const bool double_points = p.double_points, relative = p.relative;
+    [[maybe_unused]] const int64_t end = width;
+    Doubles least_x = low_x, least_y = low_y, most_x = high_x, most_y = high_y, m[9];
+    for (int k = 0; k < 3 * KIND; k++) m[k] = splat<Doubles>(matrix[k]);
     for (int64_t n = 0; n < rows; n++) {
         const int64_t row = y0 + least(r + n, height - 1);
         const Doubles y = splat<Doubles>(double(row));
@@ -90,15 +95,15 @@ void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
             Doubles x = smaller(count_up<Doubles>() + double(x0 + c), last), u, v;
             if constexpr (KIND == POINTS) {
                 const int64_t start = map + 2 * (row * p.out_width + x0);
-                if (p.double_points) given(at<const double>(p.mapping) + start, c, width - c, u, v);
-                else given(at<const float>(p.mapping) + start, c, width - c, u, v);
-                if (p.relative) u += x, v += y;
+                if (double_points) given(at<const double>(p.mapping) + start, c, end - c, u, v);
+                else given(at<const float>(p.mapping) + start, c, end - c, u, v);
+                if (relative) u += x, v += y;
             } else {
-                u = x * matrix[0] + y * matrix[1] + matrix[2];
-                v = x * matrix[3] + y * matrix[4] + matrix[5];
+                u = x * m[0] + y * m[1] + m[2];
+                v = x * m[3] + y * m[4] + m[5];
             }
             if constexpr (KIND == PERSPECTIVE) {
-                Doubles w = x * matrix[6] + y * matrix[7] + matrix[8];
+                Doubles w = x * m[6] + y * m[7] + m[8];
                 Doubles size = magnitude(w), limit = LIMIT * size;
                 Longs good = (magnitude(u) < limit) & (magnitude(v) < limit) & (size < INFINITY);
                 w = good ? w : splat<Doubles>(double(NAN));
@@ -109,12 +114,13 @@ void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
                 u = here ? u : splat<Doubles>(double(NAN)), v = here ? v : u;
                 near &= here;
                 // of NaN the bound, which stands last in both
-                low_x = u < low_x ? u : low_x, high_x = u > high_x ? u : high_x;
-                low_y = v < low_y ? v : low_y, high_y = v > high_y ? v : high_y;
+                least_x = smaller(u, least_x), most_x = larger(u, most_x);
+                least_y = smaller(v, least_y), most_y = larger(v, most_y);
             }
             store(point_x[n] + c, u), store(point_y[n] + c, v);
         }
     }
+    low_x = least_x, low_y = least_y, high_x = most_x, high_y = most_y;
     for (int k = 0; k < D; k++) far = far || !near[k];
 }
 

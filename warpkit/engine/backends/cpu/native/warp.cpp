@@ -66,12 +66,16 @@ INLINE void write_pixels(R *to, const V *found, int count, int64_t left, int64_t
     alignas(64) R values[GROUP * L];
     store(values, interleave(found));
     left = least<int64_t>(left, L);
-    // three of three: a pixel's fourth number is written over by the next pixel's first
-    const bool four = count == GROUP, three = count == 3 && pixel == 3;
-    const int64_t whole = four ? left : three ? left - 1 : 0;
-    for (int64_t n = 0; n < whole; n++)
-        store(to + n * pixel, load<Vec<R, GROUP>>(values + GROUP * n));
-    for (int64_t n = whole; n < left; n++)
+    if (count == GROUP || (count == 3 && pixel == 3)) {
+        // three of three: a pixel's fourth number is written over by the next pixel's first
+        const int64_t whole = count == GROUP ? left : left - 1;
+        for (int64_t n = 0; n < whole; n++)
+            store(to + n * pixel, load<Vec<R, GROUP>>(values + GROUP * n));
+        for (int64_t n = whole; n < left; n++)
+            for (int k = 0; k < count; k++) to[n * pixel + k] = values[GROUP * n + k];
+        return;
+    }
+    for (int64_t n = 0; n < left; n++)
         for (int k = 0; k < count; k++) to[n * pixel + k] = values[GROUP * n + k];
 }
 
@@ -113,13 +117,30 @@ template <class R> struct Group {
     }
 };
 
+// Write a patch, but to planes of the type that is computed with: see `write_tile`.
+template <class R, int DOWN>
+INLINE void convert_patch(const Tile<R, DOWN> &t, const Group<R> &g, int count,
+                          const Vec<R, LANES<R>> (*found)[DOWN], int64_t r, int64_t c) {
+    for (int n = 0; n < DOWN && r + n < t.height; n++) {
+        const int64_t to = g.place(0, r + n, c);
+        if (g.own_type) {
+            Vec<R, LANES<R>> values[GROUP] = {};
+            for (int k = 0; k < count; k++) values[k] = found[k][n];
+            write_pixels(at<R>(g.call.out) + to, values, count, t.width - c, g.pixel);
+        } else {
+            for (int k = 0; k < count; k++)
+                write_any(g.call, to + k * g.plane, found[k][n], t.width - c, g.pixel);
+        }
+    }
+}
+
 // Write a patch of any tile. found: of each channel its rows, without the fill.
 template <class R, int DOWN>
 __attribute__((noinline)) void finish(const Tile<R, DOWN> &t, const Group<R> &g,
                                       Vec<R, LANES<R>> (*found)[DOWN], int64_t r, int64_t c) {
     using V = Vec<R, LANES<R>>;
     const int64_t left = t.width - c, rows = least<int64_t>(DOWN, t.height - r);
-    const bool dense = g.call.dense, plain = g.own_type && g.pixel == 1;
+    const bool dense = g.call.dense;
     if (!t.whole) {
         V state[DOWN];
         for (int n = 0; n < DOWN; n++) state[n] = load<V>(t.missing + t.number(r, c) + n * t.L);
@@ -133,22 +154,13 @@ __attribute__((noinline)) void finish(const Tile<R, DOWN> &t, const Group<R> &g,
                 found[k][n] = state[n] == R(ALL_TAPS) ? seen : mixed;
             }
     }
-    R *out = at<R>(g.call.out);
-    if (g.own_type && !plain) {
-        for (int n = 0; n < rows; n++) {
-            V values[GROUP] = {};
-            for (int k = 0; k < g.count; k++) values[k] = found[k][n];
-            write_pixels(out + g.place(0, r + n, c), values, g.count, left, g.pixel);
-        }
-        return;
-    }
+    if (!g.own_type || g.pixel > 1) return convert_patch<R, DOWN>(t, g, g.count, found, r, c);
     for (int k = 0; k < g.count; k++)
         for (int n = 0; n < rows; n++) {
-            const int64_t to = g.place(k, r + n, c);
-            if (!plain) write_any(g.call, to, found[k][n], left, g.pixel);
-            else if (left < t.L) store_first(out + to, found[k][n], left);
-            else if (g.call.streamed) stream(out + to, found[k][n]);
-            else store(out + to, found[k][n]);
+            R *to = at<R>(g.call.out) + g.place(k, r + n, c);
+            if (left < t.L) store_first(to, found[k][n], left);
+            else if (g.call.streamed) stream(to, found[k][n]);
+            else store(to, found[k][n]);
         }
 }
 
@@ -175,7 +187,7 @@ void write_tile(const Tile<R, DOWN> &t, const Group<R> &g) {
     using V = Vec<R, L>;
     const int count = CH ? CH : g.count;
     const int64_t width = t.width, height = t.height;
-    const bool streamed = g.call.streamed, straight = t.whole && g.own_type && g.pixel == 1;
+    const bool streamed = g.call.streamed, plain = g.own_type && g.pixel == 1;
     const R *planes[MOST];
     for (int k = 0; k < count; k++) planes[k] = g.planes[k];
     R *corner = at<R>(g.call.out) + g.start;
@@ -189,8 +201,13 @@ void write_tile(const Tile<R, DOWN> &t, const Group<R> &g) {
                 for (int k = 0; k < count; k++) found[k][n] = values[k];
             }
             for (int k = 0; k < count; k++) t.turn(found[k]);
-            if (!straight || width - c < L || height - r < DOWN) {
+            // what is rare or the same for any taps is behind a call
+            if (!t.whole || (plain && (width - c < L || height - r < DOWN))) {
                 finish<R, DOWN>(t, g, found, r, c);
+                continue;
+            }
+            if (!plain) {
+                convert_patch<R, DOWN>(t, g, count, found, r, c);
                 continue;
             }
             for (int k = 0; k < count; k++)
