@@ -29,8 +29,9 @@ template <class M, class A, class B> struct Scratch {
             return (size_t(numbers) * each / ALIGNED + 1) * ALIGNED + APART;
         };
         const size_t first = room(p.lines, sizeof(M)), second = room(p.turned, sizeof(A));
-        char *start =
-            static_cast<char *>(memory = take_memory(first + second + room(p.summed, sizeof(B))));
+        memory = take_memory(first + second + room(p.summed, sizeof(B)));
+        if (!memory) __builtin_trap();  // rather than to return a result that nobody wrote
+        char *start = static_cast<char *>(memory);
         lines = reinterpret_cast<M *>(start), turned = reinterpret_cast<A *>(start + first);
         summed = reinterpret_cast<B *>(start + first + second);
     }
@@ -39,6 +40,10 @@ template <class M, class A, class B> struct Scratch {
     ~Scratch() { give_memory(memory); }
 };
 
+// Whether IPP's bicubic has these types: of the pixels, and of what the first pass leaves.
+template <class T, class M>
+constexpr bool IS_IPPS = sizeof(T) == 1 && std::is_same<M, float>::value;
+
 // T: the pixels; S: the sums; M: what the first pass leaves.
 template <class T, class S, class M> void down_first(const Call &call, int64_t begin, int64_t end) {
     const ResizeCall &p = as<ResizeCall>(call);
@@ -46,7 +51,6 @@ template <class T, class S, class M> void down_first(const Call &call, int64_t b
     const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;
     const int64_t bands = (p.out_height + R - 1) / R;
     Scratch<M, M, T> scratch(p);
-    if (!scratch.memory) return;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t plane = unit / bands, y0 = unit % bands * R;
         const int64_t rows = least<int64_t>(R, p.out_height - y0);
@@ -72,6 +76,29 @@ template <class T, class S, class M> void down_first(const Call &call, int64_t b
     }
 }
 
+// The first pass of `across_first`: a tile's sums along x, by the rule of the arithmetic.
+template <class T, class S, class M>
+void sum_across(const ResizeCall &p, const T *turned, const Columns &columns, M *summed) {
+    if constexpr (IS_IPPS<T, M>)
+        if (p.finish == IPP) return sum_columns_ipp(p, turned, columns, summed);
+    sum_columns<T, S, M>(p, turned, columns, summed);
+}
+
+// Its second pass: row y of a tile.
+template <class T, class S, class M> void sum_down(const ResizeCall &p, const M *lines, int64_t y,
+                                                   const Columns &columns, const T *image, T *out) {
+    const int64_t first = columns.first * p.inner, count = columns.end * p.inner - first;
+    if constexpr (std::is_same<M, int16_t>::value) linear_row(p, lines, p.line, y, count, out);
+    else {
+        if constexpr (std::is_same<M, int32_t>::value)
+            if (p.finish == CUBIC) return cubic_row(p, lines, p.line, y, first, count, out);
+        if constexpr (IS_IPPS<T, M>)
+            if (p.finish == IPP) return cubic_row_ipp(p, lines, p.line, y, columns, image, out);
+        sum_row<M, S, T>(p, lines, p.line, y, count, out);
+    }
+    (void)image;
+}
+
 template <class T, class S, class M>
 void across_first(const Call &call, int64_t begin, int64_t end) {
     const ResizeCall &p = as<ResizeCall>(call);
@@ -79,7 +106,6 @@ void across_first(const Call &call, int64_t begin, int64_t end) {
     const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;
     const int64_t bands = (p.out_height + p.band - 1) / p.band;
     Scratch<M, T, M> scratch(p);
-    if (!scratch.memory) return;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t plane = unit / bands, band = unit % bands, y0 = band * p.band;
         const int64_t rows = least(p.band, p.out_height - y0);
@@ -102,35 +128,15 @@ void across_first(const Call &call, int64_t begin, int64_t end) {
                     to[r] = reinterpret_cast<Bits<M> *>(scratch.lines + (place - top + r) * p.line);
                 }
                 turn_rows<Bits<T>, R>(from, count, reinterpret_cast<Bits<T> *>(scratch.turned));
-                bool done = false;
-                if constexpr (sizeof(T) == 1 && std::is_same<M, float>::value) {
-                    done = p.finish == IPP;
-                    if (done) sum_columns_ipp(p, scratch.turned, columns, scratch.summed);
-                }
-                if (!done) sum_columns<T, S, M>(p, scratch.turned, columns, scratch.summed);
+                sum_across<T, S, M>(p, scratch.turned, columns, scratch.summed);
                 turn_back<Bits<M>, R>(reinterpret_cast<Bits<M> *>(scratch.summed), out_count, to,
                                       R);
             }
             const M *lines = scratch.lines - top * p.line;
             T *out = at<T>(p.out) + (plane * p.out_height + y0) * out_line;
             out += columns.first * p.inner;
-            for (int64_t y = y0; y < y0 + rows; y++, out += out_line) {
-                if constexpr (std::is_same<M, int16_t>::value) {
-                    linear_row(p, lines, p.line, y, out_count, out);
-                    continue;
-                } else if constexpr (sizeof(T) == 1 && std::is_same<M, float>::value) {
-                    if (p.finish == IPP) {
-                        cubic_row_ipp(p, lines, p.line, y, columns, image, out);
-                        continue;
-                    }
-                } else if constexpr (std::is_same<M, int32_t>::value) {
-                    if (p.finish == CUBIC) {
-                        cubic_row(p, lines, p.line, y, columns.first * p.inner, out_count, out);
-                        continue;
-                    }
-                }
-                sum_row<M, S, T>(p, lines, p.line, y, out_count, out);
-            }
+            for (int64_t y = y0; y < y0 + rows; y++, out += out_line)
+                sum_down<T, S, M>(p, lines, y, columns, image, out);
         }
     }
 }
