@@ -18,7 +18,6 @@ from tests.support.inputs import affine_matrices, images, noise, perspective_mat
 from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import GOLDEN, call_warpkit, cases
 from warpkit.engine import backends as kernels
-from warpkit.engine.arithmetic import opencv
 from warpkit.engine.backends.cpu import opencv as cpu_opencv
 from warpkit.engine.sampling.rules import BORDERS, SamplingRule
 
@@ -218,10 +217,10 @@ def test_gradients_are_the_reference_s():
 
 
 def test_what_opencv_does_not_warp_is_refused():
-    image = torch.zeros(1, 4, 5, dtype=torch.float16)
-    text = "warp_affine: `backend` must be one that can do this, got 'cpu':\n  cpu: OpenCV warps uint8"
+    image, rule = torch.zeros(1, 4, 5).half(), SamplingRule("bilinear", "wrap", "opencv5")
+    text = "warp_affine: `backend` must be one that can do this, got 'cpu':\n  cpu: OpenCV warps "
     with pytest.raises(ValueError, match=re.escape(text)):
-        kernels.select_backend("warp_affine", "cpu", image, SamplingRule("bilinear", "wrap", "opencv5"))
+        kernels.select_backend("warp_affine", "cpu", image, rule)
 
 
 PROGRAM = """

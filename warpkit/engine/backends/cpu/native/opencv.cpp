@@ -174,8 +174,8 @@ void write_bytes(const OpenCVCall &p, const Piece &piece, Row<2> &row, int64_t k
 }
 
 // The sum of one channel for L pixels; `weight`: of all taps, where that is fixed.
-template <int TAPS>
-INLINE F sum_floats(const OpenCVCall &p, const Row<TAPS> &row, int64_t c, const F *numbers, const F *weight) {
+template <int TAPS> INLINE F sum_floats(const OpenCVCall &p, const Row<TAPS> &row, int64_t c,
+                                        const F *numbers, const F *weight) {
     F wx[TAPS], wy[TAPS];
     if constexpr (TAPS == 2) {
         wx[1] = load<F>(row.places.tx + c), wy[1] = load<F>(row.places.ty + c);
@@ -186,7 +186,8 @@ INLINE F sum_floats(const OpenCVCall &p, const Row<TAPS> &row, int64_t c, const 
         return load<I>(row.registers + c) ? bilinear4_fused(numbers, wx, wy) : found;
     } else {
         if (TAPS == 4 && !p.fixed) {
-            for (int k = 0; k < TAPS; k++) wx[k] = load<F>(row.wx[k] + c), wy[k] = load<F>(row.wy[k] + c);
+            for (int k = 0; k < TAPS; k++)
+                wx[k] = load<F>(row.wx[k] + c), wy[k] = load<F>(row.wy[k] + c);
             if constexpr (TAPS == 4) return bicubic5(p.vector, numbers, wx, wy);
         }
         return p.vector ? wide4_fused<TAPS>(numbers, weight) : wide4<TAPS>(numbers, weight);
@@ -194,8 +195,8 @@ INLINE F sum_floats(const OpenCVCall &p, const Row<TAPS> &row, int64_t c, const 
 }
 
 // Sum and write the channels that were fetched, from `channel` on.
-template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piece, const TapRow &how,
-                                          Row<TAPS> &row, int64_t channel) {
+template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piece,
+                                          const TapRow &how, Row<TAPS> &row, int64_t channel) {
     constexpr bool WHOLE = sizeof(S) == 1 && TAPS > 2;
     const bool whole = WHOLE && p.fixed;
     const int64_t channels = how.together ? p.channels : 1;
@@ -203,7 +204,8 @@ template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piec
         F wx[TAPS], wy[TAPS], weight[TAPS * TAPS];
         I units[TAPS * TAPS];
         if (TAPS > 2 && p.fixed) {
-            for (int k = 0; k < TAPS; k++) wx[k] = load<F>(row.wx[k] + c), wy[k] = load<F>(row.wy[k] + c);
+            for (int k = 0; k < TAPS; k++)
+                wx[k] = load<F>(row.wx[k] + c), wy[k] = load<F>(row.wy[k] + c);
             if (whole) whole_weights<TAPS>(wx, wy, units);
             else products<TAPS>(wx, wy, weight);
         }
@@ -226,8 +228,8 @@ template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piec
     }
 }
 
-template <int TAPS, class S> void one_by_one(const OpenCVCall &p, const Piece &piece,
-                                             const Row<TAPS> &row, bool by_registers) {
+template <int TAPS, class S>
+void one_by_one(const OpenCVCall &p, const Piece &piece, const Row<TAPS> &row, bool by_registers) {
     for (int n = 0; n < row.lonely; n++) {
         const int c = row.alone[n];
         show_alone<TAPS, S>(p, piece, row.places, c, by_registers && row.registers[c]);
@@ -247,7 +249,8 @@ template <int TAPS> void warp_piece(const OpenCVCall &p, const Piece &piece, con
         const int64_t line = p.line * p.number_bytes, pixel = p.pixel * p.number_bytes;
         const int64_t together = how.together ? p.channels : 1;
         for (int64_t k = 0; k < p.channels; k += together) {
-            const char *from = at<const char>(p.image) + (piece.source + k * p.plane) * p.number_bytes;
+            const char *from =
+                at<const char>(p.image) + (piece.source + k * p.plane) * p.number_bytes;
             if (how.scattered)
                 fetch_scattered(how, from, line, pixel, p.number_bytes, groups, row.taps);
             else if (how.words == 1) fetch<TAPS, 1, 1>(how, from, line, groups, row.taps);

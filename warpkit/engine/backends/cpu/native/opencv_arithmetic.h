@@ -34,7 +34,8 @@ template <class T> INLINE T fused(T a, T b, T c) {
     B bits;
     memcpy(&bits, &total, sizeof bits);
     if constexpr (sizeof(T) == 4) {
-        if (lost != 0 && lost - lost == 0 && !(bits & 1)) bits += (lost > 0) == (total > 0) ? 1 : -1;
+        if (lost != 0 && lost - lost == 0 && !(bits & 1))
+            bits += (lost > 0) == (total > 0) ? 1 : -1;
         memcpy(&total, &bits, sizeof bits);
         return float(total);
     } else {
@@ -132,7 +133,8 @@ template <int TAPS, class T> INLINE T wide4_fused(const T *numbers, const T *wei
 constexpr float UNITS = 32768;
 
 // The weights as integers. They do not sum to 2^15: `correct` adds what one tap's weight lacks.
-template <int TAPS, class T, class U> INLINE void whole_weights(const T *wx, const T *wy, U *weight) {
+template <int TAPS, class T, class U>
+INLINE void whole_weights(const T *wx, const T *wy, U *weight) {
     for (int r = 0; r < TAPS; r++)
         for (int k = 0; k < TAPS; k++) {
             T exact = rounded((wy[r] * wx[k]) * UNITS);

@@ -14,8 +14,8 @@
     FIELD(out_height) FIELD(out_width) FIELD(out_line) FIELD(out_pixel) FIELD(out_plane)         \
     /* codes of `Border`, `Kind` and `Type`, the taps along an axis, the bytes of a number */    \
     FIELD(border) FIELD(kind) FIELD(type) FIELD(taps) FIELD(number_bytes)                        \
-    /* numbers of one matrix or field of points; the points' type */                             \
-    FIELD(mapping_size) FIELD(points)                                                            \
+    /* numbers of one matrix or field of points; points are float64, not float32 */              \
+    FIELD(mapping_size) FIELD(double_points)                                                     \
     FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column)                      \
     FIELD(start_item) FIELD(start_channel)                                                       \
     /* in fixed point, not in float32; in the order of OpenCV's vector code */                   \
@@ -23,9 +23,7 @@
     /* numbers in a register of that code; how nearest rounds 1/32 parts, see `Parts` */         \
     FIELD(lanes) FIELD(parts)                                                                    \
     /* the weights of taps at 32 steps between two pixels; what corrects those of bytes */       \
-    FIELD(weights) FIELD(corrections)                                                            \
-    /* the 1/32 parts of points that are int16: see `FIXED_POINTS` */                            \
-    FIELD(table)
+    FIELD(weights) FIELD(corrections)
 // clang-format on
 
 namespace warpkit {
@@ -34,11 +32,8 @@ struct OpenCVCall : Call {
     WARPKIT_OPENCV_FIELDS(WARPKIT_FIELD)
 };
 
-// Points (x, y): float32, float64, or cv2.convertMaps's, whose pixels are int16 and whose 1/32
-// parts stand in a uint16 of `table`, y * 32 + x.
-enum Points { FLOAT_POINTS, DOUBLE_POINTS, FIXED_POINTS };
-
-// How nearest rounds such parts: as floats are, from 16 on up, and in OpenCV 5 below 16 up.
+// How nearest rounds 1/32 parts of a pixel: as floats are, from 16 on up, or in OpenCV 5 below 16
+// up.
 enum Parts { AS_FLOATS, UP_FROM_HALF, UP_BELOW_HALF };
 
 }  // namespace warpkit

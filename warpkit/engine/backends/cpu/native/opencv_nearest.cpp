@@ -16,24 +16,24 @@ struct Shown {
 // Where the pixels stand; those that are not on the image are looked up under the border.
 inline void find_pixels(const OpenCVCall &p, const Piece &piece, Shown &s) {
     using Wide = Vec<int64_t, L>;
-    const I zero{}, end_x = splat<I>(int32_t(p.width - 1)), end_y = splat<I>(int32_t(p.height - 1));
-    s.missing = 0;
-    for (int64_t c = 0; c < piece.count; c += L) {
+    const int64_t line = p.line, pixel = p.pixel, count = piece.count;
+    const I end_x = splat<I>(int32_t(p.width - 1)), end_y = splat<I>(int32_t(p.height - 1));
+    I others{};
+    for (int64_t c = 0; c < count; c += L) {
         I i = load<I>(s.places.column + c), j = load<I>(s.places.row + c);
-        I x = smaller(larger(i, zero), end_x), y = smaller(larger(j, zero), end_y);
-        store(s.offset + c, convert<Wide>(y) * p.line + convert<Wide>(x) * p.pixel);
-        alignas(64) int32_t moved[L];
-        store(moved, (x != i) | (y != j));
-        for (int64_t n = c; n < least(c + L, piece.count); n++) {
-            if (!moved[n - c]) continue;
-            int64_t u = -1, v = -1;
-            if (s.places.column[n] != NOWHERE) {
-                u = resolve(s.places.column[n], p.width, p.border);
-                v = resolve(s.places.row[n], p.height, p.border);
-            }
-            if (u < 0 || v < 0) s.hidden[s.missing++] = int(n);
-            else s.offset[n] = v * p.line + u * p.pixel;
-        }
+        I x = smaller(larger(i, I{}), end_x), y = smaller(larger(j, I{}), end_y);
+        store(s.offset + c, convert<Wide>(y) * line + convert<Wide>(x) * pixel);
+        others |= (x != i) | (y != j);
+    }
+    s.missing = 0;
+    if (!any(others)) return;
+    for (int c = 0; c < count; c++) {
+        const int32_t i = s.places.column[c], j = s.places.row[c];
+        if (i >= 0 && i < p.width && j >= 0 && j < p.height) continue;
+        int64_t u = -1, v = -1;
+        if (i != NOWHERE) u = resolve(i, p.width, p.border), v = resolve(j, p.height, p.border);
+        if (u < 0 || v < 0) s.hidden[s.missing++] = c;
+        else s.offset[c] = v * line + u * pixel;
     }
 }
 
@@ -41,8 +41,7 @@ inline void find_pixels(const OpenCVCall &p, const Piece &piece, Shown &s) {
 inline void move_words(const uint8_t *from, const int64_t *offset, uint8_t *to, int64_t count,
                        int64_t bytes) {
     for (int64_t c = 0; c + 1 < count; c++) memcpy(to + c * bytes, from + offset[c], 4);
-    for (int64_t k = 0; k < bytes; k++)
-        to[(count - 1) * bytes + k] = from[offset[count - 1] + k];
+    for (int64_t k = 0; k < bytes; k++) to[(count - 1) * bytes + k] = from[offset[count - 1] + k];
 }
 
 template <class U> void opencv_nearest(const Call &call, int64_t begin, int64_t end) {
@@ -58,20 +57,19 @@ template <class U> void opencv_nearest(const Call &call, int64_t begin, int64_t 
         find_pixels(p, piece, s);
         const U *image = at<const U>(p.image) + piece.source;
         bool ends = false;
-        for (int64_t c = 0; words && c < piece.count; c++) ends |= s.offset[c] == last;
-        if (words && !(ends && p.channels == 3))
-            move_words((const uint8_t *)image, s.offset,
-                       (uint8_t *)result_at<U>(p, piece, 0, 0), piece.count, p.channels);
+        const int64_t pixels = words && p.channels == 3 ? piece.count : 0;
+        for (int64_t c = 0; c < pixels; c++) ends |= s.offset[c] == last;
+        if (words && !ends)
+            move_words((const uint8_t *)image, s.offset, (uint8_t *)result_at<U>(p, piece, 0, 0),
+                       piece.count, p.channels);
         else
             for (int64_t k = 0; k < p.channels; k++) {
                 const U *from = image + k * p.plane;
                 U *to = result_at<U>(p, piece, 0, k);
-                const int64_t step = p.out_pixel;
-                for (int64_t c = 0; c < piece.count; c++) to[c * step] = from[s.offset[c]];
+                const int64_t step = p.out_pixel, count = piece.count;
+                for (int64_t c = 0; c < count; c++) to[c * step] = from[s.offset[c]];
             }
-        for (int n = 0; n < s.missing; n++)
-            for (int64_t k = 0; k < p.channels; k++)
-                *result_at<U>(p, piece, s.hidden[n], k) = *fill_at<U>(p, piece, s.hidden[n], k);
+        show_fill<U>(p, piece, s.hidden, s.missing);
     });
 }
 

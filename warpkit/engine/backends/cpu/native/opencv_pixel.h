@@ -1,5 +1,5 @@
-// One pixel by itself: any border, any type. Those whose taps do not all lie in the image come here,
-// and every pixel of float64 images.
+// One pixel by itself: any border, any type. Those whose taps do not all lie in the image come
+// here, and every pixel of float64 images.
 #pragma once
 #include "opencv_tiles.h"
 
@@ -63,18 +63,18 @@ INLINE T mean_of_some(const Neighbourhood<2> &near, const T *numbers, const U *w
 }
 
 // OpenCV 4's sum of bicubic and lanczos4 near the border: of differences from the border's value.
-template <int TAPS, class T>
-INLINE T sum_of_some(const Neighbourhood<TAPS> &near, const T *numbers, const float *weight, T start) {
+template <int TAPS, class T> INLINE T sum_of_some(const Neighbourhood<TAPS> &near, const T *numbers,
+                                                  const float *weight, T start) {
     T total = start;
     for (int n = 0; n < TAPS * TAPS; n++)
         if (near.has(n)) total += (numbers[n] - start) * weight[n];
     return total;
 }
 
-// Pixel c of a piece, all channels; of_registers: it is one of those that OpenCV 4's vector code sums.
-template <int TAPS, class S>
-void show_alone(const OpenCVCall &p, const Piece &piece, const Places &places, int64_t c,
-                bool of_registers) {
+// Pixel c of a piece, all channels; of_registers: it is one of those that OpenCV 4's vector code
+// sums.
+template <int TAPS, class S> void show_alone(const OpenCVCall &p, const Piece &piece,
+                                             const Places &places, int64_t c, bool of_registers) {
     using T = std::conditional_t<sizeof(S) == 8, double, float>;
     constexpr bool BYTES = sizeof(S) == 1;
     const Neighbourhood<TAPS> near(p, places.column[c], places.row[c]);
@@ -101,7 +101,8 @@ void show_alone(const OpenCVCall &p, const Piece &piece, const Places &places, i
         if constexpr (BYTES && TAPS == 2) {
             if (p.fixed && partly) {
                 int32_t whole[4], units[4];
-                for (int n = 0; n < 4; n++) whole[n] = int32_t(numbers[n]), units[n] = int32_t(weight[n] * UNITS);
+                for (int n = 0; n < 4; n++)
+                    whole[n] = int32_t(numbers[n]), units[n] = int32_t(weight[n] * UNITS);
                 *to = S(mean_of_some(near, whole, units));
             } else {
                 float value = bilinear5(numbers, tx, ty);

@@ -32,9 +32,7 @@ INLINE I to_int(W v) {
     return convert<I>(fits ? found : splat<W>(-2147483648.0));
 }
 
-INLINE I saturate16(I v) {
-    return larger(smaller(v, splat<I>(INT16_MAX)), splat<I>(INT16_MIN));
-}
+INLINE I saturate16(I v) { return larger(smaller(v, splat<I>(INT16_MAX)), splat<I>(INT16_MIN)); }
 INLINE bool any(I v) {
     int64_t parts[L / 2], found = 0;
     memcpy(parts, &v, sizeof v);
@@ -71,23 +69,10 @@ template <class T> INLINE void load_pairs(const T *from, int64_t left, Vec<T, L>
 INLINE void load_points(const OpenCVCall &p, int64_t start, int64_t x, int64_t y, int64_t left,
                         F &u, F &v) {
     int64_t first = start + 2 * (y * p.out_width + x);
-    if (p.points == FLOAT_POINTS) return load_pairs(at<const float>(p.mapping) + first, left, u, v);
-    if (p.points == DOUBLE_POINTS) {
-        Vec<double, L> a, b;
-        load_pairs(at<const double>(p.mapping) + first, left, a, b);
-        u = convert<F>(a), v = convert<F>(b);
-        return;
-    }
-    Vec<int16_t, L> i, j;
-    load_pairs(at<const int16_t>(p.mapping) + first, left, i, j);
-    Vec<uint16_t, L> part{};
-    const uint16_t *table = at<const uint16_t>(p.table) + first / 2;
-    if (!p.table) part = {};
-    else if (left >= L) part = load<Vec<uint16_t, L>>(table);
-    else memcpy(&part, table, size_t(left) * sizeof *table);
-    I parts = convert<I>(part);
-    u = convert<F>(i) + convert<F>(parts & 31) * (1 / 32.0f);
-    v = convert<F>(j) + convert<F>(parts >> 5 & 31) * (1 / 32.0f);
+    if (!p.double_points) return load_pairs(at<const float>(p.mapping) + first, left, u, v);
+    Vec<double, L> a, b;
+    load_pairs(at<const double>(p.mapping) + first, left, a, b);
+    u = convert<F>(a), v = convert<F>(b);
 }
 
 // A row of a matrix at pixels (x, y) in float32: fused, in OpenCV's vector loop or its tail.
@@ -138,20 +123,20 @@ INLINE I round_parts(int64_t parts, I v) {
 }
 
 // Positions in 1/32 pixel, of nearest in pixels, and whether they are any.
-INLINE void place4(const OpenCVCall &p, const double *m, int64_t start, int64_t x, int64_t y, int64_t left, I &u,
-                   I &v, I &near) {
+template <int KIND> INLINE void place4(const OpenCVCall &p, const double *m, int64_t start,
+                                       int64_t x, int64_t y, int64_t left, I &u, I &v, I &near) {
     const bool nearest = p.taps == 1;
     const double unit = nearest ? 1.0 : 32.0, limit = double(FAR) * unit;
     W wide_u, wide_v;
     near = ~I{};
-    if (p.kind == AFFINE) {
+    if (KIND == AFFINE) {
         W column = convert<W>(columns_from(x));
         int32_t half = nearest ? 512 : 16, shift = nearest ? 10 : 5;
         u = line4(m, column, double(y), half, near) >> shift;
         v = line4(m + 3, column, double(y), half, near) >> shift;
         return;
     }
-    if (p.kind == POINTS) {
+    if (KIND == POINTS) {
         F a, b;
         load_points(p, start, x, y, left, a, b);
         near = (magnitude(a) < FAR) & (magnitude(b) < FAR);
@@ -179,23 +164,23 @@ INLINE void place4(const OpenCVCall &p, const double *m, int64_t start, int64_t 
 // -- float32 --
 
 // Positions of nearest and bilinear.
-INLINE void place5(const OpenCVCall &p, const double *m, int64_t start, int64_t x, int64_t y, int64_t left, F &u,
-                   F &v) {
-    if (p.kind == POINTS) return load_points(p, start, x, y, left, u, v);
+template <int KIND> INLINE void place5(const OpenCVCall &p, const double *m, int64_t start,
+                                       int64_t x, int64_t y, int64_t left, F &u, F &v) {
+    if (KIND == POINTS) return load_points(p, start, x, y, left, u, v);
     const bool head = x < p.out_width / COLUMNS * COLUMNS;
     F column = convert<F>(columns_from(x));
     u = line5(m, column, float(y), head), v = line5(m + 3, column, float(y), head);
-    if (p.kind == AFFINE) return;
+    if (KIND == AFFINE) return;
     F w = line5(m + 6, column, float(y), head);
     u = u / w, v = v / w;
 }
 
 // Those of bicubic.
-INLINE void place_cubic(const OpenCVCall &p, const double *m, int64_t start, int64_t x, int64_t y, int64_t left,
-                        F &u, F &v) {
-    if (p.kind == POINTS) return load_points(p, start, x, y, left, u, v);
+template <int KIND> INLINE void place_cubic(const OpenCVCall &p, const double *m, int64_t start,
+                                            int64_t x, int64_t y, int64_t left, F &u, F &v) {
+    if (KIND == POINTS) return load_points(p, start, x, y, left, u, v);
     F column = convert<F>(columns_from(x));
-    if (p.kind == AFFINE) {
+    if (KIND == AFFINE) {
         u = line_cubic(m, column, float(y)), v = line_cubic(m + 3, column, float(y));
         return;
     }
@@ -236,36 +221,56 @@ inline bool is_finite(const OpenCVCall &p, int64_t start) {
     return good;
 }
 
-// Fill the places of `count` pixels from (x0, y) on; start: where the item's matrix or points are.
-inline void place(const OpenCVCall &p, int64_t start, bool finite, int64_t x0, int64_t y,
-                  int64_t count, Places &to) {
-    double m[9];  // not where stores might change it
-    memcpy(m, at<const double>(p.mapping) + start, size_t(3 * p.kind) * sizeof *m);
+enum Path { IN_FIXED_POINT, IN_FLOATS, OF_BICUBIC };
+
+// See `place`. A loop for each kind and path, or each call would prepare what all of them need.
+template <int KIND, Path PATH> INLINE void place_by(const OpenCVCall &p, int64_t start, bool finite,
+                                                    int64_t x0, int64_t y, int64_t count,
+                                                    Places &to) {
+    const double *matrix = at<const double>(p.mapping) + start;
+    const bool nearest = p.taps == 1;
+    double m[9];  // where no store can change it: what follows from it is computed once
+    for (int k = 0; k < 9; k++) m[k] = k < 3 * KIND ? matrix[k] : 0;
     for (int64_t c = 0; c < count; c += L) {
         I i, j, near;
         F tx{}, ty{};
-        if (p.fixed) {
-            place4(p, m, start, x0 + c, y, count - c, i, j, near);
-            if (p.taps > 1) {
+        if (PATH == IN_FIXED_POINT) {
+            place4<KIND>(p, m, start, x0 + c, y, count - c, i, j, near);
+            if (!nearest) {
                 tx = convert<F>(i & 31) * (1 / 32.0f), ty = convert<F>(j & 31) * (1 / 32.0f);
                 i >>= 5, j >>= 5;
             }
             i = saturate16(i), j = saturate16(j);
         } else {
             F u, v;
-            if (p.taps == 4) place_cubic(p, m, start, x0 + c, y, count - c, u, v);
-            else place5(p, m, start, x0 + c, y, count - c, u, v);
+            if (PATH == OF_BICUBIC) place_cubic<KIND>(p, m, start, x0 + c, y, count - c, u, v);
+            else place5<KIND>(p, m, start, x0 + c, y, count - c, u, v);
             near = (magnitude(u) < FAR) & (magnitude(v) < FAR);
             u = near ? u : F{}, v = near ? v : F{};
-            if (p.taps == 4) u = held(u, p.width), v = held(v, p.height);
-            if (p.taps == 1) i = convert<I>(nearest_of(u)), j = convert<I>(nearest_of(v));
+            if (PATH == OF_BICUBIC) u = held(u, p.width), v = held(v, p.height);
+            if (nearest) i = convert<I>(nearest_of(u)), j = convert<I>(nearest_of(v));
             else i = split(u, tx), j = split(v, ty);
         }
         if (!finite) near = I{};
         store(to.column + c, near ? i : splat<I>(NOWHERE));
         store(to.row + c, near ? j : I{});
-        store(to.tx + c, tx), store(to.ty + c, ty);
+        if (!nearest) store(to.tx + c, tx), store(to.ty + c, ty);
     }
+}
+
+template <Path PATH> void place_on(const OpenCVCall &p, int64_t start, bool finite, int64_t x0,
+                                   int64_t y, int64_t count, Places &to) {
+    if (p.kind == AFFINE) place_by<AFFINE, PATH>(p, start, finite, x0, y, count, to);
+    else if (p.kind == POINTS) place_by<POINTS, PATH>(p, start, finite, x0, y, count, to);
+    else place_by<PERSPECTIVE, PATH>(p, start, finite, x0, y, count, to);
+}
+
+// Fill the places of `count` pixels from (x0, y) on; start: where the item's matrix or points are.
+inline void place(const OpenCVCall &p, int64_t start, bool finite, int64_t x0, int64_t y,
+                  int64_t count, Places &to) {
+    if (p.fixed) place_on<IN_FIXED_POINT>(p, start, finite, x0, y, count, to);
+    else if (p.taps == 4) place_on<OF_BICUBIC>(p, start, finite, x0, y, count, to);
+    else place_on<IN_FLOATS>(p, start, finite, x0, y, count, to);
 }
 
 // Whether no tap of a bicubic pixel comes near the image.

@@ -2,8 +2,9 @@
 //
 // A tap row is what one row of a pixel's neighbourhood is in memory: TAPS pixels with all their
 // channels, or of one channel. `fetch` copies tap rows as they are, in words of 32 bits, whatever
-// their type; `turn` brings the words of L pixels together; `part` takes one channel's numbers out of
-// these. Only pixels whose taps all lie in the image come here; whoever has others does them alone.
+// their type; `turn` brings the words of L pixels together; `part` takes one channel's numbers out
+// of these. Only pixels whose taps all lie in the image come here; whoever has others does them
+// alone.
 #pragma once
 #include "opencv_positions.h"
 
@@ -16,12 +17,12 @@ constexpr int64_t APART = 16;    // words between what is copied of one tap row 
 
 // How tap rows are read.
 struct TapRow {
-    bool together;       // all channels of a pixel lie side by side, and are read at once
-    bool scattered;      // one channel, whose numbers do not lie side by side
-    int64_t step;        // numbers from tap to tap within a tap row
-    int64_t words;       // words copied at once: 1, 2 or 4
-    int64_t pieces;      // how often, until a tap row is copied
-    int64_t beyond;      // pixels behind the last tap that are read, too
+    bool together;   // all channels of a pixel lie side by side, and are read at once
+    bool scattered;  // one channel, whose numbers do not lie side by side
+    int64_t step;    // numbers from tap to tap within a tap row
+    int64_t words;   // words copied at once: 1, 2 or 4
+    int64_t pieces;  // how often, until a tap row is copied
+    int64_t beyond;  // pixels behind the last tap that are read, too
 
     TapRow(const OpenCVCall &p) {
         const int64_t size = p.number_bytes;
@@ -128,9 +129,9 @@ template <class S, class V> INLINE V number(Words words, int64_t byte) {
 }
 
 // The numbers of channel k of those read together, for group g: floats, or integers of bytes.
-template <int TAPS, class S, class V>
-INLINE void part(const Taps4<TAPS> &taps, int64_t step, int64_t words, int64_t pieces, int64_t g,
-                 int64_t k, V *numbers) {
+template <int TAPS, class S, class V> INLINE void part(const Taps4<TAPS> &taps, int64_t step,
+                                                       int64_t words, int64_t pieces, int64_t g,
+                                                       int64_t k, V *numbers) {
     for (int r = 0; r < TAPS; r++)
         for (int i = 0; i < TAPS; i++) {
             const int64_t byte = (i * step + k) * int64_t(sizeof(S)), word = byte / 4;

@@ -32,7 +32,8 @@ inline void look_ahead(const OpenCVCall &p, const Piece &piece, int64_t x0, int6
     if (int64_t(right) - left > WIDE || int64_t(bottom) - top > WIDE) return;
     const int64_t a = most(left, 0), b = least<int64_t>(int64_t(right) + 1, p.width - 1);
     const int64_t c = most(top, 0), d = least<int64_t>(int64_t(bottom) + 1, p.height - 1);
-    const int64_t pixel = p.pixel * p.number_bytes, step = most<int64_t>(64 / most<int64_t>(pixel, 1), 1);
+    const int64_t pixel = p.pixel * p.number_bytes,
+                  step = most<int64_t>(64 / most<int64_t>(pixel, 1), 1);
     const char *image = at<const char>(p.image) + piece.source * p.number_bytes;
     for (int64_t j = c; j <= d; j++)
         for (int64_t i = a; i < b + step; i += step)
@@ -40,8 +41,8 @@ inline void look_ahead(const OpenCVCall &p, const Piece &piece, int64_t x0, int6
 }
 
 // Call work(piece) for all pieces of units begin .. end.
-template <class Work> INLINE void each_piece(const OpenCVCall &p, int64_t begin, int64_t end,
-                                             Work work) {
+template <class Work>
+INLINE void each_piece(const OpenCVCall &p, int64_t begin, int64_t end, Work work) {
     const int64_t tile_rows = (p.out_height + TILE_ROWS - 1) / TILE_ROWS;
     for (int64_t unit = begin; unit < end; unit++) {
         Piece piece;
@@ -63,16 +64,16 @@ template <class Work> INLINE void each_piece(const OpenCVCall &p, int64_t begin,
 }
 
 // What the border shows of channel k at pixel c of a piece; the number in the result that it is.
-template <class S> INLINE const S *fill_at(const OpenCVCall &p, const Piece &piece, int64_t c,
-                                           int64_t k) {
+template <class S>
+INLINE const S *fill_at(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t k) {
     return at<const S>(p.fill) + piece.item * p.fill_item + k * p.fill_channel +
            piece.y * p.fill_row + (piece.x0 + c) * p.fill_column;
 }
-template <class S> INLINE S *result_at(const OpenCVCall &p, const Piece &piece, int64_t c,
-                                       int64_t k) {
+template <class S>
+INLINE S *result_at(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t k) {
     const int64_t item = p.channels * p.out_height * p.out_width;
-    return at<S>(p.out) + piece.item * item + piece.y * p.out_line +
-           (piece.x0 + c) * p.out_pixel + k * p.out_plane;
+    return at<S>(p.out) + piece.item * item + piece.y * p.out_line + (piece.x0 + c) * p.out_pixel +
+           k * p.out_plane;
 }
 
 // Show what the border does at `count` pixels of a piece.

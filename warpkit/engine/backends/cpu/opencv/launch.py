@@ -1,4 +1,4 @@
-"""From tensors to calls of OpenCV's native kernels: strides, types, border values, units of work."""
+"""From tensors to calls of OpenCV's native kernels: strides, types, border values, units."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from warpkit.engine.backends.cpu.calls import Family
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.warp_calls import TYPES as NUMBERS
 from warpkit.engine.sampling.layout import (
-    POINTS,
     batch_of,
     broadcast_index,
     fill_strides,
@@ -32,18 +31,15 @@ from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule
 
 WARPS = Family("opencv")
 FIELDS = WARPS.fields
-IMAGE, MAPPING, FILL, START, OUT, TABLE = (
-    FIELDS[name] for name in ("image", "mapping", "fill", "start", "out", "table")
+IMAGE, MAPPING, FILL, START, OUT = (
+    FIELDS[name] for name in ("image", "mapping", "fill", "start", "out")
 )
 
 TILE_ROWS = 16
 """Rows of a tile: a unit of work is a row of tiles, see native/opencv_tiles.h."""
 
-POINT_TYPES = {torch.float32: 0, torch.float64: 1, torch.int16: 2}
-"""As `Points` in native/opencv_call.h."""
-
 PARTS = {"opencv4": 1, "opencv5": 2}
-"""As `Parts` there: how nearest rounds the 1/32 parts of a fixed map."""
+"""As `Parts` in native/opencv_call.h: how nearest rounds the 1/32 parts of a fixed map."""
 
 Shape = tuple[int, ...]
 
@@ -81,22 +77,18 @@ def forward(
     fixed: bool,
     border_value: Tensor | None = None,
     fixed_map: bool = False,
-    table: Tensor | None = None,
 ) -> Tensor:
     """The result (*batch, C, h, w), channels side by side where the image's are.
 
-    mapping: a matrix, float64, or points. fixed: in fixed point, as OpenCV 4 does all and OpenCV 5
-    some. border_value, fixed_map: as of `opencv.sample`. Points may be cv2.convertMaps's pixels,
-    int16, with their `table` (h, w), uint16, or none.
+    mapping: a matrix, float64, or points, float32 or float64. fixed: in fixed point, as OpenCV 4
+    does all and OpenCV 5 some. border_value, fixed_map: as of `opencv.sample`.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result,
     border_value to (*batch, C, 1, 1).
     """
     image, mapping = image.detach(), mapping.detach().contiguous()
     made = prepare(image, mapping, fill, size, rule, fixed, border_value, fixed_map)
-    memory = torch.from_numpy(
-        _run(made, image.data_ptr(), mapping.data_ptr(), table.data_ptr() if table is not None else 0)
-    )
+    memory = torch.from_numpy(_run(made, image.data_ptr(), mapping.data_ptr()))
     return memory.movedim(-1, -3) if made.call.channels_last else memory
 
 
@@ -114,7 +106,7 @@ def prepare(
 
     Shapes as there.
     """
-    call, fill_memory = None, convert(fill.detach(), image.dtype)
+    fill_memory = convert(fill.detach(), image.dtype)
     start = fill_memory
     if border_value is not None and border_value is not fill:
         start = convert(border_value.detach(), image.dtype)
@@ -139,14 +131,14 @@ def result(made: PreparedCall, image: np.ndarray, mapping: np.ndarray) -> np.nda
     return _run(made, image.ctypes.data, mapping.ctypes.data)
 
 
-def _run(made: PreparedCall, image: int, mapping: int, table: int = 0) -> np.ndarray:
+def _run(made: PreparedCall, image: int, mapping: int) -> np.ndarray:
     """The result's memory, by the addresses of arrays."""
     call = made.call
     memory = empty(call.shape, call.dtype)
     if call.values == 0:
         return memory
     numbers = call.numbers.copy()
-    numbers[IMAGE], numbers[MAPPING], numbers[TABLE] = image, mapping, table
+    numbers[IMAGE], numbers[MAPPING] = image, mapping
     numbers[FILL], numbers[START] = made.fill.ctypes.data, made.start.ctypes.data
     numbers[OUT] = memory.ctypes.data
     calls.launch(numbers, 0, call.units, call.values)
@@ -199,7 +191,7 @@ def _call(
         "taps": taps,
         "number_bytes": dtype.itemsize,
         "mapping_size": mapping_size(mapping),
-        "points": POINT_TYPES[points] if kind == POINTS else 0,
+        "double_points": points == torch.float64,
         "fill_item": fill_item,
         "fill_channel": fill_channel,
         "fill_row": fill_row,
@@ -226,7 +218,7 @@ def _call(
 
 
 def _is_vector_code(rule: SamplingRule, dtype: torch.dtype, channels: int, fixed: bool) -> bool:
-    """Whether OpenCV sums such images by its vector code, in another order than by its plain one."""
+    """Whether OpenCV sums such images by its vector code, in another order than else."""
     if not fixed:
         return dtype in TYPES and channels in CHANNELS
     vector = rule.arithmetic == "opencv4" and channels == 1 and dtype in VECTOR_TYPES
