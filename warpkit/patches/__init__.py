@@ -1,7 +1,7 @@
 """Objects inside images: cut out, pasted, or transformed in place, all at once and with gradients.
 
 `crop`, `paste` and `transform` have a function each; `arguments` checks what they are handed. How
-objects become pixels is in `engine.compositing` and, compiled, `engine.backends.cpu.objects`.
+objects become pixels is in `engine.compositing`, and in whatever backend has kernels for it.
 """
 
 from warpkit.patches.crop import crop_patches as crop_patches

@@ -12,7 +12,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
-from warpkit.engine.backends.cpu.objects import crop
+from warpkit.engine import backends
 from warpkit.engine.compositing.gather import Points, sample_opaque
 from warpkit.engine.sampling.antialias import MOST_AFFINE, SLACK, least_density
 from warpkit.engine.sampling.maps import matrix_of
@@ -74,8 +74,9 @@ def crop_patches(
     checks.check_labels(name, "antialias", antialias, images.dtype, "False", not antialias)
     warn_of_integers(name, data.given, rule.interpolation, boxes=boxes)
     fill = arguments.border_value(name, border_value, len(boxes), data)
-    if not antialias and crop.compiled(data.batch):
-        crops = _crop_compiled(data, boxes.double(), fill, index, (height, width), rule)
+    painter = None if antialias else backends.select_painter(name, data.batch, rule)
+    if painter is not None:
+        crops = _crop_by(painter, data, boxes.double(), fill, index, (height, width), rule)
         return data.converted(crops).contiguous()
     x1, y1, x2, y2 = boxes.double().unbind(-1)
     x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
@@ -92,7 +93,8 @@ def crop_patches(
     return data.converted(values.movedim(1, 0)).contiguous()
 
 
-def _crop_compiled(
+def _crop_by(
+    painter: backends.ObjectsBackend,
     data: arguments.Images,
     boxes: Tensor,
     fill: Tensor,
@@ -100,7 +102,7 @@ def _crop_compiled(
     size: tuple[int, int],
     rule: SamplingRule,
 ) -> Tensor:
-    """Crops as affine warps, (N, C, h, w)."""
+    """Crops as a backend's affine warps, (N, C, h, w)."""
     x1, y1, x2, y2 = boxes.unbind(-1)
     across, down = (x2 - x1) / size[1], (y2 - y1) / size[0]
     nothing = torch.zeros_like(across)
@@ -111,7 +113,7 @@ def _crop_compiled(
         to_source = to_source.detach()
     reference = partial(_crop_reference, index, size, rule)
     by_item = fill.mT[..., None, None]
-    return crop.crop(data.batch, to_source, by_item, index, size, rule, reference)
+    return painter.crop(data.batch, to_source, by_item, index, size, rule, reference)
 
 
 def _crop_reference(

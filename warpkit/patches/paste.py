@@ -9,8 +9,9 @@ from torch import Tensor
 
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
-from warpkit.engine.backends.cpu.objects import composite
+from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
+from warpkit.engine.compositing.layers import Layers
 from warpkit.engine.compositing.over import paint_layers
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
 from warpkit.engine.compositing.sources import LayerOptions, patch_painter
@@ -91,12 +92,15 @@ def paste_patches(
     painted = source_maps.footprints(matrices.double(), frame, rule, index, data.shape)
     to_source = source_maps.from_corner(inverse_map(matrices.double()), painted)
 
-    reference = partial(_paste_reference, painted, data.size, size, rule)
     if bend is not None:
-        inputs = (data.batch, to_source, patches, mask, alpha, bend)
+        inputs = (data.batch, to_source, patches, mask, alpha, None, bend)
         return data.restore(_paste_reference(painted, data.size, frame, rule, *inputs))
-    layers = composite.Layers(data.batch, to_source, patches, mask, alpha)
-    return data.restore(composite.painted(rule, layers, painted, reference))
+    layers = Layers(data.batch, to_source, patches, mask, alpha)
+    reference = partial(_paste_reference, painted, data.size, size, rule)
+    painter = backends.select_painter(name, data.batch, rule)
+    if painter is None:
+        return data.restore(reference(*layers))
+    return data.restore(painter.paint(layers, painted, rule, reference))
 
 
 def _paste_reference(
@@ -109,9 +113,10 @@ def _paste_reference(
     patches: Tensor,
     mask: Tensor | None,
     opacity: Tensor | None,
+    _: None,
     flow: Tensor | None = None,
 ) -> Tensor:
-    """The layers of `composite.Layers` pasted in plain torch: images (B, C, H, W).
+    """The layers of `Layers` pasted in plain torch: images (B, C, H, W).
 
     frame: the size of the patches as they are placed, bent by flow (N or 1, *frame, 2).
     """

@@ -11,8 +11,9 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
-from warpkit.engine.backends.cpu.objects import composite, opaque
+from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
+from warpkit.engine.compositing.layers import Layers
 from warpkit.engine.compositing.over import paint_layers, paint_levels, paint_topmost
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of, rectangles, topmost
 from warpkit.engine.compositing.sources import (
@@ -134,10 +135,15 @@ def transform_patches(
         rule = SamplingRule(rule.interpolation, "constant")
     to_source = source_maps.box_inverse(matrices.double(), edges, space)
     options = LayerOptions(to_source, rule, fill, alpha)
-    if overlap == "last" and cover is None and alpha is None and not soft:
-        return _opaque(data, painted, options)
-    if overlap == "last" and cover is not None and not soft:
-        return _masked(data, painted, options, cover)
+    if overlap == "last" and not soft and (cover is not None or alpha is None):
+        layers = Layers(data.batch, to_source, None, cover, alpha)
+        if cover is None:
+            layers = layers._replace(fill=fill.expand(data.channels, -1))
+        reference = partial(_paint_reference, painted, data.shape, options)
+        chosen = backends.select_painter(name, data.batch, rule)
+        if chosen is None:
+            return data.restore(reference(*layers))
+        return data.restore(chosen.paint(layers, painted, rule, reference))
     painter = window_painter(options, painted, data.size, cover, edges if soft else None)
     if overlap == "sequential":
         batch = paint_levels(data.batch, painted, data.size, painter, data.rounded)
@@ -146,50 +152,21 @@ def transform_patches(
     return data.restore(batch)
 
 
-def _masked(
-    data: arguments.Images, painted: Rectangles, options: LayerOptions, cover: Tensor
-) -> Tensor:
-    """What the images show in rectangles, by a mask (1, P) of their pixels."""
-    reference = partial(_masked_reference, painted, data.size, options)
-    layers = composite.Layers(data.batch, options.to_source, None, cover, options.opacity)
-    return data.restore(composite.painted(options.rule, layers, painted, reference))
-
-
-def _masked_reference(
-    painted: Rectangles,
-    size: tuple[int, int],
-    options: LayerOptions,
-    batch: Tensor,
-    to_source: Tensor,
-    _: None,
-    cover: Tensor,
-    opacity: Tensor | None,
-) -> Tensor:
-    """The layers of `composite.Layers` in plain torch: images (B, C, H, W)."""
-    options = options._replace(to_source=to_source, opacity=opacity)
-    painter = window_painter(options, painted, size, cover, None)
-    return paint_layers(batch, pixels_of(painted, size), painter)
-
-
-def _opaque(data: arguments.Images, painted: Rectangles, options: LayerOptions) -> Tensor:
-    """Opaque objects, the last one on top: by a compiled kernel where there is one."""
-    reference = partial(_opaque_reference, painted, data.shape, options)
-    if opaque.supports(data.batch, options.rule):
-        fill = options.fill.expand(data.channels, -1)
-        result = opaque.paint(data.batch, options.to_source, fill, painted, reference)
-        return data.restore(result)
-    return data.restore(reference(data.batch, options.to_source, options.fill))
-
-
-def _opaque_reference(
+def _paint_reference(
     painted: Rectangles,
     shape: tuple[int, int, int],
     options: LayerOptions,
     batch: Tensor,
     to_source: Tensor,
-    fill: Tensor,
+    _: None,
+    cover: Tensor | None,
+    opacity: Tensor | None,
+    fill: Tensor | None,
 ) -> Tensor:
-    """The same in plain torch: batch (B, C, H, W), to_source (N, 2, 3), fill (C or 1, 1 or N)."""
-    options = options._replace(to_source=to_source, fill=fill)
-    painter = window_painter(options, painted, shape[1:], None, None)
-    return paint_topmost(batch, topmost(painted, shape), painted, painter)
+    """The layers of `Layers` in plain torch: images (B, C, H, W), which all read."""
+    options = options._replace(to_source=to_source, opacity=opacity)
+    if fill is not None:
+        painter = window_painter(options._replace(fill=fill), painted, shape[1:], None, None)
+        return paint_topmost(batch, topmost(painted, shape), painted, painter)
+    painter = window_painter(options, painted, shape[1:], cover, None)
+    return paint_layers(batch, pixels_of(painted, shape[1:]), painter)

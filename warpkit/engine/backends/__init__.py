@@ -19,6 +19,8 @@ from torch import Tensor
 
 from warpkit.core.checks import fail
 from warpkit.core.tracing import is_eager
+from warpkit.engine.compositing.layers import Layers, Plain
+from warpkit.engine.compositing.rectangles import Rectangles
 from warpkit.engine.sampling.rules import SamplingRule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
@@ -120,6 +122,40 @@ class SumsBackend(Protocol):
         ...
 
 
+class ObjectsBackend(Protocol):
+    """What one may have besides: it paints objects over images and cuts them out.
+
+    `reference` does the same in plain torch: a backend leaves to it what it cannot do, and the
+    gradients of gradients.
+    """
+
+    def paint(
+        self, layers: Layers, boxes: Rectangles, rule: SamplingRule, reference: Plain
+    ) -> Tensor:
+        """Objects over images, a later one over an earlier one; all read the original.
+
+        Returns (B, C, H, W). `reference` is of the layers.
+        """
+        ...
+
+    def crop(
+        self,
+        images: Tensor,
+        to_source: Tensor,
+        fill: Tensor,
+        index: Tensor,
+        size: Sequence[int],
+        rule: SamplingRule,
+        reference: Plain,
+    ) -> Tensor:
+        """(N, C, h, w): images[index] under affine maps.
+
+        images (B, C, H, W); to_source (N, 2, 3), float64, output -> source; fill (1 or N, 1 or C,
+        1, 1); index (N,), within the images. `reference` is of the first three.
+        """
+        ...
+
+
 def select_sums(images: Tensor, *others: Tensor) -> SumsBackend | None:
     """The backend with sums of an alignment by kernels that may read the tensors, or None."""
     if images.device.type != "cpu" or not is_eager(images, *others):
@@ -138,6 +174,17 @@ def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
     kind = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
     return torch.from_numpy(memory.empty(shape, kind))
+
+
+def select_painter(function: str, images: Tensor, rule: SamplingRule) -> ObjectsBackend | None:
+    """The backend that serves `images` (B, C, H, W), if it is an `ObjectsBackend`; else None.
+
+    Then plain torch paints, as under all that follows a call but autograd's reverse mode.
+    """
+    if not is_eager(images):
+        return None
+    backend = select_backend(function, "auto", images, rule)
+    return cast(ObjectsBackend, backend) if hasattr(backend, "paint") else None
 
 
 def select_splat(function: str, image: Tensor, rule: SamplingRule) -> SplatBackend:

@@ -87,7 +87,7 @@ def test_the_kernels_do_what_the_plain_path_does(monkeypatch, function, batch, v
     given = (images, boxes.double(), theta.double(), index)
     value = noise(values, 3, seed=4) if values > 1 else noise(3, seed=4)
     ours = with_gradients(function, *given, value)
-    monkeypatch.setattr("warpkit.engine.backends.cpu.objects.opaque.compiled", lambda *_: False)
+    monkeypatch.setattr("warpkit.engine.backends.select_painter", lambda *_: None)
     plain = with_gradients(function, *given, value)
     for got, wanted in zip(ours, plain, strict=True):
         # gradients to maps are sums over thousands of pixels, each times a coordinate
@@ -103,11 +103,48 @@ def test_patches_of_any_number_of_channels(monkeypatch, channels, each):
     images = noise(2, channels, 40, 50)
     value = noise(6, channels, seed=4) if each else noise(channels, seed=4)
     ours = with_gradients(paste, images, boxes.double(), theta.double(), index, value)
-    monkeypatch.setattr("warpkit.engine.backends.cpu.objects.opaque.compiled", lambda *_: False)
+    monkeypatch.setattr("warpkit.engine.backends.select_painter", lambda *_: None)
     plain = with_gradients(paste, images, boxes.double(), theta.double(), index, value)
     for got, wanted in zip(ours, plain, strict=True):
         atol = LOOP * max(1, float(wanted.abs().max()))
         torch.testing.assert_close(got, wanted, atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("function", [transform, masked_over_the_image])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 9])
+def test_images_of_any_number_of_channels(monkeypatch, function, channels):
+    """From three channels on, sums of the images' gradient have four side by side."""
+    _, boxes, theta, index = objects(9, 2, 70, 83)
+    given = noise(2, channels, 70, 83), boxes.double(), theta.double(), index
+    value = noise(channels, seed=4)
+    ours = with_gradients(function, *given, value)
+    monkeypatch.setattr("warpkit.engine.backends.select_painter", lambda *_: None)
+    plain = with_gradients(function, *given, value)
+    for got, wanted in zip(ours, plain, strict=True):
+        atol = LOOP * max(1, float(wanted.abs().max()))
+        torch.testing.assert_close(got, wanted, atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (7, 1), (1, 7), (2, 2)])
+def test_sources_of_a_pixel(monkeypatch, size):
+    """Whose taps are no pairs: patches, and boxes with a mask or without."""
+    boxes = torch.tensor([[3.0, 2, 3 + size[1], 2 + size[0]], [5, 4, 5 + size[1], 4 + size[0]]])
+    turn = torch.tensor([[0.8, 0.2, 0.1], [-0.1, 0.9, -0.2]]).double().expand(2, 2, 3)
+    patch, mask = noise(3, *size, seed=1), noise(1, *size, seed=2).sigmoid()
+    matrices = wk.compose(turn, wk.box_to_matrix(boxes + 0.3, size).double())
+
+    def results():
+        image = noise(1, 3, 12, 13).requires_grad_()
+        leaves = [image, *(t.clone().requires_grad_() for t in (turn, patch, matrices))]
+        shown = wk.transform_patches(image, boxes, leaves[1], [0, 0])
+        shown = wk.transform_patches(shown, boxes, leaves[1], [0, 0], mask=mask, mask_space="box")
+        shown = wk.paste_patches(shown, leaves[2], leaves[3], [0, 0], mask=mask)
+        return shown, *torch.autograd.grad(shown.square().sum(), leaves)
+
+    ours = results()
+    monkeypatch.setattr("warpkit.engine.backends.select_painter", lambda *_: None)
+    for got, wanted in zip(ours, results(), strict=True):
+        torch.testing.assert_close(got, wanted, atol=LOOP, rtol=0)
 
 
 def test_what_is_opaque_hides_everything():
@@ -149,7 +186,7 @@ def test_crops_read_images_of_any_layout(monkeypatch):
         ours = wk.crop_patches(leaf, boxes, index, (7, 9))
         (gradient,) = torch.autograd.grad(ours.double().square().sum(), leaf)
         with monkeypatch.context() as patch:
-            patch.setattr("warpkit.engine.backends.cpu.objects.opaque.compiled", lambda *_: False)
+            patch.setattr("warpkit.engine.backends.select_painter", lambda *_: None)
             plain = wk.crop_patches(leaf, boxes, index, (7, 9))
             (wanted,) = torch.autograd.grad(plain.double().square().sum(), leaf)
         assert ours.is_contiguous()
@@ -232,7 +269,6 @@ def run(count, place):
             options = {"border": border, "interpolation": rule}
             result = wk.crop_patches(*leaves, index, (3, 40), **options)
             result.backward(place(torch.rand_like(result)))
-run(40, lambda tensor: tensor)  # compiled before numpy's functions are others, which kernels call
 guard_what_is_made()
 run(300, guarded)
 """

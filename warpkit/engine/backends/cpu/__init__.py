@@ -1,38 +1,32 @@
-"""The CPU backend: the reference's results by compiled kernels.
+"""The CPU backend: the reference's results by the native library's kernels.
 
 Warps run in the native library, whose C++ is in native/. `library` finds and opens it, `opened` is
 the one of this process. `launch` goes from tensors to its calls, which `calls` prepares by shapes,
 types and options, and `jobs` splits a backward pass. `autograd` and `lean` call it without an
-operator, `operators` as torch operators; `inverse` inverts matrices, `resize` resizes, and `moments`
-has the sums of an alignment.
+operator, `operators` as torch operators; `inverse` inverts matrices, `resize` resizes, `opencv` has
+OpenCV's arithmetics, `objects` paints objects over images and cuts them out, and `moments` has the
+sums of an alignment.
 
-Numba compiles the rest: `opencv` has OpenCV's arithmetics, `objects` objects over images; `runtime`
-is what those kernels run on.
-
-`threads` shares work out, `memory` keeps results' pages. Where the library or Numba is missing, the
-reference serves in its place, after one warning.
+`threads` shares work out, `memory` keeps results' pages. Where the library is missing, the reference serves in
+its place, after one warning.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from functools import cache
-from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-from warpkit.core.environment import installed
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
 from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.backends.recipes import Recipe
+from warpkit.engine.compositing.layers import Layers, Plain
+from warpkit.engine.compositing.rectangles import Rectangles
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.resize import ResizeRule
 from warpkit.engine.sampling.rules import SamplingRule
-
-HAS_NUMBA = find_spec("numba") is not None
 
 HALVES = (torch.float16, torch.bfloat16)
 """The types that the processor does not compute with."""
@@ -47,42 +41,6 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule | ResizeRule) -> list[
     from warpkit.engine.backends.cpu.opened import REFUSAL
 
     return [REFUSAL] if REFUSAL else []
-
-
-def has_kernels() -> bool:
-    """Whether Numba can compile kernels here; a warning, once, says why not."""
-    found = trouble()
-    if found:
-        _warn(found)
-    return not found
-
-
-def trouble() -> str:
-    """What is wrong with Numba here, in one line; nothing where kernels compile."""
-    if not HAS_NUMBA:
-        return "Numba is not installed"
-    from warpkit.engine.backends.cpu.runtime import trial
-
-    return trial.trouble()
-
-
-def numba_reasons(image: Tensor) -> list[str]:
-    """The reasons why Numba's kernels cannot do anything with an image."""
-    if image.device.type != "cpu":
-        return [f"needs a CPU tensor, got {image.device}"]
-    if exports_to_onnx():
-        return [NO_ONNX]
-    if has_kernels():
-        return []
-    return [f"needs Numba: {trouble()}" if HAS_NUMBA else "needs Numba: pip install numba"]
-
-
-@cache
-def _warn(found: str) -> None:
-    if HAS_NUMBA:
-        found = f"Numba {installed('numba')} does not compile the kernels ({found})"
-    text = f"warpkit: {found}; on the CPU the slow reference is used"
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def warp(
@@ -209,6 +167,31 @@ def second_sums(
     from warpkit.engine.backends.cpu import moments
 
     return moments.second_sums(fixed, seen, weight, gain, bias, half, degree)
+
+
+def paint(layers: Layers, boxes: Rectangles, rule: SamplingRule, reference: Plain) -> Tensor:
+    """As `ObjectsBackend.paint`."""
+    from warpkit.engine.backends.cpu.objects import painter
+
+    return painter.paint(layers, boxes, rule, reference)
+
+
+def crop(
+    images: Tensor,
+    to_source: Tensor,
+    fill: Tensor,
+    index: Tensor,
+    size: Sequence[int],
+    rule: SamplingRule,
+    reference: Plain,
+) -> Tensor:
+    """As `ObjectsBackend.crop`.
+
+    Shapes as there.
+    """
+    from warpkit.engine.backends.cpu.objects import crop as crops
+
+    return crops.crop(images, to_source, fill, index, size, rule, reference)
 
 
 def inverse_map(matrix: Tensor) -> Tensor:

@@ -5,6 +5,7 @@
 #pragma once
 #include "call.h"
 #include "moments_call.h"
+#include "objects_call.h"
 #include "opencv_call.h"
 #include "resize_call.h"
 #include "warp_call.h"
@@ -15,13 +16,15 @@
     FAMILY(warp, WARPKIT_WARP_FIELDS)       \
     FAMILY(moments, WARPKIT_MOMENTS_FIELDS) \
     FAMILY(resize, WARPKIT_RESIZE_FIELDS)   \
-    FAMILY(opencv, WARPKIT_OPENCV_FIELDS)
+    FAMILY(opencv, WARPKIT_OPENCV_FIELDS)   \
+    FAMILY(objects, WARPKIT_OBJECTS_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                  \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges) \
     TASK(first_sums) TASK(second_sums)                       \
     TASK(resize) TASK(resize_nearest)                        \
-    TASK(opencv) TASK(opencv_nearest)
+    TASK(opencv) TASK(opencv_nearest)                        \
+    TASK(paint) TASK(let_through) TASK(paint_backward)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

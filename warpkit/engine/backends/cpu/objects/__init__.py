@@ -1,6 +1,5 @@
-"""Objects over images on a CPU: what `engine.compositing` does, compiled.
+"""Objects over images on a CPU: what `engine.compositing` does, by the native library.
 
-`opaque` paints boxes that hide what is below (`opaque_kernels`) and `composite` those with a
-coverage (`composite_forward`, `composite_backward`); `crop` cuts boxes out by the kernels of
-`warps`; `autograd` is what their gradients share.
+`painter` paints them, by blocks of numbers that `calls` prepares; `crop` cuts boxes out by the
+kernels of warps; `autograd` is what their gradients share.
 """

@@ -45,8 +45,3 @@ def as_tensors(
         torch.from_numpy(total).reshape(t.shape).to(t.dtype) if want and t is not None else None
         for total, t, want in zip(sums, inputs, wanted, strict=True)
     )
-
-
-def array_of(tensor: Tensor) -> np.ndarray:
-    """The numbers of a tensor in one row."""
-    return tensor.detach().contiguous().numpy().reshape(-1)

@@ -1,0 +1,92 @@
+// Objects painted over images, the last one on top: the forward kernel.
+//
+// A unit is a band of BAND rows of one image. It takes over the images' pixels, and then paints:
+//
+//     objects with a coverage: one after the other from below, each row that it reaches in the
+//     band; opaque objects: `show` first finds the one that is seen at each pixel, and each is
+//     sampled once, however many objects lie below.
+//
+// All objects read the original images, so that bands do not depend on each other.
+#include "kernels.h"
+#include "memory.h"
+#include "paint_run.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+namespace {
+
+// Which object each pixel of a band shows, -1 for none.
+//
+// From the topmost down, each object takes what is free. ahead[x] leads from a taken place towards
+// the next free one, so that the time grows with rows of boxes and with pixels, not with areas.
+void show(const ObjectsCall &p, const Band &band, int32_t *ahead) {
+    int32_t *shown = at<int32_t>(p.shown) + band.image * p.height * p.width;
+    for (int64_t y = band.low; y < band.high; y++)
+        for (int64_t x = 0; x < p.width; x++) {
+            shown[y * p.width + x] = -1;
+            ahead[(y - band.low) * p.width + x] = int32_t(x);
+        }
+    for (int64_t n = band.end - 1; n >= band.first; n--) {
+        const int64_t number = at<const int64_t>(p.order)[n];
+        const Object &o = at<const Object>(p.objects)[number];
+        for (int64_t y = most(o.top, band.low); y < least(o.bottom, band.high); y++) {
+            int32_t *free = ahead + (y - band.low) * p.width;
+            int64_t x = o.left;
+            while (x < o.right) {
+                int64_t next = free[x];
+                if (next == x) {
+                    shown[y * p.width + x] = int32_t(number);
+                    free[x] = int32_t(o.right);
+                    next++;
+                }
+                x = next;
+            }
+            free[o.left] = int32_t(x);
+        }
+    }
+}
+
+template <class R> void paint(const Call &call, int64_t begin, int64_t end) {
+    const ObjectsCall &p = as<ObjectsCall>(call);
+    const int64_t area = p.height * p.width;
+    Run<R> run;
+    Scratch<int32_t> ahead(p, p.opaque ? BAND * p.width : 1);
+    if (!ahead.numbers) return;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const Band band(p, unit);
+        R *out = at<R>(p.out) + band.image * p.channels * area;
+        for (int64_t c = 0; c < p.channels; c++) {
+            const int64_t from = c * area + band.low * p.width;
+            memcpy(out + from, at<const R>(p.images) + band.image * p.channels * area + from,
+                   size_t((band.high - band.low) * p.width) * sizeof(R));
+        }
+        if (p.opaque) {
+            show(p, band, ahead.numbers);
+            for (int64_t y = band.low; y < band.high; y++)
+                each_shown(p, band.image, y, [&](int64_t number, int64_t first, int64_t last) {
+                    const Source<R> source(p, number);
+                    each_run(first, last, [&](int64_t x, int64_t count) {
+                        run.look(p, source, x, y, count);
+                        paint_run<R>(p, source, run, {out + y * p.width + x, area});
+                    });
+                });
+            continue;
+        }
+        for (int64_t n = band.first; n < band.end; n++) {
+            const Source<R> source(p, at<const int64_t>(p.order)[n]);
+            each_run_in(p, source, band.low, band.high, [&](int64_t y, int64_t x, int64_t count) {
+                run.look(p, source, x, y, count);
+                paint_run<R>(p, source, run, {out + y * p.width + x, area});
+            });
+        }
+    }
+}
+
+}  // namespace
+
+Kernel choose_paint(const Call &call) {
+    return as<ObjectsCall>(call).number_bytes == 4 ? paint<float> : paint<double>;
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit

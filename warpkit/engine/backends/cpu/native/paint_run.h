@@ -1,0 +1,121 @@
+// One run of an object's pixels painted over what is below it: what both passes share.
+//
+// With alpha = opacity x (sum of weights x mask), an object makes of a pixel b below it
+//
+//     opacity x (sum of weights x mask x tap) + (1 - alpha) b
+//
+// and an opaque one, whose missing taps show its fill, the value between its four taps.
+#pragma once
+#include "memory.h"
+#include "run_of_pixels.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+// Where a run is painted: its first pixel in the first channel, and the step to the next channel.
+template <class R> struct Canvas {
+    R *pixels;
+    int64_t plane;
+    // In a backward pass also the incoming gradient, whose channels are `area` apart, and where to
+    // note each pixel's alpha and the gradient to it.
+    const R *grad = nullptr;
+    int64_t area = 0;
+    R *alpha = nullptr, *alpha_grad = nullptr;
+};
+
+template <class V, class R> INLINE V load_run(const R *p, int64_t left) {
+    return left >= COUNT<V> ? load<V>(p) : load_first(p, left);
+}
+template <class V, class R> INLINE void store_run(R *p, V v, int64_t left) {
+    if (left >= COUNT<V>) store(p, v);
+    else store_first(p, v, left);
+}
+
+template <class R> INLINE R fill_of(const ObjectsCall &p, int64_t object, int64_t channel) {
+    return at<const R>(p.fill)[p.own_fill ? channel * p.count + object : channel];
+}
+
+template <class R>
+void paint_run(const ObjectsCall &p, const Source<R> &source, const Run<R> &run, Canvas<R> to) {
+    using V = typename Run<R>::V;
+    const V one = splat<V>(R(1));
+    for (int64_t k = 0; k < run.count; k += Run<R>::L) {
+        const int64_t left = run.count - k;
+        const auto some = run.some(k);
+        const V tx = load<V>(run.tx + k), ty = load<V>(run.ty + k), sx = one - tx, sy = one - ty;
+        const V alpha = p.opaque ? one : some ? source.opacity * load<V>(run.cover + k) : V{};
+        V under{};
+        for (int64_t c = 0; c < p.channels; c++) {
+            R *pixels = to.pixels + c * to.plane + k;
+            V v[4];
+            const R missing = p.opaque ? fill_of<R>(p, source.number, c) : R(0);
+            run.read(p, source.colour + c * p.plane, k, missing, v);
+            if (p.opaque) {
+                V value = sy * (sx * v[0] + tx * v[1]) + ty * (sx * v[2] + tx * v[3]);
+                store_run(pixels, some ? value : splat<V>(missing), left);
+                continue;
+            }
+            const V below = load_run<V>(pixels, left);
+            const V value = source.opacity * run.dot(k, v) + (one - alpha) * below;
+            if (to.grad) under += load_run<V>(to.grad + c * to.area + k, left) * below;
+            store_run(pixels, some ? value : below, left);
+        }
+        if (to.alpha) store_run(to.alpha + k, alpha, left);
+        if (to.alpha_grad) store_run(to.alpha_grad + k, some ? -under : V{}, left);
+    }
+}
+
+// Call use(object, first, end) for what is seen of each opaque object in row y of an image.
+template <class Use>
+INLINE void each_shown(const ObjectsCall &p, int64_t image, int64_t y, Use use) {
+    const int32_t *shown = at<const int32_t>(p.shown) + (image * p.height + y) * p.width;
+    for (int64_t x = 0, end; x < p.width; x = end) {
+        end = x + 1;
+        while (end < p.width && shown[end] == shown[x]) end++;
+        if (shown[x] >= 0) use(shown[x], x, end);
+    }
+}
+
+// Call use(x, count) for the pixels first .. end of a row, RUN at a time.
+template <class Use> INLINE void each_run(int64_t first, int64_t end, Use use) {
+    for (int64_t x = first; x < end; x += RUN) use(x, least<int64_t>(RUN, end - x));
+}
+
+// A band: its image, its rows, and the image's objects, order[first] .. order[end - 1].
+struct Band {
+    int64_t image, low, high, first, end;
+
+    Band(const ObjectsCall &p, int64_t unit) {
+        const int64_t bands = (p.height + BAND - 1) / BAND;
+        image = unit / bands, low = unit % bands * BAND;
+        high = least<int64_t>(low + BAND, p.height);
+        first = at<const int64_t>(p.starts)[image], end = at<const int64_t>(p.starts)[image + 1];
+    }
+};
+
+// Call use(y, x, count) for the runs that an object reaches in the rows low .. high.
+template <class R, class Use> INLINE void each_run_in(const ObjectsCall &p, const Source<R> &source,
+                                                      int64_t low, int64_t high, Use use) {
+    const Object &o = source.object;
+    for (int64_t y = most(o.top, low); y < least(o.bottom, high); y++) {
+        int64_t first, end;
+        source.reach(p, y, first, end);
+        each_run(first, end, [&](int64_t x, int64_t count) { use(y, x, count); });
+    }
+}
+
+// Memory for the time of a kernel, for so many numbers; sets the call's `failed` where there is
+// none.
+template <class R> struct Scratch {
+    R *numbers;
+    Scratch(const ObjectsCall &p, int64_t count)
+        : numbers(static_cast<R *>(take_memory(size_t(count) * sizeof(R)))) {
+        if (!numbers) __atomic_store_n(at<int64_t>(p.failed), 1, __ATOMIC_RELAXED);
+    }
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    ~Scratch() { give_memory(numbers); }
+};
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit
