@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.engine.backends import select_pictures
 from warpkit.engine.sampling.labels import as_signed, from_signed, saturated
 from warpkit.engine.sampling.reference import convert
 from warpkit.engine.sampling.rules import resolve
@@ -20,7 +21,14 @@ from warpkit.opencv.constants import (
     ROTATE_90_COUNTERCLOCKWISE,
     ROTATE_180,
 )
-from warpkit.opencv.layout import check_picture, device_of, finish, planes
+from warpkit.opencv.layout import (
+    as_picture,
+    check_picture,
+    device_of,
+    finish,
+    from_picture,
+    planes,
+)
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.values import as_border, as_scalar
 
@@ -61,31 +69,39 @@ def copyMakeBorder(
         if count >= checks.MAX_SIDE:
             checks.fail(name, argument, "a whole number below 2^31", f"{count!r:.60}")
     border = as_border(name, "borderType", borderType, BORDERS, ignored=BORDER_ISOLATED)
+    dtype = src.dtype if isinstance(src, Tensor) else checks.array_dtype(src)
+    fill = torch.empty(0, dtype=torch.uint8)
+    if border == "constant":
+        channels = 1 if src.ndim == 2 else src.shape[2]
+        fill = _fill(name, value, channels, dtype, device_of(src))
+    picture, kernels = as_picture(src, fill), select_pictures()
+    if picture is not None and kernels:
+        around = (int(top), int(bottom), int(left), int(right))
+        return from_picture(
+            src, dst, kernels.framed(picture, around, border, fill.view(torch.uint8).numpy())
+        )
     source = planes(src)
     height, width = source.shape[-2:]
     y = torch.arange(-int(top), height + int(bottom), device=source.device)
     x = torch.arange(-int(left), width + int(right), device=source.device)
     (rows, in_rows), (columns, in_columns) = resolve(y, height, border), resolve(x, width, border)
-    bits = as_signed(source)
-    moved = bits.index_select(-2, rows).index_select(-1, columns)
+    moved = as_signed(source).index_select(-2, rows).index_select(-1, columns)
     if in_rows is not None and in_columns is not None:
-        fill = _fill(name, value, source)
         moved = torch.where(in_rows[:, None] & in_columns, moved, fill[:, None, None])
     return finish(src, dst, from_signed(moved, source.dtype))
 
 
-def _fill(name: str, value: Any, source: Tensor) -> Tensor:
+def _fill(name: str, value: Any, channels: int, dtype: Any, device: torch.device) -> Tensor:
     """cv2.Scalar for each channel, (C,), as the bits that are moved."""
-    channels = source.shape[-3]
     value = 0.0 if value is None else value
-    four = as_scalar(name, "value", value, source.device)
+    four = as_scalar(name, "value", value, device)
     if channels > 4 and bool((four != four[0]).any()):
         wanted = f"four equal numbers for {channels} channels, as in cv2"
         checks.fail(name, "value", wanted, four.tolist())
-    numbers = four[torch.arange(channels, device=source.device) % 4]
-    if source.dtype in checks.LABELS:
-        return saturated(numbers, source.dtype)
-    return as_signed(convert(numbers, source.dtype))
+    numbers = four[torch.arange(channels, device=device) % 4]
+    if dtype in checks.LABELS:
+        return saturated(numbers, dtype)
+    return as_signed(convert(numbers, dtype))
 
 
 def flip(src: Any, flipCode: int, dst: Any = None) -> Any:
@@ -101,7 +117,8 @@ def flip(src: Any, flipCode: int, dst: Any = None) -> Any:
     if not isinstance(flipCode, Integral):
         checks.fail("flip", "flipCode", "a whole number", repr(flipCode))
     dims = (-2,) if flipCode == 0 else (-1,) if flipCode > 0 else (-2, -1)  # pyright: ignore
-    return _moved("flip", src, dst, lambda image: image.flip(dims))
+    axes = tuple(dim + 2 for dim in dims)
+    return _moved("flip", src, dst, lambda a: np.flip(a, axes), lambda image: image.flip(dims))
 
 
 def rotate(src: Any, rotateCode: int, dst: Any = None) -> Any:
@@ -118,7 +135,10 @@ def rotate(src: Any, rotateCode: int, dst: Any = None) -> Any:
     if not isinstance(rotateCode, Integral) or rotateCode not in turns:
         wanted = "ROTATE_90_CLOCKWISE, ROTATE_180 or ROTATE_90_COUNTERCLOCKWISE"
         checks.fail("rotate", "rotateCode", wanted, repr(rotateCode))
-    return _moved("rotate", src, dst, lambda image: image.rot90(turns[rotateCode], (-2, -1)))
+    turn = turns[rotateCode]  # pyright: ignore
+    return _moved(
+        "rotate", src, dst, lambda a: np.rot90(a, turn), lambda image: image.rot90(turn, (-2, -1))
+    )
 
 
 def transpose(src: Any, dst: Any = None) -> Any:
@@ -132,7 +152,7 @@ def transpose(src: Any, dst: Any = None) -> Any:
            [2],
            [3]])
     """
-    return _moved("transpose", src, dst, lambda image: image.mT)
+    return _moved("transpose", src, dst, lambda a: a.swapaxes(0, 1), lambda image: image.mT)
 
 
 def hconcat(src: Any, dst: Any = None) -> Any:
@@ -186,12 +206,25 @@ def _joined(name: str, src: Any, dst: Any, dim: int) -> Any:
             got = f"a {type(part).__name__} of {part.dtype}, {tuple(part.shape)}"
             checks.fail(name, f"src[{n}]", f"{wanted}{tuple(first.shape)}", got)
         checks.check_device(name, f"src[{n}]", source, sources[0].device, "src[0]")
+    pictures = [as_picture(part) for part in parts]
+    if not any(picture is None for picture in pictures):
+        return from_picture(first, dst, np.concatenate(pictures, axis=dim + 2))  # pyright: ignore
     moved = torch.cat([as_signed(source) for source in sources], dim=dim)
     return finish(first, dst, from_signed(moved, sources[0].dtype))
 
 
-def _moved(name: str, src: Any, dst: Any, move: Callable[[Tensor], Tensor]) -> Any:
+def _moved(
+    name: str,
+    src: Any,
+    dst: Any,
+    view: Callable[[np.ndarray], np.ndarray],
+    move: Callable[[Tensor], Tensor],
+) -> Any:
+    """The `view` of a picture (H, W, C), which is `move` of an image (..., H, W)."""
     check_picture(name, "src", src, TYPES)
     dst = check_output(name, "dst", dst, src)
+    picture, kernels = as_picture(src), select_pictures()
+    if picture is not None and kernels:
+        return from_picture(src, dst, kernels.arranged(view(picture)))
     source = planes(src).to(device_of(src))
     return finish(src, dst, from_signed(move(as_signed(source)), source.dtype))

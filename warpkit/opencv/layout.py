@@ -52,7 +52,39 @@ def finish(src: Any, dst: Any, result: Tensor) -> Any:
     image = result[0, 0] if src.ndim == 2 else result[0].permute(1, 2, 0)
     if isinstance(src, Tensor):
         return image
-    array = np.ascontiguousarray(image.detach().numpy())  # M may be a tensor in a graph
+    return _array(dst, np.ascontiguousarray(image.detach().numpy()))  # M may be in a graph
+
+
+def as_picture(src: Any, *others: Tensor) -> np.ndarray | None:
+    """An array or tensor (H, W) or (H, W, C) as an array (H, W, C), for kernels; no copy is made.
+
+    None where there is no memory to read, a derivative is wanted of it or of the `others`, or torch
+    traces.
+    """
+    if isinstance(src, Tensor):
+        if src.device.type != "cpu" or is_followed(src, *others):
+            return None
+        array = (src.view(torch.int16) if src.dtype == torch.bfloat16 else src.detach()).numpy()
+    else:
+        if is_followed(*others):
+            return None
+        array = np.asarray(src)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+    return array if array.ndim == 3 else array[..., None]
+
+
+def from_picture(src: Any, dst: Any, picture: np.ndarray) -> Any:
+    """A picture (h, w, C) in src's layout and kind."""
+    image = picture[..., 0] if src.ndim == 2 else picture
+    if not isinstance(src, Tensor):
+        return _array(dst, image)
+    tensor = torch.from_numpy(image)
+    return tensor.view(src.dtype) if src.dtype == torch.bfloat16 else tensor
+
+
+def _array(dst: Any, array: np.ndarray) -> np.ndarray:
+    """The array as cv2 returns it, or `dst` with it."""
     if written(dst, array) is dst and dst is not None:
         return dst
     if array.ndim == 3 and array.shape[2] == 1:

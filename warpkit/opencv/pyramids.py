@@ -5,12 +5,15 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from warpkit import warp
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_pyramids, opencv_rectangles
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
+from warpkit.engine.backends import PictureBackend, select_pictures
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import convert, with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
@@ -20,7 +23,15 @@ from warpkit.opencv.constants import (
     CV_8U,
     CV_32F,
 )
-from warpkit.opencv.layout import check_picture, device_of, finish, is_followed, planes
+from warpkit.opencv.layout import (
+    as_picture,
+    check_picture,
+    device_of,
+    finish,
+    from_picture,
+    is_followed,
+    planes,
+)
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_border
@@ -50,6 +61,9 @@ def pyrDown(
     if abs(2 * size[0] - height) > 2 or abs(2 * size[1] - width) > 2:
         wanted = f"(W, H) within a pixel of half of ({width}, {height})"
         checks.fail(name, "dstsize", wanted, repr(dstsize))
+    picture, kernels = as_picture(src), select_pictures()
+    if picture is not None and kernels:
+        return from_picture(src, dst, kernels.pyramid_down(picture, size, border))
     return finish(src, dst, opencv_pyramids.down(planes(src), size, border))
 
 
@@ -75,6 +89,9 @@ def pyrUp(src: Any, dst: Any = None, dstsize: Any = None, borderType: Any = BORD
     if abs(size[0] - 2 * height) > 1 or abs(size[1] - 2 * width) > 1:
         wanted = f"(W, H) within a pixel of twice ({width}, {height})"
         checks.fail(name, "dstsize", wanted, repr(dstsize))
+    picture, kernels = as_picture(src), select_pictures()
+    if picture is not None and kernels:
+        return from_picture(src, dst, kernels.pyramid_up(picture, size))
     return finish(src, dst, opencv_pyramids.up(planes(src), size))
 
 
@@ -105,11 +122,17 @@ def getRectSubPix(
     if tuple(center.shape) != (2,):
         checks.fail(name, "center", "(x, y)", checks.shape_of(center))
     checks.check_values(name, "center", ~center.detach().isfinite(), "finite")
-    source = planes(image)
+    source_type = image.dtype if isinstance(image, Tensor) else checks.array_dtype(image)
     whole = isinstance(patchType, Integral) and patchType in (-1, CV_8U, CV_32F)
-    if not whole or (patchType == CV_8U and source.dtype != torch.uint8):
+    if not whole or (patchType == CV_8U and source_type != torch.uint8):
         checks.fail(name, "patchType", "-1, or CV_32F of bytes", repr(patchType))
-    floating = source.is_floating_point() or patchType == CV_32F
+    output = check_output(name, "patch", patch, image)
+    floating = source_type != torch.uint8 or patchType == CV_32F
+    picture, kernels = as_picture(image, center), select_pictures()
+    if picture is not None and kernels and center.device.type == "cpu":
+        value = _rectangle(kernels, picture, center.detach(), (height, width), floating)
+        return from_picture(image, output, value)
+    source = planes(image)
     dtype = torch.float32 if source.dtype == torch.uint8 and floating else source.dtype
     value = opencv_rectangles.rectangle(source.detach(), center.detach(), (height, width), floating)
     value = value.to(dtype) if floating else convert(value, dtype)
@@ -121,5 +144,23 @@ def getRectSubPix(
         rule = SamplingRule("bilinear", "replicate")
         exact = warp.remap_by(name, source.to(dtype), points, rule, 0.0, None, "auto")
         value = with_gradient_of(value, exact)
-    output = check_output(name, "patch", patch, image)
     return finish(image, output, value)
+
+
+def _rectangle(
+    kernels: PictureBackend,
+    image: np.ndarray,
+    center: Tensor,
+    size: tuple[int, int],
+    floating: bool,
+) -> np.ndarray:
+    """`opencv_rectangles.rectangle` of a picture (H, W, C) by kernels."""
+    half = np.array([(size[1] - 1) / 2, (size[0] - 1) / 2], np.float32)
+    corner = center.float().numpy() - half
+    whole = np.floor(corner)
+    x, y = map(int, whole)  # a corner far outside reads the edge alone
+    first = (
+        min(max(y, -size[0] - 2), image.shape[0] + 1),
+        min(max(x, -size[1] - 2), image.shape[1] + 1),
+    )
+    return kernels.rectangle(image, size, first, corner - whole, floating)

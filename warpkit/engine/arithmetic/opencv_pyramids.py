@@ -18,7 +18,9 @@ def down(image: Tensor, size: tuple[int, int], border: str) -> Tensor:
     height, width = size
     values = image if image.is_floating_point() else image.double()
     # a column more than half of them is centred on the last pixel, a row beyond it
-    columns = (2 * _steps(width, image)).clamp(max=image.shape[-1] - 1)
+    columns = 2 * _steps(width, image)
+    if image.shape[-1] > 2:  # of two pixels beyond it
+        columns = columns.clamp(max=image.shape[-1] - 1)
     values = _blur(values, columns, border, -1)
     values = _blur(values, 2 * _steps(height, image), border, -2)
     return _rounded(values, 256, image.dtype)

@@ -165,6 +165,56 @@ def select_sums(images: Tensor, *others: Tensor) -> SumsBackend | None:
     return None if refused else cast(SumsBackend, module)
 
 
+class PictureBackend(Protocol):
+    """What a backend may have besides: whole pictures by kernels, without gradients.
+
+    Pictures are arrays (H, W, C), sizes (h, w).
+    """
+
+    def pyramid_down(self, image: np.ndarray, size: tuple[int, int], border: str) -> np.ndarray:
+        """As `arithmetic.opencv_pyramids.down`."""
+        ...
+
+    def pyramid_up(self, image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        """As `arithmetic.opencv_pyramids.up`."""
+        ...
+
+    def rectangle(
+        self,
+        image: np.ndarray,
+        size: tuple[int, int],
+        first: tuple[int, int],
+        fractions: np.ndarray,
+        floating: bool,
+    ) -> np.ndarray:
+        """As `arithmetic.opencv_rectangles.rectangle`, in the result's type.
+
+        first: the row and the column that it begins at; fractions (2,), float32, along x and y.
+        """
+        ...
+
+    def framed(
+        self, image: np.ndarray, sides: tuple[int, int, int, int], border: str, fill: np.ndarray
+    ) -> np.ndarray:
+        """With rows above and below, columns left and right; fill: the bytes of a pixel."""
+        ...
+
+    def arranged(self, view: np.ndarray) -> np.ndarray:
+        """A dense copy of a turned or flipped view."""
+        ...
+
+
+def select_pictures() -> PictureBackend | None:
+    """The backend that has pictures by kernels, or None."""
+    module = backend_module("cpu")
+    refused = module.unsupported_reasons(torch.empty(0), SamplingRule("nearest", "constant"))
+    if refused:
+        return None
+    from warpkit.engine.backends.cpu import pictures
+
+    return cast(PictureBackend, pictures)
+
+
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """torch.empty on the CPU, of float32 or float64, in memory that is used again once it is free.
 

@@ -7,6 +7,7 @@
 #include "moments_call.h"
 #include "objects_call.h"
 #include "opencv_call.h"
+#include "picture_call.h"
 #include "resize_call.h"
 #include "warp_call.h"
 
@@ -17,14 +18,16 @@
     FAMILY(moments, WARPKIT_MOMENTS_FIELDS) \
     FAMILY(resize, WARPKIT_RESIZE_FIELDS)   \
     FAMILY(opencv, WARPKIT_OPENCV_FIELDS)   \
-    FAMILY(objects, WARPKIT_OBJECTS_FIELDS)
+    FAMILY(objects, WARPKIT_OBJECTS_FIELDS) \
+    FAMILY(picture, WARPKIT_PICTURE_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                  \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges) \
     TASK(first_sums) TASK(second_sums)                       \
     TASK(resize) TASK(resize_nearest)                        \
     TASK(opencv) TASK(opencv_nearest)                        \
-    TASK(paint) TASK(let_through) TASK(paint_backward)
+    TASK(paint) TASK(let_through) TASK(paint_backward)       \
+    TASK(pyramid_down) TASK(pyramid_up) TASK(rectangle) TASK(arrange) TASK(frame)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

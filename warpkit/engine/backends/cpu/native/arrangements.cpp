@@ -1,0 +1,117 @@
+// Whole pixels moved: turned, flipped and transposed pictures (`arrange`), and pictures with rows
+// and columns around them (`frame`). Bits are moved, of any type.
+#include "kernels.h"
+#include "memory.h"
+#include "pixels.h"
+#include "rules.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+
+// -- arrange: pixel (y, x) of the result is at image + y row_step + x column_step --
+
+// Where rows become columns, tiles of the result are made: a tile reads from as many lines of the
+// image at a time as it has columns, and uses each for all rows whose pixels it holds. The next
+// line is called for meanwhile.
+constexpr int64_t TILE_COLUMNS = 64, TILE_BYTES = 256, LINE = 64;
+
+// BYTES of a pixel; 0: as many as the call says.
+template <int BYTES> void arrange(const Call &call, int64_t begin, int64_t end) {
+    const PictureCall &p = as<PictureCall>(call);
+    const int64_t bytes = BYTES ? BYTES : p.pixel_bytes;
+    const Rows rows(p, begin, end);
+    const char *image = at<const char>(p.image);
+    char *out = at<char>(p.out);
+    const bool along = p.column_step == bytes || p.column_step == -bytes;
+    const int64_t high = along ? 1 : most<int64_t>(TILE_BYTES / bytes, 1);
+    const int64_t wide = along ? p.out_width : TILE_COLUMNS;
+    const int64_t ahead = along ? 0 : p.row_step < 0 ? -1 * LINE : 1 * LINE;
+    for (int64_t y0 = rows.first; y0 < rows.end; y0 += high)
+        for (int64_t x0 = 0; x0 < p.out_width; x0 += wide) {
+            const int64_t count = least(wide, p.out_width - x0);
+            for (int64_t y = y0; y < least(y0 + high, rows.end); y++) {
+                const char *from = image + y * p.row_step + x0 * p.column_step;
+                char *to = out + (y * p.out_width + x0) * bytes;
+                if (p.column_step == bytes) {
+                    memcpy(to, from, size_t(count * bytes));
+                    continue;
+                }
+                if constexpr (BYTES == 3) {  // written by 4; the next pixel covers the last byte
+                    for (int64_t x = 0; x < count - 1; x++, from += p.column_step, to += 3) {
+                        __builtin_prefetch(from + ahead);
+                        uint32_t pixel = uint8_t(from[2]);
+                        uint16_t low;
+                        memcpy(&low, from, 2);
+                        pixel = pixel << 16 | low;
+                        memcpy(to, &pixel, 4);
+                    }
+                    memcpy(to, from, 3);
+                    continue;
+                }
+                for (int64_t x = 0; x < count; x++, from += p.column_step, to += bytes) {
+                    __builtin_prefetch(from + ahead);
+                    if constexpr (BYTES > 0) memcpy(to, from, BYTES);
+                    else memcpy(to, from, size_t(bytes));
+                }
+            }
+        }
+}
+
+Kernel choose_arrange(const Call &call) {
+    switch (as<PictureCall>(call).pixel_bytes) {
+        case 1: return arrange<1>;
+        case 2: return arrange<2>;
+        case 3: return arrange<3>;
+        case 4: return arrange<4>;
+        case 6: return arrange<6>;
+        case 8: return arrange<8>;
+        case 12: return arrange<12>;
+        case 16: return arrange<16>;
+        default: return arrange<0>;
+    }
+}
+
+// -- frame: the image with `top` rows above it and `left` columns left of it, and so on --
+
+// The same pixel `count` times: ever longer runs of it are copied.
+void repeat(char *to, const char *pixel, int64_t count, int64_t bytes) {
+    if (count <= 0) return;
+    copy_pixel(to, pixel, bytes);
+    for (int64_t done = 1; done < count; done *= 2)
+        memcpy(to + done * bytes, to, size_t(least(done, count - done) * bytes));
+}
+
+void frame(const Call &call, int64_t begin, int64_t end) {
+    const PictureCall &p = as<PictureCall>(call);
+    const Rows rows(p, begin, end);
+    const int64_t bytes = p.pixel_bytes, right = p.left + p.width, after = p.out_width - right;
+    const char *fill = at<const char>(p.fill);
+    int64_t *columns =  // which stand left and right of the image
+        static_cast<int64_t *>(take_memory(size_t(p.left + after + 1) * sizeof(int64_t)));
+    for (int64_t x = 0; x < p.left + after && columns; x++)
+        columns[x] =
+            bytes * resolve(x < p.left ? x - p.left : x - p.left + p.width, p.width, p.border);
+    for (int64_t y = rows.first; y < rows.end && columns; y++) {
+        char *to = at<char>(p.out) + y * p.out_width * bytes;
+        const int64_t source = resolve(y - p.top, p.height, p.border);
+        if (source < 0) {
+            repeat(to, fill, p.out_width, bytes);
+            continue;
+        }
+        const char *row = at<const char>(p.image) + source * p.width * bytes;
+        memcpy(to + p.left * bytes, row, size_t(p.width * bytes));
+        if (misses(p.border)) {
+            repeat(to, fill, p.left, bytes), repeat(to + right * bytes, fill, after, bytes);
+            continue;
+        }
+        for (int64_t x = 0; x < p.left; x++) copy_pixel(to + x * bytes, row + columns[x], bytes);
+        for (int64_t x = 0; x < after; x++)
+            copy_pixel(to + (right + x) * bytes, row + columns[p.left + x], bytes);
+    }
+    give_memory(columns);
+}
+
+Kernel choose_frame(const Call &) { return frame; }
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit
