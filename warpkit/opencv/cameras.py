@@ -99,14 +99,22 @@ def as_points(
 ) -> Tensor:
     """Points (N, n) of `numbers` n, from (N, n), (N, 1, n), (1, N, n), (n, N) or (n,)."""
     points, n = as_numbers(name, argument, value, device), numbers
+    rows = point_rows(points, n)
+    if rows is None:
+        wanted = f"of shape (N, {n}), (N, 1, {n}), (1, N, {n}) or ({n}, N)"
+        checks.fail(name, argument, wanted, checks.shape_of(points))
+    return rows
+
+
+def point_rows(points: Any, n: int) -> Any:
+    """Points (N, n) of an array or tensor that `as_points` takes; None of others."""
     if points.shape[-1:] == (1,) and points.ndim == 3:
         points = points[..., 0]  # a channel of its own
-    if points.shape == (n,) or (points.ndim == 2 and len(points) == n != points.shape[1]):
+    if tuple(points.shape) == (n,) or (points.ndim == 2 and len(points) == n != points.shape[1]):
         return points.reshape(n, -1).T
     fits = points.ndim == 2 or (points.ndim == 3 and 1 in points.shape[:2])
     if not fits or points.shape[-1] != n:
-        wanted = f"of shape (N, {n}), (N, 1, {n}), (1, N, {n}) or ({n}, N)"
-        checks.fail(name, argument, wanted, checks.shape_of(points))
+        return None
     return points.reshape(-1, n)
 
 
@@ -172,9 +180,16 @@ def as_maps(
         pair = (points.float(), None)
     else:
         pair = points.float().unbind(-1)
-    first, second = outputs
-    map1 = as_given(given, pair[0], first)
-    return map1, None if pair[1] is None else as_given(given, pair[1], second)
+    return as_given_maps(pair, given, outputs)
+
+
+def as_given_maps(pair: Sequence[Any], given: bool, outputs: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Both maps of a pair, tensors or arrays, as what was given; the second may be None."""
+    first, second = (
+        torch.from_numpy(found) if isinstance(found, np.ndarray) else found for found in pair
+    )
+    map1 = as_given(given, first, outputs[0])
+    return map1, None if second is None else as_given(given, second, outputs[1])
 
 
 def map_kind(name: str, argument: str, value: Any, kinds: Sequence[str]) -> str:

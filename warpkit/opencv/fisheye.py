@@ -15,7 +15,7 @@ from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
 from warpkit.engine.sampling.maps import inverse_map, matrix_of, pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import cameras, lenses, projection
+from warpkit.opencv import cameras, lenses, plain, projection
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
@@ -50,22 +50,27 @@ def initUndistortRectifyMap(
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
-    points = _map(name, lens, R, P, as_size(name, "size", size), device)
-    return cameras.as_maps(points, kind, has_tensor(*values), (map1, map2))
+    view, sides = _view(name, R, P, device), as_size(name, "size", size)
+    given, outputs = has_tensor(*values), (map1, map2)
+    if (found := plain.lens_map(lens, view, sides, kind)) is not None:
+        return cameras.as_given_maps(found, given, outputs)
+    return cameras.as_maps(_map(lens, view, sides), kind, given, outputs)
 
 
-def _map(
-    name: str, lens: Lens, R: Any, P: Any, size: tuple[int, int], device: torch.device
-) -> Tensor:
-    """Where pixels look, (h, w, 2), float64; infinitely far off behind the camera, as in OpenCV."""
+def _view(name: str, R: Any, P: Any, device: torch.device) -> Tensor:
+    """The matrix (3, 3) from the camera's directions to pixels of the new view."""
     view = cameras.as_turn(name, None, device)
     view = view if P is None else cameras.as_view(name, "P", P, device)
-    view = view if R is None else view @ cameras.as_turn(name, R, device, vectors=True)
+    return view if R is None else view @ cameras.as_turn(name, R, device, vectors=True)
+
+
+def _map(lens: Lens, view: Tensor, size: tuple[int, int]) -> Tensor:
+    """Where pixels look, (h, w, 2), float64; infinitely far off behind the camera, as in OpenCV."""
     points = maps.undistorting(lens, view, size)
     behind = points.detach().isnan()
     if not bool(behind.any()):
         return points
-    to_ray, pixels = inverse_map(view.detach()), pixel_points(size, torch.float64, device)
+    to_ray, pixels = inverse_map(view.detach()), pixel_points(size, torch.float64, view.device)
     rays = torch.cat((pixels, torch.ones_like(pixels[..., :1])), dim=-1) @ to_ray.mT
     off = torch.where(rays[..., :2] > 0, -torch.inf, torch.inf)
     return torch.where(behind, off, points)
@@ -98,9 +103,12 @@ def undistortImage(
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     new_size = as_list(name, "new_size", new_size)
     size = tuple(distorted.shape[:2]) if is_empty(new_size) else as_size(name, "new_size", new_size)
-    points = _map(name, lens, None, Knew, (size[0], size[1]), device)
+    view, sides = _view(name, None, Knew, device), (size[0], size[1])
     made_of = {"K": K, "D": D, "Knew": Knew}
-    return lenses.sample(name, distorted, points, undistorted, arithmetic, made_of)
+    found = None if arithmetic == "exact" else plain.lens_map(lens, view, sides, "steps")
+    points = _map(lens, view, sides) if found is None else torch.from_numpy(found[0])
+    args = (name, distorted, points, undistorted, arithmetic, made_of)
+    return lenses.sample(*args, stepped=found is not None)
 
 
 def undistortPoints(

@@ -8,7 +8,7 @@ through what is rounded; for points those of the solution.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import cameras
+from warpkit.opencv import cameras, plain
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
@@ -74,8 +74,11 @@ def initUndistortRectifyMap(
     else:
         view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
     view = view if R is None else view @ cameras.as_turn(name, R, device)
+    given, outputs = has_tensor(*values), (map1, map2)
+    if (found := plain.lens_map(lens, view, (height, width), kind)) is not None:
+        return cameras.as_given_maps(found, given, outputs)
     points = maps.undistorting(lens, view, (height, width), opencv=True)
-    return cameras.as_maps(points, kind, has_tensor(*values), (map1, map2))
+    return cameras.as_maps(points, kind, given, outputs)
 
 
 def undistort(
@@ -107,10 +110,15 @@ def undistort(
     else:
         view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
     size = (src.shape[0], src.shape[1])
-    points = maps.undistorting(lens, view, size, opencv=arithmetic != "exact")
     made_of = {"cameraMatrix": cameraMatrix, "distCoeffs": distCoeffs}
     made_of["newCameraMatrix"] = newCameraMatrix
-    return sample(name, src, points, dst, arithmetic, made_of)
+    exact = arithmetic == "exact"
+    found = None if exact else plain.lens_map(lens, view, size, "steps")
+    if found is None:
+        points = maps.undistorting(lens, view, size, opencv=not exact)
+    else:
+        points = torch.from_numpy(found[0])
+    return sample(name, src, points, dst, arithmetic, made_of, stepped=found is not None)
 
 
 def check_source(name: str, argument: str, src: Any, device: torch.device) -> None:
@@ -121,17 +129,27 @@ def check_source(name: str, argument: str, src: Any, device: torch.device) -> No
 
 
 def sample(
-    name: str, src: Any, points: Tensor, dst: Any, arithmetic: str, made_of: dict[str, Any]
+    name: str,
+    src: Any,
+    points: Tensor,
+    dst: Any,
+    arithmetic: str,
+    made_of: dict[str, Any],
+    *,
+    stepped: bool = False,
 ) -> Any:
     """src at points (h, w, 2), float64: OpenCV's steps of 1/32 pixel, under "exact" as they are.
 
-    made_of: the arguments that the points were made of, by their names.
+    made_of: the arguments that the points were made of, by their names; stepped: they are in such
+    steps already.
     """
     dst = check_output(name, "dst", dst, src)
     arithmetic = as_arithmetic(name, arithmetic)
     rule = SamplingRule("bilinear", "constant", arithmetic)
     options: dict[str, Any] = {"made_of": made_of}
-    if arithmetic != "exact":
+    if stepped:
+        options["fixed_map"] = True
+    elif arithmetic != "exact":
         rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach()))
         points = with_gradient_of(rounded, points) if is_followed(points) else rounded
         options["fixed_map"] = True
@@ -163,10 +181,13 @@ def undistortPoints(
     """
     name = "undistortPoints"
     values = (src, cameraMatrix, distCoeffs, R, P)
+    steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
+    found = plain.undistorted_points(src, cameraMatrix, distCoeffs, R, P, steps)
+    if found is not None:
+        return plain.given(values, found, check_output(name, "dst", dst, src))
     device = cameras.common_device(*values)
     points = cameras.as_points(name, "src", src, device)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
-    steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
     directions = undistorted(lens, points.double(), steps)
     if R is not None or P is not None:
         turn = cameras.as_turn(name, R, device)
@@ -230,23 +251,24 @@ def getOptimalNewCameraMatrix(
     """
     name = "getOptimalNewCameraMatrix"
     values = (cameraMatrix, distCoeffs, alpha)
-    device = cameras.common_device(*values)
-    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
     size = as_size(name, "imageSize", imageSize)
     newImgSize = as_list(name, "newImgSize", newImgSize)
     new = size if is_empty(newImgSize) else as_size(name, "newImgSize", newImgSize)
+    centred = cameras.as_flag(name, "centerPrincipalPoint", centerPrincipalPoint)
+    if not centred and (found := plain.optimal_matrix(cameraMatrix, distCoeffs, size, alpha, new)):
+        return plain.given(values, found[0]), _within(_nearest(found[1]), new)
+    device = cameras.common_device(*values)
+    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
     share = cameras.as_array(name, "alpha", alpha, device)
     if share.ndim:
         checks.fail(name, "alpha", "one number", f"shape {checks.shape_of(share)}")
     checks.check_values(name, "alpha", ~share.detach().isfinite(), "finite", share.detach())
     directions = undistorted(lens, optimal.border(size, device), FIVE_STEPS)
-    if cameras.as_flag(name, "centerPrincipalPoint", centerPrincipalPoint):
+    if centred:
         matrix, roi = _centred(lens, directions, new, share)
     else:
         matrix = optimal.between(optimal.rectangles(*directions.unbind(-1)), new, share)
-        left, top, right, bottom = _inner(project(matrix.detach(), directions.detach()))
-        # Rect from Rect_<double>: sides are rounded, half to even, as corners are
-        roi = _whole(round, left, top, right - left, bottom - top)
+        roi = _nearest(_inner(project(matrix.detach(), directions.detach())))
     return as_given(has_tensor(*values), matrix), _within(roi, new)
 
 
@@ -273,6 +295,12 @@ def _centred(
     corner = _whole(math.ceil, (left - x0) * by + cx, (top - y0) * by + cy)
     sides = _whole(math.floor, (right - left) * by, (bottom - top) * by)
     return own_view(middle), (*corner, *sides)
+
+
+def _nearest(sides: Sequence[float]) -> tuple[int, ...]:
+    """Rect from Rect_<double>, (x, y, w, h): sides are rounded, half to even, as corners are."""
+    left, top, right, bottom = sides
+    return _whole(round, left, top, right - left, bottom - top)
 
 
 def _whole(rounded: Callable[[float], int], *numbers: float) -> tuple[int, ...]:

@@ -20,7 +20,8 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv.cameras import as_flag, as_maps, common_device, map_kind
+from warpkit.opencv import plain
+from warpkit.opencv.cameras import as_flag, as_given_maps, as_maps, common_device, map_kind
 from warpkit.opencv.constants import (
     WARP_FILL_OUTLIERS,
     WARP_INVERSE_MAP,
@@ -62,6 +63,11 @@ def convertMaps(
         if default and fixed
         else map_kind(name, "dstmap1type", dstmap1type, ("planes", "pairs", "fixed"))
     )
+    given, outputs = has_tensor(map1, map2), (dstmap1, dstmap2)
+    if not fixed or kind != "fixed":
+        wanted = "whole" if kind == "fixed" and whole else kind
+        if (made := plain.converted_map(first, second, wanted)) is not None:
+            return as_given_maps(made, given, outputs)
     if fixed:
         points = opencv_lenses.from_fixed_map(first, second)
     else:
@@ -69,7 +75,7 @@ def convertMaps(
     found = None
     if kind == "fixed":
         found = (first, second) if fixed else _fixed(points, whole)
-    return as_maps(points, kind, has_tensor(map1, map2), (dstmap1, dstmap2), found)
+    return as_maps(points, kind, given, outputs, found)
 
 
 def _pair(name: str, map1: Any, map2: Any) -> tuple[Tensor, Tensor | None, bool]:
@@ -167,7 +173,9 @@ def warpPolar(
     if arithmetic == "exact":
         points = field(True, center, radius)
     else:
-        points = field(False, center.detach(), radius.detach())
+        points = None if back else plain.polar_map(size, center, radius, log)
+        if points is None:
+            points = field(False, center.detach(), radius.detach())
         if is_followed(center, radius):
             points = with_gradient_of(points, field(True, center, radius).float())
     if back:  # the angles' first row follows the last

@@ -19,7 +19,7 @@ def map_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: boo
 
     center (2,) and radius (), float64.
     """
-    rho, angles = _rings(size, radius, log)
+    rho, angles = rings(size, radius, log)
     rho = rho.float().double()
     x, y = (
         rho * turn + c
@@ -48,7 +48,7 @@ def exact_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: b
 
     center (2,), (x, y) in pixels; radius (), pixels.
     """
-    rho, angles = _rings(size, radius, log)
+    rho, angles = rings(size, radius, log)
     x, y = center.unbind()
     return torch.stack((rho * angles.cos() + x, rho * angles.sin() + y), dim=-1)
 
@@ -70,7 +70,7 @@ def exact_from_polar(
     return torch.where(here[..., None], 0.0, points)
 
 
-def _rings(size: tuple[int, int], radius: Tensor, log: bool) -> tuple[Tensor, Tensor]:
+def rings(size: tuple[int, int], radius: Tensor, log: bool) -> tuple[Tensor, Tensor]:
     """The distances (w,) of a polar image's columns, and the angles (h, 1) of its rows, float64."""
     height, width = size
     steps = torch.arange(width, dtype=torch.float64, device=radius.device)

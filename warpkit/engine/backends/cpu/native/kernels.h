@@ -4,6 +4,7 @@
 // `choose_...`, which finds the kernel that a call needs.
 #pragma once
 #include "call.h"
+#include "maps_call.h"
 #include "moments_call.h"
 #include "objects_call.h"
 #include "opencv_call.h"
@@ -19,15 +20,18 @@
     FAMILY(resize, WARPKIT_RESIZE_FIELDS)   \
     FAMILY(opencv, WARPKIT_OPENCV_FIELDS)   \
     FAMILY(objects, WARPKIT_OBJECTS_FIELDS) \
-    FAMILY(picture, WARPKIT_PICTURE_FIELDS)
+    FAMILY(picture, WARPKIT_PICTURE_FIELDS) \
+    FAMILY(maps, WARPKIT_MAPS_FIELDS)
 
-#define WARPKIT_TASKS(TASK)                                  \
-    TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges) \
-    TASK(first_sums) TASK(second_sums)                       \
-    TASK(resize) TASK(resize_nearest)                        \
-    TASK(opencv) TASK(opencv_nearest)                        \
-    TASK(paint) TASK(let_through) TASK(paint_backward)       \
-    TASK(pyramid_down) TASK(pyramid_up) TASK(rectangle) TASK(arrange) TASK(frame)
+#define WARPKIT_TASKS(TASK)                                                       \
+    TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
+    TASK(first_sums) TASK(second_sums)                                            \
+    TASK(resize) TASK(resize_nearest)                                             \
+    TASK(opencv) TASK(opencv_nearest)                                             \
+    TASK(paint) TASK(let_through) TASK(paint_backward)                            \
+    TASK(pyramid_down) TASK(pyramid_up) TASK(rectangle) TASK(arrange) TASK(frame) \
+    TASK(lens_map) TASK(converted_map) TASK(polar_map)                            \
+    TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

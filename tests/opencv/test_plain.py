@@ -1,0 +1,295 @@
+"""Maps and points by kernels: the bits of torch's operations, and cv2's, by random calls."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import warpkit.opencv as ours
+from tests.camera.test_points import COUNTS
+from tests.support.guarded_memory import survives
+from tests.support.installed_opencv import installed_opencv
+from warpkit.opencv import plain
+
+cv2 = installed_opencv()
+CALLS = 150
+KINDS = [ours.CV_32FC1, ours.CV_32FC2, ours.CV_16SC2]
+
+
+@pytest.fixture(autouse=True)
+def needs_kernels():
+    if plain.kernels() is None:
+        pytest.skip("no native library")
+
+
+@contextlib.contextmanager
+def by_torch() -> Iterator[None]:
+    """What has no library computes so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain, "kernels", lambda: None)
+        yield
+
+
+def differing(one: Any, other: Any) -> int:
+    """Values, NaN being equal to NaN; shapes and types must be the same."""
+    if isinstance(one, tuple):
+        return sum(differing(a, b) for a, b in zip(one, other, strict=True))
+    if not isinstance(one, np.ndarray):
+        return int(one != other)
+    assert (one.shape, one.dtype) == (other.shape, other.dtype)
+    floats = one.dtype.kind == "f"
+    return int(
+        (~((one == other) | ((one != one) & (other != other)) if floats else one == other)).sum()
+    )
+
+
+def calls(count: int = CALLS) -> Iterator[np.random.Generator]:
+    for seed in range(count):
+        yield np.random.default_rng(seed)
+
+
+def camera(random: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
+    fx, fy = random.uniform(0.5, 2, 2) * max(size)
+    return np.array(
+        [[fx, 0, random.uniform(0, size[0])], [0, fy, random.uniform(0, size[1])], [0, 0, 1]]
+    )
+
+
+def lens(random: np.random.Generator, counts: Sequence[int] = COUNTS) -> np.ndarray | None:
+    n = int(random.choice([0, *counts]))
+    return random.normal(size=n) * random.choice([0.003, 0.03, 0.1]) if n else None
+
+
+def sides(random: np.random.Generator) -> tuple[int, int]:
+    """(W, H), also odd and smaller than a register."""
+    width, height = random.integers(1, 70, 2)
+    return int(width), int(height)
+
+
+def test_maps_of_lenses():
+    shown = 0
+    for random in calls():
+        size, k = sides(random), lens(random)
+        view = camera(random, size) if random.random() < 0.5 else None
+        args = (camera(random, size), k, None, view, size, int(random.choice(KINDS)))
+        found = ours.initUndistortRectifyMap(*args)
+        assert differing(found, cv2.initUndistortRectifyMap(*args)) == 0, args
+        turn = cv2.Rodrigues(random.normal(size=3))[0]  # some of the pixels look backwards
+        turned = (*args[:2], turn, *args[3:])
+        with by_torch():
+            wanted = ours.initUndistortRectifyMap(*args), ours.initUndistortRectifyMap(*turned)
+        assert differing((found, ours.initUndistortRectifyMap(*turned)), wanted) == 0, args
+        shown += found[0].size
+    assert shown > 100_000
+
+
+def test_maps_of_fisheyes():
+    for random in calls():
+        size, k = sides(random), random.normal(size=4) * 0.05
+        kind = int(random.choice([KINDS[0], KINDS[2]]))
+        turn = random.normal(size=3) * random.choice([0.0, 0.1, 1.5])
+        args = (camera(random, size), k, turn, camera(random, size), size, kind)
+        found = ours.fisheye.initUndistortRectifyMap(*args)
+        assert differing(found, cv2.fisheye.initUndistortRectifyMap(*args)) == 0, args
+        with by_torch():
+            assert differing(found, ours.fisheye.initUndistortRectifyMap(*args)) == 0, args
+
+
+def test_images_through_maps():
+    for random in calls(40):
+        size = sides(random)
+        shape = size[::-1] if random.random() < 0.3 else (*size[::-1], int(random.integers(1, 5)))
+        image = (random.random(shape) * 255).astype(
+            str(random.choice(["uint8", "float32", "int16"]))
+        )
+        args = (image, camera(random, size), lens(random))
+        assert differing(ours.undistort(*args), cv2.undistort(*args)) == 0
+        args = (image, args[1], random.normal(size=4) * 0.05, None, args[1])
+        found = ours.fisheye.undistortImage(*args)
+        assert differing(found, cv2.fisheye.undistortImage(*args)) == 0
+
+
+def test_converted_maps():
+    for random in calls():
+        height, width = sides(random)
+        scale = random.choice([1.0, 100.0, 1e6])
+        x, y = (random.normal(size=(2, height, 2 * width)) * scale).astype(np.float32)
+        if random.random() < 0.3:
+            x.flat[0], y.flat[-1] = np.inf, -1e30
+        if random.random() < 0.5:  # views, whose numbers lie apart
+            x, y = x[:, ::2], y[:, ::2]
+        pairs = np.stack((x, y), axis=-1)
+        whole = bool(random.random() < 0.3)
+        for first, second in ((x, y), (pairs, None)):
+            for kind in KINDS:
+                args = (first, second, kind, None, None, whole)
+                found = ours.convertMaps(*args)
+                with by_torch():
+                    assert differing(found, ours.convertMaps(*args)) == 0
+                if kind == KINDS[2]:
+                    truth = cv2.convertMaps(
+                        np.ascontiguousarray(first),
+                        second if second is None else np.ascontiguousarray(second),
+                        cv2.CV_16SC2,
+                        nninterpolation=whole,
+                    )
+                    assert differing(found[0], truth[0]) == 0
+                    assert whole or differing(found[1], truth[1]) == 0
+        fixed = ours.convertMaps(x, y, -1)
+        for kind in KINDS[:2]:
+            args = (*fixed, kind, None, None, whole)
+            found = ours.convertMaps(*args)
+            with by_torch():
+                assert differing(found, ours.convertMaps(*args)) == 0
+            if not whole:
+                truth = cv2.convertMaps(
+                    *fixed, getattr(cv2, "CV_32FC1" if kind == 5 else "CV_32FC2")
+                )
+                assert differing(found[0], truth[0]) == 0
+
+
+def test_polar_pictures():
+    for random in calls(60):
+        size, shape = sides(random), (*sides(random), 3)
+        image = random.integers(0, 256, shape, dtype=np.uint8)
+        center = tuple(float(v) for v in random.random(2) * 60)
+        flags = int(random.integers(2)) + 8 + 256 * int(random.integers(2))
+        args = (image, size, center, float(random.uniform(2, 50)), flags)
+        found = ours.warpPolar(*args)
+        assert differing(found, cv2.warpPolar(*args)) == 0, args[1:]
+        with by_torch():
+            assert differing(found, ours.warpPolar(*args)) == 0
+
+
+def test_undistorted_points():
+    for random in calls():
+        size, count = (640, 480), int(random.integers(1, 90))
+        form = [(count, 2), (count, 1, 2), (1, count, 2), (2, count)][random.integers(4)]
+        points = (random.random(form) * 600).astype(str(random.choice(["float32", "float64"])))
+        turn = cv2.Rodrigues(random.normal(size=3) * 0.2)[0] if random.random() < 0.5 else None
+        view = camera(random, size) if random.random() < 0.5 else None
+        if view is not None and random.random() < 0.5:
+            view = np.hstack((view, np.ones((3, 1))))
+        criteria = None if random.random() < 0.7 else (3, 20, float(random.choice([1e-6, 0.1])))
+        args = (points, camera(random, size), lens(random), None, turn, view, criteria)
+        found = ours.undistortPoints(*args)
+        with by_torch():
+            assert differing(found, ours.undistortPoints(*args)) == 0
+        tensors = ours.undistortPoints(torch.from_numpy(points), *args[1:])
+        assert differing(tensors.numpy(), found) == 0
+
+
+def test_points_under_a_perspective():
+    for random in calls():
+        channels = int(random.integers(1, 5))
+        shape = (*random.integers(1, 40, 2), channels)
+        points = (random.normal(size=shape) * 100).astype(
+            str(random.choice(["float32", "float64"]))
+        )
+        matrix = random.normal(size=(channels + 1, channels + 1))
+        if random.random() < 0.3:
+            matrix[-1] = 0  # nothing is left of any point
+        points = points[::2] if random.random() < 0.5 else points
+        found = ours.perspectiveTransform(points, matrix)
+        with by_torch():
+            assert differing(found, ours.perspectiveTransform(points, matrix)) == 0
+        if channels in (2, 3):
+            truth = cv2.perspectiveTransform(np.ascontiguousarray(points), matrix)
+            assert found.shape == truth.shape
+            if points.dtype == np.float32:
+                assert differing(found, truth) == 0
+
+
+def test_matrices_of_four_points():
+    for random in calls(600):
+        src, dst = (random.random((2, 4, 2)) * random.choice([1.0, 100.0, 2000.0])).astype(
+            np.float32
+        )
+        if random.random() < 0.3:
+            src, dst = src.round(1), dst.round(1)
+        if random.random() < 0.1:
+            src[3] = src[0] * 2 - src[1]  # on a line with two others
+        found = ours.getPerspectiveTransform(src, dst)
+        assert differing(found, cv2.getPerspectiveTransform(src, dst)) == 0
+        wide = ours.getPerspectiveTransform(src.astype(np.float64)[:, None], dst)
+        assert differing(wide, found) == 0
+
+
+def test_who_is_followed_has_torchs_operations_and_their_gradient():
+    points = torch.rand(5, 2, dtype=torch.float64) * 100
+    matrix = camera(np.random.default_rng(0), (100, 80))
+    k = torch.tensor([0.1, 0.01, 0.0, 0.0], dtype=torch.float64)
+    plainly = ours.undistortPoints(points, matrix, k)
+    followed = ours.undistortPoints(points, matrix, k.clone().requires_grad_())
+    assert torch.equal(plainly, followed.detach())
+    assert followed.requires_grad
+    assert not plainly.requires_grad
+    x, y = ours.initUndistortRectifyMap(matrix, k, None, None, (9, 7), 5)
+    u, v = ours.initUndistortRectifyMap(matrix, k.clone().requires_grad_(), None, None, (9, 7), 5)
+    assert torch.equal(x, u.detach())
+    assert torch.equal(y, v.detach())
+    assert u.requires_grad
+    moved = torch.func.jacrev(lambda p: ours.perspectiveTransform(p[:, None], np.diag([2.0, 2, 1])))
+    assert moved(points).shape == (5, 1, 2, 5, 2)
+
+
+def test_results_do_not_depend_on_threads():
+    matrix, before = camera(np.random.default_rng(1), (700, 500)), torch.get_num_threads()
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(
+            ours.initUndistortRectifyMap(matrix, np.ones(5) * 0.01, None, None, (700, 500), 5)
+        )
+        found[-1] += (ours.perspectiveTransform(found[-1][0][..., None], np.eye(2) * 3),)
+    torch.set_num_threads(before)
+    assert differing(*found) == 0
+
+
+GUARDED = """
+import numpy as np, torch
+from tests.support.guarded_memory import empty, guard_what_is_made
+from warpkit.engine.backends.cpu import maps
+from warpkit.engine.arithmetic.opencv_lenses import Criteria
+guard_what_is_made()
+def guarded(array):
+    copy = empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+big = np.array([0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 1e30, np.inf, np.nan])
+random = np.random.default_rng(0)
+for turn in range(200):
+    h, w = (int(n) for n in random.integers(1, 40, 2))
+    numbers = lambda n: [float(v) for v in random.choice(big, n)]
+    for model, n in (("brown", 14), ("brown", 5), ("fisheye", 4)):
+        lens = maps.PlainLens(model, tuple(numbers(4)), tuple(numbers(n)), numbers(9), numbers(9))
+        for kind in maps.KINDS[:3] + maps.KINDS[4:]:
+            maps.lens_map(lens, numbers(9), (h, w), kind)
+    for kind in ("planes", "pairs", "fixed", "whole"):
+        for shape, count in (((h, w), 2), ((h, w, 2), 1)):
+            parts = [guarded(random.choice(big, shape).astype(np.float32)) for _ in range(count)]
+            maps.converted_map(parts[0], parts[1] if count > 1 else None, kind)
+        pixels = guarded(random.integers(-32768, 32768, (h, w, 2), dtype=np.int16))
+        table = guarded(random.integers(0, 65536, (h, w), dtype=np.uint16))
+        maps.converted_map(pixels, table, kind)
+    maps.polar_map(random.choice(big, 2), *(random.choice(big, n) for n in (h, h, w)))
+    lens = maps.PlainLens("brown", (1.0, 1.0, 0.0, 0.0), tuple(numbers(14)), numbers(9), numbers(9))
+    for dtype in (np.float32, np.float64):
+        points = guarded(random.choice(big, (h, 2)).astype(dtype))
+        maps.undistorted_points(points, lens, Criteria(20, 0.1), numbers(9))
+        for n in (1, 2, 3):
+            points = guarded(random.choice(big, (h, n)).astype(dtype))
+            maps.moved_points(points, guarded(random.choice(big, (n + 1, n + 1))))
+    four = guarded(random.choice(big, (h, 4, 2)).astype(np.float32))
+    maps.perspective_matrices(four, four)
+"""
+
+
+@pytest.mark.parametrize("isa", ["", "sse4"])
+def test_kernels_stay_inside_their_arrays(isa):
+    assert survives(GUARDED, WARPKIT_ISA=isa)

@@ -1,0 +1,159 @@
+"""Maps and points by the native library: arrays in, arrays out, with the bits of the arithmetics.
+
+What is made has no gradient. native/maps_call.h says what the numbers of a block are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
+from warpkit.engine.backends.cpu.calls import Family, launch
+from warpkit.engine.backends.cpu.memory import empty
+
+MAPS = Family("maps")
+FIELDS = MAPS.fields
+NUMBERS, FIRST, SECOND = (FIELDS[name] for name in ("numbers", "first", "second"))
+OUT, OUT_SECOND, COUNT = (FIELDS[name] for name in ("out", "out_second", "count"))
+STEPS, ENDS_BY_ERROR = FIELDS["steps"], FIELDS["ends_by_error"]
+
+KINDS = ("planes", "pairs", "fixed", "whole", "steps")
+"""Kinds of maps as the library numbers them: planes or pairs of float32, int16 pixels with or
+without their 1/32 parts, and pairs of float32 that hold what those would."""
+
+POINTS_AT_ONCE = 1024
+"""A unit of a list of points."""
+
+FLOAT, PIXEL, PART = np.dtype(np.float32), np.dtype(np.int16), np.dtype(np.uint16)
+
+Maps = tuple[np.ndarray, np.ndarray | None]
+Numbers = Sequence[float]
+
+NOTHING = (0.0,) * 9
+MOST_COEFFICIENTS = 14
+
+
+class PlainLens(NamedTuple):
+    """A camera and its lens in Python's numbers."""
+
+    model: str
+    camera: tuple[float, float, float, float]
+    """fx, fy, cx, cy."""
+    k: tuple[float, ...]
+    tilt: Numbers = NOTHING
+    """What a tilted sensor does to directions, row by row."""
+    untilt: Numbers = NOTHING
+
+
+@lru_cache(maxsize=256)
+def _block(task: str, *numbers: tuple[str, int]) -> np.ndarray:
+    return MAPS.block(task, dict(numbers))
+
+
+def lens_map(lens: PlainLens, to_ray: Numbers, size: tuple[int, int], kind: str) -> Maps:
+    """Where the pixels (h, w) of an undistorted image look, as a kind of map; to_ray (9,)."""
+    height, width = size
+    coefficients, fisheye = len(lens.k), int(lens.model == "fisheye")
+    sides = ("height", height), ("width", width), ("to", KINDS.index(kind))
+    block = _block("lens_map", *sides, ("coefficients", coefficients), ("fisheye", fisheye))
+    return _map(block, _lens_numbers(lens, to_ray), size, kind)
+
+
+def polar_map(
+    center: np.ndarray, cosines: np.ndarray, sines: np.ndarray, rings: np.ndarray
+) -> np.ndarray:
+    """Where the pixels of a polar picture look: (h, w, 2), float32.
+
+    center (2,), the rows' cosines and sines (h,) and the columns' distances (w,), float64.
+    """
+    size = len(cosines), len(rings)
+    sides = ("height", size[0]), ("width", size[1]), ("to", KINDS.index("pairs"))
+    turns = np.stack((cosines, sines), axis=-1).reshape(-1)
+    return _map(_block("polar_map", *sides), np.concatenate((center, turns, rings)), size, "pairs")[
+        0
+    ]
+
+
+def converted_map(first: np.ndarray, second: np.ndarray | None, kind: str) -> Maps:
+    """Maps of one kind as another: two (h, w) float32 or (h, w, 2), or int16 with its parts."""
+    height, width = size = first.shape[:2]
+    if first.dtype == PIXEL:
+        before = "whole" if second is None else "fixed"
+    else:
+        before = "pairs" if second is None else "planes"
+    sides = ("height", height), ("width", width)
+    codes = ("from", KINDS.index(before)), ("to", KINDS.index(kind))
+    block = _block("converted_map", *sides, *codes).copy()
+    first = np.ascontiguousarray(first)
+    second = first if second is None else np.ascontiguousarray(second)
+    block[FIRST], block[SECOND] = first.ctypes.data, second.ctypes.data
+    return _map(block, np.empty(0), size, kind)
+
+
+def undistorted_points(
+    points: np.ndarray, lens: PlainLens, criteria: Criteria, view: Numbers | None
+) -> np.ndarray:
+    """cv2.undistortPoints of (N, 2), float32 or float64: directions, or pixels of a view (9,)."""
+    projects = view is not None
+    numbers = _lens_numbers(lens, view if projects else NOTHING, criteria.error)
+    codes = ("coefficients", len(lens.k)), ("projects", int(projects))
+    block = _block("undistorted_points", *codes, _type_of(points)).copy()
+    block[STEPS] = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)
+    block[ENDS_BY_ERROR] = criteria.error is not None
+    return _points(block, numbers, points)
+
+
+def moved_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """cv2.perspectiveTransform of (N, C), float32 or float64; matrix (C + 1, C + 1), float64."""
+    block = _block("moved_points", ("channels", points.shape[1]), _type_of(points)).copy()
+    return _points(block, matrix, points)
+
+
+def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """cv2.getPerspectiveTransform of (N, 4, 2), float32: (N, 3, 3), and where they are good (N,).
+
+    What is not good is to be found by `opencv_null_space`.
+    """
+    block = _block("perspective_matrices").copy()
+    found, good = np.empty((len(src), 3, 3)), np.empty(len(src), np.int64)
+    block[FIRST], block[SECOND] = src.ctypes.data, dst.ctypes.data
+    block[OUT], block[OUT_SECOND] = found.ctypes.data, good.ctypes.data
+    launch(block, 0, len(src), found.size)
+    return found, good != 0
+
+
+def _lens_numbers(lens: PlainLens, matrix: Numbers, error: float | None = None) -> np.ndarray:
+    """`LensNumbers` of native/maps_call.h."""
+    none = (0.0,) * (MOST_COEFFICIENTS - len(lens.k))
+    return np.array((*lens.camera, *lens.k, *none, *lens.tilt, *lens.untilt, *matrix, error or 0.0))
+
+
+def _type_of(points: np.ndarray) -> tuple[str, int]:
+    return "double_points", int(points.dtype == np.float64)
+
+
+def _map(block: np.ndarray, numbers: np.ndarray, size: tuple[int, ...], kind: str) -> Maps:
+    """Memory for a map, and the call that fills it, a row a unit."""
+    fixed = kind in ("fixed", "whole")
+    first = empty(size if kind == "planes" else (*size, 2), PIXEL if fixed else FLOAT)
+    second = None
+    if kind in ("planes", "fixed"):
+        second = empty(size, PART if fixed else FLOAT)
+    block = block.copy()
+    block[NUMBERS], block[OUT] = numbers.ctypes.data, first.ctypes.data
+    block[OUT_SECOND] = 0 if second is None else second.ctypes.data
+    launch(block, 0, size[0], 2 * size[0] * size[1])
+    return first, second
+
+
+def _points(block: np.ndarray, numbers: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Memory for points, and the call that fills it; points (N, C), which lie side by side."""
+    points, out = np.ascontiguousarray(points), empty(points.shape, points.dtype)
+    block[NUMBERS], block[FIRST], block[OUT] = (a.ctypes.data for a in (numbers, points, out))
+    block[COUNT] = len(points)
+    launch(block, 0, -(-len(points) // POINTS_AT_ONCE), out.size)
+    return out

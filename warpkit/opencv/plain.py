@@ -1,0 +1,224 @@
+"""Arguments that are plain numbers, for the native library: no tensor, no check made twice.
+
+Arrays are, and tensors on the CPU that no derivative follows. Each function here gives None where
+something is not plain, or is not what was asked for: its caller then goes on as before, says what
+is wrong, or computes by torch's operations, whose gradients are those of the exact formulas.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.camera import models, optimal
+from warpkit.camera.models import COUNTS, Lens
+from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
+from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
+from warpkit.engine.backends.cpu.inverse import invert
+from warpkit.opencv.cameras import is_nothing, point_rows
+from warpkit.opencv.layout import has_tensor
+from warpkit.opencv.outputs import written
+
+FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}
+NUMBERS = FLOATS | {np.dtype(np.int32), np.dtype(np.int64)}
+
+
+def kernels() -> ModuleType | None:
+    """The native library's maps and points, where it is there."""
+    if torch.compiler.is_compiling():
+        return None
+    from warpkit.engine.backends.cpu.opened import LIBRARY
+
+    if LIBRARY is None:
+        return None
+    from warpkit.engine.backends.cpu import maps
+
+    return maps
+
+
+def are_plain(*tensors: Tensor, followed: bool = True) -> bool:
+    """Whether tensors hold numbers on the CPU; `followed`: and no derivative of them is wanted."""
+    if any(tensor.device.type != "cpu" for tensor in tensors) or not is_eager(*tensors):
+        return False
+    return not (followed and wants_gradient(*tensors))
+
+
+def numbers(value: Any, types: set[np.dtype] = NUMBERS) -> np.ndarray | None:
+    """The numbers of an array or a tensor, of one of the types."""
+    if isinstance(value, Tensor):
+        if value.layout != torch.strided or value.dtype.is_complex or not are_plain(value):
+            return None
+        if value.dtype == torch.bfloat16:
+            return None
+        value = value.detach().numpy()
+    return value if type(value) is np.ndarray and value.dtype in types else None
+
+
+def given(values: tuple[Any, ...], result: np.ndarray, output: Any = None) -> Any:
+    """A tensor where one is among the arguments, else an array, written to `output` if it fits."""
+    return torch.from_numpy(result) if has_tensor(*values) else written(output, result)
+
+
+def _matrix(value: Any, *shapes: tuple[int, int]) -> np.ndarray | None:
+    """In float64."""
+    found = numbers(value)
+    return found.astype(np.float64) if found is not None and found.shape in shapes else None
+
+
+def brown_lens(camera: Any, k: Any) -> Any:
+    """A `PlainLens` of a matrix (3, 3) and its coefficients, as points are undistorted by it."""
+    known, matrix = kernels(), _matrix(camera, (3, 3))
+    if known is None or matrix is None:
+        return None
+    coefficients = np.zeros(COUNTS["brown"][0]) if is_nothing(k) else numbers(k)
+    if coefficients is None or coefficients.size not in COUNTS["brown"]:
+        return None
+    if coefficients.size != max(coefficients.shape):
+        return None
+    (fx, _, cx), (_, fy, cy), _ = matrix.tolist()
+    flat = coefficients.ravel().tolist()
+    if not any(flat[12:]):
+        return known.PlainLens("brown", (fx, fy, cx, cy), tuple(map(float, flat[:12])))
+    tilting = (matrix.flatten().tolist() for matrix in opencv_lenses.tilts(*flat[12:]))
+    return known.PlainLens("brown", (fx, fy, cx, cy), tuple(map(float, flat)), *tilting)
+
+
+def undistorted_points(
+    src: Any, camera: Any, k: Any, R: Any, P: Any, criteria: Criteria
+) -> np.ndarray | None:
+    """cv2.undistortPoints: (N, 1, 2) of src's type."""
+    points, lens = numbers(src, FLOATS), brown_lens(camera, k)
+    rows = None if points is None else point_rows(points, 2)
+    if rows is None or lens is None:
+        return None
+    view = None
+    if R is not None or P is not None:
+        turn = np.eye(3) if R is None else _matrix(R, (3, 3))
+        if turn is None:
+            return None
+        view = turn
+        if P is not None:
+            projection = _matrix(P, (3, 3), (3, 4))
+            if projection is None:
+                return None
+            # torch's product: numpy's may round otherwise
+            view = (torch.from_numpy(projection)[:, :3] @ torch.from_numpy(turn)).numpy()
+        view = view.ravel().tolist()
+    return kernels().undistorted_points(rows, lens, criteria, view)[:, None]  # pyright: ignore
+
+
+def moved_points(src: Any, m: Any) -> np.ndarray | None:
+    """cv2.perspectiveTransform."""
+    known, points = kernels(), numbers(src, FLOATS)
+    if known is None or points is None or points.ndim not in (2, 3) or 0 in points.shape:
+        return None
+    channels = points.shape[2] if points.ndim == 3 else 1
+    matrix = _matrix(m, (channels + 1, channels + 1))
+    if matrix is None:
+        return None
+    moved = known.moved_points(points.reshape(-1, channels), matrix)
+    return moved.reshape(points.shape[:2] if channels == 1 else points.shape)
+
+
+def perspective_of_four(src: Any, dst: Any) -> np.ndarray | None:
+    """cv2.getPerspectiveTransform of points in general position: (3, 3)."""
+    known, pairs = kernels(), []
+    for value in (src, dst):
+        points = numbers(value)
+        if known is None or points is None or points.size != 8 or points.shape[-1] != 2:
+            return None
+        if isinstance(value, Tensor) and points.ndim != 2:
+            return None
+        if points.dtype != np.float32:
+            points = points.astype(np.float64).astype(np.float32)
+        pairs.append(np.ascontiguousarray(points).reshape(1, 4, 2))
+    found, good = known.perspective_matrices(*pairs)  # pyright: ignore
+    return found[0] if good[0] else None
+
+
+@lru_cache(maxsize=64)
+def _border(size: tuple[int, int]) -> np.ndarray:
+    return optimal.border(size, torch.device("cpu")).numpy()
+
+
+def optimal_matrix(
+    camera: Any, k: Any, size: tuple[int, int], alpha: Any, new: tuple[int, int]
+) -> tuple[np.ndarray, list[float]] | None:
+    """cv2.getOptimalNewCameraMatrix: the matrix, and the inner rectangle's sides in pixels."""
+    lens = brown_lens(camera, k)
+    if lens is None or not isinstance(alpha, (int, float)) or not abs(alpha) < np.inf:
+        return None
+    directions = kernels().undistorted_points(_border(size), lens, FIVE_STEPS, None)  # pyright: ignore
+    height, width = float(new[0] - 1), float(new[1] - 1)
+    lenses = []
+    for left, top, right, bottom in _rectangles(directions):
+        if right == left or bottom == top:
+            return None  # Python would raise, where torch has infinities
+        fx, fy = width / (right - left), height / (bottom - top)
+        lenses.append((fx, fy, -fx * left, -fy * top))
+    fx, fy, cx, cy = (a * (1 - alpha) + b * alpha for a, b in zip(*lenses, strict=True))
+    matrix = np.array(((fx, 0.0, cx), (0.0, fy, cy), (0.0, 0.0, 1.0)))
+    x, y = directions.T
+    with np.errstate(all="ignore"):
+        a, b, w = (row[0] * x + row[1] * y + row[2] for row in matrix)
+        per = 1 / w
+        inner, _ = _rectangles(np.stack((a * per, b * per), axis=-1))
+    return matrix, inner
+
+
+def _rectangles(points: np.ndarray) -> tuple[list[float], list[float]]:
+    """As `camera.optimal.rectangles` of (36, 2)."""
+    n, farthest = optimal.SIDE_POINTS, optimal.FARTHEST
+    xs, ys = points.T.tolist()
+    sides = xs[:n], ys[n : 2 * n], xs[2 * n : 3 * n], ys[3 * n :]
+
+    def first(values: list[float]) -> float:
+        return min((v for v in values if v < farthest), default=farthest)
+
+    def last(values: list[float]) -> float:
+        return max((v for v in values if v > -farthest), default=-farthest)
+
+    inner = [*map(last, sides[:2]), *map(first, sides[2:])]
+    return inner, [first(xs), first(ys), last(xs), last(ys)]
+
+
+def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
+    """Two arrays, of which the second may be None: a map of a kind as `cpu.maps` has them."""
+    known, tensors = kernels(), (view, *lens.tensors())
+    if known is None or not are_plain(*tensors, followed=kind != "fixed"):
+        return None
+    with torch.no_grad():
+        tilted = len(lens.k) == known.MOST_COEFFICIENTS
+        tilt = models.tilt(lens).flatten().tolist() if tilted else known.NOTHING
+        to_ray = invert(view).ravel().tolist()
+    camera, k = (
+        tuple(float(v.detach()) for v in part)
+        for part in ((lens.fx, lens.fy, lens.cx, lens.cy), lens.k)
+    )
+    return known.lens_map(known.PlainLens(lens.model, camera, k, tilt), to_ray, size, kind)
+
+
+def converted_map(first: Tensor, second: Tensor | None, kind: str) -> Any:
+    """Two arrays, of which the second may be None: maps as those of another kind."""
+    known, tensors = kernels(), [first] if second is None else [first, second]
+    if known is None or not are_plain(*tensors, followed=kind in ("planes", "pairs")):
+        return None
+    arrays = [tensor.detach().numpy() for tensor in tensors]
+    return known.converted_map(arrays[0], arrays[1] if len(arrays) > 1 else None, kind)
+
+
+def polar_map(size: tuple[int, int], center: Tensor, radius: Tensor, log: bool) -> Tensor | None:
+    """`opencv_polar.map_to_polar`."""
+    known = kernels()
+    if known is None or not are_plain(center, radius, followed=False):
+        return None
+    rho, angles = opencv_polar.rings(size, radius.detach(), log)
+    numbers = center.detach().float().double(), angles.cos()[:, 0], angles.sin()[:, 0]
+    arrays = [part.numpy() for part in (*numbers, rho.float().double())]
+    return torch.from_numpy(known.polar_map(*arrays))
