@@ -30,8 +30,8 @@ POINTS = RANDOM.random((10_000, 1, 2)) * 1000
 SINGLE = POINTS.astype(np.float32)
 FEW = POINTS[:68]
 TILTED = np.array([[1, 0.1, 3], [0, 1.1, 2], [1e-4, 1e-5, 1]])
-FOUR = np.float32([[0, 0], [10, 1], [9, 11], [1, 10]])
-OTHERS = np.float32([[1, 0], [12, 1], [9, 14], [1, 9]])
+FOUR = np.array([[0, 0], [10, 1], [9, 11], [1, 10]], np.float32)
+OTHERS = np.array([[1, 0], [12, 1], [9, 14], [1, 9]], np.float32)
 MAPS = cv2.initUndistortRectifyMap(CAMERA, BROWN, None, CAMERA, SIZE, cv2.CV_32FC1)
 FIXED = cv2.convertMaps(*MAPS, cv2.CV_16SC2)
 ROUND = (RANDOM.integers(0, 256, (512, 512, 3), dtype=np.uint8), (512, 512), (256.0, 250.0), 256.0)

@@ -170,17 +170,22 @@ def warpPolar(
         make = opencv_polar.exact_to_polar if exact else opencv_polar.map_to_polar
         return make(size, center, radius, log)
 
-    if arithmetic == "exact":
+    followed, made = is_followed(center, radius), None
+    if arithmetic != "exact" and not followed:
+        make = plain.map_from_polar if back else plain.map_to_polar
+        made = make(size, polar, center, radius, log)
+    if made is not None:
+        points = made
+    elif arithmetic == "exact":
         points = field(True, center, radius)
     else:
-        points = None if back else plain.polar_map(size, center, radius, log)
-        if points is None:
-            points = field(False, center.detach(), radius.detach())
-        if is_followed(center, radius):
+        points = field(False, center.detach(), radius.detach())
+        if followed:
             points = with_gradient_of(points, field(True, center, radius).float())
     if back:  # the angles' first row follows the last
         source = torch.cat((source[..., -1:, :], source, source[..., :1, :]), dim=-2)
-        points = points + torch.tensor([0.0, 1.0], dtype=points.dtype, device=points.device)
+        if made is None:
+            points = points + torch.tensor([0.0, 1.0], dtype=points.dtype, device=points.device)
     border = "constant" if flags & WARP_FILL_OUTLIERS else "transparent"
     background = None
     if border == "transparent":

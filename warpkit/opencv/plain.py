@@ -7,6 +7,7 @@ is wrong, or computes by torch's operations, whose gradients are those of the ex
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -213,12 +214,29 @@ def converted_map(first: Tensor, second: Tensor | None, kind: str) -> Any:
     return known.converted_map(arrays[0], arrays[1] if len(arrays) > 1 else None, kind)
 
 
-def polar_map(size: tuple[int, int], center: Tensor, radius: Tensor, log: bool) -> Tensor | None:
+def map_to_polar(
+    size: tuple[int, int], _: tuple[int, int], center: Tensor, radius: Tensor, log: bool
+) -> Tensor | None:
     """`opencv_polar.map_to_polar`."""
     known = kernels()
-    if known is None or not are_plain(center, radius, followed=False):
+    if known is None or not are_plain(center, radius):
         return None
     rho, angles = opencv_polar.rings(size, radius.detach(), log)
     numbers = center.detach().float().double(), angles.cos()[:, 0], angles.sin()[:, 0]
     arrays = [part.numpy() for part in (*numbers, rho.float().double())]
     return torch.from_numpy(known.polar_map(*arrays))
+
+
+def map_from_polar(
+    size: tuple[int, int], polar_size: tuple[int, int], center: Tensor, radius: Tensor, log: bool
+) -> Tensor | None:
+    """`opencv_polar.map_from_polar`, for a picture that has one row more on top.
+
+    None with `log`, whose logarithms are torch's.
+    """
+    known = kernels()
+    if known is None or log or not are_plain(center, radius):
+        return None
+    (height, width), middle = polar_size, center.detach().numpy()
+    per = float(radius.detach()) / width, 2 * math.pi / height
+    return torch.from_numpy(known.map_from_polar(size, height, middle, *per))

@@ -78,6 +78,18 @@ def polar_map(
     ]
 
 
+def map_from_polar(
+    size: tuple[int, int], rows: int, center: np.ndarray, distance: float, angle: float
+) -> np.ndarray:
+    """Where the pixels (h, w) around a point look in a polar picture: (h, w, 2), float32.
+
+    Of so many rows, and one more on top; distance and angle: of one of its pixels; center (2,).
+    """
+    sides = ("height", size[0]), ("width", size[1]), ("to", KINDS.index("pairs"))
+    numbers = np.array((*center.tolist(), distance, angle))
+    return _map(_block("polar_map", *sides, ("count", rows)), numbers, size, "pairs")[0]
+
+
 def converted_map(first: np.ndarray, second: np.ndarray | None, kind: str) -> Maps:
     """Maps of one kind as another: two (h, w) float32 or (h, w, 2), or int16 with its parts."""
     height, width = size = first.shape[:2]
