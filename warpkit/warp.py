@@ -16,8 +16,8 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_points
-from warpkit.engine.backends import BACKENDS, Backend, recipes, select_backend
+from warpkit.core.slips import look_at_points, looks_channels_last
+from warpkit.engine.backends import BACKENDS, Backend, prepared, select_backend
 from warpkit.engine.sampling import antialias_points
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.antialias import warp as antialiased_warp
@@ -110,10 +110,10 @@ def warp_affine(
              [0., 3., 4.]]])
     """
     name = "warp_affine"
-    names = (interpolation, border, image_gradient, arithmetic, backend)
-    usual = background is None and antialias is False
-    key = recipes.key_of(image, matrix, size, border_value, inverse, names) if usual else None
-    if (found := recipes.call(key, image, matrix)) is not None:
+    given = (size, interpolation, border, border_value, inverse, background, antialias)
+    given += (image_gradient, arithmetic, backend)
+    key = prepared.key_of(name, (image, matrix), given)
+    if (found := prepared.call(key, image, matrix)) is not None:
         return found
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
@@ -125,9 +125,7 @@ def warp_affine(
         wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
         key, matrix = None, matrix[..., :2, :]
-    result = _warp(image, matrix, border_value, background, options)
-    recipes.leave(key, image, matrix, border_value, options)  # of what nothing refused
-    return result
+    return _warp(key, image, matrix, border_value, background, options)
 
 
 @batched(image=3, matrix=2, border_value=1, background=3)
@@ -157,12 +155,17 @@ def warp_perspective(
              [3., 4., 5.]]])
     """
     name = "warp_perspective"
+    given = (size, interpolation, border, border_value, inverse, background, antialias)
+    given += (image_gradient, arithmetic, backend)
+    key = prepared.key_of(name, (image, matrix), given)
+    if (found := prepared.call(key, image, matrix)) is not None:
+        return found
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
     options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
     matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
     checks.check_matrix_shape(name, "matrix", matrix, (3,))
-    return _warp(image, matrix, border_value, background, options)
+    return _warp(key, image, matrix, border_value, background, options)
 
 
 def _options(
@@ -187,13 +190,17 @@ def _options(
 
 
 def _warp(
+    key: prepared.Key,
     image: Tensor,
     matrix: Tensor,
     border_value: Any,
     background: Tensor | None,
     options: WarpOptions,
 ) -> Tensor:
-    """image (..., C, H, W) under matrix (..., 2 or 3, 3); background (..., C, h, w) or None."""
+    """image (..., C, H, W) under matrix (..., 2 or 3, 3); background (..., C, h, w) or None.
+
+    key: what the call is known by from now on.
+    """
     name, rule, size, backend = options.function, options.rule, options.size, options.backend
     checks.check_device(name, "matrix", matrix, image.device)
     warn_of_integers(name, image, rule.interpolation, matrix=matrix)
@@ -201,19 +208,45 @@ def _warp(
     shape = (*batch, image.shape[-3], *size)
     fill = checked_fill(name, image, shape, rule, border_value, background)
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)
-    dtype, image = image.dtype, as_bits(image)
-    exact = options.image_gradient == "exact"
-    if options.antialias is False and exact and not (options.inverse or sum_start):
-        result = backend.warp_forward(image, matrix, size, fill, rule)
-        return as_labels(restore_memory_format(result, image), dtype)
-    to_source = matrix.double() if options.inverse else backend.inverse_map(matrix.double())
-    plain_warp = partial(_plain_warp, options, sum_start)
-    if options.antialias is False:
-        result = plain_warp(image, to_source, fill, size)
+    dtype, bits = image.dtype, as_bits(image)
+    plain = options.antialias is False and options.image_gradient == "exact"
+    if plain and not (options.inverse or sum_start):
+        result = backend.warp_forward(bits, matrix, size, fill, rule)
     else:
-        inputs = (image, to_source, size, fill, rule, options.antialias)
-        result = antialiased_warp(name, plain_warp, *inputs)
-    return as_labels(restore_memory_format(result, image), dtype)
+        to_source = matrix.double() if options.inverse else backend.inverse_map(matrix.double())
+        plain_warp = partial(_plain_warp, options, sum_start)
+        if options.antialias is False:
+            result = plain_warp(bits, to_source, fill, size)
+        else:
+            inputs = (bits, to_source, size, fill, rule, options.antialias)
+            result = antialiased_warp(name, plain_warp, *inputs)
+    found = as_labels(restore_memory_format(result, bits), dtype)
+    if plain and found is result:
+        direction = {"forward": not options.inverse}
+        prepared.keep(key, _made(key, backend, image, matrix, size, fill, rule, **direction))
+    return found
+
+
+def _made(
+    key: prepared.Key,
+    backend: Backend,
+    image: Tensor,
+    mapping: Tensor,
+    size: Sequence[int],
+    fill: Tensor,
+    rule: SamplingRule,
+    **options: bool,
+) -> prepared.Prepared | None:
+    """What makes calls of this key, if the backend has that and they have nothing to warn of.
+
+    image (..., C, H, W); mapping (..., 2 or 3, 3) or (..., h, w, 2); fill broadcasts to the result.
+    """
+    if key is None or not hasattr(backend, "prepare") or looks_channels_last(image.shape):
+        return None
+    derived = image.is_floating_point() or rule.interpolation == "nearest"
+    if mapping.requires_grad and not derived:
+        return None
+    return backend.prepare(image, mapping, size, fill, rule, **options)  # pyright: ignore
 
 
 def check_options(
@@ -277,10 +310,15 @@ def remap(
     tensor([[[0.5000, 5.0000]]])
     """
     name = "remap"
+    given = (interpolation, border, border_value, background, relative, antialias)
+    given += (arithmetic, backend)
+    key = prepared.key_of(name, (image, points), given)
+    if (found := prepared.call(key, image, points)) is not None:
+        return found
     image = checks.check_image(name, "image", image, labels=True)
     rule = named_rule(name, interpolation, border, arithmetic)
     checks.check_bool(name, "relative", relative)
-    options = {"relative": relative, "antialias": antialias}
+    options = {"relative": relative, "antialias": antialias, "key": key}
     return remap_by(name, image, points, rule, border_value, background, backend, **options)
 
 
@@ -296,9 +334,12 @@ def remap_by(
     relative: bool = False,
     antialias: bool | int = False,
     made_of: Mapping[str, Any] | None = None,
+    key: prepared.Key = None,
     **options: bool,
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
+
+    key: what the call is known by from now on.
 
     image (..., C, H, W), whose layout the caller has looked at; points (..., h, w, 2), `made_of`
     arguments; background (..., C, h, w).
@@ -312,10 +353,11 @@ def remap_by(
     if points.ndim < 3 or points.shape[-1] != 2 or 0 in points.shape[-3:]:
         checks.fail(name, argument, "of shape (..., h, w, 2)", checks.shape_of(points))
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
-    if not relative and made_of is None:
+    look = not relative and made_of is None
+    if look:
         look_at_points(name, points, image.shape[-2:])
     warn_of_integers(name, image, rule.interpolation, **(made_of or {argument: points}))
-    sample = module.sample
+    sample, given = module.sample, points
     if relative and antialias is False:  # a backend may add what it reads
         sample = getattr(module, "sample_offsets", sample)
     if relative and sample is module.sample:  # OpenCV adds in the maps' own type
@@ -331,7 +373,17 @@ def remap_by(
         return restore_memory_format(antialias_points.sample(name, *inputs), image)
     bits = as_bits(image)
     result = sample(bits, points, fill, rule, **sum_start, **options)
-    return as_labels(restore_memory_format(result, bits), image.dtype)
+    found = as_labels(restore_memory_format(result, bits), image.dtype)
+    if found is result and not (sum_start or options):
+        made = _made(key, module, image, given, shape[-2:], fill, rule, relative=relative)
+        prepared.keep(key, partial(_looked, name, made) if made and look else made)
+    return found
+
+
+def _looked(name: str, made: prepared.Prepared, image: Tensor, points: Tensor) -> Tensor:
+    """A call of `made`, after a look at points (..., h, w, 2) of image (..., C, H, W)."""
+    look_at_points(name, points, image.shape[-2:])
+    return made(image, points)
 
 
 @batched(image=3, points=2, border_value=1)

@@ -89,7 +89,7 @@ def test_a_name_that_is_not_there_is_refused_as_by_any_module():
 ROOMS = """
     core
     engine engine.sampling engine.arithmetic engine.compositing
-    engine.backends.inverse engine.backends.operators engine.backends.recipes
+    engine.backends.inverse engine.backends.operators engine.backends.prepared
     engine.backends.cpu.runtime
     engine.backends.cpu engine.backends.cpu.opencv engine.backends.cpu.objects
     engine.backends.cuda engine.backends

@@ -67,14 +67,19 @@ def _is_readable(*values: Tensor) -> bool:
     return values[0].device.type == "cpu" and not _state.looked and is_eager(*values)
 
 
+def looks_channels_last(shape: Sequence[int]) -> bool:
+    """Whether the shape of an image is that of (..., H, W, C) more often than of (..., C, H, W)."""
+    channels, height, width = shape[-3:]
+    return (
+        type(width) is int and width <= MOST_CHANNELS_LAST and min(channels, height) >= LEAST_SIDE
+    )
+
+
 def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
     """An image (..., C, H, W) whose shape is that of (..., H, W, C)."""
     if torch.compiler.is_compiling():  # a comparison would bind a dynamic size
         return
-    channels, height, width = shape[-3:]
-    if type(width) is not int or width > MOST_CHANNELS_LAST or _state.looked:
-        return
-    if min(channels, height) >= LEAST_SIDE:
+    if looks_channels_last(shape) and not _state.looked:
         text = f"{function}: `{argument}` of shape {tuple(shape)} is read as (..., C, H, W), and "
         warn(text + "looks like (..., H, W, C): image.movedim(-1, -3) makes one of the other")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -38,22 +39,27 @@ def can_differentiate() -> bool:
     return torch.is_grad_enabled() or has_tangents() or in_transform()
 
 
-def is_eager(*tensors: Tensor) -> bool:
-    """Whether the tensors hold numbers, and nothing but autograd's reverse mode follows them.
+def runs_eagerly() -> bool:
+    """Whether operations are done as they are called, followed by autograd's tape at most.
 
-    Not while torch traces, transforms, or hands all operations to a mode of torch's dispatcher; a
-    subclass with a dispatch of its own, such as a fake tensor, may have no memory.
+    Not while torch traces, transforms, or hands all operations to a mode of its dispatcher.
     """
     if torch.compiler.is_compiling() or has_tangents() or in_transform():
         return False
-    if torch._C._len_torch_dispatch_stack() > 0 or torch.jit.is_tracing():  # pyright: ignore
-        return False
-    if any(map(Tensor.is_neg, tensors)) or any(map(_is_batch, tensors)):
+    return not (torch._C._len_torch_dispatch_stack() or torch.jit.is_tracing())  # pyright: ignore
+
+
+def is_eager(*tensors: Tensor) -> bool:
+    """Whether the tensors hold numbers, and nothing but autograd's reverse mode follows them.
+
+    A subclass with a dispatch of its own, such as a fake tensor, may have no memory.
+    """
+    if not runs_eagerly() or any(map(Tensor.is_neg, tensors)) or any(map(is_batch, tensors)):
         return False
     return all(map(_has_memory, map(type, tensors)))
 
 
-_is_batch = torch._C._functorch.is_legacy_batchedtensor  # pyright: ignore
+is_batch = torch._C._functorch.is_legacy_batchedtensor  # pyright: ignore
 """Batches of gradients (is_grads_batched) are no transform."""
 
 
@@ -68,22 +74,17 @@ def exports_to_onnx() -> bool:
     Asked while Dynamo traces, too, by which torch.onnx.export tries again what could not be traced
     otherwise: Dynamo takes torch's own function for False.
     """
-    return torch.onnx.is_in_onnx_export()
+    # importing it takes 80 ms; who exports has done so
+    return "torch.onnx" in sys.modules and torch.onnx.is_in_onnx_export()
 
 
 NO_ONNX = "has no ONNX operator"
 """Why kernels do not serve what is exported to ONNX."""
 
 
-def hooks_take_saved_tensors() -> bool:
-    """Whether hooks take what autograd saves.
-
-    A checkpoint's do, which counts the tensors that a call saves and that its repetition does: both
-    have to be made in the same way.
-    """
-    autograd = torch._C._autograd  # pyright: ignore
-    top = getattr(autograd, "_top_saved_tensors_default_hooks", None)
-    return top is not None and top(False) is not None
+def is_watched() -> bool:
+    """Whether a mode sees the functions of torch that are called."""
+    return torch._C._len_torch_function_stack() > 0  # pyright: ignore
 
 
 def wants_gradient(*tensors: Tensor) -> bool:

@@ -13,6 +13,7 @@ from warpkit import warp
 from warpkit.core import checks
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
+from warpkit.engine.backends import prepared
 from warpkit.engine.sampling.labels import whole_scalar
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import SamplingRule
@@ -132,8 +133,8 @@ def _warp(
     given: tuple[Any, ...],
 ) -> Any:
     """given: flags, borderMode, borderValue and arithmetic."""
-    key = quick.key_of(name, src, M, dsize, given) if dst is None else None
-    if (found := quick.call(key, src, M)) is not None:
+    key = quick.key_of(name, src, M, dsize, dst, *given)
+    if (found := prepared.call(key, src, M)) is not None:
         return found
     flags, border_mode, border_value, arithmetic = given
     dst, flags = check_output(name, "dst", dst, src), INTER_LINEAR if flags is None else flags
@@ -145,7 +146,7 @@ def _warp(
     result = function(
         planes(src), matrix, size=size, inverse=inverse, background=background, **options
     )
-    quick.leave(key, src, M, flags, options)  # of what nothing refused
+    quick.leave(key, src, M, size, flags, options)  # of what nothing refused
     return finish(src, dst, result)
 
 

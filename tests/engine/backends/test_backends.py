@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import warpkit as wk
-from warpkit.engine.backends import BACKENDS, OPENCV, Backend, backend_module, recipes
+from warpkit.engine.backends import BACKENDS, OPENCV, Backend, backend_module, prepared
 
 DUTIES = [name for name in vars(Backend) if not name.startswith("_")]
 PACKAGE = Path(wk.__file__).parent
@@ -42,7 +42,7 @@ def test_six_frames_lead_from_a_warp_to_the_launch(monkeypatch):
         return forward(*inputs, **options)
 
     monkeypatch.setattr(launch, "forward", spy)
-    monkeypatch.setattr(recipes, "_recipes", {})  # another test's would lead past it
+    monkeypatch.setattr(prepared, "_calls", {})  # another test's would lead past it
     image, matrix = torch.rand(1, 3, 5, 6), torch.eye(2, 3)
     expected = wk.warp_affine(image, matrix)
     with Mode():

@@ -3,8 +3,8 @@
 A backend is a module with the functions of `Backend`, imported on first use. One that is asked for
 by name is used or refused with its reasons, never replaced. For OpenCV's arithmetics "reference"
 is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `resizing` is the same choice for
-`resize`. `operators` makes torch operators of kernels, `recipes` make a small call again without
-its checks, `inverse` inverts matrices, `grid_sample` is torch's own sampler; `cpu` and `cuda` are
+`resize`. `operators` makes torch operators of kernels, `prepared` makes a call again without its
+checks, `inverse` inverts matrices, `grid_sample` is torch's own sampler; `cpu` and `cuda` are
 folders of kernels.
 """
 
@@ -79,7 +79,8 @@ class Backend(Protocol):
 
 
 # One may have `sample_offsets` and `splat_offsets` too: `sample` and `splat` at every pixel's own
-# place plus an offset, added in float64.
+# place plus an offset, added in float64. And `prepare`, for `prepared`: what makes calls of images
+# and mappings like those of its arguments, given how these lie in memory, or None.
 
 
 class SplatBackend(Protocol):

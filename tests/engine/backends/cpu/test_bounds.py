@@ -46,7 +46,7 @@ for function, interpolation, pixels, borders in (
                 options["background"] = guarded(torch.rand(2, 5, 40, 37))
             if function != "remap":
                 options |= {"inverse": True, "size": (40, 37)}
-            for _ in range(2):  # a call that came before is made again by a recipe
+            for _ in range(2):  # a call that came before is made again as it was
                 leaves = [guarded(t).requires_grad_(t.is_floating_point()) for t in (pixels, where)]
                 out = getattr(wk, function)(*leaves, **options)
                 if out.requires_grad:

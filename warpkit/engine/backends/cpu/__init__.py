@@ -1,26 +1,25 @@
-"""The CPU backend: the reference's results by the native library's kernels.
+"""The CPU backend: the reference's results by the native library.
 
 Warps run in the native library, whose C++ is in native/. `library` finds and opens it, `opened` is
 the one of this process. `launch` goes from tensors to its calls, which `calls` prepares by shapes,
-types and options, and `jobs` splits a backward pass. `autograd` and `lean` call it without an
-operator, `operators` as torch operators; `inverse` inverts matrices, `resize` resizes, `opencv` has
-OpenCV's arithmetics, `objects` paints objects over images and cuts them out, and `moments` has the
-sums of an alignment.
+types and options, and `jobs` splits a backward pass. `autograd` calls it without an operator,
+`operators` as torch operators. `inverse` inverts matrices, `resize` resizes, `opencv` has OpenCV's
+arithmetics, `objects` paints objects over images and cuts them out, and `moments` has the sums of an
+alignment.
 
-`threads` shares work out, `memory` keeps results' pages. Where the library is missing, the reference serves in
-its place, after one warning.
+`threads` shares work out, `memory` keeps results' pages. Where the library is missing, the
+reference serves in its place, after one warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
 from warpkit.engine.backends.inverse import inverse_by
-from warpkit.engine.backends.recipes import Recipe
 from warpkit.engine.compositing.layers import Layers, Plain
 from warpkit.engine.compositing.rectangles import Rectangles
 from warpkit.engine.sampling.maps import added_to_pixels
@@ -72,7 +71,9 @@ def _warp(
     if is_eager(image, matrix, fill):
         from warpkit.engine.backends.cpu import autograd
 
-        return autograd.call(image, matrix, size, fill, rule, forward)
+        return autograd.call(
+            image, matrix, fill, autograd.WarpOptions(size, rule, forward, relative=False)
+        )
     from warpkit.engine.backends.cpu.operators import OPERATORS
 
     to_source = inverse_map(matrix.double()) if forward else matrix
@@ -87,7 +88,8 @@ def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> T
     if is_eager(image, points, fill):
         from warpkit.engine.backends.cpu import autograd
 
-        return autograd.call(image, points, points.shape[-3:-1], fill, rule, False)
+        options = autograd.WarpOptions(points.shape[-3:-1], rule, forward=False, relative=False)
+        return autograd.call(image, points, fill, options)
     from warpkit.engine.backends.cpu.operators import OPERATORS
 
     return OPERATORS.sample(image, points, fill, rule)
@@ -104,7 +106,8 @@ def sample_offsets(image: Tensor, offsets: Tensor, fill: Tensor, rule: SamplingR
         from warpkit.engine.backends.cpu import autograd
 
         offsets = offsets.to(compute_dtype(offsets.dtype))
-        return autograd.call(image, offsets, offsets.shape[-3:-1], fill, rule, False, relative=True)
+        options = autograd.WarpOptions(offsets.shape[-3:-1], rule, forward=False, relative=True)
+        return autograd.call(image, offsets, fill, options)
     return sample(image, added_to_pixels(offsets), fill, rule)
 
 
@@ -130,21 +133,29 @@ def splat_offsets(
     return splat(image, added_to_pixels(offsets), size, rule)
 
 
-def recipe(
+def prepare(
     image: Tensor,
-    matrix: Tensor,
-    size: tuple[int, int],
+    mapping: Tensor,
+    size: Sequence[int],
     fill: Tensor,
     rule: SamplingRule,
-    forward: bool,
-) -> Recipe | None:
-    """As `lean.recipe`.
+    *,
+    forward: bool = False,
+    relative: bool = False,
+) -> Callable[[Tensor, Tensor], Tensor] | None:
+    """What makes calls of images and mappings like these without checks; None for some.
 
-    Shapes as there.
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3), source -> destination if `forward`, or
+    (*P, h, w, 2), offsets if `relative`; fill broadcasts to the result.
     """
-    from warpkit.engine.backends.cpu import lean
+    from warpkit.engine.backends.cpu import autograd
+    from warpkit.engine.backends.cpu.warp_calls import TYPES
 
-    return lean.recipe(image, matrix, size, fill, rule, forward)
+    points = mapping.shape[-1] == 2
+    if image.dtype not in TYPES or (points and mapping.dtype in HALVES):
+        return None  # computed with as float32
+    options = autograd.WarpOptions(tuple(size), rule, forward, relative)
+    return autograd.prepare(image, mapping, fill, options)
 
 
 def first_sums(fixed: Tensor, seen: Tensor, weight: Tensor) -> Tensor:

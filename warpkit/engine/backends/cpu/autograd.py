@@ -6,46 +6,88 @@ gradients come straight from `launch`: the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends.cpu import launch
-from warpkit.engine.backends.cpu.inverse import inverse_vjp_numpy, invert
+from warpkit.engine.backends.cpu.inverse import inverse_vjp, invert
 from warpkit.engine.backends.cpu.operators import OPERATORS
-from warpkit.engine.backends.inverse import inverse_vjp
+from warpkit.engine.backends.cpu.warp_calls import Shape, WarpCall
+from warpkit.engine.backends.inverse import inverse_vjp as inverse_vjp_by_torch
 from warpkit.engine.backends.operators import ADJOINT
 from warpkit.engine.sampling.layout import batch_of
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.rules import SamplingRule
 
 
-def call(
-    image: Tensor,
-    mapping: Tensor,
-    size: Sequence[int],
-    fill: Tensor,
-    rule: SamplingRule,
-    forward: bool,
-    relative: bool = False,
-) -> Tensor:
-    """The result for plain tensors. forward: `mapping` is a matrix source -> destination.
+class WarpOptions(NamedTuple):
+    """All of a warp that is no tensor."""
 
-    relative: `mapping` is offsets of points from their pixel, added in float64.
+    size: Sequence[int]
+    rule: SamplingRule
+    forward: bool
+    """The mapping is a matrix source -> destination."""
+    relative: bool
+    """The mapping is offsets of points from their pixel, added in float64."""
+    made: tuple[WarpCall, Tensor] | None = None
+    """The call, and the fill as it reads it, where image and mapping lie as it reads them."""
 
-    image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
-    fill broadcasts to the result, (*batch, C, h, w).
+
+def call(image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions) -> Tensor:
+    """The result for plain tensors.
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2), pixels; fill broadcasts to the
+    result, (*batch, C, h, w).
     """
-    if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+    if options.rule.interpolation == "nearest":  # it has no slope, and autograd should say so
         mapping = mapping.detach()
     if image.is_floating_point() and wants_gradient(image, mapping, fill):
-        found: Any = EagerWarp.apply(image, mapping, fill, size, rule, forward, relative)
-        return found[0] if forward else found
-    source = invert(mapping) if forward else mapping
+        found: Any = EagerWarp.apply(image, mapping, fill, options)
+        return found[0] if options.forward else found
+    return _result(image, invert(mapping) if options.forward else mapping, fill, options)
+
+
+def _result(image: Tensor, source: Tensor, fill: Tensor, options: WarpOptions) -> Tensor:
+    """As `call`, by a map destination -> source: source (*M, 2 or 3, 3) or (*P, h, w, 2)."""
+    if options.made is not None:
+        return launch.result(options.made[0], image, source, options.made[1])
+    size, rule, relative = options.size, options.rule, options.relative
     return launch.forward(image, source, fill, size, rule, relative=relative)
+
+
+def prepare(
+    image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions
+) -> Callable[[Tensor, Tensor], Tensor] | None:
+    """What makes calls like this one, if kernels read image and mapping as they lie.
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
+    """
+    wide = torch.float64 if mapping.shape[-1] == 3 else mapping.dtype
+    source = torch.empty(mapping.shape, dtype=wide, device="cpu")
+    size, rule, relative = options.size, options.rule, options.relative
+    dense, made = launch.prepared(image, source, fill, size, rule, relative=relative)
+    if dense.data_ptr() != image.data_ptr() or not mapping.is_contiguous():
+        return None
+    shown = launch.as_shown(fill, image.dtype) if made.taps == 1 else fill
+    options = options._replace(made=(made, launch.stored_fill(made, shown)))
+    widens = mapping.dtype != wide and not options.forward
+
+    def again(image: Tensor, mapping: Tensor) -> Tensor:
+        """Tensors as of `prepare`."""
+        return call(image, mapping.to(wide) if widens else mapping, fill, options)
+
+    return again
+
+
+@lru_cache(maxsize=64)
+def _blank(shape: Shape, dtype: torch.dtype) -> Tensor:
+    """What stands for an image whose pixels nobody reads, in one number's memory."""
+    return torch.empty((), dtype=dtype, device="cpu").expand(shape)
 
 
 class EagerWarp(torch.autograd.Function):
@@ -53,30 +95,22 @@ class EagerWarp(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        image: Tensor,
-        mapping: Tensor,
-        fill: Tensor,
-        size: Sequence[int],
-        rule: SamplingRule,
-        forward: bool,
-        relative: bool,
+        ctx: Any, image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions
     ) -> Any:
         """By one launch.
 
         Tensors as of `call`.
         """
-        source = invert(mapping) if forward else mapping
+        source = invert(mapping) if options.forward else mapping
         ctx.dense = source.detach().contiguous()  # a field of planes is copied once
-        result = launch.forward(image, ctx.dense, fill, size, rule, relative=relative)
+        result = _result(image, ctx.dense, fill, options)
         grad_mapping = ctx.needs_input_grad[1]
         # the image's pixels serve the gradient to the map alone
-        kept = image if grad_mapping else image.new_empty(()).expand(image.shape)
+        kept = image if grad_mapping else _blank(image.shape, image.dtype)
         ctx.save_for_backward(kept, source, fill)
-        ctx.size, ctx.rule, ctx.matrix_type = size, rule, mapping.dtype if forward else None
-        ctx.relative = relative
+        ctx.options, ctx.matrix_type = options, mapping.dtype
         ctx.set_materialize_grads(False)
-        if not forward:
+        if not options.forward:
             return result
         if not grad_mapping:
             ctx.mark_non_differentiable(source)
@@ -87,30 +121,30 @@ class EagerWarp(torch.autograd.Function):
         """By another launch; by the operator where it is to be differentiated, or is a batch."""
         grad, grad_source = (*grads, None)[:2]
         image, source, fill = ctx.saved_tensors
-        wanted, rule = list(ctx.needs_input_grad[:3]), ctx.rule
+        size, rule, forward, relative, _ = ctx.options
+        wanted = list(ctx.needs_input_grad[:3])
         short = not torch.is_grad_enabled() and is_eager(*(g for g in grads if g is not None))
         found: Any = (None, None, None)
         if grad is not None and short:
-            sizes = (ctx.size, rule, wanted)
-            found = launch.backward(grad, image, ctx.dense, fill, *sizes, relative=ctx.relative)
+            sizes = (size, rule, wanted)
+            found = launch.backward(grad, image, ctx.dense, fill, *sizes, relative=relative)
         elif grad is not None:
-            options = (list(ctx.size), rule.interpolation, rule.border, wanted)
-            points = added_to_pixels(source) if ctx.relative else source
-            found = OPERATORS.call_backward(grad, image, points, fill, *options)
-            if ctx.relative:
+            names = (list(size), rule.interpolation, rule.border, wanted)
+            points = added_to_pixels(source) if relative else source
+            found = OPERATORS.call_backward(grad, image, points, fill, *names)
+            if relative:
                 found = (found[0], found[1].to(source.dtype), found[2])
         grad_image, grad_mapping, grad_fill = (
             g if want else None for g, want in zip(found, wanted, strict=True)
         )
         if grad_source is not None:
             grad_mapping = grad_source if grad_mapping is None else grad_mapping + grad_source
-        if ctx.matrix_type and grad_mapping is not None:
+        if forward and grad_mapping is not None:
             if short:
-                pulled = torch.from_numpy(inverse_vjp_numpy(source, grad_mapping.numpy()))
+                grad_mapping = inverse_vjp(source, grad_mapping, ctx.matrix_type)
             else:
-                pulled = inverse_vjp(source, grad_mapping)
-            grad_mapping = pulled.to(ctx.matrix_type)
-        return grad_image, grad_mapping, grad_fill, None, None, None, None
+                grad_mapping = inverse_vjp_by_torch(source, grad_mapping).to(ctx.matrix_type)
+        return grad_image, grad_mapping, grad_fill, None
 
 
 class EagerSplat(torch.autograd.Function):

@@ -3,7 +3,7 @@
 A call is a block of numbers that the library reads, see native/call.h. Shapes, types and options
 determine all of it but the tensors' addresses, so that a family of calls keeps its last blocks, as
 `warp_calls` does. To make a call is to copy its block, write the addresses into the copy, and pass
-the copy's address on. Nothing here depends on the number of threads.
+that on. Nothing here depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -45,16 +45,18 @@ TASK, FIRST, END, RUN, THREADS, TEAM = range(6)
 
 def launch(numbers: np.ndarray, first: int, end: int, values: int) -> None:
     """Do units first .. end of a block, which is this call's own; they make so many values."""
+    if first == end:
+        return
     if values < INLINE:
         numbers[FIRST], numbers[END], numbers[RUN], numbers[THREADS] = first, end, end - first, 1
-        LIBRARY.run(numbers.ctypes.data)  # pyright: ignore[reportOptionalMemberAccess]
-        return
+        LIBRARY.run(numbers.tobytes())  # pyright: ignore[reportOptionalMemberAccess]
+        return  # bytes: to ask an array for its address takes 1 us
 
     def part(begin: int, stop: int, each: int = 0, threads: int = 1, team: int = 0) -> None:
         mine = numbers.copy()
         mine[FIRST], mine[END] = first + begin, first + stop
         mine[RUN], mine[THREADS], mine[TEAM] = each or stop - begin, threads, team
-        LIBRARY.run(mine.ctypes.data)  # pyright: ignore[reportOptionalMemberAccess]
+        LIBRARY.run(mine.tobytes())  # pyright: ignore[reportOptionalMemberAccess]
 
     if not run_on_team(part, end - first, values):
         run(part, end - first, values)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.backends.cpu import calls, warp_calls
+from warpkit.engine.backends.cpu import calls
 from warpkit.engine.backends.cpu.jobs import (
     Image,
     Jobs,
@@ -20,23 +23,48 @@ from warpkit.engine.backends.cpu.jobs import (
     partition,
     partition_by_image,
 )
-from warpkit.engine.backends.cpu.memory import empty
-from warpkit.engine.backends.cpu.warp_calls import FIELDS, WarpCall, WarpShapes
+from warpkit.engine.backends.cpu.memory import LEAST, empty
+from warpkit.engine.backends.cpu.warp_calls import (
+    FIELDS,
+    REGISTER,
+    WarpCall,
+    WarpKey,
+    WarpShapes,
+    warp_call,
+)
 from warpkit.engine.sampling.layout import POINTS, is_channels_last, read_in_place
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
+
+IMAGE, MAPPING, FILL, OUT = (FIELDS[name] for name in ("image", "mapping", "fill", "out"))
+IMAGE_OF, STREAMED = FIELDS["image_of"], FIELDS["streamed"]
+
+
+def prepared(
+    image: Tensor,
+    mapping: Tensor,
+    fill: Tensor,
+    size: Sequence[int],
+    rule: SamplingRule,
+    listed: bool = False,
+    relative: bool = False,
+) -> tuple[Tensor, WarpCall]:
+    """The image as kernels read it, and the call of tensors as of `forward`.
+
+    listed: whether that has an `image_of`.
+    """
+    batch_dims = image.ndim - 3 if not listed else 1
+    batch_dims = max(batch_dims, mapping.ndim - (3 if mapping.shape[-1] == 2 else 2))
+    # by a function of torch's, so that who watches these sees where a gradient ends
+    dense = _dense(image.detach(), batch_dims)
+    return dense, _call(
+        image, dense, mapping, fill, size, rule, listed, relative, is_channels_last(dense)
+    )
 
 
 def _dense(image: Tensor, batch_dims: int) -> Tensor:
     """The image as kernels read it; channels-last where the result can be too."""
     image = read_in_place(image)
     return image if batch_dims == 1 else image.contiguous()
-
-
-def _fill_memory(fill: Tensor, shapes: WarpShapes) -> np.ndarray:
-    """The memory of `fill`."""
-    if shapes.expand:
-        fill = fill.expand(*shapes.batch, *fill.shape[-3:])
-    return fill.contiguous().numpy(force=True).ravel()
 
 
 def _call(
@@ -51,19 +79,21 @@ def _call(
     channels_last: bool,
 ) -> WarpCall:
     """The prepared call of tensors as of `forward`, of an image that is stored as another."""
-    return warp_calls.warp_call(
-        tuple(image.shape),
-        tuple(stored.shape[:-3]),
-        image.dtype,
-        channels_last,
-        tuple(mapping.shape),
-        mapping.dtype == torch.float64,
-        tuple(fill.shape),
-        tuple(size),
-        rule.interpolation,
-        rule.border,
-        listed,
-        relative,
+    return warp_call(
+        WarpKey(
+            image=image.shape,
+            stored=stored.shape[:-3],
+            dtype=image.dtype,
+            channels_last=channels_last,
+            mapping=mapping.shape,
+            wide_points=mapping.dtype == torch.float64,
+            fill=fill.shape,
+            size=tuple(size),
+            interpolation=rule.interpolation,
+            border=rule.border,
+            listed=listed,
+            relative=relative,
+        )
     )
 
 
@@ -84,40 +114,105 @@ def forward(
     image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
     fill broadcasts to the result.
     """
-    batch_dims = image.ndim - 3 if image_of is None else 1
-    batch_dims = max(batch_dims, mapping.ndim - (3 if mapping.shape[-1] == 2 else 2))
-    # by a function of torch's, so that who watches these sees where a gradient ends
-    dense = _dense(image.detach(), batch_dims)
-    channels_last = is_channels_last(dense)
-    call = _call(
-        image, dense, mapping, fill, size, rule, image_of is not None, relative, channels_last
-    )
-    shapes = call.shapes
-    memory = empty(shapes.values, _numpy(image.dtype))
-    out = _tensor(memory, shapes.shape, channels_last)
-    if shapes.values == 0:
-        return out
-    fill_memory = _fill_memory(fill, shapes)
-    if call.taps == 1:
-        fill_memory = as_shown(fill_memory, memory.dtype)
-    points, to = mapping.contiguous(), memory.ctypes.data
-    at = dense.data_ptr(), points.data_ptr(), fill_memory.ctypes.data, to
-    numbers = warp_calls.fill_result(call, *at)
-    numbers[warp_calls.STREAM] = warp_calls.streams(call, to) and not channels_last
-    if image_of is not None:
-        images = image_of if len(dense) > 1 else np.zeros_like(image_of)
-        numbers[warp_calls.IMAGE_OF] = images.ctypes.data
-    calls.launch(numbers, 0, call.units, shapes.values)
+    listed = image_of is not None
+    dense, call = prepared(image, mapping, fill, size, rule, listed, relative)
+    shown = as_shown(fill, image.dtype) if call.taps == 1 else fill
+    fill = stored_fill(call, shown)
+    return result(call, dense, mapping.contiguous(), fill, _listed(dense, image_of))
+
+
+def result(
+    call: WarpCall, image: Tensor, mapping: Tensor, fill: Tensor, images: np.ndarray | None = None
+) -> Tensor:
+    """The same of arrays that lie as the call says.
+
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill as `stored_fill` has it.
+    """
+    key, shapes = call.key, call.shapes
+    out = _room(shapes.shape, key.dtype, key.channels_last)
+    if shapes.values:
+        numbers = call.numbers.copy()
+        numbers[IMAGE], numbers[MAPPING] = image.data_ptr(), mapping.data_ptr()
+        numbers[FILL], numbers[OUT] = fill.data_ptr(), out.data_ptr()
+        if call.streams:
+            numbers[STREAMED] = out.data_ptr() % REGISTER == 0
+        if images is not None:
+            numbers[IMAGE_OF] = images.ctypes.data
+        calls.launch(numbers, 0, call.units, shapes.values)
     return out
 
 
-@np.errstate(invalid="ignore")
-def as_shown(fill: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What the border shows, in an image's type: rounded half to even and saturated, NaN lowest."""
+def _listed(image: Tensor, image_of: np.ndarray | None) -> np.ndarray | None:
+    """The list of images by their places in memory, (B or 1, C, H, W)."""
+    return image_of if image_of is None or len(image) > 1 else np.zeros_like(image_of)
+
+
+def stored_fill(call: WarpCall, fill: Tensor) -> Tensor:
+    """The fill as kernels read it; fill broadcasts to the result."""
+    if call.shapes.expand:
+        fill = fill.expand(*call.shapes.batch, *fill.shape[-3:])
+    return fill.contiguous()
+
+
+def as_shown(fill: Tensor, dtype: torch.dtype) -> Tensor:
+    """What the border shows, in an image's type: rounded half to even and saturated, NaN lowest.
+
+    fill broadcasts to the result.
+    """
     if fill.dtype == dtype:
         return fill
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    return np.nan_to_num(np.rint(fill).clip(low, high), nan=low).astype(dtype)
+    low, high, kind = torch.iinfo(dtype).min, torch.iinfo(dtype).max, _numpy(dtype)
+    with np.errstate(invalid="ignore"):
+        numbers = np.rint(fill.numpy(force=True)).clip(low, high)
+        return torch.from_numpy(np.array(np.nan_to_num(numbers, nan=low).astype(kind)))
+
+
+class BackwardCall(NamedTuple):
+    """What gradients of warps of one key have in common."""
+
+    numbers: np.ndarray
+    """The block, with 0 for every address that differs from call to call."""
+    shares: WorkPartition | None
+    """None where it follows from a list of images."""
+    jobs: Jobs | None
+    """None where they follow from that, or from the map's own numbers."""
+
+
+@lru_cache(maxsize=256)
+def _backward_call(key: WarpKey, needs: tuple[bool, bool, bool]) -> BackwardCall:
+    """needs: which gradients the kernel makes, of image, mapping and fill."""
+    call = warp_call(key)
+    shapes, sizes, numbers = call.shapes, Image(*key.image[-3:]), call.numbers.copy()
+    numbers[calls.TASK] = calls.TASKS["backward"]
+    for name, need in zip(("image", "mapping", "fill"), needs, strict=True):
+        numbers[FIELDS[f"needs_{name}"]] = need
+    if needs[0] and key.listed:
+        return BackwardCall(numbers, None, None)
+    rows, batch = sizes.height if needs[0] else shapes.tile_rows, shapes.batch
+    shares = partition(key.image[:-3] if needs[0] else batch, batch, rows, shapes.values)
+    if shares.bands == 1:
+        jobs = by_accumulator(shares, sizes, shapes.tile_rows)
+    elif not needs[0]:
+        jobs = by_tile_rows(shares, shapes.items, shapes.tile_rows)
+    else:
+        strips = shares.accumulators == shapes.items  # may be, if the map allows it
+        jobs = None if strips else by_bands(shares, sizes, shapes.tile_rows)
+    return BackwardCall(numbers, shares, jobs)
+
+
+def _jobs(
+    call: WarpCall, shares: WorkPartition | None, points: Tensor, image_of: np.ndarray | None
+) -> tuple[WorkPartition, Jobs]:
+    """Who does what in a pass back to images, where points or matrices, or a list, say it."""
+    key, shapes, sizes = call.key, call.shapes, Image(*call.key.image[-3:])
+    if shares is None:
+        assert image_of is not None
+        shares = partition_by_image(image_of, key.image[0], sizes.height, shapes.values)
+        if shares.bands == 1:
+            return shares, by_accumulator(shares, sizes, shapes.tile_rows)
+    elif jobs := by_strips(shapes, sizes, points.numpy(force=True), key.relative, call.taps):
+        return shares, jobs
+    return shares, by_bands(shares, sizes, shapes.tile_rows)
 
 
 def backward(
@@ -146,43 +241,41 @@ def backward(
     grad = grad.contiguous(memory_format=layout)
     if needs_mapping:
         source = source.contiguous(memory_format=layout)
-    call = _call(
-        image, source, mapping, fill, size, rule, image_of is not None, relative, channels_last
-    )
+    listed = image_of is not None
+    call = _call(image, source, mapping, fill, size, rule, listed, relative, channels_last)
     shapes, values = call.shapes, call.shapes.values
-    points, fill_memory = mapping.contiguous(), _fill_memory(fill, shapes)
-    sizes = Image(*image.shape[-3:])
-    shares, jobs = _jobs(call, sizes, image, points, image_of, needs_image, relative)
-    dtype = _numpy(grad.dtype)
-    grad_image = empty(shares.accumulators * sizes.size if needs_image else 0, dtype)
-    single = False
+    points, fill_memory = mapping.contiguous(), stored_fill(call, fill)
+    block, shares, jobs = _backward_call(call.key, needs)
+    if shares is None or jobs is None:
+        shares, jobs = _jobs(call, shares, points, image_of)
+    numbers, splits, grad_image = block.copy(), shares.splits if needs_image else 1, None
+    if splits > 1:
+        shape = -1, splits, image.shape[-3:].numel()
+        grad_image = _room((shares.accumulators * shape[-1],), grad.dtype, False).reshape(shape)
+    elif needs_image:
+        grad_image = _room(image.shape, grad.dtype, channels_last)
     if shapes.kind == POINTS:  # whose tiles write every number
         # no sum follows where each point has an item of its own
         numbers_each = shapes.items * shapes.mapping_size
         single = points.dtype == torch.float32 and numbers_each == points.numel()
         grad_mapping = empty(numbers_each * needs_mapping, np.dtype("f4" if single else "f8"))
+        numbers[FIELDS["single"]] = single
     else:
         grad_mapping = np.zeros(needs_mapping * shapes.items * jobs.bands * 9)
-    grad_fill = np.zeros(
-        needs_fill * (values if shapes.dense else shapes.items * jobs.bands * sizes.channels)
-    )
-    if not values:
-        grad_image[:] = 0
-    elif any(needs):
+    each = values if shapes.dense else shapes.items * jobs.bands * image.shape[-3]
+    grad_fill = np.zeros(needs_fill * each)
+    if not values and grad_image is not None:
+        grad_image.zero_()
+    elif values and any(needs):
         arrays = {
             "grad": grad, "image": source, "mapping": points, "fill": fill_memory,
             "grad_image": grad_image, "grad_mapping": grad_mapping, "grad_fill": grad_fill,
             "jobs": jobs.jobs, "starts": jobs.starts,
         }  # fmt: skip
-        numbers = call.numbers.copy()
         for name, array in arrays.items():
-            numbers[FIELDS[name]] = calls.address(array)
-        for name, need in zip(("image", "mapping", "fill"), needs, strict=True):
-            numbers[FIELDS[f"needs_{name}"]] = need
-        numbers[FIELDS["single"]] = single
-        if image_of is not None:
-            images = image_of if len(source) > 1 else np.zeros_like(image_of)
-            numbers[warp_calls.IMAGE_OF] = images.ctypes.data
+            numbers[FIELDS[name]] = 0 if array is None else calls.address(array)
+        if (images := _listed(source, image_of)) is not None:
+            numbers[IMAGE_OF] = images.ctypes.data
         if jobs.banded:
             row_ranges = np.empty(2 * call.units * shapes.tile_columns, np.int64)
             numbers[FIELDS["row_ranges"]] = row_ranges.ctypes.data
@@ -191,11 +284,11 @@ def backward(
         numbers[calls.TASK] = calls.TASKS["backward"]
         for first, end in jobs.phases:
             calls.launch(numbers, first, end, values)
-    image_gradient = grad
-    if wanted[0]:
-        image_gradient = _image_gradient(grad_image, image, shares, channels_last)
+    if splits > 1 and grad_image is not None:  # added up in their order
+        first, *others = grad_image.unbind(1)
+        grad_image = _tensor(sum(others, first).numpy(), image.shape, channels_last)
     return (
-        image_gradient,
+        grad if grad_image is None else grad_image,
         _mapping_gradient(grad_mapping, mapping, shapes, jobs.bands, needs_mapping)
         if wanted[1]
         else grad,
@@ -203,33 +296,16 @@ def backward(
     )
 
 
-def _jobs(
-    call: WarpCall, sizes: Image, image: Tensor, points: Tensor, image_of: np.ndarray | None,
-    needs_image: bool, relative: bool,
-) -> tuple[WorkPartition, Jobs]:  # fmt: skip
-    """Who does what in a backward pass over images (*I, C, H, W) under points or matrices."""
-    shapes = call.shapes
-    if not needs_image:
-        shares = partition(shapes.batch, shapes.batch, shapes.tile_rows, shapes.values)
-        if shares.bands == 1:
-            return shares, by_accumulator(shares, sizes, shapes.tile_rows)
-        return shares, by_tile_rows(shares, shapes.items, shapes.tile_rows)
-    if image_of is not None:
-        shares = partition_by_image(image_of, len(image), sizes.height, shapes.values)
-    else:
-        batch = tuple(image.shape[:-3])
-        shares = partition(batch, shapes.batch, sizes.height, shapes.values)
-    if shares.bands == 1:
-        return shares, by_accumulator(shares, sizes, shapes.tile_rows)
-    if image_of is None and shares.accumulators == shapes.items:
-        strips = by_strips(shapes, sizes, points.numpy(force=True), relative, call.taps)
-        if strips is not None:
-            return shares, strips
-    return shares, by_bands(shares, sizes, shapes.tile_rows)
-
-
 def _numpy(dtype: torch.dtype) -> np.dtype:
     return np.dtype(str(dtype).removeprefix("torch."))
+
+
+def _room(shape: Sequence[int], dtype: torch.dtype, channels_last: bool) -> Tensor:
+    """Memory for an image or a result: ours from where on that is the better one."""
+    if prod(shape) * dtype.itemsize < LEAST:
+        layout = torch.channels_last if channels_last else torch.contiguous_format
+        return torch.empty(shape, dtype=dtype, device="cpu", memory_format=layout)
+    return _tensor(empty(prod(shape), _numpy(dtype)), shape, channels_last)
 
 
 def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Tensor:
@@ -237,18 +313,7 @@ def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Te
     if channels_last:
         n, c, h, w = shape
         return torch.from_numpy(memory.reshape(n, h, w, c).transpose(0, 3, 1, 2))
-    return torch.from_numpy(memory.reshape(shape))
-
-
-def _image_gradient(
-    total: np.ndarray, image: Tensor, shares: WorkPartition, channels_last: bool
-) -> Tensor:
-    """The accumulators of each image added up, in their order."""
-    if shares.splits > 1:
-        splits = torch.from_numpy(total).reshape(-1, shares.splits, image.shape[-3:].numel())
-        first, *others = splits.unbind(1)
-        total = sum(others, first).numpy()
-    return _tensor(total, image.shape, channels_last)
+    return torch.from_numpy(memory.reshape(tuple(shape)))
 
 
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch

@@ -29,8 +29,8 @@ PATH = HERE / FILES[SYSTEM]
 MACHINES = {62: "x86_64", 183: "aarch64"}
 """Processors by their number in an ELF file, as `platform` calls them."""
 
-Entry = Callable[[int], None]
-"""A C function of one argument, the address of an array of int64 numbers; may raise MemoryError."""
+Entry = Callable[[bytes], None]
+"""A C function of one argument, an array of int64 numbers; may raise MemoryError."""
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,27 @@ STREAMED = 8 << 20
 """Bytes of a result from which on it is written past the caches."""
 
 
+class WarpKey(NamedTuple):
+    """What the calls of a warp are found by: all of it but its tensors' numbers."""
+
+    image: Shape
+    stored: Shape
+    """The images' batch in memory, 1 where one image stands for many."""
+    dtype: torch.dtype
+    channels_last: bool
+    mapping: Shape
+    wide_points: bool
+    """Points are float64."""
+    fill: Shape
+    size: Shape
+    interpolation: str
+    border: str
+    listed: bool
+    """A list says where each matrix looks, and the batch is the matrices'."""
+    relative: bool
+    """Points are offsets from their pixel, added in float64."""
+
+
 class WarpShapes(NamedTuple):
     """A warp's sizes, as far as shapes say them."""
 
@@ -72,8 +93,9 @@ class WarpShapes(NamedTuple):
 
 
 class WarpCall(NamedTuple):
-    """What warps of the same shapes, types and options have in common."""
+    """What warps of one key have in common."""
 
+    key: WarpKey
     shapes: WarpShapes
     numbers: np.ndarray
     """The block, with 0 for every address that differs from call to call."""
@@ -81,8 +103,8 @@ class WarpCall(NamedTuple):
     """For every item its image, (items,)."""
     taps: int
     units: int
-    item_size: int
-    """Bytes of a number of the result."""
+    streams: bool
+    """A result at the right address is written past the caches: large, and in whole registers."""
 
 
 @lru_cache(maxsize=256)
@@ -120,71 +142,40 @@ def border_codes(border: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=256)
-def warp_call(
-    image: Shape,
-    stored: Shape,
-    dtype: torch.dtype,
-    channels_last: bool,
-    mapping: Shape,
-    double_points: bool,
-    fill: Shape,
-    size: Shape,
-    interpolation: str,
-    border: str,
-    listed: bool,
-    relative: bool,
-) -> WarpCall:
-    """The call of a warp, and of its gradients, by shapes as of `warp_shapes`.
-
-    stored: the images' batch in memory, 1 where one image stands for many.
-    """
-    shapes = warp_shapes(image, mapping, fill, size, border, listed)
-    images = np.empty(0, np.int64) if listed else broadcast_index(stored, shapes.batch)
-    taps, item_size = TAPS[interpolation], dtype.itemsize
-    item, channel, row, column = fill_strides(fill)
+def warp_call(key: WarpKey) -> WarpCall:
+    """The call of a warp, and of its gradients."""
+    shapes = warp_shapes(key.image, key.mapping, key.fill, key.size, key.border, key.listed)
+    images = np.empty(0, np.int64) if key.listed else broadcast_index(key.stored, shapes.batch)
+    taps, item_size = TAPS[key.interpolation], key.dtype.itemsize
+    item, channel, row, column = fill_strides(key.fill)
     border_y, border_x = shapes.border
     numbers = {
         "image_of": images.ctypes.data,
         "mapping_of": shapes.mapping_of.ctypes.data,
         "items": shapes.items,
-        "channels": image[-3],
-        "height": image[-2],
-        "width": image[-1],
-        "out_height": size[0],
-        "out_width": size[1],
+        "channels": key.image[-3],
+        "height": key.image[-2],
+        "width": key.image[-1],
+        "out_height": key.size[0],
+        "out_width": key.size[1],
         "border_y": border_y,
         "border_x": border_x,
         "kind": shapes.kind,
-        "type": TYPES.get(dtype, -1),
+        "type": TYPES.get(key.dtype, -1),
         "taps": taps,
         "number_bytes": item_size,
         "mapping_size": shapes.mapping_size,
-        "double_points": double_points,
-        "relative": relative,
+        "double_points": key.wide_points,
+        "relative": key.relative,
         "fill_item": item,
         "fill_channel": channel,
         "fill_row": row,
         "fill_column": column,
         "dense": shapes.dense,
-        "channels_last": channels_last,
+        "channels_last": key.channels_last,
     }
     units = shapes.items * shapes.tile_rows
-    task = "nearest" if taps == 1 else "warp"
-    return WarpCall(shapes, WARPS.block(task, numbers), images, taps, units, item_size)
-
-
-IMAGE, FILL, MAPPING, OUT = (FIELDS[name] for name in ("image", "fill", "mapping", "out"))
-IMAGE_OF, STREAM = FIELDS["image_of"], FIELDS["streamed"]
-
-
-def fill_result(call: WarpCall, image: int, mapping: int, fill: int, out: int) -> np.ndarray:
-    """The block of a call by the addresses of its arrays."""
-    numbers = call.numbers.copy()
-    numbers[IMAGE], numbers[MAPPING], numbers[FILL], numbers[OUT] = image, mapping, fill, out
-    return numbers
-
-
-def streams(call: WarpCall, out: int) -> bool:
-    """Whether a result at an address is written past the caches: large, and in whole registers."""
-    bytes_ = call.shapes.values * call.item_size
-    return bytes_ >= STREAMED and (out | call.shapes.shape[-1] * call.item_size) % REGISTER == 0
+    block = WARPS.block("nearest" if taps == 1 else "warp", numbers)
+    streams = shapes.values * item_size >= STREAMED and not key.channels_last
+    streams = streams and shapes.shape[-1] * item_size % REGISTER == 0
+    return WarpCall(key, shapes, block, images, taps, units, streams)

@@ -5,6 +5,7 @@
 #pragma once
 #include "call.h"
 #include "maps_call.h"
+#include "matrix_call.h"
 #include "moments_call.h"
 #include "objects_call.h"
 #include "opencv_call.h"
@@ -21,7 +22,8 @@
     FAMILY(opencv, WARPKIT_OPENCV_FIELDS)   \
     FAMILY(objects, WARPKIT_OBJECTS_FIELDS) \
     FAMILY(picture, WARPKIT_PICTURE_FIELDS) \
-    FAMILY(maps, WARPKIT_MAPS_FIELDS)
+    FAMILY(maps, WARPKIT_MAPS_FIELDS)       \
+    FAMILY(matrix, WARPKIT_MATRIX_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
@@ -31,7 +33,8 @@
     TASK(paint) TASK(let_through) TASK(paint_backward)                            \
     TASK(pyramid_down) TASK(pyramid_up) TASK(rectangle) TASK(arrange) TASK(frame) \
     TASK(lens_map) TASK(converted_map) TASK(polar_map)                            \
-    TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)
+    TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)        \
+    TASK(invert) TASK(inverse_vjp)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

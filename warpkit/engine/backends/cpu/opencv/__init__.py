@@ -67,7 +67,7 @@ def inverse_map(matrix: Tensor) -> Tensor:
         return opencv.inverse_map(matrix)
     from warpkit.engine.backends.cpu.inverse import invert
 
-    return invert(matrix.detach().contiguous(), singular=0.0)
+    return invert(matrix, singular_to_zero=True)
 
 
 def _is_traced(*tensors: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Calls made by the recipe of an earlier one: the same results, and the same refusals."""
+"""Calls made as an earlier one was: the same results, and the same refusals."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from torch.utils.checkpoint import checkpoint
 import warpkit as wk
 from tests.support.inputs import noise
 from tests.support.tolerances import TOLERANCE
-from warpkit.engine.backends import recipes
+from warpkit.engine.backends import prepared
 
 
 @pytest.fixture(autouse=True)
-def _no_recipes(monkeypatch):
-    monkeypatch.setattr(recipes, "_recipes", {})
+def _nothing_known(monkeypatch):
+    monkeypatch.setattr(prepared, "_calls", {})
 
 
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-def test_a_recipe_gives_the_first_calls_bits(interpolation, dtype, inverse):
+def test_a_prepared_call_gives_the_first_ones_bits(interpolation, dtype, inverse):
     matrices = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]).to(dtype), 1.3)
     for matrix in (matrices, matrices[:1]):
         options = {"border": "reflect", "size": (9, 35), "inverse": inverse}
         options["interpolation"] = interpolation
         first, second = noise(2, 3, 20, 18, dtype=dtype), noise(2, 3, 20, 18, dtype=dtype, seed=9)
         wanted = wk.warp_affine(second, matrix + 0.25, **options)
-        recipes._recipes.clear()
+        prepared._calls.clear()
         wk.warp_affine(first, matrix, **options)
-        assert len(recipes._recipes) == 1
+        assert len(prepared._calls) == 1
         assert torch.equal(wk.warp_affine(second, matrix + 0.25, **options), wanted)
-        assert len(recipes._recipes) == 1
+        assert len(prepared._calls) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -47,39 +47,42 @@ def test_halves_are_computed_with_as_float32_every_time(interpolation, dtype):
 
 
 @pytest.mark.parametrize("interpolation", ["bicubic", "lanczos4"])
-def test_every_interpolation_has_a_recipe(interpolation):
+def test_every_interpolation_is_prepared(interpolation):
     image, matrix = noise(1, 3, 20, 18), wk.rotation_matrix((9.0, 8.0), 30.0)
     for where in (matrix, matrix[None]):
         found = [wk.warp_affine(image, where, interpolation=interpolation) for _ in range(2)]
         assert torch.equal(*found)
         wanted = wk.warp_affine(image, where, interpolation=interpolation, backend="reference")
         torch.testing.assert_close(found[1], wanted, atol=TOLERANCE["cpu torch.float64"], rtol=0)
-    assert len(recipes._recipes) == 2
+    assert len(prepared._calls) == 2
 
 
-def test_a_recipe_keeps_gradients():
+def test_a_prepared_call_keeps_gradients():
     image, matrix = noise(1, 3, 8, 9), wk.rotation_matrix((4.0, 4.0), 20.0).double()
     found = []
     for _ in range(2):
         inputs = [x.clone().requires_grad_() for x in (image, matrix)]
         out = wk.warp_affine(*inputs)
         found.append(torch.autograd.grad(out.square().sum(), inputs))
-    assert len(recipes._recipes) == 1
+    assert len(prepared._calls) == 1
     for first, second in zip(*found, strict=True):
         assert torch.equal(first, second)
 
 
 @pytest.mark.parametrize("value", [0.0, 7.5, 8.5, 300, -4])
-def test_bytes_that_nearest_moves_have_a_recipe(value):
+def test_bytes_that_nearest_moves_are_prepared(value):
     matrix = wk.rotation_matrix((9.0, 8.0), torch.tensor([30.0, 200.0]), 1.3)
     options = {"interpolation": "nearest", "border_value": value}
     for n in range(3):
         image = noise(2, 3, 20, 18, dtype=torch.uint8, seed=n)
         wanted = wk.warp_affine(image, matrix, backend="reference", **options)
         assert torch.equal(wk.warp_affine(image, matrix, **options), wanted)
-    assert len(recipes._recipes) == 1
-    wk.warp_affine(image, matrix)
-    assert len(recipes._recipes) == 1
+    assert len(prepared._calls) == 1
+    image = noise(2, 3, 20, 18, dtype=torch.uint8)
+    wanted = wk.warp_affine(image, matrix, backend="reference")
+    for found in (wk.warp_affine(image, matrix), wk.warp_affine(image, matrix)):
+        assert torch.equal(found, wanted)
+    assert len(prepared._calls) == 2
 
 
 def test_a_name_that_is_an_array_is_refused_by_its_own_words():
@@ -91,7 +94,7 @@ def test_a_name_that_is_an_array_is_refused_by_its_own_words():
         )
 
 
-def test_nearest_gives_a_matrix_no_gradient_by_a_recipe_either():
+def test_nearest_gives_a_matrix_no_gradient_by_a_prepared_call_either():
     matrix = wk.rotation_matrix((4.0, 4.0), 20.0).requires_grad_()
     image, found = noise(1, 3, 8, 9, dtype=torch.float32), []
     for backend in ("reference", "cpu", "cpu"):
@@ -101,7 +104,7 @@ def test_nearest_gives_a_matrix_no_gradient_by_a_recipe_either():
         out = wk.warp_affine(leaf, matrix, **options)
         pushed = noise(*out.shape, seed=5, dtype=torch.float32)
         found.append((out, *torch.autograd.grad(out, (leaf, matrix), pushed, allow_unused=True)))
-    assert len(recipes._recipes) == 1
+    assert len(prepared._calls) == 2
     for out, to_image, to_matrix in found:
         assert torch.equal(out, found[0][0])
         assert to_matrix is None
@@ -117,7 +120,7 @@ def test_gradients_of_every_kind_are_the_references(wanted, inverse):
     given = [noise(2, 3, 8, 9), matrix]
     pushed = noise(4, 2, 3, 7, 10, seed=4)
     found = {}
-    for backend in ("reference", "cpu", "cpu"):  # the last one by a recipe
+    for backend in ("reference", "cpu", "cpu"):  # the last one by a prepared call
         inputs = [x.clone().requires_grad_(w) for x, w in zip(given, wanted, strict=True)]
         needed = [x for x in inputs if x.requires_grad]
         out = wk.warp_affine(*inputs, size=(7, 10), inverse=inverse, backend=backend)
@@ -129,14 +132,14 @@ def test_gradients_of_every_kind_are_the_references(wanted, inverse):
         second = torch.autograd.grad(total, [*needed, pushing], allow_unused=True)
         second = [x for x in second if x is not None]
         found[backend] = [*first, *batch, *again, *second]
-    assert len(recipes._recipes) == 1
+    assert len(prepared._calls) == 1
     for got, wanted_one in zip(found["cpu"], found["reference"], strict=True):
         scale = max(1.0, wanted_one.abs().max().item())
         atol = scale * TOLERANCE["cpu torch.float64"]
         torch.testing.assert_close(got, wanted_one, atol=atol, rtol=0)
 
 
-def test_a_recipe_knows_zero_from_minus_zero():
+def test_zero_is_known_from_minus_zero():
     image, matrix = torch.ones(1, 4, 4), [[1.0, 0.0, 9.0], [0.0, 1.0, 0.0]]
     matrix = torch.tensor(matrix)
     for value in (0.0, -0.0, 0.0):
@@ -171,12 +174,12 @@ def test_what_is_refused_is_refused_after_a_good_call(bad):
     wk.warp_affine(image, matrix, **good)
     wk.warp_affine(image, matrix, **good | {"border_value": 1.0})
     after = outcome(bad)
-    assert recipes._recipes
+    assert prepared._calls
     assert type(before) is type(after)
     assert torch.equal(before, after) if isinstance(before, torch.Tensor) else before == after
 
 
-def test_transforms_and_tracing_make_no_use_of_recipes():
+def test_transforms_and_tracing_make_no_use_of_prepared_calls():
     image, matrix = noise(2, 3, 8, 9), wk.rotation_matrix((4.0, 4.0), torch.tensor([5.0, 80.0]))
     wanted = wk.warp_affine(image, matrix)
     wk.warp_affine(image[0], matrix[0])
@@ -202,7 +205,7 @@ def test_a_mode_that_watches_functions_sees_them():
 
 
 def test_a_checkpoint_repeats_a_first_call_as_it_was():
-    """It counts the tensors that are saved, which a recipe's call saves fewer of."""
+    """It counts the tensors that are saved: a prepared call saves as many."""
     image = torch.rand(1, 2, 9, 11, requires_grad=True)
     matrix = torch.tensor([[1.0, 0.1, 0.0], [0.0, 1.0, 0.5]], requires_grad=True)
     warp = wk.warp_affine
@@ -217,7 +220,7 @@ def test_a_checkpoint_repeats_a_first_call_as_it_was():
 
 
 def test_what_is_refused_is_refused_as_ever():
-    """No recipe is looked for before all is checked."""
+    """Nothing is left before all is checked."""
     with pytest.raises(ValueError, match="warp_affine: the batch dimensions of"):
         wk.warp_affine(torch.zeros(0, 1, 1, 1), torch.eye(2, 3).expand(2, 2, 3))
     with pytest.raises(ValueError, match="warp_affine: the batch dimensions of"):

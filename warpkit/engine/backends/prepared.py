@@ -1,0 +1,73 @@
+"""Calls that came before: of plain tensors and arrays, checked once and then made without checks.
+
+A small call takes less than the checks of its arguments. What these look at is the same for calls
+of equal types, shapes, strides and options: so the first such call is checked, and leaves what the
+next one is made by. One cache serves all functions; nothing of an array's numbers or memory stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import is_batch, is_watched, runs_eagerly
+
+TENSORS = {Tensor, torch.nn.Parameter}
+OPTIONS = {str, bool, int, float, type(None)}
+"""Whose `repr` says all of them: -0.0 is not 0.0, and 1 not True."""
+
+KEPT = 512
+"""Calls, at most."""
+
+Key = Hashable | None
+"""What a call is known by; None of one that is not plain."""
+
+Prepared = Callable[..., Any]
+"""Makes a call of the arrays in its key, in their order."""
+
+_calls: dict[Hashable, Prepared] = {}
+
+
+def key_of(function: str, arrays: tuple[Any, ...], options: tuple[Any, ...]) -> Key:
+    """What a call is known by; None where more follows it than autograd's tape, or is not plain.
+
+    arrays: tensors on the CPU, or numpy's; options: all else, plain values and tuples of them.
+    """
+    if not runs_eagerly() or is_watched():
+        return None
+    parts: list[Hashable] = [function]
+    for array in arrays:
+        if type(array) in TENSORS:
+            if not array.is_cpu or array.layout is not torch.strided:
+                return None
+            if array.is_neg() or is_batch(array):
+                return None
+            parts += array.shape, array.stride(), array.dtype, array.requires_grad
+        elif type(array) is np.ndarray:
+            parts += array.shape, array.strides, array.dtype, array.flags.num
+        else:
+            return None
+    for option in options:
+        if type(option) not in OPTIONS and not (
+            type(option) is tuple and OPTIONS.issuperset(map(type, option))
+        ):
+            return None
+    return *parts, repr(options)
+
+
+def call(key: Key, *arrays: Any) -> Any:
+    """The result of a call that is known, or None."""
+    known = _calls.get(key)
+    return None if known is None else known(*arrays)
+
+
+def keep(key: Key, made: Prepared | None) -> None:
+    """Make the calls of this key by `made` from now on; nothing where either is None."""
+    if key is not None and made is not None:
+        if len(_calls) >= KEPT:
+            _calls.clear()
+        _calls[key] = made
