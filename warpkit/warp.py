@@ -16,7 +16,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import batched
-from warpkit.core.slips import look_at_points, looks_channels_last
+from warpkit.core.slips import look_at_points
 from warpkit.engine.backends import BACKENDS, Backend, prepared, select_backend
 from warpkit.engine.sampling import antialias_points
 from warpkit.engine.sampling.antialias import check_antialias
@@ -109,23 +109,9 @@ def warp_affine(
     tensor([[[0., 0., 1.],
              [0., 3., 4.]]])
     """
-    name = "warp_affine"
     given = (size, interpolation, border, border_value, inverse, background, antialias)
     given += (image_gradient, arithmetic, backend)
-    key = prepared.key_of(name, (image, matrix), given)
-    if (found := prepared.call(key, image, matrix)) is not None:
-        return found
-    image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, arithmetic)
-    options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
-    matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
-    checks.check_matrix_shape(name, "matrix", matrix, (2, 3))
-    if matrix.shape[-2] == 3:
-        projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
-        wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
-        checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
-        key, matrix = None, matrix[..., :2, :]
-    return _warp(key, image, matrix, border_value, background, options)
+    return _warp("warp_affine", (2, 3), image, matrix, given)
 
 
 @batched(image=3, matrix=2, border_value=1, background=3)
@@ -154,18 +140,9 @@ def warp_perspective(
     tensor([[[0., 1., 2.],
              [3., 4., 5.]]])
     """
-    name = "warp_perspective"
     given = (size, interpolation, border, border_value, inverse, background, antialias)
     given += (image_gradient, arithmetic, backend)
-    key = prepared.key_of(name, (image, matrix), given)
-    if (found := prepared.call(key, image, matrix)) is not None:
-        return found
-    image = checks.check_image(name, "image", image, labels=True)
-    rule = named_rule(name, interpolation, border, arithmetic)
-    options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
-    matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
-    checks.check_matrix_shape(name, "matrix", matrix, (3,))
-    return _warp(key, image, matrix, border_value, background, options)
+    return _warp("warp_perspective", (3,), image, matrix, given)
 
 
 def _options(
@@ -190,63 +167,48 @@ def _options(
 
 
 def _warp(
-    key: prepared.Key,
-    image: Tensor,
-    matrix: Tensor,
-    border_value: Any,
-    background: Tensor | None,
-    options: WarpOptions,
+    name: str, rows: tuple[int, ...], image: Tensor, matrix: Any, given: tuple[Any, ...]
 ) -> Tensor:
-    """image (..., C, H, W) under matrix (..., 2 or 3, 3); background (..., C, h, w) or None.
-
-    key: what the call is known by from now on.
+    """The function of a name, whose matrices have so many rows: image (..., C, H, W); matrix
+    (..., 2 or 3, 3); given: its keywords, in their order.
     """
-    name, rule, size, backend = options.function, options.rule, options.size, options.backend
+    key = prepared.key_of(name, (image, matrix), given)
+    if (found := prepared.call(key, image, matrix)) is not None:
+        return found
+    size, interpolation, border, border_value, inverse, background, antialias, *names = given
+    image_gradient, arithmetic, backend = names
+    image = checks.check_image(name, "image", image, labels=True)
+    rule = named_rule(name, interpolation, border, arithmetic)
+    options = _options(name, image, rule, size, inverse, antialias, image_gradient, backend)
+    size, backend = options.size, options.backend
+    matrix = checks.as_float(name, "matrix", matrix, image.device, torch.float64)
+    checks.check_matrix_shape(name, "matrix", matrix, rows)
+    if matrix.shape[-2] > rows[0]:
+        projective = (matrix[..., 2, :2] != 0).any(-1) | (matrix[..., 2, 2] != 1)
+        wanted = "affine, with the last row (0, 0, 1); warp_perspective takes any"
+        checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
+        key, matrix = None, matrix[..., :2, :]
     checks.check_device(name, "matrix", matrix, image.device)
     warn_of_integers(name, image, rule.interpolation, matrix=matrix)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *size)
     fill = checked_fill(name, image, shape, rule, border_value, background)
     sum_start = opencv_sum_start(name, image, shape, rule, border_value)
-    dtype, bits = image.dtype, as_bits(image)
-    plain = options.antialias is False and options.image_gradient == "exact"
-    if plain and not (options.inverse or sum_start):
+    bits, once = as_bits(image), antialias is False and image_gradient == "exact"
+    if once and not (inverse or sum_start):
         result = backend.warp_forward(bits, matrix, size, fill, rule)
     else:
-        to_source = matrix.double() if options.inverse else backend.inverse_map(matrix.double())
+        to_source = matrix.double() if inverse else backend.inverse_map(matrix.double())
         plain_warp = partial(_plain_warp, options, sum_start)
-        if options.antialias is False:
+        if antialias is False:
             result = plain_warp(bits, to_source, fill, size)
         else:
-            inputs = (bits, to_source, size, fill, rule, options.antialias)
+            inputs = (bits, to_source, size, fill, rule, antialias)
             result = antialiased_warp(name, plain_warp, *inputs)
-    found = as_labels(restore_memory_format(result, bits), dtype)
-    if plain and found is result:
-        direction = {"forward": not options.inverse}
-        prepared.keep(key, _made(key, backend, image, matrix, size, fill, rule, **direction))
+    found = as_labels(restore_memory_format(result, bits), image.dtype)
+    if once and found is result:
+        prepared.leave(key, backend, image, matrix, size, fill, rule, forward=not inverse)
     return found
-
-
-def _made(
-    key: prepared.Key,
-    backend: Backend,
-    image: Tensor,
-    mapping: Tensor,
-    size: Sequence[int],
-    fill: Tensor,
-    rule: SamplingRule,
-    **options: bool,
-) -> prepared.Prepared | None:
-    """What makes calls of this key, if the backend has that and they have nothing to warn of.
-
-    image (..., C, H, W); mapping (..., 2 or 3, 3) or (..., h, w, 2); fill broadcasts to the result.
-    """
-    if key is None or not hasattr(backend, "prepare") or looks_channels_last(image.shape):
-        return None
-    derived = image.is_floating_point() or rule.interpolation == "nearest"
-    if mapping.requires_grad and not derived:
-        return None
-    return backend.prepare(image, mapping, size, fill, rule, **options)  # pyright: ignore
 
 
 def check_options(
@@ -375,15 +337,11 @@ def remap_by(
     result = sample(bits, points, fill, rule, **sum_start, **options)
     found = as_labels(restore_memory_format(result, bits), image.dtype)
     if found is result and not (sum_start or options):
-        made = _made(key, module, image, given, shape[-2:], fill, rule, relative=relative)
-        prepared.keep(key, partial(_looked, name, made) if made and look else made)
+        inputs = (image, given, shape[-2:], fill, rule)
+        prepared.leave(
+            key, module, *inputs, look=look_at_points if look else None, relative=relative
+        )
     return found
-
-
-def _looked(name: str, made: prepared.Prepared, image: Tensor, points: Tensor) -> Tensor:
-    """A call of `made`, after a look at points (..., h, w, 2) of image (..., C, H, W)."""
-    look_at_points(name, points, image.shape[-2:])
-    return made(image, points)
 
 
 @batched(image=3, points=2, border_value=1)

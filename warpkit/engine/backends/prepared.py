@@ -7,14 +7,16 @@ next one is made by. One cache serves all functions; nothing of an array's numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.core.slips import looks_channels_last
 from warpkit.core.tracing import is_batch, is_watched, runs_eagerly
+from warpkit.engine.sampling.rules import SamplingRule
 
 TENSORS = {Tensor, torch.nn.Parameter}
 OPTIONS = {str, bool, int, float, type(None)}
@@ -71,3 +73,38 @@ def keep(key: Key, made: Prepared | None) -> None:
         if len(_calls) >= KEPT:
             _calls.clear()
         _calls[key] = made
+
+
+def leave(
+    key: Key,
+    backend: Any,
+    image: Tensor,
+    mapping: Tensor,
+    size: Sequence[int],
+    fill: Tensor,
+    rule: SamplingRule,
+    look: Callable[..., None] | None = None,
+    **options: bool,
+) -> None:
+    """Keep what the backend makes calls of this key by, if they have nothing else to warn of.
+
+    look: looks at every call's mapping first, as slips.look_at_points does.
+
+    image (..., C, H, W); mapping (..., 2 or 3, 3) or (..., h, w, 2); fill broadcasts to the result.
+    """
+    if key is None or not hasattr(backend, "prepare") or looks_channels_last(image.shape):
+        return
+    derived = image.is_floating_point() or rule.interpolation == "nearest"
+    if mapping.requires_grad and not derived:
+        return
+    made = backend.prepare(image, mapping, size, fill, rule, **options)
+    if made is None or look is None:
+        return keep(key, made)
+    function, sides = str(key[0]), image.shape[-2:]  # pyright: ignore
+
+    def again(image: Tensor, points: Tensor) -> Tensor:
+        """image (..., C, H, W); points (..., h, w, 2)."""
+        look(function, points, sides)
+        return made(image, points)
+
+    keep(key, again)

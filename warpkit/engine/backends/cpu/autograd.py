@@ -67,19 +67,19 @@ def prepare(
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
     """
-    wide = torch.float64 if mapping.shape[-1] == 3 else mapping.dtype
-    source = torch.empty(mapping.shape, dtype=wide, device="cpu")
+    real = torch.float64 if mapping.shape[-1] == 3 else mapping.dtype
+    source = torch.empty(mapping.shape, dtype=real, device="cpu")
     size, rule, relative = options.size, options.rule, options.relative
     dense, made = launch.prepared(image, source, fill, size, rule, relative=relative)
     if dense.data_ptr() != image.data_ptr() or not mapping.is_contiguous():
         return None
-    shown = launch.as_shown(fill, image.dtype) if made.taps == 1 else fill
-    options = options._replace(made=(made, launch.stored_fill(made, shown)))
-    widens = mapping.dtype != wide and not options.forward
+    fill_read = launch.as_shown(fill, image.dtype) if made.taps == 1 else fill
+    options = options._replace(made=(made, launch.stored_fill(made, fill_read)))
+    widens = mapping.dtype != real and not options.forward
 
     def again(image: Tensor, mapping: Tensor) -> Tensor:
         """Tensors as of `prepare`."""
-        return call(image, mapping.to(wide) if widens else mapping, fill, options)
+        return call(image, mapping.to(real) if widens else mapping, fill, options)
 
     return again
 

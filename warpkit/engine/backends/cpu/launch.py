@@ -116,8 +116,7 @@ def forward(
     """
     listed = image_of is not None
     dense, call = prepared(image, mapping, fill, size, rule, listed, relative)
-    shown = as_shown(fill, image.dtype) if call.taps == 1 else fill
-    fill = stored_fill(call, shown)
+    fill = stored_fill(call, as_shown(fill, image.dtype) if call.taps == 1 else fill)
     return result(call, dense, mapping.contiguous(), fill, _listed(dense, image_of))
 
 
