@@ -154,7 +154,7 @@ def measure(work: Workload, seconds: float) -> Iterator[dict[str, object]]:
             "threads": torch.get_num_threads(),
             "load": f"{load:.1f}",
             "machine": processor(),
-            **{name: version(name) for name in ("torch", "torchvision", "numba", "pillow")},
+            **{name: version(name) for name in ("torch", "torchvision", "pillow")},
             "cv2": cv2.__version__,
             "warpkit": wk.__version__,
             "date": time.strftime("%Y-%m-%d"),

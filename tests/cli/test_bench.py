@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import benchmarks
-import warpkit as wk
 from warpkit.cli.app import main
 from warpkit.cli.bench import noise, run
 from warpkit.cli.bench import work as bench
@@ -101,25 +100,3 @@ def test_ways_that_disagree_are_not_timed(monkeypatch):
     monkeypatch.setattr(bench, "ways", ways)
     with pytest.raises(AssertionError, match=r"small: other differs in 100\.0% of the values"):
         bench.prepare(work)
-
-
-def test_warm_calls_every_map_by_every_interpolation(monkeypatch):
-    called = set()
-
-    def warp(name, image, where, *, interpolation, arithmetic):
-        assert image.dtype == torch.uint8
-        called.add((name, interpolation, arithmetic))
-
-    for name in ("warp_affine", "warp_perspective", "remap"):
-        monkeypatch.setattr(wk, name, partial(warp, name))
-    for name in bench.INTERPOLATIONS:
-        bench.compile_kernels(name)
-    assert len(called) == 3 * 4 * 2
-
-
-def test_warm_has_a_process_for_each_interpolation(monkeypatch):
-    monkeypatch.setattr(bench, "compile_kernels", len)  # what a process can be told by its name
-    assert sorted(bench.warm()) == sorted(bench.INTERPOLATIONS)
-    monkeypatch.setattr(bench, "compile_kernels", int)
-    with pytest.raises(ValueError, match="invalid literal"):
-        list(bench.warm())

@@ -56,7 +56,7 @@ def test_siblings_have_the_same_defaults():
 def test_importing_warpkit_imports_torch_alone():
     code = (
         "import torch, sys; before = set(sys.modules); import warpkit; "
-        "heavy = {'numba', 'triton', 'cv2', 'torchvision', 'kornia', 'matplotlib', 'PIL', 'rich'}; "
+        "heavy = {'triton', 'cv2', 'torchvision', 'kornia', 'matplotlib', 'PIL', 'rich'}; "
         "print(sorted(heavy & (set(sys.modules) - before))); "
         "import numpy as np; import warpkit.validation; "
         "warpkit.opencv.warpAffine(np.zeros((4, 5), np.uint8), np.eye(2, 3), (5, 4)); "

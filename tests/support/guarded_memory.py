@@ -1,6 +1,6 @@
 """Arrays between pages that nobody may touch: what reads or writes beside one ends the process.
 
-It is the code that users run; with Numba's own check of bounds every kernel is compiled once more.
+It is the code that users run, which a build with a sanitizer is not.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ import torch.multiprocessing as mp
 SECONDS = 60
 """How long a process may keep another waiting."""
 STARTED = "started"
-PRELOADED = ["torch.distributed.tensor", "torch._dynamo", "numba", "scipy.linalg"]
-"""What the first call on a DTensor and the first kernel import, 1.5 s of each process."""
+PRELOADED = ["torch.distributed.tensor", "torch._dynamo"]
+"""What the first call on a DTensor and the first kernel import, a second of each process."""
 
 
 class Processes:

@@ -354,10 +354,6 @@ def bench(
         int | None, typer.Option(min=1, metavar="N", help="[default: torch's]")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="CSV", help="Write the rows.")] = None,
-    warm: Annotated[
-        bool,
-        typer.Option("--warm", help="Compile OpenCV's warps of bytes instead, once for all."),
-    ] = False,
     loud: Annotated[
         bool, typer.Option("--loud", help="Take what a busy machine gives for a result.")
     ] = False,
@@ -368,11 +364,8 @@ def bench(
     turns of (other / warpkit): above 1, warpkit is faster. kornia and OpenCV take part where they
     are installed. Exit status 1, and nothing written, where others used the machine meanwhile.
     """
-    from warpkit.cli.bench.run import compile_all, run
+    from warpkit.cli.bench.run import run
 
-    if warm:
-        compile_all()
-        return 0
     try:
         return run(quick, only, threads or torch.get_num_threads(), out, loud)
     except ValueError as error:

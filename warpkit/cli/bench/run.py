@@ -16,12 +16,11 @@ from rich.table import Table
 
 import warpkit as wk
 from warpkit.cli.bench.noise import Noise
-from warpkit.cli.bench.work import WORKLOADS, measure, warm
+from warpkit.cli.bench.work import WORKLOADS, measure
 from warpkit.cli.image_files import check_target, replacing
 from warpkit.core.environment import installed, processor
 from warpkit.core.progress import progress_bar
 from warpkit.engine.arithmetic.guarantees import PACKAGES
-from warpkit.engine.sampling.rules import INTERPOLATIONS
 
 TURNS, QUICK = 21, 5
 
@@ -58,13 +57,6 @@ def run(quick: bool, only: str, threads: int, out: Path | None, loud: bool = Fal
     return 0
 
 
-def compile_all() -> None:
-    """`warpkit bench --warm`."""
-    with progress_bar("warm", total=len(INTERPOLATIONS)) as advance:
-        for name in warm():
-            advance(name)
-
-
 def about(turns: int, threads: int) -> dict[str, Any]:
     """What every row says of the machine and the versions."""
     return {
@@ -72,7 +64,7 @@ def about(turns: int, threads: int) -> dict[str, Any]:
         "threads": threads,
         "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "",
         "machine": processor(),
-        **{name: installed(name) for name in ("torch", "numba", "kornia")},
+        **{name: installed(name) for name in ("torch", "kornia")},
         "opencv": next(filter(None, map(installed, PACKAGES)), ""),
         "warpkit": wk.__version__,
         "date": time.strftime("%Y-%m-%d"),

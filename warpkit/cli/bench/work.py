@@ -9,14 +9,11 @@ listens to the machine (`noise`).
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from importlib.util import find_spec
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +24,6 @@ from torch import Tensor
 import warpkit as wk
 from warpkit.cli.bench.noise import Noise
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
-from warpkit.engine.sampling.rules import INTERPOLATIONS
 
 PAUSE = 0.005
 """Seconds before each way's turn: OpenMP's threads spin for about one millisecond after their work,
@@ -223,32 +219,3 @@ def measure(work: Workload, turns: int, noise: Noise) -> Iterator[dict[str, Any]
             "ms": f"{statistics.median(seconds[1:]) * 1e3:.4g}",
             "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
         }
-
-
-def warm() -> Iterator[str]:
-    """Compile OpenCV's warps of bytes, by Numba; the name of each interpolation as it is done.
-
-    Each in a process of its own, as many at a time as there are processors: Numba compiles one
-    kernel after the other.
-    """
-    processes = min(len(INTERPOLATIONS), os.cpu_count() or 1)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        # the most taps take the longest to compile
-        jobs = {pool.submit(compile_kernels, name): name for name in reversed(INTERPOLATIONS)}
-        for job in as_completed(jobs):
-            job.result()
-            yield jobs[job]
-
-
-def compile_kernels(interpolation: str) -> None:
-    """Compile an interpolation's kernels for every kind of map, in both of OpenCV's arithmetics."""
-    image = (torch.rand(2, 3, 40, 40) * 255).byte()
-    affine = wk.rotation_matrix((20.0, 20.0), 33.0)
-    maps = (
-        (wk.warp_affine, affine),
-        (wk.warp_perspective, wk.compose(affine, torch.eye(3))),
-        (wk.remap, torch.rand(40, 40, 2) * 40),
-    )
-    for arithmetic in ("opencv4", "opencv5"):
-        for function, mapping in maps:
-            function(image, mapping, interpolation=interpolation, arithmetic=arithmetic)

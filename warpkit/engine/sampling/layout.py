@@ -48,7 +48,7 @@ def broadcast_index(
     numbers = np.arange(prod(source)).reshape(source)
     if strides is not None:
         numbers = np.tensordot(np.array(strides, np.intp), np.indices(source), 1)
-    # a copy: a view that cannot be written to is another type to Numba, and compiled for again
+    # a copy: kernels read the numbers side by side, which those of a broadcast view are not
     return np.array(np.broadcast_to(numbers, batch)).reshape(-1)
 
 

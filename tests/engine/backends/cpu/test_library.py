@@ -90,12 +90,23 @@ if sys.argv[1] == "sources":
 elif sys.argv[1]:
     library.PATH = Path(sys.argv[1])
 import torch, warpkit as wk
+import warpkit.opencv as cv2
 image, matrix = torch.rand(1, 2, 5, 6), [[1.0, 0, 0.5], [0, 1, 0]]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     got = [wk.warp_affine(image, matrix) for _ in range(3)]
-    wk.resize(image, (3, 4))
+    smaller, whole = wk.resize(image, (3, 4)), image.mul(255).byte()
+    moved = wk.warp_affine(whole, matrix, arithmetic="opencv5")
+    cv2.pyrDown(whole[0, 0].numpy()), cv2.warpAffine(whole[0, 0].numpy(), matrix, (4, 3))
+    boxes = [[0.0, 0.0, 4.0, 4.0]]
+    wk.crop_patches(image, boxes, None, (2, 2)), wk.invert(matrix)
+    wk.transform_patches(image, boxes, torch.eye(2, 3)[None], None)
+    wk.align(torch.rand(1, 20, 20), torch.rand(1, 20, 20), steps=2)
+    wk.flow.splat(image, torch.zeros(5, 6, 2))
 assert torch.equal(got[0], wk.warp_affine(image, matrix, backend="reference"))
+assert torch.equal(smaller, wk.resize(image, (3, 4), backend="reference"))
+options = {"arithmetic": "opencv5", "backend": "reference"}
+assert torch.equal(moved, wk.warp_affine(whole, matrix, **options))
 try:
     wk.warp_affine(image, matrix, backend="cpu")
 except ValueError as error:

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 import torch
+from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 
 from warpkit.engine.backends.cpu import threads
-from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 
 
 @pytest.fixture(params=["torch's", "ours"], autouse=True)
