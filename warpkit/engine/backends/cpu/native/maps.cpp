@@ -50,7 +50,7 @@ INLINE void write_floats(const MapsCall &call, int64_t row, int64_t column, Floa
 }
 
 INLINE void write(const MapsCall &call, int64_t row, int64_t column, Place p) {
-    if (call.to == PLANES || call.to == PAIRS)
+    if (call.to == PLANES || call.to == POINT_PAIRS)
         write_floats(call, row, column, convert<Floats>(p.x), convert<Floats>(p.y));
     else write_steps(call, row, column, rounded(p.x * 32), rounded(p.y * 32), false);
 }
@@ -113,7 +113,7 @@ void converted_map(const Call &block, int64_t begin, int64_t end) {
                 const float *ys = row_of<float>(call.second, call, row, 1) + column;
                 memcpy(&x, xs, n == WIDE ? sizeof x : size_t(n) * sizeof *xs);
                 memcpy(&y, ys, n == WIDE ? sizeof y : size_t(n) * sizeof *ys);
-            } else if (call.from == PAIRS) {
+            } else if (call.from == POINT_PAIRS) {
                 Vec<float, 2 * WIDE> v{};
                 const float *from = row_of<float>(call.first, call, row, 2) + 2 * column;
                 memcpy(&v, from, n == WIDE ? sizeof v : size_t(n) * 2 * sizeof *from);
@@ -132,7 +132,7 @@ void converted_map(const Call &block, int64_t begin, int64_t end) {
                 x = convert<Floats>(pick<WIDE, Even>(v, v)) + dx / 32;
                 y = convert<Floats>(pick<WIDE, Odd>(v, v)) + dy / 32;
             }
-            if (call.to == PLANES || call.to == PAIRS) {
+            if (call.to == PLANES || call.to == POINT_PAIRS) {
                 write_floats(call, row, column, x, y);
             } else {
                 // to whole pixels by the same road: 32 times what was rounded

@@ -23,7 +23,7 @@ struct MapsCall : Call {
 
 // Two planes of float32; pairs of float32; int16 pixels with uint16 for 1/32 parts; the first of
 // these alone; pairs of float32 that hold what the pixels and their parts would.
-enum MapKind { PLANES, PAIRS, FIXED, WHOLE, STEPS };
+enum MapKind { PLANES, POINT_PAIRS, FIXED, WHOLE, STEPS };
 
 // A camera and its lens. Coefficients that it does not have are 0.
 struct LensNumbers {
