@@ -33,7 +33,8 @@ __attribute__((noinline)) void Tile<R, DOWN>::look(const WarpCall &p, int64_t it
         whole = left >= 0 && top >= 0;
         whole = whole && left + columns <= p.width && top + rows <= p.height;
     }
-    if (!whole) cover(p);
+    // of one tap and of two the few taps are worth a loop of their own
+    if (!whole) taps == 1 ? cover<1>(p) : taps == 2 ? cover<2>(p) : cover<0>(p);
     in_place = whole && !p.channels_last && p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64);
     in_place = in_place && rows < INT32_MAX / p.width;
     boxed = in_place || (columns <= room && rows <= room && columns * rows <= room);
@@ -140,7 +141,8 @@ template <class R, int DOWN> struct Tile<R, DOWN>::Reach {
 };
 template <class R, int DOWN>
 INLINE auto Tile<R, DOWN>::reach(I whole_pixel, int64_t length, bool missing_ones,
-                                 const R (*weights)[PADDED], int64_t q) const -> Reach {
+                                 const R (*weights)[PADDED], int64_t q, int64_t taps) const
+    -> Reach {
     Reach found = {~I{}, ~I{}, splat<V>(R(1))};
     if (!missing_ones) return found;
     found.some = I{}, found.sum = V{};
@@ -154,7 +156,8 @@ INLINE auto Tile<R, DOWN>::reach(I whole_pixel, int64_t length, bool missing_one
 }
 
 // Of a tile that is not whole: `missing`, and the box of the pixels that read anything.
-template <class R, int DOWN> void Tile<R, DOWN>::cover(const WarpCall &p) {
+template <class R, int DOWN> template <int TAPS> void Tile<R, DOWN>::cover(const WarpCall &p) {
+    const int64_t taps = TAPS ? TAPS : this->taps;
     I low_x = splat<I>(INT32_MAX), low_y = low_x, high_x = ~low_x, high_y = high_x;
     bool misses_x = misses(p.border_x), misses_y = misses(p.border_y);
     bool moves_x = misses_x || p.border_x == REPLICATE,
@@ -167,7 +170,8 @@ template <class R, int DOWN> void Tile<R, DOWN>::cover(const WarpCall &p) {
             // farther out the same pixels are read, or none
             if (moves_x) i = smaller(larger(i, splat<I>(int32_t(-taps))), far_x);
             if (moves_y) j = smaller(larger(j, splat<I>(int32_t(-taps))), far_y);
-            Reach x = reach(i, p.width, misses_x, wx, q), y = reach(j, p.height, misses_y, wy, q);
+            Reach x = reach(i, p.width, misses_x, wx, q, taps),
+                  y = reach(j, p.height, misses_y, wy, q, taps);
             auto some = lanes_of<V>(x.some & y.some), all = lanes_of<V>(x.all & y.all);
             V state = all ? splat<V>(R(ALL_TAPS)) : R(1) - x.sum * y.sum;
             state = some ? state : splat<V>(R(NO_TAP));

@@ -140,10 +140,10 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
     void mark_far(int64_t r, int64_t count);
     int64_t whole_pixel(double v) const;
     void set_box();
-    void cover(const WarpCall &p);
+    template <int TAPS> void cover(const WarpCall &p);
     struct Reach;
     INLINE Reach reach(I whole_pixel, int64_t length, bool missing_ones, const R (*weights)[PADDED],
-                       int64_t q) const;
+                       int64_t q, int64_t taps) const;
     void set_offsets();
     void set_single_offsets();
     void find_blocks(const WarpCall &p);
