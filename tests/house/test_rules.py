@@ -91,7 +91,7 @@ ROOMS = """
     engine engine.sampling engine.arithmetic engine.compositing
     engine.backends.inverse engine.backends.operators engine.backends.prepared
     engine.backends.cpu.runtime
-    engine.backends.cpu engine.backends.cpu.opencv engine.backends.cpu.objects
+    engine.backends.cpu engine.backends.cpu.opencv
     engine.backends.cuda engine.backends
     geometry warp resizing flow gradients indexing patches camera alignment __init__
     opencv nn transforms attacks validation distributed cli __main__
