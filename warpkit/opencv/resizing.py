@@ -74,7 +74,7 @@ def resize(
     arithmetic = installed_resize_arithmetic() if arithmetic == "auto" else arithmetic
     key = _key(src, dsize, fx, fy, interpolation, arithmetic) if dst is None else None
     if (known := _known.get(key)) is not None:
-        return known(src)
+        return known(src)  # pyright: ignore[reportArgumentType, reportReturnType]
     dst = check_output(name, "dst", dst, src)
     check_picture(name, "src", src, None)
     interpolation = INTER_LINEAR if interpolation is None else interpolation
