@@ -86,12 +86,13 @@ void frame(const Call &call, int64_t begin, int64_t end) {
     const Rows rows(p, begin, end);
     const int64_t bytes = p.pixel_bytes, right = p.left + p.width, after = p.out_width - right;
     const char *fill = at<const char>(p.fill);
-    int64_t *columns =  // which stand left and right of the image
-        static_cast<int64_t *>(take_memory(size_t(p.left + after + 1) * sizeof(int64_t)));
-    for (int64_t x = 0; x < p.left + after && columns; x++)
+    BorrowedRow<int64_t> memory(p.left + after + 1);
+    if (!memory) return;
+    int64_t *columns = memory.numbers;  // which stand left and right of the image
+    for (int64_t x = 0; x < p.left + after; x++)
         columns[x] =
             bytes * resolve(x < p.left ? x - p.left : x - p.left + p.width, p.width, p.border);
-    for (int64_t y = rows.first; y < rows.end && columns; y++) {
+    for (int64_t y = rows.first; y < rows.end; y++) {
         char *to = at<char>(p.out) + y * p.out_width * bytes;
         const int64_t source = resolve(y - p.top, p.height, p.border);
         if (source < 0) {
@@ -108,7 +109,6 @@ void frame(const Call &call, int64_t begin, int64_t end) {
         for (int64_t x = 0; x < after; x++)
             copy_pixel(to + (right + x) * bytes, row + columns[p.left + x], bytes);
     }
-    give_memory(columns);
 }
 
 Kernel choose_frame(const Call &) { return frame; }

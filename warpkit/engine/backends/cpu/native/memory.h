@@ -3,6 +3,7 @@
 // closed, nothing that belongs to a thread, and never more blocks than ran at the same time.
 #pragma once
 #include <stddef.h>
+#include <stdint.h>
 
 namespace warpkit {
 
@@ -25,6 +26,21 @@ template <class T> class Borrowed {
     ~Borrowed() { give_memory(memory); }
     explicit operator bool() const { return memory; }
     T &operator*() { return *static_cast<T *>(memory); }
+};
+
+// So many numbers for the time of a kernel, in the same way.
+template <class T> class BorrowedRow {
+    void *memory;
+
+  public:
+    T *const numbers;
+
+    explicit BorrowedRow(int64_t count)
+        : memory(take_memory(size_t(count) * sizeof(T))), numbers(static_cast<T *>(memory)) {}
+    BorrowedRow(const BorrowedRow &) = delete;
+    BorrowedRow &operator=(const BorrowedRow &) = delete;
+    ~BorrowedRow() { give_memory(memory); }
+    explicit operator bool() const { return memory; }
 };
 
 }  // namespace warpkit

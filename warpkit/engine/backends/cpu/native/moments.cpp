@@ -189,17 +189,12 @@ template <class T> struct Second {
 template <class T> void second_sums(const Call &call, int64_t begin, int64_t end) {
     const MomentsCall &p = as<MomentsCall>(call);
     const int64_t maps = SHARED + CHANNEL * p.channels, each = maps * p.powers * p.powers;
-    const size_t columns = size_t(maps * p.powers * p.strip_width),
-                 values = size_t(maps * ROWS * LANES<T>);
-    double *memory = static_cast<double *>(take_memory((columns + values) * sizeof(double)));
-    Second<T> second{.p = p, .columns = memory, .values = memory + columns};
-    for (int64_t unit = begin; unit < end; unit++) {
-        double *out = at<double>(p.out) + unit * each;
-        if (memory) second.sum_up(Strip(p, unit), out);
-        else
-            for (int64_t k = 0; k < each; k++) out[k] = __builtin_nan("");
-    }
-    give_memory(memory);
+    const int64_t columns = maps * p.powers * p.strip_width, values = maps * ROWS * LANES<T>;
+    BorrowedRow<double> memory(columns + values);
+    if (!memory) return;
+    Second<T> second{.p = p, .columns = memory.numbers, .values = memory.numbers + columns};
+    for (int64_t unit = begin; unit < end; unit++)
+        second.sum_up(Strip(p, unit), at<double>(p.out) + unit * each);
 }
 
 Kernel choose_first_sums(const Call &call) {

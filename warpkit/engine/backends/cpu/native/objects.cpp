@@ -50,8 +50,8 @@ template <class R> void paint(const Call &call, int64_t begin, int64_t end) {
     const ObjectsCall &p = as<ObjectsCall>(call);
     const int64_t area = p.height * p.width;
     Run<R> run;
-    Scratch<int32_t> ahead(p, p.opaque ? BAND * p.width : 1);
-    if (!ahead.numbers) return;
+    BorrowedRow<int32_t> ahead(p.opaque ? BAND * p.width : 1);
+    if (!ahead) return;
     for (int64_t unit = begin; unit < end; unit++) {
         const Band band(p, unit);
         R *out = at<R>(p.out) + band.image * p.channels * area;

@@ -28,9 +28,7 @@
     FIELD(packed)                                                                                     \
     /* bands of an image's gradient; 0: units are groups of objects, each with sums of its own, */    \
     /* that lie so many numbers apart */                                                              \
-    FIELD(bands) FIELD(colour_step) FIELD(mask_step)                                                  \
-    /* an int64 to set where there is no memory to work in */                                         \
-    FIELD(failed)
+    FIELD(bands) FIELD(colour_step) FIELD(mask_step)
 // clang-format on
 
 namespace warpkit {

@@ -80,8 +80,8 @@ template <class R> void let_through(const Call &call, int64_t begin, int64_t end
     const ObjectsCall &p = as<ObjectsCall>(call);
     Run<R> run;
     const int64_t pixels = p.opaque ? 1 : BAND * p.width;
-    Scratch<R> memory(p, pixels * (p.needs_alpha ? p.channels + 1 : 1));
-    if (!memory.numbers) return;
+    BorrowedRow<R> memory(pixels * (p.needs_alpha ? p.channels + 1 : 1));
+    if (!memory) return;
     for (int64_t unit = begin; unit < end; unit++) {
         const Band band(p, unit);
         if (p.opaque) let_through_opaque<R>(p, band);

@@ -290,6 +290,7 @@ template <int TAPS> void opencv(const Call &call, int64_t begin, int64_t end) {
     const bool by_registers = TAPS == 2 && p.fixed && p.vector;
     const int64_t block = block_of(p);
     Borrowed<Row<TAPS>> memory;
+    if (!memory) return;
     Row<TAPS> &row = *memory;
     each_piece(p, begin, end, [&](const Piece &piece) {
         warp_piece<TAPS>(p, piece, how, row, by_registers, block);

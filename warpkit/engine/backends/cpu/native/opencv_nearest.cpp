@@ -47,6 +47,7 @@ inline void move_words(const uint8_t *from, const int64_t *offset, uint8_t *to, 
 template <class U> void opencv_nearest(const Call &call, int64_t begin, int64_t end) {
     const OpenCVCall &p = as<OpenCVCall>(call);
     Borrowed<Shown> memory;
+    if (!memory) return;
     Shown &s = *memory;
     const bool packed = p.plane == 1 && p.pixel == p.channels && p.out_plane == 1;
     const bool words = sizeof(U) == 1 && packed && (p.channels == 3 || p.channels == 4);

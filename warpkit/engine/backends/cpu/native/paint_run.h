@@ -104,18 +104,5 @@ template <class R, class Use> INLINE void each_run_in(const ObjectsCall &p, cons
     }
 }
 
-// Memory for the time of a kernel, for so many numbers; sets the call's `failed` where there is
-// none.
-template <class R> struct Scratch {
-    R *numbers;
-    Scratch(const ObjectsCall &p, int64_t count)
-        : numbers(static_cast<R *>(take_memory(size_t(count) * sizeof(R)))) {
-        if (!numbers) __atomic_store_n(at<int64_t>(p.failed), 1, __ATOMIC_RELAXED);
-    }
-    Scratch(const Scratch &) = delete;
-    Scratch &operator=(const Scratch &) = delete;
-    ~Scratch() { give_memory(numbers); }
-};
-
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

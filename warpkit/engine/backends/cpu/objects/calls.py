@@ -123,17 +123,14 @@ def launch(
         None if fill is None else tuple(fill.shape),
         None if opacity is None else tuple(opacity.shape),
     ).copy()
-    failed = np.zeros(1, np.int64)
     given = {
         "images": images, "to_source": maps, "colour": images if patches is None else patches,
         "mask": mask, "opacity": opacity, "fill": fill,
         "objects": objects.table, "order": objects.order, "starts": objects.starts,
-        "failed": failed, **arrays,
+        **arrays,
     }  # fmt: skip
     for name, array in given.items():
         numbers[OBJECTS.fields[name]] = 0 if array is None else calls.address(array)
     for name, number in options.items():
         numbers[OBJECTS.fields[name]] = number
     calls.launch(numbers, 0, units, values)
-    if failed[0]:
-        raise MemoryError("warpkit: no memory for the bands of an image")
