@@ -26,6 +26,9 @@ TYPES = {
 BAND = 32
 """Rows of a unit."""
 
+CHEAP = 10
+"""So many numbers cost as much as one value of a warp, by which threads are woken."""
+
 Shape = tuple[int, ...]
 
 
@@ -111,5 +114,5 @@ def _made(
     """The result (h, w, C) of a call's block."""
     out = empty((*size, image.shape[2]), dtype)
     numbers[IMAGE], numbers[OUT] = image.ctypes.data, out.ctypes.data
-    calls.launch(numbers, 0, -(-size[0] // BAND), out.size)
+    calls.launch(numbers, 0, -(-size[0] // BAND), out.size // CHEAP)
     return out
