@@ -15,7 +15,7 @@ from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
 from warpkit.engine.sampling.maps import inverse_map, matrix_of, pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import cameras, lenses, plain, projection
+from warpkit.opencv import cameras, lenses, numbers_alone, projection
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
@@ -52,7 +52,7 @@ def initUndistortRectifyMap(
     kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
     view, sides = _view(name, R, P, device), as_size(name, "size", size)
     given, outputs = has_tensor(*values), (map1, map2)
-    if (found := plain.lens_map(lens, view, sides, kind)) is not None:
+    if (found := numbers_alone.lens_map(lens, view, sides, kind)) is not None:
         return cameras.as_given_maps(found, given, outputs)
     return cameras.as_maps(_map(lens, view, sides), kind, given, outputs)
 
@@ -105,7 +105,7 @@ def undistortImage(
     size = tuple(distorted.shape[:2]) if is_empty(new_size) else as_size(name, "new_size", new_size)
     view, sides = _view(name, None, Knew, device), (size[0], size[1])
     made_of = {"K": K, "D": D, "Knew": Knew}
-    found = None if arithmetic == "exact" else plain.lens_map(lens, view, sides, "steps")
+    found = None if arithmetic == "exact" else numbers_alone.lens_map(lens, view, sides, "steps")
     points = _map(lens, view, sides) if found is None else torch.from_numpy(found[0])
     args = (name, distorted, points, undistorted, arithmetic, made_of)
     return lenses.sample(*args, stepped=found is not None)

@@ -26,7 +26,7 @@ from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import cameras, plain
+from warpkit.opencv import cameras, numbers_alone
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
@@ -75,7 +75,7 @@ def initUndistortRectifyMap(
         view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
     view = view if R is None else view @ cameras.as_turn(name, R, device)
     given, outputs = has_tensor(*values), (map1, map2)
-    if (found := plain.lens_map(lens, view, (height, width), kind)) is not None:
+    if (found := numbers_alone.lens_map(lens, view, (height, width), kind)) is not None:
         return cameras.as_given_maps(found, given, outputs)
     points = maps.undistorting(lens, view, (height, width), opencv=True)
     return cameras.as_maps(points, kind, given, outputs)
@@ -113,7 +113,7 @@ def undistort(
     made_of = {"cameraMatrix": cameraMatrix, "distCoeffs": distCoeffs}
     made_of["newCameraMatrix"] = newCameraMatrix
     exact = arithmetic == "exact"
-    found = None if exact else plain.lens_map(lens, view, size, "steps")
+    found = None if exact else numbers_alone.lens_map(lens, view, size, "steps")
     if found is None:
         points = maps.undistorting(lens, view, size, opencv=not exact)
     else:
@@ -182,9 +182,9 @@ def undistortPoints(
     name = "undistortPoints"
     values = (src, cameraMatrix, distCoeffs, R, P)
     steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
-    found = plain.undistorted_points(src, cameraMatrix, distCoeffs, R, P, steps)
+    found = numbers_alone.undistorted_points(src, cameraMatrix, distCoeffs, R, P, steps)
     if found is not None:
-        return plain.given(values, found, check_output(name, "dst", dst, src))
+        return numbers_alone.given(values, found, check_output(name, "dst", dst, src))
     device = cameras.common_device(*values)
     points = cameras.as_points(name, "src", src, device)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
@@ -255,8 +255,10 @@ def getOptimalNewCameraMatrix(
     newImgSize = as_list(name, "newImgSize", newImgSize)
     new = size if is_empty(newImgSize) else as_size(name, "newImgSize", newImgSize)
     centred = cameras.as_flag(name, "centerPrincipalPoint", centerPrincipalPoint)
-    if not centred and (found := plain.optimal_matrix(cameraMatrix, distCoeffs, size, alpha, new)):
-        return plain.given(values, found[0]), _within(_nearest(found[1]), new)
+    if not centred and (
+        found := numbers_alone.optimal_matrix(cameraMatrix, distCoeffs, size, alpha, new)
+    ):
+        return numbers_alone.given(values, found[0]), _within(_nearest(found[1]), new)
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
     share = cameras.as_array(name, "alpha", alpha, device)

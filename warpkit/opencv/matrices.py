@@ -22,7 +22,7 @@ from warpkit.engine.arithmetic import opencv_matrices
 from warpkit.engine.sampling.maps import inverse_map
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry import arguments, from_points, quads
-from warpkit.opencv import plain
+from warpkit.opencv import numbers_alone
 from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD
 from warpkit.opencv.outputs import check_output, written
 
@@ -96,8 +96,8 @@ def getPerspectiveTransform(src: Any, dst: Any, solveMethod: int | None = None) 
     if solveMethod is not None and solveMethod not in _METHODS:
         wanted = "DECOMP_LU, _SVD, _QR, _NORMAL or DECOMP_NORMAL | DECOMP_SVD"
         checks.fail(name, "solveMethod", wanted, repr(solveMethod))
-    if (matrix := plain.perspective_of_four(src, dst)) is not None:
-        return plain.given((src, dst), matrix)
+    if (matrix := numbers_alone.perspective_of_four(src, dst)) is not None:
+        return numbers_alone.given((src, dst), matrix)
     if not _is_readable((src, dst)):
         return _call(name, geometry.perspective_from_points, *_exactly(name, src, dst, 4))
     device, src, dst = _pairs(name, src, dst, 4)

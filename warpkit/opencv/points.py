@@ -12,7 +12,7 @@ from warpkit.engine.arithmetic import opencv_points
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import plain
+from warpkit.opencv import numbers_alone
 from warpkit.opencv.layout import as_given, check_picture, device_of, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 
@@ -57,8 +57,8 @@ def perspectiveTransform(src: Any, m: Any, dst: Any = None) -> Any:
     array([[[1., 2.]]])
     """
     name = "perspectiveTransform"
-    if (moved := plain.moved_points(src, m)) is not None:
-        return plain.given((src, m), moved, check_output(name, "dst", dst, src))
+    if (moved := numbers_alone.moved_points(src, m)) is not None:
+        return numbers_alone.given((src, m), moved, check_output(name, "dst", dst, src))
     values, matrix, given = _arguments(name, src, m, (torch.float32, torch.float64))
     channels = values.shape[-1]
     if tuple(matrix.shape) != (channels + 1, channels + 1):

@@ -33,7 +33,7 @@ FLOAT, PIXEL, PART = np.dtype(np.float32), np.dtype(np.int16), np.dtype(np.uint1
 Maps = tuple[np.ndarray, np.ndarray | None]
 Numbers = Sequence[float]
 
-NOTHING = (0.0,) * 9
+NO_MATRIX = (0.0,) * 9
 MOST_COEFFICIENTS = 14
 
 
@@ -44,9 +44,9 @@ class PlainLens(NamedTuple):
     camera: tuple[float, float, float, float]
     """fx, fy, cx, cy."""
     k: tuple[float, ...]
-    tilt: Numbers = NOTHING
+    tilt: Numbers = NO_MATRIX
     """What a tilted sensor does to directions, row by row."""
-    untilt: Numbers = NOTHING
+    untilt: Numbers = NO_MATRIX
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +111,7 @@ def undistorted_points(
 ) -> np.ndarray:
     """cv2.undistortPoints of (N, 2), float32 or float64: directions, or pixels of a view (9,)."""
     projects = view is not None
-    numbers = _lens_numbers(lens, view if projects else NOTHING, criteria.error)
+    numbers = _lens_numbers(lens, view if projects else NO_MATRIX, criteria.error)
     codes = ("coefficients", len(lens.k)), ("projects", int(projects))
     block = _block("undistorted_points", *codes, _type_of(points)).copy()
     block[STEPS] = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)

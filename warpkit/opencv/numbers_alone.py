@@ -190,13 +190,16 @@ def _rectangles(points: np.ndarray) -> tuple[list[float], list[float]]:
 
 
 def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
-    """Two arrays, of which the second may be None: a map of a kind as `cpu.maps` has them."""
+    """Two arrays, of which the second may be None: a map of a kind as `cpu.maps` has them.
+
+    view (3, 3): as of `camera.maps.undistorting`.
+    """
     known, tensors = kernels(), (view, *lens.tensors())
     if known is None or not are_plain(*tensors, followed=kind != "fixed"):
         return None
     with torch.no_grad():
         tilted = len(lens.k) == known.MOST_COEFFICIENTS
-        tilt = models.tilt(lens).flatten().tolist() if tilted else known.NOTHING
+        tilt = models.tilt(lens).flatten().tolist() if tilted else known.NO_MATRIX
         to_ray = invert(view).ravel().tolist()
     camera, k = (
         tuple(float(v.detach()) for v in part)
@@ -206,7 +209,7 @@ def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
 
 
 def converted_map(first: Tensor, second: Tensor | None, kind: str) -> Any:
-    """Two arrays, of which the second may be None: maps as those of another kind."""
+    """Two arrays, of which the second may be None: maps (h, w) or (h, w, 2) as another kind."""
     known, tensors = kernels(), [first] if second is None else [first, second]
     if known is None or not are_plain(*tensors, followed=kind in ("planes", "pairs")):
         return None
@@ -217,7 +220,7 @@ def converted_map(first: Tensor, second: Tensor | None, kind: str) -> Any:
 def map_to_polar(
     size: tuple[int, int], _: tuple[int, int], center: Tensor, radius: Tensor, log: bool
 ) -> Tensor | None:
-    """`opencv_polar.map_to_polar`."""
+    """As `opencv_polar.map_to_polar`."""
     known = kernels()
     if known is None or not are_plain(center, radius):
         return None
@@ -230,7 +233,7 @@ def map_to_polar(
 def map_from_polar(
     size: tuple[int, int], polar_size: tuple[int, int], center: Tensor, radius: Tensor, log: bool
 ) -> Tensor | None:
-    """`opencv_polar.map_from_polar`, for a picture that has one row more on top.
+    """As `opencv_polar.map_from_polar`, for a picture that has one row more on top.
 
     None with `log`, whose logarithms are torch's.
     """
