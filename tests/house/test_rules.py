@@ -90,7 +90,6 @@ ROOMS = """
     core
     engine engine.sampling engine.arithmetic engine.compositing
     engine.backends.inverse engine.backends.operators engine.backends.prepared
-    engine.backends.cpu.runtime
     engine.backends.cpu engine.backends.cpu.opencv
     engine.backends.cuda engine.backends
     geometry warp resizing flow gradients indexing patches camera alignment __init__

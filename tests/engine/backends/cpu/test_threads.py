@@ -6,7 +6,6 @@ import threading
 
 import pytest
 import torch
-from warpkit.engine.backends.cpu.runtime.scratch import of_this_thread
 
 from warpkit.engine.backends.cpu import threads
 
@@ -72,15 +71,3 @@ def test_native_code_is_handed_every_unit_once(units, values):
     assert len(slices) <= max(1, values // threads.SLICE)
     if dealt and values > threads.SLICE and units > 1:
         assert len(slices) > 1
-
-
-def test_memory_is_each_threads_own_and_stays():
-    found, both = [], threading.Barrier(2, timeout=30)
-
-    def work(begin: int, end: int) -> None:
-        found.append(of_this_thread(list, (begin,)))
-        both.wait()
-
-    threads.run(work, 2, threads.INLINE)
-    assert found[0] is not found[1]
-    assert of_this_thread(list, (7,)) is of_this_thread(list, (7,))

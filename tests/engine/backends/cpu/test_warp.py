@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -279,27 +277,6 @@ def test_auto_chooses_it_and_it_refuses_other_devices():
         "needs a CPU tensor, got meta"
     ]
     assert reference.unsupported_reasons(noise(1, 2, 3), rule) == []
-
-
-def test_compiled_code_is_kept_by_every_source_that_it_is_made_of():
-    """Whatever a file of kernels imports from the package, by name or as a module."""
-    from warpkit.engine.backends.cpu.runtime import compiler
-
-    package = Path(wk.__file__).parent
-    found = set()
-    for path in compiler.KERNELS.rglob("*.py"):
-        nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
-        modules = [node.module or "" for node in nodes]
-        if "warpkit.engine.backends.cpu.runtime.compiler" not in modules:
-            continue
-        for node in nodes:
-            if (node.module or "").startswith("warpkit."):
-                of = package.joinpath(*(node.module or "").split(".")[1:])
-                files = [of.with_suffix(".py"), of / "__init__.py"]
-                files += [(of / alias.name).with_suffix(".py") for alias in node.names]
-                found |= {file for file in files if file.exists()}
-    assert len(found) > 10
-    assert found <= set(compiler.sources())
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "opencv4", "opencv5"])
