@@ -15,7 +15,7 @@ import warpkit.opencv as ours
 from tests.support.installed_opencv import compares_with_opencv
 from tests.support.resize_cases import FLAGS, call_cv2, differing, fits, random_call
 from warpkit.engine.arithmetic import guarantees
-from warpkit.opencv import resizing
+from warpkit.engine.backends import prepared
 
 IMAGE = (np.random.default_rng(0).random((17, 23, 3)) * 255).astype(np.uint8)
 
@@ -135,7 +135,7 @@ def test_wrong_arguments_are_named(options, text):
 @pytest.mark.parametrize("shape", [(31, 44), (31, 44, 1), (31, 44, 2), (31, 44, 3)])
 def test_a_call_made_again_is_cv2s_too(shape):
     """Without the checks: by what the first call of its shapes and options left."""
-    resizing._known.clear()
+    prepared._calls.clear()
     random = np.random.default_rng(4)
     for name, flag in FLAGS.items():
         for n in range(3):
@@ -144,11 +144,11 @@ def test_a_call_made_again_is_cv2s_too(shape):
             assert got.shape == wanted.shape
             assert np.array_equal(got, wanted), (name, n)
             got[:] = 0  # is the caller's own
-    assert len(resizing._known) == len(FLAGS)
+    assert len(prepared._calls) == len(FLAGS)
 
 
 def test_what_is_not_plain_is_not_known():
-    resizing._known.clear()
+    prepared._calls.clear()
     ours.resize(IMAGE[::2], (9, 9))
     ours.resize(IMAGE, (23, 17))
     ours.resize(IMAGE, (9, 9), IMAGE.copy())
@@ -156,11 +156,11 @@ def test_what_is_not_plain_is_not_known():
     ours.resize(IMAGE, (9, 9), arithmetic="exact")
     ours.resize(torch.from_numpy(IMAGE), (9, 9))
     ours.resize(IMAGE.astype(">u2"), (9, 9))
-    assert not resizing._known
+    assert not prepared._calls
     for _ in range(2):
         ours.resize(IMAGE, (9, 9))
         with pytest.raises(ValueError, match="interpolation"):
             ours.resize(IMAGE, (9, 9), interpolation=99)
         with pytest.raises(ValueError, match="dsize"):
             ours.resize(IMAGE, (9, -9))
-    assert len(resizing._known) == 1
+    assert len(prepared._calls) == 1

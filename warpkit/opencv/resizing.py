@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_resize_arithmetic
 from warpkit.engine.arithmetic.resize import OPENCV
+from warpkit.engine.backends import prepared
 from warpkit.engine.backends.resizing import backend_module, select_backend
 from warpkit.engine.sampling.resize import ResizeRule
 from warpkit.opencv.constants import (
@@ -26,7 +27,6 @@ from warpkit.opencv.constants import (
 )
 from warpkit.opencv.layout import check_picture, finish, planes
 from warpkit.opencv.outputs import check_output
-from warpkit.opencv.quick import KEPT
 from warpkit.opencv.sizes import as_list
 from warpkit.opencv.warps import Image
 from warpkit.resizing import resize_by
@@ -72,9 +72,9 @@ def resize(
     name = "resize"
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, ARITHMETICS)
     arithmetic = installed_resize_arithmetic() if arithmetic == "auto" else arithmetic
-    key = _key(src, dsize, fx, fy, interpolation, arithmetic) if dst is None else None
-    if (known := _known.get(key)) is not None:
-        return known(src)  # pyright: ignore[reportArgumentType, reportReturnType]
+    key = _key(src, dsize, dst, fx, fy, interpolation, arithmetic)
+    if (known := prepared.call(key, src)) is not None:
+        return known
     dst = check_output(name, "dst", dst, src)
     check_picture(name, "src", src, None)
     interpolation = INTER_LINEAR if interpolation is None else interpolation
@@ -97,23 +97,16 @@ def resize(
     return finish(src, dst, result)
 
 
-_known: dict[Hashable, Callable[[np.ndarray], np.ndarray]] = {}
-"""Calls that came before, as in `quick`: checked once, and made again without the checks."""
-
-
-def _key(src: Any, dsize: Any, fx: Any, fy: Any, interpolation: Any, arithmetic: str) -> Hashable:
+def _key(src: Any, dsize: Any, dst: Any, *options: Any) -> prepared.Key:
     """What a call of a plain array of a plain size is known by; None for others."""
-    if type(src) is not np.ndarray or type(dsize) is not tuple or len(dsize) != 2:
+    if type(src) is not np.ndarray or type(dsize) is not tuple or len(dsize) != 2 or 0 in dsize:
         return None
-    if src.dtype not in PLAIN_TYPES or not src.flags.c_contiguous:
+    if src.dtype not in PLAIN_TYPES or not src.flags.c_contiguous or any(options[:2]):
         return None
-    kinds = {type(number) for number in (*dsize, fx, fy, interpolation)}
-    if kinds != {int} or fx or fy or 0 in dsize:
-        return None
-    return src.shape, src.dtype, dsize, interpolation, arithmetic
+    return None if dst is not None else prepared.key_of("cv2.resize", (src,), (dsize, *options))
 
 
-def _leave(key: Hashable, image: Tensor, size: tuple[int, int], rule: ResizeRule) -> None:
+def _leave(key: prepared.Key, image: Tensor, size: tuple[int, int], rule: ResizeRule) -> None:
     """What the next call of this key is made by, if a kernel serves it.
 
     image (1, C, H, W).
@@ -131,9 +124,7 @@ def _leave(key: Hashable, image: Tensor, size: tuple[int, int], rule: ResizeRule
         """src (H, W) or (H, W, C)."""
         return launch.result(call, src.ctypes.data, src.dtype).reshape(shape)
 
-    if len(_known) >= KEPT:
-        _known.clear()
-    _known[key] = again
+    prepared.keep(key, again)
 
 
 def _size(

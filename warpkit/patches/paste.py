@@ -110,16 +110,17 @@ def _paste_reference(
     rule: SamplingRule,
     batch: Tensor,
     to_source: Tensor,
-    patches: Tensor,
+    patches: Tensor | None,
     mask: Tensor | None,
     opacity: Tensor | None,
-    _: None,
+    _: Tensor | None,
     flow: Tensor | None = None,
 ) -> Tensor:
     """The layers of `Layers` pasted in plain torch: images (B, C, H, W).
 
     frame: the size of the patches as they are placed, bent by flow (N or 1, *frame, 2).
     """
+    assert patches is not None
     pixels = source_maps.covered(pixels_of(painted, image_size), to_source, frame, rule)
     options = LayerOptions(to_source, rule, batch.new_zeros(1, 1), opacity)
     return paint_layers(batch, pixels, patch_painter(options, patches, mask, flow))

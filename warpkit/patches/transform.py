@@ -158,7 +158,7 @@ def _paint_reference(
     options: LayerOptions,
     batch: Tensor,
     to_source: Tensor,
-    _: None,
+    _: Tensor | None,
     cover: Tensor | None,
     opacity: Tensor | None,
     fill: Tensor | None,
