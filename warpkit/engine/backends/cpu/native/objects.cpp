@@ -20,7 +20,7 @@ namespace {
 // From the topmost down, each object takes what is free. ahead[x] leads from a taken place towards
 // the next free one, so that the time grows with rows of boxes and with pixels, not with areas.
 void show(const ObjectsCall &p, const Band &band, int32_t *ahead) {
-    int32_t *shown = at<int32_t>(p.shown) + band.image * p.height * p.width;
+    int32_t *shown = at<int32_t>(p.top_object) + band.image * p.height * p.width;
     for (int64_t y = band.low; y < band.high; y++)
         for (int64_t x = 0; x < p.width; x++) {
             shown[y * p.width + x] = -1;

@@ -12,7 +12,7 @@
     /* `Object`s; their numbers, image by image; where each image's begin, or each group's */         \
     FIELD(objects) FIELD(order) FIELD(starts) FIELD(groups)                                           \
     /* opaque objects: which one each pixel shows, (images, height, width) int32 */                   \
-    FIELD(opaque) FIELD(shown)                                                                        \
+    FIELD(opaque) FIELD(top_object)                                                                        \
     FIELD(count) FIELD(channels) FIELD(height) FIELD(width) FIELD(kind) FIELD(number_bytes)           \
     /* of a source: from one channel to the next, and from one row to the next */                     \
     FIELD(plane) FIELD(line)                                                                          \

@@ -66,7 +66,7 @@ void let_through_band(const ObjectsCall &p, const Band &band, R *below, R *rest,
 // Of opaque objects: the image gets what no object hides.
 template <class R> void let_through_opaque(const ObjectsCall &p, const Band &band) {
     const int64_t area = p.height * p.width, start = band.low * p.width;
-    const int32_t *shown = at<const int32_t>(p.shown) + band.image * area + start;
+    const int32_t *shown = at<const int32_t>(p.top_object) + band.image * area + start;
     for (int64_t c = 0; p.needs_images && c < p.channels; c++) {
         const int64_t from = (band.image * p.channels + c) * area + start;
         const R *grad = at<const R>(p.grad) + from;

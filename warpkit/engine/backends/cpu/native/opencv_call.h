@@ -7,7 +7,7 @@
 #define WARPKIT_OPENCV_FIELDS(FIELD)                                                             \
     /* arrays: pixels, what the border shows, where sums near it begin, matrices (float64) or */ \
     /* points, the result */                                                                     \
-    FIELD(image) FIELD(fill) FIELD(start) FIELD(mapping) FIELD(out)                              \
+    FIELD(image) FIELD(fill) FIELD(sum_start) FIELD(mapping) FIELD(out)                              \
     /* of each item: where its image begins, and its matrix or points */                         \
     FIELD(image_of) FIELD(mapping_of)                                                            \
     FIELD(channels) FIELD(height) FIELD(width) FIELD(line) FIELD(pixel) FIELD(plane)             \

@@ -132,7 +132,7 @@ template <int TAPS, class S> void show_alone(const OpenCVCall &p, const Piece &p
             *to = S(whole_sum<TAPS>(whole, units, correction));
         } else {
             const T start =
-                T(at<const S>(p.start)[piece.item * p.start_item + k * p.start_channel]);
+                T(at<const S>(p.sum_start)[piece.item * p.start_item + k * p.start_channel]);
             if (!near.inner) put(to, sum_of_some(near, numbers, weight, start));
             else if (p.vector) put(to, wide4_fused<TAPS>((const float *)numbers, weight));
             else put(to, wide4<TAPS>(numbers, weight));

@@ -68,7 +68,7 @@ void paint_run(const ObjectsCall &p, const Source<R> &source, const Run<R> &run,
 // Call use(object, first, end) for what is seen of each opaque object in row y of an image.
 template <class Use>
 INLINE void each_shown(const ObjectsCall &p, int64_t image, int64_t y, Use use) {
-    const int32_t *shown = at<const int32_t>(p.shown) + (image * p.height + y) * p.width;
+    const int32_t *shown = at<const int32_t>(p.top_object) + (image * p.height + y) * p.width;
     for (int64_t x = 0, end; x < p.width; x = end) {
         end = x + 1;
         while (end < p.width && shown[end] == shown[x]) end++;

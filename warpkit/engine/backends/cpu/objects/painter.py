@@ -64,9 +64,9 @@ class _Paint(torch.autograd.Function):
         layers = _dense(layers)
         ctx.objects, ctx.reference = objects_of(layers, boxes), reference
         count, _, height, width = images.shape
-        ctx.shown = empty(0 if fill is None else count * height * width, np.dtype(np.int32))
+        ctx.top_object = empty(0 if fill is None else count * height * width, np.dtype(np.int32))
         result = torch.from_numpy(empty(images.shape, _numpy(images)))
-        arrays = {"out": result, "shown": ctx.shown}
+        arrays = {"out": result, "top_object": ctx.top_object}
         launch("paint", layers, ctx.objects, arrays, {}, _units(images), result.numel())
         return result
 
@@ -76,13 +76,17 @@ class _Paint(torch.autograd.Function):
         if followed(gradients):
             return *reference_vjp(ctx.reference, saved, wanted, gradients), None, None
         layers = _dense(Layers(*saved))
-        sums = _vjp(gradients[0].contiguous(), layers, ctx.objects, ctx.shown, wanted)
+        sums = _vjp(gradients[0].contiguous(), layers, ctx.objects, ctx.top_object, wanted)
         return *as_tensors(sums, saved, wanted), None, None
 
 
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
 def _vjp(
-    gradient: Tensor, layers: Layers, objects: Objects, shown: np.ndarray, wanted: Sequence[bool]
+    gradient: Tensor,
+    layers: Layers,
+    objects: Objects,
+    top_object: np.ndarray,
+    wanted: Sequence[bool],
 ) -> Sequence[np.ndarray]:
     """The gradients to the layers; anything for one that is not wanted."""
     images, to_source, patches, mask, opacity, fill = layers
@@ -103,7 +107,7 @@ def _vjp(
     visited = 0 if fill is not None else int(objects.areas.sum())
     groups = _groups(objects)
     arrays = {
-        "grad": gradient, "shown": shown, "groups": groups,
+        "grad": gradient, "top_object": top_object, "groups": groups,
         "grad_images": grad_images, "grad_to_source": grad_to_source,
         "grad_colour": colour, "grad_mask": grad_mask,
         "grad_opacity": grad_opacity, "grad_fill": grad_fill,

@@ -32,7 +32,7 @@ from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule
 WARPS = Family("opencv")
 FIELDS = WARPS.fields
 IMAGE, MAPPING, FILL, START, OUT = (
-    FIELDS[name] for name in ("image", "mapping", "fill", "start", "out")
+    FIELDS[name] for name in ("image", "mapping", "fill", "sum_start", "out")
 )
 
 TILE_ROWS = 16
@@ -65,7 +65,7 @@ class PreparedCall(NamedTuple):
 
     call: OpenCVCall
     fill: np.ndarray
-    start: np.ndarray
+    sum_start: np.ndarray
 
 
 def forward(
@@ -107,9 +107,9 @@ def prepare(
     Shapes as there.
     """
     fill_memory = convert(fill.detach(), image.dtype)
-    start = fill_memory
+    sum_start = fill_memory
     if border_value is not None and border_value is not fill:
-        start = convert(border_value.detach(), image.dtype)
+        sum_start = convert(border_value.detach(), image.dtype)
     call = _call(
         tuple(image.shape),
         tuple(image.stride()),
@@ -117,13 +117,13 @@ def prepare(
         tuple(mapping.shape),
         mapping.dtype,
         tuple(fill_memory.shape),
-        tuple(start.shape),
+        tuple(sum_start.shape),
         tuple(size),
         rule,
         fixed,
         fixed_map,
     )
-    return PreparedCall(call, _numbers(fill_memory, call.batch), _numbers(start, call.batch))
+    return PreparedCall(call, _numbers(fill_memory, call.batch), _numbers(sum_start, call.batch))
 
 
 def result(made: PreparedCall, image: np.ndarray, mapping: np.ndarray) -> np.ndarray:
@@ -139,7 +139,7 @@ def _run(made: PreparedCall, image: int, mapping: int) -> np.ndarray:
         return memory
     numbers = call.numbers.copy()
     numbers[IMAGE], numbers[MAPPING] = image, mapping
-    numbers[FILL], numbers[START] = made.fill.ctypes.data, made.start.ctypes.data
+    numbers[FILL], numbers[START] = made.fill.ctypes.data, made.sum_start.ctypes.data
     numbers[OUT] = memory.ctypes.data
     calls.launch(numbers, 0, call.units, call.values)
     return memory
@@ -153,7 +153,7 @@ def _call(
     mapping: Shape,
     points: torch.dtype,
     fill: Shape,
-    start: Shape,
+    sum_start: Shape,
     size: Shape,
     rule: SamplingRule,
     fixed: bool,
@@ -170,7 +170,7 @@ def _call(
     mapping_of = broadcast_index(mapping_batch(mapping), batch)
     weights, corrections = _tables(rule.interpolation) if fixed and taps > 2 else _NO_TABLES
     fill_item, fill_channel, fill_row, fill_column = fill_strides(fill)
-    start_item, start_channel, *_ = fill_strides(start)
+    start_item, start_channel, *_ = fill_strides(sum_start)
     numbers = {
         "image_of": image_of.ctypes.data,
         "mapping_of": mapping_of.ctypes.data,

@@ -95,12 +95,12 @@ def _exact(
     by_tensor = box is not None and isinstance(box[0].low, Tensor)
     if by_tensor or has_tangents():
         return reference.resize(image, size, rule, box)
-    plain = is_eager(image) and not wants_gradient(image)
-    if rule.interpolation == "nearest" and not plain:
+    is_simple = is_eager(image) and not wants_gradient(image)
+    if rule.interpolation == "nearest" and not is_simple:
         return reference.resize(image, size, rule, box)
     if image.dtype in cpu.HALVES and rule.interpolation != "nearest":
         return _exact(image.float(), size, rule, box).to(image.dtype)
-    if plain:
+    if is_simple:
         from warpkit.engine.backends.cpu.resize import launch
 
         return launch.exact(image, size, rule, box)

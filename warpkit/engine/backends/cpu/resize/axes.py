@@ -151,8 +151,8 @@ def ipp_orders(axis: opencv_resize.Axis, channels: int, avx512: bool) -> np.ndar
         inside, tail = (HALVES, ENDS) if channels == 4 else (CHAIN, CHAIN)
     else:
         inside = tail = ENDS
-    outside = CHAIN if avx512 else ALONE
-    return np.where(last, tail, np.where(inner, inside, outside)).astype(np.int32)
+    edges = CHAIN if avx512 else ALONE
+    return np.where(last, tail, np.where(inner, inside, edges)).astype(np.int32)
 
 
 def ipp_inside(axis: opencv_resize.Axis) -> np.ndarray:

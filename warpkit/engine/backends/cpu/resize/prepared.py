@@ -163,8 +163,8 @@ def exact_call(
     sides = [(given.shape[d], size[d]) for d in (-1, -2)]
     if rule.interpolation == "nearest":
         edges = box or (None, None)
-        shown = [shown_pixels(*s, rule, e) for s, e in zip(sides, edges, strict=True)]
-        return _moves(given, size, *shown)
+        pixels = [shown_pixels(*s, rule, e) for s, e in zip(sides, edges, strict=True)]
+        return _moves(given, size, *pixels)
     kind = np.dtype(np.float32 if given.dtype == torch.float32 else np.float64)
     across, down = (
         exact_axis(*(side[::-1] if adjoint else side), rule, edges, kind, adjoint)
