@@ -21,7 +21,6 @@ from warpkit.camera.models import COUNTS, Lens
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
-from warpkit.engine.backends.cpu.inverse import invert
 from warpkit.opencv.cameras import is_nothing, point_rows
 from warpkit.opencv.layout import has_tensor
 from warpkit.opencv.outputs import written
@@ -197,6 +196,8 @@ def lens_map(lens: Lens, view: Tensor, size: tuple[int, int], kind: str) -> Any:
     known, tensors = kernels(), (view, *lens.tensors())
     if known is None or not are_plain(*tensors, followed=kind != "fixed"):
         return None
+    from warpkit.engine.backends.cpu.inverse import invert
+
     with torch.no_grad():
         tilted = len(lens.k) == known.MOST_COEFFICIENTS
         tilt = models.tilt(lens).flatten().tolist() if tilted else known.NO_MATRIX

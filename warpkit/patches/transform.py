@@ -138,7 +138,7 @@ def transform_patches(
     if overlap == "last" and not soft and (cover is not None or alpha is None):
         layers = Layers(data.batch, to_source, None, cover, alpha)
         if cover is None:
-            layers = layers._replace(fill=fill.expand(data.channels, -1))
+            layers = layers._replace(fill=fill.expand(data.batch.shape[-3], -1))
         reference = partial(_paint_reference, painted, data.shape, options)
         chosen = backends.select_painter(name, data.batch, rule)
         if chosen is None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.arithmetic.opencv4_sums import OPENCV_VECTOR_FLOATS, VECTOR_TYPES
+from warpkit.engine.arithmetic import opencv4_sums
 from warpkit.engine.arithmetic.opencv4_tables import ONE, STEPS, axis_table, integer_table
 from warpkit.engine.arithmetic.opencv5 import CHANNELS, TYPES
 from warpkit.engine.backends.cpu import calls
@@ -122,6 +122,7 @@ def prepare(
         rule,
         fixed,
         fixed_map,
+        opencv4_sums.OPENCV_VECTOR_FLOATS,
     )
     return PreparedCall(call, _numbers(fill_memory, call.batch), _numbers(sum_start, call.batch))
 
@@ -158,8 +159,12 @@ def _call(
     rule: SamplingRule,
     fixed: bool,
     fixed_map: bool,
+    lanes: int,
 ) -> OpenCVCall:
-    """The call of tensors of such shapes, see `forward`; strides: the image's."""
+    """The call of tensors of such shapes, see `forward`.
+
+    strides: the image's; lanes: `opencv4_sums.OPENCV_VECTOR_FLOATS`.
+    """
     batch = batch_of(image, mapping)
     (channels, height, width), (plane, line, pixel) = image[-3:], strides[-3:]
     channels_last = plane == 1 and pixel == channels
@@ -200,7 +205,7 @@ def _call(
         "start_channel": start_channel,
         "fixed": fixed,
         "vector": _is_vector_code(rule, dtype, channels, fixed),
-        "lanes": OPENCV_VECTOR_FLOATS,
+        "lanes": lanes,
         "parts": PARTS[rule.arithmetic] if fixed_map and fixed else 0,
         "weights": weights.ctypes.data,
         "corrections": corrections.ctypes.data,
@@ -221,7 +226,7 @@ def _is_vector_code(rule: SamplingRule, dtype: torch.dtype, channels: int, fixed
     """Whether OpenCV sums such images by its vector code, in another order than else."""
     if not fixed:
         return dtype in TYPES and channels in CHANNELS
-    vector = rule.arithmetic == "opencv4" and channels == 1 and dtype in VECTOR_TYPES
+    vector = rule.arithmetic == "opencv4" and channels == 1 and dtype in opencv4_sums.VECTOR_TYPES
     return vector and (rule.interpolation != "lanczos4" or dtype != torch.float32)
 
 
