@@ -7,6 +7,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // -- arrange: pixel (y, x) of the result is at image + y row_step + x column_step --
 
@@ -57,6 +58,8 @@ template <int BYTES> void arrange(const Call &call, int64_t begin, int64_t end) 
         }
 }
 
+}  // namespace
+
 Kernel choose_arrange(const Call &call) {
     switch (as<PictureCall>(call).pixel_bytes) {
         case 1: return arrange<1>;
@@ -70,6 +73,8 @@ Kernel choose_arrange(const Call &call) {
         default: return arrange<0>;
     }
 }
+
+namespace {
 
 // -- frame: the image with `top` rows above it and `left` columns left of it, and so on --
 
@@ -110,6 +115,8 @@ void frame(const Call &call, int64_t begin, int64_t end) {
             copy_pixel(to + (right + x) * bytes, row + columns[p.left + x], bytes);
     }
 }
+
+}  // namespace
 
 Kernel choose_frame(const Call &) { return frame; }
 

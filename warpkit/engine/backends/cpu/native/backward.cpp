@@ -16,6 +16,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // Part of a row of which `left` pixels are left; 0 beyond them.
 template <class R> INLINE Vec<R, LANES<R>> row_part(const R *p, int64_t left) {
@@ -206,6 +207,8 @@ void row_ranges(const Call &call, int64_t begin, int64_t end) {
             else if (to[0] < 0 || to[1] >= p.height) to[0] = 0, to[1] = p.height - 1;
         }
 }
+
+}  // namespace
 
 // float32 and float64.
 Kernel choose_backward(const Call &call) {

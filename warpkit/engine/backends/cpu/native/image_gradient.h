@@ -11,6 +11,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // Gradients of a group of a tile's channels.
 template <class R> struct Pushes {
@@ -143,5 +144,6 @@ template <class R, int DOWN> struct ImageGradient {
     }
 };
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

@@ -11,6 +11,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 using Doubles = Vec<double, LANES<double>>;
 using Floats = Vec<float, LANES<double>>;  // as many: half a register
@@ -173,5 +174,6 @@ template <class T> INLINE void store_places(T *to, Place p, int64_t n) {
     store_some(to, zip(convert<Numbers>(p.x), convert<Numbers>(p.y)), 2 * n);
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

@@ -10,6 +10,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 template <class R, int DOWN> struct MappingGradient {
     using T = Tile<R, DOWN>;
@@ -184,5 +185,6 @@ template <class R, int DOWN> struct MappingGradient {
     }
 };
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

@@ -7,6 +7,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 struct Matrix {
     double a, b, c, d, e, f, g = 0, h = 0, i = 1;
@@ -90,6 +91,8 @@ template <class T> void inverse_vjp(const Call &call, int64_t begin, int64_t end
             }
     }
 }
+
+}  // namespace
 
 Kernel choose_invert(const Call &call) {
     return as<MatrixCall>(call).wide ? invert<double> : invert<float>;

@@ -16,6 +16,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 constexpr int64_t ROWS = 8;
 constexpr int SHARED = 8, CHANNEL = 4;  // maps of the second pass: of all channels, of each
@@ -196,6 +197,8 @@ template <class T> void second_sums(const Call &call, int64_t begin, int64_t end
     for (int64_t unit = begin; unit < end; unit++)
         second.sum_up(Strip(p, unit), at<double>(p.out) + unit * each);
 }
+
+}  // namespace
 
 Kernel choose_first_sums(const Call &call) {
     return as<MomentsCall>(call).doubles ? first_sums<double> : first_sums<float>;

@@ -7,6 +7,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 struct Places {
     Tile<float, 1> tile;
@@ -120,6 +121,8 @@ template <class U> void nearest(const Call &call, int64_t begin, int64_t end) {
     }
     if (p.streamed) finish_streams();
 }
+
+}  // namespace
 
 // Numbers of 1, 2, 4 and 8 bytes.
 Kernel choose_nearest(const Call &call) {

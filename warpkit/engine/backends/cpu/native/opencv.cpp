@@ -10,6 +10,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // What is known of a piece of a row.
 template <int TAPS> struct Row {
@@ -296,6 +297,8 @@ template <int TAPS> void opencv(const Call &call, int64_t begin, int64_t end) {
         warp_piece<TAPS>(p, piece, how, row, by_registers, block);
     });
 }
+
+}  // namespace
 
 Kernel choose_opencv(const Call &call) {
     static const Kernel KERNELS[] = {opencv<2>, opencv<4>, opencv<8>};

@@ -8,6 +8,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 constexpr int L = LANES<float>;
 using F = Vec<float, L>;
@@ -158,5 +159,6 @@ template <int TAPS, class U> INLINE U whole_sum(const U *numbers, const U *weigh
     return total > 255 ? U{} + 255 : total;
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

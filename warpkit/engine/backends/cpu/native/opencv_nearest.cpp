@@ -6,6 +6,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 struct Shown {
     Places places;
@@ -73,6 +74,8 @@ template <class U> void opencv_nearest(const Call &call, int64_t begin, int64_t 
         show_fill<U>(p, piece, s.hidden, s.missing);
     });
 }
+
+}  // namespace
 
 // Numbers of 1, 2, 4 and 8 bytes.
 Kernel choose_opencv_nearest(const Call &call) {

@@ -5,6 +5,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // A result to an image's type; of bytes in fixed point a half goes up.
 template <class S, class T> INLINE void put(S *to, T value) {
@@ -140,5 +141,6 @@ template <int TAPS, class S> void show_alone(const OpenCVCall &p, const Piece &p
     }
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

@@ -10,6 +10,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 constexpr int ROW = 64;  // pixels worked on at a time: what is known of them stays in the cache
 constexpr int32_t NOWHERE = INT32_MIN;  // column of a pixel that shows the border's value alone
@@ -311,5 +312,6 @@ inline void leave_far(const OpenCVCall &p, int64_t start, bool finite, int64_t x
         to.column[c] = NOWHERE;
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

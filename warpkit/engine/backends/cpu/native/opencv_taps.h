@@ -10,6 +10,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 constexpr int64_t WIDEST = 128;  // bytes of a tap row, at most
 constexpr int64_t APART = 16;    // words between what is copied of one tap row and the next, so
@@ -141,5 +142,6 @@ template <int TAPS, class S, class V> INLINE void part(const Taps4<TAPS> &taps, 
         }
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

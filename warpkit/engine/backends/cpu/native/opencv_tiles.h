@@ -5,6 +5,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 constexpr int64_t TILE_ROWS = 16;  // as launch.py has it, too
 
@@ -88,5 +89,6 @@ INLINE void show_fill(const OpenCVCall &p, const Piece &piece, const int *pixels
     }
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

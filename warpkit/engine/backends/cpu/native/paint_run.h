@@ -11,6 +11,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // Where a run is painted: its first pixel in the first channel, and the step to the next channel.
 template <class R> struct Canvas {
@@ -104,5 +105,6 @@ template <class R, class Use> INLINE void each_run_in(const ObjectsCall &p, cons
     }
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

@@ -4,6 +4,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // One pixel; the usual sizes by one or two instructions.
 INLINE void copy_pixel(char *to, const char *from, int64_t bytes) {
@@ -97,5 +98,6 @@ inline void join(char *to, const char *even, const char *odd, int64_t pairs, int
         }
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

@@ -14,6 +14,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // The type in which sums along x, and of all taps, are exact: 255 * 256 + 128 fits 16 bits.
 template <class T> struct SumOf { using type = T; };
@@ -214,6 +215,8 @@ template <class Made> void pyramid(const Call &call, int64_t begin, int64_t end)
     Made made(p);
     for (int64_t y = rows.first; y < rows.end && made.memory; y++) made.make(y);
 }
+
+}  // namespace
 
 Kernel choose_pyramid_down(const Call &call) {
     static const Kernel KERNELS[] = {pyramid<Halved<float>>, pyramid<Halved<double>>,

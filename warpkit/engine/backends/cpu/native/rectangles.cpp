@@ -5,6 +5,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 constexpr float SMALLEST = 1e-4f;  // the least fraction along x by which `recur` divides
 
@@ -83,6 +84,8 @@ template <class T, class R> void rectangle(const Call &call, int64_t begin, int6
         made.first == 0 && made.end == p.out_width && p.top >= 0 && p.top + p.out_height < p.height;
     for (int64_t y = rows.first; y < rows.end; y++) recurs ? made.recur(y) : made.make(y);
 }
+
+}  // namespace
 
 Kernel choose_rectangle(const Call &call) {
     const PictureCall &p = as<PictureCall>(call);

@@ -14,6 +14,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 constexpr size_t ALIGNED = 64, APART = 5 * ALIGNED;  // not whole pages, which share a cache's set
 
@@ -147,6 +148,8 @@ struct Entry {
     int64_t type, sum, middle;
     Kernel down, across;  // which pass comes first
 };
+
+}  // namespace
 
 // The arithmetics, by their types. Null where none begins with that pass.
 Kernel choose_resize(const Call &call) {

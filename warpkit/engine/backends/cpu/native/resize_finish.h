@@ -5,6 +5,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // Lanes of a vector of sums, and rows that are turned on their side together.
 template <class S> constexpr int SUMS = 64 / int(sizeof(S));
@@ -42,5 +43,6 @@ template <class B, class S> INLINE Vec<B, SUMS<S>> finish(const ResizeCall &p, S
     } else return shifted(sum, int(p.bits));
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

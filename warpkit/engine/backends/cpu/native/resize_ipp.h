@@ -5,6 +5,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 using Floats = Vec<float, 16>;
 
@@ -90,5 +91,6 @@ inline void cubic_row_ipp(const ResizeCall &p, const float *lines, int64_t strid
                 out[(x - columns.first) * p.inner + c] = sum_alone(p, plane, x, y, c);
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

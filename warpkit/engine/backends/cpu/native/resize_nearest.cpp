@@ -7,6 +7,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 struct Twelve {
     uint8_t bytes[12];
@@ -56,6 +57,8 @@ template <auto MOVE> void nearest_rows(const Call &call, int64_t begin, int64_t 
         }
     }
 }
+
+}  // namespace
 
 Kernel choose_resize_nearest(const Call &call) {
     const int64_t bytes = as<ResizeCall>(call).pixel_bytes;

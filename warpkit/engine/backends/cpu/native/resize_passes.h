@@ -9,6 +9,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // The first n of N numbers; the others are 0 and not touched.
 template <class V, class T> INLINE V load_numbers(const T *p, int64_t n) {
@@ -130,5 +131,6 @@ void sum_columns(const ResizeCall &p, const A *turned, const Columns &columns, B
     }
 }
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

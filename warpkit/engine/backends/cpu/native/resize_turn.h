@@ -14,6 +14,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 template <int N> struct ZipLow {
     static constexpr int at(int k) { return k / 2 + k % 2 * N; }
@@ -83,5 +84,6 @@ template <> struct BitsOf<4> { using type = uint32_t; };
 template <> struct BitsOf<8> { using type = uint64_t; };
 template <class T> using Bits = typename BitsOf<sizeof(T)>::type;
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

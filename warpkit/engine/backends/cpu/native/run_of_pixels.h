@@ -16,6 +16,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 constexpr int BAND = 32;  // rows of an image that are painted at once
 constexpr int RUN = 64;   // pixels of a run
@@ -252,5 +253,6 @@ template <class R> struct Run {
     }
 };
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

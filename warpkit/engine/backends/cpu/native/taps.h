@@ -9,6 +9,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // The taps of the pixels of one vector, in whichever channel. CLOSE: see `Tile::close`.
 template <class R, int TAPS, bool CLOSE> struct Taps {
@@ -67,5 +68,6 @@ template <> struct Taps<float, 2, true> {
 };
 #endif
 
+}  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

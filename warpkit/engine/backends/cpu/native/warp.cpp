@@ -11,6 +11,7 @@
 
 namespace warpkit {
 namespace WARPKIT_ISA {
+namespace {
 
 // What the missing taps of a tile show: one value for each channel, or one for each pixel as well.
 template <class R> struct Fill {
@@ -266,6 +267,8 @@ template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t 
     }
     if (p.streamed) finish_streams();
 }
+
+}  // namespace
 
 // float32, and all other types by float64; 2, 4 and 8 taps.
 Kernel choose_warp(const Call &call) {
