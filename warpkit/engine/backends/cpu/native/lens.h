@@ -31,7 +31,7 @@ INLINE bool any(Mask mask) {
 
 INLINE Doubles root(Doubles v) {
 #if defined(__AVX512F__)
-    return (Doubles)_mm512_sqrt_pd((__m512d)v);
+    return (Doubles)_mm512_maskz_sqrt_pd(0xff, (__m512d)v);  // GCC 12 warns of the plain one
 #elif defined(__AVX2__)
     return (Doubles)_mm256_sqrt_pd((__m256d)v);
 #elif defined(__x86_64__)
@@ -127,7 +127,7 @@ INLINE Place fisheye(const LensNumbers &lens, Place p) {
 // Rounded half to even; the least integer for NaN and what is out of range, as x86 does by itself.
 INLINE Ints rounded(Doubles v) {
 #if defined(__AVX512F__)
-    return (Ints)_mm512_cvtpd_epi32((__m512d)v);
+    return (Ints)_mm512_maskz_cvtpd_epi32(0xff, (__m512d)v);
 #elif defined(__AVX2__)
     return (Ints)_mm256_cvtpd_epi32((__m256d)v);
 #elif defined(__x86_64__)
