@@ -72,7 +72,8 @@ template <class T> struct Pyramid {
 
 template <class T> struct Halved : Pyramid<T> {
     using Base = Pyramid<T>;
-    using typename Base::S, typename Base::V, Base::N, Base::p, Base::channels, Base::next;
+    using typename Base::S, typename Base::V;  // GCC takes what follows these for types, too
+    using Base::N, Base::p, Base::channels, Base::next;
     static constexpr int TAPS = 5;
     T *even, *odd;
     S *kept[TAPS];
@@ -142,7 +143,8 @@ template <class T> struct Halved : Pyramid<T> {
 
 template <class T> struct Doubled : Pyramid<T> {
     using Base = Pyramid<T>;
-    using typename Base::S, typename Base::V, Base::N, Base::p, Base::channels, Base::next;
+    using typename Base::S, typename Base::V;  // GCC takes what follows these for types, too
+    using Base::N, Base::p, Base::channels, Base::next;
     T *padded, *even, *odd;  // a row with a pixel before and two behind; a row of the result
     S *evens[3], *odds[3];   // sums along x of even and odd columns
     int64_t known[3] = {-1, -1, -1};  // the rows they are of
