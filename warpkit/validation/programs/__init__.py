@@ -1,0 +1,11 @@
+"""Programs that turn a picture into numbers: named from outside, proved, compared.
+
+`procedure` asks a program, in the order of its steps: `asking` calls it and reads what it returns,
+`pictures` are what it is asked with, `values` finds channels, gain and offset, `looks` where the
+picture lies in the result, `geometry` has the rules of sizes, crops and padding and `hypotheses`
+those that agree with the looks, `arithmetic` the resizes (`weights` those that no other room has)
+and `search` which of them give the program's numbers. `twin` is what was found, as a program of our
+own; `proof` holds it against the program on new pictures; `report` says it in words.
+
+`comparison` sets two of them side by side, `findings` finds what makes them differ, `page` shows it.
+"""

@@ -1,0 +1,269 @@
+"""The resizes that a program may have, as data, and what each makes of a picture.
+
+`Resampling` names one in the words of `Preprocessing`; `resample` gives its levels and `smooth` the
+floats that its gradient comes from. `candidates` lists all, the usual ones and the rare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
+from warpkit.engine.arithmetic.resize import filters_of
+from warpkit.resizing import resize, resize_by
+from warpkit.validation.programs import weights
+from warpkit.validation.programs.geometry import Placement
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """One resize: filter, library, and what becomes of its numbers."""
+
+    interpolation: str
+    antialias: bool
+    arithmetic: str
+    aligned: str = "centers"
+    rounded: bool | str = True
+    """True: 8 bits, half to even; "down": cut; False: floats."""
+    clamped: bool = False
+    scale: str = "sizes"
+    single: bool = False
+    """The factor is a float32, as in OpenCV's dnn module."""
+
+    def __str__(self) -> str:
+        words = [self.interpolation, f"of {self.arithmetic}"]
+        words += ["antialiased"] if self.antialias else []
+        words += [f"aligned by {self.aligned}"] if self.aligned != "centers" else []
+        words += {True: [], False: ["in floats"], "down": ["cut to 8 bits"]}[self.rounded]
+        words += ["clamped"] if self.clamped else []
+        return ", ".join(words)
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves pixels and computes nothing."""
+        return self.interpolation.startswith("nearest")
+
+
+def resample(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
+    """Levels (C, H, W), uint8 or floats, as the program's resize makes them: (C, h, w)."""
+    if how.rounded is True and levels.dtype == torch.uint8 and how.arithmetic not in FLOATS:
+        return _integers(levels, placement, how)
+    resized = smooth(levels.float(), placement, how)
+    if how.moves:
+        return resized
+    if how.rounded is True:
+        return resized.clamp(0, 255).round()
+    if how.rounded == "down":
+        return resized.clamp(0, 255).floor()
+    return resized.clamp(0, 255) if how.clamped else resized
+
+
+FLOATS = ("torch", "tensorflow", "skimage")
+"""Arithmetics that work in floats also where 8 bits come out."""
+
+
+def _integers(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
+    """uint8 (C, H, W) by an arithmetic that has integers."""
+    size, name = placement.size, how.interpolation
+    if how.arithmetic == "torchvision":
+        return _interpolate(levels[None], size, how)[0]
+    if how.scale == "factor":
+        return _by_factor(levels, placement, how)
+    return resize(
+        levels,
+        size,
+        interpolation=name,
+        antialias=_antialias(how),
+        arithmetic=how.arithmetic,
+        box=placement.cut,
+    )
+
+
+def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
+    """Float levels (..., C, H, W) by the same filter, neither rounded nor clamped; differentiable."""
+    size = placement.size
+    if how.arithmetic in ("torchvision", "torch"):
+        batch = levels if levels.ndim == 4 else levels[None]
+        resized = _interpolate(batch, size, how)
+        return resized if levels.ndim == 4 else resized[0]
+    if how.arithmetic in ("tensorflow", "skimage"):
+        kind = f"{how.arithmetic} {_kind(how)}"
+        return weights.resized(levels, size, kind, how.aligned)
+    if how.scale == "factor":
+        return _by_factor(levels, placement, how)
+    return resize(
+        levels,
+        size,
+        interpolation=how.interpolation,
+        antialias=_antialias(how),
+        arithmetic=how.arithmetic,
+        box=placement.cut,
+    )
+
+
+def _antialias(how: Resampling) -> bool | None:
+    """What `resize` is asked for: the word means nothing to other libraries' filters, and to area."""
+    return None if how.arithmetic != "exact" or how.interpolation == "area" else how.antialias
+
+
+def _kind(how: Resampling) -> str:
+    """The name of weights."""
+    if how.arithmetic == "skimage":
+        return "antialiased" if how.antialias else "linear"
+    return f"antialiased_{how.interpolation}" if how.antialias else how.interpolation
+
+
+def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
+    """cv2.resize of (..., C, H, W) with fx and fy."""
+    fy, fx = placement.factors
+    if how.single:
+        fy, fx = (float(torch.tensor(factor, dtype=torch.float32)) for factor in (fy, fx))
+    return resize_by(
+        "identify",
+        levels,
+        placement.size,
+        how.interpolation,
+        None,
+        None,
+        how.arithmetic,
+        "auto",
+        (fy, fx),
+    )
+
+
+def _interpolate(levels: Tensor, size: Pair, how: Resampling) -> Tensor:
+    """F.interpolate of (N, C, H, W)."""
+    name = how.interpolation.replace("_", "-")
+    if name in ("nearest", "nearest-exact", "area"):
+        return F.interpolate(levels, size, mode=name)
+    corners = how.aligned == "corners"
+    return F.interpolate(levels, size, mode=name, align_corners=corners, antialias=how.antialias)
+
+
+@cache
+def opencv_names() -> tuple[str, str]:
+    """The installed OpenCV's arithmetic, and the other version's."""
+    installed = installed_arithmetic()
+    return installed, "opencv4" if installed == "opencv5" else "opencv5"
+
+
+@cache
+def candidates() -> tuple[Resampling, ...]:
+    """The usual resizes; where two give the same numbers each stands for itself."""
+    opencv, other = opencv_names()
+    found = [Resampling(name, name != "nearest", "pillow") for name in filters_of("pillow")]
+    found += [Resampling(name, False, opencv) for name in filters_of(opencv)]
+    found += [Resampling("bicubic", False, f"{opencv}_ipp")]
+    found += [Resampling("nearest_exact", False, other)]
+    torches = []
+    for name in ("bilinear", "bicubic"):
+        for antialias in (True, False):
+            how = Resampling(name, antialias, "torch", rounded=False)
+            found.append(replace(how, arithmetic="torchvision", rounded=True))
+            torches.append(how)
+            if not antialias:
+                torches.append(replace(how, aligned="corners"))
+    torches.append(Resampling("area", False, "torch", rounded=False))
+    if _has_lanczos():
+        found.append(Resampling("lanczos", True, "torchvision"))
+        torches.append(Resampling("lanczos", True, "torch", rounded=False))
+    found += [replace(how, rounded=r) for how in torches for r in (True, "down", False)]
+    found += [replace(how, clamped=True) for how in torches if _overshoots(how)]
+    found += [Resampling(name, False, "torchvision") for name in ("nearest", "nearest_exact")]
+    for name in filters_of("exact"):
+        for antialias in (True, False):
+            if not _exact_has(name, antialias):
+                continue
+            how = Resampling(name, antialias and name != "area", "exact")
+            found.append(how)
+            found += [replace(how, rounded=False)] if name != "nearest" else []
+    for name in filters_of("pillow")[1:]:
+        floats = Resampling(name, True, "pillow", rounded=False)
+        found.append(floats)
+        found += [replace(floats, clamped=True)] if _overshoots(floats) else []
+    for name in ("bilinear", "bicubic", "area", "lanczos4"):
+        floats = Resampling(name, False, opencv, rounded=False)
+        found.append(floats)
+        found += [replace(floats, clamped=True)] if _overshoots(floats) else []
+        if name in ("bilinear", "bicubic"):
+            found.append(replace(floats, arithmetic=f"{opencv}_ipp"))
+    return tuple(found)
+
+
+@cache
+def rare_candidates() -> tuple[Resampling, ...]:
+    """Those that are tried where no usual one fits, or only torch's floats, which are near."""
+    opencv, _ = opencv_names()
+    names = ("nearest", "bilinear", "bicubic", "area", "lanczos4")
+    found = [Resampling(name, False, opencv, scale="factor") for name in names]
+    found += [Resampling("bicubic", False, f"{opencv}_ipp", scale="factor")]
+    found += [replace(how, single=True) for how in found]
+    floats = [Resampling("bilinear", False, "tensorflow", rounded=False)]
+    floats.append(Resampling("bicubic", False, "tensorflow", rounded=False))
+    floats.append(Resampling("bilinear", False, "tensorflow", "start", rounded=False))
+    floats.append(Resampling("bilinear", True, "tensorflow", rounded=False))
+    floats.append(Resampling("bicubic", True, "tensorflow", rounded=False))
+    floats.append(Resampling("bilinear", True, "skimage", rounded=False))
+    floats.append(Resampling("bilinear", False, "skimage", rounded=False))
+    found += [replace(how, rounded=r) for how in floats for r in (False, "down", True)]
+    found += [replace(how, clamped=True) for how in floats if _overshoots(how)]
+    return tuple(found)
+
+
+def _overshoots(how: Resampling) -> bool:
+    """Whether its floats leave 0..255."""
+    return how.interpolation in ("bicubic", "lanczos", "lanczos4")
+
+
+def _exact_has(name: str, antialias: bool) -> bool:
+    try:
+        resize(torch.zeros(1, 9, 9), (5, 5), interpolation=name, antialias=antialias)
+    except ValueError:
+        return False
+    return True
+
+
+def _has_lanczos() -> bool:
+    """Whether this torch's F.interpolate has it."""
+    try:
+        F.interpolate(torch.zeros(1, 1, 9, 9), (5, 5), mode="lanczos", antialias=True)
+    except (ValueError, NotImplementedError, RuntimeError):
+        return False
+    return True
+
+
+USUAL = (
+    *("bilinear", "bicubic", "area", "lanczos", "lanczos4", "nearest", "box", "hamming"),
+    *("nearest_exact", "bilinear_exact"),
+)
+
+
+def preference(how: Resampling, takes: str) -> tuple[object, ...]:
+    """Sorts what gives the same numbers: the library that takes such pictures comes first."""
+    opencv, other = opencv_names()
+    opencvs = (opencv, f"{opencv}_ipp", other, f"{other}_ipp")
+    torches = ("torchvision", "torch")
+    first = {
+        "pil": ("pillow", *torches, *opencvs),
+        "array": (*opencvs, "pillow", *torches),
+        "tensor": (*torches, "pillow", *opencvs),
+    }[takes]
+    order = (*first, "exact", "tensorflow", "skimage")
+    if how.rounded is False:  # torch's floats come before Pillow's, whatever it takes
+        order = ("torch", *(name for name in order if name != "torch"))
+    return (
+        order.index(how.arithmetic),
+        how.rounded is False,
+        how.rounded == "down",
+        how.aligned != "centers",
+        how.clamped,
+        how.scale != "sizes",
+        USUAL.index(how.interpolation),
+    )

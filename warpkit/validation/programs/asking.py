@@ -1,0 +1,182 @@
+"""A program from outside: how it is called, and what it returns as numbers (C, h, w)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from warpkit.core import checks
+from warpkit.validation.programs import pictures
+from warpkit.validation.programs.pictures import Picture
+
+TAKES = ("pil", "array", "tensor")
+"""A PIL image (RGB), an array (H, W, 3) uint8, a tensor (3, H, W) uint8."""
+
+MAX_CALLS = 240
+"""The calls that one way of taking a picture may cost; most programs need 60 to 110."""
+
+FIRST_SHAPES = ((480, 640), (1290, 1410), (224, 224), (64, 64))
+"""The shapes that a program may like; those after the first are tried where it raises."""
+
+REPEATS = 5
+"""The same picture so many times more: whether the program is random."""
+
+PICTURE_KEYS = ("pixel_values", "image", "images")
+"""Where a dict has its picture; else its first value with a shape."""
+
+
+class NotKnown(Exception):
+    """The program does what none of the known ones does; the text is a sentence for the user."""
+
+
+class Refused(Exception):
+    """The program raises on a picture; the cause is its error."""
+
+
+class Program:
+    """A black box with the layout of what it returns, and a count of its calls."""
+
+    def __init__(
+        self, function: Callable[[Any], Any], takes: str, advance: Callable[[str], None]
+    ) -> None:
+        self.function, self.takes, self.advance = function, takes, advance
+        self.calls = 0
+        self.seconds = 0.0
+        self.layout = "CHW"
+        self.batched = False
+        self.dtype = ""
+        self.returns_pil = False
+        self.changes_argument = False
+        self.shape = FIRST_SHAPES[0]
+
+    def raw(self, picture: Picture) -> NDArray[Any]:
+        """What it returns of a picture, as an array of its own shape and type."""
+        if self.calls >= MAX_CALLS:
+            raise NotKnown(f"{MAX_CALLS} calls of the program were not enough to tell.")
+        given = _given(picture, self.takes)
+        self.calls += 1
+        self.advance(f"{picture.shape[0]} x {picture.shape[1]}")
+        begun = time.perf_counter()
+        try:
+            returned = self.function(given)
+        except Exception as error:
+            shape = f"{picture.shape[0]} x {picture.shape[1]}"
+            kind = type(error).__name__
+            text = f"raises {kind} on a picture of {shape} taken as {self.takes!r}: {error}"
+            raise Refused(text) from error
+        finally:
+            self.seconds += time.perf_counter() - begun
+        if not self.changes_argument:
+            self.changes_argument = not np.array_equal(_as_picture(given, self.takes), picture)
+        return self._read(returned)
+
+    def __call__(self, picture: Picture) -> NDArray[np.float64]:
+        """Its numbers of a picture, (C, h, w)."""
+        array = self.raw(picture)
+        if self.batched:
+            array = array[0]
+        if array.ndim == 2:
+            array = array[None]
+        elif self.layout == "HWC":
+            array = np.moveaxis(array, -1, 0)
+        return array.astype(np.float64)
+
+    def _read(self, returned: Any) -> NDArray[Any]:
+        """The one picture in what the program returned."""
+        if isinstance(returned, Mapping) or hasattr(returned, "keys"):
+            returned = _picture_of(returned)
+        if isinstance(returned, (list, tuple)):
+            if len(returned) != 1:
+                raise NotKnown(f"It returns a {type(returned).__name__} of {len(returned)}.")
+            returned = returned[0]
+            if isinstance(returned, (np.ndarray, torch.Tensor)):
+                returned = returned[None]
+        if isinstance(returned, torch.Tensor):
+            self.dtype = str(returned.dtype).removeprefix("torch.")
+            tensor = returned.detach().cpu()
+            tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+            array = tensor.numpy()
+        else:
+            self.returns_pil = type(returned).__module__.startswith("PIL.")
+            array = np.asarray(returned)
+            self.dtype = str(array.dtype)
+        if array.dtype.kind not in "uif" or array.ndim not in (2, 3, 4):
+            got = f"shape {array.shape}, {array.dtype}" if array.ndim else type(returned).__name__
+            raise NotKnown(f"What it returns is no picture ({got}).")
+        return array
+
+    def look_at_layout(self) -> None:
+        """Call it on one noise picture again and again: is it random, and what does it return?"""
+        first = self._first()
+        picture = pictures.noise(*self.shape, 1)
+        for _ in range(REPEATS):
+            again = self.raw(picture)
+            if again.shape != first.shape or not np.array_equal(again, first, equal_nan=True):
+                text = "The same picture gives other values when it is given again"
+                raise NotKnown(f"{text}: the program is random.")
+        self.batched = first.ndim == 4
+        if self.batched and len(first) != 1:
+            raise NotKnown(f"It returns {len(first)} pictures of one.")
+        shape = first.shape[1:] if self.batched else first.shape
+        self.layout = _layout_of(shape)
+
+    def _first(self) -> NDArray[Any]:
+        """Its result of noise, of the first shape that it does not refuse."""
+        refused: Refused | None = None
+        for shape in FIRST_SHAPES:
+            self.shape = shape
+            try:
+                return self.raw(pictures.noise(*shape, 1))
+            except Refused as error:
+                refused = refused or error
+        assert refused is not None
+        raise refused
+
+
+def _layout_of(shape: tuple[int, ...]) -> str:
+    """CHW, HWC or HW of one picture's shape."""
+    if len(shape) == 2:
+        return "HW"
+    first, last = shape[0] in (1, 3), shape[-1] in (1, 3)
+    if not first and not last:
+        raise NotKnown(f"It returns no axis of 1 or 3 channels (shape {tuple(shape)}).")
+    if first and last:  # a side of 1 or 3 pixels
+        return "CHW" if shape[1] > 4 else "HWC"
+    return "CHW" if first else "HWC"
+
+
+def _picture_of(returned: Any) -> Any:
+    """The picture of a dict."""
+    keys = list(returned.keys())
+    named = [key for key in PICTURE_KEYS if key in keys]
+    shaped = [key for key in keys if hasattr(returned[key], "shape")]
+    if not named and not shaped:
+        raise NotKnown("It returns a dict without a picture.")
+    return returned[(named or shaped)[0]]
+
+
+def _given(picture: Picture, takes: str) -> Any:
+    """A picture as the program takes it, a new copy."""
+    if takes == "pil":
+        from PIL import Image
+
+        return Image.fromarray(picture)
+    if takes == "array":
+        return picture.copy()
+    return torch.from_numpy(picture.copy()).movedim(-1, 0).contiguous()
+
+
+def _as_picture(given: Any, takes: str) -> NDArray[Any]:
+    """What was given, as an array (H, W, 3) again."""
+    return given.movedim(0, -1).numpy() if takes == "tensor" else np.asarray(given)
+
+
+def check_takes(name: str, takes: object) -> tuple[str, ...]:
+    """The kinds of pictures to try."""
+    kind = checks.check_name(name, "takes", takes, ("auto", *TAKES))
+    return TAKES if kind == "auto" else (kind,)

@@ -1,0 +1,220 @@
+"""Sizes, crops and padding: where each pixel of a picture goes, with every library's rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Pair = tuple[int, int]
+
+ROUNDINGS: dict[str, Callable[[float], int]] = {
+    "floor": math.floor,
+    "even": round,
+    "ceil": math.ceil,
+    "half_up": lambda side: math.floor(side + 0.5),
+}
+
+SIDES: dict[str, tuple[str, str]] = {
+    "n * v / s floor": ("quotient", "floor"),
+    "n * v / s even": ("quotient", "even"),
+    "n * v / s ceil": ("quotient", "ceil"),
+    "n * v / s half up": ("quotient", "half_up"),
+    "v * r even": ("both", "even"),
+    "v * r floor": ("both", "floor"),
+    "v * r half up": ("both", "half_up"),
+    "v * r ceil": ("both", "ceil"),
+    "v * r floor, other": ("other", "floor"),
+    "v * r even, other": ("other", "even"),
+    "n * (v / s) floor": ("aspect", "floor"),
+    "n * (v / s) even": ("aspect", "even"),
+}
+"""How a side is reckoned: n the size asked for, s the side that it is asked of, v a side, r = n / s.
+
+torchvision and transformers: n * v / s floor; Pillow: n * v / s even; albumentations and ultralytics:
+v * r even; mmcv and detectron2: v * r half up. "other": the side that was asked for is n itself."""
+
+LIMITS = ("torchvision", "detr", "factor")
+"""What becomes of the sides where the longer one passes the limit; "factor": mmcv, detectron2."""
+
+OFFSETS: dict[str, Callable[[int], int]] = {
+    "even": lambda rest: round(rest / 2),
+    "floor": lambda rest: rest // 2,
+    "ceil": lambda rest: -(-rest // 2),
+}
+"""Where something centred begins: torchvision's crop; Pillow's padding; most others'; the rest."""
+
+ENDS: dict[str, Callable[[int], int]] = {"end": lambda rest: 0, "start": lambda rest: rest}
+PLACES = {**OFFSETS, **ENDS}
+
+
+class Placement(NamedTuple):
+    """What becomes of a picture of one shape. All in pixels."""
+
+    cut: tuple[float, float, float, float] | None
+    """The part (x1, y1, x2, y2) that is resized; None: the whole picture."""
+    padded: tuple[int, int, int, int] | None
+    """(side, side, top, left): the square that the picture is laid in before the resize."""
+    size: Pair
+    """(h, w) after the resize."""
+    factors: tuple[float, float]
+    """(fy, fx) that were asked for, before sides were rounded."""
+    window: Pair
+    """(h, w) of the result."""
+    corner: Pair
+    """(top, left) of the result in the resized picture; negative: padding."""
+
+    def content(self) -> tuple[int, int, int, int]:
+        """(top, left, bottom, right) of the picture in the result, where it is not padded first."""
+        (h, w), (rows, columns), (top, left) = self.size, self.window, self.corner
+        return (
+            max(-top, 0),
+            max(-left, 0),
+            min(h - top, rows),
+            min(w - left, columns),
+        )
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A rule for sizes, crop and padding, in the words of `Preprocessing`, with its roundings."""
+
+    rule: str
+    size: Any = None
+    before: tuple[str, Any] | None = None
+    limit: int | None = None
+    multiple: int | None = None
+    enlarge: bool = True
+    window: Pair | None = None
+    """(h, w) of every result; None: it follows the resize."""
+    stride: int | None = None
+    """The result's sides are padded to multiples of it."""
+    rounding: str = "n * v / s floor"
+    limit_rounding: str = "torchvision"
+    multiple_rounding: str = "even"
+    crop_rounding: str = "even"
+    before_rounding: str = "floor"
+    place: str = "floor"
+    """Where padding goes: a name of `PLACES`."""
+
+    def placed(self, height: int, width: int) -> Placement:
+        """What becomes of a picture of this shape."""
+        cut, padded, sides = self._before(height, width)
+        size, factors = self._resized(*sides)
+        rows, columns = self.window or size
+        if self.stride is not None:
+            rows, columns = (-(-side // self.stride) * self.stride for side in size)
+        corner = tuple(
+            OFFSETS[self.crop_rounding](n - o) if n >= o else -PLACES[self.place](o - n)
+            for n, o in zip(size, (rows, columns), strict=True)
+        )
+        return Placement(cut, padded, size, factors, (rows, columns), (corner[0], corner[1]))
+
+    def _before(self, height: int, width: int) -> tuple[Any, Any, Pair]:
+        """The part that is resized, the square it is padded to, and the sides that follow."""
+        if self.before is None:
+            return None, None, (height, width)
+        kind, what = self.before
+        offset = OFFSETS[self.before_rounding]
+        short, long = min(height, width), max(height, width)
+        if short == long and (kind != "crop" or what == "square"):
+            return None, None, (height, width)
+        if kind == "pad":
+            padded = (long, long, offset(long - height), offset(long - width))
+            return None, padded, (long, long)
+        if kind == "box":
+            x, y = (width - short) * 0.5, (height - short) * 0.5
+            return (x, y, x + short, y + short), None, (short, short)
+        side = short if what == "square" else max(1, int(what * short))
+        y, x = offset(height - side), offset(width - side)
+        return (x, y, x + side, y + side), None, (side, side)
+
+    def _resized(self, height: int, width: int) -> tuple[Pair, tuple[float, float]]:
+        size, factor = self._wanted(height, width)
+        if self.multiple is not None:
+            near = ROUNDINGS[self.multiple_rounding]
+            of = self.multiple
+            exact = (height * factor, width * factor) if factor else size
+            size = tuple(max(of, near(side / of) * of) for side in exact)
+        h, w = (max(1, int(side)) for side in size)
+        return (h, w), (factor, factor) if factor else (h / height, w / width)
+
+    def _wanted(self, height: int, width: int) -> tuple[tuple[float, ...], float]:
+        """The sides that are asked for, and the factor (0: none)."""
+        if self.rule == "keep":
+            return (height, width), 1.0
+        if self.rule == "fixed":
+            return self.size, 0.0
+        if self.rule == "factor":
+            near = ROUNDINGS[SIDES[self.rounding][1]]
+            return (near(height * self.size), near(width * self.size)), float(self.size)
+        if isinstance(self.size, tuple):
+            return self._rectangle(height, width)
+        return self._side(height, width)
+
+    def _rectangle(self, height: int, width: int) -> tuple[tuple[float, ...], float]:
+        """Inside a rectangle, or around it, with the aspect kept."""
+        pick = max if self.rule == "shortest" else min
+        factor = pick(self.size[0] / height, self.size[1] / width)
+        if not self.enlarge:
+            factor = min(factor, 1.0)
+        how, name = SIDES[self.rounding]
+        near = ROUNDINGS[name]
+        if how != "quotient":
+            return (near(height * factor), near(width * factor)), factor
+        if factor == 1.0:
+            return (height, width), factor
+        along_y = factor == self.size[0] / height  # Pillow: the other side is a quotient
+        if along_y:
+            return (self.size[0], near(width / height * self.size[0])), factor
+        return (near(height / width * self.size[1]), self.size[1]), factor
+
+    def _side(self, height: int, width: int) -> tuple[tuple[float, ...], float]:
+        """One side is given, the other follows."""
+        n = self.size
+        side = min(height, width) if self.rule == "shortest" else max(height, width)
+        long = max(height, width)
+        factor = n / side
+        limited = self.limit is not None and self._passes(n, side, long)
+        if limited and self.limit_rounding != "torchvision":
+            assert self.limit is not None
+            return self._limited(height, width, self.limit)
+        if not self.enlarge and factor >= 1 and not limited:
+            return (height, width), 1.0
+        how, name = SIDES[self.rounding]
+        near = ROUNDINGS[name]
+
+        def reckoned(v: int) -> int:
+            if how == "both":
+                return near(v * factor)
+            if v == side:
+                return n
+            if how == "quotient":
+                return near(n * v / side)
+            return near(v * factor) if how == "other" else near(n * (v / side))
+
+        size = reckoned(height), reckoned(width)
+        if limited and max(size) > (self.limit or 0):
+            assert self.limit is not None
+            new = max(1, int(self.limit * min(size) / max(size)))
+            size = (self.limit, new) if height > width else (new, self.limit)
+            factor = self.limit / long
+        return size, factor
+
+    def _passes(self, n: int, side: int, long: int) -> bool:
+        assert self.limit is not None
+        return long / side * n > self.limit
+
+    def _limited(self, height: int, width: int, limit: int) -> tuple[tuple[float, ...], float]:
+        factor = limit / max(height, width)
+        if self.limit_rounding == "factor":
+            near = ROUNDINGS[SIDES[self.rounding][1]]
+            return (near(height * factor), near(width * factor)), factor
+        short, long = min(height, width), max(height, width)
+        raw = limit * short / long
+        new = round(raw)
+        if short == new:
+            return (height, width), 1.0
+        other = int(raw * long / short)
+        return ((other, new) if width < height else (new, other)), factor

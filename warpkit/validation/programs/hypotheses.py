@@ -1,0 +1,302 @@
+"""From what was seen of a few pictures to all rules of size, crop and padding that agree with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from warpkit.validation.programs.geometry import LIMITS, SIDES, Geometry
+from warpkit.validation.programs.looks import Look
+
+MULTIPLES = (128, 64, 32, 28, 16, 14, 8, 4)
+"""Strides of networks, the coarsest first."""
+
+ALIKE = 0.015
+"""Of a side: how far slopes of ramps may be from each other where they are one."""
+
+
+def geometries(looks: Sequence[Look], base: Look) -> list[Geometry]:
+    """All that agree with the looks. looks: tall, wide, square, long, small, as far as they go."""
+    known = [base, *looks]
+    proposed = list(dict.fromkeys(_proposed(known)))
+    return [geometry for geometry in proposed if all(agrees(geometry, seen) for seen in known)]
+
+
+def agrees(geometry: Geometry, seen: Look) -> bool:
+    """Whether a rule puts the picture where it was seen."""
+    placement = geometry.placed(seen.height, seen.width)
+    if placement.window != seen.window:
+        return False
+    (h, w), (top, left) = placement.size, placement.corner
+    sides: list[float] = [seen.height, seen.width]
+    begins: list[float] = [0.0, 0.0]
+    content = placement.content()
+    if placement.padded is not None:
+        rows, columns, down, right = placement.padded
+        sides, begins = [rows, columns], [-down, -right]
+        content = _content_of_padded(seen, placement.padded, placement.size, (top, left), seen.window)
+    elif seen.soft:
+        return False
+    if placement.cut is not None:
+        x1, y1, x2, y2 = placement.cut
+        sides, begins = [y2 - y1, x2 - x1], [y1, x1]
+    room = 1.01 if placement.padded is not None else 0
+    if any(abs(a - b) > room for a, b in zip(content, seen.content, strict=True)):
+        return False
+    lines = (seen.along_y, seen.along_x)
+    for axis, (line, size, corner) in enumerate(zip(lines, (h, w), (top, left), strict=True)):
+        if line is None or seen.window[axis] <= 24:
+            continue
+        scale = sides[axis] / size
+        wide = seen.content[axis + 2] - seen.content[axis]
+        middle = seen.content[axis] + (wide - 1) / 2
+        at = begins[axis] + (middle + corner + 0.5) * scale - 0.5
+        if abs(line[0] * middle + line[1] - at) > 1.5 * scale + 1.5:
+            return False
+        if abs(line[0] / scale - 1) * wide > max(2.5, 0.025 * wide):
+            return False
+    return True
+
+
+def _content_of_padded(
+    seen: Look,
+    padded: tuple[int, int, int, int],
+    size: tuple[int, int],
+    corner: tuple[int, int],
+    window: tuple[int, int],
+) -> tuple[int, ...]:
+    """Where a picture that was padded first ends in the result, to a pixel."""
+    edges = []
+    for axis, (length, total, begin) in enumerate(
+        zip((seen.height, seen.width), padded[:2], padded[2:], strict=True)
+    ):
+        scale = size[axis] / total
+        low, high = begin * scale - corner[axis], (begin + length) * scale - corner[axis]
+        edges.append((round(max(low, 0)), round(min(high, window[axis]))))
+    return edges[0][0], edges[1][0], edges[0][1], edges[1][1]
+
+
+def _proposed(known: Sequence[Look]) -> Iterator[Geometry]:
+    """Every rule that may fit, with every rounding; most of them do not agree."""
+    windows = {seen.window for seen in known}
+    window = known[0].window if len(windows) == 1 else None
+    padded = any(seen.padded for seen in known)
+    for rule in _rules(known, window):
+        crops = _crops(rule, known, window)
+        for crop, place in product(crops, _places(known) if padded else ["floor"]):
+            geometry = replace(rule, crop_rounding=crop, place=place)
+            if window is not None:
+                yield replace(geometry, window=window)
+                continue
+            yield geometry
+            if padded:
+                strides = [m for m in MULTIPLES if _all_multiples(windows, m)]
+                yield from (replace(geometry, stride=stride) for stride in strides)
+
+
+def _crops(rule: Geometry, known: Sequence[Look], window: tuple[int, int] | None) -> list[str]:
+    """The roundings of a crop where something may be cut away."""
+    if window is None:
+        return ["even"]
+    sizes = [rule.placed(seen.height, seen.width).size for seen in known]
+    cuts = any(side > length for size in sizes for side, length in zip(size, window, strict=True))
+    return ["even", "floor", "ceil"] if cuts else ["even"]
+
+
+def _places(known: Sequence[Look]) -> list[str]:
+    """Where padding goes: before, after, or on both sides."""
+    for seen in known:
+        top, left, bottom, right = seen.content
+        for low, rest in ((top, seen.window[0] - bottom), (left, seen.window[1] - right)):
+            if low + rest > 1:
+                return ["end"] if low == 0 else ["start"] if rest == 0 else ["floor", "even", "ceil"]
+    return ["floor", "even", "ceil", "end", "start"]
+
+
+def _all_multiples(sizes: Iterable[tuple[int, int]], of: int) -> bool:
+    return all(side % of == 0 for size in sizes for side in size)
+
+
+def _rules(known: Sequence[Look], window: tuple[int, int] | None) -> Iterator[Geometry]:
+    """Rules without window and padding."""
+    ramps = [seen for seen in known if seen.along_y is not None and seen.along_x is not None]
+    if not ramps:
+        return
+    sides = np.array([seen.sides for seen in ramps])
+    shapes = np.array([(seen.height, seen.width) for seen in ramps])
+    scale = sides / shapes
+    if np.abs(scale - 1).max() < 0.25 or (window is None and np.abs(scale[0] - 1).max() < 0.25):
+        yield from _kept(known, scale)
+    if window is None and np.ptp(np.median(scale, 1)) < 0.1 * np.median(scale):
+        yield from _by_factor(known, float(np.median(scale)))
+    yield from _fixed(known, sides, window)
+    alike = np.abs(scale[:, 0] / scale[:, 1] - 1) < 0.06
+    if alike[:4].all():
+        yield from _one_side(ramps, sides, window)
+        yield from _rectangles(ramps, sides, window)
+        yield from _squares(ramps, sides, window)
+
+
+def _kept(known: Sequence[Look], scale: Any) -> Iterator[Geometry]:
+    if np.abs(scale - 1).max() < ALIKE:
+        yield Geometry("keep")
+    windows = {seen.window for seen in known}
+    changed = any(seen.window != (seen.height, seen.width) for seen in known)
+    if changed and len(windows) > 1:
+        for multiple in MULTIPLES:
+            if _all_multiples(windows, multiple):
+                for near in ("floor", "even", "ceil"):
+                    yield Geometry("keep", multiple=multiple, multiple_rounding=near)
+
+
+def _by_factor(known: Sequence[Look], scale: float) -> Iterator[Geometry]:
+    """The fractions that give the sizes that were seen, the roundest first."""
+    if abs(scale - 1) < 0.002:
+        return
+    found = []
+    for denominator in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 100):
+        numerator = round(scale * denominator)
+        if numerator and abs(numerator / denominator / scale - 1) < 0.02:
+            found.append(numerator / denominator)
+    for factor in dict.fromkeys(found):
+        for rounding in ("v * r even", "v * r floor", "v * r half up", "v * r ceil"):
+            yield Geometry("factor", factor, rounding=rounding)
+
+
+def _near(number: float, room: float = 0.004) -> list[int]:
+    """The whole numbers that a measured one may be, the nearest first."""
+    reach = max(1, int(np.ceil(room * number)))
+    middle = round(number)
+    numbers = range(max(1, middle - reach), middle + reach + 1)
+    return sorted(numbers, key=lambda n: abs(n - number))
+
+
+def _fixed(known: Sequence[Look], sides: Any, window: tuple[int, int] | None) -> Iterator[Geometry]:
+    """One size for all pictures."""
+    middle = np.median(sides, 0)
+    if (np.abs(sides / middle - 1) > 0.03).any() and (np.abs(sides - middle) > 1.5).any():
+        return
+    choices = []
+    for axis in (0, 1):
+        numbers = _near(float(middle[axis]))
+        if window is not None and abs(window[axis] - middle[axis]) < max(2.5, 0.02 * middle[axis]):
+            numbers = list(dict.fromkeys([window[axis], *numbers]))
+        choices.append(numbers)
+    for size in product(*choices):
+        yield Geometry("fixed", size)
+
+
+def _one_side(
+    ramps: Sequence[Look], sides: Any, window: tuple[int, int] | None
+) -> Iterator[Geometry]:
+    """The shorter or the longer side is given."""
+    square = next((k for k, seen in enumerate(ramps) if seen.height == seen.width), 0)
+    exact = [k for k, seen in enumerate(ramps) if not _is_cut(seen)]
+    for rule, pick in (("shortest", min), ("longest", max)):
+        size = float(pick(sides[square]))
+        if square in exact:
+            top, left, bottom, right = ramps[square].content
+            numbers = [pick(bottom - top, right - left)]
+        else:
+            numbers = _near(size)
+        per = [pick(row) for row in sides]
+        small = [k for k, seen in enumerate(ramps) if max(seen.height, seen.width) < size]
+        grows = [abs(per[k] / size - 1) < 0.05 for k in small]
+        enlarge = [True] if all(grows) else [True, False]
+        limits: list[int | None] = [None]
+        if rule == "shortest":
+            limits += _limits(ramps, per, size, small)
+        for n, enlarges, limit, rounding in product(numbers, enlarge, limits, SIDES):
+            geometry = Geometry(rule, n, limit=limit, enlarge=enlarges, rounding=rounding)
+            yield geometry
+            if limit is not None:
+                for how in LIMITS[1:]:
+                    yield replace(geometry, limit_rounding=how)
+        if window is None:
+            yield from _multiples(ramps, rule, size)
+
+
+def _is_cut(seen: Look) -> bool:
+    """Whether part of the picture is cut away."""
+    top, left, bottom, right = seen.content
+    rows, columns = seen.sides
+    return rows > bottom - top + max(1.6, 0.01 * rows) or columns > right - left + max(
+        1.6, 0.01 * columns
+    )
+
+
+def _limits(ramps: Sequence[Look], per: list[float], size: float, small: list[int]) -> list[int]:
+    """The longest side of pictures whose shorter one stays below what was asked for."""
+    found = []
+    for k, seen in enumerate(ramps):
+        if per[k] < 0.97 * size and k not in small:
+            top, left, bottom, right = seen.content
+            found.append(max(bottom - top, right - left))
+    return sorted(set(found))[:3]
+
+
+def _multiples(ramps: Sequence[Look], rule: str, size: float) -> Iterator[Geometry]:
+    """Sides rounded to multiples, when the picture fills the result."""
+    windows = [seen.window for seen in ramps]
+    for multiple in MULTIPLES:
+        if not _all_multiples(windows, multiple):
+            continue
+        for n, near in product(_near(size, 0.05), ("even", "floor", "ceil")):
+            yield Geometry(rule, n, multiple=multiple, multiple_rounding=near, rounding="v * r even")
+
+
+def _rectangles(
+    ramps: Sequence[Look], sides: Any, window: tuple[int, int] | None
+) -> Iterator[Geometry]:
+    """Inside a rectangle, or around it."""
+    for rule, pick in (("longest", np.max), ("shortest", np.min)):
+        large = [row for row, seen in zip(sides, ramps, strict=True) if min(seen.height, seen.width)]
+        corner = [round(float(pick([row[axis] for row in large]))) for axis in (0, 1)]
+        choices = [window] if window is not None else []
+        exact = [seen.content for seen in ramps if not _is_cut(seen)]
+        if exact and not any(map(_is_cut, ramps)):
+            ends = [
+                int(pick([box[axis + 2] - box[axis] for box in exact])) for axis in (0, 1)
+            ]
+            choices.append((ends[0], ends[1]))
+        choices.append((corner[0], corner[1]))
+        for size in dict.fromkeys(choices):
+            if size[0] == size[1]:
+                continue
+            for enlarge, rounding in product((True, False), SIDES):
+                if SIDES[rounding][0] in ("both", "quotient"):
+                    yield Geometry(rule, size, enlarge=enlarge, rounding=rounding)
+
+
+def _squares(
+    ramps: Sequence[Look], sides: Any, window: tuple[int, int] | None
+) -> Iterator[Geometry]:
+    """Cut or padded to a square before the resize, which then gives one size."""
+    if window is None:
+        return
+    square = next((k for k, seen in enumerate(ramps) if seen.height == seen.width), 0)
+    shortest = float(min(sides[square]))
+    offsets = ("even", "floor", "ceil")
+    if window[0] == window[1]:
+        for offset in offsets:
+            fixed = Geometry("fixed", window, before_rounding=offset)
+            yield replace(fixed, before=("crop", "square"))
+            yield replace(fixed, before=("pad", 0))
+        yield Geometry("fixed", window, before=("box", "square"))
+        n = window[0]
+        if n < 0.99 * shortest:
+            for part in (n / (n + 32), round(n / shortest, 3), round(n / shortest, 2)):
+                for offset in ("ceil", "floor", "even"):
+                    yield Geometry(
+                        "fixed", window, before=("crop", part), before_rounding=offset
+                    )
+    for n in _near(shortest):
+        if n > max(window):
+            for offset in offsets:
+                fixed = Geometry("fixed", (n, n), before_rounding=offset)
+                yield replace(fixed, before=("crop", "square"))
+                yield replace(fixed, before=("pad", 0))

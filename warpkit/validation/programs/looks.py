@@ -1,0 +1,156 @@
+"""Where a picture comes to lie in the result: its place by flat pictures, its scale by ramps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpkit.validation.programs import pictures
+from warpkit.validation.programs.asking import NotKnown, Program, Refused
+from warpkit.validation.programs.values import Values
+
+Array = NDArray[np.float64]
+Line = tuple[float, float]
+"""Slope and offset: result pixel i shows the picture at slope * i + offset."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One picture's shape, and what was seen of it."""
+
+    height: int
+    width: int
+    window: tuple[int, int]
+    """(h, w) of the result."""
+    content: tuple[int, int, int, int]
+    """(top, left, bottom, right) of the picture in it."""
+    soft: bool
+    """The picture's edges bleed into the padding: it was padded before the resize."""
+    padding: tuple[float, ...] | None
+    """Levels of what stands around the picture."""
+    along_y: Line | None
+    along_x: Line | None
+
+    @property
+    def padded(self) -> bool:
+        """Whether anything stands around the picture."""
+        top, left, bottom, right = self.content
+        return (top, left) != (0, 0) or (bottom, right) != self.window
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """(h, w) that the whole picture would have in the result, were none of it cut away."""
+        assert self.along_y is not None and self.along_x is not None
+        return self.height / self.along_y[0], self.width / self.along_x[0]
+
+
+def look(program: Program, values: Values, shape: tuple[int, int], tolerance: float) -> Look:
+    """Ask with black, white, and a ramp along each axis."""
+    gain = np.asarray(values.gain)[:, None, None]
+    offset = np.asarray(values.offset)[:, None, None]
+    black, white = (
+        (program(pictures.flat(*shape, (level,) * 3)) - offset) / gain for level in (0, 255)
+    )
+    if black.shape != white.shape:
+        raise NotKnown("The shape of what it returns depends on the colours.")
+    rise = np.abs(white - black).max(0) / 255
+    inside = rise > 0.5
+    if not inside.any():
+        raise NotKnown("The picture is not in what it returns.")
+    rows, columns = np.where(inside.any(1))[0], np.where(inside.any(0))[0]
+    content = (int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
+    top, left, bottom, right = content
+    if not inside[top:bottom, left:right].all():
+        raise NotKnown("The picture's place in what it returns is no rectangle.")
+    room = max(0.02, 2 * tolerance / 255)
+    soft = bool((np.minimum(np.abs(rise), np.abs(rise - 1)) > room).any())
+    padding = None
+    around = rise <= max(1e-4, tolerance / 255)
+    if not inside.all():
+        padding = _padding(black, around, tolerance, soft)
+    lines = []
+    for axis in (0, 1):
+        try:
+            lines.append(_line(program, values, shape, content, axis))
+        except _NoRamp:
+            lines.append(None)
+    return Look(*shape, inside.shape, content, soft, padding, lines[0], lines[1])
+
+
+def try_look(
+    program: Program, values: Values, shape: tuple[int, int], tolerance: float
+) -> Look | None:
+    """The same; None where the program refuses the picture."""
+    try:
+        return look(program, values, shape, tolerance)
+    except Refused:
+        return None
+
+
+def _padding(
+    black: Array, around: NDArray[np.bool_], tolerance: float, soft: bool
+) -> tuple[float, ...]:
+    """The one level of each channel around the picture."""
+    if not around.any():
+        raise NotKnown("What stands around the picture is not one colour.")
+    levels = black[:, around]
+    level = np.median(levels, axis=1)
+    if not soft and np.abs(levels - level[:, None]).max() > max(1e-2, tolerance):
+        raise NotKnown("What stands around the picture is not one colour.")
+    whole = np.round(level)
+    return tuple(np.where(np.abs(level - whole) < max(tolerance, 1e-3), whole, level).tolist())
+
+
+class _NoRamp(Exception):
+    """Too few pixels to tell a slope."""
+
+
+def _line(
+    program: Program,
+    values: Values,
+    shape: tuple[int, int],
+    content: tuple[int, int, int, int],
+    axis: int,
+) -> Line:
+    """Where the result's pixels look along an axis; a steeper ramp where a crop shows little."""
+    length = shape[axis]
+    low, high = 0.0, length - 1.0
+    gain, offset = np.asarray(values.gain), np.asarray(values.offset)
+    line = (1.0, 0.0)
+    for _ in range(3):
+        numbers = program(pictures.ramp(shape, axis, low, high))
+        levels = ((numbers - offset[:, None, None]) / gain[:, None, None]).mean(0)
+        top, left, bottom, right = content
+        if levels.shape[0] < bottom or levels.shape[1] < right:
+            raise NotKnown("The shape of what it returns depends on the colours.")
+        seen = levels[top:bottom, left:right]
+        seen = seen[:, seen.shape[1] // 2] if axis == 0 else seen[seen.shape[0] // 2]
+        line = _fitted(seen, low, high)
+        begin, end = content[axis], content[axis + 2]
+        line = line[0], line[1] - line[0] * begin
+        room = 2 * abs(line[0]) + 2
+        first, last = line[0] * begin + line[1] - room, line[0] * (end - 1) + line[1] + room
+        if last - first > 0.7 * (high - low):
+            break
+        low, high = max(0.0, first), min(length - 1.0, last)
+    return line
+
+
+def _fitted(seen: Array, low: float, high: float) -> Line:
+    """Slope and offset of a ramp's levels, counted from the first pixel that shows the picture."""
+    places = np.arange(len(seen))
+    good = (seen > 8) & (seen < 247)
+    if good.sum() < 4:
+        raise _NoRamp
+    edge = max(1, len(seen) // 12)
+    if good.sum() > 12:  # what enlarges or blurs bends at the ends
+        good &= (places >= edge) & (places < len(seen) - edge)
+    if good.sum() < 4:
+        raise _NoRamp
+    at = low + seen / 255 * (high - low)
+    slope, offset = np.polyfit(places[good], at[good], 1)
+    if slope <= 0:
+        raise NotKnown("The picture is mirrored or turned.")
+    return float(slope), float(offset)

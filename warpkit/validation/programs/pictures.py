@@ -1,0 +1,45 @@
+"""The pictures that a program is asked with: (H, W, 3) uint8, the same ones every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Picture = NDArray[np.uint8]
+
+
+def flat(height: int, width: int, colour: Sequence[int]) -> Picture:
+    """One colour, (R, G, B) in 0..255."""
+    return np.broadcast_to(np.asarray(colour, np.uint8), (height, width, 3)).copy()
+
+
+def noise(height: int, width: int, seed: int) -> Picture:
+    """White noise: every filter and every rounding makes other numbers of it."""
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def smooth(height: int, width: int, seed: int) -> Picture:
+    """Waves with a little noise: what is nearly right is nearly the same."""
+    generator = np.random.default_rng(seed)
+    y, x = np.arange(height)[:, None], np.arange(width)[None, :]
+    waves = []
+    for _ in range(3):
+        along_x = np.sin(x / generator.uniform(3, 40) + generator.uniform(0, 6))
+        waves.append(128 + 120 * along_x * np.cos(y / generator.uniform(3, 40)))
+    picture = np.stack(waves, -1)
+    picture += generator.normal(0, 3, picture.shape)
+    return picture.clip(0, 255).astype(np.uint8)
+
+
+KINDS: tuple[Callable[[int, int, int], Picture], ...] = (noise, smooth)
+
+
+def ramp(shape: tuple[int, int], axis: int, low: float, high: float) -> Picture:
+    """Black up to place `low` along an axis, white from `high` on, straight between them."""
+    places = np.arange(shape[axis])
+    line = np.clip((places - low) / max(high - low, 1) * 255, 0, 255).round().astype(np.uint8)
+    line = line[:, None] if axis == 0 else line[None, :]
+    return np.broadcast_to(line[..., None], (*shape, 3)).copy()

@@ -1,0 +1,288 @@
+"""`identify`, step by step: layout, values, places, resize, roundings, proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from warpkit.core.progress import progress_bar
+from warpkit.validation.programs.arithmetic import preference
+from warpkit.validation.programs.asking import MAX_CALLS, NotKnown, Program, Refused
+from warpkit.validation.programs.geometry import ENDS, Geometry
+from warpkit.validation.programs.hypotheses import geometries
+from warpkit.validation.programs.looks import Look, look, try_look
+from warpkit.validation.programs.proof import prove, where_it_fails
+from warpkit.validation.programs.report import Preprocessing
+from warpkit.validation.programs.search import Pair, Search
+from warpkit.validation.programs.twin import Twin
+from warpkit.validation.programs.values import Measured, measure
+
+ROUNDS = 3
+"""Proofs whose failures are evidence; what fails after them is said."""
+
+KEPT_SIDE = 97
+"""The square on which a program that keeps sizes is looked at."""
+
+
+def identify_by(
+    name: str, function: Callable[[Any], Any], kinds: Sequence[str], *, progress: bool
+) -> Preprocessing:
+    """Identify, taking pictures as one of the kinds: what returns numbers and changes something.
+
+    Raises ValueError where the program raises on every kind of picture."""
+    found: list[Preprocessing] = []
+    refused: Refused | None = None
+    calls = 0
+    with progress_bar("identify", total=MAX_CALLS * len(kinds), shown=progress) as advance:
+        for takes in kinds:
+            program = Program(function, takes, advance)
+            try:
+                answer = _identified(program)
+            except Refused as error:
+                refused = refused or error
+                calls += program.calls
+                continue
+            calls += program.calls
+            found.append(answer)
+            if answer.known and not _idle(answer, program):
+                break
+    if not found:
+        tried = " and ".join(map(repr, kinds))
+        assert refused is not None
+        raise ValueError(f"{name}: `pipeline` {refused} (tried: {tried})") from refused.__cause__
+    best = min(found, key=lambda f: (f.pipeline is None, bool(f.differing), _changes_little(f)))
+    best.calls = calls
+    return best
+
+
+def _idle(answer: Preprocessing, program: Program) -> bool:
+    """Whether it hands back a picture, or does nothing to it: another kind may tell more."""
+    return program.returns_pil or _changes_little(answer)
+
+
+def _changes_little(answer: Preprocessing) -> bool:
+    kept = answer.rule == "keep" and answer.crop is None and answer.pad is None
+    return kept and answer.before is None and answer.multiple is None
+
+
+def _identified(program: Program) -> Preprocessing:
+    """All steps for one kind of pictures. Raises Refused where it takes none of them."""
+    found = Preprocessing(takes=program.takes)
+    asked = False
+    try:
+        with torch.no_grad():
+            program.look_at_layout()
+            asked = True
+            _Steps(program, found).run()
+    except NotKnown as unknown:
+        found.reasons.append(f"Not known: {unknown}")
+    except Refused as refused:
+        if not asked:
+            raise
+        found.reasons.append(f"Not known: it {refused}.")
+    if program.changes_argument:
+        found.reasons.append("It changes the picture that it is given.")
+    found.calls = program.calls
+    return found
+
+
+class _Steps:
+    """The steps after the layout, and what they hand to each other."""
+
+    def __init__(self, program: Program, found: Preprocessing) -> None:
+        self.program, self.found = program, found
+        found.layout, found.batched, found.dtype = program.layout, program.batched, program.dtype
+
+    def run(self) -> None:
+        """Fill `found`. Raises NotKnown with the reason where a step finds nothing."""
+        measured = measure(self.program)
+        self._say_values(measured)
+        base = look(self.program, measured.variants[0], self.program.shape, measured.tolerance)
+        if base.along_y is None or base.along_x is None:
+            raise NotKnown("A ramp does not show which part of a picture it returns.")
+        side = _square_side(base)
+        looks = [base, *self._looks(measured, side)]
+        known = _agreeing(looks)
+        padding = next((seen.padding for seen in looks if seen.padding is not None), None)
+        padding = padding or (0.0,) * len(measured.variants[0].gain)
+        search = Search(self.program, measured, known, padding)
+        try:
+            self._search(search, looks, side)
+        except NotKnown:
+            self._say_geometry_if_sure(search, looks)
+            raise
+
+    def _search(self, search: Search, looks: Sequence[Look], side: int) -> None:
+        square = [seen for seen in looks if seen.height == seen.width]
+        search.first(square[0].height if square else side)
+        near = _near(search.geometries[0], square[0] if square else looks[0])
+        search.refine(near)
+        pair = min(search.pairs, key=lambda pair: _order(pair, self.program.takes))
+        if search.trouble:
+            search.reconsider(search.trouble, pair)
+        proof, twin = None, None
+        for number in range(ROUNDS):
+            twin = search.twin(search.geometries[0], pair)
+            proof = prove(search, twin, near, number, last=number > 0)
+            if proof.failed and number < ROUNDS - 1:
+                if not search.reconsider(proof.failed, pair):
+                    break
+            elif number > 0:
+                break
+        assert proof is not None and twin is not None
+        self._say_twin(twin, looks)
+        found = self.found
+        found.differing, found.compared, found.largest = (
+            proof.differing,
+            proof.compared,
+            proof.largest,
+        )
+        if not proof.failed and not search.trouble:
+            found.twin, found.pipeline = twin, twin.pipeline()
+            return
+        where = where_it_fails(proof, twin)
+        shapes = ", ".join(f"{h} x {w}" for h, w in (proof.failed or search.trouble)[:3])
+        place = where or f"on pictures such as {shapes}"
+        text = f"It does something else {place}: the arithmetic is not named."
+        found.reasons.append(f"Not known: {text[0].lower()}{text[1:]}")
+        if where is None or not proof.failed:
+            found.interpolation = found.antialias = None
+        else:
+            found.twin, found.pipeline = twin, twin.pipeline()
+        found.arithmetic = None
+
+    def _looks(self, measured: Measured, side: int) -> list[Look]:
+        """Tall, wide, square, long and small pictures."""
+        shapes = [
+            (side, int(side * 1.5) | 1),
+            (int(side * 1.45) | 1, side),
+            (side, side),
+            (max(16, int(side * 0.4)), int(side * 1.36)),
+            (max(8, int(side * 0.41)), max(8, int(side * 0.52))),
+        ]
+        seen = []
+        values, tolerance = measured.variants[0], measured.tolerance
+        for number, shape in enumerate(shapes):
+            taken = try_look(self.program, values, shape, tolerance)
+            if taken is None and number < 3:
+                taken = try_look(self.program, values, (2 * shape[0], 2 * shape[1]), tolerance)
+            if taken is not None:
+                seen.append(taken)
+        if not seen:
+            raise NotKnown("It refuses most pictures.")
+        return seen
+
+    def _say_values(self, measured: Measured) -> None:
+        values, found = measured.variants[0], self.found
+        found.channels, found.weights = values.channels, values.weights
+        found.gain, found.offset = values.gain, values.offset
+
+    def _say_twin(self, twin: Twin, looks: Sequence[Look]) -> None:
+        """The twin's attributes in the words of `Preprocessing`."""
+        found, how, values = self.found, twin.resampling, twin.values
+        found.channels, found.weights = values.channels, values.weights
+        found.gain, found.offset = values.gain, values.offset
+        self._say_geometry(twin.geometry, twin.padding, looks)
+        if how is None:
+            found.rounded, found.scale = True, "sizes"
+            return
+        found.interpolation, found.antialias = how.interpolation, how.antialias
+        if how.moves or how.interpolation == "area":
+            found.antialias = False
+        found.arithmetic, found.aligned = how.arithmetic, how.aligned
+        found.rounded = True if how.moves else how.rounded
+        found.clamped, found.scale = how.clamped, how.scale
+
+    def _say_geometry_if_sure(self, search: Search, looks: Sequence[Look]) -> None:
+        """Where no resize fits: the rule and the size, if the looks leave one alone."""
+        rules = {replace(g, **_ROUNDINGS) for g in search.all_geometries}
+        if len(rules) == 1:
+            self._say_geometry(rules.pop(), search.padding, looks)
+
+    def _say_geometry(
+        self, geometry: Geometry, padding: tuple[float, ...], looks: Sequence[Look]
+    ) -> None:
+        found = self.found
+        level = _one(padding)
+        found.rule, found.size = geometry.rule, geometry.size
+        found.before = geometry.before
+        if geometry.before is not None and geometry.before[0] == "pad":
+            found.before = ("pad", level)
+        found.limit, found.multiple = geometry.limit, geometry.multiple
+        found.enlarge = geometry.enlarge
+        window = geometry.window
+        found.canvas = window if geometry.stride is None else geometry.stride
+        if geometry.rule == "fixed" and window is None:
+            found.canvas = geometry.size
+        sizes = [geometry.placed(seen.height, seen.width).size for seen in looks]
+        if window is not None and any(
+            side > length for size in sizes for side, length in zip(size, window, strict=True)
+        ):
+            found.crop = window
+        shows = geometry.before is None or geometry.before[0] != "pad"
+        if shows and any(seen.padded for seen in looks):
+            place = geometry.place if geometry.place in ENDS else "center"
+            found.pad = (place, level)
+
+
+_ROUNDINGS = {
+    "rounding": "n * v / s floor",
+    "limit_rounding": "torchvision",
+    "multiple_rounding": "even",
+    "crop_rounding": "even",
+    "before_rounding": "floor",
+    "place": "floor",
+}
+
+
+def _one(numbers: tuple[float, ...]) -> Any:
+    """One number where all are the same, whole where it is."""
+    tidy = tuple(int(v) if v == int(v) else v for v in numbers)
+    return tidy[0] if len(set(tidy)) == 1 else tidy
+
+
+def _agreeing(looks: Sequence[Look]) -> list[Geometry]:
+    """The rules that agree with all looks; or with all but that of the small picture."""
+    base, others = looks[0], list(looks[1:])
+    while others:
+        known = geometries(others, base)
+        if known:
+            return known
+        if len(others) <= 3:
+            break
+        others.pop()  # the proof asks small pictures, and long ones, again
+    sides = [
+        f"{seen.height} x {seen.width} -> {seen.window[0]} x {seen.window[1]}" for seen in looks[:4]
+    ]
+    raise NotKnown(f"No rule of sizes that is known gives these: {', '.join(sides)}.")
+
+
+def _square_side(base: Look) -> int:
+    """An odd side 1.37 times the resized one: pictures shrink, by no round number."""
+    rows, columns = base.sides
+    if base.window == (base.height, base.width):
+        return KEPT_SIDE
+    top, left, bottom, right = base.content
+    if abs(rows / base.height - 1) < 0.01 and abs(columns / base.width - 1) < 0.01:
+        return max(41, int(1.2 * max(base.window)) | 1)  # cut out, not resized
+    if base.padded:
+        rows, columns = max(bottom - top, rows), max(right - left, columns)
+    return max(41, round(1.37 * max(24, rows, columns)) | 1)
+
+
+def _near(geometry: Geometry, seen: Look) -> tuple[int, int]:
+    """(h, w) about which pictures neither grow nor shrink much."""
+    if geometry.rule == "keep":
+        return geometry.window or (seen.height, seen.width)
+    if geometry.rule == "factor":
+        return seen.height, seen.width
+    return geometry.placed(seen.height, seen.width).size
+
+
+def _order(pair: Pair, takes: str) -> tuple[object, ...]:
+    how, values = pair
+    first = () if how is None else preference(how, takes)
+    return (*first, not values.gray_first)

@@ -1,0 +1,178 @@
+"""`Preprocessing`: what a program does, attribute by attribute, in sentences, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from warpkit import attacks
+from warpkit.validation.programs.twin import Twin
+
+
+@dataclass(repr=False)
+class Preprocessing:
+    """What `identify` found of a program, in the order in which the program does it.
+
+    Attributes that nothing was found for are None. `.pipeline` is the program as an
+    `attacks.Pipeline` with gradients; `.differing` of `.compared` values were more than 0.001 levels
+    (0.0015 of floats, more of float16) from the program's, on pictures that were not used to find
+    it, by `.largest` levels at most. `.reasons` say what is not known, and why.
+    """
+
+    takes: str | None = None
+    before: tuple[str, Any] | None = None
+    rule: str | None = None
+    size: Any = None
+    limit: int | None = None
+    multiple: int | None = None
+    enlarge: bool | None = None
+    scale: str | None = None
+    interpolation: str | None = None
+    antialias: bool | None = None
+    arithmetic: str | None = None
+    aligned: str | None = None
+    clamped: bool | None = None
+    rounded: bool | str | None = None
+    crop: tuple[int, int] | None = None
+    pad: tuple[str, Any] | None = None
+    canvas: Any = None
+    channels: str | None = None
+    weights: tuple[float, float, float] | None = None
+    gain: tuple[float, ...] | None = None
+    offset: tuple[float, ...] | None = None
+    layout: str | None = None
+    batched: bool | None = None
+    dtype: str | None = None
+    differing: int | None = None
+    compared: int = 0
+    largest: float | None = None
+    pipeline: attacks.Pipeline | None = None
+    reasons: list[str] = field(default_factory=list)
+    calls: int = 0
+    twin: Twin | None = field(default=None, compare=False)
+
+    @property
+    def known(self) -> bool:
+        """Whether everything was named, and nothing differed."""
+        return self.pipeline is not None and self.differing == 0 and not self.reasons
+
+    def __str__(self) -> str:
+        return " ".join(sentence for sentence in _sentences(self) if sentence)
+
+    __repr__ = __str__
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, words and lists, for JSON; without the pipeline."""
+        left_out = ("pipeline", "twin")
+        return {
+            item.name: getattr(self, item.name) for item in fields(self) if item.name not in left_out
+        }
+
+    def to_json(self, path: str | Path) -> None:
+        """Write what was found to a file."""
+        Path(path).write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
+
+
+def _sentences(found: Preprocessing) -> list[str]:
+    """In the order of the program; then the proof, then what is not known."""
+    said = [_returned(found), _sized(found), _resized(found), _windowed(found), _numbers(found)]
+    if found.compared:
+        text = f"Of {found.compared:,} values compared {found.differing or 'none'} "
+        text += "differ" if found.differing != 0 and found.differing != 1 else "differs"
+        said.append(f"{text}{f', by up to {found.largest:.3g} levels' if found.differing else ''}.")
+    return [*said, *found.reasons]
+
+
+def _returned(found: Preprocessing) -> str:
+    kinds = {"pil": "a PIL image", "array": "an array", "tensor": "a tensor"}
+    if found.takes is None:
+        return ""
+    if found.layout is None:
+        return f"It takes {kinds[found.takes]}."
+    batch = ", with an axis for the batch" if found.batched else ""
+    return f"It takes {kinds[found.takes]} and returns {found.layout}{batch}, {found.dtype}."
+
+
+def _sized(found: Preprocessing) -> str:
+    if found.rule is None:
+        return ""
+    size = f"{found.size[0]} x {found.size[1]}" if isinstance(found.size, tuple) else found.size
+    text = {
+        "keep": "The size is kept",
+        "fixed": f"Every picture becomes {size}, whatever its aspect",
+        "shortest": f"The shorter side becomes {size}",
+        "longest": f"The longer side becomes {size}",
+        "factor": f"Both sides are multiplied by {size}",
+    }[found.rule]
+    if isinstance(found.size, tuple) and found.rule in ("shortest", "longest"):
+        side = "around" if found.rule == "shortest" else "inside"
+        text = f"The aspect is kept, {side} {size}"
+    if found.limit is not None:
+        text += f", the longer one {found.limit} at most"
+    if found.multiple is not None:
+        text += f", sides rounded to multiples of {found.multiple}"
+    if found.enlarge is False:
+        text += "; small pictures are left as they are"
+    return _said_before(found) + text + "."
+
+
+def _said_before(found: Preprocessing) -> str:
+    if found.before is None:
+        return ""
+    kind, what = found.before
+    if kind == "crop":
+        part = "square" if what == "square" else f"square of {what:.4g} of the shorter side"
+        return f"First the centred {part} is cut out. "
+    if kind == "box":
+        return "It resizes the centred square, as a box that taps may leave. "
+    return f"First the picture is padded to a square with {what}. "
+
+
+def _resized(found: Preprocessing) -> str:
+    if found.interpolation is None:
+        return ""
+    libraries = {"pillow": "Pillow's", "torchvision": "torchvision's (8 bits)"}
+    libraries |= {"torch": "torch's (floats)", "exact": "the exact"}
+    library = libraries.get(found.arithmetic or "", f"{found.arithmetic}'s")
+    library = "an unknown library's" if found.arithmetic is None else library
+    text = f"The resize is {library} {found.interpolation}"
+    text += ", antialiased" if found.antialias else ", without antialias"
+    text += {"corners": ", corners aligned", "start": ", first pixels aligned"}.get(
+        found.aligned or "", ""
+    )
+    text += ", by the factor in place of the sizes" if found.scale == "factor" else ""
+    text += ", clamped to 0..255" if found.clamped else ""
+    text += {True: ", rounded to 8 bits", "down": ", cut to 8 bits", False: ", in floats"}[
+        True if found.rounded is None else found.rounded
+    ]
+    return text + "."
+
+
+def _windowed(found: Preprocessing) -> str:
+    said = []
+    if found.crop is not None:
+        said.append(f"The centre is cropped to {found.crop[0]} x {found.crop[1]}.")
+    if found.pad is not None:
+        place = {"center": "around it", "end": "after it", "start": "before it"}[found.pad[0]]
+        said.append(f"It is padded with {found.pad[1]} {place}.")
+    if isinstance(found.canvas, int):
+        said.append(f"The result's sides are multiples of {found.canvas}.")
+    return " ".join(said)
+
+
+def _numbers(found: Preprocessing) -> str:
+    if found.gain is None or found.offset is None:
+        return ""
+    words = {"kept": "RGB", "reversed": "BGR", "gray": "gray", "gray reversed": "gray of BGR"}
+    text = f"Channels are {words[found.channels or 'kept']}"
+    if found.weights is not None:
+        text += f" ({', '.join(f'{w:.4g}' for w in found.weights)})"
+    if all(math.isclose(g, 1) for g in found.gain) and not any(found.offset):
+        return f"{text}, levels 0 to 255."
+    if len(set(found.gain)) == len(set(found.offset)) == 1:
+        return f"{text}: {found.gain[0]:.6g} * level + {found.offset[0]:.6g}."
+    gain, offset = (", ".join(f"{v:.6g}" for v in values) for values in (found.gain, found.offset))
+    return f"{text}: ({gain}) * level + ({offset})."

@@ -1,0 +1,124 @@
+"""What was found of a program, as a program of our own: its numbers, and their gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit import attacks
+from warpkit.validation.programs.arithmetic import Resampling, resample, smooth
+from warpkit.validation.programs.geometry import Geometry, Placement
+from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.values import Values
+
+
+@dataclass(frozen=True)
+class Twin:
+    """Geometry, resize and values. Levels are 0..255, whatever the program's numbers."""
+
+    geometry: Geometry
+    resampling: Resampling | None
+    """None where nothing is resized."""
+    values: Values
+    padding: tuple[float, ...] = (0.0,)
+    """Of each channel, in levels."""
+
+    def levels(self, picture: Picture) -> Tensor:
+        """Of a picture (H, W, 3) uint8 the program's result in levels, (C, h, w) float64."""
+        placement = self.geometry.placed(*picture.shape[:2])
+        return self.levels_at(torch.from_numpy(picture).movedim(-1, 0), placement)
+
+    def levels_at(self, image: Tensor, placement: Placement) -> Tensor:
+        """The same of an image (C, H, W) uint8 in RGB, by the place where it comes to lie."""
+        values = self.values
+        if not values.is_gray:
+            resized = self._resized(values.ordered(image).contiguous(), placement)
+        elif values.gray_first:
+            resized = self._resized(values.gray(values.ordered(image)), placement)
+        else:
+            resized = self._resized(values.ordered(image).contiguous(), placement)
+            if values.sum != "floats" and resized.dtype != torch.uint8:
+                resized = resized.clamp(0, 255).round().to(torch.uint8)
+            resized = values.gray(resized)
+        return windowed(resized.double(), placement, self.padding)
+
+    def numbers(self, images: Tensor) -> Tensor:
+        """Of images (N, 3, H, W) uint8 the program's numbers, (N, C, h, w)."""
+        placement = self.geometry.placed(*images.shape[-2:])
+        levels = torch.stack([self.levels_at(image, placement) for image in images.cpu()])
+        return self.values.as_numbers(levels).float().to(images.device)
+
+    def surrogate(self, images: Tensor) -> Tensor:
+        """The same of floats (N, 3, H, W) in [0, 1], rounded nowhere: what the gradient is taken of."""
+        placement = self.geometry.placed(*images.shape[-2:])
+        levels = self.values.ordered(images * 255)
+        if self.values.is_gray:
+            levels = self.values.gray_floats(levels)
+        levels, placement = _cut(levels, placement, self.padding)
+        if self.resampling is not None and placement.size != tuple(levels.shape[-2:]):
+            levels = smooth(levels.contiguous(), placement, self.resampling)
+        levels = windowed(levels, placement, self.padding)
+        return self.values.as_numbers(levels)
+
+    def pipeline(self) -> attacks.Pipeline:
+        """The program with gradients, on images (N, 3, H, W) in [0, 1]."""
+        return attacks.Pipeline(attacks.on_uint8(self.numbers, self.surrogate))
+
+    def _resized(self, image: Tensor, placement: Placement) -> Tensor:
+        """(C, H, W) levels -> (C, h, w)."""
+        image, placement = _cut(image, placement, self.padding)
+        if self.resampling is None:
+            return image
+        if placement.cut is None and placement.size == tuple(image.shape[-2:]):
+            return image
+        return resample(image.contiguous(), placement, self.resampling)
+
+
+def _cut(
+    image: Tensor, placement: Placement, padding: tuple[float, ...]
+) -> tuple[Tensor, Placement]:
+    """(..., C, H, W) padded to a square, or cut to whole pixels; and what is still to be done."""
+    height, width = image.shape[-2:]
+    if placement.padded is not None:
+        rows, columns, top, left = placement.padded
+        edges = (left, columns - width - left, top, rows - height - top)
+        level = _column(padding, image)
+        offset = F.pad(torch.zeros_like(image[..., :1, :, :]), edges, value=1)
+        return F.pad(image, edges) + (offset * level).to(image.dtype), placement
+    cut = placement.cut
+    if cut is None:
+        return image, placement
+    x1, y1, x2, y2 = cut
+    if x2 - x1 == width and y2 - y1 == height:
+        return image, placement._replace(cut=None)
+    if any(edge != int(edge) for edge in cut) or _is_box(placement):
+        return image, placement
+    return image[..., int(y1) : int(y2), int(x1) : int(x2)], placement._replace(cut=None)
+
+
+def _is_box(placement: Placement) -> bool:
+    """Pillow's box, which reads beyond its edges: its edges are floats, a cut's are whole numbers."""
+    return placement.cut is not None and isinstance(placement.cut[0], float)
+
+
+def _column(numbers: tuple[float, ...], image: Tensor) -> Tensor:
+    """One number a channel as (C, 1, 1), in an image's type."""
+    return torch.tensor(numbers, dtype=torch.float64, device=image.device).to(image.dtype)[:, None, None]
+
+
+def windowed(levels: Tensor, placement: Placement, padding: tuple[float, ...]) -> Tensor:
+    """Cut a resized picture (..., C, h, w) to the window, or pad it."""
+    (h, w), (rows, columns), (top, left) = placement.size, placement.window, placement.corner
+    if (top, left) == (0, 0) and (h, w) == (rows, columns):
+        return levels
+    y, x = max(top, 0), max(left, 0)
+    down, right = max(-top, 0), max(-left, 0)
+    kept = levels[..., y : y + rows - down, x : x + columns - right]
+    level = _column(padding, levels)
+    channels = max(levels.shape[-3], len(padding))
+    result = level.expand(*levels.shape[:-3], channels, rows, columns).clone()
+    result[..., down : down + kept.shape[-2], right : right + kept.shape[-1]] = kept
+    return result

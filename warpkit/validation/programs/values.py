@@ -1,0 +1,234 @@
+"""What becomes of a level: channels, gain and offset, and the sums that make gray of colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from warpkit.validation.programs import pictures
+from warpkit.validation.programs.asking import NotKnown, Program
+
+Array = NDArray[np.float64]
+Triple = tuple[float, float, float]
+
+ROUNDOFF = {"float16": 5e-4, "bfloat16": 4e-3}
+"""Half a last bit, relative; of float32 and wider 3e-7, for a few operations."""
+
+CUT = 1.02
+"""Levels: how far numbers that were cut to 8 bits may lie below."""
+
+LIBRARY_WEIGHTS: dict[str, Triple] = {
+    "pillow": (0.299, 0.587, 0.114),
+    "opencv": (0.299, 0.587, 0.114),
+    "torchvision": (0.2989, 0.587, 0.114),
+}
+KNOWN_WEIGHTS: tuple[Triple, ...] = (
+    (0.299, 0.587, 0.114),
+    (0.2989, 0.587, 0.114),
+    (0.2989, 0.587, 0.1140),
+    (0.2125, 0.7154, 0.0721),
+    (0.2126, 0.7152, 0.0722),
+    (1 / 3, 1 / 3, 1 / 3),
+)
+"""BT.601 by most libraries and by torchvision, BT.709 by scikit-image and by others, the mean."""
+
+COLOURS = 24
+"""Flat colours that tell gray sums apart: the rounded ones differ in one of some ten."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """How levels become numbers: result = gain * level + offset, for each channel."""
+
+    channels: str
+    gain: tuple[float, ...]
+    offset: tuple[float, ...]
+    weights: Triple | None = None
+    sum: str | None = None
+    """Whose sum makes gray: a library of `LIBRARY_WEIGHTS`, or "floats"."""
+    gray_first: bool = True
+    """Gray is made before the resize."""
+
+    @property
+    def is_gray(self) -> bool:
+        """Whether one channel is made of three."""
+        return self.weights is not None
+
+    def ordered(self, levels: Tensor) -> Tensor:
+        """(..., 3, H, W) in the order that is returned, or that gray sums expect."""
+        return levels.flip(-3) if self.channels in ("reversed", "gray reversed") else levels
+
+    def gray(self, levels: Tensor) -> Tensor:
+        """(3, h, w) in order -> (1, h, w): of uint8 by the library's integers, of floats by weights."""
+        if levels.dtype != torch.uint8 or self.sum == "floats":
+            return self.gray_floats(levels.float())
+        assert self.sum is not None
+        return _gray_integers(levels, self.sum)
+
+    def gray_floats(self, levels: Tensor) -> Tensor:
+        """(..., 3, h, w) floats in order -> (..., 1, h, w)."""
+        weights = levels.new_tensor(self.weights)[:, None, None]
+        return (levels * weights).sum(-3, keepdim=True)
+
+    def as_numbers(self, levels: Tensor) -> Tensor:
+        """Levels (..., C or 1, h, w) -> the program's numbers (..., C, h, w)."""
+        gain, offset = (levels.new_tensor(v)[:, None, None] for v in (self.gain, self.offset))
+        return levels * gain + offset
+
+
+def _gray_integers(levels: Tensor, library: str) -> Tensor:
+    """uint8 (3, h, w) -> (1, h, w), each library's own sum."""
+    red, green, blue = levels
+    if library == "torchvision":  # the same calls, or 3 of 510,000 differ after the cut
+        total = red.mul(0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114)
+        return total.to(torch.uint8)[None]
+    red, green, blue = red.int(), green.int(), blue.int()
+    if library == "pillow":
+        total = (19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16
+    else:
+        total = (9798 * red + 19235 * green + 3735 * blue + (1 << 14)) >> 15
+    return total.to(torch.uint8)[None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What flat pictures told."""
+
+    variants: tuple[Values, ...]
+    """One, or of gray one for each sum that fits, before and after the resize."""
+    tolerance: float
+    """Levels: how far equal numbers may lie apart."""
+    cutting: bool
+    """Flat pictures come out a level too low in places."""
+
+
+def measure(program: Program) -> Measured:
+    """Ask with flat pictures: black, white, red, green, blue and two grays."""
+    shots = {name: program(pictures.flat(*program.shape, colour)) for name, colour in FLAT.items()}
+    black, white = shots["black"], shots["white"]
+    if not all(np.isfinite(shot).all() for shot in shots.values()):
+        text = "Flat pictures give numbers that are not finite"
+        raise NotKnown(f"{text}: it divides by something of the picture.")
+    if any(shot.shape != black.shape for shot in shots.values()):
+        raise NotKnown("The shape of what it returns depends on the colours.")
+    rise = np.abs(white - black)
+    if not (rise > 0).any():
+        raise NotKnown("What it returns does not depend on the brightness of a flat picture.")
+    inside = (rise > 0.5 * rise.max((1, 2), keepdims=True)).all(0)
+    if not inside.any():
+        raise NotKnown("A channel does not depend on the picture.")
+    rows, columns = np.where(inside)
+    row, column = (rows.min() + rows.max()) // 2, (columns.min() + columns.max()) // 2
+    at = {name: shot[:, row, column] for name, shot in shots.items()}
+    measured = dict(at)
+    around = (slice(None), *_middle(rows, columns))
+    span = np.abs(at["white"] - at["black"])
+    if (span == 0).any():
+        raise NotKnown("A channel does not depend on the picture.")
+    spread = max(
+        float((np.ptp(shots[name][around], axis=(1, 2)) / span).max() * 255)
+        for name in ("black", "white")
+    )
+    if program.dtype == "uint8":
+        at["white"] = np.where(np.abs(at["white"] - at["black"] - 254) < 0.5, at["black"] + 255, at["white"])
+    elif 0.5 < spread < CUT:
+        at["white"] = _farthest(white[around], at["black"])
+    gain, offset = (at["white"] - at["black"]) / 255, at["black"]
+    scale = max(np.abs(at["white"]).max(), np.abs(offset).max())
+    tolerance = 2e-4 + 3 * ROUNDOFF.get(program.dtype, 3e-7) * scale / np.abs(gain).min()
+    cutting = 0.5 < spread < CUT
+    if spread > max(1e-2, tolerance) and not cutting:
+        raise NotKnown(f"A flat picture is not flat in what it returns (by {spread:.3g} levels).")
+    matrix = np.stack([(at[name] - offset) / (255 * gain) for name in ("red", "green", "blue")], 1)
+    room = CUT / 255 if cutting or program.dtype == "uint8" else 2e-3
+    for channels, order in (("kept", 1), ("reversed", -1)):
+        if len(gain) == 3 and np.abs(matrix - np.eye(3)[::order]).max() < max(room, tolerance / 100):
+            _check_straight(at, gain, offset, max(tolerance, CUT if cutting else 1e-3))
+            return Measured((_values(channels, gain, offset),), tolerance, cutting)
+    variants = _gray(program, measured, matrix, (row, column), tolerance)
+    return Measured(variants, tolerance, cutting)
+
+
+FLAT = {
+    "black": (0, 0, 0),
+    "white": (255, 255, 255),
+    "red": (255, 0, 0),
+    "green": (0, 255, 0),
+    "blue": (0, 0, 255),
+    "middle": (128, 128, 128),
+    "fifth": (51, 51, 51),
+}
+
+
+def _middle(rows: NDArray[np.int_], columns: NDArray[np.int_]) -> tuple[slice, slice]:
+    """The content without its edges, which bleed where a program pads before it resizes."""
+    edges = []
+    for places in (rows, columns):
+        low, high = int(places.min()), int(places.max()) + 1
+        edge = (high - low) // 4
+        edges.append(slice(low + edge, high - edge))
+    return edges[0], edges[1]
+
+
+def _farthest(numbers: Array, black: Array) -> Array:
+    """Of (C, h, w), for each channel the number that is farthest from black."""
+    flat = numbers.reshape(len(numbers), -1)
+    pick = np.abs(flat - black[:, None]).argmax(1)
+    return flat[np.arange(len(flat)), pick]
+
+
+def _values(channels: str, gain: Array, offset: Array, **gray: object) -> Values:
+    return Values(channels, tuple(map(float, gain)), tuple(map(float, offset)), **gray)  # type: ignore[arg-type]
+
+
+def _check_straight(at: dict[str, Array], gain: Array, offset: Array, room: float) -> None:
+    """Two grays lie on the line between black and white, or it is no gain and offset."""
+    for name in ("middle", "fifth"):
+        level = FLAT[name][0]
+        got = (at[name] - offset) / gain
+        if np.abs(got - level).max() > room:
+            worst = got[np.abs(got - level).argmax()]
+            text = f"Level {level} comes out as level {worst:.3f}"
+            raise NotKnown(f"{text}: numbers are not gain * level + offset.")
+
+
+def _gray(
+    program: Program, at: dict[str, Array], matrix: Array, place: tuple[int, int], tolerance: float
+) -> tuple[Values, ...]:
+    """The sums that fit many flat colours."""
+    if np.ptp(matrix, axis=0).max() > 0.02:
+        raise NotKnown(f"Channels are mixed by no sum that is known: {matrix.round(3).tolist()}.")
+    generator = np.random.default_rng(24)
+    colours = [FLAT[name] for name in FLAT]
+    numbers = [at[name] for name in FLAT]
+    for colour in generator.integers(0, 256, (COLOURS, 3)).tolist():
+        numbers.append(program(pictures.flat(*program.shape, colour))[:, place[0], place[1]])
+        colours.append(tuple(colour))
+    got, given = np.stack(numbers), torch.tensor(colours, dtype=torch.uint8)
+    mean = matrix.mean(0)
+    fits: list[tuple[float, Values]] = []
+    for sum_, weights in [*LIBRARY_WEIGHTS.items(), *(("floats", w) for w in KNOWN_WEIGHTS)]:
+        for channels in ("gray", "gray reversed"):
+            turned = weights if channels == "gray" else weights[::-1]
+            if np.abs(mean - turned).max() > 9e-3:
+                continue
+            trial = Values(channels, (1.0,), (0.0,), weights, sum_)
+            levels = trial.gray(trial.ordered(given.T[:, None, :].contiguous()))[0, 0].numpy()
+            gain = (got[1] - got[0]) / (float(levels[1]) - float(levels[0]))
+            offset = got[0] - gain * float(levels[0])
+            off = np.abs((got - offset) / gain - levels[:, None]).max()
+            fits.append((float(off), _values(channels, gain, offset, weights=weights, sum=sum_)))
+    nearest = min((off for off, _ in fits), default=np.inf)
+    if nearest > max(0.02, 2 * tolerance):
+        got_by = f"the nearest is up to {nearest:.2f} levels off" if fits else f"{mean.round(4).tolist()}"
+        raise NotKnown(f"It is gray, by no sum that is known ({got_by}).")
+    good = [values for off, values in fits if off <= max(3 * nearest, tolerance, 1e-3)]
+    return tuple(
+        Values(v.channels, v.gain, v.offset, v.weights, v.sum, first)
+        for first in (True, False)
+        for v in good
+    )

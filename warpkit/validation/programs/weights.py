@@ -1,0 +1,131 @@
+"""Resizes that no other room has, as weights along an axis (o, n): TensorFlow's and scikit-image's.
+
+TensorFlow reckons positions in float32: (i + 0.5) * float32(n / o) - 0.5, or i * float32(n / o) for
+"start", the resize of TensorFlow 1. Its bicubic has a = -0.5, weights of a table of 1,024 places, and
+leaves out what is off the picture; antialiased filters are as wide as the scale. scikit-image blurs by
+a Gaussian of sigma (n / o - 1) / 2 where it shrinks and then samples, the border mirrored.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Weights = NDArray[np.float64]
+
+TABLE = 1024
+"""The places between two pixels for which TensorFlow has bicubic weights."""
+
+TRUNCATE = 4.0
+"""Where scipy's Gaussian ends, in sigmas."""
+
+
+def resized(levels: Tensor, size: tuple[int, int], kind: str, aligned: str = "centers") -> Tensor:
+    """Levels (..., C, H, W), floats, resized by weights of a kind: "tensorflow bilinear" ..."""
+    height, width = levels.shape[-2:]
+    down = torch.from_numpy(_weights(kind, aligned, height, size[0])).to(levels)
+    across = torch.from_numpy(_weights(kind, aligned, width, size[1])).to(levels)
+    return down @ (levels @ across.mT)
+
+
+@lru_cache(maxsize=8)
+def _weights(kind: str, aligned: str, length: int, wanted: int) -> Weights:
+    """(wanted, length); the identity where nothing changes."""
+    if length == wanted:
+        return np.eye(length)
+    library, name = kind.split(" ")
+    if library == "skimage":
+        return _skimage(length, wanted, blurred=name == "antialiased")
+    if name.startswith("antialiased"):
+        return _tensorflow_antialiased(name.removeprefix("antialiased_"), length, wanted)
+    places = _tensorflow_places(length, wanted, aligned)
+    return _keys(places, length) if name == "bicubic" else _lerp(places, length)
+
+
+def _tensorflow_places(length: int, wanted: int, aligned: str) -> NDArray[np.float32]:
+    """Where output pixels look, float32."""
+    scale = np.float32(length) / np.float32(wanted)
+    at = np.arange(wanted, dtype=np.float32)
+    if aligned == "start":
+        return at * scale
+    return (at + np.float32(0.5)) * scale - np.float32(0.5)
+
+
+def _lerp(places: NDArray[np.float32], length: int) -> Weights:
+    """Between the two neighbours, the border repeated."""
+    low = np.floor(places)
+    share = (places - low).astype(np.float64)
+    weights = np.zeros((len(places), length))
+    rows = np.arange(len(places))
+    first = np.clip(low, 0, length - 1).astype(int)
+    second = np.clip(low + 1, 0, length - 1).astype(int)
+    np.add.at(weights, (rows, first), 1 - share)
+    np.add.at(weights, (rows, second), share)
+    return weights
+
+
+def _keys(places: NDArray[np.float32], length: int) -> Weights:
+    """Bicubic, a = -0.5, weights by table, those off the picture left out."""
+    low = np.floor(places)
+    offset = np.rint((places - low) * np.float32(TABLE))
+    weights = np.zeros((len(places), length))
+    rows = np.arange(len(places))
+    for tap in (-1, 0, 1, 2):
+        at = (low + tap).astype(int)
+        value = _cubic(np.abs(offset / TABLE - tap))
+        inside = (at >= 0) & (at < length)
+        np.add.at(weights, (rows[inside], at[inside]), value[inside])
+    return weights / weights.sum(1, keepdims=True)
+
+
+def _cubic(x: NDArray[np.floating]) -> Weights:
+    """Keys' kernel with a = -0.5."""
+    x = x.astype(np.float64)
+    near = (1.5 * x - 2.5) * x * x + 1
+    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+
+
+def _tensorflow_antialiased(name: str, length: int, wanted: int) -> Weights:
+    """tf.image's ScaleAndTranslate: the filter as wide as the scale, its weights float32."""
+    scale = np.float32(length) / np.float32(wanted)
+    wide = max(scale, np.float32(1))
+    centre = (np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * scale
+    at = np.arange(length, dtype=np.float32) + np.float32(0.5)
+    x = np.abs((at[None] - centre[:, None]) / wide).astype(np.float64)
+    weights = _cubic(x) if name == "bicubic" else np.clip(1 - x, 0, None)
+    return weights / weights.sum(1, keepdims=True)
+
+
+def _skimage(length: int, wanted: int, *, blurred: bool) -> Weights:
+    """Gaussian, then linear between centres; outside the picture is its mirror about end pixels."""
+    scale = length / wanted
+    at = (np.arange(wanted) + 0.5) * scale - 0.5
+    low = np.floor(at)
+    sampled = np.zeros((wanted, length))
+    rows = np.arange(wanted)
+    for tap, share in ((0, 1 - (at - low)), (1, at - low)):
+        np.add.at(sampled, (rows, _mirrored(low.astype(int) + tap, length)), share)
+    sigma = max(0.0, (scale - 1) / 2)
+    if not blurred or sigma == 0:
+        return sampled
+    radius = int(TRUNCATE * sigma + 0.5)
+    offsets = np.arange(-radius, radius + 1)
+    kernel = np.exp(-0.5 * (offsets / sigma) ** 2)
+    blur = np.zeros((length, length))
+    pixels = np.arange(length)
+    for offset, share in zip(offsets, kernel / kernel.sum(), strict=True):
+        np.add.at(blur, (pixels, _mirrored(pixels + offset, length)), share)
+    return sampled @ blur
+
+
+def _mirrored(at: NDArray[np.int_], length: int) -> NDArray[np.int_]:
+    """Places folded back about the first and the last pixel."""
+    if length == 1:
+        return np.zeros_like(at)
+    at = np.abs(at) % (2 * (length - 1))
+    return np.where(at >= length, 2 * (length - 1) - at, at)
