@@ -211,6 +211,8 @@ def _one_side(
         if rule == "shortest":
             limits += _limits(ramps, per, size, small)
         for n, enlarges, limit, rounding in product(numbers, enlarge, limits, SIDES):
+            if limit is not None and limit <= n:
+                continue
             geometry = Geometry(rule, n, limit=limit, enlarge=enlarges, rounding=rounding)
             yield geometry
             if limit is not None:

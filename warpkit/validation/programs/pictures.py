@@ -25,13 +25,14 @@ def smooth(height: int, width: int, seed: int) -> Picture:
     """Waves with a little noise: what is nearly right is nearly the same."""
     generator = np.random.default_rng(seed)
     y, x = np.arange(height)[:, None], np.arange(width)[None, :]
-    waves = []
-    for _ in range(3):
+    picture = np.empty((height, width, 3), np.uint8)
+    rough = generator.integers(0, 16, (height, width, 3), dtype=np.uint8)
+    for channel in range(3):
         along_x = np.sin(x / generator.uniform(3, 40) + generator.uniform(0, 6))
-        waves.append(128 + 120 * along_x * np.cos(y / generator.uniform(3, 40)))
-    picture = np.stack(waves, -1)
-    picture += generator.normal(0, 3, picture.shape)
-    return picture.clip(0, 255).astype(np.uint8)
+        along_y = np.cos(y / generator.uniform(3, 40))
+        wave = 120 + 119.5 * along_x.astype(np.float32) * along_y.astype(np.float32)
+        picture[..., channel] = wave.astype(np.uint8) + rough[..., channel]
+    return picture
 
 
 KINDS: tuple[Callable[[int, int, int], Picture], ...] = (noise, smooth)

@@ -18,6 +18,9 @@ SCALES = ((1.31, 1.72), (0.73, 0.64), (1.57, 0.83), (0.71, 1.46), (2.33, 2.12))
 FAR = (4.41, 4.23)
 """Above 4 some programs reduce first: Pillow's thumbnail and reducing_gap."""
 
+LARGE = 1_000_000
+"""Pixels above which pictures are noise: smooth ones take ten times as long to make."""
+
 REFUSED = 12
 """Pictures that a program may refuse before the proof ends without them."""
 
@@ -49,16 +52,19 @@ def prove(
     scales = _scales(seed, far=last and twin.resampling is not None)
     for number, (along_y, along_x) in enumerate(scales):
         needed = len(SCALES) + last
-        if (number >= needed and proof.compared >= VALUES // (1 if last else 2)) or refused > REFUSED:
+        if (number >= needed and (not last or proof.compared >= VALUES)) or refused > REFUSED:
             break
         shape = (int(near[0] * along_y) + 5, int(near[1] * along_x) + 5)
-        picture = pictures.KINDS[(number + seed) % 2](*shape, 7000 + 100 * seed + number)
+        kind = pictures.noise if shape[0] * shape[1] > LARGE else pictures.KINDS[(number + seed) % 2]
+        picture = kind(*shape, 7000 + 100 * seed + number)
         try:
             levels = search.levels(picture)
         except Refused:
             refused += 1
             continue
         pair: Pair = (twin.resampling, twin.values)
+        if number >= needed:
+            search.program.allowed += 1  # small results need more pictures
         made = twin.levels(picture).numpy()
         difference = search.compare(made, levels, pair)
         differing = min(difference.differing, levels.size)

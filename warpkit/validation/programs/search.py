@@ -130,7 +130,7 @@ class Search:
     def _by_variant(self, levels: Array, values: Values) -> Array:
         """Levels by the gain of one gray sum in place of the first's."""
         first = self.measured.variants[0]
-        if (values.gain, values.offset) == (first.gain, first.offset):
+        if not values.is_gray or (values.gain, values.offset) == (first.gain, first.offset):
             return levels
         numbers = levels * np.reshape(first.gain, (-1, 1, 1)) + np.reshape(first.offset, (-1, 1, 1))
         return (numbers - np.reshape(values.offset, (-1, 1, 1))) / np.reshape(
@@ -156,7 +156,7 @@ class Search:
                 if any(difference.differing == 0 for difference, *_ in found):
                     break
             fits = [found_ for found_ in found if found_[0].differing == 0]
-            if fits and not all(pair[0] and pair[0].rounded is False for _, _, pair in fits):
+            if fits and not any(self._has_rare_neighbour(pair[0]) for _, _, pair in fits):
                 break
         fits = [found_ for found_ in found if found_[0].differing == 0]
         if not fits:
@@ -168,6 +168,14 @@ class Search:
         self.pairs = [pair for _, placed, pair in fits if placed == placement]
         self.shapes.append((side, side))
         self.compared += levels.size
+
+    def _has_rare_neighbour(self, how: Resampling | None) -> bool:
+        """Whether a rare resize may give the same numbers on the first picture, and others later."""
+        if how is None or how.arithmetic == "exact":
+            return False
+        if how.arithmetic.startswith("opencv"):  # by the factor: the same where no side is rounded
+            return self.geometries[0].rule in ("shortest", "longest", "factor")
+        return how.rounded is not True and how.arithmetic == "torch"  # TensorFlow's are near
 
     def _pools(self, levels: Array) -> list[list[Resampling | None]]:
         """The usual resizes, then the rare ones; by whether the program's numbers are whole."""
@@ -193,8 +201,7 @@ class Search:
                     continue
                 pair = (how, values)
                 if one is not None:
-                    single = Values("kept", values.gain[:1], values.offset[:1])
-                    quick = self.difference(one[0], one[1], placement, (how, single))
+                    quick = self.difference(one[0], one[1], placement, (how, _single(values)))
                     if quick.share > PROMISING:
                         found.append((quick, placement, pair))
                         continue
@@ -214,6 +221,9 @@ class Search:
         picture = pictures.smooth(side, side, 5)
         levels = self.levels(picture)
         values = self.measured.variants[0]
+        one = self._one_channel(picture, levels)
+        if one is not None:
+            (picture, levels), values = one, _single(values)
         marks = []
         for placement in placements:
             for how in _quick():
@@ -288,8 +298,8 @@ class Search:
             (max(9, int(h * 0.61)), max(9, int(w * 0.77))),
         ]
         for k in range(14):
-            if k >= len(shapes) and self.compared >= VALUES:
-                break
+            if k >= len(shapes) and (self.compared >= VALUES or len(self.pairs) == 1):
+                break  # more values settle ties alone; the proof compares as many again
             height, width = shapes[k % len(shapes)]
             self.settle(height + k // 4 * 2, width + k // 4 * 3)
 
@@ -326,14 +336,17 @@ def _makes_gray(how: Resampling, values: Values) -> bool:
     return True
 
 
+def _single(values: Values) -> Values:
+    """Of one channel alone."""
+    return Values("kept", values.gain[:1], values.offset[:1])
+
+
 def _quick() -> list[Resampling]:
     """One resize of each kind, to rank placements by."""
     opencv, _ = opencv_names()
     return [
         Resampling("bilinear", True, "pillow"),
-        Resampling("bicubic", True, "pillow"),
         Resampling("bilinear", False, opencv),
-        Resampling("area", False, opencv),
         Resampling("nearest", False, opencv),
         Resampling("bilinear", False, "torch", "corners", rounded=True),
     ]
