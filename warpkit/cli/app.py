@@ -46,6 +46,7 @@ from warpkit.cli.options import (
     Translate,
     gather,
 )
+from warpkit.cli.programs import compare, identify
 from warpkit.cli.stderr import say
 
 app = typer.Typer(
@@ -291,6 +292,10 @@ def parity(
         return run(images, html, json, arithmetic)
     except ImportError as error:
         return fail(str(error), 1)
+
+
+app.command(short_help="Name a preprocessing program from outside.")(identify)
+app.command(short_help="Say what makes two preprocessing programs differ.")(compare)
 
 
 @app.command(short_help="Fool a classifier about a photograph.")

@@ -1,4 +1,4 @@
-"""How far warpkit is from the installed OpenCV: of one warp, and of every kind of warp.
+"""How far warpkit is from OpenCV, and which preprocessing somebody's program is.
 
 OpenCV is loaded on first use. Its IPP, which has other pixels in OpenCV 4, is switched off for the
 comparison and restored after it.
@@ -6,6 +6,8 @@ comparison and restored after it.
 `calls` makes one warp by both and `metrics` counts what differs; `suite` has all settings of warps,
 `resizes` those of resizes, `peers` what other libraries make of them. `report` runs them, `results`
 is what it holds, shown by `table` on a terminal and by `html` as a page.
+
+`preprocessing` names a program from outside and compares two; `programs` is how.
 """
 
 from __future__ import annotations
@@ -22,10 +24,28 @@ from warpkit.engine.sampling.rules import ARITHMETICS
 from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compared, load_cv2
 from warpkit.validation.metrics import Figures as Figures
 from warpkit.validation.metrics import Parity as Parity
+from warpkit.validation.preprocessing import assert_same_pipeline as assert_same_pipeline
+from warpkit.validation.preprocessing import compare_pipelines as compare_pipelines
+from warpkit.validation.preprocessing import identify as identify
+from warpkit.validation.programs.comparison import PipelineComparison as PipelineComparison
+from warpkit.validation.programs.findings import Finding as Finding
+from warpkit.validation.programs.report import Preprocessing as Preprocessing
 from warpkit.validation.report import ParityReport as ParityReport
 from warpkit.validation.report import make_report
 
-__all__ = ["Figures", "Parity", "ParityReport", "compare_with_opencv", "parity_suite"]
+__all__ = [
+    "Figures",
+    "Finding",
+    "Parity",
+    "ParityReport",
+    "PipelineComparison",
+    "Preprocessing",
+    "assert_same_pipeline",
+    "compare_pipelines",
+    "compare_with_opencv",
+    "identify",
+    "parity_suite",
+]
 
 
 def compare_with_opencv(

@@ -87,7 +87,7 @@ def _integers(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
 
 
 def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
-    """Float levels (..., C, H, W) by the same filter, neither rounded nor clamped; differentiable."""
+    """Float levels (..., C, H, W) by the same filter, not rounded; differentiable."""
     size = placement.size
     if how.arithmetic in ("torchvision", "torch"):
         batch = levels if levels.ndim == 4 else levels[None]
@@ -109,7 +109,7 @@ def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
 
 
 def _antialias(how: Resampling) -> bool | None:
-    """What `resize` is asked for: the word means nothing to other libraries' filters, and to area."""
+    """What `resize` is asked for; other libraries' filters, and area, leave no choice."""
     return None if how.arithmetic != "exact" or how.interpolation == "area" else how.antialias
 
 

@@ -32,11 +32,11 @@ PICTURE_KEYS = ("pixel_values", "image", "images")
 """Where a dict has its picture; else its first value with a shape."""
 
 
-class NotKnown(Exception):
+class NotKnownError(Exception):
     """The program does what none of the known ones does; the text is a sentence for the user."""
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The program raises on a picture; the cause is its error."""
 
 
@@ -59,7 +59,7 @@ class Program:
     def raw(self, picture: Picture) -> NDArray[Any]:
         """What it returns of a picture, as an array of its own shape and type."""
         if self.calls >= self.allowed:
-            raise NotKnown(f"{self.allowed} calls of the program were not enough to tell.")
+            raise NotKnownError(f"{self.allowed} calls of the program were not enough to tell.")
         given = _given(picture, self.takes)
         self.calls += 1
         self.advance(f"{picture.shape[0]} x {picture.shape[1]}")
@@ -70,7 +70,7 @@ class Program:
             shape = f"{picture.shape[0]} x {picture.shape[1]}"
             kind = type(error).__name__
             text = f"raises {kind} on a picture of {shape} taken as {self.takes!r}: {error}"
-            raise Refused(text) from error
+            raise RefusedError(text) from error
         finally:
             self.seconds += time.perf_counter() - begun
         if not self.changes_argument:
@@ -94,7 +94,7 @@ class Program:
             returned = _picture_of(returned)
         if isinstance(returned, (list, tuple)):
             if len(returned) != 1:
-                raise NotKnown(f"It returns a {type(returned).__name__} of {len(returned)}.")
+                raise NotKnownError(f"It returns a {type(returned).__name__} of {len(returned)}.")
             returned = returned[0]
             if isinstance(returned, (np.ndarray, torch.Tensor)):
                 returned = returned[None]
@@ -109,7 +109,7 @@ class Program:
             self.dtype = str(array.dtype)
         if array.dtype.kind not in "uif" or array.ndim not in (2, 3, 4):
             got = f"shape {array.shape}, {array.dtype}" if array.ndim else type(returned).__name__
-            raise NotKnown(f"What it returns is no picture ({got}).")
+            raise NotKnownError(f"What it returns is no picture ({got}).")
         return array
 
     def look_at_layout(self) -> None:
@@ -120,21 +120,21 @@ class Program:
             again = self.raw(picture)
             if again.shape != first.shape or not np.array_equal(again, first, equal_nan=True):
                 text = "The same picture gives other values when it is given again"
-                raise NotKnown(f"{text}: the program is random.")
+                raise NotKnownError(f"{text}: the program is random.")
         self.batched = first.ndim == 4
         if self.batched and len(first) != 1:
-            raise NotKnown(f"It returns {len(first)} pictures of one.")
+            raise NotKnownError(f"It returns {len(first)} pictures of one.")
         shape = first.shape[1:] if self.batched else first.shape
         self.layout = _layout_of(shape)
 
     def _first(self) -> NDArray[Any]:
         """Its result of noise, of the first shape that it does not refuse."""
-        refused: Refused | None = None
+        refused: RefusedError | None = None
         for shape in FIRST_SHAPES:
             self.shape = shape
             try:
                 return self.raw(pictures.noise(*shape, 1))
-            except Refused as error:
+            except RefusedError as error:
                 refused = refused or error
         assert refused is not None
         raise refused
@@ -146,7 +146,7 @@ def _layout_of(shape: tuple[int, ...]) -> str:
         return "HW"
     first, last = shape[0] in (1, 3), shape[-1] in (1, 3)
     if not first and not last:
-        raise NotKnown(f"It returns no axis of 1 or 3 channels (shape {tuple(shape)}).")
+        raise NotKnownError(f"It returns no axis of 1 or 3 channels (shape {tuple(shape)}).")
     if first and last:  # a side of 1 or 3 pixels
         return "CHW" if shape[1] > 4 else "HWC"
     return "CHW" if first else "HWC"
@@ -158,7 +158,7 @@ def _picture_of(returned: Any) -> Any:
     named = [key for key in PICTURE_KEYS if key in keys]
     shaped = [key for key in keys if hasattr(returned[key], "shape")]
     if not named and not shaped:
-        raise NotKnown("It returns a dict without a picture.")
+        raise NotKnownError("It returns a dict without a picture.")
     return returned[(named or shaped)[0]]
 
 

@@ -30,10 +30,11 @@ SIDES: dict[str, tuple[str, str]] = {
     "n * (v / s) floor": ("aspect", "floor"),
     "n * (v / s) even": ("aspect", "even"),
 }
-"""How a side is reckoned: n the size asked for, s the side that it is asked of, v a side, r = n / s.
+"""How a side is reckoned: n the size asked for, s the side that becomes n, v a side, r = n / s.
 
-torchvision and transformers: n * v / s floor; Pillow: n * v / s even; albumentations and ultralytics:
-v * r even; mmcv and detectron2: v * r half up. "other": the side that was asked for is n itself."""
+torchvision and transformers: n * v / s floor; Pillow: n * v / s even; albumentations and
+ultralytics: v * r even; mmcv and detectron2: v * r half up. "other": the side that was asked for is
+n itself."""
 
 LIMITS = ("torchvision", "detr", "factor")
 """What becomes of the sides where the longer one passes the limit; "factor": mmcv, detectron2."""

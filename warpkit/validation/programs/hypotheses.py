@@ -1,4 +1,4 @@
-"""From what was seen of a few pictures to all rules of size, crop and padding that agree with it."""
+"""From what was seen of a few pictures to all rules of sizes, crop and padding that agree."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def agrees(geometry: Geometry, seen: Look) -> bool:
     if placement.padded is not None:
         rows, columns, down, right = placement.padded
         sides, begins = [rows, columns], [-down, -right]
-        content = _content_of_padded(seen, placement.padded, placement.size, (top, left), seen.window)
+        content = _content_of_padded(
+            seen, placement.padded, placement.size, (top, left), seen.window
+        )
     elif seen.soft:
         return False
     if placement.cut is not None:
@@ -113,7 +115,9 @@ def _places(known: Sequence[Look]) -> list[str]:
         top, left, bottom, right = seen.content
         for low, rest in ((top, seen.window[0] - bottom), (left, seen.window[1] - right)):
             if low + rest > 1:
-                return ["end"] if low == 0 else ["start"] if rest == 0 else ["floor", "even", "ceil"]
+                return (
+                    ["end"] if low == 0 else ["start"] if rest == 0 else ["floor", "even", "ceil"]
+                )
     return ["floor", "even", "ceil", "end", "start"]
 
 
@@ -248,7 +252,9 @@ def _multiples(ramps: Sequence[Look], rule: str, size: float) -> Iterator[Geomet
         if not _all_multiples(windows, multiple):
             continue
         for n, near in product(_near(size, 0.05), ("even", "floor", "ceil")):
-            yield Geometry(rule, n, multiple=multiple, multiple_rounding=near, rounding="v * r even")
+            yield Geometry(
+                rule, n, multiple=multiple, multiple_rounding=near, rounding="v * r even"
+            )
 
 
 def _rectangles(
@@ -256,14 +262,14 @@ def _rectangles(
 ) -> Iterator[Geometry]:
     """Inside a rectangle, or around it."""
     for rule, pick in (("longest", np.max), ("shortest", np.min)):
-        large = [row for row, seen in zip(sides, ramps, strict=True) if min(seen.height, seen.width)]
+        large = [
+            row for row, seen in zip(sides, ramps, strict=True) if min(seen.height, seen.width)
+        ]
         corner = [round(float(pick([row[axis] for row in large]))) for axis in (0, 1)]
         choices = [window] if window is not None else []
         exact = [seen.content for seen in ramps if not _is_cut(seen)]
         if exact and not any(map(_is_cut, ramps)):
-            ends = [
-                int(pick([box[axis + 2] - box[axis] for box in exact])) for axis in (0, 1)
-            ]
+            ends = [int(pick([box[axis + 2] - box[axis] for box in exact])) for axis in (0, 1)]
             choices.append((ends[0], ends[1]))
         choices.append((corner[0], corner[1]))
         for size in dict.fromkeys(choices):
@@ -293,9 +299,7 @@ def _squares(
         if n < 0.99 * shortest:
             for part in (n / (n + 32), round(n / shortest, 3), round(n / shortest, 2)):
                 for offset in ("ceil", "floor", "even"):
-                    yield Geometry(
-                        "fixed", window, before=("crop", part), before_rounding=offset
-                    )
+                    yield Geometry("fixed", window, before=("crop", part), before_rounding=offset)
     for n in _near(shortest):
         if n > max(window):
             for offset in offsets:

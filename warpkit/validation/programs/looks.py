@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpkit.validation.programs import pictures
-from warpkit.validation.programs.asking import NotKnown, Program, Refused
+from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.values import Values
 
 Array = NDArray[np.float64]
@@ -42,7 +42,8 @@ class Look:
     @property
     def sides(self) -> tuple[float, float]:
         """(h, w) that the whole picture would have in the result, were none of it cut away."""
-        assert self.along_y is not None and self.along_x is not None
+        assert self.along_y is not None
+        assert self.along_x is not None
         return self.height / self.along_y[0], self.width / self.along_x[0]
 
 
@@ -54,16 +55,16 @@ def look(program: Program, values: Values, shape: tuple[int, int], tolerance: fl
         (program(pictures.flat(*shape, (level,) * 3)) - offset) / gain for level in (0, 255)
     )
     if black.shape != white.shape:
-        raise NotKnown("The shape of what it returns depends on the colours.")
+        raise NotKnownError("The shape of what it returns depends on the colours.")
     rise = np.abs(white - black).max(0) / 255
     inside = rise > 0.5
     if not inside.any():
-        raise NotKnown("The picture is not in what it returns.")
+        raise NotKnownError("The picture is not in what it returns.")
     rows, columns = np.where(inside.any(1))[0], np.where(inside.any(0))[0]
     content = (int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
     top, left, bottom, right = content
     if not inside[top:bottom, left:right].all():
-        raise NotKnown("The picture's place in what it returns is no rectangle.")
+        raise NotKnownError("The picture's place in what it returns is no rectangle.")
     room = max(0.02, 2 * tolerance / 255)
     soft = bool((np.minimum(np.abs(rise), np.abs(rise - 1)) > room).any())
     padding = None
@@ -74,7 +75,7 @@ def look(program: Program, values: Values, shape: tuple[int, int], tolerance: fl
     for axis in (0, 1):
         try:
             lines.append(_line(program, values, shape, content, axis))
-        except _NoRamp:
+        except _NoRampError:
             lines.append(None)
     return Look(*shape, inside.shape, content, soft, padding, lines[0], lines[1])
 
@@ -85,7 +86,7 @@ def try_look(
     """The same; None where the program refuses the picture."""
     try:
         return look(program, values, shape, tolerance)
-    except Refused:
+    except RefusedError:
         return None
 
 
@@ -94,16 +95,16 @@ def _padding(
 ) -> tuple[float, ...]:
     """The one level of each channel around the picture."""
     if not around.any():
-        raise NotKnown("What stands around the picture is not one colour.")
+        raise NotKnownError("What stands around the picture is not one colour.")
     levels = black[:, around]
     level = np.median(levels, axis=1)
     if not soft and np.abs(levels - level[:, None]).max() > max(1e-2, tolerance):
-        raise NotKnown("What stands around the picture is not one colour.")
+        raise NotKnownError("What stands around the picture is not one colour.")
     whole = np.round(level)
     return tuple(np.where(np.abs(level - whole) < max(tolerance, 1e-3), whole, level).tolist())
 
 
-class _NoRamp(Exception):
+class _NoRampError(Exception):
     """Too few pixels to tell a slope."""
 
 
@@ -124,7 +125,7 @@ def _line(
         levels = ((numbers - offset[:, None, None]) / gain[:, None, None]).mean(0)
         top, left, bottom, right = content
         if levels.shape[0] < bottom or levels.shape[1] < right:
-            raise NotKnown("The shape of what it returns depends on the colours.")
+            raise NotKnownError("The shape of what it returns depends on the colours.")
         seen = levels[top:bottom, left:right]
         seen = seen[:, seen.shape[1] // 2] if axis == 0 else seen[seen.shape[0] // 2]
         line = _fitted(seen, low, high)
@@ -143,14 +144,14 @@ def _fitted(seen: Array, low: float, high: float) -> Line:
     places = np.arange(len(seen))
     good = (seen > 8) & (seen < 247)
     if good.sum() < 4:
-        raise _NoRamp
+        raise _NoRampError
     edge = max(1, len(seen) // 12)
     if good.sum() > 12:  # what enlarges or blurs bends at the ends
         good &= (places >= edge) & (places < len(seen) - edge)
     if good.sum() < 4:
-        raise _NoRamp
+        raise _NoRampError
     at = low + seen / 255 * (high - low)
     slope, offset = np.polyfit(places[good], at[good], 1)
-    if slope <= 0:
-        raise NotKnown("The picture is mirrored or turned.")
+    if slope * len(seen) < 0.02 * (high - low + 1):
+        raise NotKnownError("The picture is mirrored or turned.")
     return float(slope), float(offset)

@@ -10,7 +10,7 @@ import torch
 
 from warpkit.core.progress import progress_bar
 from warpkit.validation.programs.arithmetic import preference
-from warpkit.validation.programs.asking import MAX_CALLS, NotKnown, Program, Refused
+from warpkit.validation.programs.asking import MAX_CALLS, NotKnownError, Program, RefusedError
 from warpkit.validation.programs.geometry import ENDS, Geometry
 from warpkit.validation.programs.hypotheses import geometries
 from warpkit.validation.programs.looks import Look, look, try_look
@@ -34,14 +34,14 @@ def identify_by(
 
     Raises ValueError where the program raises on every kind of picture."""
     found: list[Preprocessing] = []
-    refused: Refused | None = None
+    refused: RefusedError | None = None
     calls = 0
     with progress_bar("identify", total=MAX_CALLS * len(kinds), shown=progress) as advance:
         for takes in kinds:
             program = Program(function, takes, advance)
             try:
                 answer = _identified(program)
-            except Refused as error:
+            except RefusedError as error:
                 refused = refused or error
                 calls += program.calls
                 continue
@@ -69,7 +69,7 @@ def _changes_little(answer: Preprocessing) -> bool:
 
 
 def _identified(program: Program) -> Preprocessing:
-    """All steps for one kind of pictures. Raises Refused where it takes none of them."""
+    """All steps for one kind of pictures. Raises RefusedError where it takes none of them."""
     found = Preprocessing(takes=program.takes)
     asked = False
     try:
@@ -77,9 +77,9 @@ def _identified(program: Program) -> Preprocessing:
             program.look_at_layout()
             asked = True
             _Steps(program, found).run()
-    except NotKnown as unknown:
+    except NotKnownError as unknown:
         found.reasons.append(f"Not known: {unknown}")
-    except Refused as refused:
+    except RefusedError as refused:
         if not asked:
             raise
         found.reasons.append(f"Not known: it {refused}.")
@@ -95,23 +95,24 @@ class _Steps:
     def __init__(self, program: Program, found: Preprocessing) -> None:
         self.program, self.found = program, found
         found.layout, found.batched, found.dtype = program.layout, program.batched, program.dtype
+        self.all_agree = True
 
     def run(self) -> None:
-        """Fill `found`. Raises NotKnown with the reason where a step finds nothing."""
+        """Fill `found`. Raises NotKnownError with the reason where a step finds nothing."""
         measured = measure(self.program)
         self._say_values(measured)
         base = look(self.program, measured.variants[0], self.program.shape, measured.tolerance)
         if base.along_y is None or base.along_x is None:
-            raise NotKnown("A ramp does not show which part of a picture it returns.")
+            raise NotKnownError("A ramp does not show which part of a picture it returns.")
         side = _square_side(base)
         looks = [base, *self._looks(measured, side)]
-        known = _agreeing(looks)
+        known, self.all_agree = _agreeing(looks)
         padding = next((seen.padding for seen in looks if seen.padding is not None), None)
         padding = padding or (0.0,) * len(measured.variants[0].gain)
         search = Search(self.program, measured, known, padding)
         try:
             self._search(search, looks, side)
-        except NotKnown:
+        except NotKnownError:
             self._say_geometry_if_sure(search, looks)
             raise
 
@@ -132,7 +133,8 @@ class _Steps:
                     break
             elif number > 0:
                 break
-        assert proof is not None and twin is not None
+        assert proof is not None
+        assert twin is not None
         self._say_twin(twin, looks)
         found = self.found
         found.differing, found.compared, found.largest = (
@@ -172,7 +174,7 @@ class _Steps:
             if taken is not None:
                 seen.append(taken)
         if not seen:
-            raise NotKnown("It refuses most pictures.")
+            raise NotKnownError("It refuses most pictures.")
         return seen
 
     def _say_values(self, measured: Measured) -> None:
@@ -199,7 +201,7 @@ class _Steps:
     def _say_geometry_if_sure(self, search: Search, looks: Sequence[Look]) -> None:
         """Where no resize fits: the rule and the size, if the looks leave one alone."""
         rules = {replace(g, **_ROUNDINGS) for g in search.all_geometries}
-        if len(rules) == 1:
+        if len(rules) == 1 and self.all_agree:
             self._say_geometry(rules.pop(), search.padding, looks)
 
     def _say_geometry(
@@ -244,20 +246,20 @@ def _one(numbers: tuple[float, ...]) -> Any:
     return tidy[0] if len(set(tidy)) == 1 else tidy
 
 
-def _agreeing(looks: Sequence[Look]) -> list[Geometry]:
-    """The rules that agree with all looks; or with all but that of the small picture."""
+def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], bool]:
+    """The rules that agree with all looks (True), or with all but the small and the long one's."""
     base, others = looks[0], list(looks[1:])
     while others:
         known = geometries(others, base)
         if known:
-            return known
+            return known, len(others) == len(looks) - 1
         if len(others) <= 3:
             break
         others.pop()  # the proof asks small pictures, and long ones, again
     sides = [
         f"{seen.height} x {seen.width} -> {seen.window[0]} x {seen.window[1]}" for seen in looks[:4]
     ]
-    raise NotKnown(f"No rule of sizes that is known gives these: {', '.join(sides)}.")
+    raise NotKnownError(f"No rule of sizes that is known gives these: {', '.join(sides)}.")
 
 
 def _square_side(base: Look) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warpkit.validation.programs import pictures
-from warpkit.validation.programs.asking import Refused
+from warpkit.validation.programs.asking import RefusedError
 from warpkit.validation.programs.search import VALUES, Pair, Search
 from warpkit.validation.programs.twin import Twin
 
@@ -55,11 +55,13 @@ def prove(
         if (number >= needed and (not last or proof.compared >= VALUES)) or refused > REFUSED:
             break
         shape = (int(near[0] * along_y) + 5, int(near[1] * along_x) + 5)
-        kind = pictures.noise if shape[0] * shape[1] > LARGE else pictures.KINDS[(number + seed) % 2]
+        kind = (
+            pictures.noise if shape[0] * shape[1] > LARGE else pictures.KINDS[(number + seed) % 2]
+        )
         picture = kind(*shape, 7000 + 100 * seed + number)
         try:
             levels = search.levels(picture)
-        except Refused:
+        except RefusedError:
             refused += 1
             continue
         pair: Pair = (twin.resampling, twin.values)

@@ -17,9 +17,9 @@ class Preprocessing:
     """What `identify` found of a program, in the order in which the program does it.
 
     Attributes that nothing was found for are None. `.pipeline` is the program as an
-    `attacks.Pipeline` with gradients; `.differing` of `.compared` values were more than 0.001 levels
-    (0.0015 of floats, more of float16) from the program's, on pictures that were not used to find
-    it, by `.largest` levels at most. `.reasons` say what is not known, and why.
+    `attacks.Pipeline` with gradients; `.differing` of `.compared` values were more than 0.001
+    levels (0.0015 of floats, more of float16) from the program's, on pictures that were not used
+    to find it, by `.largest` levels at most. `.reasons` say what is not known, and why.
     """
 
     takes: str | None = None
@@ -68,7 +68,9 @@ class Preprocessing:
         """Plain numbers, words and lists, for JSON; without the pipeline."""
         left_out = ("pipeline", "twin")
         return {
-            item.name: getattr(self, item.name) for item in fields(self) if item.name not in left_out
+            item.name: getattr(self, item.name)
+            for item in fields(self)
+            if item.name not in left_out
         }
 
     def to_json(self, path: str | Path) -> None:
@@ -137,8 +139,9 @@ def _resized(found: Preprocessing) -> str:
     libraries = {"pillow": "Pillow's", "torchvision": "torchvision's (8 bits)"}
     libraries |= {"torch": "torch's (floats)", "exact": "the exact"}
     library = libraries.get(found.arithmetic or "", f"{found.arithmetic}'s")
-    library = "an unknown library's" if found.arithmetic is None else library
     text = f"The resize is {library} {found.interpolation}"
+    if found.arithmetic is None:
+        text = f"The resize is {found.interpolation} by no library that is known"
     text += ", antialiased" if found.antialias else ", without antialias"
     text += {"corners": ", corners aligned", "start": ", first pixels aligned"}.get(
         found.aligned or "", ""

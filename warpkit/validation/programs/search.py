@@ -21,7 +21,7 @@ from warpkit.validation.programs.arithmetic import (
     opencv_names,
     rare_candidates,
 )
-from warpkit.validation.programs.asking import NotKnown, Program, Refused
+from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.geometry import Geometry, Placement
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.twin import Twin
@@ -34,7 +34,7 @@ EXACT_ROOM = 1e-3
 """Levels: what 8 bits may lie apart, by the float32 of gain and offset."""
 
 FLOAT_ROOM = 1.5e-3
-"""The same of floats: Pillow's, torch's and the exact ones agree that far; their sums' orders differ."""
+"""The same of floats: Pillow's, torch's and the exact ones agree that far."""
 
 VALUES = 200_000
 """Values compared before ties count as ties, and again by the proof."""
@@ -94,7 +94,7 @@ class Search:
         numbers = self.program(picture)
         gain, offset = (np.asarray(v)[:, None, None] for v in (values.gain, values.offset))
         if len(numbers) != len(gain):
-            raise NotKnown("The number of channels depends on the picture.")
+            raise NotKnownError("The number of channels depends on the picture.")
         return (numbers - offset) / gain
 
     def room(self, how: Resampling | None) -> float:
@@ -140,7 +140,7 @@ class Search:
     def first(self, side: int) -> None:
         """All resizes on a square picture, where no other side is rounded.
 
-        Raises NotKnown where none fits."""
+        Raises NotKnownError where none fits."""
         picture = pictures.noise(side, side, 11)
         levels = self.levels(picture)
         placements: dict[Placement, Geometry] = {}
@@ -162,7 +162,7 @@ class Search:
         if not fits:
             difference, _, pair = min(found, key=lambda f: (f[0].share, f[0].largest))
             self.nearest = Nearest(pair[0], difference)
-            raise NotKnown(_said_nearest(pair[0], difference))
+            raise NotKnownError(_said_nearest(pair[0], difference))
         placement = fits[0][1]
         self.geometries = [g for g in self.geometries if g.placed(side, side) == placement]
         self.pairs = [pair for _, placed, pair in fits if placed == placement]
@@ -170,7 +170,7 @@ class Search:
         self.compared += levels.size
 
     def _has_rare_neighbour(self, how: Resampling | None) -> bool:
-        """Whether a rare resize may give the same numbers on the first picture, and others later."""
+        """Whether a rare resize may give the same on the first picture, and not later."""
         if how is None or how.arithmetic == "exact":
             return False
         if how.arithmetic.startswith("opencv"):  # by the factor: the same where no side is rounded
@@ -182,15 +182,17 @@ class Search:
         whole = None
         if self.tolerance < 0.2 and not self.measured.variants[0].is_gray:
             whole = bool(np.abs(levels - np.round(levels)).max() < max(self.tolerance, 2e-3))
-        pools = []
-        for pool in (candidates(), rare_candidates()):
-            pools.append(
-                [how for how in pool if whole in (None, how.rounded is not False) or how.moves]
-            )
-        return pools
+        return [
+            [how for how in pool if whole in (None, how.rounded is not False) or how.moves]
+            for pool in (candidates(), rare_candidates())
+        ]
 
     def _try(
-        self, picture: Picture, levels: Array, placement: Placement, pool: Sequence[Resampling | None]
+        self,
+        picture: Picture,
+        levels: Array,
+        placement: Placement,
+        pool: Sequence[Resampling | None],
     ) -> list[tuple[Difference, Placement, Pair]]:
         """All resizes of a pool at one placement; one channel first."""
         found = []
@@ -242,7 +244,7 @@ class Search:
         picture = pictures.noise(height, width, 100 + len(self.shapes) + len(self.trouble))
         try:
             levels = self.levels(picture)
-        except Refused:
+        except RefusedError:
             return None
         kept = self.fitting(picture, levels, self.geometries, self.pairs)
         if not kept:
@@ -309,7 +311,7 @@ class Search:
             picture = pictures.noise(*shape, 3)
             try:
                 levels = self.levels(picture)
-            except Refused:
+            except RefusedError:
                 continue
             placement = geometry.placed(*shape)
             if placement.window != levels.shape[-2:]:
@@ -367,4 +369,6 @@ def _said_nearest(how: Resampling | None, difference: Difference) -> str:
         return "No resize that is known gives these numbers."
     name = "the picture as it is" if how is None else str(how)
     text = f"No resize that is known gives these numbers: the nearest, {name}, differs in "
-    return f"{text}{100 * difference.share:.2g} % of them, by up to {difference.largest:.3g} levels."
+    return (
+        f"{text}{100 * difference.share:.2g} % of them, by up to {difference.largest:.3g} levels."
+    )

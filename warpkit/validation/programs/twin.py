@@ -52,7 +52,7 @@ class Twin:
         return self.values.as_numbers(levels).float().to(images.device)
 
     def surrogate(self, images: Tensor) -> Tensor:
-        """The same of floats (N, 3, H, W) in [0, 1], rounded nowhere: what the gradient is taken of."""
+        """The same of floats (N, 3, H, W) in [0, 1], rounded nowhere: the gradient is its."""
         placement = self.geometry.placed(*images.shape[-2:])
         levels = self.values.ordered(images * 255)
         if self.values.is_gray:
@@ -100,13 +100,15 @@ def _cut(
 
 
 def _is_box(placement: Placement) -> bool:
-    """Pillow's box, which reads beyond its edges: its edges are floats, a cut's are whole numbers."""
+    """Whether it is Pillow's box: floats, which taps may leave; a cut's edges are integers."""
     return placement.cut is not None and isinstance(placement.cut[0], float)
 
 
 def _column(numbers: tuple[float, ...], image: Tensor) -> Tensor:
     """One number a channel as (C, 1, 1), in an image's type."""
-    return torch.tensor(numbers, dtype=torch.float64, device=image.device).to(image.dtype)[:, None, None]
+    return torch.tensor(numbers, dtype=torch.float64, device=image.device).to(image.dtype)[
+        :, None, None
+    ]
 
 
 def windowed(levels: Tensor, placement: Placement, padding: tuple[float, ...]) -> Tensor:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpkit.validation.programs import pictures
-from warpkit.validation.programs.asking import NotKnown, Program
+from warpkit.validation.programs.asking import NotKnownError, Program
 
 Array = NDArray[np.float64]
 Triple = tuple[float, float, float]
@@ -63,7 +63,7 @@ class Values:
         return levels.flip(-3) if self.channels in ("reversed", "gray reversed") else levels
 
     def gray(self, levels: Tensor) -> Tensor:
-        """(3, h, w) in order -> (1, h, w): of uint8 by the library's integers, of floats by weights."""
+        """(3, h, w) in order -> (1, h, w): uint8 by the library's integers, floats by weights."""
         if levels.dtype != torch.uint8 or self.sum == "floats":
             return self.gray_floats(levels.float())
         assert self.sum is not None
@@ -112,15 +112,15 @@ def measure(program: Program) -> Measured:
     black, white = shots["black"], shots["white"]
     if not all(np.isfinite(shot).all() for shot in shots.values()):
         text = "Flat pictures give numbers that are not finite"
-        raise NotKnown(f"{text}: it divides by something of the picture.")
+        raise NotKnownError(f"{text}: it divides by something of the picture.")
     if any(shot.shape != black.shape for shot in shots.values()):
-        raise NotKnown("The shape of what it returns depends on the colours.")
+        raise NotKnownError("The shape of what it returns depends on the colours.")
     rise = np.abs(white - black)
     if not (rise > 0).any():
-        raise NotKnown("What it returns does not depend on the brightness of a flat picture.")
+        raise NotKnownError("What it returns does not depend on the brightness of a flat picture.")
     inside = (rise > 0.5 * rise.max((1, 2), keepdims=True)).all(0)
     if not inside.any():
-        raise NotKnown("A channel does not depend on the picture.")
+        raise NotKnownError("A channel does not depend on the picture.")
     rows, columns = np.where(inside)
     row, column = (rows.min() + rows.max()) // 2, (columns.min() + columns.max()) // 2
     at = {name: shot[:, row, column] for name, shot in shots.items()}
@@ -128,13 +128,15 @@ def measure(program: Program) -> Measured:
     around = (slice(None), *_middle(rows, columns))
     span = np.abs(at["white"] - at["black"])
     if (span == 0).any():
-        raise NotKnown("A channel does not depend on the picture.")
+        raise NotKnownError("A channel does not depend on the picture.")
     spread = max(
         float((np.ptp(shots[name][around], axis=(1, 2)) / span).max() * 255)
         for name in ("black", "white")
     )
     if program.dtype == "uint8":
-        at["white"] = np.where(np.abs(at["white"] - at["black"] - 254) < 0.5, at["black"] + 255, at["white"])
+        at["white"] = np.where(
+            np.abs(at["white"] - at["black"] - 254) < 0.5, at["black"] + 255, at["white"]
+        )
     elif 0.5 < spread < CUT:
         at["white"] = _farthest(white[around], at["black"])
     gain, offset = (at["white"] - at["black"]) / 255, at["black"]
@@ -142,12 +144,19 @@ def measure(program: Program) -> Measured:
     tolerance = 2e-4 + 3 * ROUNDOFF.get(program.dtype, 3e-7) * scale / np.abs(gain).min()
     cutting = 0.5 < spread < CUT
     if spread > max(1e-2, tolerance) and not cutting:
-        raise NotKnown(f"A flat picture is not flat in what it returns (by {spread:.3g} levels).")
+        text = "A flat picture is not flat in what it returns"
+        raise NotKnownError(f"{text} (by {spread:.3g} levels).")
     matrix = np.stack([(at[name] - offset) / (255 * gain) for name in ("red", "green", "blue")], 1)
     room = CUT / 255 if cutting or program.dtype == "uint8" else 2e-3
     for channels, order in (("kept", 1), ("reversed", -1)):
-        if len(gain) == 3 and np.abs(matrix - np.eye(3)[::order]).max() < max(room, tolerance / 100):
-            _check_straight(at, gain, offset, max(tolerance, CUT if cutting else 1e-3))
+        if len(gain) == 3 and np.abs(matrix - np.eye(3)[::order]).max() < max(
+            room, tolerance / 100
+        ):
+            bent = _bent(at, gain, offset, max(tolerance, CUT if cutting else 1e-3))
+            if bent is not None and _bent(at, gain * 255 / 254, offset, CUT) is None:
+                gain, bent, cutting = gain * 255 / 254, None, True  # white is cut to 254 as well
+            if bent is not None:
+                raise NotKnownError(f"{bent}: numbers are not gain * level + offset.")
             return Measured((_values(channels, gain, offset),), tolerance, cutting)
     variants = _gray(program, measured, matrix, (row, column), tolerance)
     return Measured(variants, tolerance, cutting)
@@ -185,15 +194,15 @@ def _values(channels: str, gain: Array, offset: Array, **gray: object) -> Values
     return Values(channels, tuple(map(float, gain)), tuple(map(float, offset)), **gray)  # type: ignore[arg-type]
 
 
-def _check_straight(at: dict[str, Array], gain: Array, offset: Array, room: float) -> None:
-    """Two grays lie on the line between black and white, or it is no gain and offset."""
+def _bent(at: dict[str, Array], gain: Array, offset: Array, room: float) -> str | None:
+    """Words for a gray that does not lie on the line between black and white; None if all do."""
     for name in ("middle", "fifth"):
         level = FLAT[name][0]
         got = (at[name] - offset) / gain
         if np.abs(got - level).max() > room:
             worst = got[np.abs(got - level).argmax()]
-            text = f"Level {level} comes out as level {worst:.3f}"
-            raise NotKnown(f"{text}: numbers are not gain * level + offset.")
+            return f"Level {level} comes out as level {worst:.3f}"
+    return None
 
 
 def _gray(
@@ -201,7 +210,8 @@ def _gray(
 ) -> tuple[Values, ...]:
     """The sums that fit many flat colours."""
     if np.ptp(matrix, axis=0).max() > 0.02:
-        raise NotKnown(f"Channels are mixed by no sum that is known: {matrix.round(3).tolist()}.")
+        text = "Channels are mixed by no sum that is known"
+        raise NotKnownError(f"{text}: {matrix.round(3).tolist()}.")
     generator = np.random.default_rng(24)
     colours = [FLAT[name] for name in FLAT]
     numbers = [at[name] for name in FLAT]
@@ -224,8 +234,12 @@ def _gray(
             fits.append((float(off), _values(channels, gain, offset, weights=weights, sum=sum_)))
     nearest = min((off for off, _ in fits), default=np.inf)
     if nearest > max(0.02, 2 * tolerance):
-        got_by = f"the nearest is up to {nearest:.2f} levels off" if fits else f"{mean.round(4).tolist()}"
-        raise NotKnown(f"It is gray, by no sum that is known ({got_by}).")
+        got_by = (
+            f"the nearest is up to {nearest:.2f} levels off"
+            if fits
+            else f"{mean.round(4).tolist()}"
+        )
+        raise NotKnownError(f"It is gray, by no sum that is known ({got_by}).")
     good = [values for off, values in fits if off <= max(3 * nearest, tolerance, 1e-3)]
     return tuple(
         Values(v.channels, v.gain, v.offset, v.weights, v.sum, first)

@@ -1,9 +1,9 @@
 """Resizes that no other room has, as weights along an axis (o, n): TensorFlow's and scikit-image's.
 
 TensorFlow reckons positions in float32: (i + 0.5) * float32(n / o) - 0.5, or i * float32(n / o) for
-"start", the resize of TensorFlow 1. Its bicubic has a = -0.5, weights of a table of 1,024 places, and
-leaves out what is off the picture; antialiased filters are as wide as the scale. scikit-image blurs by
-a Gaussian of sigma (n / o - 1) / 2 where it shrinks and then samples, the border mirrored.
+"start", the resize of TensorFlow 1. Its bicubic has a = -0.5, weights of a table of 1,024 places,
+and leaves out what is off the picture; antialiased filters are as wide as the scale. scikit-image
+blurs by a Gaussian of sigma (n / o - 1) / 2 where it shrinks, then samples; the border is mirrored.
 """
 
 from __future__ import annotations

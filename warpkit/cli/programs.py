@@ -1,0 +1,170 @@
+"""`warpkit identify` and `warpkit compare`: programs by the names of their functions."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from warpkit.cli.errors import CommandError, check_apart
+from warpkit.cli.image_files import check_target, read_photograph, replacing
+from warpkit.cli.options import one_of, option
+
+KINDS = ("auto", "pil", "array", "tensor")
+
+Named = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROGRAM", help="package.module:function, or file.py:function.", show_default=False
+    ),
+]
+First = Annotated[str, typer.Argument(metavar="A", help="As for identify.", show_default=False)]
+Second = Annotated[str, typer.Argument(metavar="B", help="The other one.", show_default=False)]
+Photographs = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="IMAGE",
+        help="Photographs to compare them on. [default: three made for it]",
+        show_default=False,
+    ),
+]
+Takes = Annotated[
+    str,
+    option(one_of(KINDS), "NAME", "What it takes: auto, pil, array (H, W, 3), tensor (3, H, W)"),
+]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write what was found.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures.")
+]
+
+
+def identify(program: Named, takes: Takes = "auto", json: Json = None) -> int:
+    """Ask a preprocessing program with pictures made for the purpose, and say what it does.
+
+    Its size, crop, padding, filter, whose arithmetic, rounding, channels, gain and offset: what is
+    named was compared, on 200,000 values or more. Exit status 1 where something is not known.
+
+    The program runs with your rights: name one of people you trust.
+    """
+    from warpkit import validation
+
+    check_target(json)
+    function = load(program)
+    try:
+        found = validation.identify(function, takes=takes, progress=sys.stderr.isatty())
+    except ValueError as error:
+        raise CommandError(_one_line(error)) from None
+    print(found)
+    _write(json, found.to_json)
+    return 0 if found.known else 1
+
+
+def compare(
+    first: First,
+    second: Second,
+    images: Photographs = None,
+    takes_a: Takes = "auto",
+    takes_b: Takes = "auto",
+    html: Html = None,
+    json: Json = None,
+) -> int:
+    """Identify two preprocessing programs and say what makes them differ, the worst first.
+
+    Each finding says how many values it alone makes differ. Exit status 1 where more than last bits
+    differ.
+
+    The programs run with your rights: name those of people you trust.
+    """
+    from warpkit import validation
+
+    inputs = {f"IMAGE {k}": path for k, path in enumerate(images or [], 1)}
+    check_apart({"--html": html, "--json": json}, inputs)
+    for path in (html, json):
+        check_target(path)
+    pictures = [_photograph(path) for path in images or []]
+    functions = [load(name) for name in (first, second)]
+    try:
+        result = validation.compare_pipelines(
+            functions[0],
+            functions[1],
+            takes=(takes_a, takes_b),
+            images=pictures or None,
+            progress=sys.stderr.isatty(),
+        )
+    except ValueError as error:
+        raise CommandError(_one_line(error)) from None
+    print(f"A: {result.first}\n\nB: {result.second}\n\n{result}")
+    _write(html, result.to_html)
+    _write(json, result.to_json)
+    return 0 if result.only_last_bits else 1
+
+
+def load(name: str) -> Callable[[Any], Any]:
+    """The function that a name such as package.module:function or file.py:function means."""
+    place, colon, path = name.rpartition(":")
+    if not colon or not place or not path:
+        wanted = "package.module:function or file.py:function"
+        raise CommandError(f"{name!r} names no program: it must be {wanted}")
+    try:
+        found = _of_file(Path(place)) if place.endswith(".py") else _of_package(place)
+    except CommandError:
+        raise
+    except Exception as error:
+        raise CommandError(f"{place} raises {type(error).__name__}: {_one_line(error)}") from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise CommandError(f"{place} has no {path}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise CommandError(f"{name} is {type(found).__name__}, which cannot be called")
+    return found
+
+
+def _of_file(path: Path) -> Any:
+    """A file's module, under a name of its own."""
+    if not path.is_file():
+        raise CommandError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(f"warpkit_program_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _of_package(name: str) -> Any:
+    """A module by its dotted name, here or installed."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise CommandError(f"{name}: {error}") from None
+
+
+def _photograph(path: Path) -> Any:
+    """RGB (3, H, W) uint8 of a file."""
+    pixels = read_photograph(path, "the comparison takes grey and RGB photographs").pixels
+    return pixels.expand(3, -1, -1) if pixels.shape[-3] == 1 else pixels
+
+
+def _write(path: Path | None, write: Callable[[str], None]) -> None:
+    """A file that takes its name when it is complete."""
+    if path is None:
+        return
+    with replacing(path) as file:
+        write(file.name)
+    print(f"wrote {path}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

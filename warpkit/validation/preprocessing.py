@@ -1,0 +1,135 @@
+"""Which preprocessing is this: a program named from outside, and two of them compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.validation.programs import comparison
+from warpkit.validation.programs.asking import check_takes
+from warpkit.validation.programs.comparison import PipelineComparison
+from warpkit.validation.programs.procedure import identify_by
+from warpkit.validation.programs.report import Preprocessing
+
+
+def identify(
+    pipeline: Callable[[Any], Any], *, takes: str = "auto", progress: bool = False
+) -> Preprocessing:
+    """Name a preprocessing program from outside, prove it, and hand back its twin with gradients.
+
+    The program is called 60 to 110 times, 240 times at most for each kind of picture (more where
+    its results have fewer than 33,000 values), on pictures made for the purpose; each is a copy of
+    its own. What is named was compared: `.pipeline` gives the program's values on at least 200,000
+    that were not used to find it. What is not known is told as such, with the nearest.
+
+    Args:
+        pipeline: any callable that takes one image and returns an array, a tensor, a PIL image, or
+            a dict with one ("pixel_values"): a torchvision, albumentations or OpenCV chain, an
+            image processor of transformers, somebody's own function.
+        takes: "pil" (RGB), "array" (H, W, 3) uint8, "tensor" (3, H, W) uint8; "auto" tries them
+            and prefers what returns numbers and changes something.
+        progress: a bar on the terminal.
+
+    Returns:
+        A `Preprocessing`: size, crop, padding, filter, library, rounding, channels, gain,
+        offset, layout, and `.pipeline`, an `attacks.Pipeline` on images (N, 3, H, W) in [0, 1].
+
+    Raises:
+        ValueError: the program raises on every kind of picture that was tried; its own error is the
+            cause. TypeError: it cannot be called.
+
+    >>> import numpy as np
+    >>> found = identify(lambda image: image[..., ::-1] / np.float32(255), takes="array")
+    >>> found.rule, found.channels, found.differing
+    ('keep', 'reversed', 0)
+    >>> found = identify(lambda image: (image / 255.0) ** 2.2, takes="array")  # a gamma
+    >>> found.pipeline is None, found.reasons[0][:53]
+    (True, 'Not known: Level 128 comes out as level 55.978: numbe')
+    """
+    _check_program("identify", "pipeline", pipeline)
+    return identify_by("identify", pipeline, check_takes("identify", takes), progress=progress)
+
+
+def compare_pipelines(
+    first: Callable[[Any], Any],
+    second: Callable[[Any], Any],
+    *,
+    takes: Sequence[str] = ("auto", "auto"),
+    images: Any = None,
+    model: Callable[[Tensor], Any] | None = None,
+    progress: bool = False,
+) -> PipelineComparison:
+    """Identify two preprocessing programs, and say what makes them differ, the worst first.
+
+    Args:
+        first, second: programs, as for `identify`.
+        takes: how each takes a picture.
+        images: what they are compared on: PIL images, arrays (H, W, 3) uint8 or tensors (3, H, W),
+            uint8 or in [0, 1]. None: three pictures made for the purpose.
+        model: a callable on float32 numbers (1, C, h, w), such as the network that they feed: how
+            far its outputs drift, in all and by each finding.
+        progress: bars on the terminal.
+
+    Returns:
+        A `PipelineComparison`. Each finding is measured alone: by the first program's twin with
+        this attribute of the second's.
+
+    Raises:
+        As `identify`; ValueError and TypeError for images that are none.
+
+    >>> import numpy as np
+    >>> first = lambda image: image / np.float32(255)
+    >>> comparison = compare_pipelines(first, lambda image: first(image)[..., ::-1])
+    >>> comparison.equal, [finding.kind for finding in comparison.findings]
+    (False, ['channels'])
+    """
+    name = "compare_pipelines"
+    programs = []
+    pictures = comparison.as_pictures(name, images)
+    both = _check_both(name, takes)
+    for argument, program, kind in zip(("first", "second"), (first, second), both, strict=True):
+        _check_program(name, argument, program)
+        found = identify_by(name, program, check_takes(name, kind), progress=progress)
+        programs.append((found, program))
+    if model is not None:
+        _check_program(name, "model", model)
+    return comparison.compare(programs[0], programs[1], pictures, model)
+
+
+def assert_same_pipeline(
+    first: Callable[[Any], Any],
+    second: Callable[[Any], Any],
+    *,
+    takes: Sequence[str] = ("auto", "auto"),
+    images: Any = None,
+    last_bits: bool = True,
+) -> None:
+    """Fail with the findings of `compare_pipelines` where two programs differ: for pytest.
+
+    last_bits: differences of a level at most, by arithmetic or rounding alone, are let pass. The
+    other arguments are those of `compare_pipelines`. Raises AssertionError.
+
+    >>> import numpy as np
+    >>> assert_same_pipeline(lambda image: image / 255, lambda image: image * (1 / 255))
+    """
+    name = "assert_same_pipeline"
+    checks.check_bool(name, "last_bits", last_bits)
+    result = compare_pipelines(first, second, takes=takes, images=images)
+    if not (result.only_last_bits if last_bits else result.equal):
+        raise AssertionError(f"{name}: the programs differ. {result}")
+
+
+def _check_program(name: str, argument: str, program: object) -> None:
+    if not callable(program):
+        wanted = "a callable that takes one image"
+        checks.fail(name, argument, wanted, checks.kind_of(program), TypeError)
+
+
+def _check_both(name: str, takes: Any) -> tuple[str, str]:
+    """A kind of pictures for each program."""
+    if isinstance(takes, str) or not isinstance(takes, Sequence) or len(takes) != 2:
+        checks.fail(name, "takes", "two of 'auto', 'pil', 'array', 'tensor'", repr(takes))
+    return takes[0], takes[1]

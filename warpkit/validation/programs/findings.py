@@ -1,0 +1,410 @@
+"""What makes two programs differ: one finding for each attribute, with what it alone changes.
+
+Each is measured by changing the first program's twin in that attribute to the second's, and nothing
+else. Where a library has no such resize, both sides are measured in the exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from warpkit.validation.programs.arithmetic import Resampling
+from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.report import Preprocessing
+from warpkit.validation.programs.twin import Twin
+from warpkit.validation.programs.values import CUT
+
+Array = NDArray[np.float64]
+
+KINDS = (
+    *("size", "crop", "pad", "shift", "channels", "layout", "values"),
+    *("antialias", "interpolation", "rounding", "arithmetic", "last bits"),
+)
+"""The worst first."""
+
+APART = 1e-3
+"""Levels: what is more counts as differing; 0.0015 of floats."""
+
+PHOTOGRAPH = ("nearest", "nearest_exact", "area")
+"""Interpolations for which the word antialias means nothing."""
+
+
+class Drift(NamedTuple):
+    """How far a model's outputs move: mean and largest difference, share of other first choices."""
+
+    mean: float
+    largest: float
+    changed: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One difference of two programs, and how many values it alone makes differ."""
+
+    kind: str
+    message: str
+    differing: int | None = None
+    """None where it could not be measured: nothing is known of one of the programs."""
+    compared: int = 0
+    largest: float | None = None
+    """Levels; infinite where the shapes differ."""
+    outputs: Drift | None = None
+
+    @property
+    def is_last_bits(self) -> bool:
+        """Whether it is a level at most, by arithmetic or rounding alone."""
+        fine = self.kind in ("rounding", "arithmetic", "last bits")
+        return fine and self.largest is not None and self.largest <= CUT
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}{_measured(self)}"
+
+
+def _measured(finding: Finding) -> str:
+    if finding.differing is None:
+        return ""
+    if finding.largest is not None and np.isinf(finding.largest):
+        return " (other shapes)"
+    share = 100 * finding.differing / max(1, finding.compared)
+    return f" ({share:.3g} % of values, up to {finding.largest:.3g} levels)"
+
+
+Model = Callable[[torch.Tensor], Any] | None
+
+
+def attribute_findings(
+    first: Preprocessing, second: Preprocessing, pictures: Sequence[Picture], model: Model
+) -> list[Finding]:
+    """What differs by attributes, the worst first. pictures: (H, W, 3) each."""
+    found = [*_geometry(first, second), *_resize(first, second), *_numbers(first, second)]
+    a, b = first.twin, second.twin
+    results = []
+    for kind, message, change in found:
+        if a is None or b is None:
+            results.append(Finding(kind, message))
+            continue
+        results.append(_measure(kind, message, a, change(a, b), pictures, model))
+    results = [_named(finding) for finding in results if finding.differing != 0 or _said(finding)]
+    return sorted(results, key=lambda f: (f.is_last_bits, KINDS.index(f.kind), -(f.largest or 0)))
+
+
+def _said(finding: Finding) -> bool:
+    """Whether it counts though no number differs: the order of axes and the type."""
+    return finding.kind in ("layout", "size", "pad")
+
+
+def _named(finding: Finding) -> Finding:
+    """Arithmetic that changes a level at most is told as last bits."""
+    if finding.is_last_bits and finding.kind in ("rounding", "arithmetic"):
+        kind = "last bits" if finding.kind == "arithmetic" else finding.kind
+        return replace(finding, kind=kind, message=f"{finding.message}: last bits")
+    return finding
+
+
+Change = Callable[[Twin, Twin], tuple[Twin, Twin]]
+"""Of both twins: the first's side of the measure, and the same with the second's attribute."""
+Told = tuple[str, str, Change]
+
+
+def _measure(
+    kind: str,
+    message: str,
+    first: Twin,
+    sides: tuple[Twin, Twin],
+    pictures: Sequence[Picture],
+    model: Model,
+) -> Finding:
+    """Count what one change does to the first twin's values."""
+    differing, compared, largest = 0, 0, 0.0
+    drifts = []
+    for picture in pictures:
+        try:
+            one, other = (twin.levels(picture).numpy() for twin in sides)
+            counts = difference(_numbers_of(sides[0], one), _numbers_of(sides[1], other), first)
+        except (ValueError, TypeError, RuntimeError):
+            return Finding(kind, message)
+        differing, compared = differing + counts[0], compared + counts[1]
+        largest = max(largest, counts[2])
+        if model is not None:
+            tensors = (_numbers_of(twin, x) for twin, x in zip(sides, (one, other), strict=True))
+            drifts.append(drift(model, *tensors))
+    return Finding(kind, message, differing, compared, largest, mean_drift(drifts))
+
+
+def _numbers_of(twin: Twin, levels: Array) -> Array:
+    """The program's numbers of levels (C, h, w)."""
+    return twin.values.as_numbers(torch.from_numpy(levels)).numpy()
+
+
+def difference(one: Array, other: Array, scale: Twin | None) -> tuple[int, int, float]:
+    """Differing values, compared ones, the largest difference in levels; (C, h, w) each."""
+    if one.shape != other.shape:
+        size = max(one.size, other.size)
+        return size, size, float("inf")
+    gain = np.ones(1) if scale is None else np.abs(np.asarray(scale.values.gain))
+    apart = np.abs(one - other) / gain[:, None, None]
+    floats = scale is not None and scale.resampling is not None and not scale.resampling.rounded
+    room = 1.5 * APART if floats else APART
+    return int((apart > room).sum()), apart.size, float(apart.max(initial=0))
+
+
+def drift(model: Callable[[torch.Tensor], Any], one: Array, other: Array) -> Drift | None:
+    """What a model makes of both, numbers (C, h, w); None where it takes one of them not."""
+    outputs = []
+    for numbers in (one, other):
+        try:
+            with torch.no_grad():
+                made = model(torch.from_numpy(numbers.astype(np.float32))[None])
+        except (RuntimeError, ValueError):
+            return None
+        outputs.append(torch.as_tensor(made).double().flatten(1))
+    if outputs[0].shape != outputs[1].shape:
+        return None
+    apart = (outputs[0] - outputs[1]).abs()
+    changed = (outputs[0].argmax(1) != outputs[1].argmax(1)).double().mean()
+    return Drift(float(apart.mean()), float(apart.max()), float(changed))
+
+
+def mean_drift(drifts: Sequence[Drift | None]) -> Drift | None:
+    """Of several pictures; None where one has none."""
+    known = [d for d in drifts if d is not None]
+    if not known or len(known) != len(drifts):
+        return None
+    mean = sum(d.mean for d in known) / len(known)
+    changed = sum(d.changed for d in known) / len(known)
+    return Drift(mean, max(d.largest for d in known), changed)
+
+
+def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
+    """Sizes, crop, padding."""
+    if first.rule is None or second.rule is None:
+        return []
+    found: list[Told] = []
+    sized = ("before", "rule", "size", "limit", "multiple", "enlarge")
+    if any(getattr(first, name) != getattr(second, name) for name in sized):
+        text = f"A {_aspect(first)}; B {_aspect(second)}"
+        found.append(("size", text, _geometry_change(*sized, "rounding", "before_rounding")))
+    elif _canvas(first) != _canvas(second):
+        text = f"A returns {_shape(first.canvas)}, B {_shape(second.canvas)}"
+        found.append(("size", text, _geometry_change("window", "stride")))
+    if first.crop != second.crop:
+        text = f"A {_cropped(first)}; B {_cropped(second)}"
+        found.append(("crop", text, _geometry_change("window", "crop_rounding")))
+    if first.pad != second.pad:
+        text = f"A {_padded(first)}; B {_padded(second)}"
+        found.append(("pad", text, _pad_change))
+    if first.twin and second.twin and not found:
+        found += _rounded_sides(first.twin, second.twin)
+    return found
+
+
+def _rounded_sides(first: Twin, second: Twin) -> list[Told]:
+    """Rules alike in words whose roundings differ."""
+    a, b = first.geometry, second.geometry
+    found: list[Told] = []
+    sides = ("rounding", "limit_rounding", "multiple_rounding")
+    if any(getattr(a, name) != getattr(b, name) for name in sides):
+        text = f"sides are rounded otherwise ({a.rounding} - {b.rounding})"
+        found.append(("size", text, _geometry_change(*sides)))
+    places = ("crop_rounding", "before_rounding", "place")
+    if any(getattr(a, name) != getattr(b, name) for name in places):
+        text = "the crop or the padding begins a pixel apart where the rest is odd"
+        found.append(("shift", text, _geometry_change(*places)))
+    return found
+
+
+def _geometry_change(*names: str) -> Change:
+    def change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
+        taken = {name: getattr(b.geometry, name) for name in names}
+        changed = replace(a, geometry=replace(a.geometry, **taken))
+        if changed.resampling is None:
+            changed = replace(changed, resampling=b.resampling)
+        return a, changed
+
+    return change
+
+
+def _pad_change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
+    taken = {name: getattr(b.geometry, name) for name in ("place", "window", "stride")}
+    return a, replace(a, geometry=replace(a.geometry, **taken), padding=b.padding)
+
+
+def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
+    """The resize, where both have one."""
+    if first.interpolation is None or second.interpolation is None:
+        return []
+    found: list[Told] = []
+    if (first.aligned, first.scale) != (second.aligned, second.scale):
+        found.append(("shift", _shifted(first, second), _resampling_change("aligned", "scale")))
+    if first.interpolation != second.interpolation:
+        text = f"A is {first.interpolation}, B {second.interpolation}"
+        found.append(("interpolation", text, _resampling_change("interpolation")))
+    means = not {first.interpolation, second.interpolation} & set(PHOTOGRAPH)
+    if first.antialias != second.antialias and means:
+        which = "A" if not first.antialias else "B"
+        text = f"{which} samples without antialias"
+        found.append(("antialias", text, _resampling_change("antialias")))
+    rounding = (first.rounded, first.clamped) != (second.rounded, second.clamped)
+    if rounding:
+        text = f"A {_rounds(first)}, B {_rounds(second)}"
+        found.append(("rounding", text, _resampling_change("rounded", "clamped")))
+    same = not any(kind in ("interpolation", "antialias", "shift") for kind, *_ in found)
+    if first.arithmetic != second.arithmetic and same:
+        text = f"A computes by {first.arithmetic}, B by {second.arithmetic}"
+        found.append(("arithmetic", text, _resampling_change("arithmetic", "antialias")))
+    return found
+
+
+def _resampling_change(*names: str) -> Change:
+    def change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
+        how, other = a.resampling, b.resampling
+        assert how is not None
+        assert other is not None
+        taken = {name: getattr(other, name) for name in names}
+        changed = replace(how, **taken)
+        if "rounded" in names or "arithmetic" in names or _works(changed):
+            return a, replace(a, resampling=changed)
+        exact = replace(how, arithmetic="torch" if "aligned" in names else "exact")
+        if "antialias" in names and not _works(replace(exact, **taken)):
+            exact = replace(exact, interpolation="bilinear")
+        if not _works(exact):  # a filter of the library's own: A's against B's, whole
+            return a, replace(a, resampling=other)
+        changed = replace(exact, **taken)
+        if not _works(changed):
+            return a, replace(a, resampling=other)
+        return replace(a, resampling=exact), replace(a, resampling=changed)
+
+    return change
+
+
+def _works(how: Resampling) -> bool:
+    """Whether a library has this resize: its antialias is no choice but in torch's and exact."""
+    from warpkit.validation.programs.arithmetic import candidates, rare_candidates
+
+    plain = replace(how, rounded=True, clamped=False)
+    return any(
+        replace(known, rounded=True, clamped=False) == plain
+        for known in (*candidates(), *rare_candidates())
+    )
+
+
+def _numbers(first: Preprocessing, second: Preprocessing) -> list[Told]:
+    """Channels, gain and offset, layout and type."""
+    found: list[Told] = []
+    if first.channels != second.channels:
+        words = {"kept": "RGB", "reversed": "BGR", "gray": "gray", "gray reversed": "gray of BGR"}
+        a, b = (words.get(str(p.channels), "not known") for p in (first, second))
+        text = "channels reversed" if {a, b} == {"RGB", "BGR"} else f"A is {a}, B {b}"
+        found.append(("channels", f"{text} (A {a}, B {b})", _channel_change))
+    if not _close(first, second):
+        text = f"A is {_scaled(first)}, B {_scaled(second)}"
+        found.append(("values", text, _value_change))
+    arranged = ("layout", "batched", "dtype")
+    if any(getattr(first, name) != getattr(second, name) for name in arranged):
+        text = f"A returns {_arranged(first)}, B {_arranged(second)}"
+        found.append(("layout", text, lambda a, b: (a, a)))
+    return found
+
+
+def _close(first: Preprocessing, second: Preprocessing) -> bool:
+    """Whether gains and offsets are the same; float16's are measured less finely."""
+    half = "float16" in (first.dtype, second.dtype)
+    for name in ("gain", "offset"):
+        a, b = (np.asarray(getattr(p, name) or np.nan, float) for p in (first, second))
+        if a.shape != b.shape and 1 not in (a.size, b.size):
+            return False
+        room = (2e-3 if half else 1e-5) * max(1e-3, float(np.abs(a).max()), float(np.abs(b).max()))
+        if not (np.abs(a - b) <= room).all():
+            return False
+    return True
+
+
+def _channel_change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
+    values = replace(b.values, gain=a.values.gain, offset=a.values.offset)
+    if len(b.values.gain) != len(a.values.gain):
+        values = b.values
+    return a, replace(a, values=values)
+
+
+def _value_change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
+    return a, replace(a, values=replace(a.values, gain=b.values.gain, offset=b.values.offset))
+
+
+def _aspect(found: Preprocessing) -> str:
+    """What becomes of a picture's shape, in a few words."""
+    size = _shape(found.size)
+    words = {
+        "keep": "keeps the size",
+        "fixed": f"squeezes to {size}",
+        "shortest": f"keeps the aspect (shorter side {size})",
+        "longest": f"keeps the aspect (longer side {size})",
+        "factor": f"multiplies sides by {size}",
+    }[str(found.rule)]
+    if found.before is not None:
+        verb = {"crop": "cuts the centred square", "box": "takes the centred square"}
+        words = f"{verb.get(found.before[0], 'pads to a square')} and resizes to {size}"
+    elif found.crop is not None:
+        words += " and crops the centre"
+    elif found.pad is not None:
+        words += " and pads"
+    words += f", the longer one {found.limit} at most" if found.limit else ""
+    words += f", to multiples of {found.multiple}" if found.multiple else ""
+    return words + (", and never enlarges" if found.enlarge is False else "")
+
+
+def _shape(size: Any) -> str:
+    return f"{size[0]} x {size[1]}" if isinstance(size, tuple) else str(size)
+
+
+def _canvas(found: Preprocessing) -> Any:
+    return None if found.crop is not None else found.canvas
+
+
+def _cropped(found: Preprocessing) -> str:
+    return "does not crop" if found.crop is None else f"crops to {_shape(found.crop)}"
+
+
+def _padded(found: Preprocessing) -> str:
+    if found.pad is None:
+        return "does not pad"
+    place = {"center": "around", "end": "after", "start": "before"}[found.pad[0]]
+    return f"pads with {found.pad[1]} {place} the picture"
+
+
+def _shifted(first: Preprocessing, second: Preprocessing) -> str:
+    """How far apart pixels look, in the middle of the usual shrinking by 2 to 1."""
+    if first.aligned != second.aligned:
+        return (
+            f"A aligns {first.aligned}, B {second.aligned}: pictures lie up to half a pixel apart"
+        )
+    return f"A's positions are those of the {first.scale}, B's of the {second.scale}"
+
+
+def _rounds(found: Preprocessing) -> str:
+    text = {True: "rounds to 8 bits before normalising", "down": "cuts to 8 bits"}.get(
+        found.rounded if found.rounded is not None else True, "stays in floats"
+    )
+    return text + (" and clamps" if found.clamped else "")
+
+
+def _scaled(found: Preprocessing) -> str:
+    if found.gain is None or found.offset is None:
+        return "not known"
+    gain, offset = np.asarray(found.gain), np.asarray(found.offset)
+    if np.allclose(gain, 1) and not offset.any():
+        return "levels 0 to 255"
+    if np.allclose(gain * 255, 1, rtol=1e-3) and np.allclose(offset, 0, atol=1e-6):
+        return "0 to 1"
+    low, high = (" ".join(f"{v:.4g}" for v in numbers) for numbers in (offset, 255 * gain + offset))
+    return f"{low} to {high}"
+
+
+def _arranged(found: Preprocessing) -> str:
+    batch = " with a batch" if found.batched else ""
+    return f"{found.layout}{batch}, {found.dtype}"
