@@ -1,0 +1,186 @@
+"""`compare_pipelines`: what differs, the worst first, each measured alone."""
+
+from __future__ import annotations
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+import torch
+import torchvision.transforms as T
+from PIL import Image
+
+from warpkit.cli import main
+from warpkit.validation import assert_same_pipeline, compare_pipelines
+
+TRAINED = T.Compose([T.Resize(72), T.CenterCrop(64), T.ToTensor()])
+
+
+def served(x: np.ndarray) -> np.ndarray:
+    return cv2.resize(x, (64, 64))[..., ::-1].transpose(2, 0, 1) / np.float32(255)
+
+
+def squeezed(name: int, image: Image.Image) -> np.ndarray:
+    return np.asarray(image.resize((64, 64), name), np.float32).transpose(2, 0, 1) / 255
+
+
+def kinds(comparison) -> list[str]:
+    return [finding.kind for finding in comparison.findings]
+
+
+def test_geometry_channels_and_antialias_are_told_apart():
+    comparison = compare_pipelines(TRAINED, served)
+    assert not comparison.equal
+    assert not comparison.only_last_bits
+    assert kinds(comparison) == ["size", "channels", "antialias"]
+    text = str(comparison)
+    assert (
+        "A keeps the aspect (shorter side 72) and crops the centre; B squeezes to 64 x 64" in text
+    )
+    assert "channels reversed" in text
+    assert "B samples without antialias" in text
+    assert all(finding.differing > 0 for finding in comparison.findings)
+
+
+def test_each_finding_is_measured_alone():
+    def nothing_else(x):
+        return cv2.resize(x, (64, 64)).transpose(2, 0, 1) / np.float32(255)
+
+    comparison = compare_pipelines(nothing_else, served)
+    (finding,) = comparison.findings
+    assert finding.kind == "channels"
+    # the only difference: what it alone changes is what differs in all
+    assert (finding.differing, finding.compared) == (comparison.differing, comparison.compared)
+    assert finding.largest == pytest.approx(comparison.largest, abs=1e-3)
+
+
+def test_last_bits_are_told_as_such():
+    rounded = T.Compose([T.Resize((64, 64)), T.ToTensor()])
+    floats = T.Compose([T.ToTensor(), T.Resize((64, 64))])
+    comparison = compare_pipelines(rounded, floats)
+    assert "rounding" in kinds(comparison)
+    assert comparison.only_last_bits
+    assert not comparison.equal
+    assert "A rounds to 8 bits before normalising, B stays in floats: last bits" in str(comparison)
+    assert_same_pipeline(rounded, floats)
+    with pytest.raises(AssertionError, match="the programs differ"):
+        assert_same_pipeline(rounded, floats, last_bits=False)
+
+
+def test_the_same_program_twice():
+    comparison = compare_pipelines(TRAINED, TRAINED)
+    assert comparison.equal
+    assert comparison.findings == []
+    assert "none differs" in str(comparison)
+    assert_same_pipeline(TRAINED, TRAINED, last_bits=False)
+    with pytest.raises(AssertionError, match="channels reversed"):
+        assert_same_pipeline(TRAINED, served)
+
+
+def test_values_layout_pad_and_limit():
+    first = lambda x: cv2.resize(x, (64, 64)) / np.float32(255)  # noqa: E731
+    second = lambda x: (cv2.resize(x, (64, 64)) / np.float32(127.5) - 1).transpose(2, 0, 1)  # noqa: E731
+    assert kinds(compare_pipelines(first, second)) == ["layout", "values"]
+
+    def letterbox(x, level):
+        factor = 64 / max(x.shape[:2])
+        height, width = (round(side * factor) for side in x.shape[:2])
+        result = np.full((64, 64, 3), level, np.uint8)
+        top, left = (64 - height) // 2, (64 - width) // 2
+        result[top : top + height, left : left + width] = cv2.resize(x, (width, height))
+        return result
+
+    comparison = compare_pipelines(lambda x: letterbox(x, 0), lambda x: letterbox(x, 114))
+    assert kinds(comparison) == ["pad"]
+    assert comparison.findings[0].largest == 114
+
+
+def test_an_unknown_program_is_said_to_be_one():
+    comparison = compare_pipelines(served, lambda x: served(x) ** 2)
+    assert any("of B: Not known" in finding.message for finding in comparison.findings)
+    assert not comparison.only_last_bits
+
+
+def test_a_model_drifts_by_each_finding():
+    def model(numbers: torch.Tensor) -> torch.Tensor:
+        return numbers.mean((2, 3))
+
+    comparison = compare_pipelines(TRAINED, served, model=model)
+    assert comparison.outputs is not None
+    assert comparison.outputs.largest > 0
+    channels = next(f for f in comparison.findings if f.kind == "channels")
+    assert channels.outputs is not None
+    assert channels.outputs.largest > 0
+
+
+def test_images_of_ones_own():
+    photograph = Image.effect_noise((90, 70), 60).convert("RGB")
+    array = np.asarray(photograph)
+    tensor = torch.from_numpy(array.copy()).movedim(-1, 0)
+    for images in ([photograph], [array], [tensor], tensor, torch.stack([tensor])):
+        assert compare_pipelines(served, served, images=images).compared == 64 * 64 * 3
+    with pytest.raises((TypeError, ValueError), match=r"images\[0\]"):
+        compare_pipelines(served, served, images=["photograph.png"])
+    with pytest.raises(ValueError, match="takes"):
+        compare_pipelines(served, served, takes="array")
+
+
+def test_page_and_json(tmp_path):
+    comparison = compare_pipelines(TRAINED, served)
+    comparison.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("data:image/png;base64") >= 5
+    assert "channels reversed" in page
+    comparison.to_json(tmp_path / "page.json")
+    assert json.loads((tmp_path / "page.json").read_text())["findings"][0]["kind"] == "size"
+
+
+PROGRAMS = """
+import cv2
+import numpy as np
+
+def first(x):
+    return cv2.resize(x, (64, 64))
+
+def second(x):
+    return cv2.resize(x, (64, 64), interpolation=cv2.INTER_AREA)
+
+def unknown(x):
+    return (x / 255.0) ** 2
+
+number = 3
+"""
+
+
+def test_the_command_line(tmp_path, capsys):
+    file = tmp_path / "programs.py"
+    file.write_text(PROGRAMS)
+    assert main(["identify", f"{file}:first", "--json", str(tmp_path / "found.json")]) == 0
+    assert "Every picture becomes 64 x 64" in capsys.readouterr().out
+    assert json.loads((tmp_path / "found.json").read_text())["rule"] == "fixed"
+    assert main(["identify", f"{file}:unknown", "--takes", "array"]) == 1
+    command = ["compare", f"{file}:first", f"{file}:second", "--html", str(tmp_path / "page.html")]
+    assert main(command) == 1
+    assert "interpolation: A is bilinear, B area" in capsys.readouterr().out
+    assert (tmp_path / "page.html").exists()
+    assert main(["compare", f"{file}:first", f"{file}:first"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("first", "names no program"),
+        ("nowhere.py:first", "no such file"),
+        ("no_such_package_:first", "No module named"),
+        ("{file}:third", "has no third"),
+        ("{file}:number", "cannot be called"),
+    ],
+)
+def test_programs_that_are_not_there(tmp_path, capsys, name, words):
+    file = tmp_path / "programs.py"
+    file.write_text(PROGRAMS)
+    assert main(["identify", name.format(file=file)]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1

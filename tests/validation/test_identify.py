@@ -1,0 +1,282 @@
+"""`identify`: programs named wholly, traps never, errors that say on which picture."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from PIL import Image, ImageOps
+
+from tests.support.programs import apart, draw, installed, mistakes, traps
+from warpkit.validation import identify
+from warpkit.validation.programs import asking
+
+TORCH = ("pillow", "opencv", "torchvision", "torch")
+
+
+@pytest.mark.parametrize("seed", range(500, 524))
+def test_random_programs_are_named_wholly(seed):
+    drawn = draw(seed, tuple(name for name in TORCH if name in installed()))
+    found = identify(drawn.function, takes=drawn.takes)
+    assert found.known, str(found)
+    assert mistakes(drawn, found) == []
+    # float16's gain is known to half a last bit, which is 0.1 levels of white
+    assert apart(drawn, found, seed) <= (0.5 if found.dtype == "float16" else 0.002)
+
+
+TRAPS = traps()
+
+
+@pytest.mark.parametrize("name", list(TRAPS)[::2])
+def test_what_is_not_known_is_not_claimed(name):
+    found = identify(TRAPS[name].function, takes="array")
+    assert found.arithmetic is None
+    assert not found.known
+    assert found.reasons
+    assert found.differing != 0
+
+
+def square(image: np.ndarray) -> np.ndarray:
+    height, width = image.shape[:2]
+    side = min(height, width)
+    top, left = (height - side) // 2, (width - side) // 2
+    return image[top : top + side, left : left + side]
+
+
+def padded(image: Image.Image) -> Image.Image:
+    side = max(image.size)
+    whole = Image.new("RGB", (side, side), (122, 116, 104))
+    whole.paste(image, ((side - image.width) // 2, (side - image.height) // 2))
+    return whole
+
+
+def limited(image: Image.Image) -> np.ndarray:
+    short, long = sorted(image.size)
+    other = int(96 * long / short)
+    new = (96, other) if other <= 160 else (int(160 * 96 / other), 160)
+    return np.asarray(image.resize(new if image.width <= image.height else new[::-1]))
+
+
+def strided(image: np.ndarray) -> np.ndarray:
+    factor = 96 / max(image.shape[:2])
+    height, width = (int(side * factor + 0.5) for side in image.shape[:2])
+    result = np.zeros((-(-height // 32) * 32, -(-width // 32) * 32, 3), np.uint8)
+    result[:height, :width] = cv2.resize(image, (width, height))
+    return result
+
+
+def floats_by_pillow(image: Image.Image) -> np.ndarray:
+    channels = [
+        channel.convert("F").resize((60, 50), Image.Resampling.BICUBIC) for channel in image.split()
+    ]
+    return np.stack([np.asarray(channel) for channel in channels], -1).clip(0, 255)
+
+
+def multiples(image: np.ndarray) -> np.ndarray:
+    height, width = (side // 32 * 32 for side in image.shape[:2])
+    return np.asarray(Image.fromarray(image).resize((max(32, width), max(32, height)), 2))
+
+
+WORDS = {
+    "YOLOv5 classify": (
+        lambda x: cv2.resize(square(x), (96, 96)),
+        "array",
+        {"before": ("crop", "square"), "rule": "fixed", "size": (96, 96), "crop": None},
+    ),
+    "ImageOps.fit": (
+        lambda image: ImageOps.fit(image, (96, 96)),
+        "pil",
+        {"before": ("box", "square"), "rule": "fixed", "arithmetic": "pillow"},
+    ),
+    "LLaVA": (
+        lambda image: np.asarray(padded(image).resize((84, 84))),
+        "pil",
+        {"before": ("pad", (122, 116, 104)), "rule": "fixed", "pad": None},
+    ),
+    "DETR": (limited, "pil", {"rule": "shortest", "size": 96, "limit": 160, "canvas": None}),
+    "stride 32": (strided, "array", {"rule": "longest", "canvas": 32, "pad": ("end", 0)}),
+    "clean-fid": (floats_by_pillow, "pil", {"clamped": True, "rounded": False}),
+    "GLPN": (multiples, "array", {"rule": "keep", "multiple": 32, "enlarge": True}),
+    "blobFromImage, crop": (
+        lambda x: cv2.dnn.blobFromImage(x, 1 / 255, (96, 64), (104, 117, 123), True, True),
+        "array",
+        {"scale": "factor", "rule": "shortest", "size": (64, 96), "channels": "reversed"},
+    ),
+    "cv2 by a factor": (
+        lambda x: cv2.resize(x, None, fx=0.5, fy=0.5),
+        "array",
+        {"rule": "factor", "size": 0.5, "scale": "factor"},
+    ),
+    "rectangle": (
+        lambda image: ImageOps.pad(image, (96, 64), color=(1, 2, 3)),
+        "pil",
+        {"rule": "longest", "size": (64, 96), "pad": ("center", (1, 2, 3)), "canvas": (64, 96)},
+    ),
+    "never enlarged": (
+        lambda x: cv2.resize(x, _at_most(x, 80), interpolation=cv2.INTER_AREA),
+        "array",
+        {"rule": "longest", "size": 80, "enlarge": False},
+    ),
+    "corners": (
+        lambda x: F.interpolate(x[None].float(), (60, 70), mode="bilinear", align_corners=True),
+        "tensor",
+        {"aligned": "corners", "rounded": False, "arithmetic": "torch"},
+    ),
+    "cut to 8 bits": (
+        lambda x: F.interpolate(x[None].float(), (60, 70), mode="bilinear").to(torch.uint8),
+        "tensor",
+        {"rounded": "down", "arithmetic": "torch", "batched": True},
+    ),
+    "gray of BGR": (
+        lambda x: cv2.cvtColor(cv2.resize(x, (70, 60)), cv2.COLOR_BGR2GRAY),
+        "array",
+        {"channels": "gray reversed", "weights": (0.299, 0.587, 0.114), "layout": "HW"},
+    ),
+    "BT.709": (
+        lambda x: (
+            np.asarray(Image.fromarray(x).resize((70, 60)), np.float32)
+            @ np.float32([0.2125, 0.7154, 0.0721])
+        ),
+        "array",
+        {"channels": "gray", "weights": (0.2125, 0.7154, 0.0721)},
+    ),
+    "float16": (
+        lambda x: cv2.resize(x, (70, 60)).astype(np.float16) / 255,
+        "array",
+        {"dtype": "float16", "rounded": True, "interpolation": "bilinear"},
+    ),
+}
+
+
+def _at_most(x: np.ndarray, longest: int) -> tuple[int, int]:
+    factor = min(1.0, longest / max(x.shape[:2]))
+    return round(x.shape[1] * factor), round(x.shape[0] * factor)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_every_word_of_the_contract_is_found(name):
+    function, takes, expected = WORDS[name]
+    found = identify(function, takes=takes)
+    assert found.known, str(found)
+    for attribute, value in expected.items():
+        assert getattr(found, attribute) == value, attribute
+    assert found.compared >= 200_000
+    assert str(found).count(".") >= 4
+
+
+def tensorflow_bilinear(x: np.ndarray, *, start: bool = False) -> np.ndarray:
+    """tf.image.resize, and that of TensorFlow 1, as their kernels have it: two lerps in float32."""
+    result = x.astype(np.float32)
+    for axis, wanted in ((1, 70), (0, 60)):
+        scale = np.float32(x.shape[axis]) / np.float32(wanted)
+        at = np.arange(wanted, dtype=np.float32)
+        at = at * scale if start else (at + np.float32(0.5)) * scale - np.float32(0.5)
+        low = np.floor(at)
+        share = (at - low).reshape((-1, 1) if axis == 0 else (1, -1))[..., None]
+        first, second = (
+            result.take(np.clip(low + k, 0, x.shape[axis] - 1).astype(int), axis) for k in (0, 1)
+        )
+        result = first + (second - first) * share
+    return result
+
+
+def skimage_resize(x: np.ndarray) -> np.ndarray:
+    """skimage.transform.resize's own calls of scipy."""
+    from scipy import ndimage
+
+    factors = np.array(x.shape) / np.array((60, 70, 3))
+    sigma = np.maximum(0, (factors - 1) / 2)
+    image = ndimage.gaussian_filter(x / 255, sigma, mode="mirror")
+    return ndimage.zoom(image, 1 / factors, order=1, mode="mirror", grid_mode=True)
+
+
+def test_tensorflow_and_scikit_image_by_their_formulas():
+    found = identify(lambda x: tensorflow_bilinear(x, start=True), takes="array")
+    assert (found.arithmetic, found.aligned, found.differing) == ("tensorflow", "start", 0)
+    found = identify(tensorflow_bilinear, takes="array")
+    assert (found.interpolation, found.aligned, found.differing) == ("bilinear", "centers", 0)
+    found = identify(skimage_resize, takes="array")
+    assert (found.arithmetic, found.antialias, found.differing) == ("skimage", True, 0)
+
+
+def test_the_twin_gives_the_programs_values_and_gradients():
+    def program(image):
+        resized = image.resize((48, 40), Image.Resampling.BICUBIC)
+        return (np.asarray(resized, np.float32).transpose(2, 0, 1) / 255 - 0.5) / np.float32(0.25)
+
+    found = identify(program)
+    assert found.takes == "pil"
+    generator = np.random.default_rng(0)
+    picture = generator.integers(0, 256, (90, 77, 3), dtype=np.uint8)
+    image = (torch.from_numpy(picture).movedim(-1, 0)[None] / 255).requires_grad_()
+    result = found.pipeline(image)
+    wanted = program(Image.fromarray(picture))
+    torch.testing.assert_close(result[0].detach(), torch.from_numpy(wanted), rtol=0, atol=2e-6)
+    result.sum().backward()
+    assert image.grad.isfinite().all()
+    # the filter's weights sum to one: a level more everywhere is 4 numbers more in every channel
+    torch.testing.assert_close(image.grad.sum(), torch.tensor(4.0 * 3 * 48 * 40), rtol=1e-4, atol=0)
+
+
+def test_a_dict_a_list_and_a_changed_argument():
+    def program(image):
+        resized = cv2.resize(image, (50, 40))
+        image[:] = 0
+        return {"pixel_values": [resized]}
+
+    found = identify(program, takes="array")
+    assert (found.rule, found.size, found.batched) == ("fixed", (40, 50), True)
+    assert "It changes the picture that it is given." in found.reasons
+    assert not found.known
+    assert found.differing == 0
+
+
+def test_random_programs_and_strange_results_are_said_to_be_so():
+    generator = np.random.default_rng(0)
+    found = identify(lambda x: x + generator.normal(size=x.shape), takes="array")
+    assert "random" in found.reasons[0]
+    assert "no picture" in identify(lambda x: "words", takes="array").reasons[0]
+    assert "2 pictures" in identify(lambda x: np.stack([x, x]), takes="array").reasons[0]
+    assert "not finite" in identify(lambda x: np.full((9, 9, 3), np.nan), takes="array").reasons[0]
+
+
+def test_a_program_that_raises_is_named_with_the_picture():
+    def program(image):
+        raise OSError("no network")
+
+    with pytest.raises(ValueError, match="raises OSError on a picture of 480 x 640") as caught:
+        identify(program)
+    assert "'pil' and 'array' and 'tensor'" in str(caught.value)
+    assert isinstance(caught.value.__cause__, OSError)
+    with pytest.raises(TypeError, match="identify: `pipeline` must be"):
+        identify(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="takes"):
+        identify(program, takes="numpy")
+
+
+def test_calls_are_counted_and_bounded(monkeypatch):
+    found = identify(lambda x: cv2.resize(x, (140, 120)), takes="array")
+    assert found.known
+    assert found.calls <= 110
+    monkeypatch.setattr(asking, "MAX_CALLS", 20)
+    found = identify(lambda x: cv2.resize(x, (140, 120)), takes="array")
+    assert found.calls == 20
+    assert "20 calls" in found.reasons[0]
+
+
+def test_an_interrupt_passes_through():
+    def program(image):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        identify(program, takes="array", progress=True)
+
+
+def test_json_holds_what_was_found(tmp_path):
+    found = identify(lambda x: cv2.resize(x, (70, 60)), takes="array")
+    found.to_json(tmp_path / "found.json")
+    text = (tmp_path / "found.json").read_text()
+    assert '"interpolation": "bilinear"' in text
+    assert "pipeline" not in text

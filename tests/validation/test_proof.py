@@ -1,0 +1,107 @@
+"""Wrong answers, planted: the proof finds each of them out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+
+from warpkit.validation import identify
+from warpkit.validation.programs.asking import Program
+from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.proof import prove
+from warpkit.validation.programs.search import Search
+from warpkit.validation.programs.values import Measured
+
+SIDE = 96
+
+
+def resized(x: np.ndarray) -> np.ndarray:
+    return cv2.resize(x, (SIDE, SIDE))
+
+
+def proved(program, found):
+    """The proof of a twin that was found for `resized`, against another program."""
+    asked = Program(program, "array", lambda words: None)
+    asked.layout = "HWC"
+    measured = Measured((found.twin.values,), 2e-4, False)
+    search = Search(asked, measured, [found.twin.geometry], found.twin.padding)
+    return prove(search, found.twin, (SIDE, SIDE), 1)
+
+
+@pytest.fixture(scope="module")
+def found():
+    answer = identify(resized, takes="array")
+    assert answer.known
+    return answer
+
+
+def test_the_right_twin_passes(found):
+    proof = proved(resized, found)
+    assert (proof.differing, proof.largest, proof.failed) == (0, 0.0, [])
+    assert proof.compared >= 200_000
+
+
+def one_level(x):
+    y = resized(x).copy()
+    y[::32, ::32, 1] ^= 1  # 9 values of 27,648: one pixel of a thousand
+    return y
+
+
+def only_far(x):
+    y = resized(x).copy()
+    return y ^ 1 if min(x.shape[:2]) > 4 * SIDE else y
+
+
+def only_larger(x):
+    y = resized(x).copy()
+    return y ^ 1 if max(x.shape[:2]) < SIDE else y
+
+
+@pytest.mark.parametrize("program", [one_level, only_far, only_larger])
+def test_a_planted_difference_is_found_out(found, program):
+    proof = proved(program, found)
+    assert proof.differing > 0
+    assert proof.failed
+    answer = identify(program, takes="array")
+    assert not answer.known
+    assert answer.arithmetic is None
+
+
+def test_a_row_at_one_size_is_found_out():
+    """A rule that rounds the other side otherwise: it differs at few sizes, which are asked for."""
+
+    def program(x):
+        short = min(x.shape[:2])
+        sides = [64 if v == short else int(64 * v / short) for v in x.shape[:2]]
+        return cv2.resize(x, (sides[1], sides[0]))
+
+    def off_by_a_row(x):
+        y = program(x)
+        return y if x.shape[0] % 7 else np.concatenate([y, y[-1:]])
+
+    answer = identify(program, takes="array")
+    assert answer.known
+    wrong = replace(answer.twin.geometry, rounding="n * v / s even")
+    sizes = [(h, 100) for h in range(101, 140)]
+    assert any(wrong.placed(*s).size != answer.twin.geometry.placed(*s).size for s in sizes)
+    assert not identify(off_by_a_row, takes="array").known
+
+
+def test_sides_round_as_the_libraries_have_it():
+    def size(geometry, height, width):
+        return geometry.placed(height, width).size
+
+    # torchvision: int(size * long / short); with max_size int(max_size * short / long)
+    assert size(Geometry("shortest", 256), 480, 641) == (256, 341)
+    assert size(Geometry("shortest", 800, limit=533), 172, 448) == (204, 533)
+    # DETR: the shorter side by round, the longer by int: 205 and 532 x 297, not 533
+    detr = Geometry("shortest", 800, limit=533, limit_rounding="detr")
+    assert size(detr, 172, 448) == (205, 533)
+    assert size(detr, 801, 447) == (532, 297)
+    # mmcv: both by int(side * factor + 0.5)
+    mmcv = Geometry("shortest", 800, limit=533, limit_rounding="factor", rounding="v * r half up")
+    assert size(mmcv, 172, 448) == (205, 533)
+    assert size(mmcv, 801, 447) == (533, 297)
