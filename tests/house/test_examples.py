@@ -19,6 +19,7 @@ from examples import (
     resize_matters,
     robust_perturbation,
     scaling_attack,
+    serving_differs,
     small_classifier,
     spatial_transformer,
 )
@@ -182,6 +183,18 @@ def test_warpkit_has_the_programs_pixels():
     files = torch.randint(0, 256, (1, 1, 120, 120), dtype=torch.uint8)
     for program, own in resize_matters.PROGRAMS.values():
         assert torch.equal(own(files)[0, 0], torch.from_numpy(program(files[0, 0].numpy())))
+
+
+def test_a_model_that_is_served_wrong_is_put_right(data: tuple[Digits, Digits]):
+    training, test = data
+    few = (training.take(slice(600)), test.take(slice(150)))
+    scores, comparison = serving_differs.run(few, epochs=12)
+    assert scores["as served"] < scores["as trained"] - 0.04
+    assert scores["as served, by the twin"] == scores["as trained"]
+    assert [finding.kind for finding in comparison.findings] == ["antialias"]
+    assert comparison.outputs is not None
+    assert comparison.outputs.mean > 0.3
+    assert serving_differs.table(scores).row_count == 3
 
 
 def test_a_frame_between_is_best_where_the_nearer_pixel_is_seen(tmp_path: Path):

@@ -7,6 +7,6 @@ those that agree with the looks, `arithmetic` the resizes (`weights` those that 
 and `search` which of them give the program's numbers. `twin` is what was found, as a program of our
 own; `proof` holds it against the program on new pictures; `report` says it in words.
 
-`comparison` sets two of them side by side, `findings` finds what makes them differ, and `page`
-shows it.
+`comparison` sets two of them side by side, `findings` finds what makes them differ, `wording`
+says it, and `page` shows it.
 """

@@ -201,7 +201,7 @@ def candidates() -> tuple[Resampling, ...]:
 def rare_candidates() -> tuple[Resampling, ...]:
     """Those that are tried where no usual one fits, or only torch's floats, which are near."""
     opencv, _ = opencv_names()
-    names = ("nearest", "bilinear", "bicubic", "area", "lanczos4")
+    names = filters_of(opencv)
     found = [Resampling(name, False, opencv, scale="factor") for name in names]
     found += [Resampling("bicubic", False, f"{opencv}_ipp", scale="factor")]
     found += [replace(how, single=True) for how in found]

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from warpkit.validation.programs.arithmetic import Resampling
+from warpkit.validation.programs import wording
+from warpkit.validation.programs.arithmetic import Resampling, candidates, rare_candidates
 from warpkit.validation.programs.pictures import Picture
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.twin import Twin
@@ -188,16 +189,16 @@ def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
     found: list[Told] = []
     sized = ("before", "rule", "size", "limit", "multiple", "enlarge")
     if any(getattr(first, name) != getattr(second, name) for name in sized):
-        text = f"A {_aspect(first)}; B {_aspect(second)}"
+        text = f"A {wording.aspect(first)}; B {wording.aspect(second)}"
         found.append(("size", text, _geometry_change(*sized, "rounding", "before_rounding")))
     elif _canvas(first) != _canvas(second):
-        text = f"A returns {_shape(first.canvas)}, B {_shape(second.canvas)}"
+        text = f"A returns {wording.shape(first.canvas)}, B {wording.shape(second.canvas)}"
         found.append(("size", text, _geometry_change("window", "stride")))
     if first.crop != second.crop:
-        text = f"A {_cropped(first)}; B {_cropped(second)}"
+        text = f"A {wording.cropped(first)}; B {wording.cropped(second)}"
         found.append(("crop", text, _geometry_change("window", "crop_rounding")))
     if first.pad != second.pad:
-        text = f"A {_padded(first)}; B {_padded(second)}"
+        text = f"A {wording.padded(first)}; B {wording.padded(second)}"
         found.append(("pad", text, _pad_change))
     if first.twin and second.twin and not found:
         found += _rounded_sides(first.twin, second.twin)
@@ -241,8 +242,11 @@ def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
         return []
     found: list[Told] = []
     if (first.aligned, first.scale) != (second.aligned, second.scale):
-        found.append(("shift", _shifted(first, second), _resampling_change("aligned", "scale")))
-    if first.interpolation != second.interpolation:
+        found.append(
+            ("shift", wording.shifted(first, second), _resampling_change("aligned", "scale"))
+        )
+    a, b = ((p.interpolation or "").removesuffix("_exact") for p in (first, second))
+    if a != b:
         text = f"A is {first.interpolation}, B {second.interpolation}"
         found.append(("interpolation", text, _resampling_change("interpolation")))
     means = not {first.interpolation, second.interpolation} & set(PHOTOGRAPH)
@@ -252,12 +256,13 @@ def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
         found.append(("antialias", text, _resampling_change("antialias")))
     rounding = (first.rounded, first.clamped) != (second.rounded, second.clamped)
     if rounding:
-        text = f"A {_rounds(first)}, B {_rounds(second)}"
+        text = f"A {wording.rounds(first)}, B {wording.rounds(second)}"
         found.append(("rounding", text, _resampling_change("rounded", "clamped")))
     same = not any(kind in ("interpolation", "antialias", "shift") for kind, *_ in found)
-    if first.arithmetic != second.arithmetic and same:
-        text = f"A computes by {first.arithmetic}, B by {second.arithmetic}"
-        found.append(("arithmetic", text, _resampling_change("arithmetic", "antialias")))
+    names = ("arithmetic", "interpolation")
+    if same and any(getattr(first, name) != getattr(second, name) for name in names):
+        text = f"A computes by {wording.computes(first, a)}, B by {wording.computes(second, b)}"
+        found.append(("arithmetic", text, _resampling_change(*names, "antialias")))
     return found
 
 
@@ -285,11 +290,9 @@ def _resampling_change(*names: str) -> Change:
 
 def _works(how: Resampling) -> bool:
     """Whether a library has this resize: its antialias is no choice but in torch's and exact."""
-    from warpkit.validation.programs.arithmetic import candidates, rare_candidates
-
-    plain = replace(how, rounded=True, clamped=False)
+    bare = replace(how, rounded=True, clamped=False)
     return any(
-        replace(known, rounded=True, clamped=False) == plain
+        replace(known, rounded=True, clamped=False) == bare
         for known in (*candidates(), *rare_candidates())
     )
 
@@ -303,11 +306,11 @@ def _numbers(first: Preprocessing, second: Preprocessing) -> list[Told]:
         text = "channels reversed" if {a, b} == {"RGB", "BGR"} else f"A is {a}, B {b}"
         found.append(("channels", f"{text} (A {a}, B {b})", _channel_change))
     if not _close(first, second):
-        text = f"A is {_scaled(first)}, B {_scaled(second)}"
+        text = f"A is {wording.scaled(first)}, B {wording.scaled(second)}"
         found.append(("values", text, _value_change))
     arranged = ("layout", "batched", "dtype")
     if any(getattr(first, name) != getattr(second, name) for name in arranged):
-        text = f"A returns {_arranged(first)}, B {_arranged(second)}"
+        text = f"A returns {wording.arranged(first)}, B {wording.arranged(second)}"
         found.append(("layout", text, lambda a, b: (a, a)))
     return found
 
@@ -336,75 +339,5 @@ def _value_change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
     return a, replace(a, values=replace(a.values, gain=b.values.gain, offset=b.values.offset))
 
 
-def _aspect(found: Preprocessing) -> str:
-    """What becomes of a picture's shape, in a few words."""
-    size = _shape(found.size)
-    words = {
-        "keep": "keeps the size",
-        "fixed": f"squeezes to {size}",
-        "shortest": f"keeps the aspect (shorter side {size})",
-        "longest": f"keeps the aspect (longer side {size})",
-        "factor": f"multiplies sides by {size}",
-    }[str(found.rule)]
-    if found.before is not None:
-        verb = {"crop": "cuts the centred square", "box": "takes the centred square"}
-        words = f"{verb.get(found.before[0], 'pads to a square')} and resizes to {size}"
-    elif found.crop is not None:
-        words += " and crops the centre"
-    elif found.pad is not None:
-        words += " and pads"
-    words += f", the longer one {found.limit} at most" if found.limit else ""
-    words += f", to multiples of {found.multiple}" if found.multiple else ""
-    return words + (", and never enlarges" if found.enlarge is False else "")
-
-
-def _shape(size: Any) -> str:
-    return f"{size[0]} x {size[1]}" if isinstance(size, tuple) else str(size)
-
-
 def _canvas(found: Preprocessing) -> Any:
     return None if found.crop is not None else found.canvas
-
-
-def _cropped(found: Preprocessing) -> str:
-    return "does not crop" if found.crop is None else f"crops to {_shape(found.crop)}"
-
-
-def _padded(found: Preprocessing) -> str:
-    if found.pad is None:
-        return "does not pad"
-    place = {"center": "around", "end": "after", "start": "before"}[found.pad[0]]
-    return f"pads with {found.pad[1]} {place} the picture"
-
-
-def _shifted(first: Preprocessing, second: Preprocessing) -> str:
-    """How far apart pixels look, in the middle of the usual shrinking by 2 to 1."""
-    if first.aligned != second.aligned:
-        return (
-            f"A aligns {first.aligned}, B {second.aligned}: pictures lie up to half a pixel apart"
-        )
-    return f"A's positions are those of the {first.scale}, B's of the {second.scale}"
-
-
-def _rounds(found: Preprocessing) -> str:
-    text = {True: "rounds to 8 bits before normalising", "down": "cuts to 8 bits"}.get(
-        found.rounded if found.rounded is not None else True, "stays in floats"
-    )
-    return text + (" and clamps" if found.clamped else "")
-
-
-def _scaled(found: Preprocessing) -> str:
-    if found.gain is None or found.offset is None:
-        return "not known"
-    gain, offset = np.asarray(found.gain), np.asarray(found.offset)
-    if np.allclose(gain, 1) and not offset.any():
-        return "levels 0 to 255"
-    if np.allclose(gain * 255, 1, rtol=1e-3) and np.allclose(offset, 0, atol=1e-6):
-        return "0 to 1"
-    low, high = (" ".join(f"{v:.4g}" for v in numbers) for numbers in (offset, 255 * gain + offset))
-    return f"{low} to {high}"
-
-
-def _arranged(found: Preprocessing) -> str:
-    batch = " with a batch" if found.batched else ""
-    return f"{found.layout}{batch}, {found.dtype}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import typing
 from importlib.resources import files
 from io import BytesIO
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpkit.validation.programs.comparison import PipelineComparison, Shown
+if typing.TYPE_CHECKING:
+    from warpkit.validation.programs.comparison import PipelineComparison, Shown
 
 PIECE = 24
 """Pixels of a side of the magnified piece, where the results differ the most."""

@@ -157,12 +157,13 @@ class _Steps:
         found.arithmetic = None
 
     def _looks(self, measured: Measured, side: int) -> list[Look]:
-        """Tall, wide, square, long and small pictures."""
+        """Wide, tall and square pictures, two long ones, and a small one."""
         shapes = [
             (side, int(side * 1.5) | 1),
             (int(side * 1.45) | 1, side),
             (side, side),
-            (max(16, int(side * 0.4)), int(side * 1.36)),
+            (max(16, int(side * 0.34)), int(side * 1.36)),
+            (int(side * 1.36), max(16, int(side * 0.34))),
             (max(8, int(side * 0.41)), max(8, int(side * 0.52))),
         ]
         seen = []

@@ -1,0 +1,85 @@
+"""The words of findings: what a program does with shapes, rounding and numbers, in a few words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from warpkit.validation.programs.report import Preprocessing
+
+
+def aspect(found: Preprocessing) -> str:
+    """What becomes of a picture's shape, in a few words."""
+    size = shape(found.size)
+    words = {
+        "keep": "keeps the size",
+        "fixed": f"squeezes to {size}",
+        "shortest": f"keeps the aspect (shorter side {size})",
+        "longest": f"keeps the aspect (longer side {size})",
+        "factor": f"multiplies sides by {size}",
+    }[str(found.rule)]
+    if found.before is not None:
+        verb = {"crop": "cuts the centred square", "box": "takes the centred square"}
+        words = f"{verb.get(found.before[0], 'pads to a square')} and resizes to {size}"
+    elif found.crop is not None:
+        words += " and crops the centre"
+    elif found.pad is not None:
+        words += " and pads"
+    words += f", the longer one {found.limit} at most" if found.limit else ""
+    words += f", to multiples of {found.multiple}" if found.multiple else ""
+    return words + (", and never enlarges" if found.enlarge is False else "")
+
+
+def shape(size: Any) -> str:
+    return f"{size[0]} x {size[1]}" if isinstance(size, tuple) else str(size)
+
+
+def cropped(found: Preprocessing) -> str:
+    return "does not crop" if found.crop is None else f"crops to {shape(found.crop)}"
+
+
+def padded(found: Preprocessing) -> str:
+    if found.pad is None:
+        return "does not pad"
+    place = {"center": "around", "end": "after", "start": "before"}[found.pad[0]]
+    return f"pads with {found.pad[1]} {place} the picture"
+
+
+def shifted(first: Preprocessing, second: Preprocessing) -> str:
+    """How far apart pixels look, in the middle of the usual shrinking by 2 to 1."""
+    if first.aligned != second.aligned:
+        return (
+            f"A aligns {first.aligned}, B {second.aligned}: pictures lie up to half a pixel apart"
+        )
+    return f"A's positions are those of the {first.scale}, B's of the {second.scale}"
+
+
+def rounds(found: Preprocessing) -> str:
+    text = {True: "rounds to 8 bits before normalising", "down": "cuts to 8 bits"}.get(
+        found.rounded if found.rounded is not None else True, "stays in floats"
+    )
+    return text + (" and clamps" if found.clamped else "")
+
+
+def scaled(found: Preprocessing) -> str:
+    if found.gain is None or found.offset is None:
+        return "not known"
+    gain, offset = np.asarray(found.gain), np.asarray(found.offset)
+    if np.allclose(gain, 1) and not offset.any():
+        return "levels 0 to 255"
+    if np.allclose(gain * 255, 1, rtol=1e-3) and np.allclose(offset, 0, atol=1e-6):
+        return "0 to 1"
+    low, high = (" ".join(f"{v:.4g}" for v in numbers) for numbers in (offset, 255 * gain + offset))
+    return f"{low} to {high}"
+
+
+def arranged(found: Preprocessing) -> str:
+    batch = " with a batch" if found.batched else ""
+    return f"{found.layout}{batch}, {found.dtype}"
+
+
+def computes(found: Preprocessing, usual: str) -> str:
+    """The library, with its own name for a filter that has another one elsewhere."""
+    extra = "" if found.interpolation == usual else f" ({found.interpolation})"
+    return f"{found.arithmetic}{extra}"
