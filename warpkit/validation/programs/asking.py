@@ -107,6 +107,8 @@ class Program:
             self.returns_pil = type(returned).__module__.startswith("PIL.")
             array = np.asarray(returned)
             self.dtype = str(array.dtype)
+        while array.ndim > 4 and array.shape[0] == 1:  # of a batch of lists of one
+            array = array[0]
         if array.dtype.kind not in "uif" or array.ndim not in (2, 3, 4):
             got = f"shape {array.shape}, {array.dtype}" if array.ndim else type(returned).__name__
             raise NotKnownError(f"What it returns is no picture ({got}).")

@@ -200,7 +200,7 @@ def _one_side(
     """The shorter or the longer side is given."""
     square = next((k for k, seen in enumerate(ramps) if seen.height == seen.width), 0)
     exact = [k for k, seen in enumerate(ramps) if not _is_cut(seen)]
-    for rule, pick in (("shortest", min), ("longest", max)):
+    for rule, pick in (("longest", max), ("shortest", min)):
         size = float(pick(sides[square]))
         if square in exact:
             top, left, bottom, right = ramps[square].content
@@ -215,10 +215,11 @@ def _one_side(
         if rule == "shortest":
             limits += _limits(ramps, per, size, small)
         for n, enlarges, limit, rounding in product(numbers, enlarge, limits, SIDES):
-            if limit is not None and limit <= n:
+            if limit is not None and limit < n:
                 continue
             geometry = Geometry(rule, n, limit=limit, enlarge=enlarges, rounding=rounding)
-            yield geometry
+            if limit != n:  # else it is the rule for the longest side, but for DETR's rounding
+                yield geometry
             if limit is not None:
                 for how in LIMITS[1:]:
                     yield replace(geometry, limit_rounding=how)
