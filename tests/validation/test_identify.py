@@ -270,8 +270,10 @@ def test_an_interrupt_passes_through():
     def program(image):
         raise KeyboardInterrupt
 
+    threads = torch.get_num_threads()
     with pytest.raises(KeyboardInterrupt):
         identify(program, takes="array", progress=True)
+    assert torch.get_num_threads() == threads
 
 
 def test_json_holds_what_was_found(tmp_path):

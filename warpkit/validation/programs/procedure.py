@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +74,7 @@ def _identified(program: Program) -> Preprocessing:
     found = Preprocessing(takes=program.takes)
     asked = False
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _one_thread():
             program.look_at_layout()
             asked = True
             _Steps(program, found).run()
@@ -87,6 +88,17 @@ def _identified(program: Program) -> Preprocessing:
         found.reasons.append("It changes the picture that it is given.")
     found.calls = program.calls
     return found
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch on one thread meanwhile: on busy cores two took five times as long."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class _Steps:
