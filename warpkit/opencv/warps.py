@@ -17,7 +17,7 @@ from warpkit.engine.backends import prepared
 from warpkit.engine.sampling.labels import whole_scalar
 from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import quick
+from warpkit.opencv import numbers_alone, quick
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
     BORDER_ISOLATED,
@@ -111,15 +111,21 @@ def remap(
     options = _options(name, src, dst, interpolation, borderMode, borderValue, arithmetic)
     if interpolation & WARP_INVERSE_MAP:
         checks.fail(name, "interpolation", "without WARP_INVERSE_MAP", interpolation)
-    points, fixed = _points(name, map1, map2, src)
-    height, width = points.shape[:2]
-    if interpolation & WARP_RELATIVE_MAP:
-        points = points + pixel_points((height, width), points.dtype, points.device)
+    first, second = _maps(name, map1, map2, src)
+    height, width = first.shape[:2]
     background = _background(name, src, dst, (height, width), options["border"])
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
+    image, value = planes(src), options["border_value"]
+    if not interpolation & WARP_RELATIVE_MAP:
+        found = numbers_alone.remapped(name, image, first, second, rule, value, background)
+        if found is not None:
+            return finish(src, dst, found)
+    points = _points(first, second)
+    if interpolation & WARP_RELATIVE_MAP:
+        points = points + pixel_points((height, width), points.dtype, points.device)
+    fixed = first.dtype == torch.int16 and second is not None
     extra: dict[str, Any] = {"fixed_map": True} if fixed and rule.arithmetic != "exact" else {}
-    value = options["border_value"]
-    result = warp.remap_by(name, planes(src), points, rule, value, background, "auto", **extra)
+    result = warp.remap_by(name, image, points, rule, value, background, "auto", **extra)
     return finish(src, dst, result)
 
 
@@ -218,10 +224,18 @@ def _matrix(name: str, matrix: Any, src: Any, rows: int) -> Tensor:
     return matrix
 
 
-def _points(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, bool]:
-    """The maps as points (h, w, 2); and whether they are convertMaps's pixels and 1/32 parts.
+def _points(first: Tensor, second: Tensor | None) -> Tensor:
+    """Maps as points (h, w, 2); first and second as `_maps` has them."""
+    if first.dtype == torch.int16:
+        return from_fixed_map(first, second)
+    return first if second is None else torch.stack((first, second), dim=-1)
 
-    Those keep OpenCV 5 on OpenCV 4's path.
+
+def _maps(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, Tensor | None]:
+    """The maps, checked: points (h, w, 2) and None, two (h, w), or pixels (h, w, 2) and parts.
+
+    Pixels, int16, and their 1/32 parts (h, w) or None, are convertMaps's; with parts they keep
+    OpenCV 5 on OpenCV 4's path.
     """
     map1 = _map(name, "map1", map1, src)
     absent = map2 is None or (isinstance(map2, tuple) and not map2)
@@ -233,15 +247,15 @@ def _points(name: str, map1: Any, map2: Any, src: Any) -> tuple[Tensor, bool]:
     shape = tuple(map1.shape)
     pair = map1.ndim == 3 and shape[2] == 2
     if pair and map1.dtype == torch.int16 and map2 is None:
-        return map1.double(), False
+        return map1, None
     table = map2 is not None and map2.dtype in (torch.int16, torch.uint16)
     if pair and map1.dtype == torch.int16 and table and tuple(map2.shape) == shape[:2]:  # pyright: ignore
-        return from_fixed_map(map1, map2), True
+        return map1, map2
     if pair and map2 is None and map1.is_floating_point():
-        return map1, False
+        return map1, None
     planar = map2 is not None and map1.ndim == 2 and tuple(map2.shape) == shape
     if planar and map1.is_floating_point() and map2.is_floating_point():  # pyright: ignore
-        return torch.stack((map1, map2), dim=-1), False  # pyright: ignore
+        return map1, map2
     wanted = "two (h, w) of floats, (h, w, 2) of floats and None, or convertMaps's (h, w, 2) int16"
     wanted += " with (h, w) uint16 or None"
     second = "None" if map2 is None else f"{tuple(map2.shape)} {map2.dtype}"

@@ -6,16 +6,16 @@
 // clang-format off
 #define WARPKIT_OPENCV_FIELDS(FIELD)                                                             \
     /* arrays: pixels, what the border shows, where sums near it begin, matrices (float64) or */ \
-    /* points, the result */                                                                     \
-    FIELD(image) FIELD(fill) FIELD(sum_start) FIELD(mapping) FIELD(out)                              \
+    /* points, see `Points`, the result */                                                       \
+    FIELD(image) FIELD(fill) FIELD(sum_start) FIELD(mapping) FIELD(second) FIELD(out)                \
     /* of each item: where its image begins, and its matrix or points */                         \
     FIELD(image_of) FIELD(mapping_of)                                                            \
     FIELD(channels) FIELD(height) FIELD(width) FIELD(line) FIELD(pixel) FIELD(plane)             \
     FIELD(out_height) FIELD(out_width) FIELD(out_line) FIELD(out_pixel) FIELD(out_plane)         \
     /* codes of `Border`, `Kind` and `Type`, the taps along an axis, the bytes of a number */    \
     FIELD(border) FIELD(kind) FIELD(type) FIELD(taps) FIELD(number_bytes)                        \
-    /* numbers of one matrix or field of points; points are float64, not float32 */              \
-    FIELD(mapping_size) FIELD(double_points)                                                     \
+    /* numbers of one matrix or field of points; a code of `Points` */                           \
+    FIELD(mapping_size) FIELD(points)                                                            \
     FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column)                      \
     FIELD(start_item) FIELD(start_channel)                                                       \
     /* in fixed point, not in float32; in the order of OpenCV's vector code */                   \
@@ -31,6 +31,11 @@ namespace warpkit {
 struct OpenCVCall : Call {
     WARPKIT_OPENCV_FIELDS(WARPKIT_FIELD)
 };
+
+// How points lie in memory: pairs (x, y) of float32 or of float64; x in `mapping` and y in `second`,
+// float32; and cv2.convertMaps's pixels, pairs of int16, alone or with the 1/32 parts in `second`,
+// uint16: five bits of y above five of x.
+enum Points { SINGLES, DOUBLES, PLANES_OF_SINGLES, PIXELS, PIXELS_AND_PARTS };
 
 // How nearest rounds 1/32 parts of a pixel: as floats are, from 16 on up, or in OpenCV 5 below 16
 // up.

@@ -66,11 +66,42 @@ template <class T> INLINE void load_pairs(const T *from, int64_t left, Vec<T, L>
     x = pick<L, EvenOf>(a, b), y = pick<L, OddOf>(a, b);
 }
 
+// Numbers of an array of which `left` are there; 0 behind them.
+template <class T> INLINE Vec<T, L> load_left(const T *from, int64_t left) {
+    Vec<T, L> found{};
+    memcpy(&found, from, left < L ? size_t(left) * sizeof(T) : sizeof found);
+    return found;
+}
+
+// The points of output pixels x .. x + L - 1 of row y, `left` of them, of cv2.convertMaps: in
+// 1/32 pixel.
+INLINE void load_steps(const OpenCVCall &p, int64_t start, int64_t x, int64_t y, int64_t left, I &u,
+                       I &v) {
+    const int64_t first = start + 2 * (y * p.out_width + x);
+    Vec<int16_t, L> a, b;
+    load_pairs(at<const int16_t>(p.mapping) + first, left, a, b);
+    u = convert<I>(a) * 32, v = convert<I>(b) * 32;
+    if (p.points == PIXELS) return;
+    const I parts = convert<I>(load_left(at<const uint16_t>(p.second) + first / 2, left));
+    u += parts & 31, v += (parts >> 5) & 31;
+}
+
 // The points of output pixels x .. x + L - 1 of row y, `left` of them.
 INLINE void load_points(const OpenCVCall &p, int64_t start, int64_t x, int64_t y, int64_t left,
                         F &u, F &v) {
-    int64_t first = start + 2 * (y * p.out_width + x);
-    if (!p.double_points) return load_pairs(at<const float>(p.mapping) + first, left, u, v);
+    const int64_t first = start + 2 * (y * p.out_width + x);
+    if (p.points == SINGLES) return load_pairs(at<const float>(p.mapping) + first, left, u, v);
+    if (p.points == PLANES_OF_SINGLES) {
+        u = load_left(at<const float>(p.mapping) + first / 2, left);
+        v = load_left(at<const float>(p.second) + first / 2, left);
+        return;
+    }
+    if (p.points != DOUBLES) {
+        I i, j;
+        load_steps(p, start, x, y, left, i, j);
+        u = convert<F>(i) * (1 / 32.0f), v = convert<F>(j) * (1 / 32.0f);
+        return;
+    }
     Vec<double, L> a, b;
     load_pairs(at<const double>(p.mapping) + first, left, a, b);
     u = convert<F>(a), v = convert<F>(b);
@@ -138,6 +169,14 @@ template <int KIND> INLINE void place4(const OpenCVCall &p, const double *m, int
         return;
     }
     if (KIND == POINTS) {
+        if (p.points == PIXELS_AND_PARTS || p.points == PIXELS) {
+            load_steps(p, start, x, y, left, u, v);
+            if (!nearest) return;
+            if (p.points == PIXELS_AND_PARTS)
+                u = round_parts(p.parts, u), v = round_parts(p.parts, v);
+            else u >>= 5, v >>= 5;
+            return;
+        }
         F a, b;
         load_points(p, start, x, y, left, a, b);
         near = (magnitude(a) < FAR) & (magnitude(b) < FAR);

@@ -61,6 +61,24 @@ def sample(
     return _sample(image, points, points.shape[-3:-1], fill, rule, border_value, fixed_map)
 
 
+def sample_maps(
+    image: Tensor,
+    first: Tensor,
+    second: Tensor | None,
+    fill: Tensor,
+    rule: SamplingRule,
+    *,
+    border_value: Tensor | None = None,
+) -> Tensor:
+    """As `sample` of the maps of cv2.remap, which are read as they lie; nothing is derived.
+
+    first, second: two (h, w) of float32, or pixels (h, w, 2), int16, with their 1/32 parts (h, w),
+    int16 or uint16, or without.
+    """
+    fixed_map = first.dtype == torch.int16 and second is not None
+    return _sample(image, first, first.shape[:2], fill, rule, border_value, fixed_map, second)
+
+
 def inverse_map(matrix: Tensor) -> Tensor:
     """As `opencv.inverse_map`."""
     if _is_traced(matrix):
@@ -85,12 +103,13 @@ def _sample(
     rule: SamplingRule,
     border_value: Tensor | None,
     fixed_map: bool = False,
+    second: Tensor | None = None,
 ) -> Tensor:
-    """mapping: a matrix (*M, 2 or 3, 3), destination -> source, or points (*P, h, w, 2); the rest
-    as of `Backend`.
+    """mapping: a matrix (*M, 2 or 3, 3), destination -> source, or points (*P, h, w, 2), with
+    `second` as of `sample_maps`; the rest as of `Backend`.
     """
     from warpkit.engine.backends.cpu.opencv.launch import forward
 
     floats = opencv.takes_float_path(image, rule)
     floats = floats and (not fixed_map or rule.interpolation == "bicubic")
-    return forward(image, mapping, fill, size, rule, not floats, border_value, fixed_map)
+    return forward(image, mapping, fill, size, rule, not floats, border_value, fixed_map, second)

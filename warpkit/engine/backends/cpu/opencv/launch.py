@@ -34,12 +34,16 @@ FIELDS = WARPS.fields
 IMAGE, MAPPING, FILL, START, OUT = (
     FIELDS[name] for name in ("image", "mapping", "fill", "sum_start", "out")
 )
+SECOND = FIELDS["second"]
 
 TILE_ROWS = 16
 """Rows of a tile: a unit of work is a row of tiles, see native/opencv_tiles.h."""
 
 PARTS = {"opencv4": 1, "opencv5": 2}
 """As `Parts` in native/opencv_call.h: how nearest rounds the 1/32 parts of a fixed map."""
+
+SINGLES, DOUBLES, PLANES, PIXELS, PIXELS_AND_PARTS = range(5)
+"""As `Points` in native/opencv_call.h: how points lie in memory."""
 
 Shape = tuple[int, ...]
 
@@ -77,18 +81,22 @@ def forward(
     fixed: bool,
     border_value: Tensor | None = None,
     fixed_map: bool = False,
+    second: Tensor | None = None,
 ) -> Tensor:
     """The result (*batch, C, h, w), channels side by side where the image's are.
 
-    mapping: a matrix, float64, or points, float32 or float64. fixed: in fixed point, as OpenCV 4
-    does all and OpenCV 5 some. border_value, fixed_map: as of `opencv.sample`.
+    mapping: a matrix, float64, or points: float32 or float64, or int16. second: what the points are
+    made of besides, float32 ordinates or the 1/32 parts of int16 pixels. fixed: in fixed point, as
+    OpenCV 4 does all and OpenCV 5 some. border_value, fixed_map: as of `opencv.sample`.
 
-    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result,
-    border_value to (*batch, C, 1, 1).
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2), or (h, w) beside a second one
+    (h, w) of float32; fill broadcasts to the result, border_value to (*batch, C, 1, 1).
     """
     image, mapping = image.detach(), mapping.detach().contiguous()
-    made = prepare(image, mapping, fill, size, rule, fixed, border_value, fixed_map)
-    memory = torch.from_numpy(_run(made, image.data_ptr(), mapping.data_ptr()))
+    second = None if second is None else second.detach().contiguous()
+    made = prepare(image, mapping, fill, size, rule, fixed, border_value, fixed_map, second)
+    others = 0 if second is None else second.data_ptr()
+    memory = torch.from_numpy(_run(made, image.data_ptr(), mapping.data_ptr(), others))
     return memory.movedim(-1, -3) if made.call.channels_last else memory
 
 
@@ -101,6 +109,7 @@ def prepare(
     fixed: bool,
     border_value: Tensor | None = None,
     fixed_map: bool = False,
+    second: Tensor | None = None,
 ) -> PreparedCall:
     """For all images and mappings of these types, shapes and strides: see `forward`.
 
@@ -110,12 +119,13 @@ def prepare(
     sum_start = fill_memory
     if border_value is not None and border_value is not fill:
         sum_start = convert(border_value.detach(), image.dtype)
+    points = _points(mapping.dtype, None if second is None else second.dtype)
     call = _call(
         tuple(image.shape),
         tuple(image.stride()),
         image.dtype,
-        tuple(mapping.shape),
-        mapping.dtype,
+        (*mapping.shape, 2) if points == PLANES else tuple(mapping.shape),
+        points,
         tuple(fill_memory.shape),
         tuple(sum_start.shape),
         tuple(size),
@@ -132,14 +142,14 @@ def result(made: PreparedCall, image: np.ndarray, mapping: np.ndarray) -> np.nda
     return _run(made, image.ctypes.data, mapping.ctypes.data)
 
 
-def _run(made: PreparedCall, image: int, mapping: int) -> np.ndarray:
+def _run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.ndarray:
     """The result's memory, by the addresses of arrays."""
     call = made.call
     memory = empty(call.shape, call.dtype)
     if call.values == 0:
         return memory
     numbers = call.numbers.copy()
-    numbers[IMAGE], numbers[MAPPING] = image, mapping
+    numbers[IMAGE], numbers[MAPPING], numbers[SECOND] = image, mapping, second
     numbers[FILL], numbers[START] = made.fill.ctypes.data, made.sum_start.ctypes.data
     numbers[OUT] = memory.ctypes.data
     calls.launch(numbers, 0, call.units, call.values)
@@ -152,7 +162,7 @@ def _call(
     strides: Shape,
     dtype: torch.dtype,
     mapping: Shape,
-    points: torch.dtype,
+    points: int,
     fill: Shape,
     sum_start: Shape,
     size: Shape,
@@ -196,7 +206,7 @@ def _call(
         "taps": taps,
         "number_bytes": dtype.itemsize,
         "mapping_size": mapping_size(mapping),
-        "double_points": points == torch.float64,
+        "points": points,
         "fill_item": fill_item,
         "fill_channel": fill_channel,
         "fill_row": fill_row,
@@ -220,6 +230,15 @@ def _call(
         np.dtype(str(dtype).removeprefix("torch.")),
         channels_last,
     )
+
+
+def _points(first: torch.dtype, second: torch.dtype | None) -> int:
+    """How points of such types lie, see `forward`."""
+    if first == torch.int16:
+        return PIXELS if second is None else PIXELS_AND_PARTS
+    if second is not None:
+        return PLANES
+    return DOUBLES if first == torch.float64 else SINGLES
 
 
 def _is_vector_code(rule: SamplingRule, dtype: torch.dtype, channels: int, fixed: bool) -> bool:
