@@ -37,7 +37,7 @@ __attribute__((noinline)) void Tile<R, DOWN>::look(const WarpCall &p, int64_t it
     if (!whole) taps == 1 ? cover<1>(p) : taps == 2 ? cover<2>(p) : cover<0>(p);
     in_place = whole && !p.channels_last && p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64);
     in_place = in_place && rows < INT32_MAX / p.width;
-    boxed = in_place || (columns <= room && rows <= room && columns * rows <= room);
+    boxed = in_place || (!empty && columns <= room && rows <= room && columns * rows <= room);
     stride = in_place ? p.width : boxed ? columns : taps;
     close = false;
     plan_fetch(p);

@@ -172,7 +172,9 @@ INLINE void blend(const T &t, const R *const *planes, int64_t q, int count, V *f
     for (int k = 0; k < TAPS; k++) wx[k] = load<V>(t.wx[k] + q), wy[k] = load<V>(t.wy[k] + q);
     Taps<R, TAPS, CLOSE> where(t, q);
     // one channel's sixteen taps and their weights are all that the registers hold
+#if defined(__clang__)  // GCC 12 does not take a template's parameter here
 #pragma GCC unroll(TAPS == 2 ? GROUP : 1)
+#endif
     for (int k = 0; k < count; k++)
         where.each_row(planes[k], [&](int n, const V *taps) {
             V line = wx[0] * taps[0];
