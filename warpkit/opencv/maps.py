@@ -183,7 +183,8 @@ def warpPolar(
         if followed:
             points = with_gradient_of(points, field(True, center, radius).float())
     if back:  # the angles' first row follows the last
-        source = torch.cat((source[..., -1:, :], source, source[..., :1, :]), dim=-2)
+        rows = source.movedim(1, -1)  # as they lie, so that the channels stay side by side
+        source = torch.cat((rows[:, -1:], rows, rows[:, :1]), dim=1).movedim(-1, 1)
         if made is None:
             points = points + torch.tensor([0.0, 1.0], dtype=points.dtype, device=points.device)
     border = "constant" if flags & WARP_FILL_OUTLIERS else "transparent"
