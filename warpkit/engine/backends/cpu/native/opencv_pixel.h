@@ -77,7 +77,7 @@ template <int TAPS, class T> INLINE T sum_of_some(const Neighbourhood<TAPS> &nea
 template <int TAPS, class S> void show_alone(const OpenCVCall &p, const Piece &piece,
                                              const Places &places, int64_t c, bool of_registers) {
     using T = std::conditional_t<sizeof(S) == 8, double, float>;
-    constexpr bool BYTES = sizeof(S) == 1;
+    constexpr bool BYTES = sizeof(S) == 1, DOUBLE = sizeof(S) == 8;  // fixed point, in any order
     const Neighbourhood<TAPS> near(p, places.column[c], places.row[c]);
     const float tx = places.tx[c], ty = places.ty[c];
     float wx[TAPS] = {}, wy[TAPS] = {}, weight[TAPS * TAPS];
@@ -110,15 +110,16 @@ template <int TAPS, class S> void show_alone(const OpenCVCall &p, const Piece &p
                 *to = S(int32_t(p.fixed ? value + 0.5f : rounded(value)));
             }
         } else if constexpr (TAPS == 2) {
-            if (!p.fixed) put(to, bilinear5((const float *)numbers, tx, ty));
-            else if (partly) put(to, mean_of_some(near, numbers, weight));
-            else if (of_registers) put(to, bilinear4_fused((const float *)numbers, wx, wy));
+            if (partly) put(to, mean_of_some(near, numbers, weight));
+            else if constexpr (DOUBLE) put(to, bilinear4(numbers, wx, wy));
+            else if (!p.fixed) put(to, bilinear5(numbers, tx, ty));
+            else if (of_registers) put(to, bilinear4_fused(numbers, wx, wy));
             else put(to, bilinear4(numbers, wx, wy));
         } else if (TAPS == 4 && !p.fixed) {
             float singles[TAPS * TAPS];
             // float64: all taps become integers where one lies off the image
             for (int n = 0; n < TAPS * TAPS; n++) {
-                if (sizeof(S) == 8 && !near.inner) {
+                if (DOUBLE && !near.inner) {
                     const double v = double(numbers[n]);
                     const bool fits = v > -2147483649.0 && v < 2147483648.0;
                     singles[n] = float(fits ? int32_t(v) : INT32_MIN);
@@ -135,7 +136,8 @@ template <int TAPS, class S> void show_alone(const OpenCVCall &p, const Piece &p
             const T start =
                 T(at<const S>(p.sum_start)[piece.item * p.start_item + k * p.start_channel]);
             if (!near.inner) put(to, sum_of_some(near, numbers, weight, start));
-            else if (p.vector) put(to, wide4_fused<TAPS>((const float *)numbers, weight));
+            else if constexpr (DOUBLE) put(to, wide4<TAPS>(numbers, weight));
+            else if (p.vector) put(to, wide4_fused<TAPS>(numbers, weight));
             else put(to, wide4<TAPS>(numbers, weight));
         }
     }
