@@ -128,6 +128,19 @@ template <class S> INLINE void write(S *to, F found, int64_t left, int64_t step)
     for (int64_t n = 0; n < least<int64_t>(left, L); n++) to[n * step] = numbers[n];
 }
 
+// Numbers FIRST .. FIRST + L of L pixels with three channels, which are vectors.
+template <int FIRST> INLINE F three_from(const F *channels) {
+    struct Two {  // of the first two channels; the third's places hold anything
+        static constexpr int at(int k) {
+            return (FIRST + k) % 3 < 2 ? (FIRST + k) % 3 * L + (FIRST + k) / 3 : 0;
+        }
+    };
+    struct All {
+        static constexpr int at(int k) { return (FIRST + k) % 3 < 2 ? k : L + (FIRST + k) / 3; }
+    };
+    return pick<L, All>(pick<L, Two>(channels[0], channels[1]), channels[2]);
+}
+
 // Write `count` pixels of three bytes from words, four pixels at a time.
 INLINE void write_threes(const uint32_t *pixels, uint8_t *to, int64_t count) {
     using Bytes = Vec<uint8_t, 16>;
@@ -146,14 +159,14 @@ INLINE void write_threes(const uint32_t *pixels, uint8_t *to, int64_t count) {
 
 // All vectors of bytes of a row by bilinear, C channels of which share a word.
 template <int C> INLINE void sum_bytes(const OpenCVCall &p, Row<2> &row, int64_t groups) {
-    constexpr int WORDS = C == 1 ? 1 : 2;
+    constexpr int SHIFT = C == 1 ? 0 : 1;
     const bool fixed = p.fixed;
     for (int64_t g = 0; g < groups; g++) {
         F tx = load<F>(row.places.tx + g * L), ty = load<F>(row.places.ty + g * L);
         I word{};
         for (int k = 0; k < C; k++) {
             F numbers[4];
-            part<2, uint8_t>(row.taps, C, WORDS, 1, g, k, numbers);
+            part<2, uint8_t>(row.taps, C, SHIFT, 1, g, k, numbers);
             F value = bilinear5(numbers, tx, ty);  // of 1/32 parts every product is exact
             value = fixed ? value + 0.5f : rounded(value);
             word |= convert<I>(value) << (8 * k);
@@ -201,6 +214,8 @@ template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piec
     constexpr bool WHOLE = sizeof(S) == 1 && TAPS > 2;
     const bool whole = WHOLE && p.fixed;
     const int64_t channels = how.together ? p.channels : 1;
+    const bool threes = sizeof(S) == 4 && channels == 3 && p.out_plane == 1;
+    F of_channels[3] = {};
     for (int64_t c = 0; c < piece.count; c += L) {
         F wx[TAPS], wy[TAPS], weight[TAPS * TAPS];
         I units[TAPS * TAPS];
@@ -214,18 +229,25 @@ template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piec
             F found;
             if (whole) {
                 I numbers[TAPS * TAPS];
-                part<TAPS, S>(row.taps, how.step, how.words, how.pieces, c / L, k, numbers);
+                part<TAPS, S>(row.taps, how.step, how.shift, how.pieces, c / L, k, numbers);
                 found = convert<F>(whole_sum<TAPS>(numbers, units, load<I>(row.corrections + c)));
             } else {
                 F numbers[TAPS * TAPS];
-                part<TAPS, S>(row.taps, how.step, how.words, how.pieces, c / L, k, numbers);
+                part<TAPS, S>(row.taps, how.step, how.shift, how.pieces, c / L, k, numbers);
                 found = sum_floats<TAPS>(p, row, c, numbers, weight);
                 // of bytes in fixed point a half goes up
                 if (TAPS == 2 && sizeof(S) == 1 && p.fixed)
                     found = convert<F>(convert<I>(found + 0.5f));
             }
-            write(result_at<S>(p, piece, c, channel + k), found, piece.count - c, p.out_pixel);
+            if (threes && piece.count - c >= L) of_channels[k] = found;
+            else write(result_at<S>(p, piece, c, channel + k), found, piece.count - c, p.out_pixel);
         }
+        if constexpr (sizeof(S) == 4)
+            if (threes && piece.count - c >= L) {  // number by number it took as long as the sums
+                float *to = result_at<float>(p, piece, c, 0);
+                store(to, three_from<0>(of_channels)), store(to + L, three_from<L>(of_channels));
+                store(to + 2 * L, three_from<2 * L>(of_channels));
+            }
     }
 }
 
@@ -257,6 +279,7 @@ template <int TAPS> void warp_piece(const OpenCVCall &p, const Piece &piece, con
             else if (how.words == 1) fetch<TAPS, 1, 1>(how, from, line, groups, row.taps);
             else if (how.words == 2) fetch<TAPS, 2, 1>(how, from, line, groups, row.taps);
             else if (how.pieces == 1) fetch<TAPS, 4, 1>(how, from, line, groups, row.taps);
+            else if (how.pieces == 2) fetch<TAPS, 4, 2>(how, from, line, groups, row.taps);
             else fetch<TAPS, 4, 0>(how, from, line, groups, row.taps);
             turn(how, groups, row.taps);
             if constexpr (TAPS == 2)

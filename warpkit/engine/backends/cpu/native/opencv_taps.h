@@ -22,6 +22,7 @@ struct TapRow {
     bool scattered;  // one channel, whose numbers do not lie side by side
     int64_t step;    // numbers from tap to tap within a tap row
     int64_t words;   // words copied at once: 1, 2 or 4
+    int shift;       // their logarithm: `part` divides by them for every tap
     int64_t pieces;  // how often, until a tap row is copied
     int64_t beyond;  // pixels behind the last tap that are read, too
 
@@ -33,6 +34,7 @@ struct TapRow {
         scattered = !together && p.pixel != 1;
         const int64_t bytes = p.taps * step * size;
         words = bytes <= 4 ? 1 : bytes <= 8 ? 2 : 4;
+        shift = logarithm(words);
         pieces = (bytes + 4 * words - 1) / (4 * words);
         beyond = scattered ? 0 : (4 * words * pieces - bytes + step * size - 1) / (step * size);
     }
@@ -131,13 +133,14 @@ template <class S, class V> INLINE V number(Words words, int64_t byte) {
 
 // The numbers of channel k of those read together, for group g: floats, or integers of bytes.
 template <int TAPS, class S, class V> INLINE void part(const Taps4<TAPS> &taps, int64_t step,
-                                                       int64_t words, int64_t pieces, int64_t g,
+                                                       int shift, int64_t pieces, int64_t g,
                                                        int64_t k, V *numbers) {
+    const int64_t words = int64_t(1) << shift;
     for (int r = 0; r < TAPS; r++)
         for (int i = 0; i < TAPS; i++) {
             const int64_t byte = (i * step + k) * int64_t(sizeof(S)), word = byte / 4;
-            const int64_t place = (r * pieces + word / words) * (ROW * words + APART);
-            const uint32_t *at_ = taps.words + place + g * L * words + word % words * L;
+            const int64_t place = (r * pieces + (word >> shift)) * (ROW * words + APART);
+            const uint32_t *at_ = taps.words + place + g * L * words + (word & (words - 1)) * L;
             numbers[r * TAPS + i] = number<S, V>(load<Words>(at_), byte);
         }
 }
