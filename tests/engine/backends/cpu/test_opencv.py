@@ -18,8 +18,11 @@ from tests.support.inputs import affine_matrices, images, noise, perspective_mat
 from tests.support.installed_opencv import installed_opencv
 from tests.support.opencv_cases import GOLDEN, call_warpkit, cases
 from warpkit.engine import backends as kernels
+from warpkit.engine.arithmetic import opencv
+from warpkit.engine.arithmetic.opencv_lenses import from_fixed_map
 from warpkit.engine.backends.cpu import opencv as cpu_opencv
 from warpkit.engine.sampling.rules import BORDERS, SamplingRule
+from warpkit.opencv.values import INTERPOLATIONS
 
 FILLED = tuple(border for border in BORDERS if border != "transparent")
 ARITHMETICS = ("opencv4", "opencv5")
@@ -250,3 +253,24 @@ for border in ("constant", "replicate", "reflect", "reflect_101", "wrap"):
 
 def test_hostile_maps_stay_inside_the_arrays():
     assert survives(PROGRAM)
+
+
+@pytest.mark.parametrize("width", [1, 16, 37])
+@pytest.mark.parametrize("flags", [0, 1, 2, 4])
+@pytest.mark.parametrize("kind", ["planes", "pixels and parts", "pixels"])
+def test_maps_are_read_as_they_lie(kind, flags, width):
+    rng = np.random.default_rng(width)
+    image = rng.integers(0, 256, (20, 30, 3), dtype=np.uint8)
+    points = (rng.random((9, width, 2)) * (34, 24) - 2).astype(np.float32)
+    first, second = np.ascontiguousarray(points[..., 0]), np.ascontiguousarray(points[..., 1])
+    if kind != "planes":
+        first, second = points.astype(np.int16), rng.integers(0, 1024, (9, width), dtype=np.uint16)
+        points = from_fixed_map(*map(torch.from_numpy, (first, second)))
+    if kind == "pixels":
+        second, points = None, torch.from_numpy(first).double()
+    points, planes = torch.as_tensor(points), torch.from_numpy(image).permute(2, 0, 1)[None]
+    rule = SamplingRule(INTERPOLATIONS[flags], "constant", "opencv5")
+    fixed = kind == "pixels and parts"
+    wanted = opencv.sample(planes, points, torch.zeros(1, 1, 1), rule, fixed_map=fixed)
+    found = wcv.remap(image, first, second, flags, arithmetic="opencv5")
+    np.testing.assert_array_equal(found, wanted[0].permute(1, 2, 0).numpy())

@@ -32,9 +32,9 @@ struct OpenCVCall : Call {
     WARPKIT_OPENCV_FIELDS(WARPKIT_FIELD)
 };
 
-// How points lie in memory: pairs (x, y) of float32 or of float64; x in `mapping` and y in `second`,
-// float32; and cv2.convertMaps's pixels, pairs of int16, alone or with the 1/32 parts in `second`,
-// uint16: five bits of y above five of x.
+// How points lie in memory: pairs (x, y) of float32 or of float64; x in `mapping` and y in
+// `second`, float32; and cv2.convertMaps's pixels, pairs of int16, alone or with the 1/32 parts in
+// `second`, uint16: five bits of y above five of x.
 enum Points { SINGLES, DOUBLES, PLANES_OF_SINGLES, PIXELS, PIXELS_AND_PARTS };
 
 // How nearest rounds 1/32 parts of a pixel: as floats are, from 16 on up, or in OpenCV 5 below 16
