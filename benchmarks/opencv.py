@@ -26,6 +26,7 @@ import warpkit as wk
 import warpkit.opencv as wcv
 from warpkit.cli.bench.work import PAUSE
 from warpkit.core.environment import processor
+from warpkit.opencv.values import BORDERS, INTERPOLATIONS
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "opencv.csv"
 SECONDS = 2.0
@@ -51,10 +52,11 @@ WORKLOADS = [
     Workload((512, 512, 4)),
     Workload(LARGE, border="reflect_101"),
     Workload(LARGE, interpolation="nearest"),
+    Workload(LARGE, interpolation="bicubic"),
+    Workload(LARGE, interpolation="lanczos4"),
     Workload(LARGE, dtype="float32"),
     Workload(LARGE, arithmetic="opencv4"),
     Workload(HUGE, arithmetic="opencv4"),
-    Workload(LARGE, interpolation="lanczos4", arithmetic="opencv4"),
 ]
 
 
@@ -64,8 +66,8 @@ def prepare(work: Workload) -> dict[str, Callable[[], np.ndarray]]:
     image = rng.integers(0, 256, work.shape).astype(work.dtype)
     height, width = work.shape[:2]
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), 33, 1.1)
-    flags = {name: number for number, name in wcv.INTERPOLATIONS.items() if number != 3}
-    modes = {name: number for number, name in wcv.BORDERS.items()}
+    flags = {name: number for number, name in INTERPOLATIONS.items() if number != 3}
+    modes = {name: number for number, name in BORDERS.items()}
     options = {"flags": flags[work.interpolation], "borderMode": modes[work.border]}
     arguments = (image, matrix, (width, height))
     ours = partial(wcv.warpAffine, *arguments, arithmetic=work.arithmetic, **options)
@@ -85,8 +87,8 @@ def reference(image: np.ndarray, ours: partial[np.ndarray]) -> np.ndarray:
         planes,
         matrix,
         size=(height, width),
-        interpolation=wcv.INTERPOLATIONS[options["flags"]],
-        border=wcv.BORDERS[options["borderMode"]],
+        interpolation=INTERPOLATIONS[options["flags"]],
+        border=BORDERS[options["borderMode"]],
         arithmetic=options["arithmetic"],
         backend="reference",
     )
