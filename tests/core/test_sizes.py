@@ -203,8 +203,8 @@ SIZES = ("size", "size_in", "size_out", "new_size", "patch_size", "max_size", "l
 COUNTS = ("steps", "samples", "chunk", "levels", "spacing", "features", "quality", "side", "dim")
 OPENCVS = ("dsize", "dstsize", "imageSize", "newImgSize", "patchSize", "top", "gaussFiltSize")
 MODULES = (wk, flow, camera, nn, transforms, attacks, validation, cv, cv.fisheye)
-RESULTS = ("Alignment", "attacks.Pipeline")
-"""What has `steps` of another kind."""
+RESULTS = ("Alignment", "attacks.Pipeline", "validation.Preprocessing")
+"""What is given back, with `size` or `steps` of another kind."""
 
 
 def test_every_public_function_that_takes_a_size_is_here():
