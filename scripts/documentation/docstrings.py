@@ -55,7 +55,7 @@ def prose(text: str, own: str, arguments: list[str]) -> str:
 
     text = re.sub(r"(?<!`)`([\w.]+)`(?!`)", link, text)
     text = re.sub(r"(?<!\w)\*(?=[A-Z])", r"\\*", text)
-    text = re.sub(r"docs/([\w-]+)\.md", r"[docs/\1.md](../\1.html)", text)
+    text = re.sub(r"docs/([\w-]+)\.md", r"[docs/\1.md](../\1.md)", text)
     text = re.sub(r"::$", ":", text, flags=re.M)
     text = re.sub(r"\bGradients: ", "**Gradients:** ", text)
     if not arguments:

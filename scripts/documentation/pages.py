@@ -2,7 +2,7 @@
 
 A line `<!-- README: NAME -->` becomes that section of the front page, `<!-- README -->` what stands
 before its first heading, and `<!-- benchmarks -->` the tables of data/benchmarks. Pictures of data/
-and CHANGELOG.md are part of the site, and the plots of the benchmarks are drawn.
+and CHANGELOG.md and CONTRIBUTING.md are part of the site, and the plots of the benchmarks are drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks import plots  # noqa: E402
 
 def on_files(files: Files, config: Any) -> Files:
     """Add what does not lie in docs/."""
-    for path in ("data/demo.png", "data/patches.png", "CHANGELOG.md"):
+    for path in ("data/demo.png", "data/patches.png", "CHANGELOG.md", "CONTRIBUTING.md"):
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     for name, picture in plots.pictures().items():
         files.append(File.generated(config, f"images/{name}.svg", content=picture))
@@ -30,9 +30,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """A page with its inclusions, and with links that hold on the site."""
-    markdown = re.sub(r"^<!-- README(?:: (.+))? -->$", lambda m: readme(m[1]), markdown, flags=re.M)
+    included = re.compile(r"^<!-- README(?:: (.+))? -->$", re.M)
+    markdown = included.sub(lambda m: readme(m[1]), markdown)
     markdown = markdown.replace("<!-- benchmarks -->", plots.tables())
-    markdown = markdown.replace("](../data/", "](data/")
+    markdown = markdown.replace("](../data/", "](data/").replace("](docs/", "](")
+    # not on the site: code, and what is about the repository alone
+    markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./examples|warpkit)/[^)]+\)", r"\1", markdown)
     return re.sub(r"^```python\n(?=>>> )", "```pycon\n", markdown, flags=re.M)
 
 
@@ -44,4 +47,4 @@ def readme(section: str | None) -> str:
     else:
         bodies = dict(part.split("\n", 1) for part in parts)
         text = bodies[section]
-    return text.strip().replace("](docs/", "](")
+    return text.strip()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "code.md"
-MARK = "<!-- scripts/write_reference writes what follows -->\n"
+MARK = "<!-- scripts/list_files writes what follows -->\n"
 
 
 def page() -> str:

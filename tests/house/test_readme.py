@@ -10,7 +10,13 @@ import doctest
 import re
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torchvision.transforms.v2 import functional as tv
 
 import warpkit as wk
 from tests.support import ROOT
@@ -40,9 +46,35 @@ def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
 
 
-def test_the_front_page_has_code_and_names_every_function():
-    text = (ROOT / "README.md").read_text()
-    assert blocks(ROOT / "README.md")
+def test_the_front_page_is_short_and_has_code():
+    page = ROOT / "README.md"
+    assert blocks(page)
+    assert len(page.read_text().splitlines()) <= 120
+
+
+def test_the_front_page_s_table_of_resizes_is_true():
+    picture = Image.open(ROOT / "data" / "images" / "coffee.png").convert("RGB")
+    image, size = torch.from_numpy(np.array(picture)).permute(2, 0, 1), (224, 224)
+    peers = [
+        torch.from_numpy(cv2.resize(np.array(picture), size)).permute(2, 0, 1),
+        torch.from_numpy(np.array(picture.resize(size, Image.Resampling.BILINEAR))).permute(
+            2, 0, 1
+        ),
+    ]
+    smooth = F.interpolate(image[None].float(), size, mode="bilinear")[0].round().byte()
+    results = [*peers, tv.resize(image, list(size)), smooth]
+    found = [[int((a.int() - b.int()).abs().max()) for b in peers] for a in results]
+    found.append([int((wk.resize(image, size, arithmetic="opencv5").int() - peers[0]).abs().max())])
+    found[-1].append(
+        int((wk.resize(image, size, arithmetic="pillow").int() - peers[1]).abs().max())
+    )
+    text = (ROOT / "README.md").read_text().split("| call |")[1].split("\n\n")[0]
+    written = re.findall(r"^\| `.*` \| (\d+) \| (\d+) \|", text, re.M)
+    assert [[str(n) for n in row] for row in found] == [list(row) for row in written]
+
+
+def test_the_start_page_names_every_function():
+    text = (ROOT / "docs" / "index.md").read_text()
     assert [name for name in wk.__all__ if f"`{name}`" not in text] == []
 
 

@@ -75,8 +75,8 @@ def optimize_flow(
     """Move pixels by at most `epsilon` so that `objective` falls, as a mean over random views.
 
     Args:
-        objective, distribution, steps, samples, chunk, generator, progress, resume, photometric,
-            pipeline: as in `optimize_perturbation`.
+        objective, distribution, steps, samples, chunk: as in `optimize_perturbation`.
+        generator, progress, resume, photometric, pipeline: as there, too.
         image: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Each image
             gets a flow of its own.
         epsilon: how far a pixel may move, in pixels.

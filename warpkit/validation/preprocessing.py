@@ -78,7 +78,8 @@ def compare_pipelines(
         this attribute of the second's.
 
     Raises:
-        As `identify`; ValueError and TypeError for images that are none.
+        ValueError: for images that are none, and as `identify`.
+        TypeError: for images of another type, and as `identify`.
 
     >>> import numpy as np
     >>> first = lambda image: image / np.float32(255)
