@@ -1,8 +1,8 @@
 """MkDocs hooks: pages and pictures that have their source elsewhere in the repository.
 
-A line `<!-- README: NAME -->` becomes that section of the front page, `<!-- README -->` what stands
-before its first heading, and `<!-- benchmarks -->` the tables of data/benchmarks. Pictures of data/,
-CHANGELOG.md and CONTRIBUTING.md are part of the site, and the plots of the benchmarks are drawn.
+A line `<!-- README: NAME -->` becomes that section of the front page, `<!-- README -->` what
+stands before its first heading, and `<!-- benchmarks -->` the tables of data/benchmarks. Pictures
+of data/, CHANGELOG.md and CONTRIBUTING.md are part of the site, and the benchmarks' plots are drawn.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ def render(report: Results) -> str:
         interpolations=INTERPOLATIONS,
         summaries={dtype: summary(report.rows, dtype, peers) for dtype in PEER_DTYPES},
         left_out=left_out([*report.rows, *report.resizes]),
+        exempt=sum(row.passed and row.parity.differing > 0 for row in report.rows),
         resizes=[resize_lines(report, dtype) for dtype in PEER_DTYPES],
         resize_names=["warpkit", *(report.resizes[0].peers if report.resizes else ())],
         scenes=[shown(scene) for scene in report.scenes],

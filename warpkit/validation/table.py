@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warpkit.core.tables import print_fitting
 from warpkit.validation.metrics import Figures
 from warpkit.validation.resizes import ResizeRow
 from warpkit.validation.results import Results
@@ -39,9 +40,11 @@ def as_text(report: Results) -> str:
 
 def show(report: Results, console: Console) -> None:
     """Print the tables, what is not promised, and the verdict."""
-    console.print(table(report))
+    peers = list(report.rows[0].peers) if report.rows else []
+    print_fitting(console, lambda names: table(report, names), peers)
     if report.resizes:
-        console.print(resize_table(report))
+        peers = list(report.resizes[0].peers)
+        print_fitting(console, lambda names: resize_table(report, names), peers)
     others = ", the others' in uint8 and float32" if report.rows and report.rows[0].peers else ""
     console.print(f"\n{NOTE}{others}", style="dim")
     for reason, count, differing in left_out([*report.rows, *report.resizes]):
@@ -55,25 +58,23 @@ def show(report: Results, console: Console) -> None:
 def empty_table(first: str, names: Iterable[str]) -> Table:
     """A table of words in its first column and numbers in the others."""
     made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    made.add_column(first, no_wrap=True)
+    made.add_column(first)
     for name in names:
         head = HEADS.get(name, name)
         made.add_column(head, justify="right", vertical="bottom", no_wrap=True)
     return made
 
 
-def table(report: Results) -> Table:
-    """One line for each map and interpolation."""
-    names = list(report.rows[0].peers) if report.rows else []
+def table(report: Results, names: Sequence[str]) -> Table:
+    """One line for each map and interpolation; a column for each peer in names."""
     made = empty_table("warp", ("values", "differing", "warpkit", *names))
     for (kind, interpolation), group in groups(report.rows, "map"):
         made.add_row(f"{kind} {interpolation}", *cells(group, names))
     return made
 
 
-def resize_table(report: Results) -> Table:
-    """One line for each library and filter: how far from it warpkit and the others are."""
-    names = list(report.resizes[0].peers)
+def resize_table(report: Results, names: Sequence[str]) -> Table:
+    """One line for each library and filter: how far from it warpkit and those in names are."""
     made = empty_table("resize", ("differing", "warpkit", *names))
     for (library, interpolation), group in groups(report.resizes, "library"):
         # all columns stand in 80 characters, if the longest name of a row has 21

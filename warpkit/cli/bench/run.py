@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import time
+from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +21,7 @@ from warpkit.cli.bench.work import WORKLOADS, measure
 from warpkit.cli.image_files import check_target, replacing
 from warpkit.core.environment import installed, processor
 from warpkit.core.progress import progress_bar
+from warpkit.core.tables import print_fitting
 from warpkit.engine.arithmetic.guarantees import PACKAGES
 
 TURNS, QUICK = 21, 5
@@ -40,7 +42,8 @@ def run(quick: bool, only: str, threads: int, out: Path | None, loud: bool = Fal
             rows += [row | stamp for row in measure(work, stamp["turns"], noise)]
             advance(work.name)
     console = Console(highlight=False)
-    console.print(table(rows))
+    others = list(dict.fromkeys(row["way"] for row in rows if row["way"] != "warpkit"))
+    print_fitting(console, lambda names: table(rows, names), others)
     console.print(f"The machine was {noise}.", soft_wrap=True)
     rows = [row | {"noise": noise.word} for row in rows]
     if noise.is_loud and not loud:
@@ -71,12 +74,13 @@ def about(turns: int, threads: int) -> dict[str, Any]:
     }
 
 
-def table(rows: list[dict[str, Any]]) -> Table:
-    """Milliseconds of warpkit, and how many times as long the others take."""
-    others = list(dict.fromkeys(row["way"] for row in rows if row["way"] != "warpkit"))
-    result = Table("workload", "", "warpkit, ms", *others)
-    for column in result.columns[2:]:
-        column.justify = "right"
+def table(rows: list[dict[str, Any]], others: Sequence[str]) -> Table:
+    """Milliseconds of warpkit, and how many times as long these others take."""
+    result = Table()
+    result.add_column("workload")
+    result.add_column("")
+    for name in ("warpkit, ms", *others):
+        result.add_column(name, justify="right", no_wrap=True)
     keys = ("workload", "interpolation", "does")
     for case, group in groupby(rows, key=lambda row: tuple(row[key] for key in keys)):
         found = {row["way"]: row for row in group}
