@@ -2,7 +2,7 @@
 
 A line `<!-- README: NAME -->` becomes that section of the front page, `<!-- README -->` what
 stands before its first heading, and `<!-- benchmarks -->` the tables of data/benchmarks. Pictures
-of data/, CHANGELOG.md and CONTRIBUTING.md are part of the site, and the benchmarks' plots are drawn.
+of data/, CHANGELOG.md and CONTRIBUTING.md are part of the site, and benchmarks' plots are drawn.
 """
 
 from __future__ import annotations
