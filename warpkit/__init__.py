@@ -1,4 +1,4 @@
-"""warpkit: what OpenCV does to pixel positions, on tensors: the same pixels, with gradients."""
+"""warpkit: OpenCV's and Pillow's geometric image operations, bit-exact and differentiable."""
 
 import importlib
 import typing
@@ -60,6 +60,10 @@ else:
         if name in _MODULES:
             return importlib.import_module(f"warpkit.{name}")
         raise AttributeError(f"module 'warpkit' has no attribute {name!r}")
+
+    def __dir__():
+        """The public names, which an editor's list should show and nothing else."""
+        return sorted([*__all__, *_MODULES, "flow", "__version__"])
 
 
 __version__ = "0.2.0"

@@ -324,3 +324,19 @@ def test_a_device_without_float64_is_refused_with_reasons():
         image = torch.empty(1, 3, 4, 5, device="xpu")
         rule = SamplingRule("bilinear", "constant")
         assert kernels.select_backend("test", "auto", image, rule) is reference
+
+
+def test_the_traceback_of_a_bad_argument_ends_at_the_public_function():
+    with pytest.raises(ValueError, match="`matrix`") as caught:
+        wk.warp_affine(torch.zeros(1, 2, 2), torch.eye(2))
+    assert caught.traceback[-1].name == "warp_affine"
+
+
+def test_the_traceback_of_another_error_is_whole(monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("not about an argument")
+
+    monkeypatch.setattr("warpkit.core.checks.check_image", broken)
+    with pytest.raises(ValueError, match="not about") as caught:
+        wk.warp_affine(torch.zeros(1, 7, 2), torch.eye(2, 3) * 0.7)
+    assert caught.traceback[-1].name == "broken"

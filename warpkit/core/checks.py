@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import cache
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.core.errors import fail as fail
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.names import instead_of
 from warpkit.core.slips import look_at_layout
@@ -30,17 +31,6 @@ MAX_SIDE = 2**31
 """Sides of images are below it, as their coordinates are."""
 TEXT, LISTS = (str, bytes), (tuple, list)
 """Tuples, since Dynamo cannot trace the `|` of types, before torch 2.10 of any."""
-
-
-def fail(
-    function: str,
-    argument: str,
-    wanted: str,
-    got: object,
-    error: type[Exception] = ValueError,
-) -> NoReturn:
-    """Raise the one form of error: ``function: `argument` must be wanted, got got``."""
-    raise error(f"{function}: `{argument}` must be {wanted}, got {got}")
 
 
 def shape_of(tensor: Tensor) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 
+from warpkit.core.errors import end_at
 from warpkit.core.names import instead_of_keyword
 
 P = ParamSpec("P")
@@ -66,12 +67,13 @@ def shardable(rule: ShardingRule, *tensors: str) -> Callable[[Callable[P, R]], C
                 if _handler is None:
                     return function(*args, **kwargs)
                 return _handler(declared, args, kwargs)
-            except TypeError:
-                if torch.compiler.is_compiling() or not (
-                    text := _named_elsewhere(declared, kwargs)
-                ):
+            except (TypeError, ValueError) as error:
+                if torch.compiler.is_compiling():
                     raise
-                raise TypeError(text) from None
+                if isinstance(error, TypeError) and (text := _named_elsewhere(declared, kwargs)):
+                    raise TypeError(text) from None
+                end_at(function, error)
+                raise
 
         return call
 
