@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import shlex
 import shutil
@@ -17,13 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from tests.cli.test_files import nobody, room
 from tests.support import ROOT
 from tests.support.forks import python
 from warpkit.cli.app import main
-from warpkit.cli.warp import run as warp_run
+from warpkit.cli.warp import many as warp_many
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (30, 40, 3), dtype=np.uint8)
 TURN = ["--angle", "180"]
@@ -257,7 +259,7 @@ def test_a_signal_in_the_middle_leaves_whole_files():
 def test_the_bar_is_for_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(warp_run.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(warp_many.sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["warp", "a.png", "b.jpg", "--out", "out"]) == 0
     out, err = capsys.readouterr()
@@ -338,3 +340,66 @@ def test_closed_streams_are_one_line(words: str, said: str):
     assert done.returncode == 1
     assert done.stderr.startswith(f"warpkit: standard {said}: closed")
     assert len(done.stderr.splitlines()) == 1
+
+
+def pictures(count: int) -> list[str]:
+    """Files whose names begin alike, one that has two frames, and one that is broken."""
+    names = [f"{'x' * 60}{i}.png" for i in range(count)]
+    for i, name in enumerate(names):
+        Image.fromarray(np.roll(PIXELS, i, 1)).save(name)
+    first = Image.fromarray(PIXELS)
+    first.save("two.gif", save_all=True, append_images=[Image.fromarray(PIXELS[::-1])])
+    Path("broken.png").write_text("hello")
+    return [*names[:5], "two.gif", "broken.png", *names[5:]]
+
+
+def test_workers_give_the_same_bytes_order_and_messages(capsys: pytest.CaptureFixture[str]):
+    names, told = pictures(12), []
+    for workers in ("1", "3"):
+        words = ["--out", workers, "--workers", workers, "--report", f"{workers}.jsonl"]
+        assert main(["resize", *names, *words, "--size", "9", "13"]) == 1
+        told.append(capsys.readouterr())
+    assert told[0].err.replace("are in 1\n", "are in 3\n") == told[1].err
+    assert "two.gif: has 2 images" in told[0].err.splitlines()[0]
+    assert files("1") == files("3")
+    for name in files("1"):
+        assert (Path("1") / name).read_bytes() == (Path("3") / name).read_bytes()
+    for workers in ("1", "3"):
+        rows = [json.loads(line) for line in Path(f"{workers}.jsonl").read_text().splitlines()]
+        assert [row["file"] for row in rows] == names
+        assert [row["file"] for row in rows if "error" in row] == ["broken.png"]
+        assert rows[0]["result"] == str(Path(workers) / names[0])
+        assert all(row["seconds"] > 0 for row in rows if "error" not in row)
+
+
+def test_what_is_done_is_left_out_when_resumed(capsys: pytest.CaptureFixture[str]):
+    names = pictures(4)
+    words = ["--out", "out", "--size", "9", "13", "--resume", "--report", "report.jsonl"]
+    assert main(["resize", *names[:2], *words]) == 0
+    before = {name: os.stat(Path("out") / name).st_mtime_ns for name in names[:2]}
+    capsys.readouterr()
+    assert main(["resize", *names, *words]) == 1
+    assert capsys.readouterr().err.splitlines()[-2] == "warpkit: 2 of 6 were in out before"
+    assert {name: os.stat(Path("out") / name).st_mtime_ns for name in names[:2]} == before
+    rows = [json.loads(line) for line in Path("report.jsonl").read_text().splitlines()]
+    assert [row["file"] for row in rows] == [*names[:2], *names]
+    assert [row["file"] for row in rows if row.get("skipped")] == names[:2]
+    assert not [name for name in files("out") if name.endswith(".part")]
+
+
+def test_threads_are_as_before_after_workers():
+    before = torch.get_num_threads()
+    assert main(["resize", *pictures(3)[:3], "--out", "o", "--workers", "2", "--scale", "2"]) == 0
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("words", ["--workers 2", "--report r.jsonl", "--resume"])
+def test_options_of_a_folder_want_one(words: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["warp", "a.png", "c.png", *words.split()]) == 2
+    assert capsys.readouterr().err == f"warpkit: {words.split()[0]} is for --out DIR\n"
+
+
+@pytest.mark.parametrize("report", ["a.png", "out/b.jpg"])
+def test_a_report_is_no_picture(report: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["warp", "a.png", "b.jpg", "--out", "out", "--report", report]) == 2
+    assert capsys.readouterr().err.startswith(f"warpkit: --report is {report}, and so is {report}")

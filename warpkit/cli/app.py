@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -33,17 +34,21 @@ from warpkit.cli.options import (
     Matrix,
     Means,
     Model,
+    NewSize,
     Numbers,
     OutFolder,
     ParityArithmetic,
     Quality,
+    Report,
     ResizeArithmetic,
+    Resume,
     Scale,
     Scales,
     Shear,
     ShownBorder,
     Size,
     Translate,
+    Workers,
     gather,
 )
 from warpkit.cli.programs import compare, identify
@@ -66,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = gather(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        status = app(words, prog_name="warpkit", standalone_mode=False) or 0
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"PIL\b")  # of sizes and metadata
+            status = app(words, prog_name="warpkit", standalone_mode=False) or 0
         if sys.stdout is not None:
             sys.stdout.flush()
         return fail("interrupted", status) if status == INTERRUPTED else status
@@ -110,6 +117,9 @@ def common(
 def warp(
     files: Files = None,
     out: OutFolder = None,
+    workers: Workers = None,
+    report: Report = None,
+    resume: Resume = False,
     angle: Angle = None,
     scale: Scale = None,
     shear: Shear = None,
@@ -134,8 +144,10 @@ def warp(
 
     A result keeps its image's kind (grey, colour, alpha, palette, CMYK; 16-bit, 32-bit and
     floating-point grey) where its format holds it; what was converted is said on stderr. With
-    --out, files keep their names; those that fail are listed at the end.
+    --out, files keep their names, as many as there are cores are worked on at once, and those that
+    fail are listed at the end.
     """
+    from warpkit.cli.warp.many import Folder
     from warpkit.cli.warp.run import run
     from warpkit.cli.warp.work import Options
 
@@ -153,14 +165,17 @@ def warp(
         border_value=border_value or Numbers((0.0,)),
         arithmetic=arithmetic,
     )
-    return run(files or [], out, format, quality, options)
+    return run(files or [], Folder(out, workers, report, resume), format, quality, options)
 
 
 @app.command(short_help="Resize image files.")
 def resize(
     files: Files = None,
     out: OutFolder = None,
-    size: Size = None,
+    workers: Workers = None,
+    report: Report = None,
+    resume: Resume = False,
+    size: NewSize = None,
     scale: Scales = None,
     interpolation: Filter = "bilinear",
     antialias: Means = None,
@@ -174,16 +189,20 @@ def resize(
     Files, kinds of images and errors are as for warpkit warp.
     """
     from warpkit.cli.resize import Options
+    from warpkit.cli.warp.many import Folder
     from warpkit.cli.warp.run import run
 
     options = Options(size, scale, interpolation, antialias, arithmetic)
-    return run(files or [], out, format, quality, options)
+    return run(files or [], Folder(out, workers, report, resume), format, quality, options)
 
 
 @app.command(short_help="Undo what a lens did to image files.")
 def undistort(
     files: Files = None,
     out: OutFolder = None,
+    workers: Workers = None,
+    report: Report = None,
+    resume: Resume = False,
     camera: Camera = None,
     distortion: Distortion = None,
     fisheye: Annotated[
@@ -204,6 +223,7 @@ def undistort(
     kinds of images and --out are as in warpkit warp.
     """
     from warpkit.cli.undistort import Options
+    from warpkit.cli.warp.many import Folder
     from warpkit.cli.warp.run import run
 
     options = Options(
@@ -217,7 +237,7 @@ def undistort(
         border_value=border_value or Numbers((0.0,)),
         arithmetic=arithmetic,
     )
-    return run(files or [], out, format, quality, options)
+    return run(files or [], Folder(out, workers, report, resume), format, quality, options)
 
 
 @app.command(short_help="Lay one image file on another.")

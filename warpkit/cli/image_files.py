@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EACCES, EISDIR
 from pathlib import Path
+from threading import get_ident
 from typing import BinaryIO
 
 from PIL import Image, UnidentifiedImageError
@@ -32,10 +32,8 @@ def read_image(path: str | Path) -> Picture:
     """
     name = "standard input" if str(path) in INPUTS else path
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow's, about size and metadata
-            with Image.open(stream(path)) as file:
-                picture = decode(file)
+        with Image.open(stream(path)) as file:
+            picture = decode(file)
     except UnidentifiedImageError:
         raise ImageFileError(f"{name}: not an image that Pillow can read") from None
     except MemoryError:
@@ -152,7 +150,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     A device or a pipe is written to as it is.
     """
     target = path.resolve()  # a link stays a link
-    partial = target.with_name(f".{target.name[:50]}.{os.getpid()}.part")  # of 255 bytes
+    # of 255 bytes; threads may write files whose names begin alike
+    partial = target.with_name(f".{target.name[:50]}.{os.getpid()}.{get_ident()}.part")
     try:
         if special(path):
             with path.open("wb") as file:

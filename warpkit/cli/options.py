@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -206,6 +207,10 @@ Size = Annotated[
         "The result's height and width. [default: IN's, or that of --corners]",
     ),
 ]
+NewSize = Annotated[
+    Numbers | None,
+    option(numbers(2, positive=True, whole=True), "H W", "The result's height and width."),
+]
 Model = Annotated[str, option(one_of(MODELS), "NAME", ", ".join(MODELS))]
 Loss = Annotated[
     str,
@@ -285,6 +290,21 @@ Format = Annotated[
         "The format to write, such as png, tif or jpg, for - and pipes; with --out, the names' "
         "new ending. [default: that of the name; png for -]",
     ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="With --out: files worked on at once. [default: the cores]"
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="With --out: write a line of JSON for each file, in their order."
+    ),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="With --out: leave out files whose result is there.")
 ]
 Quality = Annotated[
     int | None,

@@ -1,0 +1,52 @@
+"""One file to warp: read, warped, written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from warpkit.cli.errors import CommandError
+from warpkit.cli.image_files import INPUTS, read_image, write_image
+from warpkit.cli.image_kinds import QUALITY_FORMATS, Picture
+from warpkit.cli.stderr import say
+
+
+class Options(Protocol):
+    """What a command does to each picture: of `warpkit warp`, `resize` or `undistort`."""
+
+    def check(self) -> None:
+        """Refuse before any work what cannot be right for any picture."""
+        ...
+
+    def apply(self, picture: Picture) -> Picture:
+        """What becomes of a picture."""
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file to warp."""
+
+    source: str
+    target: str | Path
+    kind: str
+    """The format to write, by Pillow's name; "" where the target names none."""
+
+
+def do(job: Job, quality: int | None, options: Options) -> None:
+    """Read, warp, write, and say what was converted."""
+    picture = read_image(job.source)
+    words = write_image(job.target, options.apply(picture), job.kind, quality)
+    if words != picture.held:
+        name = "standard input" if job.source in INPUTS else job.source
+        say(f"{name}: {picture.held} converted to {words}")
+
+
+def check_quality(quality: int | None, jobs: Sequence[Job]) -> None:
+    """Refuse a quality that no file would have."""
+    kinds = {job.kind for job in jobs}
+    if quality is not None and kinds and not kinds & set(QUALITY_FORMATS):
+        wanted = ", ".join(QUALITY_FORMATS)
+        raise CommandError(f"--quality is for {wanted}, not {', '.join(sorted(kinds))}")

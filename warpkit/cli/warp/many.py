@@ -1,0 +1,243 @@
+"""Many files into a folder: by workers, in order, with a report, and to be resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from errno import EISDIR, ENOTDIR
+from pathlib import Path
+from threading import current_thread, main_thread
+from types import FrameType
+
+import torch
+from rich.markup import escape
+
+from warpkit.cli.errors import CommandError, cause_of, check_apart
+from warpkit.cli.image_files import (
+    INPUTS,
+    OUTPUTS,
+    ImageFileError,
+    check_folder,
+    check_target,
+    format_of,
+)
+from warpkit.cli.image_kinds import reason
+from warpkit.cli.stderr import collecting, printable, say
+from warpkit.cli.warp.jobs import Job, Options, check_quality, do
+from warpkit.core.progress import progress_bar
+
+AHEAD = 2
+"""Files in work for each worker: the next one is read while the last is told of."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where many results go, and how."""
+
+    out: str | None
+    workers: int | None
+    """Files that are worked on at once; None is the cores."""
+    report: Path | None
+    resume: bool
+
+    def option_of_many(self) -> str | None:
+        """The first option that a single file has no use for."""
+        given = {"--workers": self.workers, "--report": self.report, "--resume": self.resume}
+        return next((name for name, value in given.items() if value), None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file."""
+
+    seconds: float
+    lines: list[str]
+    """What was said of it on the way."""
+    error: str | None = None
+
+
+def many(
+    files: Sequence[str],
+    folder: Folder,
+    ending: str | None,
+    quality: int | None,
+    options: Options,
+) -> int:
+    """Warp every file into a folder, which is made if need be; 1 where one failed."""
+    if not files:
+        raise CommandError("Missing argument 'IN'.")
+    assert folder.out is not None
+    jobs = jobs_into(folder.out, files, ending)
+    check_quality(quality, [job for job in jobs if job.kind])
+    places = {name: name for job in jobs for name in (job.source, str(job.target))}
+    check_apart({"--report": folder.report}, places)
+    make(Path(folder.out))
+    check_target(folder.report)
+    done = {job.source for job in jobs if folder.resume and Path(job.target).exists()}
+    failures: list[str] = []
+    shown = sys.stderr is not None and sys.stderr.isatty()
+    with ExitStack() as stack:
+        report = folder.report and stack.enter_context(
+            folder.report.open("a" if folder.resume else "w", encoding="utf-8")
+        )
+        advance = stack.enter_context(progress_bar("warping", total=len(files), shown=shown))
+        raise_again = stack.enter_context(interruptions())
+        waiting = [job for job in jobs if job.source not in done]
+        outcomes = stack.enter_context(
+            working(waiting, quality, options, folder.workers or cores())
+        )
+        for job in jobs:
+            outcome = Outcome(0.0, []) if job.source in done else next(outcomes)
+            for line in outcome.lines:
+                say(line)
+            if outcome.error is not None:
+                failures.append(outcome.error)
+            if report:
+                report.write(json.dumps(row(job, outcome, job.source in done)) + "\n")
+                report.flush()
+            advance(escape(printable(Path(job.source).name)))
+            raise_again()
+    for failure in failures:
+        say(failure)
+    if done:
+        say(f"{len(done)} of {len(files)} were in {folder.out} before")
+    if failures:
+        written = len(files) - len(failures)
+        say(f"{len(failures)} of {len(files)} failed; {written} are in {folder.out}")
+    return 1 if failures else 0
+
+
+def row(job: Job, outcome: Outcome, skipped: bool) -> dict[str, str | float | bool]:
+    """A line of the report."""
+    if outcome.error is not None:
+        return {"file": job.source, "error": outcome.error}
+    told = {"file": job.source, "result": str(job.target), "seconds": round(outcome.seconds, 4)}
+    return {**told, "skipped": True} if skipped else told
+
+
+@contextmanager
+def working(
+    jobs: Sequence[Job], quality: int | None, options: Options, workers: int
+) -> Iterator[Iterator[Outcome]]:
+    """The outcomes of jobs in their order, made by threads: codecs and kernels run beside others.
+
+    Each worker computes on one thread, since as many as there are cores are at work.
+    """
+    if workers == 1 or len(jobs) < 2:
+        yield (outcome_of(job, quality, options) for job in jobs)
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+    waiting: deque[Future[Outcome]] = deque()
+
+    def outcomes() -> Iterator[Outcome]:
+        for job in jobs:
+            waiting.append(pool.submit(outcome_of, job, quality, options))
+            if len(waiting) == AHEAD * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    try:
+        yield outcomes()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
+
+
+def outcome_of(job: Job, quality: int | None, options: Options) -> Outcome:
+    """Do one job; what a user can cause is told, and anything else raised."""
+    start = time.perf_counter()
+    with collecting() as lines:
+        try:
+            if os.path.isdir(job.source):
+                raise ImageFileError(f"{job.source}: {os.strerror(EISDIR)}")
+            if not job.kind:
+                format_of(Path(job.target))  # says why
+            do(job, quality, options)
+        except Exception as error:
+            if (cause := cause_of(error)) is None:
+                raise
+            text = cause[0]
+            text = text if isinstance(error, ImageFileError) else f"{job.source}: {text}"
+            return Outcome(time.perf_counter() - start, lines, text)
+    return Outcome(time.perf_counter() - start, lines)
+
+
+@contextmanager
+def interruptions() -> Iterator[Callable[[], None]]:
+    """A function that raises KeyboardInterrupt once there was one, also one that got lost.
+
+    Python drops what is raised while it frees memory, and hundreds of files would go on.
+    """
+    usual, came = signal.getsignal(signal.SIGINT), []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
+    def raise_again() -> None:
+        if came:
+            raise KeyboardInterrupt
+
+    replaced = usual is signal.default_int_handler and current_thread() is main_thread()
+    if replaced:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield raise_again
+    finally:
+        if replaced:
+            signal.signal(signal.SIGINT, usual)
+
+
+def cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def jobs_into(folder: str, files: Sequence[str], ending: str | None) -> list[Job]:
+    """Where each file goes; refused where two would meet, or where one would be overwritten."""
+    if folder in OUTPUTS:
+        raise CommandError(f"--out takes a folder, got {folder}")
+    inputs = {Path(name).resolve(): name for name in files}
+    taken: dict[Path, str] = {}
+    jobs: list[Job] = []
+    for source in files:
+        if source in INPUTS:
+            raise CommandError(f"{source} has no name for a file in {folder}: give OUT")
+        name = Path(source).name
+        target = Path(folder) / (f"{Path(name).stem}.{ending}" if ending else name)
+        if target in taken:
+            raise CommandError(f"{taken[target]} and {source} would both be written to {target}")
+        if target.resolve() in inputs:
+            overwritten = inputs[target.resolve()]
+            raise CommandError(f"{overwritten} would be overwritten: --out takes another folder")
+        taken[target] = source
+        try:
+            kind = format_of(target)
+        except ImageFileError:
+            kind = ""
+        jobs.append(Job(source, target, kind))
+    return jobs
+
+
+def make(folder: Path) -> None:
+    """Make the folder where it is not there; say why it cannot be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        check_folder(folder)
+    except FileExistsError:
+        raise ImageFileError(f"{folder}: {os.strerror(ENOTDIR)}") from None
+    except OSError as error:
+        raise ImageFileError(f"{folder}: {reason(error)}") from None
