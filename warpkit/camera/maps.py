@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from warpkit.camera import guards, models
+from warpkit.camera import guards, kernels, models
 from warpkit.camera.arguments import as_lens, given
+from warpkit.camera.kernels import Field
 from warpkit.camera.models import Lens
 from warpkit.camera.points import new_view, own_view, undistorted
 from warpkit.core import checks
@@ -98,8 +100,16 @@ def undistorting(
     lens: Lens, view: Tensor, size: tuple[int, int], *, opencv: bool = False
 ) -> Tensor:
     """`undistort_map` in float64, (..., h, w, 2); as `opencv` does it, also where it looks back."""
-    pixels = pixel_points(size, torch.float64, view.device)
     to_ray = inverse_map(view)
+    by_torch = partial(_undistorting, size=size, opencv=opencv)
+    if kernels.serve(to_ray, *lens.tensors()):
+        return kernels.field(lens, to_ray, Field(lens.model, size, opencv, by_torch))
+    return by_torch(lens, to_ray)
+
+
+def _undistorting(lens: Lens, to_ray: Tensor, size: tuple[int, int], opencv: bool) -> Tensor:
+    """`undistorting` in torch's operations; to_ray (..., 3, 3), from pixels to directions."""
+    pixels = pixel_points(size, torch.float64, to_ray.device)
     # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
     rows = to_ray[..., None, :, :].expand(*to_ray.shape[:-2], size[0], 3, 3)
     x, y, w = rows_at(rows[..., None, :, :], *pixels.unbind(-1))

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.camera import models
+from warpkit.camera import kernels, models
+from warpkit.camera.kernels import Solution
 from warpkit.camera.models import Lens
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.reference import with_gradient_of
@@ -55,16 +57,18 @@ def unbend(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     through the products of the callers, and is theirs to write. Gradients: to the third order,
     those of the solution (implicit function), to u, v and the coefficients.
     """
+    if kernels.serve(u, v, *lens.k):
+        return kernels.solve(lens, u, v, Solution(lens.model, _reach(lens), _with_gradient))
     with torch.no_grad():
         x, y, found = _solve(lens.detach(), u.detach(), v.detach())
     tensors = (*lens.k, u, v)
     if not is_eager(*tensors) or wants_gradient(*tensors):
-        x, y = _with_gradient(lens, x, y, u, v, found)
+        x, y = _with_gradient(lens, u, v, x, y, found)
     return torch.where(found, x, 0.0), torch.where(found, y, 0.0), found
 
 
 def _with_gradient(
-    lens: Lens, x: Tensor, y: Tensor, u: Tensor, v: Tensor, found: Tensor
+    lens: Lens, u: Tensor, v: Tensor, x: Tensor, y: Tensor, found: Tensor
 ) -> tuple[Tensor, Tensor]:
     """x and y with the derivatives of Newton steps from them; at the centre where not found.
 
@@ -77,6 +81,17 @@ def _with_gradient(
         dx, dy = _newton(models.slopes(lens, near_x, near_y), shown_u - u, shown_v - v)
         near_x, near_y = near_x - dx, near_y - dy
     return with_gradient_of(x, near_x), with_gradient_of(y, near_y)
+
+
+def _reach(lens: Lens) -> np.ndarray:
+    """Where the radial part of lenses beside N points ends, (..., 3): native/lens_call.h."""
+    fixed = lens.detach()
+    radial = models.is_radial(fixed)
+    folds_at = radius = torch.full_like(fixed.k[0], torch.inf)
+    if bool(radial.any()):  # eigenvalues take as long as thousands of points
+        folds_at, radius = models.fold(fixed)
+    limit = torch.where(radial, folds_at, torch.inf)
+    return torch.stack((limit, radius, radial.double()), dim=-1)[..., 0, :].numpy()
 
 
 def _solve(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -11,6 +11,7 @@ folders of kernels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import NoReturn, Protocol, cast
 
 import numpy as np
@@ -164,6 +165,18 @@ def select_sums(images: Tensor, *others: Tensor) -> SumsBackend | None:
     module = backend_module("cpu")
     refused = module.unsupported_reasons(images, SamplingRule("bilinear", "constant"))
     return None if refused else cast(SumsBackend, module)
+
+
+def select_lenses(*tensors: Tensor) -> ModuleType | None:
+    """The formulas of lenses by kernels that may read the tensors, or None."""
+    if any(tensor.device.type != "cpu" for tensor in tensors) or not is_eager(*tensors):
+        return None
+    module = backend_module("cpu")
+    if module.unsupported_reasons(tensors[0], SamplingRule("bilinear", "constant")):
+        return None
+    from warpkit.engine.backends.cpu import lenses
+
+    return lenses
 
 
 class PictureBackend(Protocol):

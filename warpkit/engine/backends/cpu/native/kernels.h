@@ -4,6 +4,7 @@
 // `choose_...`, which finds the kernel that a call needs.
 #pragma once
 #include "call.h"
+#include "lens_call.h"
 #include "maps_call.h"
 #include "matrix_call.h"
 #include "moments_call.h"
@@ -23,6 +24,7 @@
     FAMILY(objects, WARPKIT_OBJECTS_FIELDS) \
     FAMILY(picture, WARPKIT_PICTURE_FIELDS) \
     FAMILY(maps, WARPKIT_MAPS_FIELDS)       \
+    FAMILY(lens, WARPKIT_LENS_FIELDS)       \
     FAMILY(matrix, WARPKIT_MATRIX_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                                       \
@@ -34,6 +36,8 @@
     TASK(pyramid_down) TASK(pyramid_up) TASK(rectangle) TASK(arrange) TASK(frame) \
     TASK(lens_map) TASK(converted_map) TASK(polar_map)                            \
     TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)        \
+    TASK(lens_field) TASK(lens_field_backward)                                    \
+    TASK(lens_inverse) TASK(lens_inverse_backward)                                \
     TASK(invert) TASK(inverse_vjp)
 // clang-format on
 

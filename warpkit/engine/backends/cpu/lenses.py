@@ -1,0 +1,121 @@
+"""Lenses by the native library: fields of points, points brought back, and their first gradients.
+
+`warpkit.camera` has the formulas in torch operations; native/lens_call.h says what a block holds.
+Everything is float64; an item's numbers are a row of `NUMBERS`, and so are its gradients.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.engine.backends.cpu.calls import Family, launch
+from warpkit.engine.backends.cpu.memory import empty
+
+LENSES = Family("lens")
+FIELDS = LENSES.fields
+
+NUMBERS = 46
+"""Of an item, in the order of native/maps_call.h's `LensNumbers`."""
+
+CAMERA, K, TILT, MATRIX = 0, 4, 18, 36
+"""Where an item's fx, fy, cx and cy begin, its coefficients, its sensor's tilt, and the matrix."""
+
+TILTED = 14
+"""Coefficients of a lens whose sensor may be tilted."""
+
+PLACES_AT_ONCE = 1024
+"""A unit of a list."""
+
+WIDE = np.dtype(np.float64)
+
+
+class Kind(NamedTuple):
+    """What a lens of a block is."""
+
+    coefficients: int
+    fisheye: bool
+    opencv: bool = False
+    """A field as OpenCV has it, behind the camera too."""
+
+
+@lru_cache(maxsize=256)
+def _block(task: str, kind: Kind, *numbers: tuple[str, int]) -> np.ndarray:
+    codes = {name: int(value) for name, value in kind._asdict().items()}
+    return LENSES.block(task, codes | dict(numbers))
+
+
+def field(numbers: np.ndarray, size: tuple[int, int], kind: Kind) -> Tensor:
+    """Where pixels (h, w) of undistorted images look: (B, h, w, 2), of numbers (B, NUMBERS)."""
+    out = empty((len(numbers), *size, 2), WIDE)
+    block = _field_block("lens_field", numbers, size, kind)
+    block[FIELDS["out_x"]] = out.ctypes.data
+    launch(block, 0, len(numbers) * size[0], 2 * out.size)
+    return torch.from_numpy(out)
+
+
+def field_backward(numbers: np.ndarray, grad: Tensor, kind: Kind) -> np.ndarray:
+    """The gradients (B, NUMBERS) of `field`'s numbers by that of its points, (B, h, w, 2)."""
+    grad, size = grad.contiguous(), (grad.shape[1], grad.shape[2])
+    sums = np.empty((len(numbers), size[0], NUMBERS))
+    block = _field_block("lens_field_backward", numbers, size, kind)
+    block[FIELDS["grad_x"]], block[FIELDS["sums"]] = grad.data_ptr(), sums.ctypes.data
+    launch(block, 0, len(numbers) * size[0], 2 * grad.numel())
+    return sums.sum(1)
+
+
+def _field_block(task: str, numbers: np.ndarray, size: tuple[int, int], kind: Kind) -> np.ndarray:
+    block = _block(task, kind, ("height", size[0]), ("width", size[1])).copy()
+    block[FIELDS["numbers"]] = numbers.ctypes.data
+    return block
+
+
+def inverse(
+    numbers: np.ndarray, reach: np.ndarray, u: Tensor, v: Tensor, kind: Kind
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The directions x and y that lenses show at u and v, (B, N) each, and where there are any.
+
+    numbers (B, NUMBERS); reach (B, 3), of native/lens_call.h.
+    """
+    u, v = u.contiguous(), v.contiguous()
+    x, y, found = torch.empty_like(u), torch.empty_like(v), torch.empty_like(u, dtype=torch.bool)
+    given = {"x": u, "y": v, "out_x": x, "out_y": y, "found": found}
+    block = _list_block("lens_inverse", numbers, u.shape[1], kind, given)
+    block[FIELDS["reach"]] = reach.ctypes.data
+    launch(block, 0, len(numbers) * _units(u.shape[1]), 8 * u.numel())
+    return x, y, found
+
+
+def inverse_backward(
+    numbers: np.ndarray, roots: tuple[Tensor, ...], grads: tuple[Tensor, Tensor], kind: Kind
+) -> tuple[Tensor, Tensor, np.ndarray]:
+    """Gradients of u and v, (B, N) each, and (B, NUMBERS) of the numbers, of `inverse`.
+
+    roots: what that gave; grads: of x and y, (B, N) each.
+    """
+    (x, y, found), (gx, gy) = roots, (grad.contiguous() for grad in grads)
+    gu, gv = torch.empty_like(x), torch.empty_like(y)
+    given = {"x": x, "y": y, "found": found, "grad_x": gx, "grad_y": gy, "out_x": gu, "out_y": gv}
+    block = _list_block("lens_inverse_backward", numbers, x.shape[1], kind, given)
+    sums = np.empty((len(numbers), _units(x.shape[1]), NUMBERS))
+    block[FIELDS["sums"]] = sums.ctypes.data
+    launch(block, 0, len(numbers) * sums.shape[1], 2 * x.numel())
+    return gu, gv, sums.sum(1)
+
+
+def _units(count: int) -> int:
+    return -(-count // PLACES_AT_ONCE)
+
+
+def _list_block(
+    task: str, numbers: np.ndarray, count: int, kind: Kind, given: dict[str, Tensor]
+) -> np.ndarray:
+    block = _block(task, kind, ("count", count)).copy()
+    block[FIELDS["numbers"]] = numbers.ctypes.data
+    for name, tensor in given.items():
+        block[FIELDS[name]] = tensor.data_ptr()
+    return block

@@ -1,0 +1,139 @@
+// Fields of points: where the pixels of an undistorted image look, in float64, and the gradient of
+// that to the camera, the coefficients, the sensor's tilt and the matrix of the rays.
+//
+// A pixel has no point, and no gradient, where its ray looks backwards or the lens's numbers are not
+// finite (camera/guards.py): NaN, or as OpenCV what the formula says.
+#include "kernels.h"
+#include "lens_slopes.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+namespace {
+
+constexpr double FARTHEST = 1e20;  // of directions, as in camera/guards.py
+
+// A register of an item's row: its rays as directions, and which of them have an answer.
+struct Seen {
+    Doubles per;
+    Place raw, p;  // as they are, and the easy question where there is no answer
+    Mask good;
+
+    INLINE Seen(const LensNumbers &lens, bool sound, bool opencv, int64_t column, int64_t row) {
+        Doubles at = count_up<Doubles>() + double(column), y = Doubles{} + double(row);
+        Doubles a = row_at(lens.matrix, at, y), b = row_at(lens.matrix + 3, at, y);
+        Doubles w = row_at(lens.matrix + 6, at, y);
+        per = 1 / w, raw = {a * per, b * per};
+        good = (magnitude(raw.x) < FARTHEST) & (magnitude(raw.y) < FARTHEST);
+        if (!opencv) good &= w > 0;
+        if (!sound) good = Mask{};
+        p = {good ? raw.x : Doubles{}, good ? raw.y : Doubles{}};
+        per = good ? per : Doubles{} + 1;
+    }
+};
+
+// Whether a camera's numbers are such that it has answers.
+bool is_sound(const LensNumbers &lens) {
+    const double *numbers = &lens.fx;
+    bool sound = lens.fx != 0 && lens.fy != 0;
+    for (int i = 0; i < AT_TILT; i++) sound &= numbers[i] - numbers[i] == 0;
+    return sound;
+}
+
+template <bool FISHEYE> void field(const Call &block, int64_t begin, int64_t end) {
+    const LensCall &call = as<LensCall>(block);
+    const int64_t n = call.coefficients;
+    const Doubles none = Doubles{} + __builtin_nan("");
+    for (int64_t unit = begin; unit < end; unit++) {
+        const LensNumbers lens = at<LensNumbers>(call.numbers)[unit / call.height];
+        const bool sound = is_sound(lens);
+        double *to = at<double>(call.out_x) + 2 * unit * call.width;
+        for (int64_t column = 0; column < call.width; column += WIDE) {
+            Seen seen(lens, sound, call.opencv, column, unit % call.height);
+            Place from = call.opencv ? seen.raw : seen.p;
+            Place shown = FISHEYE ? fisheye(lens, from) : brown(lens, n, from);
+            if (call.opencv) {  // which fuses its last step
+                shown.x = fma_once(Doubles{} + lens.fx, shown.x, Doubles{} + lens.cx);
+                shown.y = fma_once(Doubles{} + lens.fy, shown.y, Doubles{} + lens.cy);
+            } else {
+                shown.x = seen.good ? lens.fx * shown.x + lens.cx : none;
+                shown.y = seen.good ? lens.fy * shown.y + lens.cy : none;
+            }
+            store_places(to + 2 * column, shown, call.width - column);
+        }
+    }
+}
+
+// Through the perspective of a tilted sensor: the gradient of what it does to p.
+INLINE Place through_tilt(const double *tilt, Place p, Place grad, int64_t place, LensSums &sums) {
+    Doubles a = row_at(tilt, p.x, p.y), b = row_at(tilt + 3, p.x, p.y);
+    Doubles w = row_at(tilt + 6, p.x, p.y);
+    Mask none = w == 0;  // divided by 1 then, whatever w does
+    Doubles per = 1 / (none ? Doubles{} + 1 : w);
+    Doubles rows[3] = {grad.x * per, grad.y * per, {}};
+    rows[2] = -(rows[0] * a + rows[1] * b) * per;
+    rows[2] = none ? Doubles{} : rows[2];
+    Place found{};
+    for (int i = 0; i < 3; i++) {
+        sums.add(AT_TILT + 3 * i, place, rows[i] * p.x);
+        sums.add(AT_TILT + 3 * i + 1, place, rows[i] * p.y);
+        sums.add(AT_TILT + 3 * i + 2, place, rows[i]);
+        found.x += rows[i] * tilt[3 * i], found.y += rows[i] * tilt[3 * i + 1];
+    }
+    return found;
+}
+
+template <bool FISHEYE> void field_backward(const Call &block, int64_t begin, int64_t end) {
+    const LensCall &call = as<LensCall>(block);
+    const int64_t n = call.coefficients;
+    for (int64_t unit = begin; unit < end; unit++) {
+        LensNumbers lens = at<LensNumbers>(call.numbers)[unit / call.height];
+        const int64_t row = unit % call.height;
+        const double *grads = at<double>(call.grad_x) + 2 * unit * call.width;
+        const bool sound = is_sound(lens);
+        if (!sound) {  // 0 times NaN is NaN
+            lens = LensNumbers{};
+            lens.fx = lens.fy = 1;
+        }
+        LensSums sums;
+        for (int64_t column = 0; column < call.width; column += WIDE) {
+            Seen seen(lens, sound, call.opencv, column, row);
+            Place grad = load_places(grads + 2 * column, call.width - column);
+            grad = {seen.good ? grad.x : Doubles{}, seen.good ? grad.y : Doubles{}};
+            Bent shown = bent(lens.k, n, FISHEYE, seen.p);
+            Place at_sensor{shown.u, shown.v};
+            if (!FISHEYE && n >= 14) at_sensor = turned(lens.tilt, at_sensor);
+            sums.add(AT_FX, column, grad.x * at_sensor.x);
+            sums.add(AT_FY, column, grad.y * at_sensor.y);
+            sums.add(AT_CX, column, grad.x);
+            sums.add(AT_CY, column, grad.y);
+            grad = {grad.x * lens.fx, grad.y * lens.fy};
+            if (!FISHEYE && n >= 14)
+                grad = through_tilt(lens.tilt, {shown.u, shown.v}, grad, column, sums);
+            add_coefficients(n, FISHEYE, seen.p, shown.radial, grad.x, grad.y,
+                             [&](int i, Doubles v) { sums.add(AT_K + i, column, v); });
+            Doubles dx = (grad.x * shown.ux + grad.y * shown.vx) * seen.per;
+            Doubles dy = (grad.x * shown.uy + grad.y * shown.vy) * seen.per;
+            Doubles dw = -(dx * seen.p.x + dy * seen.p.y);
+            Doubles at = count_up<Doubles>() + double(column);
+            sums.add(AT_MATRIX, column, dx * at), sums.add(AT_MATRIX + 2, column, dx);
+            sums.add(AT_MATRIX + 3, column, dy * at), sums.add(AT_MATRIX + 5, column, dy);
+            sums.add(AT_MATRIX + 6, column, dw * at), sums.add(AT_MATRIX + 8, column, dw);
+        }
+        double *to = at<double>(call.sums) + unit * LensSums::NUMBERS;
+        sums.write(to);
+        for (int i = AT_MATRIX; i < AT_MATRIX + 9; i += 3) to[i + 1] = to[i + 2] * double(row);
+    }
+}
+
+}  // namespace
+
+Kernel choose_lens_field(const Call &call) {
+    return as<LensCall>(call).fisheye ? field<true> : field<false>;
+}
+
+Kernel choose_lens_field_backward(const Call &call) {
+    return as<LensCall>(call).fisheye ? field_backward<true> : field_backward<false>;
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit

@@ -1,0 +1,134 @@
+// Where a lens shows a direction, how that moves with the direction, and what each coefficient adds:
+// `bend` and `slopes` of camera/models.py, operation by operation.
+#pragma once
+#include "lens.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+namespace {
+
+// Of a model at q = x^2 + y^2: the factor of (x, y), its derivative by q, and what the derivatives
+// by coefficients are made of: a fisheye's angle, squared, and over r; a brown lens's denominator.
+struct Radial {
+    Doubles factor, slope, square, ratio, bottom;
+};
+
+struct Bent {
+    Doubles u, v, ux, uy, vx, vy;
+    Radial radial;
+
+    INLINE Doubles determinant() const { return ux * vy - uy * vx; }
+};
+
+INLINE Radial brown_radial(const double *k, int64_t n, Doubles q) {
+    Doubles top = 1 + (k[1] * q + k[0]) * q, slope = 2 * k[1] * q + k[0];
+    if (n >= 5) {
+        top = 1 + ((k[4] * q + k[1]) * q + k[0]) * q;
+        slope = (3 * k[4] * q + 2 * k[1]) * q + k[0];
+    }
+    if (n < 8) return {top, slope, {}, {}, Doubles{} + 1};
+    constexpr double POLE = 1e-100;  // in place of 0, as camera/models.py has it
+    Doubles bottom = 1 + ((k[7] * q + k[6]) * q + k[5]) * q;
+    bottom = bottom == 0 ? Doubles{} + POLE : bottom;
+    Doubles factor = top / bottom;
+    slope = (slope - factor * ((3 * k[7] * q + 2 * k[6]) * q + k[5])) / bottom;
+    return {factor, slope, {}, {}, bottom};
+}
+
+INLINE Radial fisheye_radial(const double *k, Doubles q) {
+    constexpr double SERIES_BELOW = 1e-2;
+    Mask small = q < SERIES_BELOW;
+    Doubles ratio{}, ratio_slope{};
+    if (any(small)) {
+        Doubles near = small ? q : Doubles{};
+        for (int i = 8; i >= 0; i--) {
+            double sign = (i % 2 ? -1.0 : 1.0) / (2 * i + 1);
+            ratio = ratio * near + sign;
+            if (i > 0) ratio_slope = ratio_slope * near + i * sign;
+        }
+    }
+    if (any(~small)) {
+        Doubles far = small ? Doubles{} + 1 : q, r = root(far), angle = arctangent(r) / r;
+        ratio = small ? ratio : angle;
+        ratio_slope = small ? ratio_slope : (1 / (1 + far) - angle) / (2 * far);
+    }
+    Doubles square = q * ratio * ratio;
+    Doubles square_slope = ratio * ratio + 2 * q * ratio * ratio_slope;
+    Doubles bent = 1 + (((k[3] * square + k[2]) * square + k[1]) * square + k[0]) * square;
+    Doubles bent_slope = ((4 * k[3] * square + 3 * k[2]) * square + 2 * k[1]) * square + k[0];
+    Doubles slope = ratio_slope * bent + ratio * bent_slope * square_slope;
+    return {ratio * bent, slope, square, ratio, {}};
+}
+
+// Of a lens of n coefficients, without the tilt of its sensor.
+INLINE Bent bent(const double *k, int64_t n, bool is_fisheye, Place p) {
+    Doubles xx = p.x * p.x, yy = p.y * p.y, q = xx + yy;
+    Radial r = is_fisheye ? fisheye_radial(k, q) : brown_radial(k, n, q);
+    Doubles u = p.x * r.factor, v = p.y * r.factor, cross = 2 * p.x * p.y * r.slope;
+    Doubles ux = r.factor + 2 * p.x * p.x * r.slope, vy = r.factor + 2 * p.y * p.y * r.slope;
+    if (is_fisheye) return {u, v, ux, cross, cross, vy, r};
+    Doubles xy = 2 * p.x * p.y, both = 2 * k[2] * p.x + 2 * k[3] * p.y;
+    u = u + k[2] * xy + k[3] * (q + 2 * xx);
+    v = v + k[2] * (q + 2 * yy) + k[3] * xy;
+    ux = ux + 2 * k[2] * p.y + 6 * k[3] * p.x;
+    vy = vy + 6 * k[2] * p.y + 2 * k[3] * p.x;
+    Doubles uy = cross + both, vx = cross + both;
+    if (n >= 12) {
+        u = u + k[8] * q + k[9] * q * q;
+        v = v + k[10] * q + k[11] * q * q;
+        Doubles s = 2 * (k[8] + 2 * k[9] * q), t = 2 * (k[10] + 2 * k[11] * q);
+        ux += p.x * s, uy += p.y * s, vx += p.x * t, vy += p.y * t;
+    }
+    return {u, v, ux, uy, vx, vy, r};
+}
+
+// What gradients (du, dv) of what is shown of p add to those of the coefficients: `add(i, v)`.
+template <class Add>
+INLINE void add_coefficients(int64_t n, bool is_fisheye, Place p, const Radial &r, Doubles du,
+                             Doubles dv, Add add) {
+    Doubles xx = p.x * p.x, yy = p.y * p.y, q = xx + yy, along = du * p.x + dv * p.y;
+    if (is_fisheye) {
+        Doubles part = along * r.ratio;
+        for (int i = 0; i < 4; i++) {
+            part = part * r.square;
+            add(i, part);
+        }
+        return;
+    }
+    Doubles top = along / r.bottom, xy = 2 * p.x * p.y;
+    add(0, top * q), add(1, top * q * q);
+    add(2, du * xy + dv * (q + 2 * yy)), add(3, du * (q + 2 * xx) + dv * xy);
+    if (n >= 5) add(4, top * q * q * q);
+    if (n >= 8) {
+        Doubles low = -top * r.factor;
+        add(5, low * q), add(6, low * q * q), add(7, low * q * q * q);
+    }
+    if (n >= 12) add(8, du * q), add(9, du * q * q), add(10, dv * q), add(11, dv * q * q);
+}
+
+// Sums of a unit in `LensNumbers`' order, each of eight neighbours' lanes, whatever the register:
+// all instruction sets add up in the same order.
+struct LensSums {
+    static constexpr int NUMBERS = sizeof(LensNumbers) / sizeof(double), EIGHT = 8;
+    static_assert(EIGHT % WIDE == 0, "lanes of a register go into the eight");
+    alignas(64) double lanes[NUMBERS][EIGHT] = {};
+
+    INLINE void add(int number, int64_t place, Doubles v) {
+        double *to = lanes[number] + place % EIGHT;
+        store(to, load<Doubles>(to) + v);
+    }
+
+    void write(double *to) const {
+        for (int i = 0; i < NUMBERS; i++) {
+            const double *l = lanes[i];
+            to[i] = ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+        }
+    }
+};
+
+// Where the numbers of `LensNumbers` stand.
+enum LensPlace { AT_FX, AT_FY, AT_CX, AT_CY, AT_K, AT_TILT = AT_K + 14, AT_MATRIX = AT_TILT + 18 };
+
+}  // namespace
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit
