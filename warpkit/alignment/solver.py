@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from warpkit.alignment.equations import Equations, Level, equations
-from warpkit.alignment.models import Model, corner_motion, step_matrix
+from warpkit.alignment.models import Model, corner_motion, half_side, step_matrix
+from warpkit.alignment.sums import SINGULAR
+from warpkit.engine.backends import select_descent
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-7, 1e2
 """Shares of the Hessian's diagonal that are added to it: at first; as steps succeed; and where no
@@ -82,6 +84,10 @@ def refine(
     stage: str = "search",
 ) -> Refined:
     """At most `steps` steps from to_source (N, 3, 3) until corners move less than `tolerance`."""
+    if loss != "robust" and stage != "sharp":
+        fast = select_descent(level.moving, level.fixed, to_source)
+        if fast is not None:
+            return _by_kernels(fast, level, to_source, model, loss, steps, tolerance)
     count = len(to_source)
     made = torch.zeros(count, dtype=torch.long, device=to_source.device)
     still = torch.zeros(count, dtype=torch.bool, device=to_source.device)
@@ -112,6 +118,26 @@ def refine(
             here, state = here.take(index), state.take(index)
     matrix, score, agreement, overlap, gain, bias = result
     return Refined(matrix, score, agreement, overlap, gain, bias, still, made)
+
+
+def _by_kernels(
+    fast: Any,
+    level: Level,
+    to_source: Tensor,
+    model: Model,
+    loss: str,
+    steps: int,
+    tolerance: float,
+) -> Refined:
+    """`refine` of plain images, whose weights do not follow the residuals."""
+    tables = fast.Tables(
+        model.generators, model.degree, model.quadratic, model.linear, model.is_projective
+    )
+    limits = (tolerance, SMALL, LONGEST * max(level.size), LEAST_OVERLAP)
+    limits += (FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING, SINGULAR)
+    half, pictures = half_side(level.size), fast.Pictures(*level)
+    found = fast.descend(pictures, to_source, tables, limits, half, steps, loss == "ssd")
+    return Refined(*found)
 
 
 def _trial(state: _State, model: Model, size: tuple[int, int]) -> _State:

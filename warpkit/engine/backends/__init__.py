@@ -167,6 +167,18 @@ def select_sums(images: Tensor, *others: Tensor) -> SumsBackend | None:
     return None if refused else cast(SumsBackend, module)
 
 
+def select_descent(moving: Tensor, fixed: Tensor, *others: Tensor) -> ModuleType | None:
+    """The steps of alignments by kernels, where they may read the tensors and are faster, or None.
+
+    moving and fixed (N, C, H, W).
+    """
+    if torch.is_grad_enabled() or select_sums(moving, fixed, *others) is None:
+        return None
+    from warpkit.engine.backends.cpu import descent
+
+    return descent if descent.serves(moving, fixed) else None
+
+
 def select_lenses(*tensors: Tensor) -> ModuleType | None:
     """The formulas of lenses by kernels that may read the tensors, or None."""
     if any(tensor.device.type != "cpu" for tensor in tensors) or not is_eager(*tensors):

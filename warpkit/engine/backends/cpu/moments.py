@@ -54,7 +54,7 @@ def _sums(task: str, arrays: dict[str, Tensor], powers: int) -> Tensor:
     arrays = {name: tensor.contiguous() for name, tensor in arrays.items()}
     fixed = arrays["fixed"]
     shape, double = tuple(fixed.shape), fixed.dtype == torch.float64
-    block, strips = _block(task, shape, arrays["seen"].shape[1], powers, double)
+    block, strips = block_of(task, shape, arrays["seen"].shape[1], powers, double)
     count, channels = shape[:2]
     maps = (channels, FIRST) if task == "first_sums" else (SHARED + CHANNEL * channels, powers**2)
     out = np.empty((count, strips, *maps))
@@ -67,7 +67,7 @@ def _sums(task: str, arrays: dict[str, Tensor], powers: int) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def _block(
+def block_of(
     task: str, shape: tuple[int, ...], seen: int, powers: int, double: bool
 ) -> tuple[np.ndarray, int]:
     """The block of images (N, C, h, w), and the strips of an image; `seen` channels are there."""

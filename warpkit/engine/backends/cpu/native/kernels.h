@@ -4,6 +4,7 @@
 // `choose_...`, which finds the kernel that a call needs.
 #pragma once
 #include "call.h"
+#include "descent_call.h"
 #include "lens_call.h"
 #include "maps_call.h"
 #include "matrix_call.h"
@@ -19,6 +20,7 @@
 #define WARPKIT_FAMILIES(FAMILY)            \
     FAMILY(warp, WARPKIT_WARP_FIELDS)       \
     FAMILY(moments, WARPKIT_MOMENTS_FIELDS) \
+    FAMILY(descent, WARPKIT_DESCENT_FIELDS) \
     FAMILY(resize, WARPKIT_RESIZE_FIELDS)   \
     FAMILY(opencv, WARPKIT_OPENCV_FIELDS)   \
     FAMILY(objects, WARPKIT_OBJECTS_FIELDS) \
@@ -29,7 +31,7 @@
 
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
-    TASK(first_sums) TASK(second_sums)                                            \
+    TASK(first_sums) TASK(second_sums) TASK(descent)                              \
     TASK(resize) TASK(resize_nearest)                                             \
     TASK(opencv) TASK(opencv_nearest)                                             \
     TASK(paint) TASK(let_through) TASK(paint_backward)                            \

@@ -1,0 +1,153 @@
+"""The steps of alignments at one level of their pyramids, by the library: `solver.refine`.
+
+A unit is a pair from its start to its end, so that nothing is copied as others come to rest. Its
+warps and sums are the kernels of `launch` and `moments`, to the last bit; what is made of those is
+a few dozen numbers, which are rounded otherwise than torch rounds them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.engine.backends.cpu import calls, launch, moments
+from warpkit.engine.backends.cpu.threads import INLINE
+from warpkit.engine.sampling.rules import SamplingRule
+
+DESCENT = calls.Family("descent")
+FIELDS = DESCENT.fields
+
+MANY = 8
+"""Pairs from which on they are shared out to threads; below, the pixels of large images are."""
+
+ROWS = 14
+"""Numbers of a result before gain and bias: see native/descent.cpp."""
+
+
+class Pictures(NamedTuple):
+    """A level's pictures, dense and of one type: see `alignment.equations.Level`."""
+
+    moving: Tensor
+    """(N, C + 1, H, W)."""
+    fixed: Tensor
+    """(N, C, h, w)."""
+    fixed_x: Tensor
+    """(N, C, h, w)."""
+    fixed_y: Tensor
+    """(N, C, h, w)."""
+    weight: Tensor
+    """(N, 1, h, w)."""
+
+
+class Tables(NamedTuple):
+    """A model's: see `alignment.models.Model`."""
+
+    generators: Tensor
+    """(K, 3, 3)."""
+    degree: int
+    quadratic: Tensor
+    """(3 D, K K)."""
+    linear: Tensor
+    """(2 D, K)."""
+    is_projective: bool
+
+
+class Ends(NamedTuple):
+    """Where N pairs came to rest, as `Refined` of `alignment.solver` has it."""
+
+    to_source: Tensor
+    """(N, 3, 3)."""
+    score: Tensor
+    """(N,), as the next two."""
+    agreement: Tensor
+    overlap: Tensor
+    gain: Tensor
+    """(N, C)."""
+    bias: Tensor
+    """(N, C)."""
+    still: Tensor
+    """(N,), bool."""
+    steps: Tensor
+    """(N,), int64."""
+
+
+def serves(moving: Tensor, fixed: Tensor) -> bool:
+    """Whether pairs are worth it: of (N, C, H, W) each, by their shapes alone."""
+    if not fixed.numel():
+        return False
+    return len(fixed) >= MANY or max(moving[0].numel(), fixed[0].numel()) < INLINE
+
+
+def descend(
+    pictures: Pictures,
+    to_source: Tensor,
+    tables: Tables,
+    limits: tuple[float, ...],
+    half: float,
+    steps: int,
+    by_values: bool,
+) -> Ends:
+    """From to_source (N, 3, 3), float64; limits: `DescentLimits` of native/descent_call.h."""
+    pictures = Pictures(*(picture.contiguous() for picture in pictures))
+    moving, fixed = pictures.moving, pictures.fixed
+    count, channels, height, width = fixed.shape
+    kept = [tensor.contiguous() for tensor in (tables.generators, tables.quadratic, tables.linear)]
+    start, numbers = to_source.contiguous(), np.array(limits)
+    unit = np.array([half])
+    warp = _warp(moving, start, tables.is_projective, (height, width))
+    first, second = (
+        _sums(task, fixed, channels + 1, powers)
+        for task, powers in (("first_sums", 1), ("second_sums", tables.degree + 1))
+    )
+    second[moments.MOMENTS.fields["half"]] = unit.ctypes.data
+    result = np.empty((count, ROWS + 2 * channels))
+    sizes = {
+        "channels": channels,
+        "moving_height": moving.shape[2],
+        "moving_width": moving.shape[3],
+        "height": height,
+        "width": width,
+        "parameters": len(kept[0]),
+        "result_size": result.shape[1],
+        "projective": tables.is_projective,
+        "steps": steps,
+        "by_values": by_values,
+        "doubles": fixed.dtype == torch.float64,
+        "warp": warp.ctypes.data,
+        "first_sums": first.ctypes.data,
+        "second_sums": second.ctypes.data,
+        "limits": numbers.ctypes.data,
+        "to_source": start.data_ptr(),
+        "out": result.ctypes.data,
+    }
+    block = DESCENT.block("descent", sizes)
+    for name, picture in pictures._asdict().items():
+        block[FIELDS[name]] = picture.data_ptr()
+    for name, table in zip(("generators", "quadratic", "linear"), kept, strict=True):
+        block[FIELDS[name]] = table.data_ptr()
+    calls.launch(block, 0, count, steps * fixed.numel())
+    found = torch.from_numpy(result)
+    gain, bias = found[:, ROWS:].unflatten(1, (2, channels)).unbind(1)
+    score, agreement, overlap, still, made = found[:, 9:ROWS].unbind(1)
+    matrix = found[:, :9].reshape(count, 3, 3)
+    return Ends(matrix, score, agreement, overlap, gain, bias, still != 0, made.long())
+
+
+def _warp(moving: Tensor, to_source: Tensor, projective: bool, size: tuple[int, int]) -> np.ndarray:
+    """The block of one pair's warp, all of whose units are wanted."""
+    fill = torch.zeros((), dtype=moving.dtype)
+    matrix = to_source[:1] if projective else to_source[:1, :2]
+    rule = SamplingRule("bilinear", "constant")
+    _, call = launch.prepared(moving[:1], matrix, fill, size, rule)
+    block = call.numbers.copy()
+    block[calls.FIRST], block[calls.END] = 0, call.units
+    return block
+
+
+def _sums(task: str, fixed: Tensor, seen: int, powers: int) -> np.ndarray:
+    """The block of one pair's sums."""
+    shape = (1, *fixed.shape[1:])
+    return moments.block_of(task, shape, seen, powers, fixed.dtype == torch.float64)[0].copy()
