@@ -8,6 +8,8 @@ would be no turn of their levels.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 import torch
@@ -15,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.alignment.equations import Level, slopes
+from warpkit.engine.backends import select_levels
 from warpkit.resizing import resize
 
 SIGMA = 0.8
@@ -81,9 +84,11 @@ class Pyramid(NamedTuple):
 
     def sharp(self, index: Tensor) -> Level:
         """The images themselves of an index (M,), with the weights of the finest level."""
-        finest, fixed = self.levels[0], self.fixed[index]
-        weighed = torch.cat((self.moving[index], finest.moving[index, -1:]), 1)
-        return Level(weighed, fixed, *slopes(fixed), finest.weight[index])
+        finest, weight = self.levels[0].moving[:, -1:], self.levels[0].weight
+        fixed, moving = self.fixed, self.moving
+        if len(index) < len(self.bad):  # each pair is there once at most
+            fixed, moving, finest, weight = (part[index] for part in (fixed, moving, finest, weight))
+        return Level(torch.cat((moving, finest), 1), fixed, *_slopes(fixed), weight)
 
     def in_units(self, gain: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Gain and bias (N, C) of the images as they came, from those of standardised ones."""
@@ -104,7 +109,7 @@ def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
     if loss == "ssd":
         units = fixed_units
     fixed, moving = (
-        torch.where(mask > 0, (image - mean) / deviation, 0.0)
+        _standardised(image, mask, mean, deviation)
         for image, mask, (mean, deviation) in (
             (fixed, fixed_mask, fixed_units),
             (moving, moving_mask, units),
@@ -113,12 +118,13 @@ def build(pairs: Pairs, loss: str, count: int) -> Pyramid:
     levels, whole = [], (fixed, moving)
     for number in range(count):
         if number:
-            fixed, fixed_mask = halved(fixed), halved(fixed_mask)
-            moving, moving_mask = halved(moving), halved(moving_mask)
-        smooth = smoothed(fixed)
-        weighed = torch.cat((smoothed(moving), _weights(moving_mask).expand_as(moving[:, :1])), 1)
-        weight = _weights(fixed_mask).expand_as(fixed[:, :1]).contiguous()
-        levels.append(Level(weighed, smooth, *slopes(smooth), weight))
+            fixed, moving = halved(fixed), halved(moving)
+            fixed_mask, moving_mask = (
+                None if mask is None else halved(mask) for mask in (fixed_mask, moving_mask)
+            )
+        weights = _level_weights(moving, moving_mask)
+        weight = _level_weights(fixed, fixed_mask).contiguous()
+        levels.append(Level(_weighed(moving, weights), *_with_slopes(fixed), weight))
     lines = (line.flatten(1).double() for line in (*fixed_units, *units))
     return Pyramid(levels, fixed_bad | moving_bad, *whole, Units(*lines))
 
@@ -137,50 +143,105 @@ def halved(image: Tensor) -> Tensor:
     return resize(whole, (height, width), interpolation="bilinear")
 
 
+def _gaussian() -> list[float]:
+    """The weights of a pixel and of its neighbours to each side."""
+    weights = [math.exp(-0.5 * (k / SIGMA) ** 2) for k in range(round(3 * SIGMA) + 1)]
+    total = weights[0] + 2 * sum(weights[1:])
+    return [weight / total for weight in weights]
+
+
+def _weighed(image: Tensor, weights: Tensor) -> Tensor:
+    """Images (N, C, H, W), smoothed, with weights (N, 1, H, W) as their last channel."""
+    fast = select_levels(image)
+    if fast is None:
+        return torch.cat((smoothed(image), weights), 1)
+    whole = image.new_empty(len(image), image.shape[1] + 1, *image.shape[2:])
+    fast.smooth(image, _gaussian(), whole)
+    whole[:, -1:] = weights
+    return whole
+
+
+def _with_slopes(image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Images (N, C, h, w), smoothed, and their slopes along x and y."""
+    fast = select_levels(image)
+    if fast is not None:
+        return fast.smooth_with_slopes(image, _gaussian())
+    smooth = smoothed(image)
+    return (smooth, *slopes(smooth))
+
+
+def _slopes(image: Tensor) -> tuple[Tensor, Tensor]:
+    """The slopes of (N, C, h, w) along x and y."""
+    fast = select_levels(image)
+    return slopes(image) if fast is None else fast.smooth_with_slopes(image, [1.0])[1:]
+
+
 def smoothed(image: Tensor) -> Tensor:
     """(N, C, h, w) under a Gaussian of SIGMA, its edges repeated."""
-    reach = round(3 * SIGMA)
-    weights = [math.exp(-0.5 * (k / SIGMA) ** 2) for k in range(reach + 1)]
-    total = weights[0] + 2 * sum(weights[1:])
+    weights = _gaussian()
+    reach = len(weights) - 1
     for axis, edges in ((-1, (reach, reach, 0, 0)), (-2, (0, 0, reach, reach))):
         length = image.shape[axis]
         wide = F.pad(image, edges, "replicate")
         # by sums of shifted images: torch's convolution takes twice as long for one channel
         parts = [wide.narrow(axis, reach + k, length) for k in range(-reach, reach + 1)]
-        image = parts[reach] * (weights[0] / total)
+        image = parts[reach] * weights[0]
         for k in range(1, reach + 1):
             pair = parts[reach - k] + parts[reach + k]
-            image = torch.add(image, pair, alpha=weights[k] / total)
+            image = torch.add(image, pair, alpha=weights[k])
     return image
+
+
+def _level_weights(image: Tensor, mask: Tensor | None) -> Tensor:
+    """`_weights` of images (N, C, h, w) with a mask or without one, (N, 1, h, w)."""
+    if mask is None:
+        weights = _weights_of_size((image.shape[-2], image.shape[-1]), image.dtype, image.device)
+    else:
+        weights = _weights(mask)
+    return weights.expand_as(image[:, :1])
+
+
+def _standardised(image: Tensor, mask: Tensor | None, mean: Tensor, deviation: Tensor) -> Tensor:
+    """(N, C, H, W) less its mean, over its deviation; 0 where the mask is."""
+    found = (image - mean) / deviation
+    return found if mask is None else torch.where(mask > 0, found, 0.0)
 
 
 def _standard(
     image: Tensor, mask: Tensor | None
-) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor], Tensor]:
+) -> tuple[Tensor, Tensor | None, tuple[Tensor, Tensor], Tensor]:
     """Image (N, C, H, W) without NaN, its mask, its mean and deviation, and which are bad (N,).
 
-    mask (N or 1, 1, H, W) afterwards, 0 where a value is no number; mean (N, C, 1, 1); deviation
-    (N, 1, 1, 1), 1 for a constant image.
+    mask (N or 1, 1, H, W) afterwards, 0 where a value is no number, None where all count; mean
+    (N, C, 1, 1); deviation (N, 1, 1, 1), 1 for a constant image.
     """
     good = image.detach().isfinite().all(1, keepdim=True)
     broken = ~good.flatten(1).all(-1)
-    if mask is None:
-        mask = torch.ones_like(good[:1, :1], dtype=image.dtype)
     if bool(broken.any()):
+        mask = torch.ones_like(good[:1, :1], dtype=image.dtype) if mask is None else mask
         broken = ((mask > 0) & ~good).flatten(1).any(-1)
         mask = torch.where(good, mask, 0.0)
         image = torch.where(good, image, 0.0)
-    seen = image * mask
-    total = mask.sum((-2, -1), keepdim=True)
+    if mask is None:
+        seen, total = image, image.new_full((1, 1, 1, 1), prod(image.shape[-2:]))
+    else:
+        seen, total = image * mask, mask.sum((-2, -1), keepdim=True)
     divisor = torch.where(total > 0, total, 1.0)
     mean = seen.sum((-2, -1), keepdim=True) / divisor
-    apart = (image - mean) * mask.sqrt()
+    apart = image - mean if mask is None else (image - mean) * mask.sqrt()
     variance = apart.square().sum((-2, -1), keepdim=True).mean(1, keepdim=True) / divisor
     largest = seen.abs().amax((-3, -2, -1), keepdim=True)
     flat = ~(variance > (CONSTANT * largest).square())
     deviation = torch.where(flat, 1.0, variance).sqrt()
     bad = broken | flat.flatten() | (total.flatten() == 0)
     return image, mask, (mean, deviation), bad
+
+
+@lru_cache(maxsize=64)
+def _weights_of_size(size: tuple[int, int], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """`_weights` of a whole image, (1, 1, h, w)."""
+    with torch.inference_mode(False), torch.no_grad():
+        return _weights(torch.ones(1, 1, *size, dtype=dtype, device=device))
 
 
 def _weights(mask: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from warpkit.camera import models
 from warpkit.camera.models import Lens
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends import select_lenses
+from warpkit.engine.backends.again import gradients_again
 
 
 class Field(NamedTuple):
@@ -89,7 +90,7 @@ class _EagerField(torch.autograd.Function):
             def again(to_ray: Tensor, *values: Tensor) -> tuple[Tensor]:
                 return (made.by_torch(Lens(made.model, *values[:4], values[4:]), to_ray),)
 
-            return None, *_by_tape(again, (to_ray, *values), (grad,), wanted)
+            return None, *gradients_again(again, (to_ray, *values), (grad,), wanted)
         known: Any = select_lenses(to_ray)
         flat = grad.reshape(prod(ctx.batch), *made.size, 2)
         found = known.field_backward(ctx.numbers, flat, ctx.kind).reshape(*ctx.batch, known.NUMBERS)
@@ -128,7 +129,7 @@ class _EagerSolution(torch.autograd.Function):
             def again(u: Tensor, v: Tensor, *k: Tensor) -> tuple[Tensor, Tensor]:
                 return made.by_torch(Lens(made.model, u, u, v, v, k), u, v, *ctx.roots)
 
-            return None, *_by_tape(again, (u, v, *k), (gx, gy), wanted)
+            return None, *gradients_again(again, (u, v, *k), (gx, gy), wanted)
         known: Any = select_lenses(u)
         kind, shape = known.Kind(len(k), made.model == "fisheye"), ctx.roots[0].shape
         roots = tuple(root.reshape(prod(shape[:-1]), shape[-1]) for root in ctx.roots)
@@ -146,7 +147,7 @@ def _solved(
 ) -> tuple[tuple[Tensor, Tensor, Tensor], np.ndarray]:
     """x, y and found, (..., N), and the lenses' numbers."""
     known: Any = select_lenses(u)
-    shape = torch.broadcast_shapes(u.shape, k[0].shape)
+    shape = torch.broadcast_shapes(u.shape, v.shape, k[0].shape)
     camera = torch.zeros_like(k[0])[..., 0]
     numbers = _numbers(known, (*(camera,) * 4, *(value[..., 0] for value in k)), shape[:-1])
     reach = np.ascontiguousarray(np.broadcast_to(made.reach, (*shape[:-1], 3)))
@@ -174,21 +175,3 @@ def _through_tilt(lens: Lens, grad: Tensor) -> tuple[Tensor, ...]:
     with torch.enable_grad():
         tilt = models.tilt(lens._replace(k=(*lens.k[:12], *angles)))
     return torch.autograd.grad(tilt, angles, grad.sum_to_size(tilt.shape))
-
-
-def _by_tape(
-    again: Callable[..., tuple[Tensor, ...]],
-    inputs: tuple[Tensor, ...],
-    grads: tuple[Tensor, ...],
-    wanted: tuple[bool, ...],
-) -> list[Tensor | None]:
-    """The gradients of the inputs that want one, which may be differentiated again."""
-    twice = torch.is_grad_enabled()
-    with torch.enable_grad():
-        # one input may have made another, whose gradient is not its own
-        apart = [value.view_as(value) for value in inputs]
-        results = again(*apart)
-    some = [value for value, want in zip(apart, wanted, strict=True) if want]
-    options = {"create_graph": twice, "allow_unused": True, "materialize_grads": True}
-    found = iter(torch.autograd.grad(results, some, grads, **options))
-    return [next(found) if want else None for want in wanted]

@@ -10,7 +10,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import is_readable
-from warpkit.geometry import fits, quads
+from warpkit.geometry import fits, quads, quick
 from warpkit.geometry.arguments import as_result, floats
 
 
@@ -62,6 +62,8 @@ def similarity_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor
     """
     name = "similarity_from_points"
     src, dst, weights, dtype = weighted_pairs(name, src, dst, weights, 2)
+    if (fast := quick.similarity(src, dst, weights, dtype)) is not None:
+        return as_result(fast, dtype)
     weights = torch.ones_like(src[..., 0]) if weights is None else weights
     wanted = "at least two points of positive weight that are apart"
     checks.check_values(name, "src", fits.at_one_place(src, weights, dtype), wanted)
@@ -97,6 +99,8 @@ def perspective_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tenso
     if weights is not None or src.shape[-2] > 4:
         counted = torch.ones_like(src[..., 0]) if weights is None else weights
         return as_result(_fitted(name, src, dst, counted, dtype), dtype)
+    if (fast := quick.four_points(src, dst, dtype)) is not None:
+        return as_result(fast, dtype)
     finite = dst.detach().isfinite().all(-1).all(-1)
     checks.check_values(name, "dst", ~finite, "four finite points")
     whole = quads.carry(src, dst)

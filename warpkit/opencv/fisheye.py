@@ -15,7 +15,7 @@ from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
 from warpkit.engine.sampling.maps import inverse_map, matrix_of, pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import cameras, lenses, numbers_alone, projection
+from warpkit.opencv import cameras, fisheye_points, lenses, numbers_alone, projection
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
@@ -139,12 +139,15 @@ def undistortPoints(
     points = given.double().reshape(-1, 2)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
     steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
-    value, found = _undistorted(lens, points, steps)
     turn = cameras.as_turn(name, R, device, vectors=True)
     view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
-    moved = value if R is None and P is None else lenses.project(view, value)
-    moved = torch.where(found[:, None], moved, NOWHERE)
     output = check_output(name, "undistorted", undistorted, distorted)
+    seen_by = None if R is None and P is None else view
+    if (moved := fisheye_points.undistorted(given, lens, seen_by, steps)) is not None:
+        return as_given(has_tensor(*values), moved, output)
+    value, found = _undistorted(lens, points, steps)
+    moved = value if seen_by is None else lenses.project(view, value)
+    moved = torch.where(found[:, None], moved, NOWHERE)
     return as_given(has_tensor(*values), moved.reshape(given.shape).to(given.dtype), output)
 
 
@@ -298,8 +301,10 @@ def distortPoints(
         # cv2 reads the focal lengths and the centre alone, and no skew
         seen = (torch.where(real, points, 0.0) - view[:2, 2]) / view.diagonal()[:2]
         points, dtype = torch.where(real, seen, torch.nan), torch.float64
-    shown = _skewed(lens, points, skew)
     output = check_output(name, "distorted", distorted, undistorted)
+    if (shown := fisheye_points.distorted(points.to(dtype), lens, skew)) is not None:
+        return as_given(has_tensor(*values), shown, output)
+    shown = _skewed(lens, points, skew)
     return as_given(has_tensor(*values), shown.to(dtype), output)
 
 

@@ -179,6 +179,24 @@ def select_descent(moving: Tensor, fixed: Tensor, *others: Tensor) -> ModuleType
     return descent if descent.serves(moving, fixed) else None
 
 
+def select_fits(*points: Tensor) -> ModuleType | None:
+    """Matrices of points by kernels that may read the tensors, or None."""
+    if select_lenses(*points) is None:
+        return None
+    from warpkit.engine.backends.cpu import fits
+
+    return fits
+
+
+def select_levels(image: Tensor) -> ModuleType | None:
+    """The pictures of a pyramid by kernels that may read the tensor, without gradients, or None."""
+    if torch.is_grad_enabled() or select_sums(image) is None:
+        return None
+    from warpkit.engine.backends.cpu import levels
+
+    return levels
+
+
 def select_lenses(*tensors: Tensor) -> ModuleType | None:
     """The formulas of lenses by kernels that may read the tensors, or None."""
     if any(tensor.device.type != "cpu" for tensor in tensors) or not is_eager(*tensors):

@@ -119,6 +119,24 @@ def undistorted_points(
     return _points(block, numbers, points)
 
 
+def fisheye_shown(points: np.ndarray, lens: PlainLens, skew: float) -> np.ndarray:
+    """cv2.fisheye.distortPoints of directions (N, 2), float32 or float64: pixels."""
+    block = _block("fisheye_shown", _type_of(points)).copy()
+    return _points(block, _lens_numbers(lens, NO_MATRIX, skew), points)
+
+
+def fisheye_found(
+    points: np.ndarray, lens: PlainLens, criteria: Criteria, view: Numbers | None
+) -> np.ndarray:
+    """cv2.fisheye.undistortPoints of (N, 2), float32 or float64: directions, or pixels of a view."""
+    projects = view is not None
+    numbers = _lens_numbers(lens, view if projects else NO_MATRIX, criteria.error)
+    block = _block("fisheye_found", ("projects", int(projects)), _type_of(points)).copy()
+    block[STEPS] = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)
+    block[ENDS_BY_ERROR] = criteria.error is not None
+    return _points(block, numbers, points)
+
+
 def moved_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """cv2.perspectiveTransform of (N, C), float32 or float64; matrix (C + 1, C + 1), float64."""
     block = _block("moved_points", ("channels", points.shape[1]), _type_of(points)).copy()

@@ -5,7 +5,9 @@
 #pragma once
 #include "call.h"
 #include "descent_call.h"
+#include "fits_call.h"
 #include "lens_call.h"
+#include "level_call.h"
 #include "maps_call.h"
 #include "matrix_call.h"
 #include "moments_call.h"
@@ -21,6 +23,8 @@
     FAMILY(warp, WARPKIT_WARP_FIELDS)       \
     FAMILY(moments, WARPKIT_MOMENTS_FIELDS) \
     FAMILY(descent, WARPKIT_DESCENT_FIELDS) \
+    FAMILY(level, WARPKIT_LEVEL_FIELDS)     \
+    FAMILY(fits, WARPKIT_FITS_FIELDS)       \
     FAMILY(resize, WARPKIT_RESIZE_FIELDS)   \
     FAMILY(opencv, WARPKIT_OPENCV_FIELDS)   \
     FAMILY(objects, WARPKIT_OBJECTS_FIELDS) \
@@ -31,7 +35,8 @@
 
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
-    TASK(first_sums) TASK(second_sums) TASK(descent)                              \
+    TASK(first_sums) TASK(second_sums) TASK(descent) TASK(smooth_level)           \
+    TASK(four_points) TASK(four_points_backward) TASK(similarity)                 \
     TASK(resize) TASK(resize_nearest)                                             \
     TASK(opencv) TASK(opencv_nearest)                                             \
     TASK(paint) TASK(let_through) TASK(paint_backward)                            \
@@ -40,6 +45,7 @@
     TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)        \
     TASK(lens_field) TASK(lens_field_backward)                                    \
     TASK(lens_inverse) TASK(lens_inverse_backward)                                \
+    TASK(fisheye_shown) TASK(fisheye_found)                                       \
     TASK(invert) TASK(inverse_vjp)
 // clang-format on
 

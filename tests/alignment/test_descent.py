@@ -1,0 +1,76 @@
+"""The steps of an alignment by kernels against the torch operations that define them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import warpkit as wk
+from tests.support.tolerances import TOLERANCE
+from warpkit.alignment import equations, pyramid, solver
+from warpkit.alignment.models import MODELS
+from warpkit.engine import backends
+
+
+def pictures(count, dtype, channels=2):
+    """Smooth noise, and the same under small affine motions, with gain, bias and a little noise."""
+    generator = torch.Generator().manual_seed(3)
+    noise = torch.rand(count, channels, 24, 28, generator=generator, dtype=torch.float64)
+    moving = wk.resize(noise, (64, 75), interpolation="bicubic")
+    turn = 0.03 * torch.randn(count, 2, 2, generator=generator, dtype=torch.float64)
+    shift = torch.randn(count, 2, 1, generator=generator, dtype=torch.float64)
+    matrix = torch.cat((torch.eye(2).double() + turn, shift), -1)
+    fixed = wk.warp_affine(moving, matrix, border="reflect")
+    grains = torch.randn(fixed.shape, generator=generator, dtype=torch.float64)
+    return moving.to(dtype), (1.1 * fixed + 0.05 + 0.01 * grains).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("loss", ["ecc", "ssd"])
+@pytest.mark.parametrize("model", MODELS)
+def test_kernels_take_the_steps_of_torch(model, loss, dtype, monkeypatch):
+    moving, fixed = pictures(4, dtype)
+    options = {"model": model, "loss": loss}
+    assert backends.select_descent(moving, fixed) is None  # gradients may be wanted
+    with torch.no_grad():
+        assert backends.select_descent(moving, fixed) is not None
+    fast = wk.align(moving, fixed, **options)
+    alone = wk.align(moving[1], fixed[1], **options)
+    monkeypatch.setattr(solver, "select_descent", lambda *tensors: None)
+    slow = wk.align(moving, fixed, **options)
+    assert torch.equal(fast.converged, slow.converged)
+    assert torch.equal(fast.steps, slow.steps)
+    limit = TOLERANCE["align steps float64" if dtype == torch.float64 else "align steps float32"]
+    for mine, wanted in zip((fast.matrix, fast.gain), (slow.matrix, slow.gain), strict=True):
+        torch.testing.assert_close(mine, wanted, rtol=0, atol=limit)
+    assert torch.equal(fast.matrix[1], alone.matrix)
+
+
+def test_pairs_without_detail_or_overlap_end_without_an_answer():
+    flat = torch.zeros(2, 1, 32, 40)
+    found = wk.align(flat, torch.rand(2, 1, 32, 40, generator=torch.Generator().manual_seed(0)))
+    assert not found.converged.any()
+    assert found.matrix.isfinite().all()
+    none = wk.align(flat[:0], flat[:0])
+    assert none.matrix.shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [(8, 8), (9, 31), (2, 5), (1, 1), (40, 3)], ids=str)
+def test_levels_by_kernels_are_those_of_torch(size, dtype):
+    image = torch.rand(3, 2, *size, generator=torch.Generator().manual_seed(0)).to(dtype)
+    weights = torch.rand(3, 1, *size).to(dtype)
+    truth = pyramid.smoothed(image)
+    limit = TOLERANCE["align sums float64" if dtype == torch.float64 else "align sums float32"]
+    with torch.no_grad():
+        assert backends.select_levels(image) is not None
+        whole = pyramid._weighed(image, weights)
+        smooth, *lines = pyramid._with_slopes(image)
+    assert torch.equal(whole[:, -1:], weights)
+    assert torch.equal(whole[:, :-1], smooth)
+    pairs = ((smooth, truth), *zip(lines, equations.slopes(truth), strict=True))
+    for mine, wanted in pairs:
+        torch.testing.assert_close(mine, wanted, rtol=0, atol=limit)
+    with torch.no_grad():
+        for mine, wanted in zip(pyramid._slopes(image), equations.slopes(image), strict=True):
+            assert torch.equal(mine, wanted)

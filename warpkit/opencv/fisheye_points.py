@@ -1,0 +1,52 @@
+"""Lists of points through a fisheye and back by the native library, where no derivative follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.camera.models import Lens
+from warpkit.engine.arithmetic.opencv_lenses import Criteria
+from warpkit.opencv import numbers_alone
+
+FLOATS = (torch.float32, torch.float64)
+
+
+def distorted(directions: Tensor, lens: Lens, skew: Tensor) -> Tensor | None:
+    """cv2.fisheye.distortPoints of directions (..., 2), in their type; None where not served."""
+    known, points = _plain(directions, lens, skew)
+    if known is None:
+        return None
+    found = known.fisheye_shown(points, _numbers(known, lens), float(skew.detach()))
+    return torch.from_numpy(found).view(directions.shape)
+
+
+def undistorted(
+    pixels: Tensor, lens: Lens, view: Tensor | None, criteria: Criteria
+) -> Tensor | None:
+    """cv2.fisheye.undistortPoints of pixels (..., 2), in their type; None where not served.
+
+    view (3, 3): what directions are multiplied by.
+    """
+    known, points = _plain(pixels, lens, *(() if view is None else (view,)))
+    if known is None:
+        return None
+    matrix = None if view is None else view.detach().flatten().tolist()
+    found = known.fisheye_found(points, _numbers(known, lens), criteria, matrix)
+    return torch.from_numpy(found).view(pixels.shape)
+
+
+def _plain(places: Tensor, lens: Lens, *others: Tensor) -> tuple[Any, Any]:
+    """The library's points, and places (..., 2) as an array (N, 2); None where not served."""
+    known, tensors = numbers_alone.kernels(), (places, *lens.tensors(), *others)
+    if known is None or places.dtype not in FLOATS or not numbers_alone.are_plain(*tensors):
+        return None, None
+    return known, places.detach().reshape(-1, 2).numpy()
+
+
+def _numbers(known: Any, lens: Lens) -> Any:
+    """A `PlainLens`."""
+    fx, fy, cx, cy, *k = (float(value.detach()) for value in lens.tensors())
+    return known.PlainLens(lens.model, (fx, fy, cx, cy), tuple(k))
