@@ -87,7 +87,9 @@ class Pyramid(NamedTuple):
         finest, weight = self.levels[0].moving[:, -1:], self.levels[0].weight
         fixed, moving = self.fixed, self.moving
         if len(index) < len(self.bad):  # each pair is there once at most
-            fixed, moving, finest, weight = (part[index] for part in (fixed, moving, finest, weight))
+            fixed, moving, finest, weight = (
+                part[index] for part in (fixed, moving, finest, weight)
+            )
         return Level(torch.cat((moving, finest), 1), fixed, *_slopes(fixed), weight)
 
     def in_units(self, gain: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:

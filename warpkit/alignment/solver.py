@@ -134,9 +134,9 @@ def _by_kernels(
         model.generators, model.degree, model.quadratic, model.linear, model.is_projective
     )
     limits = (tolerance, SMALL, LONGEST * max(level.size), LEAST_OVERLAP)
-    limits += (FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING, SINGULAR)
-    half, pictures = half_side(level.size), fast.Pictures(*level)
-    found = fast.descend(pictures, to_source, tables, limits, half, steps, loss == "ssd")
+    limits += (FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING, SINGULAR, half_side(level.size))
+    pictures = fast.Pictures(*level)
+    found = fast.descend(pictures, to_source, tables, limits, steps, loss == "ssd")
     return Refined(*found)
 
 

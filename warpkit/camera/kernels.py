@@ -6,7 +6,7 @@ in; so is everything that torch traces, transforms or follows forwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -66,7 +66,7 @@ class _EagerField(torch.autograd.Function):
     def forward(ctx: Any, made: Field, to_ray: Tensor, *values: Tensor) -> Tensor:
         """to_ray (..., 3, 3); values: of the lens, (...)."""
         known: Any = select_lenses(to_ray)
-        lens = Lens(made.model, *values[:4], values[4:])
+        lens = _lens(made.model, values)
         batch = torch.broadcast_shapes(to_ray.shape[:-2], values[0].shape)
         numbers = _numbers(known, lens.tensors(), batch)
         if len(lens.k) == known.TILTED:
@@ -83,12 +83,12 @@ class _EagerField(torch.autograd.Function):
         """By one launch; by torch's operations where it is to be differentiated, or is a batch."""
         to_ray, *values = ctx.saved_tensors
         made: Field = ctx.made
-        lens = Lens(made.model, *values[:4], tuple(values[4:]))
+        lens = _lens(made.model, values)
         wanted = ctx.needs_input_grad[1:]
         if torch.is_grad_enabled() or not is_eager(grad):
 
             def again(to_ray: Tensor, *values: Tensor) -> tuple[Tensor]:
-                return (made.by_torch(Lens(made.model, *values[:4], values[4:]), to_ray),)
+                return (made.by_torch(_lens(made.model, values), to_ray),)
 
             return None, *gradients_again(again, (to_ray, *values), (grad,), wanted)
         known: Any = select_lenses(to_ray)
@@ -151,14 +151,17 @@ def _solved(
     camera = torch.zeros_like(k[0])[..., 0]
     numbers = _numbers(known, (*(camera,) * 4, *(value[..., 0] for value in k)), shape[:-1])
     reach = np.ascontiguousarray(np.broadcast_to(made.reach, (*shape[:-1], 3)))
-    flat = [
-        value.detach().expand(shape).reshape(prod(shape[:-1]), shape[-1])
-        for value in (u, v)
-    ]
+    flat = [value.detach().expand(shape).reshape(prod(shape[:-1]), shape[-1]) for value in (u, v)]
     kind = known.Kind(len(k), made.model == "fisheye")
     numbers = numbers.reshape(prod(shape[:-1]), known.NUMBERS)
     x, y, found = (part.view(shape) for part in known.inverse(numbers, reach, *flat, kind))
     return (x, y, found), numbers
+
+
+def _lens(model: str, values: Sequence[Tensor]) -> Lens:
+    """Of its tensors, (...) each."""
+    fx, fy, cx, cy, *k = values
+    return Lens(model, fx, fy, cx, cy, tuple(k))
 
 
 def _numbers(known: Any, values: tuple[Tensor, ...], batch: tuple[int, ...]) -> np.ndarray:

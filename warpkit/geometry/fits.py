@@ -13,6 +13,7 @@ import math
 import torch
 from torch import Tensor
 
+from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.engine.sampling.reference import with_gradient_of
 
@@ -145,6 +146,8 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         start = start * torch.where(start.amax(-1) < -start.amin(-1), -1.0, 1.0)[..., None]
         alone = sizes[..., -2] > 1e-9 * sizes[..., 0]
         value = sizes[..., -1].square()
+    if is_eager(equations, weights) and not wants_gradient(equations, weights):
+        return torch.where(alone[..., None], start, start.new_tensor([1.0] + [0.0] * 8)), alone
     product = equations.mT @ (weights * equations)
     # an item without a solution must not be one without a gradient: any other matrix will do
     other = torch.diag(torch.arange(9, dtype=product.dtype, device=product.device))

@@ -66,9 +66,7 @@ def _by_torch(src: Tensor, dst: Tensor, dtype: torch.dtype) -> Tensor:
 
 class _EagerFourPoints(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, src: Tensor, dst: Tensor, found: Tensor, dtype: torch.dtype
-    ) -> Tensor:
+    def forward(ctx: Any, src: Tensor, dst: Tensor, found: Tensor, dtype: torch.dtype) -> Tensor:
         """`found` (..., 3, 3), as it was made of src and dst (..., 4, 2)."""
         ctx.save_for_backward(src, dst)
         ctx.dtype = dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from numbers import Integral
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.engine.backends import select_fits
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry.arguments import floats
 from warpkit.geometry.from_points import perspective_from_points
@@ -113,6 +115,13 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
     src, dst, into, out_of = _near_one(src, dst)
     matrix = torch.linalg.inv(out_of) @ start @ torch.linalg.inv(into)
     entries = (matrix / matrix[..., 2:, 2:]).flatten(-2)[..., :8]
+    if (fast := select_fits(entries, src, dst)) is not None:
+        batch = entries.shape[:-1]
+        pairs = [
+            p.expand(*batch, *p.shape[-2:]).reshape(prod(batch), *p.shape[-2:]) for p in (src, dst)
+        ]
+        found = fast.homography(entries.reshape(prod(batch), 8), *pairs, STEPS)
+        return _whole(found.view(entries.shape), into, out_of)
     rest, slopes = _left(entries, src, dst)
     error = rest.square().sum(-1)
     damping = torch.full_like(error, 1e-3)

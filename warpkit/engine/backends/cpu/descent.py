@@ -86,23 +86,20 @@ def descend(
     to_source: Tensor,
     tables: Tables,
     limits: tuple[float, ...],
-    half: float,
     steps: int,
     by_values: bool,
 ) -> Ends:
-    """From to_source (N, 3, 3), float64; limits: `DescentLimits` of native/descent_call.h."""
+    """From to_source (N, 3, 3), float64; limits: `Limits` of native/descent.cpp."""
     pictures = Pictures(*(picture.contiguous() for picture in pictures))
     moving, fixed = pictures.moving, pictures.fixed
     count, channels, height, width = fixed.shape
     kept = [tensor.contiguous() for tensor in (tables.generators, tables.quadratic, tables.linear)]
     start, numbers = to_source.contiguous(), np.array(limits)
-    unit = np.array([half])
     warp = _warp(moving, start, tables.is_projective, (height, width))
     first, second = (
         _sums(task, fixed, channels + 1, powers)
         for task, powers in (("first_sums", 1), ("second_sums", tables.degree + 1))
     )
-    second[moments.MOMENTS.fields["half"]] = unit.ctypes.data
     result = np.empty((count, ROWS + 2 * channels))
     sizes = {
         "channels": channels,

@@ -39,7 +39,7 @@ def four_points_backward(
     src, dst, grad = src.contiguous(), dst.contiguous(), grad.contiguous()
     to_src, to_dst = torch.empty_like(src), torch.empty_like(dst)
     arrays = {"src": src, "dst": dst, "grad": grad, "grad_src": to_src, "grad_dst": to_dst}
-    _run("four_points_backward", arrays, dtype)
+    _run("four_points_backward", arrays, _limits(dtype))
     return to_src, to_dst
 
 
@@ -53,17 +53,28 @@ def similarity(
     return found, _fitted("similarity", arrays, dtype)
 
 
+def homography(entries: Tensor, src: Tensor, dst: Tensor, steps: int) -> Tensor:
+    """Eight entries (B, 8) after a descent to the least squared distances: see `opencv.homography`.
+
+    src and dst (B, N, 2), float64, about 0 and with coordinates near 1.
+    """
+    found, most = entries.clone(memory_format=torch.contiguous_format), np.array([float(steps)])
+    arrays = {"src": src.contiguous(), "dst": dst.contiguous(), "matrix": found}
+    _run("homography", arrays, most)
+    return found
+
+
 def _fitted(task: str, arrays: dict[str, Tensor], dtype: torch.dtype) -> bool:
     good = torch.empty(len(arrays["src"]), dtype=torch.long)
     arrays |= {name: arrays[name].contiguous() for name in ("src", "dst")}
-    _run(task, arrays | {"good": good}, dtype)
+    _run(task, arrays | {"good": good}, _limits(dtype))
     return bool(good.all())
 
 
-def _run(task: str, arrays: dict[str, Tensor], dtype: torch.dtype) -> None:
+def _run(task: str, arrays: dict[str, Tensor], limits: np.ndarray) -> None:
     items, count = arrays["src"].shape[:2]
     numbers = _block(task, count).copy()
     for name, tensor in arrays.items():
         numbers[FIELDS[name]] = tensor.data_ptr()
-    numbers[FIELDS["limits"]] = _limits(dtype).ctypes.data
+    numbers[FIELDS["limits"]] = limits.ctypes.data
     calls.launch(numbers, 0, items, items * count * 16)

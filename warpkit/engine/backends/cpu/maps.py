@@ -128,7 +128,7 @@ def fisheye_shown(points: np.ndarray, lens: PlainLens, skew: float) -> np.ndarra
 def fisheye_found(
     points: np.ndarray, lens: PlainLens, criteria: Criteria, view: Numbers | None
 ) -> np.ndarray:
-    """cv2.fisheye.undistortPoints of (N, 2), float32 or float64: directions, or pixels of a view."""
+    """cv2.fisheye.undistortPoints of (N, 2), as `undistorted_points`."""
     projects = view is not None
     numbers = _lens_numbers(lens, view if projects else NO_MATRIX, criteria.error)
     block = _block("fisheye_found", ("projects", int(projects)), _type_of(points)).copy()

@@ -18,6 +18,10 @@ double clamp_to(double value, double low, double high) {  // NaN stays
     return value < low ? low : value > high ? high : value;
 }
 
+struct Limits : DescentLimits {
+    double half;  // pixels to a unit of x and y
+};
+
 struct Matrix3 {
     double m[9];
 
@@ -84,7 +88,7 @@ struct Equations {
 // What a pair's numbers are kept in.
 template <class T> struct Pair {
     const DescentCall &p;
-    const DescentLimits &limits = *at<const DescentLimits>(p.limits);
+    const Limits &limits = *at<const Limits>(p.limits);
     const MomentsCall &first_block = *at<const MomentsCall>(p.first_sums);
     const MomentsCall &second_block = *at<const MomentsCall>(p.second_sums);
     const int64_t area = p.height * p.width, channels = p.channels;
@@ -137,7 +141,7 @@ template <class T> struct Pair {
         call.fixed_x = int64_t(at<const T>(p.fixed_x) + all);
         call.fixed_y = int64_t(at<const T>(p.fixed_y) + all);
         call.seen = int64_t(seen), call.weight = int64_t(weight), call.out = int64_t(strips);
-        call.gain = int64_t(gain), call.bias = int64_t(bias);
+        call.gain = int64_t(gain), call.bias = int64_t(bias), call.half = int64_t(&limits.half);
     }
 
     void add_up() {
@@ -241,7 +245,7 @@ template <class T> struct Pair {
 
     // The matrix of a step in pixels, and how far it moves the corner that it moves most.
     Matrix3 step_of(const double *numbers, double &motion) const {
-        const double half = *at<const double>(second_block.half);
+        const double half = limits.half;
         const double x = double(p.width - 1) / 2, y = double(p.height - 1) / 2;
         Matrix3 sum = {};
         for (int64_t i = 0; i < p.parameters; i++)

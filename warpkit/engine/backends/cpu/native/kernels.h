@@ -36,7 +36,7 @@
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
     TASK(first_sums) TASK(second_sums) TASK(descent) TASK(smooth_level)           \
-    TASK(four_points) TASK(four_points_backward) TASK(similarity)                 \
+    TASK(four_points) TASK(four_points_backward) TASK(similarity) TASK(homography) \
     TASK(resize) TASK(resize_nearest)                                             \
     TASK(opencv) TASK(opencv_nearest)                                             \
     TASK(paint) TASK(let_through) TASK(paint_backward)                            \
