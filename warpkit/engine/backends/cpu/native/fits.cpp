@@ -164,8 +164,10 @@ void four_points_backward(const Call &call, int64_t begin, int64_t end) {
         const Matrix3 into = {{1 / by_s, 0, -src->x / by_s, 0, 1 / by_s, -src->y / by_s, 0, 0, 1}};
         const Matrix3 right = product(local, into), raw = product(out_of, right);
         // through the division by the last entry, or the norm
-        const double *g = at<const double>(p.grad) + 9 * n, by = whole(raw, *src, most_of_type);
+        const double *g = at<const double>(p.grad) + 9 * n;
+        double by = whole(raw, *src, most_of_type);
         const bool by_last = by == raw.m[8];
+        if (!by_last && last < 0) by = -by;  // the norm of what was not divided by L's last entry
         double along = 0;
         for (int k = 0; k < 9; k++) along += g[k] * raw.m[k] / by;
         Matrix3 to_raw;
