@@ -158,7 +158,7 @@ def alignments() -> Iterator[Case]:
         lambda: [wk.align(pair.moving, pair.fixed) for pair in pairs[:16]], by_cv2, torch.inf,
         (16, 16),
     )  # fmt: skip
-    template = cv2.resize(pairs[0].fixed[0].numpy(), (200, 200)) * 255
+    template = cv2.resize(pairs[0].fixed[0, :, :192].numpy(), (200, 200)) * 255
     matrix = np.array([[1.01, 0.02, 2.3], [-0.015, 0.99, -1.7]])
     options: dict[str, Any] = {"flags": cv2.WARP_INVERSE_MAP, "borderMode": cv2.BORDER_REFLECT}
     picture = cv2.warpAffine(template, matrix, (200, 200), **options)

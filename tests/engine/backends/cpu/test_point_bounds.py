@@ -1,4 +1,4 @@
-"""Kernels of lenses, fits and alignments touch nothing beside their arrays, whatever the numbers."""
+"""Kernels of lenses, fits and alignments touch nothing beside their arrays, whatever numbers."""
 
 from __future__ import annotations
 
