@@ -120,7 +120,7 @@ def test_gradients_are_derivatives_and_fail_when_they_are_a_hundredth_off(model,
         assert gradcheck(camera_entries(function, inputs), reals(inputs), check_batched_grad=True)
         assert gradgradcheck(camera_entries(function, inputs), reals(inputs))
     known = kernels.select_lenses(one)
-    for name in ("field_backward", "inverse_backward"):
+    for name in ("field_backward", "solve_backward"):
         exact = getattr(known, name)
 
         def off(*given, exact=exact):

@@ -88,6 +88,7 @@ class _EagerField(torch.autograd.Function):
         if torch.is_grad_enabled() or not is_eager(grad):
 
             def again(to_ray: Tensor, *values: Tensor) -> tuple[Tensor]:
+                """to_ray (..., 3, 3); values: of the lens, (...)."""
                 return (made.by_torch(_lens(made.model, values), to_ray),)
 
             return None, *gradients_again(again, (to_ray, *values), (grad,), wanted)
@@ -127,6 +128,7 @@ class _EagerSolution(torch.autograd.Function):
         if torch.is_grad_enabled() or not is_eager(gx, gy):
 
             def again(u: Tensor, v: Tensor, *k: Tensor) -> tuple[Tensor, Tensor]:
+                """u and v (..., N); k: coefficients (..., 1)."""
                 return made.by_torch(Lens(made.model, u, u, v, v, k), u, v, *ctx.roots)
 
             return None, *gradients_again(again, (u, v, *k), (gx, gy), wanted)
@@ -134,7 +136,7 @@ class _EagerSolution(torch.autograd.Function):
         kind, shape = known.Kind(len(k), made.model == "fisheye"), ctx.roots[0].shape
         roots = tuple(root.reshape(prod(shape[:-1]), shape[-1]) for root in ctx.roots)
         flat = gx.reshape(roots[0].shape), gy.reshape(roots[0].shape)
-        gu, gv, sums = known.inverse_backward(ctx.numbers, roots, flat, kind)
+        gu, gv, sums = known.solve_backward(ctx.numbers, roots, flat, kind)
         sums = torch.from_numpy(sums.reshape(*shape[:-1], 1, known.NUMBERS))
         given = ((gu.view(shape), u), (gv.view(shape), v))
         given += tuple((sums[..., known.K + i], value) for i, value in enumerate(k))
@@ -154,7 +156,7 @@ def _solved(
     flat = [value.detach().expand(shape).reshape(prod(shape[:-1]), shape[-1]) for value in (u, v)]
     kind = known.Kind(len(k), made.model == "fisheye")
     numbers = numbers.reshape(prod(shape[:-1]), known.NUMBERS)
-    x, y, found = (part.view(shape) for part in known.inverse(numbers, reach, *flat, kind))
+    x, y, found = (part.view(shape) for part in known.solve(numbers, reach, *flat, kind))
     return (x, y, found), numbers
 
 

@@ -80,6 +80,7 @@ class _EagerFourPoints(torch.autograd.Function):
         if torch.is_grad_enabled() or not is_eager(grad):
 
             def formula(src: Tensor, dst: Tensor) -> tuple[Tensor]:
+                """src and dst (..., 4, 2)."""
                 return (_by_torch(src, dst, dtype),)
 
             return *gradients_again(formula, (src, dst), (grad,), wanted), None, None

@@ -176,7 +176,7 @@ def select_descent(moving: Tensor, fixed: Tensor, *others: Tensor) -> ModuleType
         return None
     from warpkit.engine.backends.cpu import descent
 
-    return descent if descent.serves(moving, fixed) else None
+    return descent if descent.supports(moving, fixed) else None
 
 
 def select_fits(*points: Tensor) -> ModuleType | None:

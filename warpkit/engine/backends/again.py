@@ -16,7 +16,8 @@ def gradients_again(
 ) -> list[Tensor | None]:
     """The gradients of the inputs that want one, which may be differentiated again.
 
-    For the backward pass of an autograd.Function, of its saved inputs.
+    For the backward pass of an autograd.Function, of its saved inputs (...) of any shapes; grads: of
+    the results, (...) each.
     """
     twice = torch.is_grad_enabled()
     with torch.enable_grad():

@@ -23,8 +23,8 @@ for kind in [lenses.Kind(n, False, o) for n in (4, 5, 8, 12, 14) for o in (False
         lenses.field_backward(numbers, pick(2, height, width, 2), kind)
         u, v, reach = pick(2, width), pick(2, width), pick(2, 3).numpy()
         for numbers in (numbers, 0.01 * np.nan_to_num(np.clip(numbers, -1, 1))):
-            roots = lenses.inverse(numbers, reach, u, v, kind)
-            lenses.inverse_backward(numbers, roots, (pick(2, width), pick(2, width)), kind)
+            roots = lenses.solve(numbers, reach, u, v, kind)
+            lenses.solve_backward(numbers, roots, (pick(2, width), pick(2, width)), kind)
 for n in (4, 5, 33):
     src, dst, weights = pick(3, n, 2), pick(3, n, 2), pick(3, n)
     fits.similarity(src, dst, weights, torch.float64)

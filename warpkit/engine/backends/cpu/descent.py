@@ -74,7 +74,7 @@ class Ends(NamedTuple):
     """(N,), int64."""
 
 
-def serves(moving: Tensor, fixed: Tensor) -> bool:
+def supports(moving: Tensor, fixed: Tensor) -> bool:
     """Whether pairs are worth it: of (N, C, H, W) each, by their shapes alone."""
     if not fixed.numel():
         return False
@@ -94,8 +94,8 @@ def descend(
     moving, fixed = pictures.moving, pictures.fixed
     count, channels, height, width = fixed.shape
     kept = [tensor.contiguous() for tensor in (tables.generators, tables.quadratic, tables.linear)]
-    start, numbers = to_source.contiguous(), np.array(limits)
-    warp = _warp(moving, start, tables.is_projective, (height, width))
+    matrices, numbers = to_source.contiguous(), np.array(limits)
+    warp = _warp(moving, matrices, tables.is_projective, (height, width))
     first, second = (
         _sums(task, fixed, channels + 1, powers)
         for task, powers in (("first_sums", 1), ("second_sums", tables.degree + 1))
@@ -117,7 +117,7 @@ def descend(
         "first_sums": first.ctypes.data,
         "second_sums": second.ctypes.data,
         "limits": numbers.ctypes.data,
-        "to_source": start.data_ptr(),
+        "to_source": matrices.data_ptr(),
         "out": result.ctypes.data,
     }
     block = DESCENT.block("descent", sizes)
@@ -134,7 +134,10 @@ def descend(
 
 
 def _warp(moving: Tensor, to_source: Tensor, projective: bool, size: tuple[int, int]) -> np.ndarray:
-    """The block of one pair's warp, all of whose units are wanted."""
+    """The block of one pair's warp, all of whose units are wanted.
+
+    moving (N, C + 1, H, W); to_source (N, 3, 3).
+    """
     fill = torch.zeros((), dtype=moving.dtype)
     matrix = to_source[:1] if projective else to_source[:1, :2]
     rule = SamplingRule("bilinear", "constant")

@@ -58,9 +58,9 @@ def homography(entries: Tensor, src: Tensor, dst: Tensor, steps: int) -> Tensor:
 
     src and dst (B, N, 2), float64, about 0 and with coordinates near 1.
     """
-    found, most = entries.clone(memory_format=torch.contiguous_format), np.array([float(steps)])
+    found, limits = entries.clone(memory_format=torch.contiguous_format), np.array([float(steps)])
     arrays = {"src": src.contiguous(), "dst": dst.contiguous(), "matrix": found}
-    _run("homography", arrays, most)
+    _run("homography", arrays, limits)
     return found
 
 

@@ -74,7 +74,7 @@ def _field_block(task: str, numbers: np.ndarray, size: tuple[int, int], kind: Ki
     return block
 
 
-def inverse(
+def solve(
     numbers: np.ndarray, reach: np.ndarray, u: Tensor, v: Tensor, kind: Kind
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The directions x and y that lenses show at u and v, (B, N) each, and where there are any.
@@ -90,10 +90,10 @@ def inverse(
     return x, y, found
 
 
-def inverse_backward(
+def solve_backward(
     numbers: np.ndarray, roots: tuple[Tensor, ...], grads: tuple[Tensor, Tensor], kind: Kind
 ) -> tuple[Tensor, Tensor, np.ndarray]:
-    """Gradients of u and v, (B, N) each, and (B, NUMBERS) of the numbers, of `inverse`.
+    """Gradients of u and v, (B, N) each, and (B, NUMBERS) of the numbers, of `solve`.
 
     roots: what that gave; grads: of x and y, (B, N) each.
     """
