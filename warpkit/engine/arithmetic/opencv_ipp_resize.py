@@ -70,14 +70,14 @@ def _linear(image: Tensor, x: Taps, y: Taps, down: Axis, across: Axis, *, fits: 
     total = fma(ty, below - above, above)
     if not fits or image.dtype not in (torch.float32, torch.int16):
         return convert(total, image.dtype)
-    left, right = _beyond(across, image.device)
+    left, right = beyond(across, image.device)
     if image.dtype == torch.float32:
         p, q = (near.index_select(-2, y.pixel[:, k]) for k in (0, 1))
-        apart = p + ty * (q - p)  # not fused
-        return torch.where(_apart(image.shape[-3], left, right), apart, total)
+        other = p + ty * (q - p)  # not fused
+        return torch.where(apart(image.shape[-3], left, right), other, total)
     # where one axis reads one pixel, the other's step is rounded alone
     total = total.round()
-    upper, lower = _beyond(down, image.device)
+    upper, lower = beyond(down, image.device)
     corner, beside = (t.index_select(-2, y.pixel[:, 0]) for t in (near, far))
     under = near.index_select(-2, y.pixel[:, 1])
     total = torch.where(left | right, corner + (ty * (under - corner)).round(), total)
@@ -85,7 +85,7 @@ def _linear(image: Tensor, x: Taps, y: Taps, down: Axis, across: Axis, *, fits: 
     return convert(torch.where((upper | lower)[:, None], flat, total), image.dtype)
 
 
-def _beyond(axis: Axis, device: torch.device) -> tuple[Tensor, Tensor]:
+def beyond(axis: Axis, device: torch.device) -> tuple[Tensor, Tensor]:
     """(m,) each: which output pixels lie before the first pixel's centre, and beyond the last's."""
     position = _positions(axis, device)
     return position < 0, position >= axis.length - 1
@@ -97,7 +97,7 @@ def _positions(axis: Axis, device: torch.device) -> Tensor:
     return (i + 0.5) * (axis.length / axis.size) - 0.5
 
 
-def _apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
+def apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
     """(C, 1, w): the columns of both borders (w,) whose sums IPP does not fuse."""
     c = torch.arange(channels, device=left.device)[:, None, None]
     found = torch.zeros_like(left)[None, None].expand(channels, 1, -1)

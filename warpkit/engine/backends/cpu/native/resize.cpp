@@ -41,9 +41,9 @@ template <class M, class A, class B> struct Scratch {
     ~Scratch() { give_memory(memory); }
 };
 
-// Whether IPP's bicubic has these types: of the pixels, and of what the first pass leaves.
-template <class T, class M>
-constexpr bool IS_IPPS = sizeof(T) == 1 && std::is_same<M, float>::value;
+// Whether IPP has sums of this type, of which the first pass leaves M.
+template <class S, class M>
+constexpr bool IS_IPPS = std::is_same<S, M>::value && std::is_floating_point<M>::value;
 
 // T: the pixels; S: the sums; M: what the first pass leaves.
 template <class T, class S, class M> void down_first(const Call &call, int64_t begin, int64_t end) {
@@ -81,8 +81,11 @@ template <class T, class S, class M> void down_first(const Call &call, int64_t b
 // The first pass of `across_first`: a tile's sums along x, by the rule of the arithmetic.
 template <class T, class S, class M>
 void sum_across(const ResizeCall &p, const T *turned, const Columns &columns, M *summed) {
-    if constexpr (IS_IPPS<T, M>)
-        if (p.finish == IPP) return sum_columns_ipp(p, turned, columns, summed);
+    if constexpr (IS_IPPS<S, M>) {
+        if (p.finish == IPP_LINEAR) return sum_columns_ipp_linear(p, turned, columns, summed);
+        if constexpr (sizeof(M) == 4)
+            if (p.finish == IPP_CUBIC) return sum_columns_ipp(p, turned, columns, summed);
+    }
     sum_columns<T, S, M>(p, turned, columns, summed);
 }
 
@@ -94,8 +97,15 @@ template <class T, class S, class M> void sum_down(const ResizeCall &p, const M 
     else {
         if constexpr (std::is_same<M, int32_t>::value)
             if (p.finish == CUBIC) return cubic_row(p, lines, p.line, y, first, count, out);
-        if constexpr (IS_IPPS<T, M>)
-            if (p.finish == IPP) return cubic_row_ipp(p, lines, p.line, y, columns, image, out);
+        if constexpr (IS_IPPS<S, M>) {
+            if (p.finish == IPP_LINEAR)
+                return linear_row_ipp(p, lines, p.line, y, columns, image, out);
+            if constexpr (sizeof(M) == 4) {
+                if (p.finish == IPP_CUBIC)
+                    return cubic_row_ipp(p, lines, p.line, y, columns, image, out);
+                if (p.finish == NESTED) return nested_row(p, lines, p.line, y, first, count, out);
+            }
+        }
         sum_row<M, S, T>(p, lines, p.line, y, count, out);
     }
     (void)image;

@@ -9,8 +9,9 @@
     FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width) FIELD(inner)                   \
     /* types (`Type`, `INT32`): of the pixels, of the sums, and of what the first pass leaves */ \
     FIELD(type) FIELD(sum) FIELD(middle) FIELD(down_first)                                       \
-    /* how a sum becomes a pixel: `Finish`, the bits that are cut off, a float32's bits */       \
-    FIELD(finish) FIELD(bits) FIELD(share)                                                       \
+    /* how a sum becomes a pixel: `Finish`, the bits that are cut off, a float32's bits; how */  \
+    /* many numbers of a row OpenCV sums at a time, in another order than the rest */            \
+    FIELD(finish) FIELD(bits) FIELD(share) FIELD(at_once)                                        \
     /* the taps along x and y: of tap k its pixel (int32) and its weight, in the type of the */  \
     /* sums; of output n its taps begin[n] .. end[n] - 1 (int32) */                              \
     FIELD(x_pixel) FIELD(x_weight) FIELD(x_begin) FIELD(x_end)                                   \
@@ -20,9 +21,11 @@
     FIELD(band) FIELD(read) FIELD(bands)                                                         \
     /* tiles of columns (`Columns`), and what a tile needs memory for, in numbers */             \
     FIELD(tiles) FIELD(tile_count) FIELD(lines) FIELD(line) FIELD(turned) FIELD(summed)          \
-    /* IPP's bicubic: of every column the order of its sum (`Order`); of every row whether all */\
-    /* its taps are on the image; whether other pixels are summed alone */                       \
-    FIELD(orders) FIELD(inside) FIELD(alone)                                                     \
+    /* IPP: of every row whether it reads what its interpolation asks for, not an edge alone */  \
+    /* IPP's bicubic: of every column the order of its sum (`Order`); whether pixels at the */   \
+    /* edge are summed alone; the first number of a row whose upper pair is the other way */     \
+    /* round. IPP's bilinear: of every number of a row whether its step along y is not fused */  \
+    FIELD(inside) FIELD(orders) FIELD(alone) FIELD(last_numbers) FIELD(apart)                    \
     /* nearest: the bytes of a pixel; of every column and row the pixel that it shows (int64) */ \
     FIELD(pixel_bytes) FIELD(columns) FIELD(rows)
 // clang-format on
@@ -36,9 +39,10 @@ struct ResizeCall : Call {
 constexpr int64_t INT32 = UINT16 + 1;  // another `Type`, of sums alone
 
 // A sum of floats is rounded to the pixels' type where that is whole. One of whole numbers is
-// shifted, or scaled in float32; OpenCV's 8-bit bilinear, its bicubic and IPP's have rules of their
-// own, see resize_finish.h.
-enum Finish { PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, IPP };
+// shifted, or scaled in float32; OpenCV's 8-bit bilinear and bicubic, the sums of floats that begin
+// with the last row (NESTED), and IPP's have rules of their own, see resize_passes.h and
+// resize_ipp.h.
+enum Finish { PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, IPP_LINEAR, IPP_CUBIC };
 
 // Columns of the result, and the columns of the image that they read.
 struct Columns {

@@ -1,5 +1,6 @@
-// The bicubic resize of bytes as OpenCV's wheels have it from IPP: sums in float32, whose order
-// differs inside and at the ends of a row. `arithmetic/opencv_ipp_resize.py` defines it.
+// Resizes as OpenCV's wheels have them from IPP: bilinear and bicubic sums of floats with fused
+// steps, whose order differs inside and at the ends of a row.
+// `arithmetic/opencv_ipp_resize.py` defines it.
 #pragma once
 #include "resize_finish.h"
 
@@ -19,12 +20,97 @@ INLINE Floats fused(Floats a, float b, Floats c) {
     V product = convert<V>(a) * double(b), more = convert<V>(c), sum = product + more;
     V part = sum - product, lost = (product - (sum - part)) + (more - part);
     Wide bits = (Wide)sum, away = (lost > 0) == (sum > 0) ? splat<Wide>(1) : splat<Wide>(-1);
-    bits += ((lost != 0) & ((bits & 1) == 0)) ? away : Wide{};
+    bits += ((lost != 0) & (lost - lost == 0) & ((bits & 1) == 0)) ? away : Wide{};
     return convert<Floats>((V)bits);
 #else
     return fma(a, splat<Floats>(b), c);
 #endif
 }
+
+// The same in float64; without an instruction for it each alone, by C's own function.
+INLINE Vec<double, 8> fused(Vec<double, 8> a, double b, Vec<double, 8> c) {
+#if defined(__x86_64__) && !defined(__FMA__)
+    for (int k = 0; k < 8; k++) c[k] = __builtin_fma(a[k], b, c[k]);
+    return c;
+#else
+    return fma(a, splat<Vec<double, 8>>(b), c);
+#endif
+}
+
+// -- bilinear --
+
+// The sums of the columns of a tile, of rows on their side; see `sum_columns`.
+template <class T, class S> void sum_columns_ipp_linear(const ResizeCall &p, const T *turned,
+                                                        const Columns &columns, S *out) {
+    constexpr int N = SUMS<S>;
+    for (int64_t x = columns.first; x < columns.end; x++) {
+        const int32_t *pixel = at<int32_t>(p.x_pixel) + 2 * x;
+        const S t = at<S>(p.x_weight)[2 * x + 1];
+        for (int64_t c = 0; c < p.inner; c++, out += N) {
+            const auto tap = [&](int n) {
+                const int64_t number = (pixel[n] - columns.source) * p.inner + c;
+                return convert<Sums<S>>(load<Vec<T, N>>(turned + number * N));
+            };
+            Sums<S> near = tap(0);
+            store(out, fused(tap(1) - near, t, near));
+        }
+    }
+}
+
+// Half to even: adding 1.5 * 2^23 leaves no bit for a fraction.
+INLINE Floats nearest_whole(Floats v) {
+    constexpr float whole = 12582912.0f;
+    return (v + whole) - whole;
+}
+
+// A row of int16 that reads one row of the image alone: the step along x is rounded by itself.
+inline void flat_row(const ResizeCall &p, const int16_t *row, const Columns &columns,
+                     int16_t *out) {
+    for (int64_t x = columns.first; x < columns.end; x++) {
+        const int32_t *pixel = at<int32_t>(p.x_pixel) + 2 * x;
+        const float t = at<float>(p.x_weight)[2 * x + 1];
+        for (int64_t c = 0; c < p.inner; c++) {
+            const float near = row[pixel[0] * p.inner + c], far = row[pixel[1] * p.inner + c];
+            constexpr float whole = 12582912.0f;
+            *out++ = int16_t(near + ((t * (far - near) + whole) - whole));
+        }
+    }
+}
+
+// `count` numbers of row y of a tile. Numbers whose step is not fused (`apart`) are, in int16,
+// those that read one column of the image: their step is rounded by itself.
+template <class T, class S> void linear_row_ipp(const ResizeCall &p, const S *lines, int64_t stride,
+                                                int64_t y, const Columns &columns, const T *plane,
+                                                T *out) {
+    constexpr int N = SUMS<S>;
+    using V = Sums<S>;
+    const int32_t *pixel = at<int32_t>(p.y_pixel) + 2 * y;
+    if constexpr (std::is_same<T, int16_t>::value)
+        if (p.inside && !at<int32_t>(p.inside)[y])
+            return flat_row(p, plane + at<int32_t>(p.read)[pixel[0]] * p.width * p.inner, columns,
+                            out);
+    const S t = at<S>(p.y_weight)[2 * y + 1];
+    const S *above = lines + pixel[0] * stride, *below = lines + pixel[1] * stride;
+    const int32_t *apart = at<int32_t>(p.apart);
+    const int64_t first = columns.first * p.inner, count = columns.end * p.inner - first;
+    for (int64_t e = 0; e < count; e += N) {
+        const V a = load<V>(above + e), step = load<V>(below + e) - a;
+        V sum = fused(step, t, a);
+        if constexpr (std::is_same<S, float>::value)
+            if (apart) {
+                V other = step * t;
+                if constexpr (std::is_same<T, int16_t>::value) other = nearest_whole(other);
+                sum = load<Vec<int32_t, N>>(apart + first + e) != 0 ? a + other : sum;
+            }
+        Vec<T, N> found;
+        if constexpr (std::is_floating_point<T>::value) found = convert<Vec<T, N>>(sum);
+        else found = rounded<T>(sum);
+        memcpy(out + e, &found, size_t(least<int64_t>(N, count - e)) * sizeof(T));
+    }
+    (void)plane;
+}
+
+// -- bicubic --
 
 // Four products in one of the orders.
 INLINE Floats sum_four(int32_t order, Floats a, Floats b, Floats c, Floats d, const float *w) {
@@ -38,11 +124,11 @@ INLINE Floats sum_four(int32_t order, Floats a, Floats b, Floats c, Floats d, co
 }
 
 // The sums of the columns of a tile, of rows on their side; see `sum_columns`.
-inline void sum_columns_ipp(const ResizeCall &p, const uint8_t *turned, const Columns &columns,
-                            float *out) {
+template <class T> void sum_columns_ipp(const ResizeCall &p, const T *turned,
+                                        const Columns &columns, float *out) {
     const auto four = [&](int32_t pixel, int64_t c) {
         const int64_t number = (pixel - columns.source) * p.inner + c;
-        return convert<Floats>(load<Vec<uint8_t, 16>>(turned + number * 16));
+        return convert<Floats>(load<Vec<T, 16>>(turned + number * 16));
     };
     for (int64_t x = columns.first; x < columns.end; x++) {
         const int32_t *pixel = at<int32_t>(p.x_pixel) + 4 * x, order = at<int32_t>(p.orders)[x];
@@ -53,38 +139,53 @@ inline void sum_columns_ipp(const ResizeCall &p, const uint8_t *turned, const Co
     }
 }
 
-// One pixel whose taps are not all on the image, of a plane, on processors with AVX2: the two rows
-// in the middle begin with the second product, and the rows are not fused.
-inline uint8_t sum_alone(const ResizeCall &p, const uint8_t *plane, int64_t x, int64_t y,
-                         int64_t c) {
+// `count` numbers as pixels.
+template <class T> INLINE void put(T *out, Floats sum, int64_t count) {
+    Vec<T, 16> found;
+    if constexpr (std::is_same<T, float>::value) found = sum;
+    else found = rounded<T>(sum);
+    memcpy(out, &found, size_t(least<int64_t>(16, count)) * sizeof(T));
+}
+
+// One pixel's number whose taps are not all on the image, of a plane: the two rows in the middle
+// begin with the second product, and the rows are not fused.
+template <class T> T sum_alone(const ResizeCall &p, const T *plane, int64_t x, int64_t y,
+                               int64_t c) {
     const int32_t *row = at<int32_t>(p.y_pixel) + 4 * y, *pixel = at<int32_t>(p.x_pixel) + 4 * x;
     const float *w = at<float>(p.x_weight) + 4 * x, *v = at<float>(p.y_weight) + 4 * y;
     Floats half[2] = {};
     for (int k = 0; k < 4; k++) {
-        const uint8_t *from = plane + at<int32_t>(p.read)[row[k]] * p.width * p.inner + c;
+        const T *from = plane + at<int32_t>(p.read)[row[k]] * p.width * p.inner + c;
         const auto tap = [&](int n) { return splat<Floats>(float(from[pixel[n] * p.inner])); };
         Floats two = k == 1 || k == 2 ? fused(tap(0), w[0], tap(1) * w[1])
                                       : fused(tap(1), w[1], tap(0) * w[0]);
-        half[k % 2] += fused(tap(3), w[3], fused(tap(2), w[2], two)) * v[k];
+        Floats product = fused(tap(3), w[3], fused(tap(2), w[2], two)) * v[k];
+        half[k % 2] = k < 2 ? product : half[k % 2] + product;
     }
-    return rounded<uint8_t>(half[0] + half[1])[0];
+    T found;
+    put(&found, half[0] + half[1], 1);
+    return found;
 }
 
 // `count` numbers of row y of a tile: four rows of sums in two fused pairs. out: the row, whose
 // first number is that of column columns.first.
-inline void cubic_row_ipp(const ResizeCall &p, const float *lines, int64_t stride, int64_t y,
-                          const Columns &columns, const uint8_t *plane, uint8_t *out) {
+template <class T> void cubic_row_ipp(const ResizeCall &p, const float *lines, int64_t stride,
+                                      int64_t y, const Columns &columns, const T *plane, T *out) {
     const int32_t *pixel = at<int32_t>(p.y_pixel) + 4 * y;
     const float *v = at<float>(p.y_weight) + 4 * y;
-    const int64_t count = (columns.end - columns.first) * p.inner;
-    for (int64_t e = 0; e < count; e += 16) {
+    const int64_t first = columns.first * p.inner, count = columns.end * p.inner - first;
+    const bool inside = !p.alone || at<int32_t>(p.inside)[y];
+    const int64_t last = p.last_numbers - first;
+    for (int64_t e = 0; inside && e < count; e += 16) {
         const auto row = [&](int k) { return load<Floats>(lines + pixel[k] * stride + e); };
-        Floats sum = fused(row(0), v[0], row(1) * v[1]) + fused(row(2), v[2], row(3) * v[3]);
-        Vec<uint8_t, 16> found = rounded<uint8_t>(sum);
-        memcpy(out + e, &found, size_t(least<int64_t>(16, count - e)));
+        Floats upper = fused(row(0), v[0], row(1) * v[1]);
+        if (e + 16 > last) {
+            auto others = count_up<Vec<int32_t, 16>>() + int32_t(e) >= int32_t(last);
+            upper = others ? fused(row(1), v[1], row(0) * v[0]) : upper;
+        }
+        put(out + e, upper + fused(row(2), v[2], row(3) * v[3]), count - e);
     }
     if (!p.alone) return;
-    const bool inside = at<int32_t>(p.inside)[y];
     for (int64_t x = columns.first; x < columns.end; x++)
         if (!inside || at<int32_t>(p.orders)[x] == ALONE)
             for (int64_t c = 0; c < p.inner; c++)

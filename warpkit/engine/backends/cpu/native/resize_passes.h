@@ -81,13 +81,39 @@ inline void linear_row(const ResizeCall &p, const int16_t *lines, int64_t stride
     }
 }
 
+// OpenCV's bicubic and lanczos4 in float32: the numbers of a row that fill vectors are summed from
+// the last row on, the others from the first. first: the place of the first number in its row.
+template <class B> void nested_row(const ResizeCall &p, const float *lines, int64_t stride,
+                                   int64_t n, int64_t first, int64_t count, B *out) {
+    using V = Vec<float, 16>;
+    const int64_t all = p.out_width * p.inner / p.at_once * p.at_once - first;
+    const int64_t begin = at<int32_t>(p.y_begin)[n], taps = at<int32_t>(p.y_end)[n] - begin;
+    const int32_t *pixel = at<int32_t>(p.y_pixel) + begin;
+    const float *weight = at<float>(p.y_weight) + begin;
+    for (int64_t e = 0; e < count; e += 16) {
+        const auto product = [&](int64_t k) {
+            return load<V>(lines + pixel[k] * stride + e) * weight[k];
+        };
+        V total = product(taps - 1);
+        for (int64_t k = taps - 2; k >= 0; k--) total = product(k) + total;
+        if (e + 16 > all) {
+            V forth = product(0);
+            for (int64_t k = 1; k < taps; k++) forth = forth + product(k);
+            total = count_up<Vec<int32_t, 16>>() + int32_t(e) < int32_t(all) ? total : forth;
+        }
+        if constexpr (std::is_same<B, float>::value) store_numbers(out + e, total, count - e);
+        else store_numbers(out + e, rounded<B>(total), count - e);
+    }
+}
+
 // OpenCV's 8-bit bicubic: the numbers of a row that fill vectors of 8 are summed in float32, from
 // the last row on; the others as whole numbers. first: the place of the first number in its row.
 inline void cubic_row(const ResizeCall &p, const int32_t *lines, int64_t stride, int64_t n,
                       int64_t first, int64_t count, uint8_t *out) {
     using V = Vec<float, 16>;
     using I = Vec<int32_t, 16>;
-    const int64_t k = at<int32_t>(p.y_begin)[n], all = p.out_width * p.inner / 8 * 8 - first;
+    const int64_t k = at<int32_t>(p.y_begin)[n];
+    const int64_t all = p.out_width * p.inner / p.at_once * p.at_once - first;
     const int32_t *pixel = at<int32_t>(p.y_pixel) + k, *weight = at<int32_t>(p.y_weight) + k;
     for (int64_t e = 0; e < count; e += 16) {
         V floats{};

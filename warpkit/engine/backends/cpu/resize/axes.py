@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from warpkit.engine.arithmetic import opencv_resize, pillow
-from warpkit.engine.arithmetic.opencv_ipp_resize import interior
+from warpkit.engine.arithmetic.opencv_ipp_resize import apart, beyond, interior
 from warpkit.engine.arithmetic.resize_tables import TableKey, table
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_taps
 
@@ -137,6 +137,9 @@ def opencv_axis(
     return make_axis(pixel, weight.astype(dtype), inside)
 
 
+WIDE = 16
+"""Numbers of a vector of float32 sums."""
+
 CHAIN, PAIRS, SKIP, HALVES, ENDS, ALONE = range(6)
 """`Order` of native/resize_call.h."""
 
@@ -158,6 +161,26 @@ def ipp_orders(axis: opencv_resize.Axis, channels: int, avx512: bool) -> np.ndar
 def ipp_inside(axis: opencv_resize.Axis) -> np.ndarray:
     """Of every output whether its four pixels are on the image."""
     return interior(axis, torch.device("cpu")).numpy()
+
+
+def ipp_beyond(axis: opencv_resize.Axis) -> np.ndarray:
+    """Of every output whether IPP's bilinear reads one pixel for it, at an edge."""
+    before, behind = beyond(axis, torch.device("cpu"))
+    return (before | behind).numpy()
+
+
+def ipp_apart(axis: opencv_resize.Axis, channels: int, by_itself: bool, last: bool) -> np.ndarray:
+    """Of every number of a row, int32, whether IPP's bilinear does not fuse its step along y.
+
+    by_itself: rounds it alone, as of int16; last: channels lie side by side.
+    """
+    before, behind = beyond(axis, torch.device("cpu"))
+    if by_itself:
+        found = (before | behind)[None].expand(channels, -1)
+    else:
+        found = apart(channels, before, behind)[:, 0]
+    numbers = found.mT.reshape(-1) if last else found[0]
+    return np.pad(numbers.numpy().astype(np.int32), (0, WIDE))  # read by whole vectors
 
 
 def shown_pixels(length: int, size: int, rule: ResizeRule, edges: Edges | None) -> np.ndarray:

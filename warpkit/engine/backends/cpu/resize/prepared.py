@@ -6,7 +6,7 @@ in the first caches. Both follow from sizes alone, never from the number of thre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -20,6 +20,8 @@ from warpkit.engine.backends.cpu.calls import Family
 from warpkit.engine.backends.cpu.resize.axes import (
     Axis,
     exact_axis,
+    ipp_apart,
+    ipp_beyond,
     ipp_inside,
     ipp_orders,
     opencv_axis,
@@ -33,7 +35,7 @@ from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 RESIZES = Family("resize")
 IMAGE, OUT = (RESIZES.fields[name] for name in ("image", "out"))
 
-PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, IPP = range(6)
+PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, IPP_LINEAR, IPP_CUBIC = range(8)
 """`Finish` of native/resize_call.h: how a sum becomes a pixel."""
 
 CODES = {torch.empty(0, dtype=dtype).numpy().dtype.str[1:]: n for dtype, n in TYPES.items()}
@@ -244,11 +246,15 @@ def opencv_call(
     def axes(one: int, kind: type) -> tuple[Axis, Axis]:
         return tuple(opencv_axis(*axis, one, np.dtype(kind)) for axis in (across, down))  # pyright: ignore
 
-    if way == "ipp_bicubic":
+    if way.startswith("ipp"):
+        return _ipp(given, axes, way, across, down, avx512)
+    if way in ("bilinear", "bicubic", "lanczos4") and given.dtype != torch.uint8:
+        kind = np.float64 if given.dtype == torch.float64 else np.float32
+        step = opencv_resize.VECTORS.get((way, given.dtype))
+        finish = PLAIN if step is None else NESTED
         return _sums(
-            given, axes(0, np.float32), "f4", IPP, down_first=False, alone=not avx512,
-            orders=ipp_orders(across, given.shape[-3], avx512),
-            inside=ipp_inside(down).astype(np.int32),
+            given, axes(0, kind), np.dtype(kind).str[1:], finish, down_first=False,
+            at_once=step or 0,
         )  # fmt: skip
     if way == "area":
         kind = np.float64 if given.dtype == torch.float64 else np.float32
@@ -265,19 +271,64 @@ def opencv_call(
     if way == "bilinear":
         return _sums(given, weights, "i2", LINEAR, down_first=False)
     finish = CUBIC if way == "bicubic" else SHIFTED
-    return _sums(given, weights, "i4", finish, down_first=False, bits=22)
+    step = opencv_resize.VECTORS.get((way, given.dtype), 0)
+    return _sums(given, weights, "i4", finish, down_first=False, bits=22, at_once=step)
+
+
+def _ipp(
+    given: Given,
+    axes: Callable[[int, type], tuple[Axis, Axis]],
+    way: str,
+    across: opencv_resize.Axis,
+    down: opencv_resize.Axis,
+    avx512: bool,
+) -> ResizeCall:
+    """IPP's resize; `axes` makes both of the taps."""
+    channels, fields = given.shape[-3], {}
+    if way == "ipp_bicubic":
+        alone = not avx512 or given.dtype != torch.uint8
+        numbers = _last_numbers(across, channels, avx512 and given.dtype == torch.float32)
+        return _sums(
+            given, axes(0, np.float32), "f4", IPP_CUBIC, down_first=False, alone=alone,
+            orders=ipp_orders(across, channels, not alone), last_numbers=numbers,
+            inside=ipp_inside(down).astype(np.int32),
+        )  # fmt: skip
+    kind = np.dtype(np.float64 if given.dtype == torch.float64 else np.float32)
+    if way == "ipp_linear" and given.dtype in (torch.float32, torch.int16):
+        found = ipp_apart(across, channels, given.dtype == torch.int16, given.last)
+        fields = {"apart": found} if found.any() else {}
+        if given.dtype == torch.int16:
+            fields["inside"] = (~ipp_beyond(down)).astype(np.int32)
+    return _sums(given, axes(0, kind.type), kind.str[1:], IPP_LINEAR, down_first=False, **fields)
+
+
+def _last_numbers(across: opencv_resize.Axis, channels: int, some: bool) -> int:
+    """The first number of a row behind those that IPP's code for AVX-512 sums four at a time."""
+    columns = ipp_inside(across)
+    if not some or not columns.any():
+        return across.size * channels
+    return int(columns.argmax()) * channels + int(columns.sum()) * channels // 4 * 4
 
 
 def _has_kernel(
     given: Given, way: str, across: opencv_resize.Axis, down: opencv_resize.Axis
 ) -> bool:
-    """Whether a kernel sums as OpenCV does on this way."""
-    if way in ("move", "area"):
-        return way == "move" or given.dtype in TYPES
+    """Whether a kernel sums as OpenCV does on this way.
+
+    Where the place of a number in its row counts, rows must be OpenCV's: channels side by side, or
+    one alone.
+    """
+    if way == "move":
+        return True
+    in_rows = given.last or given.shape[-3] == 1
+    if way.startswith("ipp"):
+        return way != "ipp_affine_bicubic" and (in_rows or given.dtype == torch.uint8)
+    if way in ("area", "bilinear"):
+        return given.dtype in TYPES
+    if way in ("bicubic", "lanczos4"):
+        return in_rows or (way, given.dtype) not in opencv_resize.VECTORS
     if given.dtype != torch.uint8:
         return False
     if way == "cells":
         return not (opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down))
-    if way == "bicubic":  # whose rows are OpenCV's: channels side by side, or one alone
-        return given.last or given.shape[-3] == 1
-    return way in ("bilinear", "exact", "lanczos4", "ipp_bicubic")
+    return way == "exact"
