@@ -30,10 +30,23 @@ INLINE Vec<uint8_t, 16> shifted(Vec<uint32_t, 16> sum, int bits) {
     return convert<Vec<uint8_t, 16>>(smaller(larger(v, I{}), splat<I>(255)));
 }
 
+// Half up, of a sum within the type's range: OpenCV's exact bilinear of 16 bits, whose sums of 48
+// bits float64 holds.
+template <class B> INLINE Vec<B, 8> half_up(Vec<double, 8> v) {
+    using I = Vec<int32_t, 8>;
+    v = v + 0.5;
+    I whole = convert<I>(v), above = convert<I>(convert<Vec<double, 8>>(whole) > v);
+    return convert<Vec<B, 8>>(whole + above);  // of what is above 0 towards it, so one too many
+}
+
 template <class B, class S> INLINE Vec<B, SUMS<S>> finish(const ResizeCall &p, Sums<S> sum) {
     constexpr bool FLOATS = std::is_floating_point<S>::value;
     if constexpr (FLOATS && std::is_floating_point<B>::value) return convert<Vec<B, SUMS<S>>>(sum);
-    else if constexpr (FLOATS) return rounded<B>(sum);
+    else if constexpr (FLOATS) {
+        if constexpr (sizeof(S) == 8)
+            if (p.finish == HALF_UP) return half_up<B>(sum);
+        return rounded<B>(sum);
+    }
     else if constexpr (sizeof(B) == 4) return (Vec<B, 16>)sum;
     else if constexpr (sizeof(B) == 2) return convert<Vec<B, 16>>(sum >> 4);  // LINEAR
     else if (p.finish == SCALED) {

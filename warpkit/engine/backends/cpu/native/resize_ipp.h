@@ -153,18 +153,17 @@ template <class T> T sum_alone(const ResizeCall &p, const T *plane, int64_t x, i
                                int64_t c) {
     const int32_t *row = at<int32_t>(p.y_pixel) + 4 * y, *pixel = at<int32_t>(p.x_pixel) + 4 * x;
     const float *w = at<float>(p.x_weight) + 4 * x, *v = at<float>(p.y_weight) + 4 * y;
-    Floats half[2] = {};
+    float product[4];
     for (int k = 0; k < 4; k++) {
         const T *from = plane + at<int32_t>(p.read)[row[k]] * p.width * p.inner + c;
-        const auto tap = [&](int n) { return splat<Floats>(float(from[pixel[n] * p.inner])); };
-        Floats two = k == 1 || k == 2 ? fused(tap(0), w[0], tap(1) * w[1])
-                                      : fused(tap(1), w[1], tap(0) * w[0]);
-        Floats product = fused(tap(3), w[3], fused(tap(2), w[2], two)) * v[k];
-        half[k % 2] = k < 2 ? product : half[k % 2] + product;
+        const auto tap = [&](int n) { return float(from[pixel[n] * p.inner]); };
+        const float two = k == 1 || k == 2 ? __builtin_fmaf(tap(0), w[0], tap(1) * w[1])
+                                           : __builtin_fmaf(tap(1), w[1], tap(0) * w[0]);
+        product[k] = __builtin_fmaf(tap(3), w[3], __builtin_fmaf(tap(2), w[2], two)) * v[k];
     }
-    T found;
-    put(&found, half[0] + half[1], 1);
-    return found;
+    const float sum = (product[0] + product[2]) + (product[1] + product[3]);
+    if constexpr (std::is_same<T, float>::value) return sum;
+    else return rounded<T>(Vec<float, 4>{sum, sum, sum, sum})[0];
 }
 
 // `count` numbers of row y of a tile: four rows of sums in two fused pairs. out: the row, whose
@@ -186,10 +185,15 @@ template <class T> void cubic_row_ipp(const ResizeCall &p, const float *lines, i
         put(out + e, upper + fused(row(2), v[2], row(3) * v[3]), count - e);
     }
     if (!p.alone) return;
-    for (int64_t x = columns.first; x < columns.end; x++)
-        if (!inside || at<int32_t>(p.orders)[x] == ALONE)
-            for (int64_t c = 0; c < p.inner; c++)
-                out[(x - columns.first) * p.inner + c] = sum_alone(p, plane, x, y, c);
+    const auto finish_alone = [&](int64_t x) {  // whether column x needs it
+        if (inside && at<int32_t>(p.orders)[x] != ALONE) return false;
+        for (int64_t c = 0; c < p.inner; c++)
+            out[(x - columns.first) * p.inner + c] = sum_alone(p, plane, x, y, c);
+        return true;
+    };
+    int64_t x = columns.first, end = columns.end;  // those in the middle do not
+    while (x < end && finish_alone(x)) x++;
+    while (end > x && finish_alone(end - 1)) end--;
 }
 
 }  // namespace

@@ -180,7 +180,8 @@ def ipp_apart(axis: opencv_resize.Axis, channels: int, by_itself: bool, last: bo
     else:
         found = apart(channels, before, behind)[:, 0]
     numbers = found.mT.reshape(-1) if last else found[0]
-    return np.pad(numbers.numpy().astype(np.int32), (0, WIDE))  # read by whole vectors
+    behind_them = np.zeros(WIDE, np.int32)  # whole vectors are read
+    return np.concatenate((numbers.numpy().astype(np.int32), behind_them))
 
 
 def shown_pixels(length: int, size: int, rule: ResizeRule, edges: Edges | None) -> np.ndarray:

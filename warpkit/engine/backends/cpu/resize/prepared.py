@@ -35,7 +35,7 @@ from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 RESIZES = Family("resize")
 IMAGE, OUT = (RESIZES.fields[name] for name in ("image", "out"))
 
-PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, IPP_LINEAR, IPP_CUBIC = range(8)
+PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC = range(9)
 """`Finish` of native/resize_call.h: how a sum becomes a pixel."""
 
 CODES = {torch.empty(0, dtype=dtype).numpy().dtype.str[1:]: n for dtype, n in TYPES.items()}
@@ -265,6 +265,8 @@ def opencv_call(
             return _sums(given, axes(1, np.int32), "i4", SHIFTED, down_first=False, bits=2)
         share = int((np.float32(1) / np.float32(prod(cell))).view(np.int32))
         return _sums(given, axes(1, np.int32), "i4", SCALED, down_first=False, share=share)
+    if way == "exact" and given.dtype != torch.uint8:
+        return _sums(given, axes(0, np.float64), "f8", HALF_UP, down_first=False)
     if way == "exact":
         return _sums(given, axes(1 << 8, np.int32), "i4", SHIFTED, down_first=False, bits=16)
     weights = axes(opencv_resize.UINT8_ONE, np.int32)
@@ -327,8 +329,7 @@ def _has_kernel(
         return given.dtype in TYPES
     if way in ("bicubic", "lanczos4"):
         return in_rows or (way, given.dtype) not in opencv_resize.VECTORS
-    if given.dtype != torch.uint8:
-        return False
-    if way == "cells":
-        return not (opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down))
-    return way == "exact"
+    if way == "exact":
+        return given.dtype in TYPES  # of 32 bits, float64 does not hold the sums
+    uncut = not (opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down))
+    return given.dtype == torch.uint8 and uncut  # cells
