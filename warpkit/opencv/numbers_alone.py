@@ -19,7 +19,8 @@ from torch import Tensor
 from warpkit.camera import models, optimal
 from warpkit.camera.models import COUNTS, Lens
 from warpkit.core.tracing import is_eager, wants_gradient
-from warpkit.engine.arithmetic import opencv_lenses, opencv_polar
+from warpkit.engine.arithmetic import opencv_angles, opencv_lenses, opencv_polar
+from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
 from warpkit.engine.backends import select_backend
@@ -248,6 +249,33 @@ def map_from_polar(
     (height, width), middle = polar_size, center.detach().numpy()
     per = float(radius.detach()) / width, 2 * math.pi / height
     return torch.from_numpy(known.map_from_polar(size, height, middle, *per))
+
+
+def to_polar(x: Any, y: Any, degrees: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """cv2.cartToPolar."""
+    known, first, second = kernels(), numbers(x, FLOATS), numbers(y, FLOATS)
+    if known is None or first is None or second is None or not _alike(first, second):
+        return None
+    return known.to_polar(first, second, _block_of(first), degrees)
+
+
+def from_polar(length: Any, angle: Any, degrees: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """cv2.polarToCart; None also of angles of too many turns."""
+    known, turns = kernels(), numbers(angle, FLOATS)
+    lengths = None if length is None else numbers(length, FLOATS)
+    if known is None or turns is None or not turns.size:
+        return None
+    if length is not None and (lengths is None or not _alike(lengths, turns)):
+        return None
+    return known.from_polar(lengths, turns, _block_of(turns), degrees)
+
+
+def _alike(first: np.ndarray, second: np.ndarray) -> bool:
+    return first.shape == second.shape and first.dtype == second.dtype and first.size > 0
+
+
+def _block_of(values: np.ndarray) -> int:
+    return opencv_angles.block_of(values.shape, installed_arithmetic())
 
 
 def remapped(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,9 +14,10 @@ from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.opencv import numbers_alone
 from warpkit.opencv.cameras import as_flag, common_device
-from warpkit.opencv.layout import as_given, has_tensor, is_followed
-from warpkit.opencv.outputs import check_output
+from warpkit.opencv.layout import has_tensor, is_followed
+from warpkit.opencv.outputs import check_output, written
 
 TYPES = (torch.float32, torch.float64)
 
@@ -36,6 +39,8 @@ def cartToPolar(
     name = "cartToPolar"
     magnitude, angle = _outputs(name, (x, y), magnitude=magnitude, angle=angle)
     degrees = as_flag(name, "angleInDegrees", angleInDegrees)
+    if (plain := numbers_alone.to_polar(x, y, degrees)) is not None:
+        return _as_given(has_tensor(x, y), plain, (magnitude, angle))
     first, second = _pair(name, x=x, y=y)
     single, given = _alone(first), has_tensor(x, y)
     values = opencv_angles.to_polar(
@@ -48,7 +53,7 @@ def cartToPolar(
         turn = torch.atan2(b, a) * (180 / math.pi if degrees else 1.0)
         exact = [torch.where(here, 0.0, value) for value in (torch.hypot(a, b), turn)]
         found = [with_gradient_of(v, e) for v, e in zip(found, exact, strict=True)]
-    return _given(given, found[0], magnitude), _given(given, found[1], angle)
+    return _as_given(given, found, (magnitude, angle))
 
 
 def polarToCart(
@@ -70,6 +75,8 @@ def polarToCart(
     x, y = _outputs(name, (magnitude, angle), x=x, y=y)
     degrees = as_flag(name, "angleInDegrees", angleInDegrees)
     given = has_tensor(magnitude, angle)
+    if (plain := numbers_alone.from_polar(magnitude, angle, degrees)) is not None:
+        return _as_given(given, plain, (x, y))
     if magnitude is None or 0 in checks.shape_if_any(magnitude):
         length, turn = None, _pair(name, angle=angle)[0]
     else:
@@ -82,7 +89,7 @@ def polarToCart(
         factor = 1.0 if length is None else length
         exact = (radians.cos() * factor, radians.sin() * factor)
         found = [with_gradient_of(v, e) for v, e in zip(found, exact, strict=True)]
-    return _given(given, found[0], x), _given(given, found[1], y)
+    return _as_given(given, found, (x, y))
 
 
 def _pair(name: str, **values: Any) -> list[Tensor]:
@@ -118,13 +125,22 @@ def _outputs(name: str, given: tuple[Any, Any], **outputs: Any) -> list[Any]:
     return [check_output(name, argument, value, source) for argument, value in outputs.items()]
 
 
-def _given(given: bool, result: Tensor, output: Any) -> Any:
-    """In the kind of what came; cv2 drops an array's one channel, and 4 makes columns of one axis.
+def _as_given(
+    given: bool, found: Sequence[Tensor] | Sequence[np.ndarray], outputs: tuple[Any, Any]
+) -> tuple[Any, Any]:
+    """Both results in the kind of what came; cv2 drops an array's one channel, and 4 makes columns.
 
-    result (...).
+    Of one axis. found: two of (...).
     """
-    if not given and result.ndim > 2 and result.shape[-1] == 1:
-        result = result[..., 0]
-    if not given and result.ndim == 1 and installed_arithmetic() == "opencv4":
-        result = result[:, None]
-    return as_given(given, result, output)
+    made = []
+    for result, output in zip(found, outputs, strict=True):
+        if given:
+            made.append(torch.from_numpy(result) if isinstance(result, np.ndarray) else result)
+            continue
+        array = result.numpy() if isinstance(result, Tensor) else result
+        if array.ndim > 2 and array.shape[-1] == 1:
+            array = array[..., 0]
+        if array.ndim == 1 and installed_arithmetic() == "opencv4":
+            array = array[:, None]
+        made.append(written(output, np.ascontiguousarray(array)))
+    return made[0], made[1]

@@ -45,16 +45,20 @@ def alone(
     shape: Sequence[int], double: bool, device: torch.device, arithmetic: str = "opencv5"
 ) -> Tensor:
     """Which numbers of an array OpenCV computes one by one: (*shape)."""
-    count = math.prod(shape)
-    has_channels = len(shape) > 2 and 0 < shape[-1] <= MOST_CHANNELS[arithmetic]
-    channels = shape[-1] if has_channels else 1
-    block = -(-BLOCK // channels) * channels  # whole pixels
+    count, block = math.prod(shape), block_of(shape, arithmetic)
     index = torch.arange(count, device=device)
     place = index % block
     length = (count - index + place).clamp(max=block)
     if double:
         length = (length - place + place % BLOCK_OF_DOUBLES).clamp(max=BLOCK_OF_DOUBLES)
     return (length < AT_ONCE).reshape(shape)
+
+
+def block_of(shape: Sequence[int], arithmetic: str) -> int:
+    """How many numbers of an array OpenCV takes into its hand at a time: whole pixels."""
+    has_channels = len(shape) > 2 and 0 < shape[-1] <= MOST_CHANNELS[arithmetic]
+    channels = shape[-1] if has_channels else 1
+    return -(-BLOCK // channels) * channels
 
 
 def to_polar(x: Tensor, y: Tensor, single: Tensor, degrees: bool) -> tuple[Tensor, Tensor]:

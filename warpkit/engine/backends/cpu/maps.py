@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
 from warpkit.engine.backends.cpu.calls import Family, launch
 from warpkit.engine.backends.cpu.memory import empty
@@ -19,7 +20,7 @@ MAPS = Family("maps")
 FIELDS = MAPS.fields
 NUMBERS, FIRST, SECOND = (FIELDS[name] for name in ("numbers", "first", "second"))
 OUT, OUT_SECOND, COUNT = (FIELDS[name] for name in ("out", "out_second", "count"))
-STEPS, ENDS_BY_ERROR = FIELDS["steps"], FIELDS["ends_by_error"]
+STEPS, ENDS_BY_ERROR, FAR = FIELDS["steps"], FIELDS["ends_by_error"], FIELDS["far"]
 
 KINDS = ("planes", "pairs", "fixed", "whole", "steps")
 """Kinds of maps as the library numbers them: planes or pairs of float32, int16 pixels with or
@@ -154,6 +155,46 @@ def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, 
     block[OUT], block[OUT_SECOND] = found.ctypes.data, good.ctypes.data
     launch(block, 0, len(src), found.size)
     return found, good != 0
+
+
+def to_polar(
+    x: np.ndarray, y: np.ndarray, block: int, degrees: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `opencv_angles.to_polar` of arrays of one shape, float32 or float64, and of blocks."""
+    return _polar("to_polar", x, y, block, degrees)
+
+
+def from_polar(
+    length: np.ndarray | None, angle: np.ndarray, block: int, degrees: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """As `opencv_angles.from_polar` in the same way; None where an angle is too large for it."""
+    far = np.zeros(1, np.int64)
+    found = _polar("from_polar", length, angle, block, degrees, far)
+    return None if far[0] else found
+
+
+_SINES = np.array(opencv_angles.TABLE)
+
+
+def _polar(
+    task: str,
+    first: np.ndarray | None,
+    second: np.ndarray,
+    block: int,
+    degrees: bool,
+    far: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    codes = ("channels", block), ("degrees", int(degrees)), _type_of(second)
+    numbers = _block(task, *codes).copy()
+    second = np.ascontiguousarray(second)
+    first = None if first is None else np.ascontiguousarray(first)
+    found = empty(second.shape, second.dtype), empty(second.shape, second.dtype)
+    numbers[NUMBERS], numbers[COUNT] = _SINES.ctypes.data, second.size
+    numbers[FIRST] = 0 if first is None else first.ctypes.data
+    numbers[SECOND], numbers[FAR] = second.ctypes.data, 0 if far is None else far.ctypes.data
+    numbers[OUT], numbers[OUT_SECOND] = (part.ctypes.data for part in found)
+    launch(numbers, 0, -(-second.size // block), 2 * second.size)
+    return found
 
 
 def _lens_numbers(lens: PlainLens, matrix: Numbers, error: float | None = None) -> np.ndarray:

@@ -41,7 +41,8 @@
     TASK(opencv) TASK(opencv_nearest)                                             \
     TASK(paint) TASK(let_through) TASK(paint_backward)                            \
     TASK(pyramid_down) TASK(pyramid_up) TASK(rectangle) TASK(arrange) TASK(frame) \
-    TASK(lens_map) TASK(converted_map) TASK(polar_map)                            \
+    TASK(lens_map) TASK(converted_map) TASK(polar_map) TASK(to_polar)             \
+    TASK(from_polar)                                                              \
     TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)        \
     TASK(lens_field) TASK(lens_field_backward)                                    \
     TASK(lens_inverse) TASK(lens_inverse_backward)                                \

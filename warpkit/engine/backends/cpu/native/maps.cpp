@@ -2,6 +2,7 @@
 //
 // Every kernel computes a register of points (x, y), hands them to `write`, which knows the kinds
 // of maps, and goes on to the next; a row's last points are written in part.
+#include "angles.h"
 #include "kernels.h"
 #include "lens.h"
 
@@ -165,38 +166,6 @@ void polar_map(const Call &block, int64_t begin, int64_t end) {
         }
 }
 
-// a * b + c, rounded once on every processor: where there is no instruction for it, from the exact
-// product in float64, whose sum is rounded to an odd last bit first.
-INLINE Floats fma_single(Floats a, Floats b, Floats c) {
-#if defined(__FMA__)
-    return fma(a, b, c);
-#else
-    Doubles product = convert<Doubles>(a) * convert<Doubles>(b), addend = convert<Doubles>(c);
-    Doubles total = product + addend, back = total - product;
-    Doubles lost = (product - (total - back)) + (addend - back);
-    Mask bits = (Mask)total, away = (lost > 0) == (total > 0) ? Mask{} + 1 : Mask{} - 1;
-    Mask inexact = (lost != 0) & (lost - lost == 0) & ((bits & 1) == 0);
-    return convert<Floats>((Doubles)(inexact ? bits + away : bits));
-#endif
-}
-
-// The angle of vectors, [0, 2 pi), as cv2.cartToPolar: a polynomial in min / max, in degrees first.
-// `alone`: of the last few numbers of a block, which OpenCV computes one by one.
-INLINE Floats angle_of(Floats x, Floats y, bool alone) {
-    constexpr float DEGREES = float(180 / 3.14159265358979323846);
-    constexpr float P1 = 0.9997878412794807f * DEGREES, P3 = -0.3258083974640975f * DEGREES;
-    constexpr float P5 = 0.1555786518463281f * DEGREES, P7 = -0.04432655554792128f * DEGREES;
-    Floats ax = magnitude(x), ay = magnitude(y), none{};
-    Floats c = smaller(ax, ay) / (larger(ax, ay) + 2.220446049250313e-16f), square = c * c;
-    Floats part = fma_single(square, none + P7, none + P5);
-    part = fma_single(fma_single(part, square, none + P3), square, none + P1);
-    Floats steep = alone ? fma_single(-part, c, none + 90) : 90 - part * c;
-    Floats angle = ax >= ay ? part * c : steep;
-    angle = x < 0 ? 180 - angle : angle;
-    angle = y < 0 ? 360 - angle : angle;
-    return angle * float(3.14159265358979323846 / 180);
-}
-
 // Where the pixels around a point look in a polar picture of `count` rows, which has one row more
 // on top. numbers: the centre, and the distance and the angle of a pixel of the polar picture.
 void map_from_polar(const Call &block, int64_t begin, int64_t end) {
@@ -211,7 +180,7 @@ void map_from_polar(const Call &block, int64_t begin, int64_t end) {
             Floats y = Floats{} + (float(row) - top);
             Doubles square = convert<Doubles>(fma_single(x, x, y * y));
             Doubles length = convert<Doubles>(convert<Floats>(root(square)));
-            Doubles angle = convert<Doubles>(angle_of(x, y, alone));
+            Doubles angle = convert<Doubles>(angle_of(x, y, alone, false));
             write_floats(call, row, column, convert<Floats>(length / numbers[2]),
                          convert<Floats>(angle / numbers[3]) + 1);
         }

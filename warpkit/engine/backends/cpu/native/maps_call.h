@@ -12,7 +12,9 @@
     /* codes of `MapKind`; a lens's coefficients, and whether it is a fisheye's */                 \
     FIELD(from) FIELD(to) FIELD(coefficients) FIELD(fisheye)                                       \
     /* points are float64; steps of an iteration, which ends by an error, too; a view follows */   \
-    FIELD(double_points) FIELD(steps) FIELD(ends_by_error) FIELD(projects)
+    FIELD(double_points) FIELD(steps) FIELD(ends_by_error) FIELD(projects)                          \
+    /* angles are in degrees; where it is said that some are too large */                           \
+    FIELD(degrees) FIELD(far)
 // clang-format on
 
 namespace warpkit {

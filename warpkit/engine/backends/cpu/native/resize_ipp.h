@@ -2,6 +2,7 @@
 // steps, whose order differs inside and at the ends of a row.
 // `arithmetic/opencv_ipp_resize.py` defines it.
 #pragma once
+#include "fused.h"
 #include "resize_finish.h"
 
 namespace warpkit {
@@ -10,31 +11,10 @@ namespace {
 
 using Floats = Vec<float, 16>;
 
-// a * b + c, rounded once, on every processor: IPP's bits have it.
-INLINE Floats fused(Floats a, float b, Floats c) {
-#if defined(__x86_64__) && !defined(__FMA__)
-    // The product is exact in float64. Their sum, if it is not, gets an odd last bit ("rounding to
-    // odd"), so that the second rounding, to float32, rounds as if it were the only one.
-    using V = Vec<double, 16>;
-    using Wide = Vec<int64_t, 16>;
-    V product = convert<V>(a) * double(b), more = convert<V>(c), sum = product + more;
-    V part = sum - product, lost = (product - (sum - part)) + (more - part);
-    Wide bits = (Wide)sum, away = (lost > 0) == (sum > 0) ? splat<Wide>(1) : splat<Wide>(-1);
-    bits += ((lost != 0) & (lost - lost == 0) & ((bits & 1) == 0)) ? away : Wide{};
-    return convert<Floats>((V)bits);
-#else
-    return fma(a, splat<Floats>(b), c);
-#endif
-}
-
-// The same in float64; without an instruction for it each alone, by C's own function.
+// a * b + c, rounded once: IPP's bits have it.
+INLINE Floats fused(Floats a, float b, Floats c) { return fma_single(a, splat<Floats>(b), c); }
 INLINE Vec<double, 8> fused(Vec<double, 8> a, double b, Vec<double, 8> c) {
-#if defined(__x86_64__) && !defined(__FMA__)
-    for (int k = 0; k < 8; k++) c[k] = __builtin_fma(a[k], b, c[k]);
-    return c;
-#else
-    return fma(a, splat<Vec<double, 8>>(b), c);
-#endif
+    return fma_double(a, splat<Vec<double, 8>>(b), c);
 }
 
 // -- bilinear --
