@@ -22,7 +22,7 @@ from warpkit.engine.arithmetic import opencv_matrices
 from warpkit.engine.sampling.maps import inverse_map
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry import arguments, from_points, quads
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import numbers_alone, plain_matrices
 from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD
 from warpkit.opencv.outputs import check_output, written
 
@@ -40,6 +40,8 @@ def getRotationMatrix2D(center: Any, angle: Any, scale: Any) -> Any:
     array([[ 2.,  0., -2.],
            [-0.,  2., -1.]])
     """
+    if (matrix := plain_matrices.rotation(center, angle, scale)) is not None:
+        return matrix
     name, values = "getRotationMatrix2D", (center, angle, scale)
     if not _is_readable(values):
         return _call(name, geometry.rotation_matrix, *values)
@@ -62,6 +64,8 @@ def getAffineTransform(src: Any, dst: Any) -> Any:
     array([[1., 0., 5.],
            [0., 2., 7.]])
     """
+    if (matrix := numbers_alone.matrix_of_pairs(src, dst, 3)) is not None:
+        return numbers_alone.given((src, dst), matrix)
     name = "getAffineTransform"
     if not _is_readable((src, dst)):
         return _call(name, geometry.affine_from_points, *_exactly(name, src, dst, 3))
@@ -96,7 +100,7 @@ def getPerspectiveTransform(src: Any, dst: Any, solveMethod: int | None = None) 
     if solveMethod is not None and solveMethod not in _METHODS:
         wanted = "DECOMP_LU, _SVD, _QR, _NORMAL or DECOMP_NORMAL | DECOMP_SVD"
         checks.fail(name, "solveMethod", wanted, repr(solveMethod))
-    if (matrix := numbers_alone.perspective_of_four(src, dst)) is not None:
+    if (matrix := numbers_alone.matrix_of_pairs(src, dst, 4)) is not None:
         return numbers_alone.given((src, dst), matrix)
     if not _is_readable((src, dst)):
         return _call(name, geometry.perspective_from_points, *_exactly(name, src, dst, 4))
@@ -135,6 +139,8 @@ def invertAffineTransform(M: Any, iM: Any = None) -> Any:
     iM = check_output(name, "iM", iM, M if isinstance(M, Tensor) else np.zeros(0))
     if not _is_readable((M,)):
         return _call(name, geometry.invert, M)
+    if (matrix := plain_matrices.inverse(M)) is not None:
+        return written(iM, matrix)
     device = checks.result_kind(M)[0]
     single = getattr(M, "dtype", None) in (np.dtype(np.float32), torch.float32)
     matrix = _floats(name, "M", M, device)
@@ -162,6 +168,8 @@ def boxPoints(box: Any, points: Any = None) -> Any:
     name = "boxPoints"
     if not isinstance(box, checks.LISTS) or len(box) != 3:
         checks.fail(name, "box", "((x, y), (w, h), angle)", f"{box!r:.60}")
+    if points is None and (found := plain_matrices.corners(box)) is not None:
+        return found
     device, dtype = checks.result_kind(*box)
     points = check_output(name, "points", points, None if device is None else torch.empty(0))
     center, size = (_floats(name, "box", part, device, checks.as_pair) for part in box[:2])

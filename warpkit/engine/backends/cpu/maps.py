@@ -149,12 +149,39 @@ def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, 
 
     What is not good is to be found by `opencv_null_space`.
     """
-    block = _block("perspective_matrices").copy()
-    found, good = np.empty((len(src), 3, 3)), np.empty(len(src), np.int64)
+    return _matrices("perspective_matrices", src, dst, (3, 3))
+
+
+def affine_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """cv2.getAffineTransform of (N, 3, 2), float32: (N, 2, 3), and where there are any (N,)."""
+    return _matrices("affine_matrices", src, dst, (2, 3))
+
+
+def _matrices(
+    task: str, src: np.ndarray, dst: np.ndarray, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    block = _block(task).copy()
+    found, good = np.empty((len(src), *shape)), np.empty(len(src), np.int64)
     block[FIRST], block[SECOND] = src.ctypes.data, dst.ctypes.data
     block[OUT], block[OUT_SECOND] = found.ctypes.data, good.ctypes.data
     launch(block, 0, len(src), found.size)
     return found, good != 0
+
+
+DIAGONAL, FUSED, IN_ORDER = range(3)
+"""`Sum` of native/transform.cpp."""
+
+
+def transformed(values: np.ndarray, matrix: np.ndarray, way: int) -> np.ndarray:
+    """cv2.transform of (N, C) by (R, C + 1), both float32: (N, R)."""
+    rows, channels = matrix.shape[0], values.shape[1]
+    codes = ("channels", channels), ("rows", rows), ("steps", way)
+    block = _block("transformed", *codes).copy()
+    values, out = np.ascontiguousarray(values), empty((len(values), rows), values.dtype)
+    block[NUMBERS], block[FIRST], block[OUT] = (a.ctypes.data for a in (matrix, values, out))
+    block[COUNT] = len(values)
+    launch(block, 0, -(-len(values) // POINTS_AT_ONCE), out.size)
+    return out
 
 
 def to_polar(

@@ -44,9 +44,9 @@
     TASK(lens_map) TASK(converted_map) TASK(polar_map) TASK(to_polar)             \
     TASK(from_polar)                                                              \
     TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)        \
-    TASK(lens_field) TASK(lens_field_backward)                                    \
-    TASK(lens_inverse) TASK(lens_inverse_backward)                                \
-    TASK(fisheye_shown) TASK(fisheye_found)                                       \
+    TASK(lens_field) TASK(lens_field_backward) TASK(lens_inverse)                 \
+    TASK(lens_inverse_backward) TASK(fisheye_shown) TASK(fisheye_found)           \
+    TASK(transformed) TASK(affine_matrices)                                       \
     TASK(invert) TASK(inverse_vjp)
 // clang-format on
 

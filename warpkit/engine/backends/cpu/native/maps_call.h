@@ -7,8 +7,9 @@
 #define WARPKIT_MAPS_FIELDS(FIELD)                                                                 \
     /* arrays: numbers (float64) as the task's struct says; what is read; what is written */       \
     FIELD(numbers) FIELD(first) FIELD(second) FIELD(out) FIELD(out_second)                         \
-    /* of a map, or of a list of points and the numbers of each; of the picture around a point */  \
-    FIELD(height) FIELD(width) FIELD(count) FIELD(channels)                                        \
+    /* of a map, or of a list of points and the numbers of each, and of each result; of the */     \
+    /* picture around a point */                                                                   \
+    FIELD(height) FIELD(width) FIELD(count) FIELD(channels) FIELD(rows)                            \
     /* codes of `MapKind`; a lens's coefficients, and whether it is a fisheye's */                 \
     FIELD(from) FIELD(to) FIELD(coefficients) FIELD(fisheye)                                       \
     /* points are float64; steps of an iteration, which ends by an error, too; a view follows */   \

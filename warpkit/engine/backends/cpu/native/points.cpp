@@ -189,6 +189,22 @@ void perspective_matrices(const Call &block, int64_t begin, int64_t end) {
     }
 }
 
+// Matrices (2, 3) of three pairs of float32 points, and in `out_second` whether there is one.
+void affine_matrices(const Call &block, int64_t begin, int64_t end) {
+    const MapsCall &call = as<MapsCall>(block);
+    for (int64_t item = begin; item < end; item++) {
+        const float *src = at<float>(call.first) + 6 * item,
+                    *dst = at<float>(call.second) + 6 * item;
+        double a[6][7] = {};
+        for (int row = 0; row < 6; row++) {  // those of x and y alternate
+            const int n = row / 2, axis = row % 2;
+            for (int k = 0; k < 2; k++) a[row][3 * axis + k] = src[2 * n + k];
+            a[row][3 * axis + 2] = 1, a[row][6] = dst[row];
+        }
+        at<int64_t>(call.out_second)[item] = solved<6>(a, at<double>(call.out) + 6 * item);
+    }
+}
+
 }  // namespace
 
 Kernel choose_undistorted_points(const Call &call) {
@@ -203,6 +219,8 @@ Kernel choose_moved_points(const Call &block) {
 }
 
 Kernel choose_perspective_matrices(const Call &) { return perspective_matrices; }
+
+Kernel choose_affine_matrices(const Call &) { return affine_matrices; }
 
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit
