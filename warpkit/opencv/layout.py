@@ -71,6 +71,11 @@ def as_picture(src: Any, *others: Tensor) -> np.ndarray | None:
         array = np.asarray(src)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
+    return whole(array)
+
+
+def whole(array: np.ndarray) -> np.ndarray:
+    """(H, W) or (H, W, C) as a view (H, W, C)."""
     return array if array.ndim == 3 else array[..., None]
 
 

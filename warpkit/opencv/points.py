@@ -29,6 +29,8 @@ def transform(src: Any, m: Any, dst: Any = None) -> Any:
     array([[[6., 9.]]])
     """
     name = "transform"
+    if (moved := numbers_alone.transformed(src, m)) is not None:
+        return numbers_alone.given((src, m), moved, check_output(name, "dst", dst, src))
     values, matrix, given = _arguments(name, src, m, OPENCV_TYPES)
     checks.check_held(name, "m", matrix)  # it is asked whether it is diagonal
     channels = values.shape[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from ctypes import c_float
 from numbers import Integral
 from typing import Any
 
@@ -18,6 +20,7 @@ from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import convert, with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
+from warpkit.opencv import plain_matrices
 from warpkit.opencv.constants import (
     BORDER_DEFAULT,
     CV_8U,
@@ -118,21 +121,24 @@ def getRectSubPix(
     name = "getRectSubPix"
     check_picture(name, "image", image, (torch.uint8, torch.float32, torch.float64))
     height, width = as_size(name, "patchSize", patchSize)
-    center = floats(name, "center", center, device_of(image), checks.as_pair)
-    if tuple(center.shape) != (2,):
-        checks.fail(name, "center", "(x, y)", checks.shape_of(center))
-    checks.check_values(name, "center", ~center.detach().isfinite(), "finite")
     source_type = image.dtype if isinstance(image, Tensor) else checks.array_dtype(image)
     whole = isinstance(patchType, Integral) and patchType in (-1, CV_8U, CV_32F)
     if not whole or (patchType == CV_8U and source_type != torch.uint8):
         checks.fail(name, "patchType", "-1, or CV_32F of bytes", repr(patchType))
     output = check_output(name, "patch", patch, image)
     floating = source_type != torch.uint8 or patchType == CV_32F
-    picture, kernels = as_picture(image, center), select_pictures()
-    if picture is not None and kernels and center.device.type == "cpu":
-        value = _rectangle(kernels, picture, center.detach(), (height, width), floating)
+    pair = plain_matrices.pair(center)
+    if pair is not None and all(map(math.isfinite, pair)):
+        picture = as_picture(image)
+    else:
+        center = _checked_center(name, center, device_of(image))
+        picture = as_picture(image, center) if center.device.type == "cpu" else None
+        pair = None if picture is None else tuple(center.detach().float().tolist())
+    kernels = select_pictures()
+    if picture is not None and pair is not None and kernels:
+        value = _rectangle(kernels, picture, pair, (height, width), floating)
         return from_picture(image, output, value)
-    source = planes(image)
+    source, center = planes(image), _checked_center(name, center, device_of(image))
     dtype = torch.float32 if source.dtype == torch.uint8 and floating else source.dtype
     value = opencv_rectangles.rectangle(source.detach(), center.detach(), (height, width), floating)
     value = value.to(dtype) if floating else convert(value, dtype)
@@ -147,20 +153,30 @@ def getRectSubPix(
     return finish(image, output, value)
 
 
+def _checked_center(name: str, center: Any, device: torch.device) -> Tensor:
+    center = floats(name, "center", center, device, checks.as_pair)
+    if tuple(center.shape) != (2,):
+        checks.fail(name, "center", "(x, y)", checks.shape_of(center))
+    checks.check_values(name, "center", ~center.detach().isfinite(), "finite")
+    return center
+
+
 def _rectangle(
     kernels: PictureBackend,
     image: np.ndarray,
-    center: Tensor,
+    center: tuple[float, float],
     size: tuple[int, int],
     floating: bool,
 ) -> np.ndarray:
-    """`opencv_rectangles.rectangle` of a picture (H, W, C) by kernels."""
-    half = np.array([(size[1] - 1) / 2, (size[0] - 1) / 2], np.float32)
-    corner = center.float().numpy() - half
-    whole = np.floor(corner)
-    x, y = map(int, whole)  # a corner far outside reads the edge alone
-    first = (
-        min(max(y, -size[0] - 2), image.shape[0] + 1),
-        min(max(x, -size[1] - 2), image.shape[1] + 1),
+    """`opencv_rectangles.rectangle` of a picture (H, W, C) by kernels; center float32's."""
+    x, y = (
+        c_float(middle - (side - 1) / 2).value  # float64 rounds to float32 as float32 would
+        for middle, side in zip(center, size[::-1], strict=True)
     )
-    return kernels.rectangle(image, size, first, corner - whole, floating)
+    left, top = math.floor(x), math.floor(y)  # a corner far outside reads the edge alone
+    first = (
+        min(max(top, -size[0] - 2), image.shape[0] + 1),
+        min(max(left, -size[1] - 2), image.shape[1] + 1),
+    )
+    fractions = np.array((x - left, y - top), np.float32)
+    return kernels.rectangle(image, size, first, fractions, floating)

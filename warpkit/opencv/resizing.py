@@ -93,29 +93,35 @@ def resize(
         chosen, antialias = "nearest", None  # a copy, whatever the interpolation
     result = resize_by(name, source, size, chosen, antialias, None, arithmetic, "auto", factors)
     if key is not None and not unchanged and arithmetic != "exact":
-        _leave(key, source, size, ResizeRule(chosen, bool(antialias), arithmetic))
+        _leave(key, source, size, ResizeRule(chosen, bool(antialias), arithmetic), factors)
     return finish(src, dst, result)
 
 
 def _key(src: Any, dsize: Any, dst: Any, *options: Any) -> prepared.Key:
-    """What a call of a plain array of a plain size is known by; None for others."""
-    if type(src) is not np.ndarray or type(dsize) is not tuple or len(dsize) != 2 or 0 in dsize:
+    """What a call of a plain array of a plain size or plain factors is known by; None for others."""
+    if type(src) is not np.ndarray or dst is not None:
         return None
-    if src.dtype not in PLAIN_TYPES or not src.flags.c_contiguous or any(options[:2]):
+    if src.dtype not in PLAIN_TYPES or not src.flags.c_contiguous:
         return None
-    return None if dst is not None else prepared.key_of("cv2.resize", (src,), (dsize, *options))
+    return prepared.key_of("cv2.resize", (src,), (dsize, *options))
 
 
-def _leave(key: prepared.Key, image: Tensor, size: tuple[int, int], rule: ResizeRule) -> None:
+def _leave(
+    key: prepared.Key,
+    image: Tensor,
+    size: tuple[int, int],
+    rule: ResizeRule,
+    factors: tuple[float, float] | None,
+) -> None:
     """What the next call of this key is made by, if a kernel serves it.
 
-    image (1, C, H, W).
+    image (1, C, H, W); factors: fy and fx where they made the size.
     """
     if select_backend("resize", "auto", image, rule) is not backend_module("cpu", rule):
         return
     from warpkit.engine.backends.cpu.resize import launch
 
-    call = launch.known_opencv(launch.given(image), size, rule, None)
+    call = launch.known_opencv(launch.given(image), size, rule, factors)
     if call is None:
         return
     shape = (*size, image.shape[1]) if image.shape[1] > 1 else size
