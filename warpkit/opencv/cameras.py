@@ -17,6 +17,7 @@ from warpkit.engine.arithmetic.opencv_lenses import Criteria, fixed_map
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
 from warpkit.opencv.layout import as_given
+from warpkit.opencv.outputs import written
 
 MAP_KINDS = {5: "planes", 13: "pairs", 37: "pairs", 11: "fixed", 35: "fixed"}
 """CV_32FC1, CV_32FC2 and CV_16SC2, by their numbers in OpenCV 4 and 5."""
@@ -186,10 +187,16 @@ def as_maps(
 def as_given_maps(pair: Sequence[Any], given: bool, outputs: tuple[Any, Any]) -> tuple[Any, Any]:
     """Both maps of a pair, tensors or arrays, as what was given; the second may be None."""
     first, second = (
-        torch.from_numpy(found) if isinstance(found, np.ndarray) else found for found in pair
+        None if found is None else _as_given_map(found, given, output)
+        for found, output in zip(pair, outputs, strict=True)
     )
-    map1 = as_given(given, first, outputs[0])
-    return map1, None if second is None else as_given(given, second, outputs[1])
+    return first, second
+
+
+def _as_given_map(found: Any, given: bool, output: Any) -> Any:
+    if not isinstance(found, np.ndarray):
+        return as_given(given, found, output)
+    return torch.from_numpy(found) if given else written(output, found)
 
 
 def map_kind(name: str, argument: str, value: Any, kinds: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,12 +16,20 @@ from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
 from warpkit.engine.sampling.maps import inverse_map, matrix_of, pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import cameras, fisheye_points, lenses, numbers_alone, projection
+from warpkit.opencv import (
+    cameras,
+    fisheye_points,
+    lenses,
+    numbers_alone,
+    plain_maps,
+    projection,
+)
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 
 NAMES = ("K", "D")
+IDENTITY = np.eye(3)
 
 
 def initUndistortRectifyMap(
@@ -46,12 +55,15 @@ def initUndistortRectifyMap(
     array([[0.    , 0.7854]], dtype=float32)
     """
     name = "fisheye.initUndistortRectifyMap"
-    values = (K, D, R, P)
+    values, outputs = (K, D, R, P), (map1, map2)
+    kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
+    sides = as_size(name, "size", size)
+    plain = ("fisheye", *values[:3], IDENTITY if P is None else P, sides, kind)
+    if (found := plain_maps.lens_map(*plain)) is not None:
+        return cameras.as_given_maps(found, False, outputs)
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
-    view, sides = _view(name, R, P, device), as_size(name, "size", size)
-    given, outputs = has_tensor(*values), (map1, map2)
+    view, given = _view(name, R, P, device), has_tensor(*values)
     if (found := numbers_alone.lens_map(lens, view, sides, kind)) is not None:
         return cameras.as_given_maps(found, given, outputs)
     return cameras.as_maps(_map(lens, view, sides), kind, given, outputs)
@@ -98,12 +110,17 @@ def undistortImage(
     array([[ 0.,  8., 16.]], dtype=float32)
     """
     name = "fisheye.undistortImage"
+    new_size = as_list(name, "new_size", new_size)
+    sides = None if is_empty(new_size) else as_size(name, "new_size", new_size)
+    plain = ("fisheye", K, D, None, IDENTITY if Knew is None else Knew)
+    found = lenses.undistorted_array(name, distorted, undistorted, plain, sides, arithmetic)
+    if found is not None:
+        return found
     device = cameras.common_device(distorted, K, D, Knew)
     lenses.check_source(name, "distorted", distorted, device)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    new_size = as_list(name, "new_size", new_size)
-    size = tuple(distorted.shape[:2]) if is_empty(new_size) else as_size(name, "new_size", new_size)
-    view, sides = _view(name, None, Knew, device), (size[0], size[1])
+    sides = (distorted.shape[0], distorted.shape[1]) if sides is None else sides
+    view = _view(name, None, Knew, device)
     made_of = {"K": K, "D": D, "Knew": Knew}
     found = None if arithmetic == "exact" else numbers_alone.lens_map(lens, view, sides, "steps")
     points = _map(lens, view, sides) if found is None else torch.from_numpy(found[0])

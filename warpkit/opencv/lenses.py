@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,9 +27,9 @@ from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import cameras, numbers_alone
+from warpkit.opencv import cameras, numbers_alone, plain_maps
 from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, is_followed, planes
-from warpkit.opencv.outputs import check_output
+from warpkit.opencv.outputs import check_output, written
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic
 
@@ -60,11 +61,14 @@ def initUndistortRectifyMap(
     array([[0., 1.]], dtype=float32)
     """
     name = "initUndistortRectifyMap"
-    values = (cameraMatrix, distCoeffs, R, newCameraMatrix)
-    device = cameras.common_device(*values)
-    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
+    values, outputs = (cameraMatrix, distCoeffs, R, newCameraMatrix), (map1, map2)
     height, width = as_size(name, "size", size)
     kind = cameras.map_kind(name, "m1type", m1type, KINDS)
+    plain = ("brown", *values, (height, width), kind)
+    if (found := plain_maps.lens_map(*plain)) is not None:
+        return cameras.as_given_maps(found, False, outputs)
+    device = cameras.common_device(*values)
+    lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
     if newCameraMatrix is None:
         middle = lens._replace(
             cx=torch.full_like(lens.cx, (width - 1) / 2),
@@ -74,7 +78,7 @@ def initUndistortRectifyMap(
     else:
         view = cameras.as_view(name, "newCameraMatrix", newCameraMatrix, device)
     view = view if R is None else view @ cameras.as_turn(name, R, device)
-    given, outputs = has_tensor(*values), (map1, map2)
+    given = has_tensor(*values)
     if (found := numbers_alone.lens_map(lens, view, (height, width), kind)) is not None:
         return cameras.as_given_maps(found, given, outputs)
     points = maps.undistorting(lens, view, (height, width), opencv=True)
@@ -102,6 +106,10 @@ def undistort(
            [3, 4, 5]], dtype=uint8)
     """
     name = "undistort"
+    view = cameraMatrix if newCameraMatrix is None else newCameraMatrix
+    lens = ("brown", cameraMatrix, distCoeffs, None, view)
+    if (found := undistorted_array(name, src, dst, lens, None, arithmetic)) is not None:
+        return found
     device = cameras.common_device(src, cameraMatrix, distCoeffs, newCameraMatrix)
     check_source(name, "src", src, device)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)
@@ -119,6 +127,28 @@ def undistort(
     else:
         points = torch.from_numpy(found[0])
     return sample(name, src, points, dst, arithmetic, made_of, stepped=found is not None)
+
+
+def undistorted_array(
+    name: str,
+    src: Any,
+    dst: Any,
+    lens: tuple[Any, ...],
+    size: tuple[int, int] | None,
+    arithmetic: str,
+) -> np.ndarray | None:
+    """An array by the map of a lens where that and the size, its own if None, are plain.
+
+    lens: the first arguments of `plain_maps.lens_map`.
+    """
+    if type(src) is not np.ndarray or src.ndim not in (2, 3) or 0 in src.shape:
+        return None
+    dst, arithmetic = check_output(name, "dst", dst, src), as_arithmetic(name, arithmetic)
+    if arithmetic == "exact" or not plain_maps.can_sample(src):
+        return None
+    made = plain_maps.lens_map(*lens, size or src.shape[:2], "fixed")
+    found = None if made is None else plain_maps.sampled(src, made, "bilinear", arithmetic)
+    return None if found is None else written(dst, found)
 
 
 def check_source(name: str, argument: str, src: Any, device: torch.device) -> None:

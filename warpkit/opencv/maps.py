@@ -20,7 +20,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rounding import saturate16, to_int32
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.geometry.arguments import floats
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import numbers_alone, plain_maps
 from warpkit.opencv.cameras import as_flag, as_given_maps, as_maps, common_device, map_kind
 from warpkit.opencv.constants import (
     WARP_FILL_OUTLIERS,
@@ -28,9 +28,11 @@ from warpkit.opencv.constants import (
     WARP_POLAR_LOG,
 )
 from warpkit.opencv.layout import check_picture, finish, has_tensor, is_followed, planes
-from warpkit.opencv.outputs import check_output
+from warpkit.opencv.outputs import check_output, written
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic, as_interpolation
+
+POLAR_FLAGS = WARP_FILL_OUTLIERS | WARP_INVERSE_MAP | WARP_POLAR_LOG
 
 
 def convertMaps(
@@ -51,19 +53,17 @@ def convertMaps(
     >>> convertMaps(np.float32([[[1.25, 2.0]]]), None, -1)
     (array([[[1, 2]]], dtype=int16), array([[8]], dtype=uint16))
     """
-    name = "convertMaps"
-    first, second, fixed = _pair(name, map1, map2)
+    name, outputs = "convertMaps", (dstmap1, dstmap2)
     whole = as_flag(name, "nninterpolation", nninterpolation)
+    kind = map_kind(name, "dstmap1type", dstmap1type, ("planes", "pairs", "fixed"))
+    if (made := plain_maps.converted(map1, map2, kind, whole)) is not None:
+        return as_given_maps(made, False, outputs)
+    first, second, fixed = _pair(name, map1, map2)
     second = None if fixed and whole else second
     if fixed and second is None and not whole:
         checks.fail(name, "map2", "(h, w) uint16 beside (h, w, 2) int16", "None")
     default = isinstance(dstmap1type, Integral) and dstmap1type <= 0
-    kind = (
-        "pairs"
-        if default and fixed
-        else map_kind(name, "dstmap1type", dstmap1type, ("planes", "pairs", "fixed"))
-    )
-    given, outputs = has_tensor(map1, map2), (dstmap1, dstmap2)
+    kind, given = "pairs" if default and fixed else kind, has_tensor(map1, map2)
     if not fixed or kind != "fixed":
         wanted = "whole" if kind == "fixed" and whole else kind
         if (made := numbers_alone.converted_map(first, second, wanted)) is not None:
@@ -146,11 +146,13 @@ def warpPolar(
            [12.,  7.]])
     """
     name = "warpPolar"
+    found = _polar_array(name, src, dst, dsize, center, maxRadius, flags, arithmetic)
+    if found is not None:
+        return found
     check_picture(name, "src", src, OPENCV_TYPES)
     dst = check_output(name, "dst", dst, src)
     source = planes(src)
-    others = WARP_FILL_OUTLIERS | WARP_INVERSE_MAP | WARP_POLAR_LOG
-    interpolation = as_interpolation(name, "flags", flags, others)
+    interpolation = as_interpolation(name, "flags", flags, POLAR_FLAGS)
     center = floats(name, "center", center, source.device, checks.as_pair)
     radius = floats(name, "maxRadius", maxRadius, source.device)
     for argument, value, shape in (("center", center, (2,)), ("maxRadius", radius, ())):
@@ -197,6 +199,36 @@ def warpPolar(
     made_of = {"center": center, "maxRadius": radius}
     result = warp.remap_by(name, source, points, rule, 0.0, background, "auto", made_of=made_of)
     return finish(src, dst, result)
+
+
+def _polar_array(
+    name: str,
+    src: Any,
+    dst: Any,
+    dsize: Any,
+    center: Any,
+    radius: Any,
+    flags: Any,
+    arithmetic: str,
+) -> np.ndarray | None:
+    """The warp of an array without a tensor on the way; None where anything is not plain."""
+    if not plain_maps.can_sample(src) or not isinstance(flags, int) or type(dsize) is not tuple:
+        return None
+    if not flags & WARP_FILL_OUTLIERS or is_empty(dsize) or 0 in dsize:
+        return None
+    interpolation = as_interpolation(name, "flags", flags, POLAR_FLAGS)
+    dst, arithmetic = check_output(name, "dst", dst, src), as_arithmetic(name, arithmetic)
+    size, back = as_size(name, "dsize", dsize), bool(flags & WARP_INVERSE_MAP)
+    if arithmetic == "exact":
+        return None
+    shape = (src.shape[0], src.shape[1])
+    points = plain_maps.polar_map(size, shape, center, radius, bool(flags & WARP_POLAR_LOG), back)
+    if points is None:
+        return None
+    if back:  # the angles' first row follows the last
+        src = np.concatenate((src[-1:], src, src[:1]))
+    found = plain_maps.sampled(src, (points, None), interpolation, arithmetic)
+    return None if found is None else written(dst, found)
 
 
 def _polar_size(name: str, dsize: Any, radius: Tensor) -> tuple[int, int]:

@@ -31,6 +31,15 @@ def invert(matrix: Tensor, singular_to_zero: bool = False) -> Tensor:
     return out
 
 
+def invert_numbers(matrix: np.ndarray) -> np.ndarray:
+    """The same of one array (2 or 3, 3), float64."""
+    given, out = np.ascontiguousarray(matrix), np.empty(matrix.shape)
+    numbers = _block("invert", given.shape[-2], True, False).copy()
+    numbers[GIVEN], numbers[OUT] = given.ctypes.data, out.ctypes.data
+    calls.launch(numbers, 0, 1, given.size)
+    return out
+
+
 def inverse_vjp(to_source: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
     """As `inverse.inverse_vjp`, bit for bit, in the type of the matrix.
 

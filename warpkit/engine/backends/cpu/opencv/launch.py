@@ -137,9 +137,12 @@ def prepare(
     return PreparedCall(call, _numbers(fill_memory, call.batch), _numbers(sum_start, call.batch))
 
 
-def result(made: PreparedCall, image: np.ndarray, mapping: np.ndarray) -> np.ndarray:
-    """The result's memory; image and mapping are arrays as those that it was prepared for."""
-    return _run(made, image.ctypes.data, mapping.ctypes.data)
+def result(
+    made: PreparedCall, image: np.ndarray, mapping: np.ndarray, second: np.ndarray | None = None
+) -> np.ndarray:
+    """The result's memory; the arrays are as those that it was prepared for."""
+    others = 0 if second is None else second.ctypes.data
+    return _run(made, image.ctypes.data, mapping.ctypes.data, others)
 
 
 def _run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.ndarray:

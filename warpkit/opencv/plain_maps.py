@@ -1,0 +1,176 @@
+"""cv2's maps of plain arrays and numbers alone, and images sampled at them: no tensor on the way.
+
+Each function gives None where something is not plain, or not what was asked for; its caller then
+goes on as it would have gone, by tensors, or says what is wrong. The bits are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpkit.core.tracing import runs_eagerly
+from warpkit.engine.arithmetic import opencv_polar
+from warpkit.engine.arithmetic.opencv import TYPES, takes_float_path
+from warpkit.engine.backends import select_backend
+from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.opencv import numbers_alone
+from warpkit.opencv.cameras import is_nothing
+from warpkit.opencv.layout import planes
+from warpkit.opencv.numbers_alone import NUMBERS, brown_lens
+from warpkit.opencv.plain_matrices import number, pair
+
+SINGLE, PIXEL = np.dtype(np.float32), np.dtype(np.int16)
+TYPES_OF_ARRAYS = {torch.empty(0, dtype=dtype).numpy().dtype for dtype in TYPES}
+
+Maps = tuple[np.ndarray, np.ndarray | None]
+
+
+def lens_map(
+    model: str, camera: Any, k: Any, turn: Any, view: Any, size: tuple[int, int], kind: str
+) -> Maps | None:
+    """A map of a kind as `numbers_alone.lens_map` makes it, of a lens that is not tilted.
+
+    view: the new camera's matrix; turn: None, or a rotation before it, (3, 3).
+    """
+    known, lens = numbers_alone.kernels(), _lens(model, camera, k)
+    if known is None or lens is None or any(lens.tilt):
+        return None
+    if type(view) is not np.ndarray or view.dtype not in NUMBERS or view.shape[0] != 3:
+        return None
+    if view.shape not in ((3, 3), (3, 4)):
+        return None
+    matrix = view[:, :3].astype(np.float64)
+    if turn is not None:
+        if type(turn) is not np.ndarray or turn.dtype not in NUMBERS or turn.shape != (3, 3):
+            return None
+        product = torch.from_numpy(matrix) @ torch.from_numpy(turn.astype(np.float64))
+        matrix = product.numpy()  # numpy's may round otherwise
+    from warpkit.engine.backends.cpu.inverse import invert_numbers
+
+    return known.lens_map(lens, invert_numbers(matrix).ravel().tolist(), size, kind)
+
+
+def _lens(model: str, camera: Any, k: Any) -> Any:
+    if type(camera) is not np.ndarray or not (is_nothing(k) or type(k) is np.ndarray):
+        return None
+    if model == "brown":
+        return brown_lens(camera, k)
+    k = np.zeros(4) if is_nothing(k) else k
+    if camera.shape != (3, 3) or camera.dtype not in NUMBERS or k.dtype not in NUMBERS:
+        return None
+    if k.size != 4 or max(k.shape) != 4:
+        return None
+    (fx, _, cx), (_, fy, cy), _ = camera.astype(np.float64).tolist()
+    flat = tuple(k.astype(np.float64).ravel().tolist())
+    return numbers_alone.kernels().PlainLens("fisheye", (fx, fy, cx, cy), flat)  # pyright: ignore
+
+
+def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:
+    """cv2.convertMaps of floats to floats or to `fixed`, or `whole`, and of fixed ones to floats."""
+    known = numbers_alone.kernels()
+    arrays = [value for value in (map1, map2) if value is not None]
+    if known is None or any(type(value) is not np.ndarray for value in arrays):
+        return None
+    kinds = [(value.dtype, value.ndim) for value in arrays]
+    fixed = kinds[:1] == [(PIXEL, 3)]
+    good = kinds in ([(SINGLE, 2)] * 2, [(SINGLE, 3)], [(PIXEL, 3), (np.dtype(np.uint16), 2)])
+    if not good or arrays[0].shape[2:] not in ((), (2,)) or (fixed and (kind == "fixed" or whole)):
+        return None
+    if map1 is None or 0 in map1.shape or (len(arrays) > 1 and map2.shape != map1.shape[:2]):
+        return None
+    return known.converted_map(map1, map2, "whole" if kind == "fixed" and whole else kind)
+
+
+# -- polar pictures --
+
+
+@lru_cache(maxsize=16)
+def _rings(size: tuple[int, int], radius: float, log: bool) -> tuple[np.ndarray, ...]:
+    """The cosines, the sines and the distances that `map_to_polar` of `numbers_alone` needs."""
+    rho, angles = opencv_polar.rings(size, torch.tensor(radius, dtype=torch.float64), log)
+    parts = angles.cos()[:, 0], angles.sin()[:, 0], rho.float().double()
+    return tuple(part.numpy() for part in parts)
+
+
+def polar_map(
+    size: tuple[int, int],
+    polar: tuple[int, int],
+    center: Any,
+    radius: Any,
+    log: bool,
+    back: bool,
+) -> np.ndarray | None:
+    """Where cv2.warpPolar looks, (h, w, 2), float32; back: in a picture with one row more on top.
+
+    None of the inverse with `log`, whose logarithms are torch's.
+    """
+    known, middle, reach = numbers_alone.kernels(), pair(center), number(radius)
+    if known is None or middle is None or reach is None or (back and log):
+        return None
+    if not back:
+        return known.polar_map(np.array(middle), *_rings(size, reach, log))
+    per = reach / polar[1], 2 * math.pi / polar[0]
+    return known.map_from_polar(size, polar[0], np.array(middle), *per)
+
+
+# -- images at maps --
+
+
+def can_sample(src: Any) -> bool:
+    """Whether `sampled` takes such an array."""
+    plain = type(src) is np.ndarray and src.dtype in TYPES_OF_ARRAYS and src.flags.c_contiguous
+    if not plain or src.ndim not in (2, 3) or 0 in src.shape or src.shape[2:] == (1,):
+        return False
+    return runs_eagerly() and numbers_alone.kernels() is not None
+
+
+def sampled(src: Any, maps: Maps, interpolation: str, arithmetic: str) -> np.ndarray | None:
+    """An array (H, W) or (H, W, C) at a map, 0 around it: two planes, pairs, or fixed ones."""
+    if arithmetic == "exact" or not can_sample(src):
+        return None
+    first, second = (None if part is None else np.ascontiguousarray(part) for part in maps)
+    assert first is not None
+    if 0 in first.shape:
+        return None
+    from warpkit.engine.backends.cpu.opencv import launch
+
+    shapes = src.shape, src.dtype.str, first.shape, first.dtype.str, second is not None
+    made = _call(*shapes, interpolation, arithmetic)
+    if made is None:
+        return None
+    found = launch.result(made, src, first, second)
+    return found.reshape(*first.shape[:2], *src.shape[2:])
+
+
+@lru_cache(maxsize=128)
+def _call(
+    shape: tuple[int, ...],
+    dtype: str,
+    of_map: tuple[int, ...],
+    map_dtype: str,
+    has_second: bool,
+    interpolation: str,
+    arithmetic: str,
+) -> Any:
+    """A call of OpenCV's kernels for arrays of such shapes and types; None where none serves."""
+    from warpkit.engine.backends.cpu import opencv
+    from warpkit.engine.backends.cpu.opencv import launch
+
+    image = planes(np.broadcast_to(np.zeros((), dtype), shape).copy())
+    rule = SamplingRule(interpolation, "constant", arithmetic)
+    if select_backend("warpkit.opencv", "auto", image, rule) is not opencv:
+        return None
+    fixed_map = map_dtype == PIXEL.str and has_second
+    floats = takes_float_path(image, rule) and (not fixed_map or interpolation == "bicubic")
+    points = torch.from_numpy(np.empty(of_map, map_dtype))
+    second = None
+    if has_second:
+        second = torch.from_numpy(np.empty(of_map[:2], np.int16 if fixed_map else SINGLE))
+    fill = torch.zeros((), dtype=torch.float64)
+    size = (of_map[0], of_map[1])
+    return launch.prepare(image, points, fill, size, rule, not floats, None, fixed_map, second)
