@@ -41,8 +41,11 @@ NUMBERS = FLOATS | {np.dtype(np.int32), np.dtype(np.int64)}
 
 def kernels() -> ModuleType | None:
     """The native library's maps and points, where it is there."""
-    if torch.compiler.is_compiling():
-        return None
+    return None if torch.compiler.is_compiling() else _native()
+
+
+@lru_cache(maxsize=1)
+def _native() -> ModuleType | None:
     from warpkit.engine.backends.cpu.opened import LIBRARY
 
     if LIBRARY is None:
@@ -152,7 +155,7 @@ def transformed(src: Any, m: Any) -> np.ndarray | None:
         matrix = np.concatenate((matrix, np.zeros((len(matrix), 1))), axis=1)
     if matrix.shape[1] != channels + 1:
         return None
-    values, rows = points.reshape(-1, channels), len(matrix)
+    values, rows = np.ascontiguousarray(points).reshape(-1, channels), len(matrix)
     if values.dtype == np.float64:
         # torch's product: numpy's may round otherwise
         factors = torch.from_numpy(matrix.astype(np.float64))
@@ -234,11 +237,14 @@ def _rectangles(points: np.ndarray) -> tuple[list[float], list[float]]:
     xs, ys = points.T.tolist()
     sides = xs[:n], ys[n : 2 * n], xs[2 * n : 3 * n], ys[3 * n :]
 
+    if math.isnan(sum(xs) + sum(ys)):  # which are no side
+        xs, ys, *sides = ([v for v in values if v == v] for values in (xs, ys, *sides))
+
     def first(values: list[float]) -> float:
-        return min((v for v in values if v < farthest), default=farthest)
+        return min(*values, farthest, farthest)
 
     def last(values: list[float]) -> float:
-        return max((v for v in values if v > -farthest), default=-farthest)
+        return max(*values, -farthest, -farthest)
 
     inner = [*map(last, sides[:2]), *map(first, sides[2:])]
     return inner, [first(xs), first(ys), last(xs), last(ys)]

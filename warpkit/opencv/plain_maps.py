@@ -37,7 +37,8 @@ def lens_map(
 
     view: the new camera's matrix; turn: None, or a rotation before it, (3, 3).
     """
-    known, lens = numbers_alone.kernels(), _lens(model, camera, k)
+    known = numbers_alone.kernels()
+    lens = None if known is None else _lens(model, camera, k)
     if known is None or lens is None or any(lens.tilt):
         return None
     if type(view) is not np.ndarray or view.dtype not in NUMBERS or view.shape[0] != 3:
