@@ -23,7 +23,7 @@ from warpkit.camera.points import own_view
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
-from warpkit.engine.arithmetic.opencv_lenses import FIVE_STEPS, Criteria
+from warpkit.engine.arithmetic.opencv_lenses import BROWN_AT_ONCE, FIVE_STEPS, Criteria
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
@@ -82,7 +82,8 @@ def initUndistortRectifyMap(
     if (found := numbers_alone.lens_map(lens, view, (height, width), kind)) is not None:
         return cameras.as_given_maps(found, given, outputs)
     points = maps.undistorting(lens, view, (height, width), opencv=True)
-    return cameras.as_maps(points, kind, given, outputs)
+    fixed = opencv_lenses.fixed_map(points.detach(), BROWN_AT_ONCE) if kind == "fixed" else None
+    return cameras.as_maps(points, kind, given, outputs, fixed)
 
 
 def undistort(
@@ -126,7 +127,8 @@ def undistort(
         points = maps.undistorting(lens, view, size, opencv=not exact)
     else:
         points = torch.from_numpy(found[0])
-    return sample(name, src, points, dst, arithmetic, made_of, stepped=found is not None)
+    args = (name, src, points, dst, arithmetic, made_of)
+    return sample(*args, stepped=found is not None, at_once=BROWN_AT_ONCE)
 
 
 def undistorted_array(
@@ -167,11 +169,12 @@ def sample(
     made_of: dict[str, Any],
     *,
     stepped: bool = False,
+    at_once: int = 0,
 ) -> Any:
     """src at points (h, w, 2), float64: OpenCV's steps of 1/32 pixel, under "exact" as they are.
 
     made_of: the arguments that the points were made of, by their names; stepped: they are in such
-    steps already.
+    steps already; at_once: as of `opencv_lenses.fixed_map`.
     """
     dst = check_output(name, "dst", dst, src)
     arithmetic = as_arithmetic(name, arithmetic)
@@ -180,7 +183,9 @@ def sample(
     if stepped:
         options["fixed_map"] = True
     elif arithmetic != "exact":
-        rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach()))
+        rounded = opencv_lenses.from_fixed_map(
+            *opencv_lenses.fixed_map(points.detach(), at_once)
+        )
         points = with_gradient_of(rounded, points) if is_followed(points) else rounded
         options["fixed_map"] = True
     return finish(

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import warpkit as wk
+from warpkit.cli.bench import face
 from warpkit.cli.bench.noise import Noise
 from warpkit.cli.bench.work import WORKLOADS, measure
 from warpkit.cli.image_files import check_target, replacing
@@ -31,15 +32,17 @@ def run(quick: bool, only: str, threads: int, out: Path | None, loud: bool = Fal
     """Measure, print, and write what a quiet machine gave; the exit status."""
     check_target(out)
     torch.set_num_threads(threads)
-    chosen = [work for work in WORKLOADS if only in f"{work.name} {work.interpolation}"]
+    works = (*WORKLOADS, *face.WORKS)
+    chosen = [work for work in works if only in f"{work.name} {work.interpolation}"]
     if not chosen:
-        names = ", ".join(dict.fromkeys(work.name for work in WORKLOADS))
+        names = ", ".join(dict.fromkeys(work.name for work in works))
         raise ValueError(f"--only {only} is in no workload's name: {names}")
     stamp = about(QUICK if quick else TURNS, threads)
     rows, noise = [], Noise(threads)
     with progress_bar("bench", total=len(chosen)) as advance:
         for work in chosen:
-            rows += [row | stamp for row in measure(work, stamp["turns"], noise)]
+            measured = face.measure if isinstance(work, face.FaceWork) else measure
+            rows += [row | stamp for row in measured(work, stamp["turns"], noise)]  # pyright: ignore
             advance(work.name)
     console = Console(highlight=False)
     others = list(dict.fromkeys(row["way"] for row in rows if row["way"] != "warpkit"))

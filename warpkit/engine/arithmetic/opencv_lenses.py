@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.sampling.maps import rows_at
-from warpkit.engine.sampling.rounding import to_int32, two_product, two_sum
+from warpkit.engine.sampling.rounding import saturate16, to_int32, two_product, two_sum
 
 Rows = tuple[tuple[float, ...], ...]
 NOWHERE = -1e6
@@ -27,6 +27,8 @@ class Criteria(NamedTuple):
     """In pixels; of a fisheye's angle in radians."""
 
 
+BROWN_AT_ONCE = 8
+"""Columns of a brown lens's map that OpenCV's AVX2 code computes at a time; of a fisheye's one."""
 FIVE_STEPS = Criteria(5, None)
 FISHEYE_STEPS = Criteria(10, 1e-8)
 MOST_STEPS = 10_000
@@ -159,11 +161,19 @@ def fused(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     return torch.where(lost.isfinite(), lost, 0.0)
 
 
-def fixed_map(points: Tensor) -> tuple[Tensor, Tensor]:
-    """Points (h, w, 2), float64, as CV_16SC2 and CV_16UC1: pixels (h, w, 2), and 1/32 parts."""
+def fixed_map(points: Tensor, at_once: int = 0) -> tuple[Tensor, Tensor]:
+    """Points (h, w, 2), float64, as CV_16SC2 and CV_16UC1: pixels (h, w, 2), and 1/32 parts.
+
+    at_once: columns that OpenCV takes at a time. Pixels that int16 does not hold become its nearest
+    there, and wrap in the columns that are left.
+    """
     steps = to_int32(points * 32)
-    parts = steps & 31
-    return (steps >> 5).to(torch.int16), (parts[..., 1] * 32 + parts[..., 0]).to(torch.uint16)
+    parts, pixels = steps & 31, steps >> 5
+    if at_once:
+        width = points.shape[-2]
+        column = torch.arange(width, device=points.device)[:, None]
+        pixels = torch.where(column < width // at_once * at_once, saturate16(pixels), pixels)
+    return pixels.to(torch.int16), (parts[..., 1] * 32 + parts[..., 0]).to(torch.uint16)
 
 
 def from_fixed_map(pixels: Tensor, table: Tensor | None) -> Tensor:

@@ -8,8 +8,9 @@ that drops its results gets the same pages back here, whose contents are whateve
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
@@ -49,8 +50,9 @@ class _Lease:
             "data": (address + -address % LINE, False),  # so that no store straddles two lines
         }
 
-    def __del__(self) -> None:
-        _keep(self.block)
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not ending():  # when Python ends, the names of this module may be gone
+            _keep(self.block)
 
 
 def empty(shape: int | Sequence[int], dtype: np.dtype) -> np.ndarray:

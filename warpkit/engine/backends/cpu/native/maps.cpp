@@ -17,21 +17,22 @@ template <class T> INLINE T *row_of(int64_t address, const MapsCall &call, int64
     return at<T>(address) + row * call.width * each;
 }
 
-// Pixels and the 1/32 parts of a fixed map: y's in the upper five bits.
+// Pixels and the 1/32 parts of a fixed map: y's in the upper five bits. Pixels that int16 does not
+// hold become its nearest (`saturates`), or wrap.
 INLINE void write_steps(const MapsCall &call, int64_t row, int64_t column, Ints x, Ints y,
                         bool saturates) {
     int64_t n = call.width - column;
     Ints parts = (y & 31) * 32 + (x & 31);
     x >>= 5, y >>= 5;
-    if (call.to == STEPS) {
-        Floats u = convert<Floats>(convert<Shorts>(x)) + convert<Floats>(parts & 31) / 32;
-        Floats v = convert<Floats>(convert<Shorts>(y)) + convert<Floats>(parts >> 5) / 32;
-        return store_some(row_of<float>(call.out, call, row, 2) + 2 * column, zip(u, v), 2 * n);
-    }
     if (saturates) {
         constexpr int LEAST = -32768, MOST = 32767;
         x = larger(smaller(x, Ints{} + MOST), Ints{} + LEAST);
         y = larger(smaller(y, Ints{} + MOST), Ints{} + LEAST);
+    }
+    if (call.to == STEPS) {
+        Floats u = convert<Floats>(convert<Shorts>(x)) + convert<Floats>(parts & 31) / 32;
+        Floats v = convert<Floats>(convert<Shorts>(y)) + convert<Floats>(parts >> 5) / 32;
+        return store_some(row_of<float>(call.out, call, row, 2) + 2 * column, zip(u, v), 2 * n);
     }
     auto pixels = zip(convert<Shorts>(x), convert<Shorts>(y));
     store_some(row_of<int16_t>(call.out, call, row, 2) + 2 * column, pixels, 2 * n);
@@ -50,10 +51,11 @@ INLINE void write_floats(const MapsCall &call, int64_t row, int64_t column, Floa
     }
 }
 
-INLINE void write(const MapsCall &call, int64_t row, int64_t column, Place p) {
+INLINE void write(const MapsCall &call, int64_t row, int64_t column, Place p,
+                  bool saturates = false) {
     if (call.to == PLANES || call.to == POINT_PAIRS)
         write_floats(call, row, column, convert<Floats>(p.x), convert<Floats>(p.y));
-    else write_steps(call, row, column, rounded(p.x * 32), rounded(p.y * 32), false);
+    else write_steps(call, row, column, rounded(p.x * 32), rounded(p.y * 32), saturates);
 }
 
 INLINE Doubles columns_from(int64_t column) { return count_up<Doubles>() + double(column); }
@@ -69,7 +71,9 @@ struct Rays {
 void brown_map(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const LensNumbers lens = *at<LensNumbers>(call.numbers);
-    int64_t n = call.coefficients;
+    // OpenCV takes 8 columns at a time, and saturates their pixels; those of the others wrap
+    const int64_t n = call.coefficients, vectors = call.width / 8 * 8;
+    static_assert(8 % WIDE == 0, "a register of columns is all in vectors, or not");
     for (int64_t row = begin; row < end; row++)
         for (int64_t column = 0; column < call.width; column += WIDE) {
             Rays ray(lens.matrix, columns_from(column), Doubles{} + double(row));
@@ -78,7 +82,7 @@ void brown_map(const Call &block, int64_t begin, int64_t end) {
             // OpenCV fuses its last step: a pixel that should look at 0 looks at 4e-16 then
             shown.x = fma_once(Doubles{} + lens.fx, shown.x, Doubles{} + lens.cx);
             shown.y = fma_once(Doubles{} + lens.fy, shown.y, Doubles{} + lens.cy);
-            write(call, row, column, shown);
+            write(call, row, column, shown, column < vectors);
         }
 }
 
