@@ -152,7 +152,9 @@ def _convert(random: Random) -> FaceCall:
         parts = random.integers(0, 1024, x.shape).astype(np.uint16)
         return FaceCall("convertMaps", (fixed, parts, str(random.choice(FLOAT_MAPS))))
     maps = (x, y) if kind == 1 else (np.dstack((x, y)), None)
-    return FaceCall("convertMaps", (*maps, "CV_16SC2"), {"nninterpolation": bool(random.integers(0, 2))})
+    return FaceCall(
+        "convertMaps", (*maps, "CV_16SC2"), {"nninterpolation": bool(random.integers(0, 2))}
+    )
 
 
 def _lens_map(random: Random) -> FaceCall:

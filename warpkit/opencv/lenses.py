@@ -183,9 +183,7 @@ def sample(
     if stepped:
         options["fixed_map"] = True
     elif arithmetic != "exact":
-        rounded = opencv_lenses.from_fixed_map(
-            *opencv_lenses.fixed_map(points.detach(), at_once)
-        )
+        rounded = opencv_lenses.from_fixed_map(*opencv_lenses.fixed_map(points.detach(), at_once))
         points = with_gradient_of(rounded, points) if is_followed(points) else rounded
         options["fixed_map"] = True
     return finish(

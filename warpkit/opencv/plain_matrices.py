@@ -83,4 +83,3 @@ def corners(box: Any) -> np.ndarray | None:
             (x - ah + bw, y + bh + aw),
         )
     return np.array(found, single)
-

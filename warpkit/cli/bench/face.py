@@ -148,9 +148,7 @@ WORKS = [
     FaceWork(
         "fisheye.undistortImage 1080p x 3 uint8",
         1.4,
-        lambda m: m.fisheye.undistortImage(
-            picture("uint8", HD, 3), CAMERA, FISHEYE, None, CAMERA
-        ),
+        lambda m: m.fisheye.undistortImage(picture("uint8", HD, 3), CAMERA, FISHEYE, None, CAMERA),
     ),
     FaceWork(
         "warpPolar 512 x 512 x 3",
@@ -179,7 +177,9 @@ WORKS = [
         lambda m: m.getOptimalNewCameraMatrix(CAMERA, BROWN, SIDES, 0.5),
     ),
     FaceWork("pyrDown 32 x 32 x 3", 20, lambda m: m.pyrDown(picture("uint8", SMALL, 3))),
-    FaceWork("resize 32 x 32 x 3 to 17", 20, lambda m: m.resize(picture("uint8", SMALL, 3), (17, 17))),
+    FaceWork(
+        "resize 32 x 32 x 3 to 17", 20, lambda m: m.resize(picture("uint8", SMALL, 3), (17, 17))
+    ),
     FaceWork(
         "copyMakeBorder 32 x 32 x 3",
         20,

@@ -1,0 +1,133 @@
+"""Random calls of the face's kernels beside cv2 and beside plain torch; `scripts/compare_face`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import warpkit.opencv as ours
+from tests.support import resize_cases
+from tests.support.face_calls import CALLS, FaceCall, answers, differing
+from tests.support.installed_opencv import installed_opencv
+from warpkit.engine.arithmetic import opencv_ipp_resize, opencv_resize
+from warpkit.engine.sampling.resize import ResizeRule
+from warpkit.opencv import numbers_alone, plain_maps, resizing
+
+cv2 = installed_opencv()
+EACH = 15
+
+
+@pytest.fixture(autouse=True)
+def without_ipp(monkeypatch):
+    before = cv2.ipp.useIPP()
+    cv2.ipp.setUseIPP(False)
+    monkeypatch.setattr(resizing, "installed_resize_arithmetic", ours.installed_arithmetic)
+    yield
+    cv2.ipp.setUseIPP(before)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_random_calls_beside_cv2(name):
+    for seed in range(EACH):
+        call = CALLS[name](np.random.default_rng(seed))
+        wrong, count = differing(call, answers(ours, call), answers(cv2, call))
+        assert wrong == 0, f"seed {seed}: {wrong} of {count} values differ"
+
+
+@pytest.mark.parametrize(
+    "name", ["pyrDown", "copyMakeBorder", "rotate", "undistort", "cartToPolar"]
+)
+def test_one_value_that_is_off_by_one_is_seen(name):
+    call = CALLS[name](np.random.default_rng(1))
+    found = answers(ours, call)
+    off = [part.copy() for part in found]
+    off[-1][-1, -1] += 1
+    numbers = off[-1][-1, -1].size
+    assert differing(call._replace(tolerance=0.0), found, off)[0] == numbers
+
+
+@pytest.mark.parametrize("avx512", [False, True])
+@pytest.mark.parametrize("dtype", ["uint16", "int16", "float32", "float64"])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos4", "bilinear_exact"])
+def test_resizes_have_the_bits_of_torch(interpolation, dtype, avx512, monkeypatch):
+    launch = pytest.importorskip("warpkit.engine.backends.cpu.resize.launch")
+    monkeypatch.setattr(opencv_ipp_resize, "AVX512", avx512)
+    served = 0
+    for seed in range(24):
+        random = np.random.default_rng(seed)
+        channels = int(random.integers(1, 5))
+        call = resize_cases.random_call(random, interpolation, dtype, channels, 40)
+        if dtype.startswith("float") and seed % 5 == 0:
+            call.image.reshape(-1)[seed % call.image.size] = np.nan
+        height, width = call.image.shape[:2]
+        size = call.dsize[::-1] if call.dsize else (round(height * call.fy), round(width * call.fx))
+        if min(size) < 1:
+            continue
+        factors = None if call.dsize else (call.fy, call.fx)
+        image = torch.from_numpy(call.image).permute(2, 0, 1)[None]
+        image = image.contiguous() if seed % 3 == 0 else image
+        for arithmetic in ("opencv5", "opencv5_ipp"):
+            rule = ResizeRule(interpolation, False, arithmetic)
+            found = launch.opencv(image, size, rule, factors)
+            wanted = opencv_resize.resize(image, size, rule, None, factors)
+            if found is not None:
+                served += 1
+                assert resize_cases.differing(found.numpy(), wanted.numpy()) == 0, f"seed {seed}"
+    assert served > 15
+
+
+@pytest.mark.parametrize("width", [3, 8, 9, 16, 21])
+def test_pixels_that_int16_does_not_hold_become_its_nearest_eight_at_a_time(width):
+    """A pixel at 500,000 wraps to -24,288."""
+    view = np.array([[1e-6, 0, -0.5], [0, 1, 0], [0, 0, 1]])  # at (column + 0.5) million
+    args = (np.eye(3), None, None, view, (width, 1), "CV_16SC2")
+    call = FaceCall("initUndistortRectifyMap", args)
+    pixels = answers(ours, call)[0][0, :, 0]
+    eights = width // 8 * 8
+    assert (pixels[:eights] == 32767).all()
+    columns = np.arange(eights, width)
+    wrapped = (columns * 1_000_000 + 500_000 + 2**15) % 2**16 - 2**15
+    assert pixels[eights:].tolist() == wrapped.tolist()
+    assert differing(call, answers(ours, call), answers(cv2, call))[0] == 0
+    by_tensors = ours.initUndistortRectifyMap(
+        torch.eye(3, dtype=torch.float64), None, None, torch.from_numpy(view), (width, 1), 35
+    )
+    assert by_tensors[0][0, :, 0].tolist() == pixels.tolist()
+
+
+@pytest.mark.parametrize("name", [n for n in CALLS if "ndistort" in n or "olar" in n])
+def test_plain_calls_have_the_bits_of_calls_by_tensors(name, monkeypatch):
+    for seed in range(6):
+        call = CALLS[name](np.random.default_rng(100 + seed))
+        with monkeypatch.context() as patch:
+            patch.setattr(plain_maps.numbers_alone, "kernels", lambda: None)
+            wanted = answers(ours, call)
+        assert differing(call, answers(ours, call), wanted)[0] == 0
+
+
+def test_what_is_kept_follows_new_numbers():
+    """A call whose like was made before reads its own array, centre, borders and factors."""
+    random = np.random.default_rng(0)
+    for _ in range(3):
+        image = random.integers(0, 256, (9, 12, 3)).astype(np.uint8)
+        around = [int(n) for n in random.integers(0, 5, 4)]
+        center = tuple(float(n) for n in random.uniform(0, 9, 2))
+        calls = [
+            FaceCall("copyMakeBorder", (image, *around, 0), {"value": (1, 2, 3)}),
+            FaceCall("getRectSubPix", (image, (5, 4), center)),
+            FaceCall("resize", (image, None), {"fx": float(random.choice([0.5, 2.0])), "fy": 0.5}),
+        ]
+        for call in calls:
+            for _ in range(2):
+                assert differing(call, answers(ours, call), answers(cv2, call))[0] == 0
+
+
+def test_nothing_is_plain_without_kernels(monkeypatch):
+    monkeypatch.setattr(numbers_alone, "kernels", lambda: None)
+    assert not plain_maps.can_sample(np.zeros((2, 2), np.uint8))
+    assert (
+        plain_maps.lens_map("fisheye", np.eye(3), None, None, np.eye(3), (2, 2), "planes") is None
+    )
+    assert plain_maps.converted(np.zeros((2, 2, 2), np.float32), None, "planes", False) is None
+    assert numbers_alone.transformed(np.zeros((3, 1, 2)), np.eye(2)) is None
