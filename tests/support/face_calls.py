@@ -6,7 +6,8 @@ of floats are not promised, pictures hold whole numbers, of which every order of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ class FaceCall(NamedTuple):
     function: str
     args: tuple[Any, ...]
     """Strings are names of the library's constants, whose numbers differ between versions."""
-    options: dict[str, Any] = {}
+    options: Mapping[str, Any] = MappingProxyType({})
     tolerance: float = 0.0
     """Of the largest value."""
 
@@ -152,9 +153,8 @@ def _convert(random: Random) -> FaceCall:
         parts = random.integers(0, 1024, x.shape).astype(np.uint16)
         return FaceCall("convertMaps", (fixed, parts, str(random.choice(FLOAT_MAPS))))
     maps = (x, y) if kind == 1 else (np.dstack((x, y)), None)
-    return FaceCall(
-        "convertMaps", (*maps, "CV_16SC2"), {"nninterpolation": bool(random.integers(0, 2))}
-    )
+    whole = bool(random.integers(0, 2))
+    return FaceCall("convertMaps", (*maps, "CV_16SC2"), {"nninterpolation": whole})
 
 
 def _lens_map(random: Random) -> FaceCall:

@@ -135,7 +135,7 @@ def undistorted_array(
     name: str,
     src: Any,
     dst: Any,
-    lens: tuple[Any, ...],
+    lens: tuple[str, Any, Any, Any, Any],
     size: tuple[int, int] | None,
     arithmetic: str,
 ) -> np.ndarray | None:
@@ -148,7 +148,8 @@ def undistorted_array(
     dst, arithmetic = check_output(name, "dst", dst, src), as_arithmetic(name, arithmetic)
     if arithmetic == "exact" or not plain_maps.can_sample(src):
         return None
-    made = plain_maps.lens_map(*lens, size or src.shape[:2], "fixed")
+    sides = (src.shape[0], src.shape[1]) if size is None else size
+    made = plain_maps.lens_map(*lens, sides, "fixed")
     found = None if made is None else plain_maps.sampled(src, made, "bilinear", arithmetic)
     return None if found is None else written(dst, found)
 

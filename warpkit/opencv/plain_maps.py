@@ -72,7 +72,7 @@ def _lens(model: str, camera: Any, k: Any) -> Any:
 
 
 def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:
-    """cv2.convertMaps of floats to floats or to `fixed`, or `whole`, and of fixed ones to floats."""
+    """cv2.convertMaps of floats to any kind, `fixed` ones `whole` or not; of fixed ones to floats."""
     known = numbers_alone.kernels()
     arrays = [value for value in (map1, map2) if value is not None]
     if known is None or any(type(value) is not np.ndarray for value in arrays):

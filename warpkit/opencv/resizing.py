@@ -98,7 +98,7 @@ def resize(
 
 
 def _key(src: Any, dsize: Any, dst: Any, *options: Any) -> prepared.Key:
-    """What a call of a plain array of a plain size or plain factors is known by; None for others."""
+    """What a call of a plain array, by a plain size or factors, is known by; None for others."""
     if type(src) is not np.ndarray or dst is not None:
         return None
     if src.dtype not in PLAIN_TYPES or not src.flags.c_contiguous:
