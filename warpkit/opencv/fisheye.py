@@ -58,8 +58,8 @@ def initUndistortRectifyMap(
     values, outputs = (K, D, R, P), (map1, map2)
     kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
     sides = as_size(name, "size", size)
-    plain = ("fisheye", *values[:3], IDENTITY if P is None else P, sides, kind)
-    if (found := plain_maps.lens_map(*plain)) is not None:
+    lens = ("fisheye", *values[:3], IDENTITY if P is None else P)
+    if (found := plain_maps.lens_map(*lens, sides, kind)) is not None:
         return cameras.as_given_maps(found, False, outputs)
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
@@ -112,8 +112,8 @@ def undistortImage(
     name = "fisheye.undistortImage"
     new_size = as_list(name, "new_size", new_size)
     sides = None if is_empty(new_size) else as_size(name, "new_size", new_size)
-    plain = ("fisheye", K, D, None, IDENTITY if Knew is None else Knew)
-    found = lenses.undistorted_array(name, distorted, undistorted, plain, sides, arithmetic)
+    lens = ("fisheye", K, D, None, IDENTITY if Knew is None else Knew)
+    found = lenses.undistorted_array(name, distorted, undistorted, lens, sides, arithmetic)
     if found is not None:
         return found
     device = cameras.common_device(distorted, K, D, Knew)

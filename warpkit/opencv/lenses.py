@@ -64,8 +64,7 @@ def initUndistortRectifyMap(
     values, outputs = (cameraMatrix, distCoeffs, R, newCameraMatrix), (map1, map2)
     height, width = as_size(name, "size", size)
     kind = cameras.map_kind(name, "m1type", m1type, KINDS)
-    plain = ("brown", *values, (height, width), kind)
-    if (found := plain_maps.lens_map(*plain)) is not None:
+    if (found := plain_maps.lens_map("brown", *values, (height, width), kind)) is not None:
         return cameras.as_given_maps(found, False, outputs)
     device = cameras.common_device(*values)
     lens = cameras.as_lens(name, cameraMatrix, distCoeffs, device, "brown", BROWN)

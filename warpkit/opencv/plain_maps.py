@@ -72,7 +72,7 @@ def _lens(model: str, camera: Any, k: Any) -> Any:
 
 
 def converted(map1: Any, map2: Any, kind: str, whole: bool) -> Maps | None:
-    """cv2.convertMaps of floats to any kind, `fixed` ones `whole` or not; of fixed ones to floats."""
+    """cv2.convertMaps of floats to any kind, fixed ones `whole` or not; of fixed ones to floats."""
     known = numbers_alone.kernels()
     arrays = [value for value in (map1, map2) if value is not None]
     if known is None or any(type(value) is not np.ndarray for value in arrays):
@@ -124,8 +124,8 @@ def polar_map(
 
 def can_sample(src: Any) -> bool:
     """Whether `sampled` takes such an array."""
-    plain = type(src) is np.ndarray and src.dtype in TYPES_OF_ARRAYS and src.flags.c_contiguous
-    if not plain or src.ndim not in (2, 3) or 0 in src.shape or src.shape[2:] == (1,):
+    good = type(src) is np.ndarray and src.dtype in TYPES_OF_ARRAYS and src.flags.c_contiguous
+    if not good or src.ndim not in (2, 3) or 0 in src.shape or src.shape[2:] == (1,):
         return False
     return runs_eagerly() and numbers_alone.kernels() is not None
 

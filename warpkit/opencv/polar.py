@@ -39,8 +39,8 @@ def cartToPolar(
     name = "cartToPolar"
     magnitude, angle = _outputs(name, (x, y), magnitude=magnitude, angle=angle)
     degrees = as_flag(name, "angleInDegrees", angleInDegrees)
-    if (plain := numbers_alone.to_polar(x, y, degrees)) is not None:
-        return _as_given(has_tensor(x, y), plain, (magnitude, angle))
+    if (made := numbers_alone.to_polar(x, y, degrees)) is not None:
+        return _as_given(has_tensor(x, y), made, (magnitude, angle))
     first, second = _pair(name, x=x, y=y)
     single, given = _alone(first), has_tensor(x, y)
     values = opencv_angles.to_polar(
@@ -75,8 +75,8 @@ def polarToCart(
     x, y = _outputs(name, (magnitude, angle), x=x, y=y)
     degrees = as_flag(name, "angleInDegrees", angleInDegrees)
     given = has_tensor(magnitude, angle)
-    if (plain := numbers_alone.from_polar(magnitude, angle, degrees)) is not None:
-        return _as_given(given, plain, (x, y))
+    if (made := numbers_alone.from_polar(magnitude, angle, degrees)) is not None:
+        return _as_given(given, made, (x, y))
     if magnitude is None or 0 in checks.shape_if_any(magnitude):
         length, turn = None, _pair(name, angle=angle)[0]
     else:

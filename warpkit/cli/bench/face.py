@@ -73,8 +73,8 @@ class FaceWork(NamedTuple):
     """A call of `warpkit.opencv` or cv2."""
 
     name: str
-    aim: float
-    """Times cv2's, at most."""
+    at_most: float
+    """Times cv2's time."""
     call: Callable[[Any], Any]
     interpolation: str = "cv2's bits"
     ipp: bool = False
@@ -87,11 +87,11 @@ FLAGS = {"NEAREST": 2.5, "LINEAR": 1.4, "CUBIC": 2.0, "AREA": 1.4, "LANCZOS4": 2
 
 def _resizes() -> Iterator[FaceWork]:
     for dtype in ("uint8", "uint16", "float32"):
-        for name, aim in FLAGS.items():
+        for name, at_most in FLAGS.items():
             flag = getattr(ours, f"INTER_{name}")
             yield FaceWork(
                 f"resize {name} 640 x 480 x 3 to 224 {dtype}",
-                aim,
+                at_most,
                 lambda m, dtype=dtype, flag=flag: m.resize(
                     picture(dtype, VGA, 3), (224, 224), interpolation=flag
                 ),
@@ -256,7 +256,7 @@ def measure(work: FaceWork, turns: int, noise: Noise) -> Iterator[dict[str, Any]
         yield {
             "workload": work.name,
             "interpolation": work.interpolation,
-            "does": f"at most {work.aim:g} x cv2's time",
+            "does": f"at most {work.at_most:g} x cv2's time",
             "way": name,
             "ms": f"{statistics.median(seconds[1:]) * 1e3:.4g}",
             "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",

@@ -3,6 +3,7 @@
 #include "kernels.h"
 #include "memory.h"
 #include "pixels.h"
+#include "resize_turn.h"
 #include "rules.h"
 
 namespace warpkit {
@@ -16,6 +17,33 @@ namespace {
 // line is called for meanwhile.
 constexpr int64_t TILE_COLUMNS = 64, TILE_BYTES = 256, LINE = 64;
 
+// Where rows become columns, and pixels are numbers U: blocks of R x R of them are turned on their
+// side in registers. What is left at two edges of the result is moved pixel by pixel.
+template <class U> void turn(const PictureCall &p, const Rows &rows) {
+    constexpr int R = 16;
+    constexpr int64_t BYTES = sizeof(U), HIGH = TILE_BYTES / BYTES;
+    const char *image = at<const char>(p.image);
+    U *out = at<U>(p.out);
+    const int64_t blocks = p.out_width / R * R, step = p.row_step < 0 ? -1 : 1;
+    const auto move = [&](int64_t y, int64_t x) {
+        memcpy(out + y * p.out_width + x, image + y * p.row_step + x * p.column_step, sizeof(U));
+    };
+    for (int64_t y0 = rows.first; y0 < rows.end; y0 += HIGH) {
+        const int64_t end = least(y0 + HIGH, rows.end), whole = y0 + (end - y0) / R * R;
+        for (int64_t x0 = 0; x0 < blocks; x0 += R)
+            for (int64_t y = y0; y < whole; y += R) {
+                const int64_t lowest = step < 0 ? y + R - 1 : y;  // in memory
+                const char *from = image + lowest * p.row_step + x0 * p.column_step;
+                U *to = out + lowest * p.out_width + x0;
+                turn_block<U, R>(
+                    [&](int n) { return reinterpret_cast<const U *>(from + n * p.column_step); },
+                    [&](int n) { return to + n * step * p.out_width; });
+            }
+        for (int64_t y = y0; y < end; y++)
+            for (int64_t x = y < whole ? blocks : 0; x < p.out_width; x++) move(y, x);
+    }
+}
+
 // BYTES of a pixel; 0: as many as the call says.
 template <int BYTES> void arrange(const Call &call, int64_t begin, int64_t end) {
     const PictureCall &p = as<PictureCall>(call);
@@ -24,6 +52,9 @@ template <int BYTES> void arrange(const Call &call, int64_t begin, int64_t end) 
     const char *image = at<const char>(p.image);
     char *out = at<char>(p.out);
     const bool along = p.column_step == bytes || p.column_step == -bytes;
+    if constexpr (BYTES == 1 || BYTES == 2 || BYTES == 4)
+        if (p.row_step == bytes || p.row_step == -bytes)
+            return turn<typename BitsOf<BYTES>::type>(p, rows);
     const int64_t high = along ? 1 : most<int64_t>(TILE_BYTES / bytes, 1);
     const int64_t wide = along ? p.out_width : TILE_COLUMNS;
     const int64_t ahead = along ? 0 : p.row_step < 0 ? -1 * LINE : 1 * LINE;
