@@ -258,7 +258,7 @@ def test_results_do_not_depend_on_threads():
 GUARDED = """
 import numpy as np, torch
 from tests.support.guarded_memory import empty, guard_what_is_made
-from warpkit.engine.backends.cpu import maps
+from warpkit.engine.backends.cpu import maps, pictures
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 guard_what_is_made()
 def guarded(array):
@@ -290,8 +290,22 @@ for turn in range(200):
         for n in (1, 2, 3):
             points = guarded(random.choice(big, (h, n)).astype(dtype))
             maps.moved_points(points, guarded(random.choice(big, (n + 1, n + 1))))
+        x, y = (guarded(random.choice(big, (h, w)).astype(dtype)) for _ in range(2))
+        for degrees in (False, True):
+            maps.to_polar(x, y, 1024, degrees)
+            maps.from_polar(x, y, 1024, degrees)
+            maps.from_polar(None, y, 1024, degrees)
+    for way in range(3):
+        rows = guarded(random.choice(big, (3, 4)).astype(np.float32))
+        maps.transformed(guarded(random.choice(big, (h, 3)).astype(np.float32)), rows, way)
     four = guarded(random.choice(big, (h, 4, 2)).astype(np.float32))
     maps.perspective_matrices(four, four)
+    three = guarded(random.choice(big, (h, 3, 2)).astype(np.float32))
+    maps.affine_matrices(three, three)
+    for dtype in ("u1", "u2", "u4"):
+        picture = guarded(random.integers(0, 200, (h, w, 1)).astype(dtype))
+        for turned in (picture.swapaxes(0, 1), np.rot90(picture, 1), np.rot90(picture, -1)):
+            assert np.array_equal(pictures.arranged(turned), turned)
 """
 
 

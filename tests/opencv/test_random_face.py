@@ -75,6 +75,24 @@ def test_resizes_have_the_bits_of_torch(interpolation, dtype, avx512, monkeypatc
     assert served > 15
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "int16", "float32", "float64"])
+def test_means_of_whole_cells_have_the_bits_of_torch(dtype):
+    launch = pytest.importorskip("warpkit.engine.backends.cpu.resize.launch")
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        wide, high = (2, 2) if seed % 3 == 0 else (int(n) for n in random.integers(1, 9, 2))
+        w, h, channels = (int(n) for n in random.integers(1, 6, 3))
+        array = resize_cases.image(random, dtype, (h * high, w * wide, channels))
+        image = torch.from_numpy(array).permute(2, 0, 1)[None]
+        rule = ResizeRule("area", False, "opencv5")
+        found, wanted = (f(image, (h, w), rule, None) for f in (launch.opencv, _by_torch))
+        assert resize_cases.differing(found.numpy(), wanted.numpy()) == 0, f"seed {seed}"
+
+
+def _by_torch(image, size, rule, factors):
+    return opencv_resize.resize(image, size, rule, None, factors)
+
+
 @pytest.mark.parametrize("width", [3, 8, 9, 16, 21])
 def test_pixels_that_int16_does_not_hold_become_its_nearest_eight_at_a_time(width):
     """A pixel at 500,000 wraps to -24,288."""
@@ -92,6 +110,16 @@ def test_pixels_that_int16_does_not_hold_become_its_nearest_eight_at_a_time(widt
         torch.eye(3, dtype=torch.float64), None, None, torch.from_numpy(view), (width, 1), 35
     )
     assert by_tensors[0][0, :, 0].tolist() == pixels.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 127, 128, 143, 144, 1024, 1039, 1040, 1041])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_last_numbers_of_a_block_are_computed_one_by_one(count, dtype):
+    random = np.random.default_rng(count)
+    x, y = (random.normal(0, 9, (1, count)).astype(dtype) for _ in range(2))
+    for name in ("cartToPolar", "polarToCart"):
+        call = FaceCall(name, (x, y))
+        assert differing(call, answers(ours, call), answers(cv2, call))[0] == 0
 
 
 @pytest.mark.parametrize("name", [n for n in CALLS if "ndistort" in n or "olar" in n])

@@ -26,6 +26,8 @@
     /* edge are summed alone; the first number of a row whose upper pair is the other way */     \
     /* round. IPP's bilinear: of every number of a row whether its step along y is not fused */  \
     FIELD(inside) FIELD(orders) FIELD(alone) FIELD(last_numbers) FIELD(apart)                    \
+    /* cells of whole pixels: their sides */                                                     \
+    FIELD(cell_width) FIELD(cell_height)                                                         \
     /* nearest: the bytes of a pixel; of every column and row the pixel that it shows (int64) */ \
     FIELD(pixel_bytes) FIELD(columns) FIELD(rows)
 // clang-format on

@@ -261,10 +261,11 @@ def opencv_call(
         return _sums(given, axes(0, kind), np.dtype(kind).str[1:], down_first=False)
     if way == "cells":
         cell = round(across.scale), round(down.scale)
+        if given.dtype != torch.uint8:
+            return _cells(given, size, cell)
         if cell == (2, 2) and given.shape[-3] in (1, 3, 4):  # half up
             return _sums(given, axes(1, np.int32), "i4", SHIFTED, down_first=False, bits=2)
-        share = int((np.float32(1) / np.float32(prod(cell))).view(np.int32))
-        return _sums(given, axes(1, np.int32), "i4", SCALED, down_first=False, share=share)
+        return _sums(given, axes(1, np.int32), "i4", SCALED, down_first=False, share=_share(cell))
     if way == "exact" and given.dtype != torch.uint8:
         return _sums(given, axes(0, np.float64), "f8", HALF_UP, down_first=False)
     if way == "exact":
@@ -275,6 +276,22 @@ def opencv_call(
     finish = CUBIC if way == "bicubic" else SHIFTED
     step = opencv_resize.VECTORS.get((way, given.dtype), 0)
     return _sums(given, weights, "i4", finish, down_first=False, bits=22, at_once=step)
+
+
+def _cells(given: Given, size: tuple[int, int], cell: tuple[int, int]) -> ResizeCall:
+    """Means over cells (w, h) of whole pixels, of 16 bits and floats."""
+    channels, by_two = given.shape[-3], cell == (2, 2)
+    half_up = by_two and not given.dtype.is_floating_point and channels in (1, 3, 4)
+    pairs = by_two and given.dtype == torch.float32 and channels in (1, 4)
+    return _call(
+        "resize_cells", given, size, 1, type=TYPES[given.dtype], bits=2 * half_up,
+        share=_share(cell), at_once=4 * pairs, cell_width=cell[0], cell_height=cell[1],
+    )  # fmt: skip
+
+
+def _share(cell: tuple[int, int]) -> int:
+    """A pixel's share of a cell, float32, as its bits."""
+    return int((np.float32(1) / np.float32(prod(cell))).view(np.int32))
 
 
 def _ipp(
@@ -331,5 +348,6 @@ def _has_kernel(
         return in_rows or (way, given.dtype) not in opencv_resize.VECTORS
     if way == "exact":
         return given.dtype in TYPES  # of 32 bits, float64 does not hold the sums
-    uncut = not (opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down))
-    return given.dtype == torch.uint8 and uncut  # cells
+    if opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down):  # cells
+        return False
+    return given.dtype == torch.uint8 or (given.dtype in TYPES and in_rows)

@@ -1,0 +1,109 @@
+// Means over cells of whole pixels, as cv2.resize has them of 16 bits and floats where a size is
+// divided by whole numbers: engine/arithmetic/opencv_resize.py, `_cells`, bit for bit.
+//
+// Four and four pixels of a cell are added first, row by row, of integers exactly; the mean is the
+// product with a share. Bytes go by two passes (resize.cpp), since their sums have no order.
+#include "kernels.h"
+#include "resize_finish.h"
+
+namespace warpkit {
+namespace WARPKIT_ISA {
+namespace {
+
+// T: the pixels; F: four of them; W: what fours are added in.
+template <class T> struct CellTypes { using Four = T; using Sum = T; };
+template <> struct CellTypes<int16_t> { using Four = int32_t; using Sum = float; };
+template <> struct CellTypes<uint16_t> { using Four = int32_t; using Sum = float; };
+
+template <class T, class W> INLINE T mean_of(W total, W share) {
+    const W mean = total * share;
+    if constexpr (std::is_same<T, W>::value) return mean;
+    else return rounded<T>(Vec<float, 4>{mean, mean, mean, mean})[0];
+}
+
+// The mean of the cell whose first pixel's number is at p, numbers of a pixel `inner` apart.
+template <class T, class W>
+INLINE T cell_mean(const T *p, int64_t high, int64_t wide, int64_t line, int64_t inner, W share) {
+    using Four = typename CellTypes<T>::Four;
+    W total{};
+    if (wide % 4 == 0) {  // fours do not go on in the next row
+        for (int64_t y = 0; y < high; y++, p += line)
+            for (int64_t x = 0; x < wide; x += 4) {
+                const T *q = p + x * inner;
+                total += W(((Four(q[0]) + q[inner]) + q[2 * inner]) + q[3 * inner]);
+            }
+        return mean_of<T, W>(total, share);
+    }
+    Four four{};
+    int64_t k = 0, all = high * wide, fours = all / 4 * 4;
+    for (int64_t y = 0; y < high; y++)
+        for (int64_t x = 0; x < wide; x++, k++) {
+            const T number = p[y * line + x * inner];
+            if (k >= fours) total += W(number);
+            else {
+                four = k % 4 ? four + Four(number) : Four(number);
+                if (k % 4 == 3) total += W(four);
+            }
+        }
+    return mean_of<T, W>(total, share);
+}
+
+// A row of cells of 2 x 2; half_up: of integers, ((a + b + c + d) + 2) / 4. Of floats the first
+// `pairs` numbers add pairs first.
+template <class T, class W> void row_by_two(const T *p, int64_t line, int64_t inner, int64_t count,
+                                            bool half_up, int64_t pairs, W share, T *out) {
+    using Four = typename CellTypes<T>::Four;
+    int64_t e = 0;
+    for (int64_t x = 0; x < count; x++, p += 2 * inner)
+        for (int64_t c = 0; c < inner; c++, e++) {
+            const Four a(p[c]), b(p[c + inner]), d(p[c + line]), f(p[c + line + inner]);
+            if constexpr (std::is_same<T, W>::value)
+                out[e] = e < pairs ? ((a + b) + (d + f)) * W(0.25)
+                                   : (W{} + (((a + b) + d) + f)) * share;
+            else
+                out[e] = half_up ? T((a + b + d + f + 2) >> 2)
+                                 : mean_of<T, W>(W(a + b + d + f), share);
+        }
+}
+
+// Units are rows of the result, of all planes. bits: 2 where integers are rounded half up.
+template <class T> void cells(const Call &call, int64_t begin, int64_t end) {
+    using W = typename CellTypes<T>::Sum;
+    const ResizeCall &p = as<ResizeCall>(call);
+    const int64_t line = p.width * p.inner, count = p.out_width * p.inner;
+    const int64_t wide = p.cell_width, high = p.cell_height, inner = p.inner;
+    float part;
+    memcpy(&part, &p.share, sizeof part);
+    const W share = W(part);
+    const bool half_up = p.bits == 2;
+    const int64_t pairs = p.at_once ? count / p.at_once * p.at_once : 0;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t plane = unit / p.out_height, y = unit % p.out_height;
+        const T *row = at<T>(p.image) + (plane * p.height + y * high) * line;
+        T *out = at<T>(p.out) + unit * count;
+        if (wide == 2 && high == 2) {
+            if (inner == 1) row_by_two<T, W>(row, line, 1, p.out_width, half_up, pairs, share, out);
+            else if (inner == 3)
+                row_by_two<T, W>(row, line, 3, p.out_width, half_up, pairs, share, out);
+            else row_by_two<T, W>(row, line, inner, p.out_width, half_up, pairs, share, out);
+            continue;
+        }
+        for (int64_t x = 0; x < p.out_width; x++)
+            for (int64_t c = 0; c < inner; c++)
+                *out++ = cell_mean<T, W>(row + x * wide * inner + c, high, wide, line, inner, share);
+    }
+}
+
+}  // namespace
+
+Kernel choose_resize_cells(const Call &call) {
+    switch (as<ResizeCall>(call).type) {
+        case INT16: return cells<int16_t>;
+        case UINT16: return cells<uint16_t>;
+        case FLOAT32: return cells<float>;
+        default: return cells<double>;
+    }
+}
+
+}  // namespace WARPKIT_ISA
+}  // namespace warpkit
