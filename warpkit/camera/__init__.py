@@ -9,8 +9,13 @@ returns them. An ideal pixel is one of a camera without a lens.
 Cameras, coefficients, points and images broadcast over their batches; all is computed in float64.
 `models` has the formulas, `solver` their inverse, `points`, `maps` and `images` what is called,
 `optimal` the matrix that shows a whole image; `arguments` checks. Sampling is `warpkit.remap`'s.
+
+The whole sphere is an equirectangular picture (..., C, H, W), see `warpkit.engine.sampling.sphere`.
+`spheres` has a camera in its middle, whose directions are in `views`, and `cubes` the six faces.
 """
 
+from warpkit.camera.cubes import from_cube as from_cube
+from warpkit.camera.cubes import to_cube as to_cube
 from warpkit.camera.images import distort as distort
 from warpkit.camera.images import undistort as undistort
 from warpkit.camera.maps import distort_map as distort_map
@@ -18,12 +23,18 @@ from warpkit.camera.maps import undistort_map as undistort_map
 from warpkit.camera.optimal import optimal_camera_matrix as optimal_camera_matrix
 from warpkit.camera.points import distort_points as distort_points
 from warpkit.camera.points import undistort_points as undistort_points
+from warpkit.camera.spheres import from_sphere as from_sphere
+from warpkit.camera.spheres import to_sphere as to_sphere
 
 __all__ = [
     "distort",
     "distort_map",
     "distort_points",
+    "from_cube",
+    "from_sphere",
     "optimal_camera_matrix",
+    "to_cube",
+    "to_sphere",
     "undistort",
     "undistort_map",
     "undistort_points",

@@ -154,7 +154,7 @@ def fold(lens: Lens) -> tuple[Tensor, Tensor]:
     one, zero = torch.ones_like(lens.k[0]), torch.zeros_like(lens.k[0])
     if lens.model == "fisheye":
         odd = [(2 * i + 3) * k for i, k in enumerate(lens.k)]
-        square = _first_root([one, *odd])  # of the angle
+        square = first_root([one, *odd])  # of the angle
         ends = square < (math.pi / 2) ** 2
         angle = torch.where(ends, square, (math.pi / 2) ** 2).sqrt()
         q = torch.where(ends, angle.tan().square(), torch.inf)
@@ -165,7 +165,7 @@ def fold(lens: Lens) -> tuple[Tensor, Tensor]:
     slope = _product(top, bottom)
     for sign, pair in ((2, (_times_slope(top), bottom)), (-2, (top, _times_slope(bottom)))):
         slope = [a + sign * b for a, b in zip(slope, _product(*pair), strict=True)]
-    folds, pole = _first_root(slope), _first_root(bottom)
+    folds, pole = first_root(slope), first_root(bottom)
     finite = folds < pole
     safe = torch.where(finite, folds, 0.0)
     shown = safe.sqrt() * _polynomial(top, safe) / _polynomial(bottom, safe)
@@ -252,7 +252,7 @@ def _times_slope(coefficients: list[Tensor]) -> list[Tensor]:
     return [i * c for i, c in enumerate(coefficients)]
 
 
-def _first_root(coefficients: list[Tensor]) -> Tensor:
+def first_root(coefficients: list[Tensor]) -> Tensor:
     """The smallest positive root of 1 + c1 q + c2 q^2 + ..., infinite where there is none.
 
     1 / q is an eigenvalue of the companion matrix, which needs no highest power.

@@ -77,7 +77,9 @@ def warp(
     foot = footprint(to_source, size)
     if samples is not True:
         minifies = (foot.largest > 1 + SLACK)[..., None, :, :]
-        mean = _mean(plain_warp, image, to_source, size, fill, (int(samples), int(samples)))
+        mean = mean_of_samples(
+            plain_warp, image, to_source, size, fill, (int(samples), int(samples))
+        )
         if _all(minifies):
             return mean
         return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
@@ -93,7 +95,7 @@ def warp(
         """Items that take n samples each; tensors as of `warp`, and their footprint if known."""
         if n == (1, 1):
             return plain_warp(image, to_source, fill, size)
-        mean = _mean(plain_warp, image, to_source, size, fill, n)
+        mean = mean_of_samples(plain_warp, image, to_source, size, fill, n)
         if to_source.shape[-2] == 2:
             return mean
         minifies = (foot or footprint(to_source, size)).largest > 1 + SLACK
@@ -227,7 +229,7 @@ def _axes(to_source: Tensor, size: Sequence[int]) -> tuple[Tensor, Tensor]:
     return x, y[:, None]
 
 
-def _mean(
+def mean_of_samples(
     plain_warp: PlainWarp,
     image: Tensor,
     to_source: Tensor,

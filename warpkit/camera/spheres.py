@@ -1,0 +1,248 @@
+"""The whole sphere and a camera in its middle: what it sees, and where that lies on the sphere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit import warp
+from warpkit.camera.views import View, as_view, is_plain, pixels, rays, to_rays
+from warpkit.core import checks
+from warpkit.core.caller_warnings import warn_of_integers
+from warpkit.core.sharding import batched
+from warpkit.core.tracing import peel
+from warpkit.engine.backends import spheres
+from warpkit.engine.sampling import sphere as definition
+from warpkit.engine.sampling.antialias import (
+    MOST_AFFINE,
+    check_antialias,
+    fail_unreadable,
+    least_density,
+    mean_of_samples,
+)
+from warpkit.engine.sampling.maps import map_points, to_3x3
+from warpkit.engine.sampling.named import named_rule
+
+LATTICE = 64
+"""Steps along a side of a view at which the turn from pixel to pixel is looked at, at most: between
+them a view of 180 degrees turns by 4e-4 more."""
+
+STEP = 1e-3
+"""Of a pixel, between two directions whose angle is looked at."""
+
+MARGIN = 1.01
+
+CORES = {
+    "field_of_view": 0,
+    "camera_matrix": 2,
+    "rotation": 2,
+    "distortion": 1,
+}
+
+
+@batched(sphere=3, **CORES)
+def from_sphere(
+    sphere: Tensor,
+    size: Sequence[int],
+    *,
+    field_of_view: Any = None,
+    camera_matrix: Any = None,
+    rotation: Any = None,
+    distortion: Any = None,
+    model: str = "brown",
+    antialias: bool | int = False,
+    interpolation: str = "bilinear",
+) -> Tensor:
+    """What a camera in the middle of an equirectangular picture sees.
+
+    Args:
+        sphere: (..., C, H, W) of any type of `warpkit.remap`'s images. Its middle looks along +z,
+            x right, y down; longitude grows to the right over 360 degrees, latitude downwards over
+            180, from edge to edge.
+        size: (h, w) of the view.
+        field_of_view: (...), degrees from edge to edge of the view's width, before coefficients:
+            f = (w / 2) / tan(field / 2), below 180; of model="fisheye" f = (w / 2) / (field / 2 in
+            radians), at most 360. The principal point is ((w - 1) / 2, (h - 1) / 2).
+        camera_matrix: (..., 3, 3), pixels; it or `field_of_view`.
+        rotation: (..., 3, 3), from the sphere's directions to the view's; None is the identity. Its
+            rows are the view's right, down and forward.
+        distortion: (..., n), the lens's coefficients by `model`: see `warpkit.camera`. Fisheyes see
+            beyond 90 degrees from their axis. What a lens shows nowhere is 0.
+        antialias: the mean of the sphere over each pixel's square, carried to directions: samples
+            evenly in the pixel, closer than 180 / H degrees, at most 256 an axis. An integer fixes
+            their number an axis, as vmap, torch.compile and export need.
+        interpolation: as in `warpkit.remap`. It has no seam and no hole: a row beyond a pole is its
+            own row, half a turn round.
+
+    Returns:
+        (..., C, h, w) of the sphere's type. All batches broadcast; the sphere is never copied.
+
+    Gradients: all orders, forward and reverse, to sphere, field of view, camera and rotation, and
+    to coefficients to the third. At a pole itself the derivative by direction is 0.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came. A rotation that
+            is none gets a warning: its transpose carries the view to the sphere.
+
+    >>> import torch
+    >>> sphere = torch.arange(8.0).expand(1, 4, 8)
+    >>> from_sphere(sphere, (1, 2), field_of_view=90).round(decimals=4)
+    tensor([[[2.9097, 4.0903]]])
+    """
+    name = "from_sphere"
+    sphere = checks.check_image(name, "sphere", sphere, labels=True)
+    rule = named_rule(name, interpolation, "wrap", "exact")
+    warp.check_nearest(name, rule, sphere)
+    antialias = check_antialias(name, antialias)
+    checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
+    height, width = checks.check_size(name, "size", size)
+    numbers = (field_of_view, camera_matrix, rotation, distortion)
+    view = as_view(name, (height, width), sphere.device, *numbers, model)
+    warn_of_integers(name, sphere, interpolation, **dict(zip(CORES, numbers, strict=True)))
+    checks.broadcast_batch(name, sphere=sphere.shape[:-3], **{_named(*numbers): view.batch})
+    return seen(name, sphere, (height, width), view, antialias, interpolation)
+
+
+def _named(*numbers: Any) -> str:
+    """The names of the arguments that make a view, as far as they are given."""
+    return ", ".join(key for key, value in zip(CORES, numbers, strict=True) if value is not None)
+
+
+@batched(view=3, border_value=1, **CORES)
+def to_sphere(
+    view: Tensor,
+    size: Sequence[int],
+    *,
+    field_of_view: Any = None,
+    camera_matrix: Any = None,
+    rotation: Any = None,
+    distortion: Any = None,
+    model: str = "brown",
+    border_value: Any = 0.0,
+    antialias: bool | int = False,
+    interpolation: str = "bilinear",
+) -> Tensor:
+    """A camera's picture laid on the sphere, as an equirectangular picture.
+
+    view (..., C, h, w); size (H, W) of the sphere; the camera's numbers as in `from_sphere`;
+    border_value, antialias and interpolation as in `warpkit.remap`, with border="constant": it is
+    what the view does not show. Returns (..., C, H, W). Gradients and errors as of `from_sphere`.
+
+    >>> import torch
+    >>> view = torch.ones(1, 8, 8)
+    >>> to_sphere(view, (2, 4), field_of_view=120, border_value=-1.0)
+    tensor([[[-1.,  1.,  1., -1.],
+             [-1.,  1.,  1., -1.]]])
+    """
+    name = "to_sphere"
+    view = checks.check_image(name, "view", view, labels=True)
+    rule = named_rule(name, interpolation, "constant", "exact")
+    shape = checks.check_size(name, "size", size)
+    numbers = (field_of_view, camera_matrix, rotation, distortion)
+    height, width = view.shape[-2:]
+    shown = as_view(name, (height, width), view.device, *numbers, model)
+    points = pixels(shown, *definition.directions(shape, view.device))
+    made_of = {key: value for key, value in zip(CORES, numbers, strict=True) if value is not None}
+    options: dict[str, Any] = {"antialias": antialias, "made_of": made_of}
+    return warp.remap_by(name, view, points, rule, border_value, None, "auto", **options)
+
+
+def seen(
+    name: str,
+    sphere: Tensor,
+    size: tuple[int, int],
+    view: View,
+    antialias: bool | int,
+    interpolation: str,
+) -> Tensor:
+    """What a view of `size` (h, w) sees, for a public function; sphere (*I, C, H, W)."""
+    sphere_size = (sphere.shape[-2], sphere.shape[-1])
+    whole = torch.eye(2, 3, dtype=torch.float64, device=sphere.device)
+
+    def plain(
+        view: View, image: Tensor, to_view: Tensor, fill: Tensor, size: tuple[int, int]
+    ) -> Tensor:
+        """One sample a pixel of an image of `size`; to_view (2, 3) carries its pixels to the
+        view's, as of `mean_of_samples`.
+        """
+        points = _places(view, to_view, size, sphere_size)
+        return spheres.sample(name, image, points, interpolation)
+
+    def mean(image: Tensor, view: View, counts: tuple[int, int]) -> Tensor:
+        if counts == (1, 1):
+            return plain(view, image, whole, fill, size)
+        maps = whole.expand(*view.batch, 2, 3)
+        return mean_of_samples(partial(plain, view), image, maps, size, fill, counts)
+
+    fill = torch.zeros((), dtype=torch.float64, device=sphere.device)
+    if antialias is False:
+        return mean(sphere, view, (1, 1))
+    if antialias is not True:
+        return mean(sphere, view, (antialias, antialias))
+    counts = _counts(name, view, size, sphere_size[0], least_density(interpolation))
+    if len(set(counts)) <= 1:
+        return mean(sphere, view, counts[0] if counts else (1, 1))
+    # an item pays for its own scale, and does not change with what else is in its batch
+    batch = torch.broadcast_shapes(sphere.shape[:-3], view.batch)
+    number = torch.arange(len(counts)).reshape(view.batch).expand(batch)
+    images, views = sphere.expand(*batch, *sphere.shape[-3:]), _expanded(view, batch)
+    pieces = [
+        mean(images[index], views.item(index), counts[int(number[index])])
+        for index in product(*map(range, batch))
+    ]
+    return torch.stack(pieces).unflatten(0, batch)
+
+
+def _expanded(view: View, batch: Sequence[int]) -> View:
+    return View(view.lens, view.turn.expand(*batch, 3, 3), view.sound)
+
+
+def _places(
+    view: View, to_view: Tensor, size: tuple[int, int], sphere_size: tuple[int, int]
+) -> Tensor:
+    """Where the pixels (h, w) that to_view (..., 2, 3) carries to the view's look on the sphere."""
+    if is_plain(view):
+        return spheres.places(to_rays(view) @ to_3x3(to_view), size, sphere_size)
+    to_view = to_view.flatten(0, -3)[0] if to_view.ndim > 2 else to_view  # the same for all
+    y, x = (torch.arange(n, dtype=torch.float64, device=to_view.device) for n in size)
+    points = map_points(to_view[None], x, y[:, None])
+    return definition.places(*rays(view, points[..., 0], points[..., 1]), sphere_size)
+
+
+def _counts(
+    name: str, view: View, size: tuple[int, int], rows: int, density: float
+) -> list[tuple[int, int]]:
+    """Samples along x and y for each view (h, w) of the flattened batch, closer than a row."""
+    y, x = (_lattice(n, view.turn.device) for n in size)
+    y = y[:, None]
+    steps = []
+    for dx, dy in ((STEP / 2, 0.0), (0.0, STEP / 2)):
+        a, b = rays(view, x - dx, y - dy), rays(view, x + dx, y + dy)
+        steps.append((_angle(a, b) / STEP).nan_to_num(0.0).flatten(-2).amax(-1).expand(view.batch))
+    axes = []
+    for step in steps:
+        readable = peel(step)
+        if readable is None or readable.is_meta:
+            fail_unreadable(name, "view")
+        counts = (readable.detach() * (MARGIN * density * rows / math.pi)).floor() + 1
+        axes.append([int(n) for n in counts.clamp(max=MOST_AFFINE).flatten()])
+    return list(zip(*axes, strict=True))
+
+
+def _lattice(length: int, device: torch.device) -> Tensor:
+    """Places along a side of a view from edge to edge, its middle among them."""
+    steps = min(2 * length, LATTICE) + 1
+    return torch.linspace(-0.5, length - 0.5, steps, dtype=torch.float64, device=device)
+
+
+def _angle(a: tuple[Tensor, ...], b: tuple[Tensor, ...]) -> Tensor:
+    """Between directions (...), small ones too."""
+    first, second = torch.stack(a, -1).detach(), torch.stack(b, -1).detach()
+    across = torch.linalg.cross(first, second).norm(dim=-1)
+    return torch.atan2(across, (first * second).sum(-1))

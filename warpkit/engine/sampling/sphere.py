@@ -1,0 +1,98 @@
+"""The sphere as a picture: where directions lie in it, and what stands at a place of it.
+
+x is right, y down and z forward. A picture (..., C, H, W) shows longitude atan2(x, z) along its
+columns, -180 to 180 degrees from edge to edge, and latitude atan2(y, hypot(x, z)) along its rows,
+-90 to 90: its middle looks along +z. Columns go on round the sphere, and a row beyond a pole is a
+row on the other side: row -1 - k is row k, half a turn round.
+
+Plain torch operations, the definition of what `engine.backends.spheres` does faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from warpkit.engine.sampling.reference import convert, reader
+from warpkit.engine.sampling.rules import LIMIT, TAPS, SamplingRule, taps
+
+POLE = 2.0**-22
+"""Of a direction: its distance from the axis in parts of its length, below which it is a pole, a
+ten-thousandth of a pixel of 8192 x 4096. A rotation in float32 that looks at a pole is off by 4e-8,
+and the derivative of longitude there, 1 / 4e-8, is that of its rounding."""
+
+FARTHEST = 1e100
+"""Of directions, whose squares are summed, and divided by."""
+
+
+def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
+    """The pixels (..., 2) of a picture of `size` (H, W) in which directions lie, in float64.
+
+    x, y, z (...), of any length. At a pole longitude is some number, with no derivative, and the
+    direction (0, 0, 0) is as one; what is not finite lies nowhere: NaN.
+    """
+    height, width = size
+    good = (x.abs() < FARTHEST) & (y.abs() < FARTHEST) & (z.abs() < FARTHEST)
+    x, y, z = (torch.where(good, value, 0.0) for value in (x, y, z))
+    flat = x * x + z * z
+    pole = flat <= POLE * POLE * (flat + y * y)
+    fixed_x, fixed_y, fixed_z = (value.detach() + 0.0 for value in (x, y, z))  # -0 is half a turn
+    # both sides of a where get a gradient: at a pole that of another direction, times 0
+    x, y = (torch.where(pole, 0.0, value) for value in (x, y))
+    z, flat = (torch.where(pole, 1.0, value) for value in (z, flat))
+    lon, lat = torch.atan2(x, z), torch.atan2(y, flat.sqrt())
+    lon = torch.where(pole, torch.atan2(fixed_x, fixed_z), lon)
+    lat = torch.where(pole, torch.atan2(fixed_y, torch.hypot(fixed_x, fixed_z)), lat)
+    u = lon * (width / (2 * math.pi)) + (width - 1) / 2
+    v = lat * (height / math.pi) + (height - 1) / 2
+    return torch.where(good[..., None], torch.stack((u, v), dim=-1), torch.nan)
+
+
+def directions(size: Sequence[int], device: torch.device | None) -> tuple[Tensor, Tensor, Tensor]:
+    """x, z (h, w) and y (h, 1) of the pixels of a picture of `size`, of length 1, in float64."""
+    height, width = size
+    row, column = (torch.arange(n, dtype=torch.float64, device=device) for n in size)
+    lat = ((row + 0.5) / height - 0.5)[:, None] * math.pi
+    lon = ((column + 0.5) / width - 0.5) * (2 * math.pi)
+    return lat.cos() * lon.sin(), lat.sin(), lat.cos() * lon.cos()
+
+
+def reach(interpolation: str) -> tuple[float, float]:
+    """A place whose row is below the first, or H less the second or above, reads beyond a pole."""
+    count = TAPS[interpolation]
+    return (-0.5, 0.5) if count == 1 else (count / 2 - 1, count / 2)
+
+
+def sample(picture: Tensor, points: Tensor, interpolation: str) -> Tensor:
+    """picture (*I, C, H, W), labels as their bits, at points (*P, h, w, 2): (*batch, C, h, w).
+
+    Of the picture's type; 0 where a point is NaN.
+    """
+    height, width = picture.shape[-2:]
+    points = points.double()
+    near = (points.abs() < LIMIT).all(-1)
+    points = torch.where(near[..., None], points, 0.0)
+    read = reader(picture, points.shape[:-1])
+    rule = SamplingRule(interpolation, "wrap")
+    total = 0
+    # over both poles and back: 2 H rows, of which the second half are the first ones from behind
+    for y in taps(points[..., 1], 2 * height, rule):
+        behind = y.index >= height
+        row = torch.where(behind, 2 * height - 1 - y.index, y.index)
+        for x in taps(points[..., 0] + behind * (width / 2), width, rule):
+            value = read(row * width + x.index)
+            if x.weight is not None and y.weight is not None:
+                value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
+            total = total + value
+    return convert(torch.where(near[..., None, :, :], total, 0), picture.dtype)
+
+
+def both_sides(picture: Tensor) -> Tensor:
+    """A picture (..., C, H, W) of even width over both poles and back, (..., C, 2 H, W).
+
+    Under a border that wraps along both axes it is the sphere.
+    """
+    return torch.cat((picture, picture.flip(-2).roll(picture.shape[-1] // 2, -1)), dim=-2)
