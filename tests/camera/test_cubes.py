@@ -62,7 +62,7 @@ def test_directions_have_no_seam():
     cube, truth = cube_of_directions(64), sphere_of_directions(256, 512)
     # bilinear bends a direction by an eighth of the square of a pixel, 2 / 64 at a face's middle,
     # along both axes; a neighbour's nearest pixel leaves 0.0028 at the seams, clamped edges 0.0057
-    near = {"bilinear": 2.5e-4, "bicubic": 1.6e-3, "lanczos4": 6e-4, "nearest": 1.6e-2}
+    near = {"bilinear": 2.5e-4, "bicubic": 1.6e-3, "lanczos4": 7e-4, "nearest": 1.6e-2}
     for interpolation in INTERPOLATIONS:
         found = camera.from_cube(cube, (256, 512), interpolation=interpolation)
         assert (found - truth).abs().max() < near[interpolation]
