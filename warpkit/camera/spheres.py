@@ -171,6 +171,8 @@ def seen(
         """One sample a pixel of an image of `size`; to_view (2, 3) carries its pixels to the
         view's, as of `mean_of_samples`.
         """
+        if is_plain(view):
+            return spheres.view(name, image, to_rays(view) @ to_3x3(to_view), size, interpolation)
         points = _places(view, to_view, size, sphere_size)
         return spheres.sample(name, image, points, interpolation)
 
@@ -207,8 +209,6 @@ def _places(
     view: View, to_view: Tensor, size: tuple[int, int], sphere_size: tuple[int, int]
 ) -> Tensor:
     """Where the pixels (h, w) that to_view (..., 2, 3) carries to the view's look on the sphere."""
-    if is_plain(view):
-        return spheres.places(to_rays(view) @ to_3x3(to_view), size, sphere_size)
     to_view = to_view.flatten(0, -3)[0] if to_view.ndim > 2 else to_view  # the same for all
     y, x = (torch.arange(n, dtype=torch.float64, device=to_view.device) for n in size)
     points = map_points(to_view[None], x, y[:, None])

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import convert, reader
 from warpkit.engine.sampling.rules import LIMIT, TAPS, SamplingRule, taps
 
@@ -51,6 +52,17 @@ def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
     return torch.where(good[..., None], torch.stack((u, v), dim=-1), torch.nan)
 
 
+def places_of_pixels(matrix: Tensor, size: Sequence[int], sphere_size: Sequence[int]) -> Tensor:
+    """Where pixels of `size` (h, w) look in a picture of the sphere: (..., h, w, 2), float64.
+
+    matrix (..., 3, 3), float64, carries (x, y, 1) to directions.
+    """
+    y, x = (torch.arange(n, dtype=torch.float64, device=matrix.device) for n in size)
+    # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
+    rows = matrix[..., None, None, :, :].expand(*matrix.shape[:-2], len(y), 1, 3, 3)
+    return places(*rows_at(rows, x, y[:, None]), sphere_size)
+
+
 def directions(size: Sequence[int], device: torch.device | None) -> tuple[Tensor, Tensor, Tensor]:
     """x, z (h, w) and y (h, 1) of the pixels of a picture of `size`, of length 1, in float64."""
     height, width = size
@@ -66,12 +78,16 @@ def reach(interpolation: str) -> tuple[float, float]:
     return (-0.5, 0.5) if count == 1 else (count / 2 - 1, count / 2)
 
 
-def sample(picture: Tensor, points: Tensor, interpolation: str) -> Tensor:
+def sample(
+    picture: Tensor, points: Tensor, interpolation: str, rows: tuple[int, int] | None = None
+) -> Tensor:
     """picture (*I, C, H, W), labels as their bits, at points (*P, h, w, 2): (*batch, C, h, w).
 
-    Of the picture's type; 0 where a point is NaN.
+    Of the picture's type; 0 where a point is NaN. rows: the picture's first, and how many the whole
+    has, where no point reads others.
     """
-    height, width = picture.shape[-2:]
+    width = picture.shape[-1]
+    first, height = (0, picture.shape[-2]) if rows is None else rows
     points = points.double()
     near = (points.abs() < LIMIT).all(-1)
     points = torch.where(near[..., None], points, 0.0)
@@ -83,7 +99,7 @@ def sample(picture: Tensor, points: Tensor, interpolation: str) -> Tensor:
         behind = y.index >= height
         row = torch.where(behind, 2 * height - 1 - y.index, y.index)
         for x in taps(points[..., 0] + behind * (width / 2), width, rule):
-            value = read(row * width + x.index)
+            value = read((row - first) * width + x.index)
             if x.weight is not None and y.weight is not None:
                 value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
             total = total + value

@@ -169,17 +169,24 @@ def _clears(accumulators: int, image: Image, parts: int) -> list[list[tuple[int,
 
 
 def by_strips(
-    shapes: WarpShapes, image: Image, mapping: np.ndarray, relative: bool, taps: int
+    shapes: WarpShapes,
+    image: Image,
+    mapping: np.ndarray,
+    relative: bool,
+    taps: int,
+    ends: np.ndarray | None = None,
 ) -> Jobs | None:
     """Strips of tile rows, every other one first; None where strips of a phase may meet.
 
     For one map an image: item n has the shapes.mapping_of[n]-th of (M, 2 or 3, 3), or of
-    (M, h, w, 2) points or offsets (`relative`), flat.
+    (M, h, w, 2) points or offsets (`relative`), flat; ends (M, h, 2): the least and the largest y
+    of each row of points, where they are known.
     """
     edges = None
-    replicates = shapes.border in ((CODE["constant"],) * 2, (CODE["replicate"],) * 2)
-    if shapes.kind == POINTS and replicates:
-        edges = _edges_of_points(shapes, image, mapping, relative, taps)
+    # strips are rows: what the border along x does is no matter, save that a matrix's bound is both
+    keeps_rows = shapes.border[0] in (CODE["constant"], CODE["replicate"])
+    if shapes.kind == POINTS and keeps_rows:
+        edges = _edges_of_points(shapes, image, mapping, relative, taps, ends)
     elif shapes.kind != POINTS and shapes.border == (CODE["constant"],) * 2:
         rows = mapping.reshape(-1, shapes.kind, 3)[shapes.mapping_of]
         edges = _edges_of_matrices(shapes, image, rows, APART[taps])
@@ -247,7 +254,12 @@ def _rows_apart(out_height: int, image: Image, matrices: np.ndarray, far: int) -
 
 
 def _edges_of_points(
-    shapes: WarpShapes, image: Image, points: np.ndarray, relative: bool, taps: int
+    shapes: WarpShapes,
+    image: Image,
+    points: np.ndarray,
+    relative: bool,
+    taps: int,
+    ends: np.ndarray | None,
 ) -> list[int] | None:
     """The same for fields of points: strips as thin as their rows of the image allow.
 
@@ -255,8 +267,11 @@ def _edges_of_points(
     the tiles on their edge twice.
     """
     tile_rows, (h, w) = shapes.tile_rows, shapes.shape[-2:]
-    y = points.reshape(-1, h, w, 2)[..., 1]
-    low, high = (reduce(y, -1).astype(np.float64) for reduce in (np.min, np.max))
+    if ends is None:
+        y = points.reshape(-1, h, w, 2)[..., 1]
+        low, high = (reduce(y, -1).astype(np.float64) for reduce in (np.min, np.max))
+    else:
+        low, high = np.moveaxis(ends.reshape(-1, h, 2), -1, 0)
     if relative:
         row = np.arange(h)
         low, high = low + row, high + row

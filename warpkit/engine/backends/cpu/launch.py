@@ -200,7 +200,11 @@ def _backward_call(key: WarpKey, needs: tuple[bool, bool, bool]) -> BackwardCall
 
 
 def _jobs(
-    call: WarpCall, shares: WorkPartition | None, points: Tensor, image_of: np.ndarray | None
+    call: WarpCall,
+    shares: WorkPartition | None,
+    points: Tensor,
+    image_of: np.ndarray | None,
+    ends: np.ndarray | None,
 ) -> tuple[WorkPartition, Jobs]:
     """Who does what in a pass back to images, where points or matrices, or a list, say it."""
     key, shapes, sizes = call.key, call.shapes, Image(*call.key.image[-3:])
@@ -209,8 +213,11 @@ def _jobs(
         shares = partition_by_image(image_of, key.image[0], sizes.height, shapes.values)
         if shares.bands == 1:
             return shares, by_accumulator(shares, sizes, shapes.tile_rows)
-    elif jobs := by_strips(shapes, sizes, points.numpy(force=True), key.relative, call.taps):
-        return shares, jobs
+    else:
+        numbers = points.numpy(force=True)
+        jobs = by_strips(shapes, sizes, numbers, key.relative, call.taps, ends)
+        if jobs is not None:
+            return shares, jobs
     return shares, by_bands(shares, sizes, shapes.tile_rows)
 
 
@@ -224,10 +231,11 @@ def backward(
     wanted: Sequence[bool],
     image_of: np.ndarray | None = None,
     relative: bool = False,
+    ends: np.ndarray | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients to image, mapping and fill; `grad` stands for one that is not wanted.
 
-    grad (*batch, C, h, w); the other tensors as of `forward`.
+    grad (*batch, C, h, w); the other tensors as of `forward`. ends: see `by_strips`.
     """
     taps = TAPS[rule.interpolation]
     needs = needs_image, needs_mapping, needs_fill = wanted[0], wanted[1] and taps > 1, wanted[2]
@@ -246,7 +254,7 @@ def backward(
     points, fill_memory = mapping.contiguous(), stored_fill(call, fill)
     block, shares, jobs = _backward_call(call.key, needs)
     if shares is None or jobs is None:
-        shares, jobs = _jobs(call, shares, points, image_of)
+        shares, jobs = _jobs(call, shares, points, image_of, ends)
     numbers, splits, grad_image = block.copy(), shares.splits if needs_image else 1, None
     if splits > 1:
         shape = -1, splits, image.shape[-3:].numel()

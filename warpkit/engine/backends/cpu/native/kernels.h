@@ -15,6 +15,7 @@
 #include "opencv_call.h"
 #include "picture_call.h"
 #include "resize_call.h"
+#include "sphere_call.h"
 #include "warp_call.h"
 
 // clang-format off
@@ -31,7 +32,8 @@
     FAMILY(picture, WARPKIT_PICTURE_FIELDS) \
     FAMILY(maps, WARPKIT_MAPS_FIELDS)       \
     FAMILY(lens, WARPKIT_LENS_FIELDS)       \
-    FAMILY(matrix, WARPKIT_MATRIX_FIELDS)
+    FAMILY(matrix, WARPKIT_MATRIX_FIELDS)   \
+    FAMILY(sphere, WARPKIT_SPHERE_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                                       \
     TASK(warp) TASK(nearest) TASK(backward) TASK(row_ranges)                      \
@@ -46,8 +48,8 @@
     TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)        \
     TASK(lens_field) TASK(lens_field_backward) TASK(lens_inverse)                 \
     TASK(lens_inverse_backward) TASK(fisheye_shown) TASK(fisheye_found)           \
-    TASK(transformed) TASK(affine_matrices)                                       \
-    TASK(invert) TASK(inverse_vjp)
+    TASK(transformed) TASK(affine_matrices) TASK(invert) TASK(inverse_vjp)        \
+    TASK(sphere_places) TASK(sphere_backward)
 // clang-format on
 
 #define WARPKIT_CHOOSE(task) Kernel choose_##task(const Call &);

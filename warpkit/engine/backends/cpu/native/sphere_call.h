@@ -1,0 +1,22 @@
+// The block of what carries pixels of a view to places of a sphere's picture, and its gradient; a
+// unit is a row of a view.
+#pragma once
+#include "call.h"
+
+// clang-format off
+#define WARPKIT_SPHERE_FIELDS(FIELD)                                                               \
+    /* arrays, float64: matrices (items, 3, 3) from pixels to directions; places (items, height,   \
+       width, 2), or their gradient; the least and the largest row that a row looks at, or the     \
+       nine sums of a row */                                                                       \
+    FIELD(matrices) FIELD(places) FIELD(rows)                                                      \
+    /* of a view, and of the sphere's picture */                                                   \
+    FIELD(height) FIELD(width) FIELD(sphere_height) FIELD(sphere_width)
+// clang-format on
+
+namespace warpkit {
+
+struct SphereCall : Call {
+    WARPKIT_SPHERE_FIELDS(WARPKIT_FIELD)
+};
+
+}  // namespace warpkit

@@ -1,0 +1,238 @@
+"""What cameras see of the sphere, by the native library: places, see native/sphere.cpp, and a warp.
+
+The few pixels that read beyond a pole are the definition's, of as many rows of the picture as there
+are taps. The warp has NaN for their place: it leaves them alone, and so does its gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import is_eager, wants_gradient
+from warpkit.engine.backends.cpu import HALVES, calls, launch
+from warpkit.engine.backends.cpu.memory import empty
+from warpkit.engine.sampling import sphere
+from warpkit.engine.sampling.labels import as_signed
+from warpkit.engine.sampling.maps import rows_at
+from warpkit.engine.sampling.reference import compute_dtype
+from warpkit.engine.sampling.rules import TAPS, SamplingRule, pair_of
+
+SPHERES = calls.Family("sphere")
+MATRICES, PLACES, ROWS = (SPHERES.fields[name] for name in ("matrices", "places", "rows"))
+
+Size = tuple[int, int]
+
+
+class Cap(NamedTuple):
+    """The pixels of views that read beyond a pole."""
+
+    first: int
+    """Row of the picture that they read, and how many from there on."""
+    count: int
+    height: int
+    """Of the picture."""
+    x: Tensor
+    """(N,), int64: pixels of the views of which one or more do so."""
+    y: Tensor
+    mine: Tensor
+    """(*P, N), bool: whether a view does."""
+
+
+def view(picture: Tensor, matrix: Tensor, size: Size, interpolation: str) -> Tensor:
+    """As `sphere.sample` at `sphere.places_of_pixels`; eager.
+
+    picture (*I, C, H, W), labels as their bits; matrix (*P, 3, 3), float64.
+    """
+    if picture.dtype in HALVES:
+        return view(picture.float(), matrix, size, interpolation).to(picture.dtype)
+    if interpolation == "nearest":  # it has no slope, and autograd should say so
+        matrix = matrix.detach()
+    if picture.is_floating_point() and wants_gradient(picture, matrix):
+        return View.apply(picture, matrix, size, interpolation)  # pyright: ignore
+    return _view(picture, matrix, size, interpolation)[0]
+
+
+def _rule(interpolation: str) -> SamplingRule:
+    """No tap of the warp is beyond a pole; a border that keeps rows lets its gradient be split."""
+    return SamplingRule(interpolation, pair_of("replicate", "wrap"))
+
+
+def _nothing(picture: Tensor) -> Tensor:
+    """What stands where a pixel has no place."""
+    return torch.zeros((), dtype=compute_dtype(picture.dtype))
+
+
+def _view(
+    picture: Tensor, matrix: Tensor, size: Size, interpolation: str
+) -> tuple[Tensor, Tensor, np.ndarray, list[Cap]]:
+    """As `view`; the places, those of caps NaN, their rows' ends, and the caps."""
+    sphere_size = (picture.shape[-2], picture.shape[-1])
+    places, ends = found_places(matrix.detach(), size, sphere_size)
+    caps = _caps(places, ends, sphere_size[0], interpolation)
+    for cap in caps:
+        places[..., cap.y, cap.x, :] = torch.where(
+            cap.mine[..., None], torch.nan, places[..., cap.y, cap.x, :]
+        )
+    rule, nothing = _rule(interpolation), _nothing(picture)
+    result = launch.forward(picture.detach(), places, nothing, size, rule)
+    bits = as_signed(result)
+    for cap in caps:
+        values = _of_cap(cap, _strip(picture.detach(), cap), matrix.detach(), interpolation)
+        others = bits[..., cap.y, cap.x]
+        bits[..., cap.y, cap.x] = torch.where(cap.mine[..., None, :], as_signed(values), others)
+    return result, places, ends, caps
+
+
+def _caps(places: Tensor, ends: np.ndarray, height: int, interpolation: str) -> list[Cap]:
+    """Those of places (*P, h, w, 2) in a picture of so many rows, with their rows' ends."""
+    count = TAPS[interpolation]
+    low, high = sphere.reach(interpolation)
+    high = height - high
+    near = ((ends[..., 0] < low) | (ends[..., 1] >= high)).reshape(-1, ends.shape[-2]).any(0)
+    rows = torch.from_numpy(np.flatnonzero(near))
+    if len(rows) == 0:
+        return []
+    row = places[..., rows, :, 1]
+    sides = [(row < low, 0), (row >= high, height - count)]
+    if height < 2 * count:
+        sides, count = [((row < low) | (row >= high), 0)], height
+    caps = []
+    for beyond, first in sides:
+        y, x = beyond.reshape(-1, *beyond.shape[-2:]).any(0).nonzero(as_tuple=True)
+        if len(y):
+            caps.append(Cap(first, count, height, x, rows[y], beyond[..., y, x]))
+    return caps
+
+
+def _strip(picture: Tensor, cap: Cap) -> Tensor:
+    """The rows of a picture (*I, C, H, W) that a cap reads."""
+    return picture.narrow(-2, cap.first, cap.count)
+
+
+def _of_cap(cap: Cap, strip: Tensor, matrix: Tensor, interpolation: str) -> Tensor:
+    """The values of a cap's pixels, (*batch, C, N); strip (*I, C, n, W), matrix (*P, 3, 3).
+
+    Where a view does not read beyond the pole, some number that has no gradient.
+    """
+    directions = rows_at(matrix[..., None, :, :], cap.x.double(), cap.y.double())
+    points = sphere.places(*directions, (cap.height, strip.shape[-1]))
+    pole = -0.5 if cap.first == 0 else cap.height - 0.5
+    points = torch.where(cap.mine[..., None], points, pole)[..., None, :, :]
+    return sphere.sample(strip, points, interpolation, (cap.first, cap.height))[..., 0, :]
+
+
+class View(torch.autograd.Function):
+    """`view` with its gradient; one of the gradient is the definition's."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, picture: Tensor, matrix: Tensor, size: Size, interpolation: str
+    ) -> Tensor:
+        """By two launches.
+
+        Tensors as of `view`.
+        """
+        result, ctx.places, ctx.ends, ctx.caps = _view(picture, matrix, size, interpolation)
+        ctx.save_for_backward(picture, matrix)
+        ctx.options = size, interpolation
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        """By two more; by the definition where it is to be differentiated, or is a batch."""
+        (picture, matrix), (grad,) = ctx.saved_tensors, grads
+        wanted = ctx.needs_input_grad[:2]
+        if torch.is_grad_enabled() or not is_eager(grad):
+            found = _by_definition(picture, matrix, grad, ctx.options, wanted)
+        else:
+            found = _by_kernels(ctx, picture, matrix, grad, wanted)
+        return *found, None, None
+
+
+def _by_definition(
+    picture: Tensor,
+    matrix: Tensor,
+    grad: Tensor,
+    options: tuple[Size, str],
+    wanted: Sequence[bool],
+) -> list[Tensor | None]:
+    """The gradients to picture and matrix as of `view`; grad (*batch, C, h, w)."""
+    size, interpolation = options
+    create = torch.is_grad_enabled()
+    with torch.enable_grad():
+        points = sphere.places_of_pixels(matrix, size, picture.shape[-2:])
+        seen = sphere.sample(picture, points, interpolation)
+    inputs = [t for t, want in zip((picture, matrix), wanted, strict=True) if want]
+    found = iter(torch.autograd.grad(seen, inputs, grad, create_graph=create))
+    return [next(found) if want else None for want in wanted]
+
+
+def _by_kernels(
+    ctx: Any, picture: Tensor, matrix: Tensor, grad: Tensor, wanted: Sequence[bool]
+) -> list[Tensor | None]:
+    """The same, of what `View` kept of its call.
+
+    Tensors as of `_by_definition`.
+    """
+    size, interpolation = ctx.options
+    rule, needs = _rule(interpolation), [*wanted, False]
+    inputs = (grad, picture, ctx.places, _nothing(picture), size, rule, needs)
+    grad_picture, grad_places, _ = launch.backward(*inputs, ends=ctx.ends)
+    grad_matrix = None
+    if wanted[1]:
+        grad_matrix = _to_matrix(matrix, grad_places, size, (picture.shape[-2], picture.shape[-1]))
+    for cap in ctx.caps:
+        with torch.enable_grad():
+            strip, leaf = (t.detach().requires_grad_() for t in (_strip(picture, cap), matrix))
+            values = _of_cap(cap, strip, leaf, interpolation)
+        push = torch.where(cap.mine[..., None, :], grad[..., cap.y, cap.x], 0.0)
+        to_strip, to_matrix = torch.autograd.grad(values, (strip, leaf), push, allow_unused=True)
+        if wanted[0]:
+            _strip(grad_picture, cap).add_(to_strip)
+        if grad_matrix is not None and to_matrix is not None:
+            grad_matrix = grad_matrix + to_matrix
+    return [grad_picture if wanted[0] else None, grad_matrix]
+
+
+# -- the kernels of native/sphere.cpp --
+
+
+@lru_cache(maxsize=64)
+def _block(task: str, size: Size, sphere_size: Size) -> np.ndarray:
+    names = ("height", "width", "sphere_height", "sphere_width")
+    return SPHERES.block(task, dict(zip(names, (*size, *sphere_size), strict=True)))
+
+
+def found_places(matrix: Tensor, size: Size, sphere_size: Size) -> tuple[Tensor, np.ndarray]:
+    """As `sphere.places_of_pixels`, up to whole turns of longitude and the arctangent's last bits.
+
+    And for each row of a view the least and the largest row that it looks at, (*P, h, 2), infinite
+    where it looks at none. matrix (*P, 3, 3), float64.
+    """
+    batch = matrix.shape[:-2]
+    found = empty((*batch, *size, 2), np.dtype(np.float64))
+    ends = np.empty((*batch, size[0], 2))
+    _run(_block("sphere_places", size, sphere_size), matrix, found.ctypes.data, ends)
+    return torch.from_numpy(found), ends
+
+
+def _to_matrix(matrix: Tensor, grad: Tensor, size: Size, sphere_size: Size) -> Tensor:
+    """The gradient to matrices (*P, 3, 3) of that to places, grad (*P, h, w, 2)."""
+    grad = grad.double().contiguous()
+    sums = np.empty((*matrix.shape[:-2], size[0], 9))
+    _run(_block("sphere_backward", size, sphere_size), matrix, grad.data_ptr(), sums)
+    return torch.from_numpy(np.ascontiguousarray(sums.sum(-2))).reshape(matrix.shape)
+
+
+def _run(block: np.ndarray, matrix: Tensor, places: int, rows: np.ndarray) -> None:
+    """A task of matrices (*P, 3, 3) and places by their address, into rows (*P, h, n)."""
+    given, numbers = matrix.detach().contiguous(), block.copy()
+    numbers[MATRICES], numbers[PLACES], numbers[ROWS] = given.data_ptr(), places, rows.ctypes.data
+    units = rows.size // rows.shape[-1]
+    calls.launch(numbers, 0, units, 2 * units * int(block[SPHERES.fields["width"]]))
