@@ -34,6 +34,7 @@ COMMANDS = {
     "warp in.png out.png": "out.png",
     "resize in.png out.png --size 90 130": "out.png",
     "undistort in.png out.png --camera 99 99 65 45 --distortion 0.1 0 0 0": "out.png",
+    "view in.png out.png --size 90 130": "out.png",
     "align in.png in.png out.png": "out.png",
     "demo in.png --out out.png": "out.png",
     "attack in.png --out out.png --steps 1": "out.png",

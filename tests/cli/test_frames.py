@@ -62,6 +62,7 @@ def test_pages_of_other_sizes_and_kinds_leave_the_first_as_it_is(
         "warp in.tif out.tif --angle 3",
         "resize in.tif out.tif --size 5 6",
         "undistort in.tif out.tif --camera 20 20 12 10 --distortion 0 0 0 0",
+        "view in.tif out.tif --size 9 12",
         "warp in.tif --out folder --angle 3",
     ],
 )

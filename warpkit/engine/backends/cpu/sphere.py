@@ -73,7 +73,8 @@ def _view(
 ) -> tuple[Tensor, Tensor, np.ndarray, list[Cap]]:
     """As `view`; the places, those of caps NaN, their rows' ends, and the caps."""
     sphere_size = (picture.shape[-2], picture.shape[-1])
-    places, ends = found_places(matrix.detach(), size, sphere_size)
+    nearest = interpolation == "nearest"
+    places, ends = found_places(matrix.detach(), size, sphere_size, fixed=nearest)
     caps = _caps(places, ends, sphere_size[0], interpolation)
     for cap in caps:
         places[..., cap.y, cap.x, :] = torch.where(
@@ -204,21 +205,24 @@ def _by_kernels(
 
 
 @lru_cache(maxsize=64)
-def _block(task: str, size: Size, sphere_size: Size) -> np.ndarray:
-    names = ("height", "width", "sphere_height", "sphere_width")
-    return SPHERES.block(task, dict(zip(names, (*size, *sphere_size), strict=True)))
+def _block(task: str, size: Size, sphere_size: Size, fixed: bool = False) -> np.ndarray:
+    names = ("height", "width", "sphere_height", "sphere_width", "fixed")
+    return SPHERES.block(task, dict(zip(names, (*size, *sphere_size, fixed), strict=True)))
 
 
-def found_places(matrix: Tensor, size: Size, sphere_size: Size) -> tuple[Tensor, np.ndarray]:
+def found_places(
+    matrix: Tensor, size: Size, sphere_size: Size, fixed: bool = False
+) -> tuple[Tensor, np.ndarray]:
     """As `sphere.places_of_pixels`, up to whole turns of longitude and the arctangent's last bits.
 
     And for each row of a view the least and the largest row that it looks at, (*P, h, 2), infinite
-    where it looks at none. matrix (*P, 3, 3), float64.
+    where it looks at none. matrix (*P, 3, 3), float64. fixed: no whole turns, by which a column's
+    half may round to another side.
     """
     batch = matrix.shape[:-2]
     found = empty((*batch, *size, 2), np.dtype(np.float64))
     ends = np.empty((*batch, size[0], 2))
-    _run(_block("sphere_places", size, sphere_size), matrix, found.ctypes.data, ends)
+    _run(_block("sphere_places", size, sphere_size, fixed), matrix, found.ctypes.data, ends)
     return torch.from_numpy(found), ends
 
 

@@ -27,7 +27,7 @@ INLINE Doubles angle_of(Doubles s, Doubles c) {
     constexpr double OF_HALF = 0.4636476090008061;
     Doubles a = magnitude(s), b = magnitude(c), none{};
     Doubles low = smaller(a, b), high = larger(a, b);
-    Mask steep = a > b, half = 4 * low >= high, whole = 4 * low >= 3 * high;
+    Mask steep = a > b, half = 4 * low > high, whole = 4 * low > 3 * high;
     Doubles from = whole ? none + 1 : half ? none + 0.5 : none;
     Doubles offset = whole ? none + PI / 4 : half ? none + OF_HALF : none;
     Doubles u = (low - from * high) / (fma(from, low, high) + (high == 0 ? none + 1 : none));
@@ -61,8 +61,8 @@ void sphere_places(const Call &block, int64_t begin, int64_t end) {
         const int64_t row = unit % call.height, n = call.width;
         const double *m = at<const double>(call.matrices) + 9 * (unit / call.height);
         const double ahead = m[6] * double(n - 1) / 2 + m[7] * double(call.height - 1) / 2 + m[8];
-        const double way = ahead < 0 ? -1 : 1;
-        const double middle = (width - 1) / 2 + (ahead < 0 ? width / 2 : 0);
+        const bool turns = ahead < 0 && !call.fixed;
+        const double way = turns ? -1 : 1, middle = (width - 1) / 2 + (turns ? width / 2 : 0);
         double *to = at<double>(call.places) + 2 * unit * n;
         Doubles least_row = Doubles{} + far, largest = -least_row;
         for (int64_t column = 0; column < n; column += WIDE) {

@@ -9,8 +9,8 @@
        width, 2), or their gradient; the least and the largest row that a row looks at, or the     \
        nine sums of a row */                                                                       \
     FIELD(matrices) FIELD(places) FIELD(rows)                                                      \
-    /* of a view, and of the sphere's picture */                                                   \
-    FIELD(height) FIELD(width) FIELD(sphere_height) FIELD(sphere_width)
+    /* of a view, and of the sphere's picture; columns begin at -1/2 whatever a view looks at */   \
+    FIELD(height) FIELD(width) FIELD(sphere_height) FIELD(sphere_width) FIELD(fixed)
 // clang-format on
 
 namespace warpkit {

@@ -1,0 +1,81 @@
+"""`warpkit view`: what a camera in the middle of a picture of the whole sphere sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from warpkit import camera
+from warpkit.cli.errors import CommandError
+from warpkit.cli.image_kinds import Picture
+from warpkit.cli.options import Numbers
+from warpkit.cli.sizes import check_size
+from warpkit.cli.warp.work import mix_visible
+
+FIELD, SIZE = 90.0, (720, 1280)
+"""Of a view that names none: degrees; height and width."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `warpkit view` that say how, as the command line has read them."""
+
+    angles: Mapping[str, float]
+    """fov, yaw, pitch and roll, those that were given."""
+    size: Numbers | None
+    fisheye: bool
+    interpolation: str
+    antialias: bool
+
+    def check(self) -> None:
+        """Refuse before any work what cannot be right for any picture."""
+        if self.size:
+            check_size("--size", *self.size)
+        field = self.angles.get("fov", FIELD)
+        if self.fisheye and field > 360:
+            raise CommandError(f"--fov takes at most 360 degrees, got {field:g}")
+        if not self.fisheye and field >= 180:
+            raise CommandError(f"--fov takes less than 180 without --fisheye, got {field:g}")
+
+    def apply(self, picture: Picture) -> Picture:
+        """The view of a picture."""
+        height, width = self.size or SIZE
+        turn = rotation(*(self.angles.get(name, 0.0) for name in ("yaw", "pitch", "roll")))
+
+        def see(image: Tensor, border_value: object = None) -> Tensor:
+            return camera.from_sphere(
+                image,
+                (int(height), int(width)),
+                field_of_view=self.angles.get("fov", FIELD),
+                rotation=turn,
+                model="fisheye" if self.fisheye else "brown",
+                antialias=self.antialias,
+                interpolation=self.interpolation,
+            )
+
+        pixels = see(picture.pixels)
+        mixes = self.interpolation != "nearest" or self.antialias
+        if picture.mode in ("LA", "RGBA") and mixes and picture.pixels[-1].min() < 255:
+            mix_visible(see, picture.pixels, torch.full((len(pixels),), 255.0), pixels)
+        return replace(picture, pixels=pixels)
+
+
+def rotation(yaw: float, pitch: float, roll: float) -> Tensor:
+    """The rotation (3, 3), float64, of a view so many degrees to the right, upwards, leaning right.
+
+    Its rows are the view's right, down and forward.
+    """
+    (cy, sy), (cp, sp), (cr, sr) = (
+        (math.cos(a), math.sin(a)) for a in map(math.radians, (yaw, pitch, roll))
+    )
+    right, down, forward = (cy, 0.0, -sy), (sp * sy, cp, sp * cy), (cp * sy, -sp, cp * cy)
+    leaning = [
+        [cr * a + sr * b for a, b in zip(right, down, strict=True)],
+        [cr * b - sr * a for a, b in zip(right, down, strict=True)],
+        list(forward),
+    ]
+    return torch.tensor(leaning, dtype=torch.float64)
