@@ -12,6 +12,7 @@ from PIL import Image
 from examples import (
     calibrate,
     digits,
+    find_rotation,
     frame_interpolation,
     lens_patch,
     parity_matters,
@@ -122,6 +123,17 @@ def test_a_patch_is_found_through_the_lens_that_opencv_shows(
     assert rates["what the lens shows"][0] > rates["no patch"][0]
     assert lens_patch.table(rates).row_count == 3
     lens_patch.draw(tmp_path / "picture.png", scenes)
+    check_picture(tmp_path / "picture.png")
+
+
+def test_a_rotation_is_found_through_the_sphere(tmp_path: Path):
+    sphere, found = find_rotation.run(1)
+    (one,) = found
+    assert find_rotation.apart(one.truth, one.guess) > 20
+    assert find_rotation.apart(one.truth, one.rotation) < 0.05
+    assert abs(one.field - find_rotation.FIELD) < 0.05
+    assert find_rotation.table(found).row_count == 1
+    find_rotation.draw(tmp_path / "picture.png", sphere, found)
     check_picture(tmp_path / "picture.png")
 
 

@@ -5,7 +5,7 @@ the one of this process. `launch` goes from tensors to its calls, which `calls` 
 types and options, and `jobs` splits a backward pass. `autograd` calls it without an operator,
 `operators` as torch operators. `inverse` inverts matrices, `resize` resizes, `opencv` has OpenCV's
 arithmetics, `objects` paints objects over images and cuts them out, `moments` has the sums of an
-alignment, and `maps` and `pictures` what else cv2's face does.
+alignment, `sphere` sees the whole sphere, and `maps` and `pictures` what else cv2's face does.
 
 `threads` shares work out, `memory` keeps results' pages. Where the library is missing, the
 reference serves in its place, after one warning.
