@@ -165,7 +165,7 @@ def seen(
     sphere_size = (sphere.shape[-2], sphere.shape[-1])
     whole = torch.eye(2, 3, dtype=torch.float64, device=sphere.device)
 
-    def plain(
+    def one_sample(
         view: View, image: Tensor, to_view: Tensor, fill: Tensor, size: tuple[int, int]
     ) -> Tensor:
         """One sample a pixel of an image of `size`; to_view (2, 3) carries its pixels to the
@@ -178,9 +178,9 @@ def seen(
 
     def mean(image: Tensor, view: View, counts: tuple[int, int]) -> Tensor:
         if counts == (1, 1):
-            return plain(view, image, whole, fill, size)
+            return one_sample(view, image, whole, fill, size)
         maps = whole.expand(*view.batch, 2, 3)
-        return mean_of_samples(partial(plain, view), image, maps, size, fill, counts)
+        return mean_of_samples(partial(one_sample, view), image, maps, size, fill, counts)
 
     fill = torch.zeros((), dtype=torch.float64, device=sphere.device)
     if antialias is False:

@@ -24,7 +24,6 @@ from warpkit.cli.options import (
     Center,
     Corners,
     Distortion,
-    Field,
     Files,
     Filter,
     Format,
@@ -39,12 +38,10 @@ from warpkit.cli.options import (
     Numbers,
     OutFolder,
     ParityArithmetic,
-    Pitch,
     Quality,
     Report,
     ResizeArithmetic,
     Resume,
-    Roll,
     Scale,
     Scales,
     Shear,
@@ -52,12 +49,11 @@ from warpkit.cli.options import (
     Size,
     Translate,
     Workers,
-    ViewSize,
-    Yaw,
     gather,
 )
 from warpkit.cli.programs import compare, identify
 from warpkit.cli.stderr import say
+from warpkit.cli.view import view
 
 app = typer.Typer(
     name="warpkit",
@@ -245,40 +241,7 @@ def undistort(
     return run(files or [], Folder(out, workers, report, resume), format, quality, options)
 
 
-@app.command(short_help="Look into pictures of the whole sphere.")
-def view(
-    files: Files = None,
-    out: OutFolder = None,
-    fov: Field = None,
-    yaw: Yaw = None,
-    pitch: Pitch = None,
-    roll: Roll = None,
-    size: ViewSize = None,
-    fisheye: Annotated[
-        bool, typer.Option("--fisheye", help="A fisheye's view: --fov may be up to 360.")
-    ] = False,
-    interpolation: Interpolation = "bilinear",
-    antialias: Antialias = False,
-    format: Format = None,
-    quality: Quality = None,
-) -> int:
-    """See what a camera in the middle of a sphere sees: warpkit view SPHERE OUT --yaw 30 --pitch 10
-
-    SPHERE is an equirectangular picture, 360 degrees wide and 180 high, of a 360-degree camera or a
-    game. Files, kinds of images and --out are as in warpkit warp.
-    """
-    from warpkit.cli.view import Options
-    from warpkit.cli.warp.run import run
-
-    angles = {"fov": fov, "yaw": yaw, "pitch": pitch, "roll": roll}
-    options = Options(
-        angles={name: value[0] for name, value in angles.items() if value is not None},
-        size=size,
-        fisheye=fisheye,
-        interpolation=interpolation,
-        antialias=antialias,
-    )
-    return run(files or [], out, format, quality, options)
+app.command(short_help="Look into pictures of the whole sphere.")(view)
 
 
 @app.command(short_help="Lay one image file on another.")

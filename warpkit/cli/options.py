@@ -215,28 +215,6 @@ NewSize = Annotated[
     Numbers | None,
     option(numbers(2, positive=True, whole=True), "H W", "The result's height and width."),
 ]
-ViewSize = Annotated[
-    Numbers | None,
-    option(
-        numbers(2, positive=True, whole=True),
-        "H W",
-        "The view's height and width. [default: 720 1280]",
-    ),
-]
-Field = Annotated[
-    Numbers | None,
-    option(
-        numbers(1, positive=True),
-        "A",
-        "Degrees from the view's left edge to its right one. [default: 90]",
-    ),
-]
-Yaw = Annotated[Numbers | None, option(numbers(1), "A", "Degrees to the right.")]
-Pitch = Annotated[Numbers | None, option(numbers(1), "A", "Degrees upwards.")]
-Roll = Annotated[
-    Numbers | None,
-    option(numbers(1), "A", "Degrees that the camera leans right: the picture turns left."),
-]
 Model = Annotated[str, option(one_of(MODELS), "NAME", ", ".join(MODELS))]
 Loss = Annotated[
     str,

@@ -5,19 +5,89 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
+import typer
 from torch import Tensor
 
 from warpkit import camera
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
-from warpkit.cli.options import Numbers
+from warpkit.cli.options import (
+    Antialias,
+    Files,
+    Format,
+    Interpolation,
+    Numbers,
+    OutFolder,
+    Quality,
+    numbers,
+    option,
+)
 from warpkit.cli.sizes import check_size
 from warpkit.cli.warp.work import mix_visible
 
 FIELD, SIZE = 90.0, (720, 1280)
 """Of a view that names none: degrees; height and width."""
+
+Size = Annotated[
+    Numbers | None,
+    option(
+        numbers(2, positive=True, whole=True),
+        "H W",
+        "The view's height and width. [default: 720 1280]",
+    ),
+]
+Field = Annotated[
+    Numbers | None,
+    option(
+        numbers(1, positive=True),
+        "A",
+        "Degrees from the view's left edge to its right one. [default: 90]",
+    ),
+]
+Yaw = Annotated[Numbers | None, option(numbers(1), "A", "Degrees to the right.")]
+Pitch = Annotated[Numbers | None, option(numbers(1), "A", "Degrees upwards.")]
+Roll = Annotated[
+    Numbers | None,
+    option(numbers(1), "A", "Degrees that the camera leans right: the picture turns left."),
+]
+Fisheye = Annotated[
+    bool, typer.Option("--fisheye", help="A fisheye's view: --fov may be up to 360.")
+]
+
+
+def view(
+    files: Files = None,
+    out: OutFolder = None,
+    fov: Field = None,
+    yaw: Yaw = None,
+    pitch: Pitch = None,
+    roll: Roll = None,
+    size: Size = None,
+    fisheye: Fisheye = False,
+    interpolation: Interpolation = "bilinear",
+    antialias: Antialias = False,
+    format: Format = None,
+    quality: Quality = None,
+) -> int:
+    """See what a camera in the middle of a sphere sees: warpkit view SPHERE OUT --yaw 30 --pitch 10
+
+    SPHERE is an equirectangular picture, 360 degrees wide and 180 high, of a 360-degree camera or a
+    game. Files, kinds of images and --out are as in warpkit warp.
+    """
+    from warpkit.cli.warp.run import run
+
+    angles = {"fov": fov, "yaw": yaw, "pitch": pitch, "roll": roll}
+    options = Options(
+        angles={name: value[0] for name, value in angles.items() if value is not None},
+        size=size,
+        fisheye=fisheye,
+        interpolation=interpolation,
+        antialias=antialias,
+    )
+    return run(files or [], out, format, quality, options)
 
 
 @dataclass(frozen=True)
@@ -46,7 +116,7 @@ class Options:
         height, width = self.size or SIZE
         turn = rotation(*(self.angles.get(name, 0.0) for name in ("yaw", "pitch", "roll")))
 
-        def see(image: Tensor, border_value: object = None) -> Tensor:
+        def look(image: Tensor, border_value: object = None) -> Tensor:
             return camera.from_sphere(
                 image,
                 (int(height), int(width)),
@@ -57,10 +127,10 @@ class Options:
                 interpolation=self.interpolation,
             )
 
-        pixels = see(picture.pixels)
+        pixels = look(picture.pixels)
         mixes = self.interpolation != "nearest" or self.antialias
         if picture.mode in ("LA", "RGBA") and mixes and picture.pixels[-1].min() < 255:
-            mix_visible(see, picture.pixels, torch.full((len(pixels),), 255.0), pixels)
+            mix_visible(look, picture.pixels, torch.full((len(pixels),), 255.0), pixels)
         return replace(picture, pixels=pixels)
 
 

@@ -3,9 +3,9 @@
 A backend is a module with the functions of `Backend`, imported on first use. One that is asked for
 by name is used or refused with its reasons, never replaced. For OpenCV's arithmetics "reference"
 is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `resizing` is the same choice for
-`resize`, `spheres` for pictures of the sphere. `operators` makes torch operators of kernels, `prepared` makes a call again without its
-checks, `inverse` inverts matrices, `grid_sample` is torch's own sampler; `cpu` and `cuda` are
-folders of kernels.
+`resize`, `spheres` for pictures of the sphere. `operators` makes torch operators of kernels,
+`prepared` makes a call again without its checks, `inverse` inverts matrices, `grid_sample` is
+torch's own sampler; `cpu` and `cuda` are folders of kernels.
 """
 
 from __future__ import annotations
