@@ -22,6 +22,9 @@ from warpkit.cli.options import (
     Numbers,
     OutFolder,
     Quality,
+    Report,
+    Resume,
+    Workers,
     numbers,
     option,
 )
@@ -61,6 +64,9 @@ Fisheye = Annotated[
 def view(
     files: Files = None,
     out: OutFolder = None,
+    workers: Workers = None,
+    report: Report = None,
+    resume: Resume = False,
     fov: Field = None,
     yaw: Yaw = None,
     pitch: Pitch = None,
@@ -77,6 +83,7 @@ def view(
     SPHERE is an equirectangular picture, 360 degrees wide and 180 high, of a 360-degree camera or a
     game. Files, kinds of images and --out are as in warpkit warp.
     """
+    from warpkit.cli.warp.many import Folder
     from warpkit.cli.warp.run import run
 
     angles = {"fov": fov, "yaw": yaw, "pitch": pitch, "roll": roll}
@@ -87,7 +94,7 @@ def view(
         interpolation=interpolation,
         antialias=antialias,
     )
-    return run(files or [], out, format, quality, options)
+    return run(files or [], Folder(out, workers, report, resume), format, quality, options)
 
 
 @dataclass(frozen=True)
