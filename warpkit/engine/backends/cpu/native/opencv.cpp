@@ -20,8 +20,8 @@ template <int TAPS> struct Row {
     alignas(64) int32_t corrections[ROW];            // see `whole_sum`
     alignas(64) int32_t registers[ROW];              // -1: OpenCV 4's vector code sums it
     alignas(64) uint32_t pixels[ROW + L];            // of bytes, whose channels share a word
-    int alone[ROW], lonely;                          // pixels that are done one by one
-    int hides[ROW], hidden;                          // pixels that show what the border does
+    // a bit for each pixel: those that are done one by one, that show what the border does
+    uint64_t alone, hidden;
     int run[TILE_ROWS];                              // see `find_registers`
     bool filled[TILE_ROWS];
 
@@ -33,27 +33,21 @@ template <int TAPS> struct Row {
         const int64_t last_y = p.height - TAPS + BEFORE;
         const bool none = last_x < BEFORE || last_y < BEFORE || p.type == FLOAT64;
         const Reach seen(p, TAPS);
+        const Distance distance(p, p.number_bytes);
         const I first = splat<I>(BEFORE), end_x = splat<I>(int32_t(last_x)),
                 end_y = splat<I>(int32_t(last_y));
-        using Wide = Vec<int64_t, L>;
-        const int64_t line = p.line * p.number_bytes, pixel = p.pixel * p.number_bytes;
-        I others{};
+        const I always = none ? ~I{} : I{};
+        uint64_t others = hidden = 0;
         for (int64_t c = 0; c < count; c += L) {
             I i = load<I>(places.column + c), j = load<I>(places.row + c);
             I x = smaller(larger(i, first), end_x), y = smaller(larger(j, first), end_y);
-            others |= (x != i) | (y != j);
-            store(taps.offset + c,
-                  convert<Wide>(y - BEFORE) * line + convert<Wide>(x - BEFORE) * pixel);
+            others |= bits_of((x != i) | (y != j) | always) << c;
+            hidden |= bits_of(seen.nothing(i, j)) << c;
+            store(taps.offset + c, distance.at(x - BEFORE, y - BEFORE));
         }
-        lonely = hidden = 0;
-        if (!none && !any(others)) return true;
-        for (int c = 0; c < count; c++) {
-            const int32_t i = places.column[c], j = places.row[c];
-            if (seen.nothing(i, j)) hides[hidden++] = c;
-            else if (none || i < BEFORE || i > last_x || j < BEFORE || j > last_y)
-                alone[lonely++] = c;
-        }
-        return !none && lonely + hidden < count;
+        const uint64_t all = bits_of_all(count);
+        hidden &= all, alone = others & all & ~hidden;
+        return (alone | hidden) != all;
     }
 
     // OpenCV 4 sums images of one channel in registers: of every run of pixels whose taps all lie
@@ -253,11 +247,11 @@ template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piec
 
 template <int TAPS, class S>
 void one_by_one(const OpenCVCall &p, const Piece &piece, const Row<TAPS> &row, bool by_registers) {
-    for (int n = 0; n < row.lonely; n++) {
-        const int c = row.alone[n];
+    for (uint64_t left = row.alone; left; left &= left - 1) {
+        const int c = lowest_bit(left);
         show_alone<TAPS, S>(p, piece, row.places, c, by_registers && row.registers[c]);
     }
-    show_fill<S>(p, piece, row.hides, row.hidden);
+    show_fill<S>(p, piece, row.hidden);
 }
 
 template <int TAPS> void warp_piece(const OpenCVCall &p, const Piece &piece, const TapRow &how,

@@ -11,30 +11,32 @@ namespace {
 struct Shown {
     Places places;
     alignas(64) int64_t offset[ROW];  // numbers from the image's first to the pixel's
-    int hidden[ROW], missing;         // pixels that show what the border does
+    uint64_t hidden;  // a bit for each pixel: it shows what the border does
+    bool ends;        // some pixel shows the image's last one
 };
 
 // Where the pixels stand; those that are not on the image are looked up under the border.
 inline void find_pixels(const OpenCVCall &p, const Piece &piece, Shown &s) {
-    using Wide = Vec<int64_t, L>;
-    const int64_t line = p.line, pixel = p.pixel, count = piece.count;
     const I end_x = splat<I>(int32_t(p.width - 1)), end_y = splat<I>(int32_t(p.height - 1));
-    I others{};
-    for (int64_t c = 0; c < count; c += L) {
+    const Distance distance(p, 1);
+    uint64_t others = 0, ends = 0;
+    for (int64_t c = 0; c < piece.count; c += L) {
         I i = load<I>(s.places.column + c), j = load<I>(s.places.row + c);
         I x = smaller(larger(i, I{}), end_x), y = smaller(larger(j, I{}), end_y);
-        store(s.offset + c, convert<Wide>(y) * line + convert<Wide>(x) * pixel);
-        others |= (x != i) | (y != j);
+        store(s.offset + c, distance.at(x, y));
+        others |= bits_of((x != i) | (y != j)) << c;
+        ends |= bits_of((x == end_x) & (y == end_y));
     }
-    s.missing = 0;
-    if (!any(others)) return;
-    for (int c = 0; c < count; c++) {
+    others &= bits_of_all(piece.count);
+    s.hidden = others, s.ends = ends;
+    if (misses(p.border)) return;
+    for (; others; others &= others - 1) {
+        const int c = lowest_bit(others);
         const int32_t i = s.places.column[c], j = s.places.row[c];
-        if (i >= 0 && i < p.width && j >= 0 && j < p.height) continue;
-        int64_t u = -1, v = -1;
-        if (i != NOWHERE) u = resolve(i, p.width, p.border), v = resolve(j, p.height, p.border);
-        if (u < 0 || v < 0) s.hidden[s.missing++] = c;
-        else s.offset[c] = v * line + u * pixel;
+        if (i == NOWHERE) continue;
+        const int64_t u = resolve(i, p.width, p.border), v = resolve(j, p.height, p.border);
+        s.offset[c] = v * p.line + u * p.pixel, s.hidden &= ~(uint64_t(1) << c);
+        s.ends |= u == p.width - 1 && v == p.height - 1;
     }
 }
 
@@ -52,16 +54,13 @@ template <class U> void opencv_nearest(const Call &call, int64_t begin, int64_t 
     Shown &s = *memory;
     const bool packed = p.plane == 1 && p.pixel == p.channels && p.out_plane == 1;
     const bool words = sizeof(U) == 1 && packed && (p.channels == 3 || p.channels == 4);
-    // the last pixel of the image is no word of its own
-    const int64_t last = (p.height - 1) * p.line + (p.width - 1) * p.pixel;
     each_piece(p, begin, end, [&](const Piece &piece) {
         place(p, piece.mapping, piece.finite, piece.x0, piece.y, piece.count, s.places);
         find_pixels(p, piece, s);
         const U *image = at<const U>(p.image) + piece.source;
-        bool ends = false;
-        const int64_t pixels = words && p.channels == 3 ? piece.count : 0;
-        for (int64_t c = 0; c < pixels; c++) ends |= s.offset[c] == last;
-        if (words && !ends)
+        // the image's last pixel is no word of its own
+        if (s.hidden == bits_of_all(piece.count)) {
+        } else if (words && (p.channels == 4 || !s.ends))
             move_words((const uint8_t *)image, s.offset, (uint8_t *)result_at<U>(p, piece, 0, 0),
                        piece.count, p.channels);
         else
@@ -71,7 +70,7 @@ template <class U> void opencv_nearest(const Call &call, int64_t begin, int64_t 
                 const int64_t step = p.out_pixel, count = piece.count;
                 for (int64_t c = 0; c < count; c++) to[c * step] = from[s.offset[c]];
             }
-        show_fill<U>(p, piece, s.hidden, s.missing);
+        show_fill<U>(p, piece, s.hidden);
     });
 }
 

@@ -20,17 +20,18 @@ template <class S, class T> INLINE void put(S *to, T value) {
 // image, in OpenCV 4's transparent border those that lie beside it, and in all those that look
 // nowhere. Of OpenCV 5's bicubic `leave_far` says it.
 struct Reach {
-    int64_t left = NOWHERE + int64_t(1), right = INT32_MAX, top = INT32_MIN, bottom = INT32_MAX;
+    int32_t left = NOWHERE + 1, right = INT32_MAX, top = INT32_MIN, bottom = INT32_MAX;
 
-    Reach(const OpenCVCall &p, int64_t taps) {
+    Reach(const OpenCVCall &p, int32_t taps) {
         if (!misses(p.border) || (!p.fixed && taps == 4)) return;
         const bool transparent = p.fixed && p.border == TRANSPARENT;
         left = top = transparent ? 0 : -taps / 2;
-        const int64_t beyond = transparent ? 0 : taps / 2 - 1;
-        right = p.width - 1 + beyond, bottom = p.height - 1 + beyond;
+        const int64_t beyond = transparent ? 0 : taps / 2 - 1, end = INT32_MAX;
+        right = int32_t(least(p.width - 1 + beyond, end));
+        bottom = int32_t(least(p.height - 1 + beyond, end));
     }
-    bool nothing(int32_t i, int32_t j) const {
-        return i < left || i > right || j < top || j > bottom;
+    INLINE I nothing(I i, I j) const {
+        return (i < left) | (i > right) | (j < top) | (j > bottom);
     }
 };
 

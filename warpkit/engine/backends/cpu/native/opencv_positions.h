@@ -12,7 +12,8 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int ROW = 64;  // pixels worked on at a time: what is known of them stays in the cache
+constexpr int ROW = 64;  // pixels worked on at a time: what is known of them stays in the cache,
+                         // and a bit for each of them fills a word
 constexpr int32_t NOWHERE = INT32_MIN;  // column of a pixel that shows the border's value alone
 constexpr float FAR = 2147483648.0f;    // 2^31: positions from there on are sampled nowhere
 constexpr int32_t COLUMNS = 16;         // OpenCV 5 fuses products of so many columns at a time
@@ -34,12 +35,6 @@ INLINE I to_int(W v) {
 }
 
 INLINE I saturate16(I v) { return larger(smaller(v, splat<I>(INT16_MAX)), splat<I>(INT16_MIN)); }
-INLINE bool any(I v) {
-    int64_t parts[L / 2], found = 0;
-    memcpy(parts, &v, sizeof v);
-    for (int k = 0; k < L / 2; k++) found |= parts[k];
-    return found;
-}
 INLINE I mask(Vec<int64_t, L> lanes) { return convert<I>(lanes); }
 
 // -- maps --
@@ -235,14 +230,6 @@ INLINE F held(F v, int64_t length) {
     return smaller(larger(v, splat<F>(-side)), splat<F>(2 * side));
 }
 
-// Half to even, of any size.
-INLINE F nearest_of(F v) {
-    constexpr float big = 8388608;  // 2^23: from there on there are no fractions
-    F size = magnitude(v), whole = (size + big) - big;
-    whole = size < big ? whole : size;
-    return v < 0 ? -whole : whole;
-}
-
 // The pixel below a position, and the rest.
 INLINE I split(F v, F &fraction) {
     I below = convert<I>(v);
@@ -288,7 +275,7 @@ template <int KIND, Path PATH> INLINE void place_by(const OpenCVCall &p, int64_t
             near = (magnitude(u) < FAR) & (magnitude(v) < FAR);
             u = near ? u : F{}, v = near ? v : F{};
             if (PATH == OF_BICUBIC) u = held(u, p.width), v = held(v, p.height);
-            if (nearest) i = convert<I>(nearest_of(u)), j = convert<I>(nearest_of(v));
+            if (nearest) i = nearest_int(u), j = nearest_int(v);
             else i = split(u, tx), j = split(v, ty);
         }
         if (!finite) near = I{};

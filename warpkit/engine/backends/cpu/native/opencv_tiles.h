@@ -41,6 +41,23 @@ inline void look_ahead(const OpenCVCall &p, const Piece &piece, int64_t x0, int6
             __builtin_prefetch(image + j * p.line * p.number_bytes + least(i, b) * pixel);
 }
 
+// How far pixels are from the image's first: in int32, of which a register holds all of a vector's,
+// where the image is small enough.
+struct Distance {
+    using Wide = Vec<int64_t, L>;
+    int64_t line, pixel;
+    bool small;
+
+    Distance(const OpenCVCall &p, int64_t bytes) : line(p.line * bytes), pixel(p.pixel * bytes) {
+        const int64_t end = INT32_MAX;
+        small = line < end && pixel < end && p.height * line + p.width * pixel < end;
+    }
+    INLINE Wide at(I x, I y) const {
+        if (small) return convert<Wide>(y * int32_t(line) + x * int32_t(pixel));
+        return convert<Wide>(y) * line + convert<Wide>(x) * pixel;
+    }
+};
+
 // Call work(piece) for all pieces of units begin .. end.
 template <class Work>
 INLINE void each_piece(const OpenCVCall &p, int64_t begin, int64_t end, Work work) {
@@ -64,6 +81,10 @@ INLINE void each_piece(const OpenCVCall &p, int64_t begin, int64_t end, Work wor
     }
 }
 
+// The bits of a piece's pixels.
+INLINE uint64_t bits_of_all(int64_t count) { return ~uint64_t(0) >> (ROW - count); }
+INLINE int lowest_bit(uint64_t bits) { return __builtin_ctzll(bits); }
+
 // What the border shows of channel k at pixel c of a piece; the number in the result that it is.
 template <class S>
 INLINE const S *fill_at(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t k) {
@@ -77,15 +98,34 @@ INLINE S *result_at(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t 
            k * p.out_plane;
 }
 
-// Show what the border does at `count` pixels of a piece.
+// Show what the border does at `count` pixels of a piece, from c on.
 template <class S>
-INLINE void show_fill(const OpenCVCall &p, const Piece &piece, const int *pixels, int count) {
-    if (!count) return;
+void show_fill_run(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t count) {
+    const bool packed = p.out_plane == 1 && p.out_pixel == p.channels && !p.fill_column;
+    const int64_t step = p.out_pixel, fill_step = p.fill_column, alike = packed ? 1 : count;
     for (int64_t k = 0; k < p.channels; k++) {
-        const S *fill = fill_at<S>(p, piece, 0, k);
-        S *to = result_at<S>(p, piece, 0, k);
-        const int64_t step = p.out_pixel, fill_step = p.fill_column;
-        for (int n = 0; n < count; n++) to[pixels[n] * step] = fill[pixels[n] * fill_step];
+        const S *fill = fill_at<S>(p, piece, c, k);
+        S *to = result_at<S>(p, piece, c, k);
+        if (step == 1 && !fill_step)
+            for (int64_t n = 0; n < alike; n++) to[n] = *fill;
+        else
+            for (int64_t n = 0; n < alike; n++) to[n * step] = fill[n * fill_step];
+    }
+    if (!packed) return;
+    // pixels that lie side by side are all copies of the first: twice as many each time
+    S *to = result_at<S>(p, piece, c, 0);
+    for (int64_t n = 1; n < count; n *= 2)
+        memcpy(to + n * step, to, size_t(least(n, count - n) * step) * sizeof(S));
+}
+
+// The same at the pixels whose bits are set, run by run.
+template <class S> INLINE void show_fill(const OpenCVCall &p, const Piece &piece, uint64_t pixels) {
+    while (pixels) {
+        const int first = lowest_bit(pixels);
+        const uint64_t behind = ~(pixels >> first);
+        const int count = behind ? lowest_bit(behind) : ROW;
+        show_fill_run<S>(p, piece, first, count);
+        pixels &= first + count < ROW ? ~uint64_t(0) << (first + count) : 0;
     }
 }
 

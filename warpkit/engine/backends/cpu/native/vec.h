@@ -53,7 +53,11 @@ template <class T> INLINE T least(T a, T b) { return a < b ? a : b; }
 template <class T> INLINE T most(T a, T b) { return a > b ? a : b; }
 INLINE int64_t clamped(int64_t v, int64_t low, int64_t high) { return least(most(v, low), high); }
 INLINE int logarithm(int64_t power_of_two) { return __builtin_ctzll(uint64_t(power_of_two)); }
-template <class V> INLINE V magnitude(V v) { return v < 0 ? -v : v; }
+template <class V> INLINE V magnitude(V v) {  // without the sign's bit: of -0 it is 0
+    using Bits = std::conditional_t<sizeof(Element<V>) == 4, uint32_t, uint64_t>;
+    using Lanes = Vec<Bits, COUNT<V>>;
+    return (V)((Lanes)v & (~Bits(0) >> 1));
+}
 
 template <class V, size_t... I> INLINE V count_up(std::index_sequence<I...>) { return V{I...}; }
 template <class V> INLINE V count_up() {  // 0, 1, 2, ...
@@ -78,6 +82,19 @@ template <class V> INLINE auto join(V a, V b) { return pick<2 * COUNT<V>, InOrde
 template <class V, class M> INLINE auto lanes_of(M mask) {
     if constexpr (sizeof(Element<V>) == 4) return convert<Vec<int32_t, COUNT<V>>>(mask);
     else return convert<Vec<int64_t, COUNT<V>>>(mask);
+}
+
+// A bit for each lane of a register of masks: whether it holds.
+INLINE uint64_t bits_of(Vec<int32_t, LANES<float>> mask) {
+#if defined(__AVX512F__)
+    return _mm512_movepi32_mask((__m512i)mask);
+#elif defined(__AVX2__)
+    return unsigned(_mm256_movemask_ps((__m256)mask));
+#elif defined(__x86_64__)
+    return unsigned(_mm_movemask_ps((__m128)mask));
+#else
+    return vaddvq_u32(vandq_u32((uint32x4_t)mask, uint32x4_t{1, 2, 4, 8}));
+#endif
 }
 
 template <int N> struct UpperHalf {
@@ -129,6 +146,20 @@ INLINE Vec<double, LANES<double>> floor_of(Vec<double, LANES<double>> v) {
     return (V)_mm_floor_pd((__m128d)v);
 #else
     return (V)vrndmq_f64((float64x2_t)v);
+#endif
+}
+
+// Half to even. Any number where no int32 is near.
+INLINE Vec<int32_t, LANES<float>> nearest_int(Vec<float, LANES<float>> v) {
+    using I = Vec<int32_t, LANES<float>>;
+#if defined(__AVX512F__)
+    return (I)_mm512_maskz_cvtps_epi32(0xffff, (__m512)v);  // GCC 12 warns of the plain one
+#elif defined(__AVX2__)
+    return (I)_mm256_cvtps_epi32((__m256)v);
+#elif defined(__x86_64__)
+    return (I)_mm_cvtps_epi32((__m128)v);
+#else
+    return (I)vcvtnq_s32_f32((float32x4_t)v);
 #endif
 }
 
