@@ -37,8 +37,9 @@ template <int N> struct OddOfTwo {
     static constexpr int at(int k) { return EvenOfTwo<N>::at(k) + 1; }
 };
 
-template <class V, size_t... K> INLINE void pairs(const float *p, const int32_t *offset, V &first,
-                                                  V &second, std::index_sequence<K...>) {
+// Two words of 32 bits of each pixel, its first one at p + offset[pixel].
+template <class V, class P, class O, size_t... K>
+INLINE void pairs(const P *p, const O *offset, V &first, V &second, std::index_sequence<K...>) {
     constexpr int L = COUNT<V>;
     // a takes pixels 0 1 4 5 8 9 .., b takes 2 3 6 7 .., so that no lane leaves its 16 bytes
     using Pairs = Vec<double, L / 2>;

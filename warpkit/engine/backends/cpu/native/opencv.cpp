@@ -271,11 +271,11 @@ template <int TAPS> void warp_piece(const OpenCVCall &p, const Piece &piece, con
             if (how.scattered)
                 fetch_scattered(how, from, line, pixel, p.number_bytes, groups, row.taps);
             else if (how.words == 1) fetch<TAPS, 1, 1>(how, from, line, groups, row.taps);
-            else if (how.words == 2) fetch<TAPS, 2, 1>(how, from, line, groups, row.taps);
+            else if (how.words == 2) fetch_pairs(from, line, groups, row.taps);
             else if (how.pieces == 1) fetch<TAPS, 4, 1>(how, from, line, groups, row.taps);
             else if (how.pieces == 2) fetch<TAPS, 4, 2>(how, from, line, groups, row.taps);
             else fetch<TAPS, 4, 0>(how, from, line, groups, row.taps);
-            turn(how, groups, row.taps);
+            if (how.scattered || how.words == 4) turn(how, groups, row.taps);
             if constexpr (TAPS == 2)
                 if (p.type == UINT8 && (p.out_pixel == 1 || p.channels == 3 || p.channels == 4) &&
                     (together > 1 || p.out_pixel == 1)) {

@@ -198,11 +198,11 @@ template <int KIND> INLINE void place4(const OpenCVCall &p, const double *m, int
 
 // -- float32 --
 
-// Positions of nearest and bilinear.
-template <int KIND> INLINE void place5(const OpenCVCall &p, const double *m, int64_t start,
-                                       int64_t x, int64_t y, int64_t left, F &u, F &v) {
+// Positions of nearest and bilinear; head: see `line5`.
+template <int KIND>
+INLINE void place5(const OpenCVCall &p, const double *m, int64_t start, int64_t x, int64_t y,
+                   int64_t left, bool head, F &u, F &v) {
     if (KIND == POINTS) return load_points(p, start, x, y, left, u, v);
-    const bool head = x < p.out_width / COLUMNS * COLUMNS;
     F column = convert<F>(columns_from(x));
     u = line5(m, column, float(y), head), v = line5(m + 3, column, float(y), head);
     if (KIND == AFFINE) return;
@@ -230,10 +230,22 @@ INLINE F held(F v, int64_t length) {
     return smaller(larger(v, splat<F>(-side)), splat<F>(2 * side));
 }
 
+INLINE F floor_of(F v) {
+#if defined(__AVX512F__)
+    constexpr int DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+    return (F)_mm512_maskz_roundscale_ps(0xffff, (__m512)v, DOWN);
+#elif defined(__AVX2__)
+    return (F)_mm256_floor_ps((__m256)v);
+#elif defined(__x86_64__)
+    return (F)_mm_floor_ps((__m128)v);
+#else
+    return (F)vrndmq_f32((float32x4_t)v);
+#endif
+}
+
 // The pixel below a position, and the rest.
 INLINE I split(F v, F &fraction) {
-    I below = convert<I>(v);
-    below += v < convert<F>(below);
+    I below = convert<I>(floor_of(v));
     fraction = v - convert<F>(below);
     return below;
 }
@@ -256,6 +268,7 @@ template <int KIND, Path PATH> INLINE void place_by(const OpenCVCall &p, int64_t
                                                     Places &to) {
     const double *matrix = at<const double>(p.mapping) + start;
     const bool nearest = p.taps == 1;
+    const int64_t tail = p.out_width / COLUMNS * COLUMNS;
     double m[9];  // where no store can change it: what follows from it is computed once
     for (int k = 0; k < 9; k++) m[k] = k < 3 * KIND ? matrix[k] : 0;
     for (int64_t c = 0; c < count; c += L) {
@@ -271,7 +284,7 @@ template <int KIND, Path PATH> INLINE void place_by(const OpenCVCall &p, int64_t
         } else {
             F u, v;
             if (PATH == OF_BICUBIC) place_cubic<KIND>(p, m, start, x0 + c, y, count - c, u, v);
-            else place5<KIND>(p, m, start, x0 + c, y, count - c, u, v);
+            else place5<KIND>(p, m, start, x0 + c, y, count - c, x0 + c < tail, u, v);
             near = (magnitude(u) < FAR) & (magnitude(v) < FAR);
             u = near ? u : F{}, v = near ? v : F{};
             if (PATH == OF_BICUBIC) u = held(u, p.width), v = held(v, p.height);

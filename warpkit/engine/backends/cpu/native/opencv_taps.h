@@ -6,6 +6,7 @@
 // of these. Only pixels whose taps all lie in the image come here; whoever has others does them
 // alone.
 #pragma once
+#include "neighbours.h"
 #include "opencv_positions.h"
 
 namespace warpkit {
@@ -60,6 +61,20 @@ void fetch(const TapRow &how, const char *from, int64_t line, int64_t groups, Ta
             for (int r = 0; r < TAPS; r++, here += line)
                 for (int64_t k = 0; k < pieces; k++, to += ROW * BYTES + 4 * APART)
                     memcpy(to, here + k * BYTES, BYTES);
+        }
+}
+
+// The same of tap rows of two words, turned at once: loads and shuffles instead of words that are
+// stored one by one and read together.
+template <int TAPS> void fetch_pairs(const char *from, int64_t line, int64_t groups,
+                                     Taps4<TAPS> &taps) {
+    for (int64_t g = 0; g < groups; g++)
+        for (int r = 0; r < TAPS; r++) {
+            F first, second;
+            pairs(from + r * line, taps.offset + g * L, first, second,
+                  std::make_index_sequence<L / 2>{});
+            uint32_t *to = taps.words + r * (2 * ROW + APART) + 2 * g * L;
+            store(to, first), store(to + L, second);
         }
 }
 
