@@ -213,3 +213,30 @@ def test_two_points_at_opposite_ends_of_the_range(border, interpolation):
     assert torch.equal(found, wanted)
     ours, truth = (torch.autograd.grad(out.sum(), image)[0] for out in (found, wanted))
     torch.testing.assert_close(ours, truth)
+
+
+@pytest.mark.parametrize("value", [float("inf"), -float("inf"), float("nan")])
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule[0] != "nearest"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_infinite_border_shows_what_the_reference_shows(rule, value, dtype):
+    """inf times weights of both signs, or 0, is NaN, and -inf under a negative weight alone is inf.
+
+    As the border's value, or in some pixels of the background.
+    """
+    image = noise(2, 2, 9, 12, dtype=dtype)
+    matrix = wk.affine_matrix(angle=20.0, scale=0.8, translation=(3.0, -2.5), center=(6.0, 4.0))
+    whole = torch.tensor([[1.0, 0.0, 3.0], [0.0, 1.0, -2.0]])  # weights of 0 and 1
+    matrices = torch.stack((matrix.float(), whole)).to(dtype)
+    kwargs = options(rule, value, (40, 37))
+    if rule[1] == "transparent":
+        background = noise(2, 40, 37, dtype=dtype, seed=5)
+        background[:, ::3, 1::4] = value
+        kwargs |= {"border_value": 0.0, "background": background}
+    wanted, found = (
+        wk.warp_affine(image, matrices, size=(40, 37), backend=name, **kwargs)
+        for name in ("reference", "cpu")
+    )
+    assert torch.equal(found.isnan(), wanted.isnan())
+    assert torch.equal(found.isinf(), wanted.isinf())
+    tolerance = TOLERANCE[f"cpu {dtype}"]
+    torch.testing.assert_close(found, wanted, rtol=0, atol=tolerance, equal_nan=True)

@@ -230,19 +230,6 @@ INLINE F held(F v, int64_t length) {
     return smaller(larger(v, splat<F>(-side)), splat<F>(2 * side));
 }
 
-INLINE F floor_of(F v) {
-#if defined(__AVX512F__)
-    constexpr int DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
-    return (F)_mm512_maskz_roundscale_ps(0xffff, (__m512)v, DOWN);
-#elif defined(__AVX2__)
-    return (F)_mm256_floor_ps((__m256)v);
-#elif defined(__x86_64__)
-    return (F)_mm_floor_ps((__m128)v);
-#else
-    return (F)vrndmq_f32((float32x4_t)v);
-#endif
-}
-
 // The pixel below a position, and the rest.
 INLINE I split(F v, F &fraction) {
     I below = convert<I>(floor_of(v));

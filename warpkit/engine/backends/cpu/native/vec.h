@@ -149,6 +149,20 @@ INLINE Vec<double, LANES<double>> floor_of(Vec<double, LANES<double>> v) {
 #endif
 }
 
+INLINE Vec<float, LANES<float>> floor_of(Vec<float, LANES<float>> v) {
+    using V = Vec<float, LANES<float>>;
+#if defined(__AVX512F__)
+    constexpr int DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+    return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)v, DOWN);
+#elif defined(__AVX2__)
+    return (V)_mm256_floor_ps((__m256)v);
+#elif defined(__x86_64__)
+    return (V)_mm_floor_ps((__m128)v);
+#else
+    return (V)vrndmq_f32((float32x4_t)v);
+#endif
+}
+
 // Half to even. Any number where no int32 is near.
 INLINE Vec<int32_t, LANES<float>> nearest_int(Vec<float, LANES<float>> v) {
     using I = Vec<int32_t, LANES<float>>;

@@ -135,6 +135,23 @@ INLINE void convert_patch(const Tile<R, DOWN> &t, const Group<R> &g, int count,
     }
 }
 
+// Add what is missing tap by tap where the fill is infinite: infinities whose weights are of both
+// signs, or 0, make a NaN, and the sum of their weights would not say so. For `left` pixels from
+// (r, c) on, whose other taps came to `total`.
+template <class R, int DOWN, class V> __attribute__((noinline)) void add_infinities(
+    const Tile<R, DOWN> &t, const WarpCall &p, V fill, int64_t r, int64_t c, int64_t left,
+    V &total) {
+    for (int64_t l = 0; l < least<int64_t>(left, t.L); l++) {
+        if (fill[l] - fill[l] == 0) continue;
+        const int64_t q = t.number(r, c + l);
+        for (int64_t j = 0; j < t.taps; j++)
+            for (int64_t i = 0; i < t.taps; i++) {
+                int64_t x, y;
+                if (!t.tap(p, q, i, j, x, y)) total[l] += t.wy[j][q] * t.wx[i][q] * fill[l];
+            }
+    }
+}
+
 // Write a patch of any tile. found: of each channel its rows, without the fill.
 template <class R, int DOWN>
 __attribute__((noinline)) void finish(const Tile<R, DOWN> &t, const Group<R> &g,
@@ -150,7 +167,11 @@ __attribute__((noinline)) void finish(const Tile<R, DOWN> &t, const Group<R> &g,
             for (int n = 0; n < rows; n++) {
                 V value = g.fill.load(k, r + n, c, left), seen = found[k][n];
                 // a background's share has always been rounded before it is added
-                V mixed = dense ? seen + state[n] * value : fma(state[n], value, seen);
+                auto finite = value - value == 0;
+                V share = finite ? value : V{};
+                V mixed = dense ? seen + state[n] * share : fma(state[n], share, seen);
+                if (!(sum(value - value) == 0))
+                    add_infinities(t, g.call, value, r + n, c, left, mixed);
                 mixed = state[n] == R(NO_TAP) ? value : mixed;
                 found[k][n] = state[n] == R(ALL_TAPS) ? seen : mixed;
             }
