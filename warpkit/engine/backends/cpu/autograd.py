@@ -121,13 +121,13 @@ class EagerWarp(torch.autograd.Function):
         """By another launch; by the operator where it is to be differentiated, or is a batch."""
         grad, grad_source = (*grads, None)[:2]
         image, source, fill = ctx.saved_tensors
-        size, rule, forward, relative, _ = ctx.options
+        size, rule, forward, relative, made = ctx.options
         wanted = list(ctx.needs_input_grad[:3])
         short = not torch.is_grad_enabled() and is_eager(*(g for g in grads if g is not None))
         found: Any = (None, None, None)
         if grad is not None and short:
-            sizes = (size, rule, wanted)
-            found = launch.backward(grad, image, ctx.dense, fill, *sizes, relative=relative)
+            extra: Any = {"relative": relative, "made": made and made[0]}
+            found = launch.backward(grad, image, ctx.dense, fill, size, rule, wanted, **extra)
         elif grad is not None:
             names = (list(size), rule.interpolation, rule.border, wanted)
             points = added_to_pixels(source) if relative else source

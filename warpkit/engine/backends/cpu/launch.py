@@ -37,6 +37,11 @@ from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 IMAGE, MAPPING, FILL, OUT = (FIELDS[name] for name in ("image", "mapping", "fill", "out"))
 IMAGE_OF, STREAMED = FIELDS["image_of"], FIELDS["streamed"]
+GRAD, GRAD_IMAGE, GRAD_MAPPING, GRAD_FILL = (
+    FIELDS[name] for name in ("grad", "grad_image", "grad_mapping", "grad_fill")
+)
+SINGLE, ROW_RANGES = FIELDS["single"], FIELDS["row_ranges"]
+JOBS, STARTS = FIELDS["jobs"], FIELDS["starts"]
 
 
 def prepared(
@@ -170,7 +175,7 @@ class BackwardCall(NamedTuple):
     """What gradients of warps of one key have in common."""
 
     numbers: np.ndarray
-    """The block, with 0 for every address that differs from call to call."""
+    """The block, with 0 for every address that differs from call to call; the jobs' stand in it."""
     shares: WorkPartition | None
     """None where it follows from a list of images."""
     jobs: Jobs | None
@@ -196,7 +201,13 @@ def _backward_call(key: WarpKey, needs: tuple[bool, bool, bool]) -> BackwardCall
     else:
         strips = shares.accumulators == shapes.items  # may be, if the map allows it
         jobs = None if strips else by_bands(shares, sizes, shapes.tile_rows)
+    if jobs is not None:
+        _name_jobs(numbers, jobs)
     return BackwardCall(numbers, shares, jobs)
+
+
+def _name_jobs(numbers: np.ndarray, jobs: Jobs) -> None:
+    numbers[JOBS], numbers[STARTS] = jobs.jobs.ctypes.data, jobs.starts.ctypes.data
 
 
 def _jobs(
@@ -232,10 +243,13 @@ def backward(
     image_of: np.ndarray | None = None,
     relative: bool = False,
     ends: np.ndarray | None = None,
+    made: WarpCall | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients to image, mapping and fill; `grad` stands for one that is not wanted.
 
-    grad (*batch, C, h, w); the other tensors as of `forward`. ends: see `by_strips`.
+    made: the call of the forward pass, where it is known. ends: see `by_strips`.
+
+    grad (*batch, C, h, w); the other tensors as of `forward`.
     """
     taps = TAPS[rule.interpolation]
     needs = needs_image, needs_mapping, needs_fill = wanted[0], wanted[1] and taps > 1, wanted[2]
@@ -248,44 +262,49 @@ def backward(
     grad = grad.contiguous(memory_format=layout)
     if needs_mapping:
         source = source.contiguous(memory_format=layout)
-    listed = image_of is not None
-    call = _call(image, source, mapping, fill, size, rule, listed, relative, channels_last)
+    call, listed = made, image_of is not None
+    reads = (source.shape[:-3], channels_last)
+    if call is None or (call.key.stored, call.key.channels_last) != reads:
+        call = _call(image, source, mapping, fill, size, rule, listed, relative, channels_last)
     shapes, values = call.shapes, call.shapes.values
     points, fill_memory = mapping.contiguous(), stored_fill(call, fill)
     block, shares, jobs = _backward_call(call.key, needs)
+    numbers = block.copy()
     if shares is None or jobs is None:
         shares, jobs = _jobs(call, shares, points, image_of, ends)
-    numbers, splits, grad_image = block.copy(), shares.splits if needs_image else 1, None
+        _name_jobs(numbers, jobs)
+    splits, grad_image = shares.splits if needs_image else 1, None
     if splits > 1:
         shape = -1, splits, image.shape[-3:].numel()
         grad_image = _room((shares.accumulators * shape[-1],), grad.dtype, False).reshape(shape)
     elif needs_image:
         grad_image = _room(image.shape, grad.dtype, channels_last)
-    if shapes.kind == POINTS:  # whose tiles write every number
+    grad_mapping = grad_fill = None
+    if needs_mapping and shapes.kind == POINTS:  # whose tiles write every number
         # no sum follows where each point has an item of its own
         numbers_each = shapes.items * shapes.mapping_size
         single = points.dtype == torch.float32 and numbers_each == points.numel()
-        grad_mapping = empty(numbers_each * needs_mapping, np.dtype("f4" if single else "f8"))
-        numbers[FIELDS["single"]] = single
-    else:
-        grad_mapping = np.zeros(needs_mapping * shapes.items * jobs.bands * 9)
-    each = values if shapes.dense else shapes.items * jobs.bands * image.shape[-3]
-    grad_fill = np.zeros(needs_fill * each)
+        grad_mapping = empty(numbers_each, np.dtype("f4" if single else "f8"))
+        numbers[SINGLE] = single
+    elif needs_mapping:
+        grad_mapping = np.zeros(shapes.items * jobs.bands * 9)
+    if needs_fill:
+        each = values if shapes.dense else shapes.items * jobs.bands * image.shape[-3]
+        grad_fill = np.zeros(each)
     if not values and grad_image is not None:
         grad_image.zero_()
     elif values and any(needs):
-        arrays = {
-            "grad": grad, "image": source, "mapping": points, "fill": fill_memory,
-            "grad_image": grad_image, "grad_mapping": grad_mapping, "grad_fill": grad_fill,
-            "jobs": jobs.jobs, "starts": jobs.starts,
-        }  # fmt: skip
-        for name, array in arrays.items():
-            numbers[FIELDS[name]] = 0 if array is None else calls.address(array)
+        numbers[GRAD], numbers[IMAGE] = grad.data_ptr(), source.data_ptr()
+        numbers[MAPPING], numbers[FILL] = points.data_ptr(), fill_memory.data_ptr()
+        made_here = ((GRAD_IMAGE, grad_image), (GRAD_MAPPING, grad_mapping), (GRAD_FILL, grad_fill))
+        for field, array in made_here:
+            if array is not None:
+                numbers[field] = calls.address(array)
         if (images := _listed(source, image_of)) is not None:
             numbers[IMAGE_OF] = images.ctypes.data
         if jobs.banded:
             row_ranges = np.empty(2 * call.units * shapes.tile_columns, np.int64)
-            numbers[FIELDS["row_ranges"]] = row_ranges.ctypes.data
+            numbers[ROW_RANGES] = row_ranges.ctypes.data
             numbers[calls.TASK] = calls.TASKS["row_ranges"]
             calls.launch(numbers, 0, call.units, values)
         numbers[calls.TASK] = calls.TASKS["backward"]
@@ -296,10 +315,8 @@ def backward(
         grad_image = _tensor(sum(others, first).numpy(), image.shape, channels_last)
     return (
         grad if grad_image is None else grad_image,
-        _mapping_gradient(grad_mapping, mapping, shapes, jobs.bands, needs_mapping)
-        if wanted[1]
-        else grad,
-        _fill_gradient(grad_fill, fill, shapes, jobs.bands) if wanted[2] else grad,
+        _mapping_gradient(grad_mapping, mapping, shapes, jobs.bands) if wanted[1] else grad,
+        grad if grad_fill is None else _fill_gradient(grad_fill, fill, shapes, jobs.bands),
     )
 
 
@@ -323,33 +340,38 @@ def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Te
     return torch.from_numpy(memory.reshape(tuple(shape)))
 
 
-@np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
 def _mapping_gradient(
-    total: np.ndarray, mapping: Tensor, shapes: WarpShapes, bands: int, needs_grad_mapping: bool
+    total: np.ndarray | None, mapping: Tensor, shapes: WarpShapes, bands: int
 ) -> Tensor:
-    if not needs_grad_mapping:
+    """0 where nothing was summed: nearest has no slope."""
+    if total is None:
         return torch.zeros_like(mapping, memory_format=torch.contiguous_format)
     if shapes.kind == POINTS:
         return _sum_to(total.reshape(*shapes.batch, *mapping.shape[-3:]), mapping)
     total = total.reshape(*shapes.batch, bands, 3, 3)
-    total = total[..., 0, :, :] if bands == 1 else total.sum(-3)
+    total = total[..., 0, :, :] if bands == 1 else _sum(total, -3)
     return _sum_to(total[..., : mapping.shape[-2], :], mapping)
 
 
-@np.errstate(all="ignore")
 def _fill_gradient(total: np.ndarray, fill: Tensor, shapes: WarpShapes, bands: int) -> Tensor:
     if shapes.dense:
         return _sum_to(total.reshape(shapes.shape), fill)
-    total = total.reshape(*shapes.batch, bands, shapes.shape[-3]).sum(-2)
+    total = _sum(total.reshape(*shapes.batch, bands, shapes.shape[-3]), -2)
     return _sum_to(total[..., None, None], fill)
 
 
 def _sum_to(total: np.ndarray, tensor: Tensor) -> Tensor:
     """Summed over what was broadcast. Not by torch, whose order depends on its threads."""
-    extra = total.ndim - tensor.ndim
-    total = total.sum(tuple(range(extra))) if extra else total
-    if total.shape != tuple(tensor.shape):
+    if total.size != tensor.numel():
+        extra = total.ndim - tensor.ndim
+        total = _sum(total, tuple(range(extra))) if extra else total
         ones = tuple(d for d in range(tensor.ndim) if tensor.shape[d] == 1 != total.shape[d])
-        total = total.sum(ones, keepdims=True)
+        total = _sum(total, ones, keepdims=True) if ones else total
     # numpy makes a row of a single number
     return torch.from_numpy(np.ascontiguousarray(total).reshape(tensor.shape)).to(tensor.dtype)
+
+
+@np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
+def _sum(total: np.ndarray, axes: int | tuple[int, ...], keepdims: bool = False) -> np.ndarray:
+    """The sum of numbers (...)."""
+    return total.sum(axes, keepdims=keepdims)
