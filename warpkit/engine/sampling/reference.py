@@ -211,7 +211,7 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
 
 def convert(values: Tensor, dtype: torch.dtype) -> Tensor:
     """To the image's type; integers by rounding half to even and saturating, as OpenCV does."""
-    if dtype.is_floating_point or dtype in LABELS:
+    if dtype.is_floating_point or dtype in LABELS or values.dtype == dtype:
         return values.to(dtype)
     limits = torch.iinfo(dtype)
     return values.round().clamp(limits.min, limits.max).to(dtype)
