@@ -1,7 +1,8 @@
 """Calls without a torch operator, whose dispatch takes 10 us, and that of its gradient 50.
 
 A small warp takes less. So where nothing follows a call but autograd's tape, values and first
-gradients come straight from `launch`: the same bits.
+gradients come straight from `launch`: the same bits. A gradient of a gradient imports the
+operators: to define them takes as long as all else of a process's first warp.
 """
 
 from __future__ import annotations
@@ -16,10 +17,8 @@ from torch import Tensor
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends.cpu import launch
 from warpkit.engine.backends.cpu.inverse import inverse_vjp, invert
-from warpkit.engine.backends.cpu.operators import OPERATORS
 from warpkit.engine.backends.cpu.warp_calls import Shape, WarpCall
 from warpkit.engine.backends.inverse import inverse_vjp as inverse_vjp_by_torch
-from warpkit.engine.backends.operators import ADJOINT
 from warpkit.engine.sampling.layout import batch_of
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.rules import SamplingRule
@@ -129,6 +128,8 @@ class EagerWarp(torch.autograd.Function):
             extra: Any = {"relative": relative, "made": made and made[0]}
             found = launch.backward(grad, image, ctx.dense, fill, size, rule, wanted, **extra)
         elif grad is not None:
+            from warpkit.engine.backends.cpu.operators import OPERATORS
+
             names = (list(size), rule.interpolation, rule.border, wanted)
             points = added_to_pixels(source) if relative else source
             found = OPERATORS.call_backward(grad, image, points, fill, *names)
@@ -164,7 +165,7 @@ class EagerSplat(torch.autograd.Function):
         zero = image.new_zeros(())
         target = zero.expand(*batch, image.shape[-3], *size)
         image = image.expand(*batch, *image.shape[-3:])
-        options = image.shape[-2:], rule, ADJOINT
+        options = image.shape[-2:], rule, [True, False, False]  # of a warp's gradients the image's
         return launch.backward(image, target, offsets, zero, *options, relative=True)[0]
 
     @staticmethod
@@ -183,6 +184,8 @@ class EagerSplat(torch.autograd.Function):
                 found = launch.backward(whole, *inputs, wanted=to_map, relative=True)
                 grad_offsets = found[1]
         else:
+            from warpkit.engine.backends.cpu.operators import OPERATORS
+
             inputs = grad, added_to_pixels(offsets), zero, list(size)
             names = rule.interpolation, rule.border
             if wanted[0]:
