@@ -242,6 +242,8 @@ def link_command(compiler: Compiler, target: Target, objects: list[Path], to: Pa
         more = [*more, "-lm", "-lpthread"]  # the second is in the C library from glibc 2.34 on
         if not any("-fsanitize" in flag for flag in more):
             more.append("-Wl,-z,defs")  # what is missing shows here, not when it is opened
+    elif target.system == "macos":  # or the file carries the folder that it was linked in
+        more = [*more, f"-Wl,-install_name,@rpath/{target.file}"]
     return [*compiler.linker, "-shared", *which, *map(str, objects), *more, "-o", str(to)]
 
 

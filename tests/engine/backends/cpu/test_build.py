@@ -88,6 +88,16 @@ def test_the_c_driver_links(hook, cxx, c):
     assert {"-shared", "-s", "-Wl,-z,defs"} <= set(command)
 
 
+def test_no_library_names_the_folder_that_it_was_linked_in(hook):
+    """On macOS the linker would write it there."""
+    compiler = hook.Compiler(["zig", "c++"], "zig")
+    for system in hook.SYSTEMS:
+        to = Path("/somewhere") / hook.Target("aarch64", system).file
+        command = hook.link_command(compiler, hook.Target("aarch64", system), [Path("a.o")], to)
+        named = "-Wl,-install_name,@rpath/libwarpkit.dylib" in command
+        assert named == (system == "macos")
+
+
 def test_the_names_of_wheels(hook):
     tags = {hook.Target(p, s).tag for p in hook.LEVELS for s in hook.SYSTEMS}
     assert tags == {
