@@ -1,0 +1,224 @@
+"""Calls that reach every kernel of the native library, with numbers as hostile as they come.
+
+Coordinates, matrices and pixels that are huge, infinite or no numbers at all, integers of their
+whole range, and images of one pixel or one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+
+import warpkit as wk
+import warpkit.opencv as cv2
+from scripts.kernels.usual import (
+    FISHEYE,
+    FLOATS,
+    HERE,
+    LENS,
+    TYPES,
+    VIEW,
+    noise,
+    pushed,
+)
+from warpkit.engine.arithmetic.opencv_lenses import Criteria
+from warpkit.engine.backends.cpu import inverse, maps, moments, pictures
+from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+
+HOSTILE = (0.0, -0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -(2.0**31), 2.0**52, 2.0**63)
+HOSTILE += (-(2.0**63), 1e-300, 1e30, -1e300, 5e-324, float("inf"), -float("inf"), float("nan"))
+SHAPES = ((2, 5, 9, 11), (1, 1, 1, 1), (1, 3, 1, 70), (1, 4, 66, 5))
+RESULT = (40, 37)
+
+
+def hostile(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Numbers of the list, each as often; of integers any."""
+    if not dtype.is_floating_point:
+        limits = torch.iinfo(dtype)
+        return torch.randint(limits.min, limits.max, shape, dtype=torch.int64).to(dtype)
+    return torch.tensor(HOSTILE, dtype=torch.float64)[torch.randint(len(HOSTILE), shape)].to(dtype)
+
+
+def mixed(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Plain numbers, with hostile ones here and there."""
+    plain = noise(*shape, dtype=torch.float64) * 20 - 5
+    return torch.where(torch.rand(shape) < 0.1, hostile(*shape), plain).to(dtype)
+
+
+def arrays(*shape: int, kind: Any = np.float64) -> np.ndarray:
+    """The same as arrays; of integers any."""
+    kind = np.dtype(kind)
+    if kind.kind == "f":
+        with np.errstate(over="ignore"):
+            return mixed(*shape).numpy().astype(kind)
+    limits = np.iinfo(kind)
+    return np.random.default_rng(0).integers(limits.min, limits.max, shape, kind, endpoint=True)
+
+
+def hostile_calls() -> dict[str, Callable[[], Any]]:
+    """By their names."""
+    made: dict[str, Callable[[], Any]] = {}
+    whole = (torch.int16, torch.uint16)
+    for way, border, dtype, shape in product(INTERPOLATIONS, BORDERS, (*TYPES, *whole), SHAPES):
+        if border == "transparent" and dtype not in FLOATS:
+            continue  # as constant, with a background of integers
+        given = way, border, dtype, shape
+        made[f"hostile {way} {border} {dtype} {shape}"] = lambda g=given: warps(*g)
+    for arithmetic, way, border, dtype in product(
+        ("opencv4", "opencv5"), INTERPOLATIONS, BORDERS[:-1], TYPES
+    ):
+        options = HERE | {"interpolation": way, "border": border, "arithmetic": arithmetic}
+        made[f"hostile {arithmetic} {way} {border} {dtype}"] = lambda d=dtype, o=options: (
+            opencv_warps(d, o)
+        )
+    for way, dtype, rule in product(
+        ("nearest", "bilinear", "bicubic", "lanczos4", "area"),
+        TYPES,
+        ("exact", "opencv4", "opencv5", "pillow"),
+    ):
+        for shape, size in product(SHAPES, ((1, 1), (1, 300), (23, 7))):
+            options = HERE | {"interpolation": way, "arithmetic": rule}
+            made[f"hostile resize {way} {dtype} {rule} {shape} {size}"] = (
+                lambda d=dtype, s=shape, t=size, o=options: pushed(
+                    lambda i: wk.resize(i, t, **o), mixed(*s, dtype=d)
+                )
+            )
+    for dtype in FLOATS:
+        for n in range(12):
+            made[f"hostile objects {dtype} {n}"] = lambda d=dtype, n=n: objects(d, n)
+        made[f"hostile sums {dtype}"] = lambda d=dtype: [sums(shape, d) for shape in SHAPES]
+        made[f"hostile matrices {dtype}"] = lambda d=dtype: [
+            inverse.inverse_vjp(inverse.invert(m), mixed(40, rows, 3), d)
+            for rows in (2, 3)
+            for m in (hostile(40, rows, 3, dtype=d), mixed(40, rows, 3, dtype=d))
+        ]
+    for kind, channels, sides in product(pictures.TYPES, (1, 3, 4), ((1, 1), (1, 9), (33, 2))):
+        made[f"hostile pictures {kind} {channels} {sides}"] = lambda k=kind, c=channels, s=sides: (
+            moved_pictures(arrays(*s, c, kind=k))
+        )
+    for lens, n in product((LENS, FISHEYE), range(6)):
+        made[f"hostile lens {lens.model} {n}"] = lambda one=lens, n=n: lenses(one, n)
+    made["hostile maps"] = other_maps
+    return made
+
+
+def warps(way: str, border: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    """One image under three kinds of map, with gradients."""
+    last = torch.channels_last if torch.rand(()) < 0.5 else torch.contiguous_format
+    options = HERE | {"interpolation": way, "border": border}
+    if border == "transparent":
+        options["background"] = mixed(*shape[:2], *RESULT, dtype=dtype)
+    else:
+        options["border_value"] = 3.5
+    sized = options | {"size": RESULT, "inverse": True}
+    for made in (hostile, mixed):
+        image = lambda made=made: made(*shape, dtype=dtype).contiguous(memory_format=last)  # noqa: E731
+        kind = torch.float32 if torch.rand(()) < 0.5 else torch.float64
+        pushed(lambda *t: wk.warp_affine(*t, **sized), image(), made(shape[0], 2, 3, dtype=kind))
+        pushed(lambda *t: wk.warp_perspective(*t, **sized), image(), made(shape[0], 3, 3))
+        for relative in (False, True):
+            pushed(
+                lambda *t, r=relative: wk.remap(*t, relative=r, **options),
+                image(), made(shape[0], *RESULT, 2, dtype=kind),
+            )  # fmt: skip
+
+
+def opencv_warps(dtype: torch.dtype, options: dict[str, Any]) -> None:
+    """Images in OpenCV's arithmetic under hostile maps."""
+    for shape, made in product(SHAPES, (hostile, mixed)):
+        image = made(*shape, dtype=dtype)
+        sized = options | {"size": RESULT, "inverse": True}
+        wk.warp_affine(image, made(2, 3), **sized)
+        wk.warp_perspective(image, made(3, 3), **sized)
+        wk.remap(image, made(*RESULT, 2, dtype=torch.float32), **options)
+    picture = arrays(9, 11, 3, kind=str(dtype).removeprefix("torch."))
+    fixed = arrays(*RESULT, 2, kind=np.int16), arrays(*RESULT, kind=np.uint16) % 1024
+    flags = {"nearest": 0, "bilinear": 1, "bicubic": 2, "lanczos4": 4}[options["interpolation"]]
+    borders = {name: code for code, name in enumerate(BORDERS)} | {"wrap": 3, "reflect_101": 4}
+    cv2.remap(
+        picture, *fixed, flags, None, borders[options["border"]], arithmetic=options["arithmetic"]
+    )
+
+
+def objects(dtype: torch.dtype, number: int) -> None:
+    """Boxes and frames of objects, over the edge and anywhere."""
+    made = mixed if number % 2 else hostile
+    channels, height, width = SHAPES[number % len(SHAPES)][1:]
+    index = torch.tensor([0, 1, 1, 0, 0])
+    corners = torch.rand(5, 2) * 60 - 20
+    boxes = torch.cat((corners, corners + torch.rand(5, 2) * 40), 1).to(dtype)
+    images, patches = mixed(2, channels, height, width), mixed(5, channels, 9, 11)
+    for space, overlap in product(("theta", "pixel"), ("last", "sequential")):
+        pushed(
+            lambda p, m, s=space, o=overlap: wk.transform_patches(
+                p, boxes, m, index, space=s, overlap=o, border_value=0.5
+            ),
+            images.to(dtype), made(5, 2, 3, dtype=dtype),
+        )  # fmt: skip
+    for rows in (2, 3):
+        pushed(
+            lambda p, q, m, k: wk.paste_patches(p, q, m, index, mask=k, opacity=0.7),
+            images.to(dtype), patches.to(dtype), made(5, rows, 3, dtype=dtype),
+            mixed(5, 1, 9, 11, dtype=dtype),
+        )  # fmt: skip
+    pushed(lambda p, b: wk.crop_patches(p, b, index, (7, 33)), images.to(dtype), boxes)
+
+
+def sums(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """The moments of images."""
+    image = lambda *s: mixed(*s, dtype=dtype)  # noqa: E731
+    weight = image(shape[0], 1, *shape[2:])
+    moments.first_sums(image(*shape), image(*shape), weight)
+    three, rows = (image(*shape), image(*shape), image(*shape)), image(*shape[:2])
+    for models in (0, 1):
+        moments.second_sums(three, image(*shape), weight, rows, rows, 20.0, models)
+
+
+def moved_pictures(picture: np.ndarray) -> None:
+    """Pyramids, frames, turns and rectangles of a picture (H, W, C)."""
+    height, width = picture.shape[:2]
+    for border in BORDERS[1:-1]:
+        pictures.pyramid_down(picture, ((height + 1) // 2, (width + 1) // 2), border)
+    pictures.pyramid_up(picture, (2 * height, 2 * width))
+    for border in BORDERS[:-1]:
+        pictures.framed(picture, (3, 4, 50, 6), border, picture[0, 0].copy())
+    pictures.arranged(picture.transpose(1, 0, 2))
+    if picture.dtype in (np.float32, np.float64, np.uint8):
+        for whole in ((-3, 5), (2**31 - 40, -(2**31)), (10**6, -(10**6))):
+            pictures.rectangle(picture, (20, 21), whole, np.array([0.3, 0.7], np.float32), False)
+
+
+def lenses(lens: maps.PlainLens, number: int) -> None:
+    """Maps and points of a lens whose numbers are hostile."""
+    torch.manual_seed(number)
+    camera = mixed(4).tolist()
+    lens = lens._replace(camera=tuple(camera), k=tuple(mixed(len(lens.k)).tolist()))
+    view = tuple(mixed(9).tolist()) if number % 2 else VIEW
+    for kind in maps.KINDS:
+        maps.lens_map(lens, view, RESULT, kind)
+    for kind, criteria in product(
+        (np.float32, np.float64), (Criteria(5, None), Criteria(None, 1e-6))
+    ):
+        maps.undistorted_points(arrays(70, 2, kind=kind), lens, criteria, view)
+
+
+def other_maps() -> None:
+    """Kinds of maps, polar pictures, lists of points, perspectives."""
+    kinds = "planes", "pairs", "fixed"
+    one, other = (arrays(*RESULT, kind=np.float32) for _ in range(2))
+    for before, after in product(kinds, kinds):
+        maps.converted_map(*maps.converted_map(one, other, before), after)
+    maps.converted_map(
+        arrays(*RESULT, 2, kind=np.int16), arrays(*RESULT, kind=np.uint16) % 1024, "planes"
+    )
+    turns = arrays(40)
+    maps.polar_map(arrays(2), turns, turns, arrays(50))
+    for center in (arrays(2), hostile(2).numpy()):
+        maps.map_from_polar(RESULT, 40, center, 0.5, 0.157)
+    for n, kind in product((2, 3), (np.float32, np.float64)):
+        maps.moved_points(arrays(70, n, kind=kind), arrays(n + 1, n + 1))
+    maps.perspective_matrices(arrays(40, 4, 2, kind=np.float32), arrays(40, 4, 2, kind=np.float32))

@@ -1,0 +1,22 @@
+"""The calls that sanitizers and emulated processors make again: scripts/kernels."""
+
+from __future__ import annotations
+
+from tests.engine.backends.cpu.test_library import run
+from tests.support import ROOT
+
+RECORD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from scripts.kernels.record import LIBRARY, Recorder
+from scripts.kernels.usual import usual_calls
+recorder = Recorder()
+shared = {call.task for call in recorder.recorded(usual_calls()) if call.units > 1}
+refused = [why for why in recorder.refused if "arithmetic=" not in why]
+print(sorted(LIBRARY.tasks.keys() - shared), refused)
+"""
+
+
+def test_recorded_calls_reach_every_task_by_several_units():
+    """Threads that share no units could not race; what is refused is what has no such numbers."""
+    assert run(RECORD, str(ROOT)).stdout.strip() == "[] []"
