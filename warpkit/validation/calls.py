@@ -21,15 +21,17 @@ from warpkit.engine.sampling.rules import TAPS
 from warpkit.validation.metrics import Parity, figures, peak_of
 
 FLAGS = {"nearest": 0, "bilinear": 1, "bicubic": 2, "lanczos4": 4}
+"""The interpolations that OpenCV has, and its numbers of them."""
 INVERSE_MAP = 16
 MODES = {
     "constant": 0,
     "replicate": 1,
     "reflect": 2,
-    "wrap": 3,
     "reflect_101": 4,
+    "wrap": 3,
     "transparent": 5,
 }
+"""The borders that OpenCV has, and its numbers of them."""
 ROUNDED = 1 / 64
 """Pixels: what OpenCV's rounding of positions to 1/32 can move a point."""
 

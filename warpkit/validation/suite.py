@@ -13,9 +13,8 @@ from torch import Tensor
 from warpkit import geometry
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import Guarantee, arithmetic_of, guaranteed
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 from warpkit.validation import peers
-from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compared
+from warpkit.validation.calls import FLAGS, MODES, ParityCall, by_opencv, by_warpkit, compared
 from warpkit.validation.metrics import Figures, Parity, figures
 
 KINDS = ("affine", "perspective", "remap")
@@ -90,8 +89,8 @@ class Row:
 
 
 def settings() -> tuple[Setting, ...]:
-    """Every map, interpolation, border, type and number of channels."""
-    sets = product(KINDS, INTERPOLATIONS, BORDERS, DTYPES, CHANNELS)
+    """Every map, interpolation and border of OpenCV's, type and number of channels."""
+    sets = product(KINDS, FLAGS, MODES, DTYPES, CHANNELS)
     return tuple(Setting(*values) for values in sets)
 
 

@@ -36,6 +36,7 @@ from warpkit.engine.sampling.rules import (
 if TYPE_CHECKING:
     from warpkit.engine.backends.operators import AutogradOnly
 
+MODES = ("nearest", "bilinear", "bicubic")
 PADDING = {
     "constant": "zeros",
     "transparent": "zeros",
@@ -50,8 +51,8 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     reasons = no_float64(image)
     if not image.is_floating_point():
         reasons.append(f"needs a floating image (a grid has no other), got {image.dtype}")
-    if rule.interpolation == "lanczos4":
-        reasons.append("has no lanczos4")
+    if rule.interpolation not in MODES:
+        reasons.append(f"has no {rule.interpolation}")
     if is_pair(rule.border):
         return reasons + pair_reasons("a grid", rule)
     if rule.border not in PADDING:

@@ -33,8 +33,8 @@ TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
 
 INTERPOLATIONS = tuple(TAPS)
 BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap", "transparent")
-CODE = {name: code for code, name in enumerate(BORDERS)}
-"""Borders and their numbers in compiled kernels."""
+CODE = {name: code for names in (INTERPOLATIONS, BORDERS) for code, name in enumerate(names)}
+"""Interpolations and borders by their numbers in compiled kernels."""
 
 ARITHMETICS = ("exact", "opencv4", "opencv5")
 MISSING_BORDERS = ("constant", "transparent")

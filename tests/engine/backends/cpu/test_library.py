@@ -31,7 +31,7 @@ def between(entry: library.Entry, left: float, right: float, x: float) -> float:
     arrays |= {"image_of": first, "mapping_of": first}
     numbers = {name: array.ctypes.data for name, array in arrays.items()}
     numbers |= {"items": 1, "channels": 1, "height": 1, "width": 2, "out_height": 1, "out_width": 1}
-    numbers |= {"kind": AFFINE, "taps": 2, "number_bytes": 4, "mapping_size": 6}
+    numbers |= {"kind": AFFINE, "interpolation": 1, "taps": 2, "number_bytes": 4, "mapping_size": 6}
     numbers |= {"end_unit": 1, "run": 1, "threads": 1}
     entry(WARPS.block("warp", numbers).ctypes.data)
     return out.item()

@@ -21,6 +21,7 @@ from warpkit.engine.backends.cuda.gather import gather_kernel
 from warpkit.engine.backends.cuda.gather_affine import gather_affine_kernel
 from warpkit.engine.backends.cuda.inverse import invert_kernel
 from warpkit.engine.backends.cuda.scatter import collect_kernel, scatter_kernel
+from warpkit.engine.sampling.rules import TAPS
 
 DOUBLES = ("mapping", "grad_mapping", "scale", "matrix", "to_source")
 POINTERS = ("image", "grad", "fill", "grad_fill", "out", "grad_image", "units", "rests")
@@ -71,6 +72,7 @@ def type_of(name: str, image: str) -> str:
 def test_a_kernel_compiles_without_a_device(kernel, image, changes):
     switches = {**SWITCHES, **changes}
     switches["VALUE"] = switches["VALUE"] or switches["REAL"]
+    switches["WAY"] = list(TAPS.values()).index(switches["TAPS"])
     names = kernel.arg_names
     constants = {(names.index(name),): switches[name] for name in switches if name in names}
     signature = {n: "constexpr" if n in switches else type_of(n, image) for n in names}

@@ -9,7 +9,7 @@ threads, so that the order of every sum does too.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
+from math import ceil, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +26,6 @@ UNITS = 8
 
 STRIPS = 32
 """Strips of tiles that an image is cut into, at most."""
-
-APART = {1: 2, 2: 3, 4: 6, 8: 12}
-"""Pixels between two points of which no tap is the same, by taps an axis: that many times the root
-of 2, and a little."""
 
 ALL_ROWS = 2**62
 """The end of a band that is the whole image."""
@@ -189,7 +185,7 @@ def by_strips(
         edges = _edges_of_points(shapes, image, mapping, relative, taps, ends)
     elif shapes.kind != POINTS and shapes.border == (CODE["constant"],) * 2:
         rows = mapping.reshape(-1, shapes.kind, 3)[shapes.mapping_of]
-        edges = _edges_of_matrices(shapes, image, rows, APART[taps])
+        edges = _edges_of_matrices(shapes, image, rows, ceil(taps * sqrt(2)))
     if edges is None:
         return None
     strips = len(edges) - 1
@@ -212,7 +208,7 @@ def _edges_of_matrices(
     """Where strips begin and end, in rows of tiles; matrices (N, 2 or 3, 3).
 
     Strips with one between them that is `far` source pixels across have no tap in common, unless a
-    border leads them back into the image.
+    border leads them back into the image: `far` is the taps along a diagonal.
     """
     tile_rows = shapes.tile_rows
     apart = _rows_apart(shapes.shape[-2], image, matrices, far)

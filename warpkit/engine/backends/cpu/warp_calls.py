@@ -162,6 +162,7 @@ def warp_call(key: WarpKey) -> WarpCall:
         "border_x": border_x,
         "kind": shapes.kind,
         "type": TYPES.get(key.dtype, -1),
+        "interpolation": CODE[key.interpolation],
         "taps": taps,
         "number_bytes": item_size,
         "mapping_size": shapes.mapping_size,

@@ -43,7 +43,8 @@ def gather_kernel(
     channels, height, width, out_height, out_width, tiles, groups, splits, readers,
     image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel,
-    KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr, OFFSET: tl.constexpr,
+    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr, REAL: tl.constexpr,
+    OFFSET: tl.constexpr,
     CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
 ):  # fmt: skip
     """A tile of CHANNEL_BLOCK channels of an image's gradient, for a split of its readers."""
@@ -75,7 +76,7 @@ def gather_kernel(
                 columns = tl.where(r < rows, columns, 0)
                 for c in range(most_columns(m, columns, out_width, KIND, TAPS)):
                     at_x = left + c
-                    weight, reads = weight_of(m, at_x, at_y, x, y, KIND, TAPS, REAL)
+                    weight, reads = weight_of(m, at_x, at_y, x, y, KIND, TAPS, WAY, REAL)
                     reads = reads & (c < columns)
                     at = (at_y.to(OFFSET) * out_width + at_x) * out_pixel
                     g = tl.load(from_item + at[None, :], mask=exists & reads[None, :], other=0)
@@ -88,7 +89,10 @@ def gather_kernel(
 
 
 @triton.jit
-def weight_of(m, at_x, at_y, x, y, KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr):
+def weight_of(
+    m, at_x, at_y, x, y,
+    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr, REAL: tl.constexpr,
+):  # fmt: skip
     """The weight of source pixel (x, y) in output pixel (at_x, at_y), and whether it is a tap."""
     u, v, _, near = map_point(m, at_x, at_y, KIND)
     first_x, tx = whole(u, TAPS)
@@ -97,8 +101,8 @@ def weight_of(m, at_x, at_y, x, y, KIND: tl.constexpr, TAPS: tl.constexpr, REAL:
     taps = near & (i >= 0) & (i < TAPS) & (j >= 0) & (j < TAPS)
     i, j = tl.where(taps, i, 0.0).to(tl.int32), tl.where(taps, j, 0.0).to(tl.int32)
     tx, ty = tx.to(REAL), ty.to(REAL)
-    weight_x = weigh(tx, i, normalize(tx, TAPS), TAPS)[0]
-    weight_y = weigh(ty, j, normalize(ty, TAPS), TAPS)[0]
+    weight_x = weigh(tx, i, normalize(tx, WAY), WAY)[0]
+    weight_y = weigh(ty, j, normalize(ty, WAY), WAY)[0]
     return weight_x * weight_y, taps
 
 

@@ -15,7 +15,7 @@ import triton.language as tl
 
 from warpkit.engine.backends.cuda.gather import SLACK, WIDER, most_columns, rows_of
 from warpkit.engine.backends.cuda.positions import AFFINE, read_map, tile_corner, tile_pixels
-from warpkit.engine.backends.cuda.weights import cubic, normalize, weigh
+from warpkit.engine.backends.cuda.weights import weight_apart
 
 
 @triton.jit
@@ -24,7 +24,8 @@ def gather_affine_kernel(
     channels, height, width, out_height, out_width, tiles, groups, splits, readers,
     image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel,
-    KIND: tl.constexpr, TAPS: tl.constexpr, REAL: tl.constexpr, OFFSET: tl.constexpr,
+    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr, REAL: tl.constexpr,
+    OFFSET: tl.constexpr,
     CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
 ):  # fmt: skip
     """As `gather_kernel`."""
@@ -56,7 +57,7 @@ def gather_affine_kernel(
             line = (top + r).to(OFFSET) * out_width
             step = 0.0
             for c in range(columns):
-                weight, reads = weight_at(u + slope_u * step, v + slope_v * step, TAPS)
+                weight, reads = weight_at(u + slope_u * step, v + slope_v * step, TAPS, WAY)
                 reads = (reads & (r < rows) & (left + c < out_width))[None, :]
                 at = from_item + ((line + (left + c)) * out_pixel)[None, :]
                 g = tl.load(at, mask=exists & reads, other=0).to(REAL)
@@ -91,16 +92,8 @@ def first_of(m, per, x, y, at_y, out_width, TAPS: tl.constexpr):
 
 
 @triton.jit
-def weight_at(u, v, TAPS: tl.constexpr):
+def weight_at(u, v, TAPS: tl.constexpr, WAY: tl.constexpr):
     """The weight of a pixel at a distance, and whether it is a tap."""
     half: tl.constexpr = TAPS // 2
     taps = (u >= -half) & (u < half) & (v >= -half) & (v < half)
-    if TAPS == 2:
-        return (1 - tl.abs(u)) * (1 - tl.abs(v)), taps
-    if TAPS == 4:
-        return cubic(u)[0] * cubic(v)[0], taps
-    u, v = tl.where(taps, u, 0.0), tl.where(taps, v, 0.0)
-    i, j = tl.floor(u), tl.floor(v)
-    tx, ty = u - i, v - j
-    weight_x = weigh(tx, 3 - i.to(tl.int32), normalize(tx, TAPS), TAPS)[0]
-    return weight_x * weigh(ty, 3 - j.to(tl.int32), normalize(ty, TAPS), TAPS)[0], taps
+    return weight_apart(u, taps, TAPS, WAY) * weight_apart(v, taps, TAPS, WAY), taps

@@ -32,7 +32,8 @@ def scatter_kernel(
     channels, height, width, out_height, out_width, tiles,
     image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel, rest_scale,
-    KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, REAL: tl.constexpr,
+    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr, BORDER: tl.constexpr,
+    REAL: tl.constexpr,
     OFFSET: tl.constexpr, CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
     UNROLL: tl.constexpr,
 ):  # fmt: skip
@@ -48,7 +49,7 @@ def scatter_kernel(
     u, v, _, near = map_tile(mapping, x, y, live, out_width, KIND)
     first_x, tx = first_tap(u, width, TAPS, BORDER, REAL)
     first_y, ty = first_tap(v, height, TAPS, BORDER, REAL)
-    norm_x, norm_y = normalize(tx, TAPS), normalize(ty, TAPS)
+    norm_x, norm_y = normalize(tx, WAY), normalize(ty, WAY)
 
     near = near & live
     grad += item.to(tl.int64) * channels * out_height * out_width
@@ -62,10 +63,10 @@ def scatter_kernel(
         dst = image_number * channels * height * width + channel * plane
         for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
             at_y, in_y = resolve(first_y, j, height, BORDER)
-            weight_y = weigh(ty, j, norm_y, TAPS)[0]
+            weight_y = weigh(ty, j, norm_y, WAY)[0]
             for i in tl.static_range(TAPS):
                 at_x, in_x = resolve(first_x, i, width, BORDER)
-                weight_x = weigh(tx, i, norm_x, TAPS)[0]
+                weight_x = weigh(tx, i, norm_x, WAY)[0]
                 inside = near
                 if BORDER == CONSTANT or BORDER == TRANSPARENT:
                     inside = near & in_y & in_x

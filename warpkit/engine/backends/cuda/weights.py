@@ -14,8 +14,12 @@ import triton
 import triton.language as tl
 
 from warpkit.engine.backends.cuda.positions import CONSTANT, TRANSPARENT, resolve
-from warpkit.engine.sampling.rules import CUBIC_A
+from warpkit.engine.sampling.rules import CODE, CUBIC_A
 
+NEAREST = tl.constexpr(CODE["nearest"])
+BILINEAR = tl.constexpr(CODE["bilinear"])
+BICUBIC = tl.constexpr(CODE["bicubic"])
+LANCZOS4 = tl.constexpr(CODE["lanczos4"])
 A = tl.constexpr(CUBIC_A)
 PI = tl.constexpr(math.pi)
 QUARTER = tl.constexpr(math.pi / 4)
@@ -25,21 +29,34 @@ FOURTH = tl.constexpr(1 / 120 + 1 / 576 + 1 / 30720)
 
 
 @triton.jit
-def weigh(t, k, norm, TAPS: tl.constexpr):
+def weigh(t, k, norm, WAY: tl.constexpr):
     """The weight of tap k at the fraction t and its slope; `norm` from `normalize`.
 
     k is a number or a tensor; what is not used the compiler leaves out.
     """
-    if TAPS == 1:
+    if WAY == NEAREST:
         return t * 0 + 1, t * 0
-    if TAPS == 2:
+    if WAY == BILINEAR:
         return k * t + (1 - k) * (1 - t), t * 0 + (2 * k - 1)
-    if TAPS == 4:
+    if WAY == BICUBIC:
         return cubic(t + 1 - k)
     per, total_slope = norm
     value, slope = lobe(t, k)
     value = value * per
     return value, (slope - value * total_slope) * per
+
+
+@triton.jit
+def weight_apart(u, taps, TAPS: tl.constexpr, WAY: tl.constexpr):
+    """The weight of a pixel by how far left of a point it is, any number where it is no tap."""
+    if WAY == BILINEAR:
+        return 1 - tl.abs(u)
+    if WAY == BICUBIC:
+        return cubic(u)[0]
+    u = tl.where(taps, u, 0.0)
+    before = tl.floor(u)
+    t = u - before
+    return weigh(t, TAPS // 2 - 1 - before.to(tl.int32), normalize(t, WAY), WAY)[0]
 
 
 @triton.jit
@@ -74,10 +91,10 @@ def lobe(t, k):
 
 
 @triton.jit
-def normalize(t, TAPS: tl.constexpr):
+def normalize(t, WAY: tl.constexpr):
     """What brings lanczos4's weights to the sum 1: 1 / total, and the total's slope."""
     total, total_slope = t * 0, t * 0
-    if TAPS == 8:
+    if WAY == LANCZOS4:
         for k in tl.static_range(8):
             value, slope = lobe(t, k)
             total, total_slope = total + value, total_slope + slope
@@ -85,7 +102,9 @@ def normalize(t, TAPS: tl.constexpr):
 
 
 @triton.jit
-def tap_coverage(first, t, norm, length, TAPS: tl.constexpr, BORDER: tl.constexpr):
+def tap_coverage(
+    first, t, norm, length, TAPS: tl.constexpr, WAY: tl.constexpr, BORDER: tl.constexpr
+):
     """Along one axis: whether any tap is inside, whether all are, and the weights of those."""
     total = t * 0
     some, every = first == first, first == first
@@ -94,5 +113,5 @@ def tap_coverage(first, t, norm, length, TAPS: tl.constexpr, BORDER: tl.constexp
         for k in tl.static_range(TAPS):
             inside = resolve(first, k, length, BORDER)[1]
             some, every = some | inside, every & inside
-            total += tl.where(inside, weigh(t, k, norm, TAPS)[0], 0.0)
+            total += tl.where(inside, weigh(t, k, norm, WAY)[0], 0.0)
     return some, every, total

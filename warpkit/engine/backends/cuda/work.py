@@ -98,7 +98,8 @@ def prepare(
     is_large = max(image.numel(), prod(batch) * channels * h * w) >= NARROW
     real = torch.float64 if image.dtype in MOVED else compute_dtype(image.dtype)
     switches = {
-        "KIND": kind, "TAPS": TAPS[rule.interpolation], "BORDER": CODE[rule.border],
+        "KIND": kind, "TAPS": TAPS[rule.interpolation], "WAY": CODE[rule.interpolation],
+        "BORDER": CODE[rule.border],
         "REAL": REALS[real], "OFFSET": tl.int64 if is_large else tl.int32,
         # a warp's patch has rows of 32 bytes: what memory is written by
         "SPAN": 16 if image.element_size() < 4 else 8,

@@ -1,9 +1,23 @@
-// The sampling rules: what lies outside an image, and the weights of taps. As `sampling/rules.py`.
+// The sampling rules: what lies outside an image, and the weights of taps. As `sampling/rules.py`,
+// whose numbers of borders and interpolations these are.
 #pragma once
 #include "vec.h"
 #include "warp_call.h"
 
 namespace warpkit {
+
+enum Border { CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT };
+
+// Each interpolation, and its taps along an axis.
+#define WARPKIT_INTERPOLATIONS(INTERPOLATION) \
+    INTERPOLATION(NEAREST, 1)                 \
+    INTERPOLATION(BILINEAR, 2) INTERPOLATION(BICUBIC, 4) INTERPOLATION(LANCZOS4, 8)
+
+#define WARPKIT_NAME(name, taps) name,
+enum Interpolation { WARPKIT_INTERPOLATIONS(WARPKIT_NAME) };
+#define WARPKIT_TAPS(name, taps) taps,
+constexpr int TAPS_OF[] = {WARPKIT_INTERPOLATIONS(WARPKIT_TAPS)};
+
 namespace WARPKIT_ISA {
 
 // -- borders --
@@ -98,13 +112,14 @@ template <bool SLOPED> inline void lanczos(Doubles t, Doubles *weight, Doubles *
     }
 }
 
-// Fill TAPS weights and, if SLOPED, their derivatives by t; of one tap there is none to fill.
-template <int TAPS, bool SLOPED> INLINE void weigh(Doubles t, Doubles *weight, Doubles *slope) {
-    if constexpr (TAPS == 2) {
+// Fill in the weights of the taps and, if SLOPED, their derivatives by t.
+template <int INTERPOLATION, bool SLOPED>
+INLINE void weigh(Doubles t, Doubles *weight, Doubles *slope) {
+    if constexpr (INTERPOLATION == BILINEAR) {
         weight[0] = 1.0 - t, weight[1] = t;
         if constexpr (SLOPED) slope[0] = splat<Doubles>(-1.0), slope[1] = splat<Doubles>(1.0);
     }
-    if constexpr (TAPS == 4) {
+    if constexpr (INTERPOLATION == BICUBIC) {
         weight[0] = cubic_far(1.0 + t), weight[1] = cubic_near(t);
         weight[2] = cubic_near(1.0 - t), weight[3] = cubic_far(2.0 - t);
         if constexpr (SLOPED) {
@@ -112,7 +127,7 @@ template <int TAPS, bool SLOPED> INLINE void weigh(Doubles t, Doubles *weight, D
             slope[2] = -cubic_near_slope(1.0 - t), slope[3] = -cubic_far_slope(2.0 - t);
         }
     }
-    if constexpr (TAPS == 8) lanczos<SLOPED>(t, weight, slope);
+    if constexpr (INTERPOLATION == LANCZOS4) lanczos<SLOPED>(t, weight, slope);
 }
 
 }  // namespace WARPKIT_ISA

@@ -7,7 +7,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 
 template <class R, int DOWN> void Tile<R, DOWN>::start(const WarpCall &p) {
-    taps = p.taps, before = most<int64_t>(taps / 2 - 1, 0);
+    interpolation = p.interpolation, taps = p.taps, before = most<int64_t>(taps / 2 - 1, 0);
     room = PIXELS * (taps <= 2 ? 8 : taps * taps);
     last_left = last_top = 0;  // of the tile before nothing is known at first
 }
@@ -61,13 +61,15 @@ template <class R, int DOWN> int64_t Tile<R, DOWN>::whole_pixel(double v) const 
 }
 
 // The whole pixels of D positions along an axis, and the weights of their taps from `weights` on.
-template <int TAPS, bool SLOPED, class R> INLINE Ints weigh_axis(Doubles u, R *weights, R *slopes) {
-    if constexpr (TAPS == 1) {
+template <int INTERPOLATION, bool SLOPED, class R>
+INLINE Ints weigh_axis(Doubles u, R *weights, R *slopes) {
+    constexpr int TAPS = TAPS_OF[INTERPOLATION];
+    if constexpr (INTERPOLATION == NEAREST) {
         Doubles nearest = (u + ROUND) - ROUND;  // ties to even
         return convert<Ints>(smaller(nearest, splat<Doubles>(LIMIT - 1)));
     } else {
         Doubles below = floor_of(u), weight[TAPS], slope[TAPS];
-        weigh<TAPS, SLOPED>(u - below, weight, slope);
+        weigh<INTERPOLATION, SLOPED>(u - below, weight, slope);
         for (int k = 0; k < TAPS; k++) {
             store(weights + k * PADDED, convert<Vec<R, D>>(weight[k]));
             if constexpr (SLOPED) store(slopes + k * PADDED, convert<Vec<R, D>>(slope[k]));
@@ -88,29 +90,29 @@ INLINE Doubles piece(const double (*points)[TILE], int64_t n, int64_t c, int k) 
 }
 
 // From the points of rows r .. r + count: whole pixels, weights, and if SLOPED their derivatives.
-template <class R, int DOWN> template <int TAPS, bool SLOPED>
+template <class R, int DOWN> template <int INTERPOLATION, bool SLOPED>
 void Tile<R, DOWN>::weigh_band(int64_t r, int64_t count) {
     for (int64_t n = 0; n < count; n += DOWN) {
         int64_t q = this->number(r + n, 0), end = q + filled();
         for (int64_t c = 0; q < end; q += L, c += ACROSS)
             for (int k = 0; k < L; k += D) {
                 Doubles u = piece<ACROSS>(point_x, n, c, k), v = piece<ACROSS>(point_y, n, c, k);
-                Ints i = weigh_axis<TAPS, SLOPED>(u, wx[0] + q + k, dx[0] + q + k);
-                Ints j = weigh_axis<TAPS, SLOPED>(v, wy[0] + q + k, dy[0] + q + k);
+                Ints i = weigh_axis<INTERPOLATION, SLOPED>(u, wx[0] + q + k, dx[0] + q + k);
+                Ints j = weigh_axis<INTERPOLATION, SLOPED>(v, wy[0] + q + k, dy[0] + q + k);
                 store(column + q + k, i), store(row + q + k, j);
             }
     }
 }
 
 template <class R, int DOWN> void Tile<R, DOWN>::weigh_any(int64_t r, int64_t count, bool sloped) {
-    // blocks of pixels are of two taps alone, whose slopes are -1 and 1
-    if (DOWN > 1 || taps == 2) return weigh_band<2, false>(r, count);
-    if constexpr (DOWN == 1) {
-        if (taps == 1) return weigh_band<1, false>(r, count);
-        if (taps == 4)
-            return sloped ? weigh_band<4, true>(r, count) : weigh_band<4, false>(r, count);
-        sloped ? weigh_band<8, true>(r, count) : weigh_band<8, false>(r, count);
-    }
+    // two taps are bilinear's, whose slopes are -1 and 1, and blocks of pixels are of two taps
+    // alone
+    if (DOWN > 1 || taps == 2) return weigh_band<BILINEAR, false>(r, count);
+    if constexpr (DOWN == 1) switch (interpolation) {
+#define WARPKIT_WEIGH(name, taps) \
+    case name: return sloped ? weigh_band<name, true>(r, count) : weigh_band<name, false>(r, count);
+            WARPKIT_INTERPOLATIONS(WARPKIT_WEIGH)
+        }
 }
 
 // Say in `missing` which points of rows r .. r + count are nowhere, and let them look at 0, 0.

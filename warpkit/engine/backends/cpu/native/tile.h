@@ -74,6 +74,7 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
     int32_t source_column[ROOM];  // under borders without missing taps: what a box's column reads
     alignas(64) R window[GROUP][ROOM + BEYOND + 16];
 
+    int64_t interpolation;             // as in rules.h
     int64_t taps, before;              // along an axis, and how many before the whole pixel
     int64_t room;                      // pixels of a box, at most; else each pixel has its own
     int64_t left, top, columns, rows;  // the box of all taps, in the image
@@ -135,7 +136,7 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
     bool marked;  // `missing` says which points are nowhere
 
     // tile.cpp
-    template <int TAPS, bool SLOPED> void weigh_band(int64_t r, int64_t count);
+    template <int INTERPOLATION, bool SLOPED> void weigh_band(int64_t r, int64_t count);
     void weigh_any(int64_t r, int64_t count, bool sloped);
     void mark_far(int64_t r, int64_t count);
     int64_t whole_pixel(double v) const;

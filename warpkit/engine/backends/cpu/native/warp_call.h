@@ -10,8 +10,10 @@
     /* of each item: its image, and its matrix or points */                                      \
     FIELD(image_of) FIELD(mapping_of)                                                            \
     FIELD(items) FIELD(channels) FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width)   \
-    /* codes of `Border` along each axis, of `Kind`, of `Type`, and the taps along an axis */    \
-    FIELD(border_y) FIELD(border_x) FIELD(kind) FIELD(type) FIELD(taps) FIELD(number_bytes)      \
+    /* codes of `Border` along each axis, of `Interpolation`, and its taps along an axis */      \
+    FIELD(border_y) FIELD(border_x) FIELD(interpolation) FIELD(taps)                             \
+    /* codes of `Kind` and of `Type`, and the bytes of a number */                               \
+    FIELD(kind) FIELD(type) FIELD(number_bytes)                                                  \
     /* numbers of one matrix or field of points; points are float64; points are offsets */       \
     FIELD(mapping_size) FIELD(double_points) FIELD(relative)                                     \
     /* strides of the fill; `dense`: it has a value for every output pixel */                    \
@@ -30,7 +32,6 @@ struct WarpCall : Call {
     WARPKIT_WARP_FIELDS(WARPKIT_FIELD)
 };
 
-enum Border { CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT };
 enum Kind { POINTS = 0, AFFINE = 2, PERSPECTIVE = 3 };  // a matrix by its rows
 enum Type { FLOAT32, FLOAT64, UINT8, INT16, UINT16 };
 
