@@ -56,12 +56,13 @@ template <class R, int DOWN> struct ImageGradient {
   private:
     template <int TAPS> void add_pixels(const WarpCall &p, const T &t, const Pushes<R> &g) {
         const int64_t line = t.columns * GROUP;
-        int32_t first_x = int32_t(t.left + t.before), first_y = int32_t(t.top + t.before);
+        using Whole = Vec<uint32_t, L>;  // a pixel that is nowhere may go over
+        const uint32_t first_x = uint32_t(t.left + t.before), first_y = uint32_t(t.top + t.before);
         for (int64_t r = 0; r < t.height; r += DOWN) {
             t.fetch(p, g.target_ahead, g.ahead, g.moved, r);
             for (int64_t q = t.number(r, 0), end = q + t.filled(); q < end; q += L) {
-                I x = load<I>(t.column + q) - first_x, y = load<I>(t.row + q) - first_y;
-                I here = (y * int32_t(t.columns) + x) * GROUP;
+                Whole x = load<Whole>(t.column + q) - first_x, y = load<Whole>(t.row + q) - first_y;
+                I here = (I)((y * uint32_t(t.columns) + x) * uint32_t(GROUP));
                 if (!t.whole) here = convert<I>(t.nowhere(q)) ? I{} : here;
                 store(place, here);
                 for (int n = 0; n < L; n++) add_taps<TAPS>(t, g, window + place[n], line, q + n);

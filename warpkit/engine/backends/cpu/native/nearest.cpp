@@ -16,6 +16,7 @@ struct Places {
 
     void find(const WarpCall &p, int64_t item, int64_t x0, int64_t y0) {
         using I = Tile<float, 1>::I;
+        using Whole = Vec<uint32_t, COUNT<I>>;
         using Wide = Vec<int64_t, COUNT<I>>;
         Tile<float, 1> &t = tile;
         t.look(p, item, x0, y0);
@@ -31,8 +32,10 @@ struct Places {
                     there =
                         (x >= 0) & (x < wide) & (y >= 0) & (y < high) & ~convert<I>(t.nowhere(q));
                 Wide found;
-                if (small) found = convert<Wide>(there ? y * int32_t(p.width) + x : I{});
-                else
+                if (small) {  // unsigned: what is far away goes over, and is not there
+                    auto number = (Whole)y * uint32_t(p.width) + (Whole)x;
+                    found = convert<Wide>(there ? (I)number : I{});
+                } else
                     found = convert<Wide>(there) ? convert<Wide>(y) * p.width + convert<Wide>(x)
                                                  : Wide{};
                 store(place + q, found);

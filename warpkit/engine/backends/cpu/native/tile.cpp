@@ -195,10 +195,12 @@ template <class R, int DOWN> template <int TAPS> void Tile<R, DOWN>::cover(const
 // -- where the taps are --
 
 template <class R, int DOWN> void Tile<R, DOWN>::set_offsets() {
-    int32_t line = int32_t(stride), first_x = int32_t(west), first_y = int32_t(north);
+    using Whole = Vec<uint32_t, L>;  // a pixel that is nowhere may go over
+    uint32_t line = uint32_t(stride), first_x = uint32_t(west), first_y = uint32_t(north);
     for (int64_t r = 0; r < height; r += DOWN)
         for (int64_t q = this->number(r, 0), end = q + filled(); q < end; q += L) {
-            I here = (load<I>(row + q) - first_y) * line + (load<I>(column + q) - first_x);
+            Whole y = load<Whole>(row + q) - first_y, x = load<Whole>(column + q) - first_x;
+            I here = (I)(y * line + x);
             if (!whole) here = convert<I>(nowhere(q)) ? I{} : here;
             store(offset + q, here);
         }
@@ -230,10 +232,12 @@ template <class R, int DOWN> void Tile<R, DOWN>::find_blocks(const WarpCall &p) 
     if (columns * rows + 8 * stride > room + BEYOND && !in_place) return;
     if (in_place && (p.width < 8 || p.height < 8)) return;
     alignas(64) int32_t found[PIXELS];
+    using Whole = Vec<uint32_t, L>;  // as in `set_offsets`
     I far{};
     for (int64_t r = 0; r < height; r += DOWN)
         for (int64_t q = this->number(r, 0), end = q + filled(); q < end; q += L) {
-            I i = load<I>(column + q) - first_x, j = load<I>(row + q) - first_y;
+            I i = (I)(load<Whole>(column + q) - uint32_t(first_x));
+            I j = (I)(load<Whole>(row + q) - uint32_t(first_y));
             if (!whole) {
                 I none = convert<I>(nowhere(q));
                 i = none ? splat<I>(INT32_MAX) : i, j = none ? splat<I>(INT32_MAX) : j;
