@@ -16,7 +16,7 @@ def gradients_again(
 ) -> list[Tensor | None]:
     """The gradients of the inputs that want one, which may be differentiated again.
 
-    For the backward pass of an autograd.Function, of its saved inputs (...) of any shapes; grads: of
+    For the backward pass of an autograd.Function. inputs: as it saved them, (...) each; grads: of
     the results, (...) each.
     """
     twice = torch.is_grad_enabled()
