@@ -27,6 +27,12 @@ INLINE Floats root(Floats v) {
 #endif
 }
 
+INLINE bool any(Vec<int32_t, WIDE> mask) {
+    int32_t found = 0;
+    for (int k = 0; k < WIDE; k++) found |= mask[k];
+    return found;
+}
+
 // The first n of a register's numbers of type T, as float32; and such numbers written.
 template <class T> INLINE Floats read(const T *p, int64_t n) {
     Vec<T, WIDE> v{};
@@ -94,9 +100,12 @@ template <class T> void from_polar(const Call &block, int64_t begin, int64_t end
             const int64_t n = least<int64_t>(WIDE, count - k);
             const Floats angle = read(angles + k, n);
             const Floats length = call.first ? read(lengths + k, n) : Floats{} + 1;
-            Doubles eighths = magnitude(convert<Doubles>(angle) * to_radians) * 1.27323954473516;
             int64_t far = 0;
-            for (int lane = 0; lane < n; lane++) far |= eighths[lane] >= 2147483648.0;
+            if (any(magnitude(angle) > 1e9f)) {  // which none of 2^31 eighths is below
+                Doubles eighths =
+                    magnitude(convert<Doubles>(angle) * to_radians) * 1.27323954473516;
+                for (int lane = 0; lane < n; lane++) far |= eighths[lane] >= 2147483648.0;
+            }
             if (far) __atomic_store_n(at<int64_t>(call.far), 1, __ATOMIC_RELAXED);
             Vectors<Floats> found = by_eighths(call.degrees ? angle * degree : angle);
             found.x *= length, found.y *= length;

@@ -51,9 +51,48 @@ void transformed(const Call &block, int64_t begin, int64_t end) {
     }
 }
 
+struct Evens {
+    static constexpr int at(int k) { return 2 * k; }
+};
+struct Odds {
+    static constexpr int at(int k) { return 2 * k + 1; }
+};
+struct Zipped {
+    static constexpr int at(int k) { return k / 2 + k % 2 * WIDE; }
+};
+
+// The commonest, points (x, y): a register of them is parted and joined by shuffles.
+void transformed_pairs(const Call &block, int64_t begin, int64_t end) {
+    const MapsCall &call = as<MapsCall>(block);
+    const int64_t stop = least(end * POINTS_AT_ONCE, call.count);
+    const float *m = at<float>(call.numbers);
+    for (int64_t i = begin * POINTS_AT_ONCE; i < stop; i += WIDE) {
+        const int64_t n = least<int64_t>(WIDE, stop - i);
+        Vec<float, 2 * WIDE> both{};
+        const float *from = at<float>(call.first) + 2 * i;
+        if (n == WIDE) both = load<Vec<float, 2 * WIDE>>(from);
+        else memcpy(&both, from, size_t(n) * 2 * sizeof *from);
+        const Floats x = pick<WIDE, Evens>(both, both), y = pick<WIDE, Odds>(both, both);
+        const auto sum = [&](int r) {
+            const float *row = m + 3 * r;
+            if (call.steps == DIAGONAL)
+                return fma_single(r ? y : x, splat<Floats>(row[r]), splat<Floats>(row[2]));
+            return fma_single(x, splat<Floats>(row[0]), y * row[1]) + row[2];
+        };
+        both = pick<2 * WIDE, Zipped>(sum(0), sum(1));
+        float *to = at<float>(call.out) + 2 * i;
+        if (n == WIDE) store(to, both);
+        else memcpy(to, &both, size_t(n) * 2 * sizeof *to);
+    }
+}
+
 }  // namespace
 
-Kernel choose_transformed(const Call &) { return transformed; }
+Kernel choose_transformed(const Call &block) {
+    const MapsCall &call = as<MapsCall>(block);
+    const bool pairs = call.channels == 2 && call.rows == 2 && call.steps != IN_ORDER;
+    return pairs ? transformed_pairs : transformed;
+}
 
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit
