@@ -97,8 +97,10 @@ def find(sphere: Tensor, photograph: Tensor, guess: Tensor, field: float) -> tup
         decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, count, step / 20)
         for _ in range(count):
             optimizer.zero_grad()
-            options = {"field_of_view": width.exp(), "rotation": turned(vector) @ guess}
-            seen = camera.from_sphere(sphere, size, antialias=True, **options)
+            turn, field_now = turned(vector) @ guess, width.exp()
+            seen = camera.from_sphere(
+                sphere, size, field_of_view=field_now, rotation=turn, antialias=True
+            )
             (seen - wanted).square().mean().backward()
             optimizer.step()
             decay.step()
@@ -130,7 +132,8 @@ def table(searches: Sequence[Found]) -> Table:
 def draw(path: Path, sphere: Tensor, searches: Sequence[Found]) -> None:
     """The sphere (3, H, W), and of each search the photograph, the guess and what was found."""
     figure = new_figure(7.2, 1.9 * len(searches) + 2.4)
-    above, below = figure.subfigures(2, 1, height_ratios=(2.4, 1.9 * len(searches)))
+    parts = figure.subfigures(2, 1, squeeze=False, height_ratios=(2.4, 1.9 * len(searches)))
+    above, below = parts.flat
     whole = above.subplots()
     whole.imshow(sphere.permute(1, 2, 0).numpy())
     whole.axis("off")

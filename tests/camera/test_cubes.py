@@ -125,12 +125,12 @@ def test_antialias_shrinks_a_sphere_to_its_means():
 
 ERRORS = {
     "side": (lambda: camera.to_cube(noise(1, 4, 8), 0), "to_cube: `side`"),
-    "half": (lambda: camera.to_cube(noise(1, 4, 8), 2.5), "to_cube: `side`"),
+    "half": (lambda: camera.to_cube(noise(1, 4, 8), 2.5), "to_cube: `side`"),  # pyright: ignore
     "sphere": (lambda: camera.to_cube(noise(4, 8), 2), "to_cube: `sphere`"),
     "five": (lambda: camera.from_cube(noise(5, 1, 4, 4), (4, 8)), "from_cube: `cube`"),
     "oblong": (lambda: camera.from_cube(noise(6, 1, 4, 5), (4, 8)), "from_cube: `cube`"),
     "flat": (lambda: camera.from_cube(noise(6, 4, 4), (4, 8)), "from_cube: `cube`"),
-    "size": (lambda: camera.from_cube(noise(6, 1, 4, 4), 4), "from_cube: `size`"),
+    "size": (lambda: camera.from_cube(noise(6, 1, 4, 4), 4), "from_cube: `size`"),  # pyright: ignore
 }
 
 

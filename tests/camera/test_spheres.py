@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,8 @@ def double(value):
     ],
 )
 def test_directions_lie_where_the_convention_says(direction, pixel):
-    found = definition.places(*double(direction), (4, 8))
+    x, y, z = double(direction)
+    found = definition.places(x, y, z, (4, 8))
     assert found.tolist() == pytest.approx(pixel, abs=1e-12)
 
 
@@ -59,8 +61,9 @@ def test_directions_lie_where_the_convention_says(direction, pixel):
 @pytest.mark.parametrize("name", TURNS)
 def test_a_view_is_the_definitions(interpolation, name):
     for seed, size in enumerate(SIZES):
-        sphere, options = noise(2, *size, seed=seed), {"field_of_view": 100.0}
-        options |= {"rotation": TURNS[name], "interpolation": interpolation}
+        sphere = noise(2, *size, seed=seed)
+        options: dict[str, Any] = {"field_of_view": 100.0, "interpolation": interpolation}
+        options["rotation"] = TURNS[name]
         seen = camera.from_sphere(sphere, (4, 7), **options)
         rotation = TURNS[name]
         truth = naive_sphere.view(sphere.numpy(), (4, 7), rotation, interpolation, field=100.0)
@@ -121,7 +124,7 @@ def test_a_lens_bends_the_view():
 def test_batches_broadcast_and_each_item_is_itself():
     spheres, rotations = noise(2, 1, 3, 6, 12), double(np.stack(list(TURNS.values())[2:]))
     fields = double([60.0, 90.0, 120.0])
-    options = {"interpolation": "lanczos4"}
+    options: dict[str, Any] = {"interpolation": "lanczos4"}
     seen = camera.from_sphere(spheres, (3, 5), field_of_view=fields, rotation=rotations, **options)
     assert seen.shape == (2, 3, 3, 3, 5)
     for i, j in np.ndindex(2, 3):
@@ -228,7 +231,8 @@ def test_a_view_of_odd_size_straight_at_a_pole_has_a_gradient(down):
         sphere, whole = noise(1, 6, 12).requires_grad_(), whole.clone().requires_grad_()
         seen = camera.from_sphere(sphere, (3, 3), field_of_view=90.0, rotation=whole)
         first = torch.autograd.grad(seen.square().sum(), (sphere, whole), create_graph=True)
-        second = torch.autograd.grad(sum(g.square().sum() for g in first), (sphere, whole))
+        squares = torch.stack([g.square().sum() for g in first])
+        second = torch.autograd.grad(squares.sum(), (sphere, whole))
         for grad in (*first, *second):
             assert grad.isfinite().all()
             assert 0 < grad.abs().max() < 1e6
@@ -244,7 +248,7 @@ def test_vmap_jvp_and_compile_are_the_same_view():
         each = torch.stack([see(rotation) for rotation in rotations])
         near = TOLERANCE["two modes float64"]
         assert torch.allclose(torch.func.vmap(see)(rotations), each, rtol=0, atol=near)
-        value, _ = torch.func.jvp(see, (rotations[1],), (torch.ones(3, 3, dtype=torch.float64),))
+        value = torch.func.jvp(see, (rotations[1],), (torch.ones_like(rotations[1]),))[0]
         assert torch.allclose(value, each[1], rtol=0, atol=near)
         compiled = torch.compile(see, backend="eager", fullgraph=True)
         assert torch.allclose(compiled(rotations[0]), each[0], rtol=0, atol=near)

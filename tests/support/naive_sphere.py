@@ -48,7 +48,7 @@ def _rows(y, interpolation):
     return [(i - above, w) for i, w in axis(y + above, 10**6, interpolation, "constant")]
 
 
-def ray(pixel, size, field=None, camera=None, fisheye=None):
+def ray(pixel, size, field=90.0, camera=None, fisheye=None):
     """The direction of a pixel (x, y) of a view of `size` (h, w), in the view's own directions.
 
     fisheye: None, or the four coefficients.
@@ -58,6 +58,7 @@ def ray(pixel, size, field=None, camera=None, fisheye=None):
         half = math.radians(field) / 2
         f = (width / 2) / (math.tan(half) if fisheye is None else half)
         camera = np.array([[f, 0, (width - 1) / 2], [0, f, (height - 1) / 2], [0, 0, 1]])
+    camera = np.asarray(camera)
     u, v = (pixel[0] - camera[0, 2]) / camera[0, 0], (pixel[1] - camera[1, 2]) / camera[1, 1]
     if fisheye is None:
         return np.array([u, v, 1.0])

@@ -115,7 +115,8 @@ def _face_of(x: Tensor, y: Tensor, z: Tensor, side: int) -> tuple[Tensor, Tensor
 
 def _on_sheet(x: Tensor, y: Tensor, z: Tensor, side: int, frame: int) -> Tensor:
     """Where directions (...) lie on faces with their frames, one below the other: (..., 2)."""
-    face, column, row = _face_of(*torch.broadcast_tensors(x, y, z), side)
+    x, y, z = torch.broadcast_tensors(x, y, z)
+    face, column, row = _face_of(x, y, z, side)
     return torch.stack((column + frame, row + frame + face * (side + 2 * frame)), dim=-1)
 
 

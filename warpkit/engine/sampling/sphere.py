@@ -60,7 +60,8 @@ def places_of_pixels(matrix: Tensor, size: Sequence[int], sphere_size: Sequence[
     y, x = (torch.arange(n, dtype=torch.float64, device=matrix.device) for n in size)
     # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
     rows = matrix[..., None, None, :, :].expand(*matrix.shape[:-2], len(y), 1, 3, 3)
-    return places(*rows_at(rows, x, y[:, None]), sphere_size)
+    a, b, c = rows_at(rows, x, y[:, None])
+    return places(a, b, c, sphere_size)
 
 
 def directions(size: Sequence[int], device: torch.device | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -34,7 +34,7 @@ class Cap(NamedTuple):
 
     first: int
     """Row of the picture that they read, and how many from there on."""
-    count: int
+    taken: int
     height: int
     """Of the picture."""
     x: Tensor
@@ -113,7 +113,7 @@ def _caps(places: Tensor, ends: np.ndarray, height: int, interpolation: str) -> 
 
 def _strip(picture: Tensor, cap: Cap) -> Tensor:
     """The rows of a picture (*I, C, H, W) that a cap reads."""
-    return picture.narrow(-2, cap.first, cap.count)
+    return picture.narrow(-2, cap.first, cap.taken)
 
 
 def _of_cap(cap: Cap, strip: Tensor, matrix: Tensor, interpolation: str) -> Tensor:
@@ -121,8 +121,8 @@ def _of_cap(cap: Cap, strip: Tensor, matrix: Tensor, interpolation: str) -> Tens
 
     Where a view does not read beyond the pole, some number that has no gradient.
     """
-    directions = rows_at(matrix[..., None, :, :], cap.x.double(), cap.y.double())
-    points = sphere.places(*directions, (cap.height, strip.shape[-1]))
+    x, y, z = rows_at(matrix[..., None, :, :], cap.x.double(), cap.y.double())
+    points = sphere.places(x, y, z, (cap.height, strip.shape[-1]))
     pole = -0.5 if cap.first == 0 else cap.height - 0.5
     points = torch.where(cap.mine[..., None], points, pole)[..., None, :, :]
     return sphere.sample(strip, points, interpolation, (cap.first, cap.height))[..., 0, :]
@@ -153,7 +153,7 @@ class View(torch.autograd.Function):
             found = _by_definition(picture, matrix, grad, ctx.options, wanted)
         else:
             found = _by_kernels(ctx, picture, matrix, grad, wanted)
-        return *found, None, None
+        return found[0], found[1], None, None
 
 
 def _by_definition(
