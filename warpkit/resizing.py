@@ -56,7 +56,11 @@ def resize(
             "nearest", "nearest_exact", "bilinear", "bilinear_exact", "bicubic", "area" and
             "lanczos4". "pillow": the installed PIL.Image.resize's (13's where there is none), of
             uint8 (each channel alone), uint16 (mode I;16) and float32 (mode F) images, with
-            "nearest", "box", "bilinear", "hamming", "bicubic" and "lanczos".
+            "nearest", "box", "bilinear", "hamming", "bicubic" and "lanczos". "torchvision":
+            what torchvision makes of tensors, F.interpolate's own, with "nearest",
+            "nearest_exact", "area" (means of whole pixels), and, antialiased or not, "bilinear"
+            and "bicubic" (a = -0.5 and -0.75), and "lanczos": of uint8 the whole numbers that
+            torch computes on a CPU with AVX2, on every processor; floats by F.interpolate itself.
         backend: "auto", or "cpu" or "reference", which is used or refused.
 
     Returns:
@@ -112,8 +116,9 @@ def resize_by(
 
 def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges, Edges]:
     """The box's edges along x and along y; as plain numbers where no gradient goes to it."""
-    if rule.arithmetic.startswith("opencv"):
-        wanted = f"None with arithmetic={rule.arithmetic!r}: cv2.resize has none (image[..., "
+    if rule.arithmetic not in ("exact", "pillow"):
+        library = "F.interpolate" if rule.arithmetic == "torchvision" else "cv2.resize"
+        wanted = f"None with arithmetic={rule.arithmetic!r}: {library} has none (image[..., "
         checks.fail(name, "box", wanted + "y1:y2, x1:x2] is a slice)", f"{box!r:.60}")
     height, width = image.shape[-2:]
     wanted = f"(x1, y1, x2, y2) with 0 <= x1 < x2 <= {width} and 0 <= y1 < y2 <= {height}"

@@ -151,3 +151,33 @@ def test_a_strip_of_which_a_size_leaves_no_pixel_is_named(size):
     for image in (torch.zeros(3, 200, 2), PIL.Image.new("RGB", (2, 200))):
         with pytest.raises(ValueError, match=r"got size \(200, 2\), which becomes \(16, 0\)"):
             Resize(**size)(image)
+
+
+TORCH_FILTERS = ("nearest", "nearest-exact", "bilinear", "bicubic", "lanczos")
+HAS_INTEGERS = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+
+
+@pytest.mark.skipif(not HAS_INTEGERS, reason="torch resizes floats on this processor")
+@pytest.mark.parametrize("name", TORCH_FILTERS)
+def test_a_tensor_gets_torchvisions_own_pixels(name):
+    filter_of = v2.InterpolationMode(name)
+    tensor = v2.functional.pil_to_tensor(picture("RGB"))
+    try:
+        v2.Resize(7, interpolation=filter_of)(tensor)
+    except (ValueError, NotImplementedError):
+        pytest.skip("this torchvision has no lanczos of tensors")
+    for image in (tensor, tv_tensors.Image(tensor), tensor / 255, tv_tensors.Mask(tensor[0])):
+        for antialias in (True, False, None):
+            if name == "lanczos" and not antialias:
+                continue
+            for size in SIZES:
+                theirs = v2.Resize(**size, interpolation=filter_of, antialias=antialias)
+                options = {"interpolation": filter_of, "antialias": antialias}
+                out = Resize(**size, **options, arithmetic="torchvision")(image)
+                assert torch.equal(out, theirs(image)), (size, antialias, type(image))
+                assert type(out) is type(image)
+            torch.manual_seed(3)
+            crop = v2.RandomResizedCrop(9, interpolation=filter_of, antialias=antialias)(image)
+            torch.manual_seed(3)
+            ours = RandomResizedCrop(9, **options, arithmetic="torchvision")
+            assert torch.equal(ours(image), crop)

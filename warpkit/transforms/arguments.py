@@ -24,7 +24,8 @@ def mode_name(function: str, interpolation: Any, names: Sequence[str] = INTERPOL
     value = interpolation.value if isinstance(interpolation, Enum) else interpolation
     if isinstance(value, int) and not isinstance(value, bool) and value in PIL_NUMBERS:
         value = PIL_NUMBERS[value]
-    value = "nearest" if isinstance(value, str) and value == "nearest-exact" else value
+    if isinstance(value, str) and value == "nearest-exact":
+        value = "nearest_exact" if "nearest_exact" in names else "nearest"
     return checks.check_name(function, "interpolation", value, names)
 
 

@@ -87,7 +87,7 @@ def through(
     image = pixels[None] if pixels.ndim == 2 else pixels
     is_mask = isinstance(inpt, tv_tensors.Mask)
     interpolation = "nearest" if is_mask else interpolation
-    blended = interpolation != "nearest" and pixels.dtype in checks.LABELS
+    blended = not interpolation.startswith("nearest") and pixels.dtype in checks.LABELS
     if blended:  # as torchvision does; float64 holds all of them but 64 bits beyond 2^53
         image = image.double()
     checks.check_image(name, "inpt", image, labels=True, look=look)

@@ -35,7 +35,8 @@ class Resize(Geometric, v2.Resize):
         antialias: False for two or four pixels along each axis however much it shrinks; in
             torchvision that has no effect on PIL images, here it has.
         arithmetic: as in `resize`. "pillow" gives a PIL image of any mode torchvision's own pixels,
-            and a tensor those of Pillow; masks that are tensors are sampled as under "exact".
+            and a tensor those of Pillow; "torchvision" gives tensors torchvision's own. Masks that
+            are tensors are sampled as under "exact", but for "torchvision".
 
     >>> Resize((1, 2))(torch.tensor([[[1.0, 3.0, 5.0, 7.0]]]))
     tensor([[[2.4286, 5.5714]]])
@@ -147,6 +148,8 @@ def filter_name(function: str, interpolation: Any, antialias: Any, arithmetic: A
 
 def antialias_of(interpolation: str, antialias: bool | None, arithmetic: str) -> bool | None:
     """What `resize` is told: True, the default here, is what the arithmetic has."""
+    if arithmetic == "torchvision":  # whose None is False
+        return bool(antialias) if interpolation in ("bilinear", "bicubic", "lanczos") else None
     if arithmetic != "exact":
         return False if antialias is False else None
     return None if interpolation in PLAIN_FILTERS else bool(antialias)
@@ -161,7 +164,7 @@ def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, i
         height, width = size
         wanted = (width, height), PIL.Image.Resampling[name.upper()]
         return inpt if same else inpt.resize(*wanted)
-    if isinstance(inpt, tv_tensors.Mask):
+    if isinstance(inpt, tv_tensors.Mask) and arithmetic != "torchvision":
         arithmetic = "exact"  # labels of every type
 
     def sample(image: Tensor, interpolation: str) -> Tensor:

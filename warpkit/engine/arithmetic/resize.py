@@ -8,12 +8,13 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.names import instead_of
 from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
+from warpkit.engine.arithmetic.torch_resize import check_floats
 from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS, ResizeRule
 
 OPENCV = ("opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp")
 """cv2.resize's pixels; _ipp: with Intel's library, as the x86 wheels have it switched on."""
 
-RESIZE_ARITHMETICS = ("exact", *OPENCV, "pillow")
+RESIZE_ARITHMETICS = ("exact", *OPENCV, "pillow", "torchvision")
 
 OPENCV_FILTERS = (
     "nearest",
@@ -24,12 +25,14 @@ OPENCV_FILTERS = (
     "area",
     "lanczos4",
 )
+TORCH_FILTERS = ("nearest", "nearest_exact", "bilinear", "bicubic", "area", "lanczos")
 PILLOW_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 EXACT_FILTERS = (*POINT_FILTERS, *(name for name in AREA_FILTERS if name not in POINT_FILTERS))
 
 OPENCV_TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
 PILLOW_TYPES = (torch.uint8, torch.uint16, torch.float32)
 """Pillow's modes L, I;16 and F."""
+TORCH_TYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 EXACT_LABELS = (torch.int8, torch.int32)
 """The labels that cv2.INTER_LINEAR_EXACT computes with, in whole numbers."""
@@ -40,9 +43,8 @@ MOVING = ("nearest", "nearest_exact")
 
 def filters_of(arithmetic: str) -> tuple[str, ...]:
     """The interpolations that an arithmetic has."""
-    if arithmetic == "exact":
-        return EXACT_FILTERS
-    return PILLOW_FILTERS if arithmetic == "pillow" else OPENCV_FILTERS
+    others = {"exact": EXACT_FILTERS, "pillow": PILLOW_FILTERS, "torchvision": TORCH_FILTERS}
+    return others.get(arithmetic, OPENCV_FILTERS)
 
 
 def named_rule(
@@ -70,10 +72,10 @@ def _antialias(name: str, interpolation: str, wanted: object, arithmetic: str) -
             said = f"None or False with arithmetic={arithmetic!r}: cv2.resize has no antialias "
             checks.fail(name, "antialias", said + "(its 'area' takes means by itself)", "True")
         return False
-    if interpolation in ("nearest", "lanczos4"):
+    if interpolation in _PLAIN[arithmetic]:
         if wanted:
             said = f"None or False with interpolation={interpolation!r}, which has no antialias: "
-            filters = AREA_FILTERS if arithmetic == "exact" else PILLOW_FILTERS[1:]
+            filters = _FILTERED[arithmetic]
             checks.fail(name, "antialias", said + ", ".join(map(repr, filters)) + " have", "True")
         return False
     if wanted is False and (arithmetic == "pillow" or interpolation not in POINT_FILTERS):
@@ -82,8 +84,22 @@ def _antialias(name: str, interpolation: str, wanted: object, arithmetic: str) -
     return wanted is not False
 
 
+_PLAIN = {
+    "exact": ("nearest", "lanczos4"),
+    "pillow": ("nearest",),
+    "torchvision": ("nearest", "nearest_exact", "area"),
+}
+"""Interpolations without antialias; torch's area takes means by itself."""
+
+_FILTERED = {
+    "exact": AREA_FILTERS,
+    "pillow": PILLOW_FILTERS[1:],
+    "torchvision": ("bilinear", "bicubic", "lanczos"),
+}
+
+
 def check_image_type(name: str, image: Tensor, rule: ResizeRule) -> None:
-    """The library must have a resize for the image's type."""
+    """The library must have a resize for the image's type, and the installed torch for floats."""
     value, moving = rule.interpolation, rule.interpolation in MOVING
     if rule.arithmetic in OPENCV and value == "bilinear_exact" and image.dtype in EXACT_LABELS:
         return
@@ -91,13 +107,14 @@ def check_image_type(name: str, image: Tensor, rule: ResizeRule) -> None:
     checks.check_labels(name, "interpolation", value, image.dtype, wanted, moving)
     if rule.arithmetic == "exact" or image.dtype in checks.LABELS:
         return
-    pillow = rule.arithmetic == "pillow"
-    types = PILLOW_TYPES if pillow else OPENCV_TYPES
-    if image.dtype not in types:
-        library = "Pillow" if pillow else "cv2.resize"
+    others = {"pillow": ("Pillow", PILLOW_TYPES), "torchvision": ("F.interpolate", TORCH_TYPES)}
+    library, types = others.get(rule.arithmetic, ("cv2.resize", OPENCV_TYPES))
+    if image.dtype not in types and not (library == "F.interpolate" and moving):
         names = checks.names_of(types)
         wanted = f"of one of the types {names} with arithmetic={rule.arithmetic!r}: "
         checks.fail(name, "image", f"{wanted}{library} has no other", image.dtype, TypeError)
+    if rule.arithmetic == "torchvision":
+        check_floats(name, image, rule)
 
 
 def box_has_gradient(box: Tensor, rule: ResizeRule) -> bool:

@@ -22,6 +22,7 @@ from warpkit.core.tracing import exports_to_onnx, is_eager
 from warpkit.engine.arithmetic.opencv4_tables import cubic_weights
 from warpkit.engine.arithmetic.pillow_tables import KINDS as PILLOW_KINDS
 from warpkit.engine.arithmetic.pillow_tables import running
+from warpkit.engine.arithmetic.torch_tables import KINDS as TORCH_KINDS
 from warpkit.engine.sampling.resize import KEPT_TABLES
 
 F32, F64 = np.float32, np.float64
@@ -49,7 +50,7 @@ class Taps(NamedTuple):
     pixel: Tensor
     """int64."""
     weight: Tensor
-    """float32 or float64."""
+    """float32 or float64; of torch's int32."""
     inside: Tensor
 
 
@@ -91,6 +92,15 @@ def _kept(kind: str, *numbers: float, device: torch.device) -> Taps:
         return _made(kind, *numbers, device=device)
 
 
+TYPES = {
+    "b1": torch.bool,
+    "i4": torch.int32,
+    "i8": torch.int64,
+    "f4": torch.float32,
+    "f8": torch.float64,
+}
+"""What the parts of tables are in torch, by numpy's names."""
+
 LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
 LIBRARY.define(
     "resize_table(int part, str kind, int length, int size, float[] numbers, Device device)"
@@ -110,9 +120,7 @@ def _fake_table(
     part: int, kind: str, length: int, size: int, numbers: list[float], device: torch.device
 ) -> Tensor:
     found = table(kind, length, size, *numbers)[part]
-    dtype = {"b": torch.bool, "i": torch.int64}.get(found.dtype.kind)
-    dtype = dtype or (torch.float32 if found.itemsize == 4 else torch.float64)
-    return torch.empty(found.shape, dtype=dtype, device=device)
+    return torch.empty(found.shape, dtype=TYPES[found.dtype.str[1:]], device=device)
 
 
 LIBRARY.impl("resize_table", _resize_table, "CompositeExplicitAutograd")
@@ -336,6 +344,7 @@ KINDS: dict[str, Callable[..., tuple[np.ndarray, ...]]] = {
     "ipp_bicubic": _ipp_bicubic,
     "ipp_affine_bicubic": _ipp_affine_bicubic,
     **PILLOW_KINDS,
+    **TORCH_KINDS,
 }
 """The kinds of tables. _x, _y: along one axis alone; 64: of float64 images; affine: fx and fy do
 not fit the size."""

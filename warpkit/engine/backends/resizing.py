@@ -39,6 +39,8 @@ def backend_module(name: str, rule: ResizeRule) -> ModuleType:
         from warpkit.engine.sampling import resize as module
     elif rule.arithmetic == "pillow":
         from warpkit.engine.arithmetic import pillow as module
+    elif rule.arithmetic == "torchvision":
+        from warpkit.engine.arithmetic import torch_resize as module
     else:
         from warpkit.engine.arithmetic import opencv_resize as module
     return module

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.resize import filters_of
+from warpkit.engine.arithmetic.torch_resize import has_kernel
 from warpkit.resizing import resize, resize_by
 from warpkit.validation.programs import weights
 from warpkit.validation.programs.geometry import Placement
@@ -72,8 +73,6 @@ FLOATS = ("torch", "tensorflow", "skimage")
 def _integers(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     """uint8 (C, H, W) by an arithmetic that has integers."""
     size, name = placement.size, how.interpolation
-    if how.arithmetic == "torchvision":
-        return _interpolate(levels[None], size, how)[0]
     if how.scale == "factor":
         return _by_factor(levels, placement, how)
     return resize(
@@ -89,10 +88,8 @@ def _integers(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
 def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     """Float levels (..., C, H, W) by the same filter, not rounded; differentiable."""
     size = placement.size
-    if how.arithmetic in ("torchvision", "torch"):
-        batch = levels if levels.ndim == 4 else levels[None]
-        resized = _interpolate(batch, size, how)
-        return resized if levels.ndim == 4 else resized[0]
+    if how.aligned == "corners":
+        return _aligned(levels, size, how)
     if how.arithmetic in ("tensorflow", "skimage"):
         kind = f"{how.arithmetic} {_kind(how)}"
         return weights.resized(levels, size, kind, how.aligned)
@@ -103,14 +100,21 @@ def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
         size,
         interpolation=how.interpolation,
         antialias=_antialias(how),
-        arithmetic=how.arithmetic,
+        arithmetic=_library(how),
         box=placement.cut,
     )
 
 
 def _antialias(how: Resampling) -> bool | None:
-    """What `resize` is asked for; other libraries' filters, and area, leave no choice."""
-    return None if how.arithmetic != "exact" or how.interpolation == "area" else how.antialias
+    """What `resize` is asked for; most libraries' filters, area and nearest leave no choice."""
+    has_both = _library(how) in ("exact", "torchvision")
+    has_both = has_both and not (how.moves or how.interpolation == "area")
+    return how.antialias if has_both else None
+
+
+def _library(how: Resampling) -> str:
+    """The arithmetic, as `resize` knows it: floats of torch are torchvision's."""
+    return "torchvision" if how.arithmetic == "torch" else how.arithmetic
 
 
 def _kind(how: Resampling) -> str:
@@ -138,13 +142,11 @@ def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
     )
 
 
-def _interpolate(levels: Tensor, size: Pair, how: Resampling) -> Tensor:
-    """F.interpolate of (N, C, H, W)."""
-    name = how.interpolation.replace("_", "-")
-    if name in ("nearest", "nearest-exact", "area"):
-        return F.interpolate(levels, size, mode=name)
-    corners = how.aligned == "corners"
-    return F.interpolate(levels, size, mode=name, align_corners=corners, antialias=how.antialias)
+def _aligned(levels: Tensor, size: Pair, how: Resampling) -> Tensor:
+    """F.interpolate of (..., C, H, W) whose corners lie on the result's."""
+    batch = levels if levels.ndim == 4 else levels[None]
+    found = F.interpolate(batch, size, mode=how.interpolation, align_corners=True)
+    return found if levels.ndim == 4 else found[0]
 
 
 @cache
@@ -171,7 +173,7 @@ def candidates() -> tuple[Resampling, ...]:
             if not antialias:
                 torches.append(replace(how, aligned="corners"))
     torches.append(Resampling("area", False, "torch", rounded=False))
-    if _has_lanczos():
+    if has_kernel("lanczos", True, torch.float32, "cpu"):
         found.append(Resampling("lanczos", True, "torchvision"))
         torches.append(Resampling("lanczos", True, "torch", rounded=False))
     found += [replace(how, rounded=r) for how in torches for r in (True, "down", False)]
@@ -226,15 +228,6 @@ def _exact_has(name: str, antialias: bool) -> bool:
     try:
         resize(torch.zeros(1, 9, 9), (5, 5), interpolation=name, antialias=antialias)
     except ValueError:
-        return False
-    return True
-
-
-def _has_lanczos() -> bool:
-    """Whether this torch's F.interpolate has it."""
-    try:
-        F.interpolate(torch.zeros(1, 1, 9, 9), (5, 5), mode="lanczos", antialias=True)
-    except (ValueError, NotImplementedError, RuntimeError):
         return False
     return True
 

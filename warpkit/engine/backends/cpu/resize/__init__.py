@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import has_tangents, is_eager, wants_gradient
-from warpkit.engine.arithmetic import opencv_resize, pillow
+from warpkit.engine.arithmetic import opencv_resize, pillow, torch_resize
 from warpkit.engine.backends import cpu
 from warpkit.engine.sampling import resize as reference
 from warpkit.engine.sampling.reference import with_gradient_of
@@ -38,6 +38,8 @@ def resize(
         return _exact(image, size, rule, box)
     if rule.arithmetic == "pillow":
         return _pillow(image, size, rule, box)
+    if rule.arithmetic == "torchvision":
+        return _torch(image, size, rule)
     if not is_eager(image):
         return opencv_resize.resize(image, size, rule, None, factors)
     if wants_gradient(image):
@@ -73,6 +75,15 @@ def _pillow(
     across, down, _ = pillow.sides(image.shape, size, box)
     tables = tuple(pillow.table_of(rule.interpolation, axis) for axis in (across, down))
     return _followed(value, image, size, tables, torch.float64)
+
+
+def _torch(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor:
+    computes_floats = image.is_floating_point() or rule.interpolation == "area"
+    if not is_eager(image) or computes_floats:
+        return torch_resize.resize(image, size, rule)
+    from warpkit.engine.backends.cpu.resize import launch
+
+    return launch.torch_bytes(image, size, rule)
 
 
 def _followed(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from warpkit.engine.arithmetic import opencv_resize, pillow
+from warpkit.engine.arithmetic import opencv_resize, pillow, torch_tables
 from warpkit.engine.arithmetic.opencv_ipp_resize import apart, beyond, interior
 from warpkit.engine.arithmetic.resize_tables import TableKey, table
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_taps
@@ -121,6 +121,14 @@ def pillow_axis(kind: str, length: int, size: int, low: float, high: float) -> A
     pixel, weight, inside = table(f"pillow_{kind}", length, size, low, high)
     whole = np.trunc(weight * one + np.where(weight < 0, -0.5, 0.5)).astype(np.int32)
     return make_axis(pixel, whole, inside)
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def torch_axis(kind: str, length: int, size: int) -> Axis:
+    """F.interpolate's taps of bytes."""
+    if length == size:
+        return _still(size, np.array([1 << torch_tables.BITS], np.int32))
+    return make_axis(*table(kind, length, size))
 
 
 @lru_cache(maxsize=KEPT_TABLES)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.engine.arithmetic import opencv_ipp_resize
+from warpkit.engine.arithmetic import opencv_ipp_resize, torch_resize
 from warpkit.engine.arithmetic import pillow as pillow_arithmetic
 from warpkit.engine.arithmetic.resize_tables import TableKey
 from warpkit.engine.backends.cpu import calls
@@ -23,6 +23,8 @@ from warpkit.engine.backends.cpu.resize.prepared import (
     opencv_call,
     pillow_call,
     table_call,
+    torch_call,
+    torch_nearest_call,
 )
 from warpkit.engine.sampling.layout import is_channels_last
 from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule
@@ -47,6 +49,15 @@ def pillow(
     """As `pillow.resize` of bytes and float32, and of any type by nearest."""
     sides = pillow_arithmetic.sides(image.shape, size, box)
     return _launch(image, pillow_call(given(image), _plain(size), rule.interpolation, *sides))
+
+
+def torch_bytes(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor:
+    """As `torch_resize.resize` of bytes, and of any whole type by nearest."""
+    size = _plain(size)
+    if not rule.interpolation.startswith("nearest"):
+        return _launch(image, torch_call(given(image), size, rule))
+    kind = torch_resize.shown_kind(image, size, rule)
+    return _launch(image, torch_nearest_call(given(image), size, kind))
 
 
 def opencv(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from warpkit.engine.arithmetic import opencv_resize, pillow
+from warpkit.engine.arithmetic import opencv_resize, pillow, torch_resize, torch_tables
 from warpkit.engine.arithmetic.resize_tables import TableKey, table
 from warpkit.engine.backends.cpu.calls import Family
 from warpkit.engine.backends.cpu.resize.axes import (
@@ -28,6 +28,7 @@ from warpkit.engine.backends.cpu.resize.axes import (
     pillow_axis,
     shown_pixels,
     table_axis,
+    torch_axis,
 )
 from warpkit.engine.backends.cpu.warp_calls import TYPES
 from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
@@ -221,6 +222,21 @@ def pillow_call(
         for key, axis in zip(keys, (across, down), strict=True)
     )
     return _sums(given, (x, y), "f4", down_first=down_first)
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def torch_call(given: Given, size: tuple[int, int], rule: ResizeRule) -> ResizeCall:
+    """F.interpolate's resize of bytes."""
+    kind, sides = torch_resize.kind_of(rule), torch_resize.sides(given.shape, size)
+    across, down = (torch_axis(kind, *axis) for axis in sides)
+    return _sums(given, (across, down), "u1", SHIFTED, down_first=False, bits=torch_tables.BITS)
+
+
+@lru_cache(maxsize=KEPT_TABLES)
+def torch_nearest_call(given: Given, size: tuple[int, int], kind: str) -> ResizeCall:
+    """F.interpolate's nearest of a kind, of whole types."""
+    sides = torch_resize.sides(given.shape, size)
+    return _moves(given, size, *(_shown(kind, axis) for axis in sides))
 
 
 def _shown(kind: str, axis: Sequence[float]) -> np.ndarray:

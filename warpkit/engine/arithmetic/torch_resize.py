@@ -1,0 +1,147 @@
+"""F.interpolate's pixels, which are torchvision's of tensors: bytes by its integers, floats by it.
+
+Of bytes torch has two passes, along x first, each only where its axis changes, and rounds to bytes
+between them. Its weights are whole numbers (`torch_tables`). That is what it computes on processors
+with AVX2 or better; here it is so on every device. (Without AVX2, and on CUDA, torch and
+torchvision resize floats and round them.) "area" is the mean of whole pixels in float32, rounded
+half to even: torchvision's way with what F.interpolate has for floats alone.
+
+Floats are F.interpolate's own, with its gradient. Where torch has no kernel for a 16-bit type,
+float32 serves, as in torchvision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.tracing import constant_to_compilers
+from warpkit.engine.arithmetic.resize_axes import move
+from warpkit.engine.arithmetic.resize_tables import on_device
+from warpkit.engine.arithmetic.torch_tables import BITS
+from warpkit.engine.sampling.resize import ResizeRule, beside
+
+
+class Sides(NamedTuple):
+    """An axis of a call: its length, and the output's."""
+
+    length: int
+    size: int
+
+
+def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
+    """The reasons why torch's pixels cannot be had: none."""
+    return []
+
+
+def resize(
+    image: Tensor,
+    size: Sequence[int],
+    rule: ResizeRule,
+    box: None = None,
+    factors: None = None,
+) -> Tensor:
+    """The image (..., C, H, W) as F.interpolate makes one of `size` (h, w) of it."""
+    if image.is_floating_point():
+        return interpolated(image, size, rule)
+    axes = sides(image.shape, size)
+    if rule.interpolation.startswith("nearest"):
+        kind = shown_kind(image, size, rule)
+        return move(image, *(on_device(kind, *axis, device=image.device) for axis in axes))
+    if rule.interpolation == "area":
+        return interpolated(image.float(), size, rule).round().to(image.dtype)
+    for dim, axis in zip((-1, -2), axes, strict=True):
+        image = _pass(image, rule, axis, dim)
+    return image
+
+
+def interpolated(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor:
+    """Floats (..., C, H, W) by F.interpolate itself."""
+    mode = rule.interpolation.replace("_", "-")
+    if not has_kernel(mode, rule.antialias, image.dtype, image.device.type):
+        return interpolated(image.float(), size, rule).to(image.dtype)
+    shape = (*image.shape[:-2], *(int(s) for s in size))
+    if not prod(shape):
+        return image.new_empty(shape)
+    corners = None if mode in ("area", "nearest", "nearest-exact") else False
+    batch = image if image.ndim == 4 else image.reshape(-1, *image.shape[-3:])
+    found = F.interpolate(
+        batch, list(shape[-2:]), mode=mode, align_corners=corners, antialias=rule.antialias
+    )
+    return found if image.ndim == 4 else found.reshape(shape)
+
+
+@constant_to_compilers
+def has_kernel(mode: str, antialias: bool, dtype: torch.dtype, device: str) -> bool:
+    """Whether this torch's F.interpolate has a kernel.
+
+    Where a mode sees all operations, nothing can be tried: 16-bit types are said to have none.
+    """
+    if torch._C._len_torch_dispatch_stack():  # pyright: ignore
+        return dtype.itemsize > 2
+    return _tried(mode, antialias, dtype, device)
+
+
+@cache
+def _tried(mode: str, antialias: bool, dtype: torch.dtype, device: str) -> bool:
+    try:
+        small = torch.zeros(1, 1, 3, 3, dtype=dtype, device=device)
+        F.interpolate(small, (2, 2), mode=mode, antialias=antialias)
+    except (ValueError, NotImplementedError, RuntimeError):
+        return False
+    return True
+
+
+def check_floats(name: str, image: Tensor, rule: ResizeRule) -> None:
+    """Torch must have the filter for floats; it has had lanczos since 2.14, and on the CPU."""
+    if rule.interpolation != "lanczos" or not image.is_floating_point():
+        return
+    if not has_kernel("lanczos", True, torch.float32, image.device.type):
+        wanted = "uint8 with interpolation='lanczos' and arithmetic='torchvision': F.interpolate of"
+        got = f"torch {torch.__version__} has none for floats on {image.device.type}"
+        checks.fail(name, "image", f"{wanted} this torch has no other", got, TypeError)
+
+
+def sides(shape: Sequence[int], size: Sequence[int]) -> tuple[Sides, Sides]:
+    """The axes along x and along y; shape (..., H, W)."""
+    across, down = (Sides(int(shape[d]), int(size[d])) for d in (-1, -2))
+    return across, down
+
+
+def kind_of(rule: ResizeRule) -> str:
+    """The kind of table of an interpolation of bytes."""
+    return f"torch_{'antialiased_' if rule.antialias else ''}{rule.interpolation}"
+
+
+def shown_kind(image: Tensor, size: Sequence[int], rule: ResizeRule) -> str:
+    """The kind of table of a nearest, image (..., C, H, W).
+
+    Torch has two kernels, and their "nearest_exact" differs where a middle is a hair from an edge:
+    on 26 of 66,000 axes of 2 to 259 pixels.
+    """
+    if rule.interpolation == "nearest" or sum(size) <= 128:
+        return kind_of(rule)
+    batch = image.flatten(0, -4) if image.ndim > 4 else image
+    batch = batch[None] if image.ndim == 3 else batch
+    last = image.shape[-3] > 3 and batch.is_contiguous(memory_format=torch.channels_last)
+    return kind_of(rule) if last else f"{kind_of(rule)}_fused"
+
+
+def _pass(image: Tensor, rule: ResizeRule, axis: Sides, dim: int) -> Tensor:
+    """One pass of bytes along dimension -1 or -2."""
+    if axis.length == axis.size:
+        return image
+    pixel, weight, inside = on_device(kind_of(rule), *axis, device=image.device)
+    weight = weight * inside
+    pixels = image.int()
+    total = torch.full((), 1 << (BITS - 1), dtype=torch.int32, device=image.device)
+    for k in range(pixel.shape[1]):
+        total = total + pixels.index_select(dim, pixel[:, k]) * beside(weight[:, k], dim)
+    return (total >> BITS).clamp(0, 255).to(torch.uint8)
