@@ -169,7 +169,7 @@ def test_what_traces_and_transforms():
         ({"interpolation": "nearest", "antialias": True}, torch.uint8, "which has no antialias"),
         ({"box": (0, 0, 2, 2)}, torch.uint8, "F.interpolate has none"),
         ({}, torch.int16, "F.interpolate has no other"),
-        ({}, torch.int64, "of labels"),
+        ({}, torch.int64, "labels have no mean"),
     ],
 )
 def test_refusals(options, dtype, words):

@@ -125,10 +125,31 @@ def pillow_axis(kind: str, length: int, size: int, low: float, high: float) -> A
 
 @lru_cache(maxsize=KEPT_TABLES)
 def torch_axis(kind: str, length: int, size: int) -> Axis:
-    """F.interpolate's taps of bytes."""
+    """F.interpolate's taps of bytes, which follow each other; an output has one at least."""
     if length == size:
         return _still(size, np.array([1 << torch_tables.BITS], np.int32))
     return make_axis(*table(kind, length, size))
+
+
+def in_pairs(axis: Axis) -> tuple[Axis, int]:
+    """The taps two by two, by the first one's pixel: both weights in one int32; and their bits.
+
+    Those are as few as hold the weights, which then have 16 bits at most.
+    """
+    common = int(np.bitwise_or.reduce(axis.weight))
+    spare = min((common & -common).bit_length() - 1, torch_tables.BITS - 1)
+    pairs = -(-axis.taps // 2)
+    first = axis.begin[:, None] + 2 * np.arange(pairs)
+    there = [first + n < axis.end[:, None] for n in range(2)]
+    place = [(first + n).clip(0, len(axis.pixel) - 1) for n in range(2)]
+    low, high = (
+        np.where(there[n], axis.weight[place[n]] >> spare, 0).astype(np.int32) for n in range(2)
+    )
+    begin = np.arange(axis.size) * pairs
+    counts = -(-(axis.end - axis.begin) // 2)
+    flat = axis.pixel[place[0]].ravel(), ((high << 16) | (low & 0xFFFF)).ravel()
+    ends = begin.astype(np.int32), (begin + counts).astype(np.int32)
+    return Axis(*flat, *ends), torch_tables.BITS - spare
 
 
 @lru_cache(maxsize=KEPT_TABLES)

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from warpkit.engine.arithmetic import opencv_resize, pillow, torch_resize, torch_tables
+from warpkit.engine.arithmetic import opencv_resize, pillow, torch_resize
 from warpkit.engine.arithmetic.resize_tables import TableKey, table
 from warpkit.engine.backends.cpu.calls import Family
 from warpkit.engine.backends.cpu.resize.axes import (
     Axis,
     exact_axis,
+    in_pairs,
     ipp_apart,
     ipp_beyond,
     ipp_inside,
@@ -229,7 +230,25 @@ def torch_call(given: Given, size: tuple[int, int], rule: ResizeRule) -> ResizeC
     """F.interpolate's resize of bytes."""
     kind, sides = torch_resize.kind_of(rule), torch_resize.sides(given.shape, size)
     across, down = (torch_axis(kind, *axis) for axis in sides)
-    return _sums(given, (across, down), "u1", SHIFTED, down_first=False, bits=torch_tables.BITS)
+    inner, together = given.inner, 16  # rows on their side
+    tiles = _tiles(across, given.shape[-1], inner)
+    source = int((tiles[:, 3] - tiles[:, 2]).max()) * inner
+    made = int((tiles[:, 1] - tiles[:, 0]).max()) * inner
+    band = min(BAND, down.size)
+    down, read = down.of_rows_read()
+    bands = down.extents(_edges(down.size, band))
+    rows = -(-int((bands[:, 1] - bands[:, 0]).max()) // together) * together
+    line = _odd_lines(made)
+    (across, bits), (down, bits_down) = in_pairs(across), in_pairs(down)
+    return _call(
+        "resize_torch", given, size, band, bits=bits, share=bits_down,
+        x_pixel=across.pixel, x_weight=across.weight, x_begin=across.begin, x_end=across.end,
+        y_pixel=down.pixel, y_weight=down.weight, y_begin=down.begin, y_end=down.end,
+        read=read, bands=bands, tiles=tiles, tile_count=len(tiles),
+        # a row and a column more than are summed: what the last pair reads and weighs with 0
+        lines=(rows + 1) * line, line=line, turned=(source + inner) * together,
+        summed=made * together,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=KEPT_TABLES)
