@@ -13,40 +13,113 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int R = 16;  // rows on their side, and lanes of a sum
-using Bytes = Vec<uint8_t, R>;
-using Sum = Vec<int32_t, R>;
+constexpr int R = 16;               // rows on their side
+constexpr int WIDE = 2 * REGISTER;  // numbers of a row that are summed together
 
-// a times the weight's lower half and b times its upper one, added.
-INLINE Sum pair_sums(Bytes a, Bytes b, int32_t weight) {
-    Sum pairs = convert<Sum>(a) | convert<Sum>(b) << 16, w = splat<Sum>(weight);
-#if defined(__AVX512BW__)
-    return (Sum)_mm512_madd_epi16((__m512i)pairs, (__m512i)w);
-#else
-    constexpr int N = REGISTER / 4, PARTS = R / N;
-    using Part = Vec<int32_t, N>;
-    Part parts[PARTS], weights = splat<Part>(weight);
-    memcpy(parts, &pairs, sizeof pairs);
-    for (int n = 0; n < PARTS; n++) {
-#if defined(__AVX2__)
-        parts[n] = (Part)_mm256_madd_epi16((__m256i)parts[n], (__m256i)weights);
-#elif defined(__x86_64__)
-        parts[n] = (Part)_mm_madd_epi16((__m128i)parts[n], (__m128i)weights);
-#else
-        parts[n] = (parts[n] & 0xffff) * int32_t(int16_t(weight)) +
-                   (parts[n] >> 16) * int32_t(weight >> 16);
-#endif
+template <int N> struct ZipLow16 {  // in every piece of 8, as processors do
+    static constexpr int at(int k) { return k / 8 * 8 + k % 8 / 2 + k % 2 * N; }
+};
+template <int N> struct ZipHigh16 {
+    static constexpr int at(int k) { return ZipLow16<N>::at(k) + 4; }
+};
+// Of each pair of 16 bits the sum of its products with a weight's halves.
+template <class V> INLINE V pair_sums(V pairs, V weights) {
+    if constexpr (sizeof(V) > REGISTER) {
+        constexpr int N = COUNT<V> / 2;
+        using Upper = UpperHalf<N>;
+        return join(pair_sums(pick<N, InOrder>(pairs, pairs), pick<N, InOrder>(weights, weights)),
+                    pair_sums(pick<N, Upper>(pairs, pairs), pick<N, Upper>(weights, weights)));
     }
-    (void)weights, (void)w;
-    memcpy(&pairs, parts, sizeof pairs);
-    return pairs;
+#if defined(__AVX512BW__)
+    else if constexpr (sizeof(V) == 64)
+        return (V)_mm512_madd_epi16((__m512i)pairs, (__m512i)weights);
+#endif
+#if defined(__AVX2__)
+    else if constexpr (sizeof(V) == 32)
+        return (V)_mm256_madd_epi16((__m256i)pairs, (__m256i)weights);
+#endif
+#if defined(__x86_64__)
+    else
+        return (V)_mm_madd_epi16((__m128i)pairs, (__m128i)weights);
+#else
+    else
+        return (pairs & 0xffff) * (weights << 16 >> 16) + (pairs >> 16) * (weights >> 16);
 #endif
 }
 
-INLINE Bytes as_bytes(Sum total, int64_t bits) {
-    total = total >> int32_t(bits);
-    return convert<Bytes>(smaller(larger(total, Sum{}), splat<Sum>(255)));
+// Sums of less than 16 bits, in every 16 bytes those of a before those of b; 0 for negative ones.
+template <class V> INLINE V positive(V a, V b) {
+    if constexpr (sizeof(V) > REGISTER) {
+        constexpr int N = COUNT<V> / 2;
+        using Upper = UpperHalf<N>;
+        return join(positive(pick<N, InOrder>(a, a), pick<N, InOrder>(b, b)),
+                    positive(pick<N, Upper>(a, a), pick<N, Upper>(b, b)));
+    }
+#if defined(__AVX512BW__)
+    else if constexpr (sizeof(V) == 64)
+        return (V)_mm512_packus_epi32((__m512i)a, (__m512i)b);
+#endif
+#if defined(__AVX2__)
+    else if constexpr (sizeof(V) == 32)
+        return (V)_mm256_packus_epi32((__m256i)a, (__m256i)b);
+#endif
+#if defined(__x86_64__)
+    else
+        return (V)_mm_packus_epi32((__m128i)a, (__m128i)b);
+#else
+    else {
+        using Half = Vec<uint16_t, COUNT<V>>;
+        return (V)join(convert<Half>(larger(a, V{})), convert<Half>(larger(b, V{})));
+    }
+#endif
 }
+
+// The sums of N numbers: of those at even places, and at odd ones, the halves of every 16 bytes.
+template <int N> struct Sums {
+    using Numbers = Vec<uint8_t, N>;
+    using Pairs = Vec<uint16_t, N / 2>;
+    using Sum = Vec<int32_t, N / 4>;
+    Sum total[4];
+
+    INLINE explicit Sums(int64_t bits) {
+        for (Sum &sum : total) sum = splat<Sum>(1 << (bits - 1));
+    }
+    // a times the weight's lower half, b times its upper one
+    INLINE void add(const uint8_t *a, const uint8_t *b, int32_t weight) {
+        const Pairs first = (Pairs)load<Numbers>(a), second = (Pairs)load<Numbers>(b);
+        const Sum weights = splat<Sum>(weight);
+        add(total, first & 255, second & 255, weights);
+        add(total + 2, first >> 8, second >> 8, weights);
+    }
+    static INLINE void add(Sum *sums, Pairs a, Pairs b, Sum weights) {
+        sums[0] += pair_sums((Sum)pick<N / 2, ZipLow16<N / 2>>(a, b), weights);
+        sums[1] += pair_sums((Sum)pick<N / 2, ZipHigh16<N / 2>>(a, b), weights);
+    }
+    INLINE Numbers bytes(int64_t bits) const {
+        const Pairs limit = splat<Pairs>(255);
+        const auto even = positive(total[0] >> int32_t(bits), total[1] >> int32_t(bits));
+        const auto odd = positive(total[2] >> int32_t(bits), total[3] >> int32_t(bits));
+        return (Numbers)(smaller((Pairs)even, limit) | smaller((Pairs)odd, limit) << 8);
+    }
+};
+
+// The same of a column of R rows, in their order where a register holds a sum of each.
+struct ColumnSums {
+    using Sum = Vec<int32_t, R>;
+    Sum total;
+
+    INLINE explicit ColumnSums(int64_t bits) : total(splat<Sum>(1 << (bits - 1))) {}
+    INLINE void add(const uint8_t *a, const uint8_t *b, int32_t weight) {
+        const Sum first = convert<Sum>(load<Vec<uint8_t, R>>(a));
+        const Sum second = convert<Sum>(load<Vec<uint8_t, R>>(b));
+        total += pair_sums(first | second << 16, splat<Sum>(weight));
+    }
+    INLINE Vec<uint8_t, R> bytes(int64_t bits) const {
+        const Sum sum = larger(total >> int32_t(bits), Sum{});
+        return convert<Vec<uint8_t, R>>(smaller(sum, splat<Sum>(255)));
+    }
+};
+using Columnwise = std::conditional_t<REGISTER == 64, ColumnSums, Sums<R>>;
 
 // The sums of the columns of a tile, of rows on their side, for C channels side by side; C of 0:
 // any number.
@@ -54,52 +127,41 @@ template <int C>
 void sum_across(const ResizeCall &p, const uint8_t *turned, const Columns &columns, uint8_t *out) {
     const int64_t inner = C ? C : p.inner;
     const int32_t *pixel = at<int32_t>(p.x_pixel), *weight = at<int32_t>(p.x_weight);
-    const Sum half = splat<Sum>(1 << (p.bits - 1));
     for (int64_t x = columns.first; x < columns.end; x++) {
         const int64_t begin = at<int32_t>(p.x_begin)[x], end = at<int32_t>(p.x_end)[x];
-        for (int64_t c = 0; c < inner; c += C ? C : 1) {
-            constexpr int U = C ? C : 1;
-            Sum total[U];
-            for (int u = 0; u < U; u++) total[u] = half;
+        for (int64_t c = 0; c < inner; c++, out += R) {
+            Columnwise sums(p.bits);
             for (int64_t k = begin; k < end; k++) {
                 const uint8_t *column = turned + ((pixel[k] - columns.source) * inner + c) * R;
-                for (int u = 0; u < U; u++)
-                    total[u] += pair_sums(load<Bytes>(column + u * R),
-                                          load<Bytes>(column + (inner + u) * R), weight[k]);
+                sums.add(column, column + inner * R, weight[k]);
             }
-            for (int u = 0; u < U; u++, out += R) store(out, as_bytes(total[u], p.bits));
+            store(out, sums.bytes(p.bits));
         }
     }
 }
 
-// `count` numbers of row n of the result, from lines that lie `stride` apart, of a whole vector
-// more than count.
-void sum_down(const ResizeCall &p, const uint8_t *lines, int64_t stride, int64_t n, int64_t count,
-              uint8_t *out) {
-    constexpr int U = 4;
+// N numbers of row n of the result, from lines that lie `stride` apart.
+template <int N> INLINE Vec<uint8_t, N> sum_lines(const ResizeCall &p, const uint8_t *lines,
+                                                  int64_t stride, int64_t n) {
     const int32_t *pixel = at<int32_t>(p.y_pixel), *weight = at<int32_t>(p.y_weight);
     const int64_t begin = at<int32_t>(p.y_begin)[n], end = at<int32_t>(p.y_end)[n];
-    const Sum half = splat<Sum>(1 << (p.share - 1));
-    int64_t e = 0;
-    for (; e + U * R <= count; e += U * R) {
-        Sum total[U];
-        for (int u = 0; u < U; u++) total[u] = half;
-        for (int64_t k = begin; k < end; k++) {
-            const uint8_t *row = lines + pixel[k] * stride + e;
-            for (int u = 0; u < U; u++)
-                total[u] += pair_sums(load<Bytes>(row + u * R), load<Bytes>(row + stride + u * R),
-                                      weight[k]);
-        }
-        for (int u = 0; u < U; u++) store(out + e + u * R, as_bytes(total[u], p.share));
+    Sums<N> sums(p.share);
+    for (int64_t k = begin; k < end; k++) {
+        const uint8_t *row = lines + pixel[k] * stride;
+        sums.add(row, row + stride, weight[k]);
     }
-    for (; e < count; e += R) {
-        Sum total = half;
-        for (int64_t k = begin; k < end; k++) {
-            const uint8_t *row = lines + pixel[k] * stride + e;
-            total += pair_sums(load<Bytes>(row), load<Bytes>(row + stride), weight[k]);
-        }
-        Bytes found = as_bytes(total, p.share);
-        memcpy(out + e, &found, size_t(least<int64_t>(R, count - e)));
+    return sums.bytes(p.share);
+}
+
+// `count` numbers of row n; the lines have a vector more than count.
+void sum_down(const ResizeCall &p, const uint8_t *lines, int64_t stride, int64_t n, int64_t count,
+              uint8_t *out) {
+    int64_t e = 0;
+    for (; e + WIDE <= count; e += WIDE) store(out + e, sum_lines<WIDE>(p, lines + e, stride, n));
+    for (; e < count; e += 16) {
+        if (count >= 16) e = least<int64_t>(e, count - 16);  // begins within the one before it
+        Vec<uint8_t, 16> found = sum_lines<16>(p, lines + e, stride, n);
+        memcpy(out + e, &found, size_t(least<int64_t>(16, count - e)));
     }
 }
 

@@ -50,6 +50,9 @@ BAND = 48
 TILE = 1024
 """Numbers of a row of a tile, about: 64 KiB of 16 rows of float32."""
 
+TORCH_TILE = 2048
+"""The same of bytes, of which 32 rows are turned together."""
+
 NEAREST_BAND = 16
 
 
@@ -140,10 +143,10 @@ def _edges(size: int, step: int) -> np.ndarray:
     return np.array([*range(0, size, step), size])
 
 
-def _tiles(across: Axis, length: int, inner: int) -> np.ndarray:
+def _tiles(across: Axis, length: int, inner: int, numbers: int = TILE) -> np.ndarray:
     """(N, 4), int32: `Columns` of the library. A tile is longer than what two of them both read."""
     scale = max(1.0, length / across.size)
-    columns = max(TILE / (inner * scale), 4 * across.taps / scale, 1)
+    columns = max(numbers / (inner * scale), 4 * across.taps / scale, 1)
     count = max(1, round(across.size / columns))
     edges = np.array([across.size * n // count for n in range(count + 1)])
     found = np.stack((edges[:-1], edges[1:]), 1)
@@ -231,7 +234,7 @@ def torch_call(given: Given, size: tuple[int, int], rule: ResizeRule) -> ResizeC
     kind, sides = torch_resize.kind_of(rule), torch_resize.sides(given.shape, size)
     across, down = (torch_axis(kind, *axis) for axis in sides)
     inner, together = given.inner, 16  # rows on their side
-    tiles = _tiles(across, given.shape[-1], inner)
+    tiles = _tiles(across, given.shape[-1], inner, TORCH_TILE)
     source = int((tiles[:, 3] - tiles[:, 2]).max()) * inner
     made = int((tiles[:, 1] - tiles[:, 0]).max()) * inner
     band = min(BAND, down.size)
