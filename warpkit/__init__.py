@@ -34,6 +34,8 @@ from warpkit.indexing import residual_lookup as residual_lookup
 from warpkit.indexing import soft_one_hot as soft_one_hot
 from warpkit.indexing import superposition_assign as superposition_assign
 from warpkit.indexing import superposition_lookup as superposition_lookup
+from warpkit.letterboxing import Letterbox as Letterbox
+from warpkit.letterboxing import letterbox as letterbox
 from warpkit.patches import crop_patches as crop_patches
 from warpkit.patches import paste_patches as paste_patches
 from warpkit.patches import transform_patches as transform_patches
@@ -71,6 +73,7 @@ __all__ = [
     "Alignment",
     "GradientReport",
     "GradientSupport",
+    "Letterbox",
     "affine_from_points",
     "affine_matrix",
     "align",
@@ -84,6 +87,7 @@ __all__ = [
     "gradient_support",
     "image_center",
     "invert",
+    "letterbox",
     "linear_lookup",
     "lookup_2d",
     "paste_patches",

@@ -1,0 +1,160 @@
+"""Letterboxes: the whole image in a frame, its aspect kept, and the matrix that says where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.sharding import Layout, Shapes, shardable
+from warpkit.engine.sampling.fill import border_value as filled
+from warpkit.engine.sampling.labels import as_signed, from_signed
+from warpkit.engine.sampling.layout import restore_memory_format
+from warpkit.engine.sampling.reference import convert
+from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.resizing import resize_by
+
+
+class Letterbox(NamedTuple):
+    """An image in a frame."""
+
+    image: Tensor
+    """(..., C, h, w)."""
+    matrix: Tensor
+    """(2, 3): image pixel -> result pixel."""
+
+
+ROUNDINGS: dict[str, Callable[[float], int]] = {
+    "even": round,
+    "down": int,
+    "half_up": lambda side: int(side + 0.5),
+}
+PLACES = ("center", "start")
+
+
+def _rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+    """The image may be sharded along its batch; the matrix is the same for all."""
+    labels = {name: (None,) * len(shape) for name, shape in shapes.items()}
+    batch = tuple(range(3 - len(shapes["image"]), 0))
+    labels["image"] = (*batch, None, None, None)
+    return Layout(labels, (batch, ()))
+
+
+@shardable(_rule, "image", "border_value")
+def letterbox(
+    image: Tensor,
+    size: Sequence[int],
+    *,
+    border_value: Any = 0.0,
+    enlarge: bool = True,
+    place: str = "center",
+    rounding: str = "even",
+    interpolation: str = "bilinear",
+    antialias: bool | None = None,
+    arithmetic: str = "exact",
+) -> Letterbox:
+    """Fit the whole image into a frame, its aspect kept, and fill the rest.
+
+    The image is resized by r = min(h / H, w / W), and its sides are rounded; the matrix has the
+    scale of each axis that the resize then really has.
+
+    Args:
+        image: (..., C, H, W), of a type that `resize` takes with the interpolation.
+        size: (h, w) of the frame.
+        border_value: what the rest shows: a number, C of them, or a tensor (C,) or (..., C).
+        enlarge: False leaves an image that fits as large as it is.
+        place: "center", with the odd pixel of an odd rest after the image, or "start", top left.
+        rounding: of the resized sides: "even" (half to even: ultralytics), "down" (YOLOX,
+            EfficientDet) or "half_up" (MMDetection).
+        interpolation, antialias, arithmetic: as in `resize`.
+
+    Returns:
+        Letterbox(image, matrix): the frame (..., C, h, w), channels-last if the image is, and the
+        matrix (2, 3), image pixel -> result pixel, in torch's default type.
+        `transform_points(matrix, points)` carries points there, invert(matrix) back; a box's edges
+        e are carried as the points e - 0.5, plus 0.5.
+
+    Gradients: all orders, to the image and the border's value.
+
+    Raises:
+        ValueError, TypeError: naming the argument, what was wanted and what came; also for an image
+        so long that a resized side would have no pixel.
+
+    ultralytics' LetterBox(size)(image=array): letterbox(image, size, border_value=114,
+    arithmetic="opencv5").
+
+    >>> found = letterbox(torch.ones(1, 2, 4), (4, 4), border_value=9.0)
+    >>> found.image
+    tensor([[[9., 9., 9., 9.],
+             [1., 1., 1., 1.],
+             [1., 1., 1., 1.],
+             [9., 9., 9., 9.]]])
+    >>> found.matrix
+    tensor([[1., 0., 0.],
+            [0., 1., 1.]])
+    """
+    name = "letterbox"
+    image = checks.check_image(name, "image", image, labels=True)
+    frame = checks.check_size(name, "size", size)
+    enlarge = checks.check_bool(name, "enlarge", enlarge)
+    place = checks.check_name(name, "place", place, PLACES)
+    rounding = checks.check_name(name, "rounding", rounding, tuple(ROUNDINGS))
+    sides = fitted_sides(name, image.shape[-2:], frame, enlarge, ROUNDINGS[rounding])
+    resized = resize_by(
+        name, image, sides, interpolation, antialias, None, arithmetic, "auto", None
+    )
+    rests = [whole - side for whole, side in zip(frame, sides, strict=True)]
+    top, left = (rest // 2 if place == "center" else 0 for rest in rests)
+    shape = (*image.shape[:-2], *frame)
+    rule = SamplingRule("bilinear", "constant")
+    border = filled(name, image, shape, rule, border_value)
+    framed = _framed(resized, border, (left, rests[1] - left, top, rests[0] - top))
+    scales = [side / given for side, given in zip(sides, image.shape[-2:], strict=True)]
+    # edges go from 0 to `left`; centres lie half a pixel after them
+    rows = [
+        [scales[1], 0.0, (scales[1] - 1) / 2 + left],
+        [0.0, scales[0], (scales[0] - 1) / 2 + top],
+    ]
+    matrix = torch.tensor(rows, dtype=torch.get_default_dtype(), device=image.device)
+    return Letterbox(restore_memory_format(framed, image), matrix)
+
+
+def fitted_sides(
+    name: str,
+    given: Sequence[int],
+    frame: tuple[int, int],
+    enlarge: bool,
+    rounded: Callable[[float], int],
+) -> tuple[int, int]:
+    """(h, w) of an image of `given` sides (H, W) in a frame."""
+    ratio = min(whole / side for whole, side in zip(frame, given, strict=True))
+    ratio = ratio if enlarge else min(ratio, 1.0)
+    height, width = (rounded(side * ratio) for side in given)
+    if not (height and width):
+        wanted = f"of sides that keep a pixel in a frame of {frame}"
+        got = f"size {tuple(given)}, which becomes {(height, width)}"
+        checks.fail(name, "image", wanted, got)
+    return height, width
+
+
+def _framed(image: Tensor, border: Tensor, rests: tuple[int, int, int, int]) -> Tensor:
+    """image (..., C, h, w) with rests left, right, above and below; border (..., C or 1, 1, 1)."""
+    if not any(rests):
+        return image
+    left, right, top, bottom = rests
+    height, width = image.shape[-2:]
+    framed = F.pad(as_signed(image), rests)
+    value = border if image.dtype in checks.LABELS else as_signed(convert(border, image.dtype))
+    rows, columns = (
+        torch.arange(start + side + end, device=image.device)
+        for start, side, end in ((top, height, bottom), (left, width, right))
+    )
+    rows, columns = (
+        (places >= start) & (places < start + side)
+        for places, start, side in ((rows, top, height), (columns, left, width))
+    )
+    return from_signed(torch.where(rows[:, None] & columns, framed, value), image.dtype)
