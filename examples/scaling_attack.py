@@ -1,28 +1,26 @@
 """A picture that a library shrinks to another one: python -m examples.scaling_attack
 
 The image-scaling attack (Xiao et al., USENIX Security 2019): a photograph is changed as little as
-possible so that one library's resize makes another photograph of it. The gradient goes through that
-library's own 8-bit pixels (`through_uint8`); the result is saved as 8 bits and judged by the real
-cv2.resize and PIL.Image.resize, and by torch.
+possible so that one program's resize makes another photograph of it (`attacks.scaling_attack`). The
+result is saved as 8 bits and judged by the real cv2.resize, PIL.Image.resize and torchvision.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
+from torchvision.transforms import v2
 
 import warpkit as wk
-from examples.figures import new_figure, save
+from examples.figures import ACCENT, INK, new_figure, save
 from examples.photographs import FOLDER
 
 SIZE = (64, 96)
@@ -41,36 +39,40 @@ def by_pillow(filter: Image.Resampling) -> Resize:
     return lambda image: np.array(Image.fromarray(image).resize(SIZE[::-1], filter))
 
 
-def by_torch(antialias: bool) -> Resize:
-    """F.interpolate of 8 bits."""
+def by_torchvision(antialias: bool) -> Resize:
+    """torchvision's resize of a tensor of 8 bits."""
 
     def resize(image: np.ndarray) -> np.ndarray:
-        planes = torch.from_numpy(image).permute(2, 0, 1)[None]
-        small = F.interpolate(planes, SIZE, mode="bilinear", antialias=antialias)
-        return small[0].permute(1, 2, 0).numpy()
+        planes = torch.from_numpy(image).permute(2, 0, 1)
+        small = v2.functional.resize(planes, list(SIZE), antialias=antialias)
+        return small.permute(1, 2, 0).numpy()
 
     return resize
 
 
 JUDGES: dict[str, Resize] = {
     "cv2 linear": by_cv2(cv2.INTER_LINEAR),
+    "torchvision, antialias=False": by_torchvision(False),
     "cv2 cubic": by_cv2(cv2.INTER_CUBIC),
     "cv2 area": by_cv2(cv2.INTER_AREA),
     "Pillow bilinear": by_pillow(Image.Resampling.BILINEAR),
     "Pillow bicubic": by_pillow(Image.Resampling.BICUBIC),
-    "torch": by_torch(False),
-    "torch antialias": by_torch(True),
+    "torchvision": by_torchvision(True),
 }
-AIMS: dict[str, Callable[[Tensor], Tensor]] = {
-    "cv2 linear": partial(wk.resize, size=SIZE, arithmetic="opencv5"),
-    "cv2 area": partial(wk.resize, size=SIZE, interpolation="area", arithmetic="opencv5"),
-    "Pillow bilinear": partial(wk.resize, size=SIZE, arithmetic="pillow"),
+"""The programs that shrink each picture; torchvision's default is antialiased."""
+FROM_AFAR = "cv2 area"
+"""Who takes the mean of what each small pixel covers, as an eye does."""
+
+AIMS: dict[str, dict[str, Any]] = {
+    "cv2 linear": {"arithmetic": "opencv5"},
+    "torchvision, antialias=False": {"arithmetic": "torchvision", "antialias": False},
+    "Pillow bilinear": {"arithmetic": "pillow"},
 }
-"""The libraries that a picture is made for."""
+"""The programs that a picture is made for, and their resize here."""
 
 
 class Found(NamedTuple):
-    """What was found for one library."""
+    """What was found for one program."""
 
     image: np.ndarray
     """(H, W, 3), uint8."""
@@ -78,6 +80,8 @@ class Found(NamedTuple):
     """Root mean square difference to the photograph, in levels of 255."""
     missed: dict[str, float]
     """By judge: root mean square difference of its small image to the one that was wanted."""
+    fooled: dict[str, bool]
+    """By judge: whether it sees the hidden image where a look from afar sees the photograph."""
 
 
 def load(name: str) -> Tensor:
@@ -86,26 +90,20 @@ def load(name: str) -> Tensor:
     return torch.from_numpy(pixels).permute(2, 0, 1).float() / 255
 
 
-def attack(aim: str, shown: Tensor, hidden: Tensor, steps: int, weight: float = 0.02) -> Found:
-    """Change `shown` (3, H, W) so that the library `aim` makes `hidden` (3, h, w) of it."""
-    levels = shown.clone().requires_grad_()
-    optimizer = torch.optim.Adam([levels], lr=0.02)
-    for step in range(steps):
-        image = levels.clamp(0, 1)
-        small = wk.through_uint8(AIMS[aim], wk.quantize(image))
-        # in the last quarter the small image alone counts
-        near = weight if step < steps * 3 // 4 else weight / 20
-        loss = (small - hidden).square().mean() + near * (image - shown).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        with torch.no_grad():
-            levels.clamp_(0, 1)
-    pixels = (levels.detach() * 255).round().byte().permute(1, 2, 0).contiguous().numpy()
-    wanted = (hidden * 255).permute(1, 2, 0).numpy()
-    before = (shown * 255).permute(1, 2, 0).numpy()
+def attack(aim: str, shown: Tensor, hidden: Tensor, steps: int) -> Found:
+    """Change `shown` (3, H, W) so that the program `aim` makes `hidden` (3, h, w) of it."""
+    made = wk.attacks.scaling_attack(hidden, shown, SIZE, steps=steps, **AIMS[aim])
+    pixels, before, wanted = map(as_pixels, (made.image, shown, hidden))
     missed = {name: rms(judge(pixels), wanted) for name, judge in JUDGES.items()}
-    return Found(pixels, rms(pixels, before), missed)
+    honest = {name: rms(judge(pixels), judge(before)) for name, judge in JUDGES.items()}
+    shows_photograph = honest[FROM_AFAR] < missed[FROM_AFAR]
+    fooled = {name: shows_photograph and missed[name] < honest[name] for name in JUDGES}
+    return Found(pixels, made.changed, missed, fooled)
+
+
+def as_pixels(image: Tensor) -> np.ndarray:
+    """(3, H, W) in [0, 1] as an array (H, W, 3), uint8."""
+    return (image * 255).round().byte().permute(1, 2, 0).contiguous().numpy()
 
 
 def rms(a: np.ndarray, b: np.ndarray) -> float:
@@ -114,32 +112,42 @@ def rms(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def run(steps: int) -> dict[str, Found]:
-    """One picture for each library: a coffee that becomes a rocket."""
-    hidden = wk.resize(load("rocket"), SIZE).mul(255).round() / 255
+    """One picture for each program: a coffee that becomes a rocket."""
+    hidden = wk.quantize(wk.resize(load("rocket"), SIZE).clamp(0, 1))
     return {aim: attack(aim, load("coffee"), hidden, steps) for aim in AIMS}
 
 
 def table(found: dict[str, Found]) -> str:
-    """In Markdown: a row for each picture, a column for each library that shrinks it."""
+    """In Markdown: a row for each picture, a column for each program; bold where it is fooled."""
     head = ["made for", "changed by", *JUDGES]
     rows = [
-        [aim, f"{f.changed:.1f}", *(f"{f.missed[judge]:.1f}" for judge in JUDGES)]
-        for aim, f in found.items()
+        [aim, f"{f.changed:.1f}", *(told(f, judge) for judge in JUDGES)] for aim, f in found.items()
     ]
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
+def told(found: Found, judge: str) -> str:
+    """How far a judge's small image is from the hidden one, in levels."""
+    number = f"{found.missed[judge]:.1f}"
+    return f"**{number}**" if found.fooled[judge] else number
+
+
 def draw(found: dict[str, Found], out: Path) -> None:
-    """Each picture, and what every library makes of it, side by side."""
-    figure = new_figure(15.0, 1.75 * len(found) + 0.2)
+    """Each picture, and what every program makes of it, side by side."""
+    figure = new_figure(17.0, 1.75 * len(found) + 0.3)
     rows = figure.subplots(len(found), 1 + len(JUDGES), squeeze=False)
     for row, (aim, f) in zip(rows, found.items(), strict=True):
+        made = [f.image, *(judge(f.image) for judge in JUDGES.values())]
         titles = [f"made for {aim}", *JUDGES]
-        for axes, title, pixels in zip(
-            row, titles, [f.image, *(judge(f.image) for judge in JUDGES.values())], strict=True
-        ):
+        for axes, title, pixels in zip(row, titles, made, strict=True):
+            fooled = f.fooled.get(title, False)
             axes.imshow(pixels, interpolation="nearest")
-            axes.set_title(title, fontsize=9, fontweight="bold" if title == aim else "normal")
+            axes.set_title(
+                title.replace(", ", ",\n"),
+                fontsize=11,
+                fontweight="bold" if title == aim else "normal",
+                color=ACCENT if fooled else INK,
+            )
             axes.set_axis_off()
     save(out, figure)
 

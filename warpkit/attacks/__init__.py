@@ -4,7 +4,8 @@ Everything here minimises: `objective` takes images in [0, 1] and returns a scal
 them. Images come image by image: with B images and n samples, (B * n, C, H, W) holds the n views of
 image 0 first. Labels follow with ``labels.repeat_interleave(len(views) // len(labels))``.
 
-`perturbation`, `flow_perturbation` and `patch` are the attacks, and `descent` their loop; what each
+`scaling` makes an image that a resize turns into another one. `perturbation`, `flow_perturbation`
+and `patch` are the other attacks, and `descent` their loop; what each
 step draws is in `distribution`, `photometric` and `draws`, and `views` or, for patches, `scene` and
 `surface` make images of it. `pipeline` is the attacked program, of `steps`, one of which is
 `jpeg_files`. `batches` are where scenes come from, `ball` and `penalties` what bounds a result, and
@@ -29,6 +30,8 @@ from warpkit.attacks.pipeline import on_floats as on_floats
 from warpkit.attacks.pipeline import on_uint8 as on_uint8
 from warpkit.attacks.pipeline import reverse_channels as reverse_channels
 from warpkit.attacks.pipeline import to_uint8 as to_uint8
+from warpkit.attacks.scaling import ScalingAttack as ScalingAttack
+from warpkit.attacks.scaling import scaling_attack as scaling_attack
 from warpkit.attacks.surface import Cylinder as Cylinder
 from warpkit.attacks.views import expectation as expectation
 
@@ -41,6 +44,7 @@ __all__ = [
     "Perturbation",
     "Photometric",
     "Pipeline",
+    "ScalingAttack",
     "expectation",
     "jpeg",
     "nonprintability",
@@ -51,6 +55,7 @@ __all__ = [
     "optimize_patch",
     "optimize_perturbation",
     "reverse_channels",
+    "scaling_attack",
     "to_uint8",
     "total_variation",
 ]

@@ -1,0 +1,127 @@
+"""An image that a program's resize turns into another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.core import checks
+from warpkit.core.numbers import check_count, check_positive
+from warpkit.gradients.surrogates import quantize, through_uint8
+from warpkit.resizing import resize
+
+NEAR = 0.02
+"""What a level of the large image costs beside one of the small one; 1 / 20 of it at the end."""
+
+
+@dataclass(frozen=True)
+class ScalingAttack:
+    """What `scaling_attack` found; `str` of it is one line."""
+
+    image: Tensor
+    """Shaped like the input, in [0, 1] and on the levels of an 8-bit file."""
+    seen: Tensor
+    """(..., C, h, w): what the resize makes of it, bytes / 255."""
+    changed: float
+    """Root mean square difference of `image` to the input, in levels of 255."""
+    missed: float
+    """The same of `seen` to the target."""
+    history: list[float] = field(repr=False)
+    """The objective at each step, before it."""
+
+    def __str__(self) -> str:
+        shapes = f"{tuple(self.image.shape)} seen as {tuple(self.seen.shape)}"
+        return f"{shapes}: changed by {self.changed:.1f} levels, {self.missed:.1f} off the target"
+
+
+def scaling_attack(
+    target: Tensor,
+    image: Tensor,
+    size: Sequence[int],
+    *,
+    interpolation: str = "bilinear",
+    antialias: bool | None = None,
+    arithmetic: str = "exact",
+    steps: int = 400,
+    step_size: float = 0.02,
+) -> ScalingAttack:
+    """Change an image as little as possible so that one program's resize makes another of it.
+
+    The image-scaling attack (Xiao et al., USENIX Security 2019), by gradients through the bytes
+    that the program computes. It says how far a preprocessing can be told what nobody sees: two
+    pixels of four along an axis can, a mean over all of them can not.
+
+    Args:
+        target: (..., C, h', w') in [0, 1], floating: what the program shall see; resized to `size`
+            where it has another, and rounded to bytes.
+        image: (..., C, H, W) in [0, 1], of the same batch: what people see.
+        size: (h, w) that the program resizes to.
+        interpolation, antialias, arithmetic: the program's resize, as in `resize`: "opencv5" for
+            cv2's, "pillow", or "torchvision" for tensors.
+        steps: of Adam. step_size: its learning rate, of values in [0, 1].
+
+    Returns:
+        ScalingAttack: .image, .seen, .changed, .missed, .history.
+
+    Raises:
+        ValueError, TypeError: naming the argument.
+
+    >>> found = scaling_attack(torch.ones(1, 2, 2), torch.zeros(1, 8, 8), (2, 2),
+    ...                        antialias=False, steps=100)
+    >>> found.seen.min() > 0.9, found.image.mean() < 0.3
+    (tensor(True), tensor(True))
+    """
+    name = "scaling_attack"
+    target, image = (
+        checks.check_image(name, argument, value)
+        for argument, value in (("target", target), ("image", image))
+    )
+    for argument, value in (("target", target), ("image", image)):
+        if not value.is_floating_point():
+            checks.fail(name, argument, "floating, in [0, 1]", value.dtype, TypeError)
+        outside = ~((value >= 0) & (value <= 1))
+        checks.check_values(name, argument, outside, "in [0, 1]", value.detach())
+    if target.shape[:-2] != image.shape[:-2]:
+        wanted = f"of the image's batch and channels, {tuple(image.shape[:-2])} + (h, w)"
+        checks.fail(name, "target", wanted, checks.shape_of(target))
+    checks.check_device(name, "target", target, image.device)
+    size = checks.check_size(name, "size", size)
+    steps = check_count(name, "steps", steps)
+    step_size = check_positive(name, "step_size", step_size)
+    how: dict[str, Any] = {"interpolation": interpolation, "antialias": antialias}
+    shrink = partial(resize, size=size, arithmetic=arithmetic, **how)
+    shown, wanted = image.detach(), quantize(resize(target.detach(), size).clamp(0, 1))
+    with torch.enable_grad():
+        found, history = _descend(shown, wanted.to(shown.dtype), shrink, steps, step_size)
+    seen = through_uint8(shrink, found)
+    return ScalingAttack(found, seen, _rms(found, shown), _rms(seen, wanted), history)
+
+
+def _descend(
+    shown: Tensor, wanted: Tensor, shrink: Any, steps: int, step_size: float
+) -> tuple[Tensor, list[float]]:
+    """shown (..., C, H, W), wanted (..., C, h, w): what was found, on 8-bit levels."""
+    levels, history = shown.clone().requires_grad_(), []
+    optimizer = torch.optim.Adam([levels], lr=step_size)
+    for step in range(steps):
+        small = through_uint8(shrink, quantize(levels))
+        # in the last quarter the small image alone counts
+        near = NEAR if step < steps * 3 // 4 else NEAR / 20
+        loss = (small - wanted).square().mean() + near * (levels - shown).square().mean()
+        history.append(float(loss.detach()))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            levels.clamp_(0, 1)
+    return quantize(levels.detach()), history
+
+
+def _rms(one: Tensor, other: Tensor) -> float:
+    """Root mean square difference of values in [0, 1], in levels of 255."""
+    return float((one.double() - other.double()).square().mean().sqrt() * 255)
