@@ -14,6 +14,7 @@ import warpkit as wk
 from tests.support.inputs import noise
 from tests.validation.test_validation import cv2, off_by_one
 from warpkit import validation, warp
+from warpkit.engine.arithmetic import torch_resize
 from warpkit.validation import peers, report, resizes, suite
 
 
@@ -76,6 +77,8 @@ FEW_RESIZES = tuple(
         ("opencv", "bilinear_exact", "uint8", 3),
         ("opencv_ipp", "bicubic", "uint16", 1),
         ("pillow", "bicubic", "float32", 1),
+        ("torchvision", "bicubic", "uint8", 3),
+        ("torch", "bilinear", "uint8", 3),
     )
 )
 PHOTOGRAPHS = {"one": noise(3, 90, 60, dtype=torch.uint8), "two": noise(1, 100, 130, seed=1)}
@@ -114,7 +117,9 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert lines_of(result)["affine bilinear"][:3] == ["90,000", "0", "0"]
     assert [row.setting for row in result.resizes] == list(FEW_RESIZES)
     pixels = sum(h * w for h, w in resizes.SIZES)
-    assert [row.figures.total for row in result.resizes] == [3 * c * pixels for c in (3, 1, 1)]
+    assert [row.figures.total for row in result.resizes] == [
+        3 * c * pixels for c in (3, 1, 1, 3, 3)
+    ]
     # beside itself: nothing
     assert lines_of(result)["OpenCV bilinear_exact"][:3] == ["0", "0", "-"]
     assert capsys.readouterr() == ("", "")
@@ -132,7 +137,14 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     }
     assert read["rows"][0]["peers"]["grid_sample"]["max_abs"] >= 1
     assert read["rows"][4]["peers"]["grid_sample"] is None
-    assert [row["library"] for row in read["resizes"]] == ["opencv", "opencv_ipp", "pillow"]
+    assert [row["library"] for row in read["resizes"]] == [
+        *("opencv", "opencv_ipp", "pillow", "torchvision", "torch")
+    ]
+    assert "antialias=True" in read["resizes"][3]["call"]
+    assert "antialias=False" in read["resizes"][4]["call"]
+    assert read["resizes"][4]["peers"]["opencv"]["max_abs"] == 1
+    assert read["resizes"][4]["peers"]["torchvision"]["max_abs"] > 1
+    assert read["resizes"][4]["peers"]["torch"] is None
     assert read["resizes"][2]["peers"]["opencv"]["max_abs"] > 0.1  # it takes no means
     assert read["resizes"][1]["peers"] == dict.fromkeys(["opencv", *resizes.resize_peers()])
 
@@ -161,12 +173,14 @@ def test_a_report_finds_a_wrong_value(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_the_suite_covers_every_filter_of_opencv_and_pillow():
     found = resizes.resize_settings(cv2)
+    has_lanczos = torch_resize.has_kernel("lanczos", True, torch.uint8, "cpu")
+    torches = 3 * (4 + has_lanczos + 3)
     ipp = 2 if cv2.ipp.getIppVersion() != "disabled" else 1
-    assert len(found) == len(set(found)) == ipp * 7 * 3 * 2 + 6 * 3
+    assert len(found) == len(set(found)) == ipp * 7 * 3 * 2 + 6 * 3 + torches
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize(("library", "broken"), [("opencv", 1), ("pillow", 2)])
+@pytest.mark.parametrize(("library", "broken"), [("opencv", 1), ("pillow", 2), ("torchvision", 3)])
 def test_a_report_finds_a_wrong_resize(
     library: str, broken: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
@@ -187,7 +201,7 @@ def test_a_report_finds_a_wrong_resize(
     (row,) = result.broken_resizes
     assert (row.setting.library, row.figures.differing) == (library, 1)
     assert row.figures.max_abs == pytest.approx(1)
-    assert "1 of 3 resizes differ" in repr(result)
+    assert "1 of 5 resizes differ" in repr(result)
     assert repr(result).startswith("ParityReport(FAILED")
     result.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text().count('<tr class="broken">') == 2  # two types
@@ -204,11 +218,12 @@ def test_libraries_beside_each_other():
 
     for name in ("torch", "torchvision", "kornia"):
         pytest.importorskip(name)
-        assert middle(name, "opencv", "bilinear") == 50
+        # torchvision's default is antialiased, a triangle of 3 pixels a side
+        assert middle(name, "opencv", "bilinear") == (60 if name == "torchvision" else 50)
         assert middle(name, "opencv", "lanczos4") is None
         assert middle(name, "pillow", "hamming") is None
-    # a triangle of 3 pixels a side about 50: (2 * 10 + 3 * 50 + 2 * 90 + 1 * 130) / 8
-    assert middle("torch", "pillow", "bilinear") == 60
+    # about 50: (2 * 10 + 3 * 50 + 2 * 90 + 1 * 130) / 8
+    assert middle("torch", "pillow", "bilinear") == 50
     assert middle("torchvision", "pillow", "bilinear") == 60
     assert middle("opencv", "pillow", "box") == middle("pillow", "opencv", "area") == 50
     assert middle("torch", "opencv", "area") == 50

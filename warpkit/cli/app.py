@@ -308,7 +308,7 @@ def parity(
 
     Every map, interpolation, border, type and number of channels, which takes about a minute; then
     every filter of resize, beside OpenCV, Pillow and other libraries. Exit status 1 where a pixel
-    differs that is promised to be OpenCV's or Pillow's.
+    differs that is promised to be a library's own.
     """
     from warpkit.cli.parity import run
 

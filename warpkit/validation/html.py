@@ -115,8 +115,8 @@ def resize_lines(report: Results, dtype: str) -> tuple[str, list[dict[str, Any]]
             parts = [(row, row.peers[name]) for row in rows]
             found.append(total([(row, part) for row, part in parts if part is not None]))
         broken = any(not row.passed for row in group)
-        name = f"{LIBRARIES[library]} {interpolation}"
-        lines.append({"name": name, "cells": found, "broken": broken})
+        name, call = f"{LIBRARIES[library]} {interpolation}", group[0].setting.call
+        lines.append({"name": name, "call": call, "cells": found, "broken": broken})
     return dtype, lines
 
 

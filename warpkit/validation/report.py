@@ -80,7 +80,7 @@ def row_as_dict(row: Row) -> dict[str, Any]:
 
 def resize_as_dict(row: ResizeRow) -> dict[str, Any]:
     """One row of JSON about `resize`."""
-    return about_row(row, figures_as_dict(row.figures))
+    return {"call": row.setting.call, **about_row(row, figures_as_dict(row.figures))}
 
 
 def about_row(row: Row | ResizeRow, ours: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Resizes beside OpenCV's and Pillow's, and how far these and other libraries are from each other.
+"""Resizes beside other libraries' own, and how far these are from each other.
 
 What they are called with is named after the library whose pixels a row is about: its filters by its
-names, OpenCV's with IPP and without.
+names, OpenCV's with IPP and without. Every library is called as people call it, by its defaults:
+torchvision's resize is antialiased, F.interpolate and kornia's are not.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from warpkit.engine.arithmetic.guarantees import (
     guaranteed_resize,
 )
 from warpkit.engine.arithmetic.resize import OPENCV_FILTERS, PILLOW_FILTERS
+from warpkit.engine.arithmetic.torch_resize import has_kernel
 from warpkit.opencv import resizing
 from warpkit.resizing import resize
 from warpkit.validation.calls import without_ipp
@@ -46,7 +48,25 @@ PACKAGES = {"pillow": "pillow", "torchvision": "torchvision", "torch": "torch", 
 TO_OPENCV = {"box": "area", "lanczos": "lanczos4", "nearest": "nearest_exact"}
 TO_PILLOW = {"area": "box", "lanczos4": "lanczos"}
 TO_TORCH = {"box": "area", "nearest_exact": "nearest-exact"}
+TORCHES = {
+    "torchvision": ("nearest", "nearest_exact", "bilinear", "bicubic", "lanczos"),
+    "torch": ("bilinear", "bicubic", "area"),
+}
+"""Whose rows are of tensors: torchvision's resize, and F.interpolate where it differs from that."""
+
+INTEGERS = ("AVX2", "AVX512")
+"""What torch calls the processors on which it resizes bytes by whole numbers."""
+
 TORCH_FILTERS = ("nearest", "nearest-exact", "bilinear", "bicubic", "area")
+
+
+SMOOTH = ("bilinear", "bicubic", "lanczos")
+"""Torch's filters that know antialias."""
+
+
+def antialiased(library: str) -> bool:
+    """What a library of tensors does where nobody says."""
+    return library == "torchvision"
 
 
 @dataclass(frozen=True)
@@ -54,10 +74,24 @@ class ResizeSetting:
     """One row's question: does warpkit repeat this library's resize."""
 
     library: str
-    """ "opencv" with IPP off, "opencv_ipp" with it on, or "pillow"."""
+    """ "opencv" with IPP off, "opencv_ipp" with it on, "pillow", "torchvision" or "torch"."""
     interpolation: str
     dtype: str
     channels: int
+
+    @property
+    def call(self) -> str:
+        """What the library is called with."""
+        if self.library == "pillow":
+            return f"PIL.Image.resize(resample={self.interpolation.upper()})"
+        if self.library in TORCHES:
+            how = self.interpolation.replace("_", "-")
+            by_default = f", antialias={antialiased(self.library)}" * (how in SMOOTH)
+            if self.library == "torch":
+                return f"F.interpolate(mode={how!r}{by_default})"
+            return f"v2.functional.resize(interpolation={how!r}{by_default})"
+        ipp = "on" if self.library == "opencv_ipp" else "off"
+        return f"cv2.resize(interpolation={self.interpolation!r}), IPP {ipp}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +126,7 @@ class ResizeRow:
 
 
 def resize_settings(cv2: Any) -> tuple[ResizeSetting, ...]:
-    """Every filter, type and number of channels of OpenCV, with IPP where it has it, and Pillow."""
+    """Every filter, type and number of channels of each library, with IPP where OpenCV has it."""
     libraries = ["opencv", "opencv_ipp"] if has_ipp(cv2) else ["opencv"]
     found = [
         ResizeSetting(library, interpolation, dtype, channels)
@@ -104,7 +138,16 @@ def resize_settings(cv2: Any) -> tuple[ResizeSetting, ...]:
     if installed("pillow"):
         kinds = (("uint8", 1), ("uint8", 3), ("float32", 1))
         found += [ResizeSetting("pillow", name, *kind) for name in PILLOW_FILTERS for kind in kinds]
+    kinds = (("uint8", 1), ("uint8", 3), ("float32", 3))
+    for library in filter(installed, TORCHES):
+        names = [name for name in TORCHES[library] if _has(name)]
+        found += [ResizeSetting(library, name, *kind) for name in names for kind in kinds]
     return tuple(found)
+
+
+def _has(name: str) -> bool:
+    """Whether this torch has lanczos; all have the others."""
+    return name != "lanczos" or has_kernel("lanczos", True, torch.uint8, "cpu")
 
 
 def resize_peers() -> dict[str, str]:
@@ -146,6 +189,11 @@ def promised(setting: ResizeSetting, cv2: Any, arithmetic: str) -> Guarantee:
             channels=setting.channels,
             dtype=setting.dtype,
         )
+    if setting.library in TORCHES:
+        processor = torch.backends.cpu.get_cpu_capability()
+        if setting.dtype == "uint8" and processor not in INTEGERS:
+            return Guarantee("nowhere", f"torch resizes bytes as floats on this CPU ({processor})")
+        return Guarantee("everywhere")
     version, ipp = cv2.__version__, setting.library == "opencv_ipp"
     known = guaranteed(
         version, dtype="uint8", channels=1, interpolation="nearest", border="constant"
@@ -187,6 +235,11 @@ def by_warpkit(
     if setting.library == "pillow":
         interpolation = setting.interpolation
         return resize(image, size, interpolation=interpolation, arithmetic="pillow")
+    if setting.library in TORCHES:
+        name = setting.interpolation
+        smooth = antialiased(setting.library) if name in SMOOTH else None
+        how = {"interpolation": name, "antialias": smooth}
+        return resize(image, size, arithmetic="torchvision", **how)
     ipp = setting.library == "opencv_ipp" and arithmetic != "exact"
     arithmetic += "_ipp" * ipp
 
@@ -201,6 +254,10 @@ def by_library(setting: ResizeSetting, image: Tensor, size: tuple[int, int], cv2
     """The library's own result."""
     if setting.library == "pillow":
         return by_pillow(setting.interpolation, image, size)
+    if setting.library in TORCHES:
+        found = _tensors(setting.library, setting.interpolation.replace("_", "-"), image, size)
+        assert found is not None
+        return found
     return by_cv2(cv2, setting.interpolation, image, size, setting.library == "opencv_ipp")
 
 
@@ -208,23 +265,24 @@ def beside(
     name: str, setting: ResizeSetting, image: Tensor, size: tuple[int, int], cv2: Any
 ) -> Tensor | None:
     """What another library makes of the same; None where it has no such filter."""
-    wanted, antialias = setting.interpolation, setting.library == "pillow"
+    wanted, centred = setting.interpolation, setting.library == "pillow"
     inexact = wanted if wanted == "nearest_exact" else wanted.removesuffix("_exact")
     if name == "opencv":
-        wanted = TO_OPENCV.get(wanted, wanted)
-        known = wanted in OPENCV_FILTERS
-        return by_cv2(cv2, wanted, image, size, True) if known else None
+        known = wanted in OPENCV_FILTERS and not centred
+        wanted = wanted if known else TO_OPENCV.get(wanted, wanted)
+        return by_cv2(cv2, wanted, image, size, True) if wanted in OPENCV_FILTERS else None
     if name == "pillow":
         wanted = TO_PILLOW.get(inexact, inexact.removesuffix("_exact"))
         return by_pillow(wanted, image, size) if wanted in PILLOW_FILTERS else None
-    wanted = (
-        "nearest-exact" if antialias and wanted == "nearest" else TO_TORCH.get(inexact, inexact)
-    )
-    if wanted not in TORCH_FILTERS:
-        return None
-    antialias = antialias and wanted in ("bilinear", "bicubic")
+    wanted = "nearest-exact" if centred and wanted == "nearest" else TO_TORCH.get(inexact, inexact)
+    return _tensors(name, wanted, image, size) if wanted in TORCH_FILTERS else None
+
+
+def _tensors(name: str, mode: str, image: Tensor, size: tuple[int, int]) -> Tensor | None:
+    """A library of tensors, by its default; None where it has no such filter."""
+    antialias = antialiased(name) and mode in SMOOTH
     peers = {"torch": by_torch, "torchvision": by_torchvision, "kornia": by_kornia}
-    return peers[name](wanted, image, size, antialias)
+    return peers[name](mode, image, size, antialias)
 
 
 def by_cv2(cv2: Any, interpolation: str, image: Tensor, size: tuple[int, int], ipp: bool) -> Tensor:

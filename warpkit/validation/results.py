@@ -34,7 +34,7 @@ class Results:
     scenes: tuple[RowPictures, ...]
     """The rows with the largest differences, for the pictures of the page."""
     resizes: tuple[ResizeRow, ...] = ()
-    """The rows of `resize`, beside OpenCV's and Pillow's."""
+    """The rows of `resize`, beside each library's own."""
 
     @property
     def broken(self) -> tuple[Row, ...]:
@@ -53,7 +53,7 @@ class Results:
 
     @property
     def passed(self) -> bool:
-        """Whether no pixel differs that is promised to be OpenCV's or Pillow's."""
+        """Whether no pixel differs that is promised to be a library's own."""
         return not self.broken and not self.broken_resizes
 
     @property
@@ -64,7 +64,7 @@ class Results:
         if self.broken_resizes:
             return f"{warps}; {len(self.broken_resizes):,} of {promised:,} resizes differ"
         if promised:
-            return f"{warps}; of {promised:,} resizes every value is OpenCV's or Pillow's own"
+            return f"{warps}; of {promised:,} resizes every value is its library's own"
         return warps
 
     @property

@@ -27,7 +27,17 @@ HEADS = {
     "opencv": "OpenCV",
     "pillow": "Pillow",
 }
-LIBRARIES = {"opencv": "OpenCV", "opencv_ipp": "OpenCV + IPP", "pillow": "Pillow"}
+LIBRARIES = {
+    "opencv": "OpenCV",
+    "opencv_ipp": "OpenCV + IPP",
+    "pillow": "Pillow",
+    "torchvision": "torchvision",
+    "torch": "torch",
+}
+DEFAULTS = (
+    "resizes as each library has them by default: torchvision's with antialias=True, torch's "
+)
+DEFAULTS += "(F.interpolate) and kornia's with antialias=False"
 NOTE = "values are those promised to be the same; then the largest difference in levels of 8 bits"
 
 
@@ -45,6 +55,7 @@ def show(report: Results, console: Console) -> None:
     if report.resizes:
         peers = list(report.resizes[0].peers)
         print_fitting(console, lambda names: resize_table(report, names), peers)
+        console.print(DEFAULTS, style="dim")
     others = ", the others' in uint8 and float32" if report.rows and report.rows[0].peers else ""
     console.print(f"\n{NOTE}{others}", style="dim")
     for reason, count, differing in left_out([*report.rows, *report.resizes]):
