@@ -36,7 +36,7 @@ def by_cv2(flag: int) -> Resize:
 
 def by_pillow(filter: Image.Resampling) -> Resize:
     """PIL.Image.resize."""
-    return lambda image: np.array(Image.fromarray(image).resize(SIZE[::-1], filter))
+    return lambda image: np.array(Image.fromarray(image).resize((SIZE[1], SIZE[0]), filter))
 
 
 def by_torchvision(antialias: bool) -> Resize:
@@ -134,7 +134,7 @@ def told(found: Found, judge: str) -> str:
 
 def draw(found: dict[str, Found], out: Path) -> None:
     """Each picture, and what every program makes of it, side by side."""
-    figure = new_figure(17.0, 1.75 * len(found) + 0.3)
+    figure = new_figure(17.0, 2.1 * len(found))
     rows = figure.subplots(len(found), 1 + len(JUDGES), squeeze=False)
     for row, (aim, f) in zip(rows, found.items(), strict=True):
         made = [f.image, *(judge(f.image) for judge in JUDGES.values())]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.sharding import Layout, Shapes, shardable
+from warpkit.core.sharding import DimLabels, Layout, Shapes, shardable
 from warpkit.engine.sampling.fill import border_value as filled
 from warpkit.engine.sampling.labels import as_signed, from_signed
 from warpkit.engine.sampling.layout import restore_memory_format
@@ -20,7 +20,7 @@ from warpkit.resizing import resize_by
 
 
 class Letterbox(NamedTuple):
-    """An image in a frame."""
+    """What `letterbox` returns: the image in its frame, and the matrix that says where it lies."""
 
     image: Tensor
     """(..., C, h, w)."""
@@ -38,7 +38,7 @@ PLACES = ("center", "start")
 
 def _rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
     """The image may be sharded along its batch; the matrix is the same for all."""
-    labels = {name: (None,) * len(shape) for name, shape in shapes.items()}
+    labels: dict[str, DimLabels] = {name: (None,) * len(shape) for name, shape in shapes.items()}
     batch = tuple(range(3 - len(shapes["image"]), 0))
     labels["image"] = (*batch, None, None, None)
     return Layout(labels, (batch, ()))

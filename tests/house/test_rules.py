@@ -92,7 +92,7 @@ ROOMS = """
     engine.backends.inverse engine.backends.operators engine.backends.prepared
     engine.backends.cpu engine.backends.cpu.opencv
     engine.backends.cuda engine.backends
-    geometry warp resizing flow gradients indexing patches camera alignment __init__
+    geometry warp resizing letterboxing flow gradients indexing patches camera alignment __init__
     opencv nn transforms attacks validation distributed cli __main__
 """
 """A module imports only from its room and those before it; its room is the longest that fits."""

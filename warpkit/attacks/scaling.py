@@ -123,5 +123,5 @@ def _descend(
 
 
 def _rms(one: Tensor, other: Tensor) -> float:
-    """Root mean square difference of values in [0, 1], in levels of 255."""
+    """Root mean square difference of two (..., C, H, W) in [0, 1], in levels of 255."""
     return float((one.double() - other.double()).square().mean().sqrt() * 255)

@@ -54,11 +54,11 @@ def _sampled(name: str, reach: int, n: int, m: int) -> tuple[Indices, Whole, Ins
     weight = POINT_WEIGHTS[name](position - first)
     index = first.astype(np.int64)[:, None] + np.arange(1 - reach, reach + 1)
     merged = np.clip(index, 0, n - 1)
-    start = merged[:, :1]
+    lowest = merged[:, :1]
     total = np.zeros(weight.shape)
     for k in range(2 * reach):
-        np.add.at(total, (np.arange(m), merged[:, k] - start[:, 0]), weight[:, k])
-    index = start + np.arange(2 * reach)
+        np.add.at(total, (np.arange(m), merged[:, k] - lowest[:, 0]), weight[:, k])
+    index = lowest + np.arange(2 * reach)
     inside = index <= merged[:, -1:]
     return index, _rounded(total), inside
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -59,9 +60,21 @@ def efficientdet(image: np.ndarray, size: Size):
     picture = PIL.Image.fromarray(image)
     scale = min(size[0] / picture.height, size[1] / picture.width)
     sides = int(picture.width * scale), int(picture.height * scale)
-    framed = PIL.Image.new("RGB", size[::-1], color=(124, 116, 104))
-    framed.paste(picture.resize(sides, PIL.Image.Resampling.BILINEAR))
+    framed = PIL.Image.new("RGB", (size[1], size[0]), color=(124, 116, 104))
+    framed.paste(picture.resize((sides[0], sides[1]), PIL.Image.Resampling.BILINEAR))
     return np.asarray(framed)
+
+
+def with_a_stride(image: np.ndarray, size: Size, stride: int = 32):
+    """ultralytics' LetterBox(size, auto=True)."""
+    height, width = image.shape[:2]
+    r = min(size[0] / height, size[1] / width)
+    unpadded = round(width * r), round(height * r)
+    dw, dh = (size[1] - unpadded[0]) % stride / 2, (size[0] - unpadded[1]) % stride / 2
+    if (width, height) != unpadded:
+        image = cv2.resize(image, unpadded, interpolation=cv2.INTER_LINEAR)
+    edges = round(dh - 0.1), round(dh + 0.1), round(dw - 0.1), round(dw + 0.1)
+    return cv2.copyMakeBorder(image, *edges, cv2.BORDER_CONSTANT, value=(114, 114, 114))
 
 
 BY_OPENCV = {"border_value": 114, "arithmetic": "opencv5"}
@@ -196,3 +209,27 @@ def test_refusals(options, words):
     with pytest.raises((ValueError, TypeError)) as raised:
         wk.letterbox(torch.ones(3, 2, 9), **options)
     assert str(raised.value).startswith(words)
+
+
+def test_the_stride_of_the_guide():
+    """docs/which-resize.md's own lines, beside ultralytics'."""
+    guide = (Path(__file__).parents[2] / "docs/which-resize.md").read_text()
+    code = next(part for part in guide.split("```") if "def with_stride" in part)
+    names: dict = {"torch": torch, "wk": wk, "image": torch.zeros(3, 427, 640, dtype=torch.uint8)}
+    exec(code.removeprefix("python"), names)
+    draw = random.Random(3)
+    for n in range(30):
+        given, size = [(draw.randint(40, 200), draw.randint(40, 200)) for _ in range(2)]
+        pixels = np.random.default_rng(n).integers(0, 256, (*given, 3), dtype=np.uint8)
+        planes = torch.from_numpy(pixels).permute(2, 0, 1)
+        got, matrix = names["with_stride"](planes, size)
+        wanted = with_a_stride(pixels, size)
+        assert np.array_equal(got.permute(1, 2, 0).numpy(), wanted), (given, size)
+        first = wk.transform_points(matrix, torch.zeros(2) - 0.5) + 0.5
+        rests = [(whole - side) % 32 for whole, side in zip(size, fitted(given, size), strict=True)]
+        assert first.tolist() == pytest.approx([rests[1] // 2, rests[0] // 2], abs=1e-4)
+
+
+def fitted(given: Size, size: Size) -> list[int]:
+    r = min(size[0] / given[0], size[1] / given[1])
+    return [round(side * r) for side in given]
