@@ -149,7 +149,7 @@ def draw(found: dict[str, Found], out: Path) -> None:
                 color=ACCENT if fooled else INK,
             )
             axes.set_axis_off()
-    save(out, figure)
+    save(out, figure, 128)
 
 
 def main() -> None:

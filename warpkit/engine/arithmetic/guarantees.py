@@ -109,15 +109,20 @@ def guaranteed_resize(
 
     fits: the size was given, or is what fx and fy make of the image's, to 1e-10. processor: as in
     `guaranteed`; Pillow's bytes are the same on all, single floats and 16 bits not. Everything is,
-    of the calls that cv2.resize and Pillow take, but what IPP's warp computes; see also
-    OTHER_PROCESSORS. Beyond what they take: cv2.resize refuses "area" of more than 4 channels by
-    a scale that is no whole number, and its "nearest_exact" of OpenCV 4 reads outside images of
-    32,768 pixels a side and more.
+    of the calls that cv2.resize, Pillow and F.interpolate take, but what IPP's warp computes; see
+    also OTHER_PROCESSORS. Torch's bytes are those with AVX2, and not of results one pixel wide.
+    Beyond what they take: cv2.resize refuses "area" of more than 4 channels by a scale that is no
+    whole number, and its "nearest_exact" of OpenCV 4 reads outside images of 32,768 pixels a side
+    and more.
 
     >>> call = {"interpolation": "bicubic", "channels": 3, "dtype": "uint8"}
     >>> guaranteed_resize("opencv5", processor="x86_64", **call).where
     'everywhere'
     """
+    if arithmetic == "torchvision":
+        others = "torch resizes bytes as floats where it has no AVX2"
+        x86 = dtype != "uint8" or not of_another_processor(processor)
+        return Guarantee("everywhere") if x86 else Guarantee("nowhere", others)
     library = "Pillow" if arithmetic == "pillow" else "OpenCV"
     reason = of_another_processor(processor, library)
     if reason and not (library == "Pillow" and dtype == "uint8"):
