@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.attacks.jpeg_files import check_quality, encode_and_decode, stand_in
+from warpkit.attacks.processors.program import processor_steps
 from warpkit.attacks.steps import (
     Pictures,
     Rounding,
@@ -58,6 +59,32 @@ class Pipeline:
         for k, step in enumerate(steps):
             _function("Pipeline", f"steps[{k}]", step)
         self.steps = tuple(map(as_step, steps))
+
+    @classmethod
+    def from_processor(cls, source: Any, *, library: str | None = None) -> Pipeline:
+        """The pipeline of an image processor: its numbers, with gradients.
+
+        source: a preprocessor_config.json of transformers (its path, its folder's, or its dict), an
+        image processor of transformers, or timm's pretrained_cfg or open_clip's preprocess_cfg.
+        Of images (N, 3, H, W) of one size the pipeline makes the processor's `pixel_values`, within
+        1e-5: (N, 3, h, w), or of kinds that hand patches (N, patches, D), the processor's own rows;
+        of kinds that take a video, of one frame. docs/processors.md has the kinds that are served.
+
+        library: "pillow" or "torchvision", which resizes. None is the processor object's own; of a
+        configuration torchvision's, as transformers 5 has it (a file never says which), and Pillow's
+        for timm, open_clip and kinds without another. A kind that has no twin on Pillow does its
+        steps with Pillow's resize. What a configuration leaves out is the default of its class; null
+        is off. Neither transformers nor timm nor open_clip is imported.
+
+        Raises ValueError for a kind that is not served (tiles, pairs, ...) with the reason, for no
+        kind at all, and for an option that is needed and null; OSError for no such file.
+
+        >>> vit = {"image_processor_type": "ViTImageProcessor", "size": {"height": 2, "width": 2}}
+        >>> pipeline = Pipeline.from_processor(vit)
+        >>> pipeline(torch.ones(1, 3, 5, 7)).shape, pipeline(torch.zeros(1, 3, 5, 7)).unique()
+        (torch.Size([1, 3, 2, 2]), tensor([-1.]))
+        """
+        return cls(*processor_steps(source, library))
 
     def __repr__(self) -> str:
         return f"Pipeline({', '.join(map(repr, self.steps))})"

@@ -1,0 +1,179 @@
+"""A configuration with nothing left out: a class's defaults, old names and old forms of sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from warpkit.attacks.processors.kinds import KINDS, QWEN_NAMES, REFUSED
+from warpkit.attacks.processors.sampling import FILTERS
+from warpkit.core import checks
+from warpkit.core.caller_warnings import warn
+
+NAME = "Pipeline.from_processor"
+ENDINGS = ("Fast", "Pil", "ImageProcessor", "FeatureExtractor")
+
+OLD_NAMES = {
+    "Idefics": {"image_size": "size"},
+    "OwlViT": {"rescale": "do_rescale"},
+    "Swin2SR": {"pad_size": "size_divisor"},
+    **dict.fromkeys(
+        ("ConditionalDetr", "DeformableDetr", "Detr", "GroundingDino", "RfDetr", "Yolos"),
+        {"pad_and_return_pixel_mask": "do_pad"},
+    ),
+}
+"""What older files call an option, where the new name is not there."""
+DETR = tuple(k for k, names in OLD_NAMES.items() if "pad_and_return_pixel_mask" in names)
+MASKS = ("Mask2Former", "MaskFormer")
+COUNTS_PIXELS = (*QWEN_NAMES.split(), "GlmImage", "HunYuanVL", "PaddleOCRVL")
+"""Their min_pixels and max_pixels are the edges of `size`."""
+
+SIZE_KEYS = (
+    {"height", "width"},
+    {"shortest_edge"},
+    {"shortest_edge", "longest_edge"},
+    {"longest_edge"},
+    {"max_height", "max_width"},
+    {"min_pixels", "max_pixels"},
+)
+NEEDED = {
+    "do_resize": ("size", "resample"),
+    "do_center_crop": ("crop_size",),
+    "do_rescale": ("rescale_factor",),
+    "do_normalize": ("image_mean", "image_std"),
+}
+"""What a step that is on cannot be without."""
+
+
+@cache
+def defaults() -> dict[str, dict[str, Any]]:
+    """Every kind's own options, as its class has them."""
+    return json.loads(Path(__file__).with_name("defaults.json").read_text(encoding="utf-8"))
+
+
+def kind_of(config: Mapping[str, Any]) -> str:
+    """The kind that a configuration names, which must be one that is served."""
+    said = config.get("image_processor_type") or config.get("feature_extractor_type")
+    if not said:
+        wanted = "a configuration that names its class (image_processor_type), a timm "
+        wanted += "pretrained_cfg or an open_clip preprocess_cfg"
+        got = f"one with {', '.join(map(str, list(config)[:8])) or 'nothing'}"
+        if config.get("model_type"):
+            got += " (the model's configuration; the processor's is in preprocessor_config.json)"
+        checks.fail(NAME, "source", wanted, got)
+    name = str(said)
+    for ending in ENDINGS:
+        name = name.removesuffix(ending)
+    if name in REFUSED:
+        raise ValueError(f"{NAME}: {said} is not served: {REFUSED[name]}")
+    if name not in KINDS:
+        got = repr(said)
+        if "auto_map" in config:
+            got += ", which is code of its own repository (auto_map)"
+        checks.fail(NAME, "source", "of a kind that is known (docs/processors.md)", got)
+    return name
+
+
+def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, Any]:
+    """All options of a kind: its class's defaults, the configuration's, and the kind's own."""
+    own = defaults()[name]
+    given = {key: value for key, value in config.items() if key != "default_to_square"}
+    for old, new in OLD_NAMES.get(name, {}).items():
+        if old in given and (old == "image_size" or new not in given):
+            given[new] = given.pop(old)
+    given = _sizes(name, given, own)
+    options: dict[str, Any] = {**own, **given}
+    if name == "Emu3":
+        options["size"] = {key: options[key] for key in ("min_pixels", "max_pixels")}
+    entry = KINDS[name]
+    for key, what in entry.get("off", {}).items():
+        if options.get(key):
+            text = f"{NAME}: {name} with {key} is not served: it makes {what}; {key}=False is"
+            raise ValueError(text)
+    options.update({k: v for k, v in entry.items() if k not in ("steps", "library", "off")})
+    options["library"] = library
+    options["resample"] = _filter(options)
+    _check(name, options, own)
+    return options
+
+
+def _sizes(name: str, given: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The given options with sizes as dicts, whatever their form."""
+    given, is_square, limit = dict(given), own["default_to_square"], None
+    if name == "CLIP" and given.pop("use_square_size", False):
+        side = own["size"]["shortest_edge"]
+        given["size"] = {"height": side, "width": side}
+    if name == "Donut" and isinstance(given.get("size"), list | tuple):
+        given["size"] = list(given["size"])[::-1]
+    if name in DETR:
+        is_square, limit = False, given.pop("max_size", 1333)
+    elif name in MASKS:
+        is_square, limit = False, given.pop("max_size", None)
+        if given.get("size") is None and limit is not None:
+            given["size"] = {**own["size"], "longest_edge": limit}
+    elif name in COUNTS_PIXELS:
+        if name == "MiniMaxM3VL" and given.get("size") == [672, 672]:
+            del given["size"]  # the published file's, which its class ignores, too
+        size = given.get("size")
+        size = dict(own["size"] if size is None else as_size("size", size, is_square))
+        for old, edge in (("min_pixels", "shortest_edge"), ("max_pixels", "longest_edge")):
+            if given.get(old) is not None:
+                size[edge] = given.pop(old)
+                size.pop(old, None)
+        given["size"] = size
+    if name in (*DETR, *MASKS) and given.get("size", 0) is None:
+        del given["size"]
+    for key, square in (("size", is_square), ("crop_size", True), ("pad_size", True)):
+        if given.get(key) is not None and not (name == "Swin2SR" and key == "pad_size"):
+            given[key] = as_size(key, given[key], square, limit if key == "size" else None)
+    if given.get("high_res_size") is not None:
+        given["high_res_size"] = as_size("high_res_size", given["high_res_size"], is_square)
+    return given
+
+
+def as_size(key: str, size: Any, is_square: bool, limit: int | None = None) -> dict[str, int]:
+    """A dict of sides, of one side or of (height, width)."""
+    if isinstance(size, int) and not isinstance(size, bool):
+        if is_square:
+            return {"height": size, "width": size}
+        return {"shortest_edge": size, **({} if limit is None else {"longest_edge": limit})}
+    if isinstance(size, list | tuple) and len(size) == 2:
+        size = {"height": size[0], "width": size[1]}
+    if isinstance(size, Mapping):
+        size = {k: v for k, v in size.items() if v is not None}
+        whole = all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in size.values())
+        if set(size) in SIZE_KEYS and whole:
+            return size
+    wanted = "a whole number, (height, width), or a dict with height and width, shortest_edge "
+    wanted += "(and longest_edge), longest_edge, or max_height and max_width"
+    checks.fail(NAME, key, wanted, repr(size))
+
+
+def _filter(options: dict[str, Any]) -> int | None:
+    """The filter by Pillow's number; names are read as transformers reads them."""
+    said = options.get("resample")
+    if isinstance(said, str):
+        if options["library"] == "pillow":
+            warn(f"{NAME}: `resample` is {said!r}, no number: Pillow's processors take bilinear")
+            return 2
+        if said == "nearest":
+            options["nearest"] = "nearest"  # torch's own, which is not Pillow's
+        if said == "nearest-exact" or said in FILTERS:
+            return 0 if said.startswith("nearest") else FILTERS.index(said)
+    elif said is None or (isinstance(said, int) and 0 <= said < len(FILTERS)):
+        return said
+    wanted = "a number from 0 to 5 (Pillow's) or the name of a filter"
+    checks.fail(NAME, "resample", wanted, repr(said))
+
+
+def _check(name: str, options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """What a step needs must not be null; what a class never had is not needed."""
+    for flag, keys in NEEDED.items():
+        for key in keys:
+            if options.get(flag, flag == "do_resize") and key in own and options[key] is None:
+                raise ValueError(f"{NAME}: {name} with {flag} needs `{key}`, which is null")
+            if flag == "do_center_crop" and options.get(flag) and options.get(key) is None:
+                raise ValueError(f"{NAME}: {name} with {flag} needs `{key}`, which it has not")

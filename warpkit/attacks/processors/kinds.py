@@ -1,0 +1,234 @@
+"""The kinds of image processors: a table of steps each, and why others are refused.
+
+A kind is a class of transformers without its ending: CLIP is CLIPImageProcessor, ...Fast, ...Pil
+and CLIPFeatureExtractor. What a kind does not say is `STANDARD` and the size by its keys. Its other
+entries replace the configuration's. "steps" may depend on the library; "library" says that the kind
+has only one; "off" has the options that it is served without, and what they would make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from warpkit.attacks.processors import patches as cut
+from warpkit.attacks.processors import sizes
+from warpkit.attacks.processors.operations import (
+    both_sizes,
+    clamp,
+    crop,
+    crop_part,
+    crop_square,
+    divide_again,
+    gray,
+    normalize,
+    pad,
+    pad_edges,
+    pad_frame,
+    pad_line,
+    pad_multiple,
+    pad_page,
+    pad_reflected,
+    pad_square,
+    pad_symmetric,
+    pad_to_limit,
+    pad_with_value,
+    rescale,
+    resize,
+    resize_floats,
+    reverse,
+    second_page,
+    squeeze,
+    turn,
+    values,
+)
+
+Kind = Mapping[str, Any]
+
+STANDARD = (resize, crop, values, pad)
+UNCROPPED = (resize, values, pad)
+"""Of kinds that have no crop, whatever do_center_crop says."""
+
+NO_ANTIALIAS = {"antialias": False}
+SQUARED = {"rule": sizes.long_half_even, "steps": (resize, pad_square, values)}
+MASKS = {"rule": sizes.keys_up, "steps": UNCROPPED}
+QWEN = {"rule": sizes.pixel_count, "steps": (resize, values, cut.patches)}
+GLM = {**QWEN, "counts_frames": True}
+PAGE = {
+    "steps": (
+        turn,
+        partial(resize, rule=sizes.page),
+        partial(resize, rule=sizes.thumbnail, key="do_thumbnail", filter_number=3, gap=2.0),
+        pad_page,
+        values,
+    ),
+    "off": {"do_crop_margin": "a margin is cropped by what the picture shows"},
+}
+TILES = "a grid of tiles that depends on the aspect, and a thumbnail"
+SPLIT = {
+    "steps": (partial(resize, rule=sizes.long_even), squeeze, values),
+    "off": {"do_image_splitting": TILES},
+}
+
+STANDARD_NAMES = """Beit Bit Blip CLIP Chameleon ChineseCLIP DeiT Flava Idefics LayoutLMv3 MobileNetV1
+    MobileNetV2 OwlViT PI0 PPChart2Table Pvt Sam2 Sam3 Sapiens2 Siglip Tipsv2 Tipsv2Dpt VideoMAE
+    ViT"""
+UNCROPPED_NAMES = """ConditionalDetr DeformableDetr Detr GroundingDino OneFormer RTDetr SegGpt
+    Segformer"""
+QWEN_NAMES = """CohereCompass Ernie4_5_VLMoe Ernie4_5_VL_Moe MiniMaxM3VL Qwen2VL VideoLlama3"""
+
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(STANDARD_NAMES.split(), {}),
+    **{name: {"steps": UNCROPPED} for name in UNCROPPED_NAMES.split()},
+    "VideoLlava": {"library": "pillow"},
+    "Vivit": {"library": "pillow"},
+    # tiles by option
+    "Cohere2Vision": {"steps": UNCROPPED, "off": {"crop_to_patches": TILES}},
+    "Gemma3": {"steps": UNCROPPED, "off": {"do_pan_and_scan": "crops of the picture beside it"}},
+    "GotOcr2": {"steps": UNCROPPED, "off": {"crop_to_patches": TILES}},
+    "Idefics3": SPLIT,
+    "Ovis2": {"off": {"crop_to_patches": TILES}},
+    "SmolVLM": SPLIT,
+    "UltraVBert": SPLIT,
+    # another size
+    "BridgeTower": {"rule": sizes.short_rounded_down},
+    "CHMv2": {"rule": sizes.nearer_scale, "steps": (resize, crop, values, pad_multiple)},
+    "ConvNext": {
+        "rule": sizes.larger_by_crop,
+        "squeeze_from": 384,
+        "steps": (resize, crop_square, crop, values),
+    },
+    "DPT": {
+        "rule": sizes.nearer_scale,
+        "steps": {
+            "pillow": (resize, values, pad_multiple),
+            "torchvision": (resize, crop, values, pad_multiple),
+        },
+    },
+    "DeepseekVL": SQUARED,
+    "DeepseekVLHybrid": {**SQUARED, "steps": (both_sizes,)},
+    "Emu3": {"rule": sizes.pixel_count, "library": "pillow", "do_pad": False},
+    "GLPN": {"rule": sizes.own_down, "steps": (resize, values)},
+    "Idefics2": {
+        "rule": sizes.within_edges,
+        "steps": (resize, values),
+        "off": {"do_image_splitting": TILES},
+    },
+    "Janus": SQUARED,
+    "Levit": {"rule": sizes.larger_by_256},
+    "Mask2Former": MASKS,
+    "MaskFormer": MASKS,
+    "Pixtral": {"rule": sizes.whole_patches, "do_pad": False},
+    "PoolFormer": {"rule": sizes.larger_by_crop},
+    "PromptDepthAnything": {"rule": sizes.nearer_scale, "steps": (resize, values, pad_multiple)},
+    "Sam": {"rule": sizes.long_half_up},
+    "TextNet": {"rule": sizes.keys_up},
+    "Tvp": {"rule": sizes.long_cut, "steps": (resize, crop, values, pad_frame, reverse)},
+    "Vilt": {"rule": sizes.short_rounded_down, "steps": UNCROPPED},
+    "Yolos": {"rule": sizes.keys_down_to_16, "always_by_ratio": True, "steps": UNCROPPED},
+    # another place or colour of the padding
+    "Aria": {
+        "rule": sizes.long_at_least,
+        "steps": (resize, pad_to_limit, values),
+        "off": {"split_image": TILES},
+    },
+    "Donut": {
+        "steps": (turn, partial(resize, rule=sizes.page), second_page, pad_page, crop, values),
+    },
+    "Eomt": {"steps": (resize, pad_edges, values), "off": {"do_split_image": TILES}},
+    "Fuyu": {"rule": sizes.only_smaller, "steps": (resize, pad_with_value, values)},
+    "Llava": {"steps": (pad_square, resize, crop, values)},
+    "Nougat": PAGE,
+    "PPFormulaNet": PAGE,
+    "Swin2SR": {"steps": (rescale, pad_symmetric)},
+    # another order
+    "DINOv3ViT": {"steps": (rescale, resize, crop, normalize)},
+    "DepthPro": {"steps": (values, resize), **NO_ANTIALIAS},
+    "EfficientNet": {"steps": (resize, crop, values, divide_again)},
+    "ImageGPT": {
+        "steps": {"pillow": UNCROPPED, "torchvision": STANDARD},
+        "off": {"do_color_quantize": "indices of colours, which have no gradient"},
+    },
+    "LayoutLMv2": {"steps": (resize, reverse)},
+    "MobileViT": {"steps": (resize, rescale, crop, reverse)},
+    "Perceiver": {"steps": (crop_part, resize, values)},
+    "RfDetr": {"steps": (rescale, resize, normalize), **NO_ANTIALIAS},
+    "SuperPoint": {
+        "steps": {"pillow": (resize, rescale, gray), "torchvision": (gray, resize, rescale)}
+    },
+    "UVDoc": {"steps": (values, reverse, resize), "aligned": True, "resample": 2},
+    "ZoeDepth": {
+        "rule": sizes.nearer_scale,
+        "steps": (rescale, pad_reflected, resize, normalize),
+        "aligned": True,
+    },
+    # PaddlePaddle's
+    "PPDocLayoutV2": NO_ANTIALIAS,
+    "PPDocLayoutV3": NO_ANTIALIAS,
+    "PPDocLayoutV4": {"steps": (rescale, resize, clamp, normalize), **NO_ANTIALIAS},
+    "PPLCNet": {"rule": sizes.short_half_even, "steps": (resize, crop, values, reverse)},
+    "PPOCRV5ServerDet": {"rule": sizes.text_lines, "steps": (resize_floats, values, reverse)},
+    "PPOCRV5ServerRec": {
+        "rule": sizes.text_line,
+        "steps": (resize_floats, crop, values, pad_line),
+    },
+    "PPOCRV6SmallRec": {
+        "rule": sizes.text_line,
+        "steps": (resize, reverse, crop, values, pad_line),
+        **NO_ANTIALIAS,
+    },
+    # rows of patches
+    **dict.fromkeys(QWEN_NAMES.split(), QWEN),
+    **dict.fromkeys(("Glm46V", "Glm4v", "Glmga"), GLM),
+    "Cosmos3Edge": {**GLM, "steps": (resize, values, cut.patches_of_pixels)},
+    "Gemma4": {
+        "rule": sizes.patch_count_floor,
+        "steps": (resize, values, cut.patches_in_rows),
+        "nearest": "nearest",
+    },
+    "GlmImage": {**QWEN, "rule": sizes.within_square_roots},
+    "HunYuanVL": {
+        **QWEN,
+        "steps": (resize, values, cut.patches_by_rows_of_blocks),
+        "resample": 3,
+    },
+    "Kimi_K25": {
+        "rule": sizes.patch_count_cut,
+        "steps": (resize, cut.pad_to_patches, values, cut.pictures_in_rows),
+    },
+    "MuseGlimmer": {
+        "rule": sizes.nearest_grid,
+        "steps": (resize, values, cut.frames_in_rows),
+    },
+    "PaddleOCRVL": {
+        **QWEN,
+        "grows_first": True,
+        "steps": (resize, values, cut.pictures_in_rows),
+    },
+    "Siglip2": {
+        "rule": sizes.patch_count_halving,
+        "steps": (resize, values, cut.patches_in_rows),
+    },
+}
+
+_PAIRS = "it takes two pictures and returns pairs"
+_SEARCH = "it cuts patches of a size that it searches for by rules of its own"
+_OWN_STATISTICS = "it normalises by the picture's own mean and deviation, and adds rows and columns"
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        """DeepseekOcr2 GraniteDocling Lfm2Vl Llama4 LlavaNext LlavaOnevision MiniCPMOcr MiniCPMV4_6
+        Mllama Molmo2 PerceptionLM Phi4Multimodal Step3p7 UnlimitedOcr""".split(),
+        "it makes " + TILES,
+    ),
+    **dict.fromkeys(("EfficientLoFTR", "LightGlue", "SuperGlue"), _PAIRS),
+    **dict.fromkeys(
+        """Gemma4Unified Glm5Next Inkling Inkling2 NemotronH_Omni_Reasoning_V3 NeoMME""".split(),
+        _SEARCH,
+    ),
+    **dict.fromkeys(("Kosmos2_5", "Pix2Struct"), _OWN_STATISTICS),
+    "Owlv2": "it blurs before it resizes, by scipy in one library and by torchvision in the other",
+    "SLANeXt": "it resizes by an 11-bit bilinear of its own",
+    "VitMatte": "it takes a trimap beside the picture",
+    "VitPose": "it takes boxes beside the picture, and warps each",
+}

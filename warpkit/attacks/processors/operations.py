@@ -1,0 +1,342 @@
+"""What an image processor does to a picture: `operation(picture, options) -> picture`.
+
+A picture is (N, C, H, W): uint8, levels as floats (where the gradient is computed), or what
+`rescale` and `normalize` made of levels. An operation does the same to all of them, so that uint8
+gives the processor's own bits and floats the gradient. `options` are the processor's configuration
+with nothing left out, what its kind adds to it, and "library".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit.attacks.processors.sampling import mirrored, resample
+from warpkit.attacks.processors.sizes import (
+    Options,
+    Size,
+    SizeRule,
+    by_keys,
+    fixed,
+    thumbnail,
+    up_to,
+)
+from warpkit.core import checks
+from warpkit.engine.sampling.reference import with_gradient_of
+
+Operation = Callable[[Tensor, Options], Tensor]
+
+WEIGHTS = (0.2989, 0.587, 0.114)
+"""Of red, green and blue in a gray value, as torchvision rounds them."""
+
+
+def resize(
+    picture: Tensor,
+    options: Options,
+    rule: SizeRule | None = None,
+    key: str = "do_resize",
+    filter_number: int | None = None,
+    gap: float | None = None,
+) -> Tensor:
+    """`picture` (N, C, H, W) in the size of the kind's rule, or of `rule`."""
+    if not options.get(key, True):
+        return picture
+    aimed_at = (rule or options.get("rule", by_keys))(*picture.shape[-2:], options)
+    return resample(picture, aimed_at, options, filter_number, gap)
+
+
+def resize_floats(picture: Tensor, options: Options) -> Tensor:
+    """PP-OCR's: levels as floats, nothing is rounded."""
+    return resize(as_floats(picture), options)
+
+
+def squeeze(picture: Tensor, options: Options) -> Tensor:
+    """Idefics3's second resize, where it makes no tiles."""
+    side = options["max_image_size"]["longest_edge"]
+    return resample(picture, (side, side), options)
+
+
+def second_page(picture: Tensor, options: Options) -> Tensor:
+    """Donut's: never larger; Pillow's twin takes resample 0 for bicubic here."""
+    number = options["resample"]
+    number = number or 3 if options["library"] == "pillow" else number
+    return resize(picture, options, thumbnail, "do_thumbnail", number)
+
+
+def turn(picture: Tensor, options: Options) -> Tensor:
+    """Donut's: a quarter turn where the picture lies and `size` stands, or the other way round."""
+    height, width = picture.shape[-2:]
+    tall, wide = options["size"]["height"], options["size"]["width"]
+    across = (tall < wide and height > width) or (tall > wide and height < width)
+    return picture.rot90(3, (-2, -1)) if options.get("do_align_long_axis") and across else picture
+
+
+# ------------------------------------------------------------------ crops
+
+
+def crop_to(picture: Tensor, size: Size, options: Options) -> Tensor:
+    """The middle of (N, C, H, W), the first rest floored; what is too small is padded with 0.
+
+    Of an odd rest of the padding Pillow's twin puts more first, torchvision's last.
+    """
+    more = options["library"] == "pillow"
+    rests = [max(n - v, 0) for v, n in zip(picture.shape[-2:], size, strict=True)]
+    firsts = [(rest + more) // 2 for rest in rests]
+    if any(rests):
+        (top, left), (tall, wide) = firsts, rests
+        picture = F.pad(picture, (left, wide - left, top, tall - top))
+    top, left = ((v - n) // 2 for v, n in zip(picture.shape[-2:], size, strict=True))
+    return picture[..., top : top + size[0], left : left + size[1]]
+
+
+def crop(picture: Tensor, options: Options) -> Tensor:
+    if not options.get("do_center_crop"):
+        return picture
+    sides = options["crop_size"]
+    edge = sides.get("shortest_edge")
+    return crop_to(picture, (sides.get("height") or edge, sides.get("width") or edge), options)
+
+
+def crop_square(picture: Tensor, options: Options) -> Tensor:
+    """ConvNeXt's: what the resize made larger."""
+    side = options["size"]["shortest_edge"]
+    if not options.get("do_resize", True) or side >= options["squeeze_from"]:
+        return picture
+    return crop_to(picture, (side, side), options)
+
+
+def crop_part(picture: Tensor, options: Options) -> Tensor:
+    """Perceiver's, before the resize: a part of the shorter side."""
+    if not options.get("do_center_crop"):
+        return picture
+    size, part, short = options["size"], options["crop_size"], min(picture.shape[-2:])
+    tall, wide = (int(size[key] / part[key] * short) for key in ("height", "width"))
+    return crop_to(picture, (tall, wide), options)
+
+
+def crop_rounded(picture: Tensor, options: Options) -> Tensor:
+    """torchvision's CenterCrop: the first rest half to even; `fill` where it is too small."""
+    size, fill = options["crop_size"], options.get("fill", 0)
+    tall, wide = size["height"], size["width"]
+    height, width = picture.shape[-2:]
+    picture = pad_to(picture, (max(height, tall), max(width, wide)), "center", fill)
+    top, left = (round(max(v - n, 0) / 2) for v, n in ((height, tall), (width, wide)))
+    return picture[..., top : top + tall, left : left + wide]
+
+
+def trim(picture: Tensor, options: Options) -> Tensor:
+    """timm's border that is cut away first."""
+    n = options["border"]
+    return picture[..., n : picture.shape[-2] - n, n : picture.shape[-1] - n] if n else picture
+
+
+# ------------------------------------------------------------------ pads
+
+
+def pad_to(picture: Tensor, size: Size, place: str = "end", value: Any = 0) -> Tensor:
+    """(N, C, H, W) padded to `size`, at the "end" or round the "center" (the first rest floored).
+
+    value: a number, or one a channel.
+    """
+    (height, width), (tall, wide) = picture.shape[-2:], size
+    if tall < height or wide < width:
+        got = f"a picture that is resized to {height} x {width}"
+        checks.fail("from_processor", "pad_size", f"at least as large as the picture, {size}", got)
+    top, left = ((tall - height) // 2, (wide - width) // 2) if place == "center" else (0, 0)
+    rests = (left, wide - width - left, top, tall - height - top)
+    if not any(rests):
+        return picture
+    if not isinstance(value, Sequence):
+        return F.pad(picture, rests, value=value)
+    channels = zip(picture.split(1, dim=1), value, strict=True)
+    return torch.cat([F.pad(channel, rests, value=v) for channel, v in channels], dim=1)
+
+
+def pad(
+    picture: Tensor, options: Options, rule: SizeRule | None = None, place: str = "end", value: Any = 0
+) -> Tensor:
+    """To `pad_size`, or to what `rule` makes of the picture's size."""
+    if not options.get("do_pad"):
+        return picture
+    size = options.get("pad_size")
+    if rule is not None:
+        return pad_to(picture, rule(*picture.shape[-2:], options), place, value)
+    return pad_to(picture, (size["height"], size["width"]), place, value) if size else picture
+
+
+def pad_page(picture: Tensor, options: Options) -> Tensor:
+    """Donut's: in the middle of `size`."""
+    return pad(picture, options, fixed, "center")
+
+
+def pad_multiple(picture: Tensor, options: Options) -> Tensor:
+    """DPT's: both sides up to a multiple, in the middle."""
+    multiple = options.get("size_divisor") or 1
+    return pad(picture, options, lambda h, w, _: up_to((h, w), multiple), "center")
+
+
+def pad_edges(picture: Tensor, options: Options) -> Tensor:
+    """EoMT's: each side at least an edge of `size`."""
+    least = options["size"]
+    edges = least["shortest_edge"], least["longest_edge"]
+    return pad(picture, options, lambda h, w, _: (max(h, edges[0]), max(w, edges[1])))
+
+
+def square(height: int, width: int, options: Options) -> Size:
+    return max(height, width), max(height, width)
+
+
+def background(mean: Sequence[float]) -> list[int]:
+    """The mean's colour in 8 bits, cut."""
+    return [int(part * 255) for part in mean]
+
+
+def pad_square(picture: Tensor, options: Options) -> Tensor:
+    """In the middle of a square of the mean's colour."""
+    return pad(picture, options, square, "center", background(options["image_mean"]))
+
+
+def pad_with_value(picture: Tensor, options: Options) -> Tensor:
+    """Fuyu's: to `size`, with a level."""
+    size = options["size"]["height"], options["size"]["width"]
+    return pad_to(picture, size, value=options["padding_value"]) if options["do_pad"] else picture
+
+
+def pad_to_limit(picture: Tensor, options: Options) -> Tensor:
+    """Aria's: always."""
+    side = options["max_image_size"]
+    return pad_to(picture, (side, side))
+
+
+def pad_frame(picture: Tensor, options: Options) -> Tensor:
+    """TVP's: with a number of its own, after normalising."""
+    if options["pad_mode"] != "constant":
+        checks.fail("from_processor", "pad_mode", "'constant'", repr(options["pad_mode"]))
+    return pad(picture, options, value=options["constant_values"])
+
+
+def pad_line(picture: Tensor, options: Options) -> Tensor:
+    """PP-OCR's reader: a line that is long enough stays."""
+    return pad(picture, options) if picture.shape[-1] < options["pad_size"]["width"] else picture
+
+
+def pad_symmetric(picture: Tensor, options: Options) -> Tensor:
+    """Swin2SR's: mirrored with the edge, one multiple more where none is needed."""
+    if not options.get("do_pad"):
+        return picture
+    multiple = options["size_divisor"]
+    ends = [v // multiple * multiple + multiple - v for v in picture.shape[-2:]]
+    return mirrored(picture, (0, 0), (ends[0], ends[1]), twice=True)
+
+
+def pad_reflected(picture: Tensor, options: Options) -> Tensor:
+    """ZoeDepth's: mirrored about the edge's own pixels."""
+    if not options.get("do_pad"):
+        return picture
+    tall, wide = (int((v / 2) ** 0.5 * 3) for v in picture.shape[-2:])
+    return mirrored(picture, (tall, wide), (tall, wide), twice=False)
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def as_floats(picture: Tensor) -> Tensor:
+    return picture if picture.is_floating_point() else picture.float()
+
+
+def columns(values: Any, picture: Tensor) -> Tensor:
+    """Numbers for each channel of (N, C, H, W), or one for all, rounded to float32: (C, 1, 1)."""
+    numbers = torch.as_tensor(values, dtype=torch.float32, device=picture.device).flatten()
+    if len(numbers) not in (1, picture.shape[1]):
+        got = f"{len(numbers)} of them, and a picture of {picture.shape[1]} channels"
+        checks.fail("from_processor", "image_mean and image_std", "one number a channel", got)
+    return numbers[:, None, None]
+
+
+def rescale(picture: Tensor, options: Options, key: str = "do_rescale") -> Tensor:
+    """Levels times a factor: in float64, then rounded (Pillow's twin), or in float32."""
+    if not options.get(key):
+        return picture
+    floats, factor = as_floats(picture), options["rescale_factor"]
+    if options["library"] == "pillow":
+        made = (floats.double() * factor).to(floats.dtype)
+    else:
+        made = floats * factor
+    return made - 1 if options.get("offset") or options.get("rescale_offset") else made
+
+
+def normalize(picture: Tensor, options: Options) -> Tensor:
+    if not options.get("do_normalize"):
+        return picture
+    floats = as_floats(picture)
+    mean, std = (columns(options[key], floats).to(floats) for key in ("image_mean", "image_std"))
+    return (floats - mean) / std
+
+
+def values(picture: Tensor, options: Options) -> Tensor:
+    """Rescaled and normalised: by Pillow's twin one after the other, by torchvision's at once."""
+    at_once = options["library"] == "torchvision" and not options.get("rescale_offset")
+    if not (at_once and options.get("do_rescale") and options.get("do_normalize")):
+        return normalize(rescale(picture, options), options)
+    floats, by = as_floats(picture), 1.0 / options["rescale_factor"]
+    mean, std = (columns(options[key], floats) * by for key in ("image_mean", "image_std"))
+    return (floats - mean.to(floats)) / std.to(floats)
+
+
+def divide_again(picture: Tensor, options: Options) -> Tensor:
+    """EfficientNet's: by the standard deviation once more."""
+    if not options["include_top"]:
+        return picture
+    floats = as_floats(picture)
+    return floats / columns(options["image_std"], floats).to(floats)
+
+
+def unit(picture: Tensor, options: Options) -> Tensor:
+    """torchvision's to_tensor: levels / 255 in float32."""
+    return as_floats(picture) / 255
+
+
+def levels(picture: Tensor, options: Options) -> Tensor:
+    """8 bits that nothing has rescaled, as the numbers 0 to 255."""
+    return as_floats(picture)
+
+
+def clamp(picture: Tensor, options: Options) -> Tensor:
+    """What a resize of floats has made brighter than white, or darker than black."""
+    return picture.clamp(0, 255 * options["rescale_factor"] if options["do_rescale"] else 255)
+
+
+def reverse(picture: Tensor, options: Options) -> Tensor:
+    return picture.flip(1) if options.get("do_flip_channel_order", True) else picture
+
+
+def gray(picture: Tensor, options: Options) -> Tensor:
+    """Three equal channels; (N, C, H, W) that has them already stays, and has their gradient."""
+    if not options.get("do_grayscale"):
+        return picture
+    red, green, blue = as_floats(picture).split(1, dim=1)
+    if options["library"] == "pillow":
+        total = red * WEIGHTS[0] + green * WEIGHTS[1] + blue * WEIGHTS[2]
+    else:
+        total = (red * WEIGHTS[0]).add(green, alpha=WEIGHTS[1]).add(blue, alpha=WEIGHTS[2])
+    total = total.to(picture.dtype).expand_as(picture)  # of 8 bits 8 bits again, cut
+    equal = (picture == picture[:, :1]).flatten(1).all(1)[:, None, None, None]
+    made = torch.where(equal, picture.detach(), total.detach())
+    return with_gradient_of(made, total) if picture.is_floating_point() else made
+
+
+# ------------------------------------------------------------------ several of them
+
+
+def both_sizes(picture: Tensor, options: Options) -> Tensor:
+    """DeepSeek-VL hybrid's: the small picture is made of the large one, resized and padded."""
+    for key in ("high_res_", ""):
+        part = {**options, **{name: options[key + name] for name in ("size", "resample")}}
+        if options.get("do_resize"):
+            colour = background(options[key + "image_mean"])
+            picture = pad(resize(picture, part), options, square, "center", colour)
+    return values(picture, options)

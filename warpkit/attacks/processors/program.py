@@ -1,0 +1,79 @@
+"""The steps of a processor as the steps of a pipeline: the value of 8 bits, the gradient of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpkit.attacks.processors import other_libraries
+from warpkit.attacks.processors.configuration import NAME, complete, kind_of
+from warpkit.attacks.processors.kinds import KINDS, STANDARD
+from warpkit.attacks.processors.operations import Operation, levels
+from warpkit.attacks.processors.sampling import filter_name
+from warpkit.attacks.processors.sizes import Options
+from warpkit.attacks.processors.sources import read
+from warpkit.attacks.steps import Pictures, Step, name_of, unit
+from warpkit.core import checks, tracing
+from warpkit.engine.sampling.reference import with_gradient_of
+
+LIBRARIES = ("pillow", "torchvision")
+
+
+class ProcessorStep(Step):
+    """An operation of `operations`: of uint8 the value, of the same levels as floats the gradient."""
+
+    def __init__(self, operation: Operation, options: Options) -> None:
+        super().__init__(partial(operation, options=options), "uint8", said=name_of(operation))
+        self.needs_uint8 = False
+
+    def run(self, place: str, given: Pictures) -> Pictures:
+        """As of `Step`."""
+        if given.levels is None:
+            return Pictures(None, self._of_floats_alone(given.values))
+        with torch.no_grad():
+            made = self.function(given.levels)
+        value, rounded = unit(made, given.values.dtype), made.dtype == torch.uint8
+        if tracing.can_differentiate():
+            surrogate = self._of_floats_alone(given.values * 255)
+            value = with_gradient_of(value, surrogate / 255 if rounded else surrogate)
+        return Pictures(made if rounded else None, value)
+
+    def _of_floats_alone(self, values: Tensor) -> Tensor:
+        """The operation on floats (N, C, H, W), in float32 where it has no other."""
+        try:
+            return self.function(values)
+        except TypeError:  # Pillow's arithmetic has no float64 and no float16
+            if values.dtype == torch.float32:
+                raise
+            return self.function(values.float()).to(values.dtype)
+
+
+def processor_steps(source: Any, library: str | None) -> tuple[Step, ...]:
+    """The steps of a processor, by its configuration and by which library resizes."""
+    if library is not None:
+        checks.check_name(NAME, "library", library, LIBRARIES)
+    config, has = read(source)
+    other = other_libraries.read(config)
+    if other is not None:
+        operations, options = other(library or "pillow")
+    else:
+        operations, options = _of_kind(config, library, has)
+    filter_name(options)
+    return tuple(ProcessorStep(operation, options) for operation in (*operations, levels))
+
+
+def _of_kind(
+    config: Mapping[str, Any], library: str | None, has: str | None
+) -> tuple[tuple[Operation, ...], Options]:
+    name = kind_of(config)
+    only = KINDS[name].get("library")
+    if library not in (None, only or library):
+        checks.fail(NAME, "library", f"None or {only!r} for {name}, which has no other", library)
+    library = only or library or has or "torchvision"
+    steps = KINDS[name].get("steps", STANDARD)
+    options = complete(name, config, library)
+    return (steps[library] if isinstance(steps, Mapping) else steps), options

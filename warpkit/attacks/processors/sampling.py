@@ -1,0 +1,88 @@
+"""Pictures resampled as Pillow and torchvision do it for image processors: the one place for it."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from warpkit.attacks.processors.sizes import Options, Size
+from warpkit.core import checks
+from warpkit.resizing import resize
+
+FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
+"""By Pillow's numbers."""
+OF_TENSORS = {"nearest": "nearest-exact"}
+"""What torchvision calls a filter of Pillow's; the others have one name."""
+
+
+def filter_name(options: Options, number: int | None = None) -> str:
+    """The filter of a configuration, or another of Pillow's numbers."""
+    name = FILTERS[options.get("resample", 2) if number is None else number]
+    if options["library"] == "torchvision" and name in ("box", "hamming"):
+        wanted = "one of 'nearest', 'lanczos', 'bilinear', 'bicubic' with torchvision, which has no"
+        checks.fail("from_processor", "resample", f"{wanted} other", repr(name))
+    return name
+
+
+def resample(
+    picture: Tensor,
+    size: Size,
+    options: Options,
+    number: int | None = None,
+    gap: float | None = None,
+) -> Tensor:
+    """(N, C, H, W) in another size by the configuration's library; of the same size the same.
+
+    gap: Pillow's reducing_gap, of a filter that reads a picture reduced by whole numbers.
+    """
+    name, before = filter_name(options, number), (picture.shape[-2], picture.shape[-1])
+    if min(size) < 1:
+        wanted = "such that no side becomes 0"
+        checks.fail("from_processor", "images", wanted, f"{before}, which becomes {size}")
+    if options.get("aligned"):  # corner on corner, of floats, whichever the library
+        return F.interpolate(picture, size, mode=name, align_corners=True)
+    if size == before:
+        return picture
+    if options["library"] == "torchvision":
+        return resample_tensor(picture, size, name, options)
+    box, factors = None, (1, 1)
+    if gap is not None and name != "nearest":
+        factors = tuple(int(old / new / gap) or 1 for old, new in zip(before, size, strict=True))
+    if factors != (1, 1):
+        picture = reduced(picture, factors)
+        box = (0.0, 0.0, before[1] / factors[1], before[0] / factors[0])
+    return resize(picture, size, interpolation=name, box=box, arithmetic="pillow")
+
+
+def resample_tensor(picture: Tensor, size: Size, name: str, options: Options) -> Tensor:
+    """As torchvision's resize of a tensor (N, C, H, W): F.interpolate's numbers."""
+    if name == "nearest":
+        return F.interpolate(picture, size, mode=options.get("nearest", "nearest-exact"))
+    antialias = options.get("antialias", True)
+    return F.interpolate(picture, size, mode=name, antialias=antialias, align_corners=False)
+
+
+def reduced(picture: Tensor, factors: tuple[int, ...]) -> Tensor:
+    """PIL.Image.reduce of (N, C, H, W): means of whole blocks, those at the end of what is there."""
+    sums = picture if picture.is_floating_point() else picture.to(torch.int64)
+    counts = torch.ones(picture.shape[-2:], dtype=torch.int64, device=picture.device)
+    for dim, factor in zip((-2, -1), factors, strict=True):
+        rest = -sums.shape[dim] % factor
+        ends = (0, rest) if dim == -1 else (0, 0, 0, rest)
+        sums, counts = (F.pad(part, ends).unflatten(dim, (-1, factor)).sum(dim) for part in (sums, counts))
+    if sums.is_floating_point():
+        return sums / counts
+    # Pillow's: a division by a multiplication, whose multiplier is cut
+    return ((sums + counts // 2) * ((1 << 24) // counts) >> 24).to(torch.uint8)
+
+
+def mirrored(picture: Tensor, firsts: Size, lasts: Size, twice: bool) -> Tensor:
+    """(N, C, H, W) with mirrored pixels before and after; the edge's own stands there `twice`."""
+    for dim, first, last in zip((-2, -1), firsts, lasts, strict=True):
+        side = picture.shape[dim]
+        period = 2 * side if twice else max(2 * side - 2, 1)
+        at = torch.arange(-first, side + last, device=picture.device) % period
+        at = torch.minimum(at, (2 * side - 1 if twice else 2 * side - 2) - at)
+        picture = picture.index_select(dim, at)
+    return picture

@@ -1,0 +1,376 @@
+"""What the resize of an image processor aims at: `rule(height, width, options) -> (height, width)`.
+
+Python's own arithmetic throughout, in the order of the processors' code: a division in another
+place changes a side by one pixel. `round` is half to even, `int` cuts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Options = Mapping[str, Any]
+Size = tuple[int, int]
+SizeRule = Callable[[int, int, Options], Size]
+
+# ------------------------------------------------------------------ by the keys of `size`
+
+
+def short_side(height: int, width: int, side: int) -> Size:
+    """The shorter side becomes `side`, the longer is cut."""
+    long = int(side * max(height, width) / min(height, width))
+    return (side, long) if height < width else (long, side)
+
+
+def short_and_long(height: int, width: int, options: Options) -> Size:
+    """DETR's: the shorter side, unless the longer would exceed its limit."""
+    side, limit = options["size"]["shortest_edge"], options["size"]["longest_edge"]
+    ratio = side
+    if max(height, width) / min(height, width) * side > limit:
+        ratio = limit * float(min(height, width)) / float(max(height, width))
+        side = round(ratio)
+    if min(height, width) == side and not (options.get("always_by_ratio") and width < height):
+        return height, width
+    # the longer side by the ratio that was not rounded
+    if width < height:
+        return int(ratio * height / width), side
+    return side, int(ratio * width / height)
+
+
+def inside(height: int, width: int, limits: Size) -> Size:
+    """As large as fits, the sides cut."""
+    scale = min(limits[0] / height, limits[1] / width)
+    return int(height * scale), int(width * scale)
+
+
+def by_keys(height: int, width: int, options: Options) -> Size:
+    """What both libraries do with `size`; the first keys that are there count."""
+    size = options["size"]
+    if size.get("shortest_edge") and size.get("longest_edge"):
+        return short_and_long(height, width, options)
+    if size.get("shortest_edge"):
+        return short_side(height, width, size["shortest_edge"])
+    if size.get("max_height") and size.get("max_width"):
+        return inside(height, width, (size["max_height"], size["max_width"]))
+    return size["height"], size["width"]
+
+
+def fixed(height: int, width: int, options: Options) -> Size:
+    """`size` itself."""
+    return options["size"]["height"], options["size"]["width"]
+
+
+# ------------------------------------------------------------------ crops and multiples
+
+
+def larger_by_crop(height: int, width: int, options: Options) -> Size:
+    """timm's: the crop is `crop_pct` of what is resized; from `squeeze_from` up nothing is cropped."""
+    size, part = options["size"], options["crop_pct"]
+    if part is None:
+        return by_keys(height, width, options)
+    side = size.get("shortest_edge")
+    if side is not None and side >= options.get("squeeze_from", math.inf):
+        return side, side
+    if side is None and size["height"] != size["width"]:
+        return int(size["height"] / part), int(size["width"] / part)
+    return short_side(height, width, int((side or size["height"]) / part))
+
+
+def larger_by_256(height: int, width: int, options: Options) -> Size:
+    """LeViT's: 256 / 224 of the shorter side."""
+    side = options["size"].get("shortest_edge")
+    if side is None:
+        return by_keys(height, width, options)
+    return short_side(height, width, int(256 / 224 * side))
+
+
+def up_to(size: Size, multiple: int) -> Size:
+    height, width = size
+    return math.ceil(height / multiple) * multiple, math.ceil(width / multiple) * multiple
+
+
+def down_to(size: Size, multiple: int) -> Size:
+    height, width = size
+    return height // multiple * multiple, width // multiple * multiple
+
+
+def keys_up(height: int, width: int, options: Options) -> Size:
+    """MaskFormer's and TextNet's: up to a multiple."""
+    return up_to(by_keys(height, width, options), options.get("size_divisor") or 1)
+
+
+def keys_down_to_16(height: int, width: int, options: Options) -> Size:
+    """YOLOS's; a size that was named stays."""
+    size = by_keys(height, width, options)
+    return down_to(size, 16) if "shortest_edge" in options["size"] else size
+
+
+def own_down(height: int, width: int, options: Options) -> Size:
+    """GLPN's: the picture's own size, down to a multiple."""
+    return down_to((height, width), options["size_divisor"])
+
+
+def short_rounded_down(height: int, width: int, options: Options) -> Size:
+    """ViLT's: the shorter side, the longer at most 1333 / 800 of it; half up, then down."""
+    side, multiple = options["size"]["shortest_edge"], options["size_divisor"]
+    limit, scale = int(1333 / 800 * side), side / min(height, width)
+    tall, wide = (side, scale * width) if height < width else (scale * height, side)
+    if max(tall, wide) > limit:
+        scale = limit / max(tall, wide)
+        tall, wide = scale * tall, scale * wide
+    return down_to((int(tall + 0.5), int(wide + 0.5)), multiple)
+
+
+def nearer_scale(height: int, width: int, options: Options) -> Size:
+    """DPT's: of the two scales the one nearer to 1 where the aspect is kept; multiples."""
+    size, multiple = options["size"], options["ensure_multiple_of"]
+    tall, wide = size["height"] / height, size["width"] / width
+    if options["keep_aspect_ratio"]:
+        tall = wide = wide if abs(1 - wide) < abs(1 - tall) else tall
+    return round(tall * height / multiple) * multiple, round(wide * width / multiple) * multiple
+
+
+# ------------------------------------------------------------------ the longer side
+
+
+def _longest(options: Options) -> int:
+    return options["size"].get("longest_edge") or options["size"]["height"]
+
+
+def long_half_up(height: int, width: int, options: Options) -> Size:
+    """SAM's."""
+    scale = _longest(options) / max(height, width)
+    return int(height * scale + 0.5), int(width * scale + 0.5)
+
+
+def long_half_even(height: int, width: int, options: Options) -> Size:
+    """Janus's: sides of at least `min_size`."""
+    scale, least = _longest(options) / max(height, width), options["min_size"]
+    return max(round(height * scale), least), max(round(width * scale), least)
+
+
+def long_cut(height: int, width: int, options: Options) -> Size:
+    """TVP's."""
+    side = _longest(options)
+    if height >= width:
+        return side, int(side * (width / height))
+    return int(side * (height / width)), side
+
+
+def long_at_least(height: int, width: int, options: Options) -> Size:
+    """Aria's: the shorter side at least `min_image_size`."""
+    side, least = options["max_image_size"], options["min_image_size"]
+    scale = side / max(height, width)
+    if width >= height:
+        return max(int(height * scale), least), side
+    return side, max(int(width * scale), least)
+
+
+def long_even(height: int, width: int, options: Options) -> Size:
+    """Idefics3's: the shorter side cut, and one more where it is odd."""
+    side, ratio = options["size"]["longest_edge"], width / height
+    short = int(side / ratio) if width >= height else int(side * ratio)
+    short = max(short + short % 2, 1)
+    return (short, side) if width >= height else (side, short)
+
+
+def within_edges(height: int, width: int, options: Options) -> Size:
+    """Idefics2's: the longer side at most its limit, then no side below the other one's."""
+    least, most = options["size"]["shortest_edge"], options["size"]["longest_edge"]
+    ratio = width / height
+    if width >= height and width > most:
+        height, width = int(most / ratio), most
+    elif height > width and height > most:
+        height, width = most, int(most * ratio)
+    return max(height, least), max(width, least)
+
+
+def only_smaller(height: int, width: int, options: Options) -> Size:
+    """Fuyu's: what fits already stays."""
+    limits = options["size"]["height"], options["size"]["width"]
+    if height <= limits[0] and width <= limits[1]:
+        return height, width
+    return inside(height, width, limits)
+
+
+def page(height: int, width: int, options: Options) -> Size:
+    """Donut's first: the shorter side is the shorter one of `size`."""
+    return short_side(height, width, min(options["size"]["height"], options["size"]["width"]))
+
+
+def thumbnail(height: int, width: int, options: Options) -> Size:
+    """Donut's second: never larger than `size`."""
+    tall, wide = min(height, options["size"]["height"]), min(width, options["size"]["width"])
+    if (tall, wide) == (height, width) or height == width:
+        return tall, wide
+    if height > width:
+        return tall, int(width * tall / height)
+    return int(height * wide / width), wide
+
+
+# ------------------------------------------------------------------ patches
+
+
+def whole_patches(height: int, width: int, options: Options) -> Size:
+    """Pixtral's: never larger than `size`, cut, then up to whole patches."""
+    size, patch = options["size"], options["patch_size"]
+    side = size.get("longest_edge")
+    limits = (side, side) if side else (size["height"], size["width"])
+    if not isinstance(patch, Mapping):
+        patch = {"height": patch, "width": patch}
+    ratio = max(height / limits[0], width / limits[1])
+    if ratio > 1:
+        height, width = math.floor(height / ratio), math.floor(width / ratio)
+    rows, columns = math.ceil(height / patch["height"]), math.ceil(width / patch["width"])
+    return rows * patch["height"], columns * patch["width"]
+
+
+def pixel_count(height: int, width: int, options: Options) -> Size:
+    """Qwen2-VL's: multiples of patch x merge, the number of pixels within two bounds."""
+    size, frames = options["size"], 1
+    factor = options.get("spatial_factor") or options["patch_size"] * options["merge_size"]
+    least, most = (size.get(key) for key in ("min_pixels", "max_pixels"))
+    if least is None:
+        least, most = size["shortest_edge"], size["longest_edge"]
+    if options.get("counts_frames"):  # GLM-4V: bounds on pixels x frames; small pictures grow first
+        frames = options["temporal_patch_size"]
+        if height < factor or width < factor:
+            scale = max(factor / height, factor / width)
+            height, width = int(height * scale), int(width * scale)
+    if options.get("grows_first"):  # PaddleOCR-VL
+        if height < factor:
+            height, width = factor, round(width * factor / height)
+        if width < factor:
+            height, width = round(height * factor / width), factor
+    tall, wide = round(height / factor) * factor, round(width / factor) * factor
+    if frames * tall * wide > most:
+        beta = math.sqrt(frames * height * width / most)
+        tall, wide = (math.floor(v / beta / factor) * factor for v in (height, width))
+        return max(factor, tall), max(factor, wide)
+    if frames * tall * wide < least:
+        beta = math.sqrt(least / (frames * height * width))
+        return math.ceil(height * beta / factor) * factor, math.ceil(width * beta / factor) * factor
+    return tall, wide
+
+
+def within_square_roots(height: int, width: int, options: Options) -> Size:
+    """GLM-Image's: half the size, sides between the roots of the two numbers of pixels."""
+    factor = options["patch_size"] * options["merge_size"]
+    least, most = (round(math.sqrt(options["size"][k])) for k in ("shortest_edge", "longest_edge"))
+    scale = least / min(height, width) if min(height, width) < least else 1.0
+    if max(height, width) * scale > most:
+        scale = most / max(height, width)
+    tall, wide = (max(factor, round(v // 2 * scale / factor) * factor) for v in (height, width))
+    if max(tall, wide) > most:
+        beta = max(tall, wide) / most
+        tall, wide = (max(factor, math.floor(v / beta / factor) * factor) for v in (tall, wide))
+    return tall, wide
+
+
+def nearest_grid(height: int, width: int, options: Options) -> Size:
+    """Muse's: the grid of tokens nearest to the aspect, of the floors and ceilings of the ideal one."""
+    step, most = options["patch_size"] * options["merge_size"], options["max_image_tokens"]
+    rows, columns = height / step, width / step
+    if rows * columns > most:
+        ratio = columns / rows
+        rows = (most / ratio) ** 0.5
+        columns = rows * ratio
+    whole = (math.floor, math.ceil)
+    grids = {(a(rows), b(columns)) for a in whole for b in whole}
+    fitting = [g for g in grids if min(g) >= 1 and g[0] * g[1] <= most]
+    fitting = fitting or [(max(1, round(rows)), max(1, round(columns)))]
+    tall, wide = min(fitting, key=lambda g: abs(g[0] / g[1] - height / width))
+    return tall * step, wide * step
+
+
+def patch_count_cut(height: int, width: int, options: Options) -> Size:
+    """Kimi's: never larger, cut; what is missing to a multiple is padded afterwards."""
+    patch = options["patch_size"]
+    most = options["size"]["max_height"] * patch
+    patches = max(1.0, height // patch) * max(1.0, width // patch)
+    scale = min(1.0, math.sqrt(options["max_patches"] / patches), most / height, most / width)
+    return min(max(1, int(height * scale)), most), min(max(1, int(width * scale)), most)
+
+
+def patch_count_halving(height: int, width: int, options: Options) -> Size:
+    """Siglip 2's: the largest scale, found by halving, whose patches are not too many."""
+    patch, most = options["patch_size"], options["max_num_patches"]
+
+    def scaled(scale: float) -> Size:
+        tall, wide = (math.ceil(v * scale / patch) * patch for v in (height, width))
+        return max(patch, tall), max(patch, wide)
+
+    low, high = 1e-5 / 10, 100.0
+    while high - low >= 1e-5:
+        middle = (low + high) / 2
+        tall, wide = scaled(middle)
+        if tall / patch * (wide / patch) <= most:
+            low = middle
+        else:
+            high = middle
+    return scaled(low)
+
+
+def patch_count_floor(height: int, width: int, options: Options) -> Size:
+    """Gemma 4's: floors of the ideal sides, never more tokens than wanted."""
+    step = options["patch_size"] * options["pooling_kernel_size"]
+    most = options["max_soft_tokens"]
+    scale = math.sqrt(most * step**2 / (height * width))
+    tall, wide = math.floor(scale * height / step) * step, math.floor(scale * width / step) * step
+    if tall == 0:
+        return step, min(width // height * step, most * step)
+    if wide == 0:
+        return min(height // width * step, most * step), step
+    return tall, wide
+
+
+# ------------------------------------------------------------------ PaddlePaddle's
+
+
+def short_half_even(height: int, width: int, options: Options) -> Size:
+    """PP-LCNet's: up to a multiple."""
+    scale = options["resize_short"] / min(height, width)
+    size = round(height * scale), round(width * scale)
+    return up_to(size, options["size_divisor"] or 1)
+
+
+def text_lines(height: int, width: int, options: Options) -> Size:
+    """PP-OCR's detector: a limit on one side, cut, then the nearest multiple of 32."""
+    side, kind, ratio = options["limit_side_len"], options["limit_type"], 1.0
+    if kind == "resize_long" or (kind == "max" and max(height, width) > side):
+        ratio = side / max(height, width)
+    elif kind == "min" and min(height, width) < side:
+        ratio = side / min(height, width)
+    height, width = int(height * ratio), int(width * ratio)
+    most = options["max_side_limit"]
+    if most is not None and max(height, width) > most:
+        ratio = float(most) / max(height, width)
+        height, width = int(height * ratio), int(width * ratio)
+    return max(round(height / 32) * 32, 32), max(round(width / 32) * 32, 32)
+
+
+def text_line(height: int, width: int, options: Options) -> Size:
+    """PP-OCR's reader: one height, the width by the aspect."""
+    tall, wide = options["size"]["height"], options["size"]["width"]
+    most = options["max_image_width"]
+    widest = int(tall * max(width / height, wide / tall))
+    if widest > most:
+        return tall, most
+    return tall, min(widest, math.ceil(tall * (width / float(height))))
+
+
+# ------------------------------------------------------------------ timm's and open_clip's
+
+
+def ratio_half_even(height: int, width: int, options: Options) -> Size:
+    """Both sides by one ratio: the shorter reaches the target, or `longest` the longer."""
+    target = options["size"]
+    ratios = height / target["height"], width / target["width"]
+    ratio = max(ratios) if options["longest"] else min(ratios)
+    return round(height / ratio), round(width / ratio)
+
+
+def short_of_square(height: int, width: int, options: Options) -> Size:
+    """torchvision's Resize(side): the shorter side."""
+    return short_side(height, width, options["size"]["height"])
