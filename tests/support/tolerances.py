@@ -164,4 +164,9 @@ TOLERANCE = {
     "lens kernels": 1e-12,
     # relative, of quadrangles of 100 pixels 5,000 pixels off: 2e-16 times the square of 50, twice
     "quad kernels": 1e-9,
+    # of pixel_values, normalised: what is promised; 0 measured but for the place of one rounding
+    "processors": 1e-5,
+    # relative: a slope over 80 levels of programs that round to 8 bits, up to twice, and clamp
+    # what bicubic and lanczos overshoot on noise
+    "processors slope": 0.1,
 }

@@ -39,6 +39,8 @@ SIZE_KEYS = (
     {"max_height", "max_width"},
     {"min_pixels", "max_pixels"},
 )
+ENTRIES = ("steps", "library", "off", "needs")
+"""Of a kind, which are no options."""
 NEEDED = {
     "do_resize": ("size", "resample"),
     "do_center_crop": ("crop_size",),
@@ -93,9 +95,10 @@ def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, An
         if options.get(key):
             text = f"{NAME}: {name} with {key} is not served: it makes {what}; {key}=False is"
             raise ValueError(text)
-    options.update({k: v for k, v in entry.items() if k not in ("steps", "library", "off")})
+    options.update({k: v for k, v in entry.items() if k not in ENTRIES})
     options["library"] = library
-    options["resample"] = _filter(options)
+    if "resample" in options:
+        options["resample"] = _filter(options)
     _check(name, options, own)
     return options
 
@@ -177,3 +180,6 @@ def _check(name: str, options: Mapping[str, Any], own: Mapping[str, Any]) -> Non
                 raise ValueError(f"{NAME}: {name} with {flag} needs `{key}`, which is null")
             if flag == "do_center_crop" and options.get(flag) and options.get(key) is None:
                 raise ValueError(f"{NAME}: {name} with {flag} needs `{key}`, which it has not")
+    for key in KINDS[name].get("needs", ()):
+        if options[key] is None:
+            raise ValueError(f"{NAME}: {name} needs `{key}`, which is null")

@@ -18,7 +18,8 @@ OF_TENSORS = {"nearest": "nearest-exact"}
 
 def filter_name(options: Options, number: int | None = None) -> str:
     """The filter of a configuration, or another of Pillow's numbers."""
-    name = FILTERS[options.get("resample", 2) if number is None else number]
+    number = options.get("resample") if number is None else number
+    name = FILTERS[2 if number is None else number]
     if options["library"] == "torchvision" and name in ("box", "hamming"):
         wanted = "one of 'nearest', 'lanczos', 'bilinear', 'bicubic' with torchvision, which has no"
         checks.fail("from_processor", "resample", f"{wanted} other", repr(name))

@@ -123,12 +123,16 @@ def short_rounded_down(height: int, width: int, options: Options) -> Size:
 
 
 def nearer_scale(height: int, width: int, options: Options) -> Size:
-    """DPT's: of the two scales the one nearer to 1 where the aspect is kept; multiples."""
+    """DPT's: of the two scales the one nearer to 1 where the aspect is kept; multiples.
+
+    ZoeDepth's multiple is 1 / 32: any whole number is one.
+    """
     size, multiple = options["size"], options["ensure_multiple_of"]
     tall, wide = size["height"] / height, size["width"] / width
     if options["keep_aspect_ratio"]:
         tall = wide = wide if abs(1 - wide) < abs(1 - tall) else tall
-    return round(tall * height / multiple) * multiple, round(wide * width / multiple) * multiple
+    tall, wide = (round(v / multiple) * multiple for v in (tall * height, wide * width))
+    return int(tall), int(wide)
 
 
 # ------------------------------------------------------------------ the longer side

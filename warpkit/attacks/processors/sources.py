@@ -62,8 +62,8 @@ def _from_path(path: Path) -> dict[str, Any]:
 def _from_file(path: Path) -> Mapping[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # also what is no UTF-8 and no JSON
-        raise type(error)(f"{NAME}: `source` {str(path)!r}: {error}") from error
+    except ValueError as error:  # no UTF-8, or no JSON
+        raise ValueError(f"{NAME}: `source` {str(path)!r} holds no JSON: {error}") from error
     if not isinstance(config, dict):
         checks.fail(NAME, "source", WANTED, f"{str(path)!r}, which holds no object")
     return config

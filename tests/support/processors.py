@@ -1,0 +1,141 @@
+"""The image processors of the installed transformers, how each is asked, and pictures of odd sizes.
+
+The script that records what they make and the tests that compare with it share this. transformers
+is imported when the processors are asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import pkgutil
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tests.support import ROOT
+from warpkit.attacks.processors.configuration import ENDINGS
+
+SIZES = ((301, 417), (512, 300), (224, 224), (299, 400), (37, 53), (300, 37), (41, 400), (24, 1))
+"""Of pictures (H, W): odd, as large as a crop, smaller than it, and one pixel wide."""
+RECORDED = ROOT / "data" / "processors" / "expected.json"
+RECORDED_SIZES = ((61, 84), (53, 37))
+PLACES = 12
+"""How many values of a result are recorded."""
+
+WITHOUT: dict[str, dict[str, Any]] = {
+    "Cohere2Vision": {"crop_to_patches": False},
+    "Idefics3": {"do_image_splitting": False},
+    "ImageGPT": {"do_color_quantize": False},
+    "LayoutLMv2": {"apply_ocr": False},
+    "LayoutLMv3": {"apply_ocr": False},
+    "Nougat": {"do_crop_margin": False},
+    "PPFormulaNet": {"do_crop_margin": False},
+    "SmolVLM": {"do_image_splitting": False},
+    "UltraVBert": {"do_image_splitting": False},
+}
+"""Options that a processor is asked without: it would hand something else, or ask for Tesseract."""
+EDGES = {"shortest_edge": 80, "longest_edge": 133}
+SMALL: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(
+        """ConditionalDetr DeformableDetr Detr GroundingDino Mask2Former MaskFormer OneFormer
+        Yolos""".split(),
+        {"size": EDGES},
+    ),
+    "Aria": {"max_image_size": 490},
+    "DeepseekVLHybrid": {"high_res_size": {"height": 400, "width": 400}},
+    "DepthPro": {"size": {"height": 154, "width": 130}},
+    "Donut": {"size": {"height": 256, "width": 192}},
+    "Fuyu": {"size": {"height": 108, "width": 192}},
+    "Sam": {"size": {"longest_edge": 100}, "pad_size": {"height": 100, "width": 100}},
+    "Sam2": {"size": {"height": 102, "width": 102}},
+    "Sam3": {"size": {"height": 101, "width": 101}},
+    "Sapiens2": {"size": {"height": 102, "width": 77}},
+}
+"""Options of the recorded calls, where a default makes more than a million values."""
+
+VIDEOS = ("Tvp", "VideoMAE", "Vivit")
+KEYS = {"Fuyu": "images", "VideoLlava": "pixel_values_images"}
+ROWS = """CohereCompass Cosmos3Edge Ernie4_5_VLMoe Ernie4_5_VL_Moe Glm46V Glm4v GlmImage Glmga
+    HunYuanVL Kimi_K25 MiniMaxM3VL MuseGlimmer PaddleOCRVL Qwen2VL VideoLlama3""".split()
+"""Kinds whose first axis has the patches of all pictures."""
+
+
+def picture(size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Noise (H, W, 3) by a formula."""
+    y, x, channel = np.ogrid[: size[0], : size[1], :3]
+    number = (y * 7919 + x * 104729 + channel * 1299709 + 17).astype(np.uint64)
+    number = (number ^ (number >> np.uint64(5))) * np.uint64(2654435761)
+    return ((number >> np.uint64(9)) & np.uint64(255)).astype(np.uint8)
+
+
+def tensor(array: NDArray[np.uint8]) -> Tensor:
+    """(H, W, 3) as (1, 3, H, W)."""
+    return torch.from_numpy(array).permute(2, 0, 1)[None].contiguous()
+
+
+def kind_name(class_name: str) -> str:
+    """The kind of a class, served or not."""
+    for ending in ENDINGS:
+        class_name = class_name.removesuffix(ending)
+    return class_name
+
+
+def processor_classes() -> dict[str, type]:
+    """Every image processor of transformers by its name; nothing is downloaded."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import transformers
+    from transformers.image_processing_utils import BaseImageProcessor
+
+    logging.getLogger("transformers").setLevel(logging.CRITICAL)
+    found = {}
+    for package in pkgutil.iter_modules([str(next(iter(transformers.models.__path__)))]):
+        folder = f"transformers.models.{package.name}"
+        where = importlib.import_module(folder).__path__
+        for module in pkgutil.iter_modules(where):
+            if not module.name.startswith("image_processing_") or package.name == "auto":
+                continue
+            name = f"{folder}.{module.name}"
+            for key, value in vars(importlib.import_module(name)).items():
+                is_class = isinstance(value, type) and value.__module__ == name
+                if is_class and issubclass(value, BaseImageProcessor):
+                    found[key] = value
+    return dict(sorted(found.items()))
+
+
+def library_of(processor: Any) -> str:
+    """Which library resizes: one that is on neither backend resizes by Pillow."""
+    return "torchvision" if getattr(processor, "backend", "") == "torchvision" else "pillow"
+
+
+def made_by(processor: Any, kind: str, array: NDArray[np.uint8]) -> NDArray[Any]:
+    """What a processor of transformers makes of one picture: (C, h, w), or rows of patches."""
+    from PIL import Image
+
+    image = Image.fromarray(array)
+    options = {"task_inputs": ["semantic"]} if kind == "OneFormer" else {}
+    made = processor([image] if kind in VIDEOS else image, return_tensors="np", **options)
+    values = np.asarray(made if kind == "Idefics" else made[KEYS.get(kind, "pixel_values")])
+    if kind in ROWS:
+        return values
+    while values.ndim > (2 if kind in ("Gemma4", "Siglip2") else 3):
+        values = values[0]
+    return values
+
+
+def summary(values: NDArray[Any]) -> list[Any]:
+    """Shape, mean, deviation, and values at places that are spread over all axes."""
+    flat = values.astype(np.float64).ravel()
+    at = [(k * 2654435761 + 12345) % flat.size for k in range(PLACES)]
+    numbers = [flat.mean(), flat.std(), *flat[at]]
+    return [list(values.shape), *(float(f"{number:.9g}") for number in numbers)]
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """What `scripts/record_processors` wrote: by kind its options, by library its summaries."""
+    return json.loads(RECORDED.read_text(encoding="utf-8"))
