@@ -294,7 +294,7 @@ def test_mirrored_is_numpys(side: int, twice: bool, mode: str):
         (config("ViT", image_mean=None), None, "do_normalize needs `image_mean`"),
         (config("ViT", rescale_factor=None), None, "needs `rescale_factor`"),
         (config("ViT", do_center_crop=True), None, "needs `crop_size`"),
-        (config("ConvNext", crop_pct=None), None, "needs `crop_pct`"),
+        (config("ConvNext", crop_pct=None, size=60), None, "`crop_pct` must be a number below 384"),
         (config("ViT", size="224"), None, "`size` must be a whole number"),
         (config("ViT", size={"height": 3}), None, "`size` must be a whole number"),
         (config("ViT", resample=7), None, "`resample` must be a number from 0 to 5"),

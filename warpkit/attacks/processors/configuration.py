@@ -39,7 +39,7 @@ SIZE_KEYS = (
     {"max_height", "max_width"},
     {"min_pixels", "max_pixels"},
 )
-ENTRIES = ("steps", "library", "off", "needs")
+ENTRIES = ("steps", "library", "off")
 """Of a kind, which are no options."""
 NEEDED = {
     "do_resize": ("size", "resample"),
@@ -180,6 +180,3 @@ def _check(name: str, options: Mapping[str, Any], own: Mapping[str, Any]) -> Non
                 raise ValueError(f"{NAME}: {name} with {flag} needs `{key}`, which is null")
             if flag == "do_center_crop" and options.get(flag) and options.get(key) is None:
                 raise ValueError(f"{NAME}: {name} with {flag} needs `{key}`, which it has not")
-    for key in KINDS[name].get("needs", ()):
-        if options[key] is None:
-            raise ValueError(f"{NAME}: {name} needs `{key}`, which is null")

@@ -3,8 +3,7 @@
 A kind is a class of transformers without its ending: CLIP is CLIPImageProcessor, ...Fast, ...Pil
 and CLIPFeatureExtractor. What a kind does not say is `STANDARD` and the size by its keys. Its other
 entries replace the configuration's. "steps" may depend on the library; "library" says that the kind
-has only one; "off" has the options that it is served without, and what they would make; "needs"
-those that must not be null.
+has only one; "off" has the options that it is served without, and what they would make.
 """
 
 from __future__ import annotations
@@ -99,7 +98,6 @@ KINDS: dict[str, Kind] = {
         "rule": sizes.larger_by_crop,
         "squeeze_from": 384,
         "steps": (resize, crop_square, crop, values),
-        "needs": ("crop_pct",),
     },
     "DPT": {
         "rule": sizes.nearer_scale,

@@ -34,7 +34,7 @@ Program = tuple[tuple[Operation, ...], Options]
 
 def read(config: Mapping[str, Any]) -> Callable[[str], Program] | None:
     """The program of a configuration of timm or open_clip for a library; None of another's."""
-    said = config.get("image_processor_type")
+    said = config.get("image_processor_type") or config.get("feature_extractor_type")
     if said not in (None, "TimmWrapperImageProcessor"):
         return None
     if said or OF_TIMM & set(config):
@@ -56,6 +56,9 @@ def timm(config: Mapping[str, Any], library: str) -> Program:
     if mode == "squash":
         options["rule"] = sizes.fixed
     elif mode == "border":
+        if library == "torchvision":
+            wanted = "None or 'pillow' with crop_mode='border', which timm has not for tensors"
+            checks.fail(NAME, "library", wanted, repr(library))
         options["fill"] = [round(255 * value) for value in options["image_mean"]]
     elif target["height"] == target["width"]:
         options["rule"] = sizes.short_of_square

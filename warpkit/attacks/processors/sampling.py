@@ -47,6 +47,8 @@ def resample(
         return picture
     if options["library"] == "torchvision":
         return resample_tensor(picture, size, name, options)
+    if 0 in before:  # a crop of nothing, which Pillow enlarges to black
+        return picture.new_zeros((*picture.shape[:-2], *size))
     box, factors = None, (1, 1)
     if gap is not None and name != "nearest":
         factors = tuple(int(old / new / gap) or 1 for old, new in zip(before, size, strict=True))

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from warpkit.core import checks
+
 Options = Mapping[str, Any]
 Size = tuple[int, int]
 SizeRule = Callable[[int, int, Options], Size]
@@ -66,12 +68,14 @@ def fixed(height: int, width: int, options: Options) -> Size:
 
 def larger_by_crop(height: int, width: int, options: Options) -> Size:
     """timm's: the crop is `crop_pct` of what is resized; from `squeeze_from` up nothing is cropped."""
-    size, part = options["size"], options["crop_pct"]
-    if part is None:
-        return by_keys(height, width, options)
+    size, part, squeezed = options["size"], options["crop_pct"], options.get("squeeze_from")
     side = size.get("shortest_edge")
-    if side is not None and side >= options.get("squeeze_from", math.inf):
+    if squeezed is not None and side is not None and side >= squeezed:
         return side, side
+    if part is None and squeezed is None:
+        return by_keys(height, width, options)
+    if part is None:
+        checks.fail("from_processor", "crop_pct", f"a number below {squeezed} pixels", "null")
     if side is None and size["height"] != size["width"]:
         return int(size["height"] / part), int(size["width"] / part)
     return short_side(height, width, int((side or size["height"]) / part))
