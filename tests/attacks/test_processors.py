@@ -146,7 +146,9 @@ def test_a_file_a_folder_and_a_dict_are_the_same(tmp_path: Path):
     file.write_text(json.dumps({**CLIP, "do_normalize": False}))
     (tmp_path / "processor_config.json").write_text(json.dumps(within))
     assert torch.equal(Pipeline.from_processor(tmp_path)(x), wanted)
-    (tmp_path / "processor_config.json").write_text(json.dumps({"processor_class": "CLIPProcessor"}))
+    (tmp_path / "processor_config.json").write_text(
+        json.dumps({"processor_class": "CLIPProcessor"})
+    )
     assert not torch.equal(Pipeline.from_processor(tmp_path)(x), wanted)
 
 
@@ -244,7 +246,9 @@ def test_levels_that_are_not_rescaled_stay_levels():
     assert made.dtype == torch.float32
     assert torch.equal(made, x.float())
     unit = (x / 255).requires_grad_()
-    (grad,) = torch.autograd.grad(Pipeline.from_processor(config("ViT", size=30, **off))(unit).sum(), unit)
+    (grad,) = torch.autograd.grad(
+        Pipeline.from_processor(config("ViT", size=30, **off))(unit).sum(), unit
+    )
     assert torch.equal(grad, torch.full_like(grad, 255))
 
 

@@ -101,7 +101,10 @@ CHANGED = [
     ("ConvNext", {"crop_pct": 0.9}),
     ("PoolFormer", {"size": {"height": 90, "width": 71}, "crop_pct": 0.8}),
     ("Levit", {"size": {"height": 90, "width": 71}}),
-    ("DPT", {"keep_aspect_ratio": True, "ensure_multiple_of": 14, "do_pad": True, "size_divisor": 16}),
+    (
+        "DPT",
+        {"keep_aspect_ratio": True, "ensure_multiple_of": 14, "do_pad": True, "size_divisor": 16},
+    ),
     ("Detr", {"size": {"max_height": 90, "max_width": 70}}),
     ("Detr", {"pad_size": {"height": 200, "width": 210}}),
     ("EfficientNet", {"rescale_offset": True, "include_top": False}),

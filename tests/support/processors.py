@@ -43,8 +43,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
 EDGES = {"shortest_edge": 80, "longest_edge": 133}
 SMALL: dict[str, dict[str, Any]] = {
     **dict.fromkeys(
-        """ConditionalDetr DeformableDetr Detr GroundingDino Mask2Former MaskFormer OneFormer
-        Yolos""".split(),
+        ["ConditionalDetr", "DeformableDetr", "Detr", "GroundingDino", "Mask2Former", "MaskFormer", "OneFormer", "Yolos"],
         {"size": EDGES},
     ),
     "Aria": {"max_image_size": 490},
@@ -61,8 +60,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 VIDEOS = ("Tvp", "VideoMAE", "Vivit")
 KEYS = {"Fuyu": "images", "VideoLlava": "pixel_values_images"}
-ROWS = """CohereCompass Cosmos3Edge Ernie4_5_VLMoe Ernie4_5_VL_Moe Glm46V Glm4v GlmImage Glmga
-    HunYuanVL Kimi_K25 MiniMaxM3VL MuseGlimmer PaddleOCRVL Qwen2VL VideoLlama3""".split()
+ROWS = ["CohereCompass", "Cosmos3Edge", "Ernie4_5_VLMoe", "Ernie4_5_VL_Moe", "Glm46V", "Glm4v", "GlmImage", "Glmga", "HunYuanVL", "Kimi_K25", "MiniMaxM3VL", "MuseGlimmer", "PaddleOCRVL", "Qwen2VL", "VideoLlama3"]
 """Kinds whose first axis has the patches of all pictures."""
 
 

@@ -217,13 +217,12 @@ _SEARCH = "it cuts patches of a size that it searches for by rules of its own"
 _OWN_STATISTICS = "it normalises by the picture's own mean and deviation, and adds rows and columns"
 REFUSED: dict[str, str] = {
     **dict.fromkeys(
-        """DeepseekOcr2 GraniteDocling Lfm2Vl Llama4 LlavaNext LlavaOnevision MiniCPMOcr MiniCPMV4_6
-        Mllama Molmo2 PerceptionLM Phi4Multimodal Step3p7 UnlimitedOcr""".split(),
+        ["DeepseekOcr2", "GraniteDocling", "Lfm2Vl", "Llama4", "LlavaNext", "LlavaOnevision", "MiniCPMOcr", "MiniCPMV4_6", "Mllama", "Molmo2", "PerceptionLM", "Phi4Multimodal", "Step3p7", "UnlimitedOcr"],
         "it makes " + TILES,
     ),
     **dict.fromkeys(("EfficientLoFTR", "LightGlue", "SuperGlue"), _PAIRS),
     **dict.fromkeys(
-        """Gemma4Unified Glm5Next Inkling Inkling2 NemotronH_Omni_Reasoning_V3 NeoMME""".split(),
+        ["Gemma4Unified", "Glm5Next", "Inkling", "Inkling2", "NemotronH_Omni_Reasoning_V3", "NeoMME"],
         _SEARCH,
     ),
     **dict.fromkeys(("Kosmos2_5", "Pix2Struct"), _OWN_STATISTICS),

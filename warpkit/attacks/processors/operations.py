@@ -157,7 +157,11 @@ def pad_to(picture: Tensor, size: Size, place: str = "end", value: Any = 0) -> T
 
 
 def pad(
-    picture: Tensor, options: Options, rule: SizeRule | None = None, place: str = "end", value: Any = 0
+    picture: Tensor,
+    options: Options,
+    rule: SizeRule | None = None,
+    place: str = "end",
+    value: Any = 0,
 ) -> Tensor:
     """To `pad_size`, or to what `rule` makes of the picture's size."""
     if not options.get("do_pad"):

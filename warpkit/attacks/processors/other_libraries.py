@@ -39,7 +39,9 @@ def read(config: Mapping[str, Any]) -> Callable[[str], Program] | None:
         return None
     if said or OF_TIMM & set(config):
         return lambda library: timm(config, library)
-    if OF_OPEN_CLIP & set(config) or ("mean" in config and set(config) <= OPEN_CLIP | {"model_cfg"}):
+    if OF_OPEN_CLIP & set(config) or (
+        "mean" in config and set(config) <= OPEN_CLIP | {"model_cfg"}
+    ):
         return lambda library: open_clip(config, library)
     return None
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.attacks.processors.sizes import Options, Size, up_to
 from warpkit.attacks.processors.operations import pad
+from warpkit.attacks.processors.sizes import Options, Size, up_to
 from warpkit.core import checks
 
 

@@ -8,12 +8,11 @@ from torch import Tensor
 
 from warpkit.attacks.processors.sizes import Options, Size
 from warpkit.core import checks
+from warpkit.engine.arithmetic.torch_resize import has_kernel
 from warpkit.resizing import resize
 
 FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 """By Pillow's numbers."""
-OF_TENSORS = {"nearest": "nearest-exact"}
-"""What torchvision calls a filter of Pillow's; the others have one name."""
 
 
 def filter_name(options: Options, number: int | None = None) -> str:
@@ -59,21 +58,27 @@ def resample(
 
 
 def resample_tensor(picture: Tensor, size: Size, name: str, options: Options) -> Tensor:
-    """As torchvision's resize of a tensor (N, C, H, W): F.interpolate's numbers."""
+    """As torchvision's resize of a tensor (N, C, H, W)."""
     if name == "nearest":
-        return F.interpolate(picture, size, mode=options.get("nearest", "nearest-exact"))
-    antialias = options.get("antialias", True)
-    return F.interpolate(picture, size, mode=name, antialias=antialias, align_corners=False)
+        name = options.get("nearest", "nearest_exact")
+        return resize(picture, size, interpolation=name, arithmetic="torchvision")
+    antialias, whose = options.get("antialias", True), "torchvision"
+    floats = picture.is_floating_point()
+    if name == "lanczos" and floats and not has_kernel(name, True, torch.float32, "cpu"):
+        whose = "exact"  # before torch 2.14, the gradient of the same filter
+    return resize(picture, size, interpolation=name, antialias=antialias, arithmetic=whose)
 
 
 def reduced(picture: Tensor, factors: tuple[int, ...]) -> Tensor:
-    """PIL.Image.reduce of (N, C, H, W): means of whole blocks, those at the end of what is there."""
+    """PIL.Image.reduce of (N, C, H, W): means of blocks, at the end of what is there."""
     sums = picture if picture.is_floating_point() else picture.to(torch.int64)
     counts = torch.ones(picture.shape[-2:], dtype=torch.int64, device=picture.device)
     for dim, factor in zip((-2, -1), factors, strict=True):
         rest = -sums.shape[dim] % factor
         ends = (0, rest) if dim == -1 else (0, 0, 0, rest)
-        sums, counts = (F.pad(part, ends).unflatten(dim, (-1, factor)).sum(dim) for part in (sums, counts))
+        sums, counts = (
+            F.pad(part, ends).unflatten(dim, (-1, factor)).sum(dim) for part in (sums, counts)
+        )
     if sums.is_floating_point():
         return sums / counts
     # Pillow's: a division by a multiplication, whose multiplier is cut

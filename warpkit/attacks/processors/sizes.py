@@ -67,7 +67,7 @@ def fixed(height: int, width: int, options: Options) -> Size:
 
 
 def larger_by_crop(height: int, width: int, options: Options) -> Size:
-    """timm's: the crop is `crop_pct` of what is resized; from `squeeze_from` up nothing is cropped."""
+    """timm's: the crop is `crop_pct` of what is resized; from `squeeze_from` up none is."""
     size, part, squeezed = options["size"], options["crop_pct"], options.get("squeeze_from")
     side = size.get("shortest_edge")
     if squeezed is not None and side is not None and side >= squeezed:
@@ -277,7 +277,7 @@ def within_square_roots(height: int, width: int, options: Options) -> Size:
 
 
 def nearest_grid(height: int, width: int, options: Options) -> Size:
-    """Muse's: the grid of tokens nearest to the aspect, of the floors and ceilings of the ideal one."""
+    """Muse's: of the floors and ceilings of the ideal grid the nearest to the aspect."""
     step, most = options["patch_size"] * options["merge_size"], options["max_image_tokens"]
     rows, columns = height / step, width / step
     if rows * columns > most:
