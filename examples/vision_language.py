@@ -1,11 +1,11 @@
-"""A vision-language model's own patches, attacked through its processor: python -m examples.vision_language
+"""Patches of a vision-language model, attacked: python -m examples.vision_language
 
-The model is small, made here of a configuration of transformers, with weights drawn at random: it has
-learnt nothing, and nothing is downloaded. What counts is what stands before it. It takes no picture:
-its processor resizes to a number of pixels and cuts rows of patches, as Qwen2-VL's family does.
-`Pipeline.from_processor` makes the same rows with a gradient, so that a perturbation of the
-photograph itself, by 4 levels of 255, chooses the word that the model says next, also when the
-photograph is saved and the real processor reads the file.
+The model is small, made here of a configuration of transformers, with weights drawn at random: it
+has learnt nothing, and nothing is downloaded. What counts is what stands before it. It takes no
+picture: its processor resizes to a number of pixels and cuts rows of patches, as Qwen2-VL's
+family does. `Pipeline.from_processor` makes the same rows with a gradient, so that a perturbation
+of the photograph itself, by 4 levels of 255, chooses the word that the model says next, also when
+the photograph is saved and the real processor reads the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Pipeline.from_processor` without transformers: recorded numbers of all kinds, gradients, errors."""
+"""`Pipeline.from_processor` without transformers: recorded numbers, gradients, errors."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_an_option_that_is_not_served_says_why(kind: str):
 
 @pytest.mark.parametrize(("kind", "library"), CALLS)
 def test_a_gradient_reaches_the_images(kind: str, library: str):
-    """That of the same steps on floats: by finite differences of 40 levels where they are linear."""
+    """That of the same steps on floats: finite differences of 40 levels."""
     pipeline = Pipeline.from_processor(small(kind), library=library)
     x = (image(40, 44) / 255 * 0.6 + 0.2).requires_grad_()
     made = pipeline(x)
@@ -313,7 +313,7 @@ def test_what_is_not_served_is_named(source: dict[str, Any], library: str | None
 
 @pytest.mark.parametrize("source", [3, None, dict, [1]])
 def test_what_is_no_source_is_a_type_error(source: Any):
-    with pytest.raises(TypeError, match="`source` must be a preprocessor_config.json"):
+    with pytest.raises(TypeError, match=r"`source` must be a preprocessor_config\.json"):
         Pipeline.from_processor(source)
 
 

@@ -1,4 +1,4 @@
-"""`Pipeline.from_processor` beside transformers' own processors, on odd sizes and changed options."""
+"""`Pipeline.from_processor` beside transformers' own processors, timm and open_clip."""
 
 from __future__ import annotations
 

@@ -40,12 +40,11 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "UltraVBert": {"do_image_splitting": False},
 }
 """Options that a processor is asked without: it would hand something else, or ask for Tesseract."""
+DETECTORS = """ConditionalDetr DeformableDetr Detr GroundingDino Mask2Former MaskFormer OneFormer
+    Yolos"""
 EDGES = {"shortest_edge": 80, "longest_edge": 133}
 SMALL: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(
-        ["ConditionalDetr", "DeformableDetr", "Detr", "GroundingDino", "Mask2Former", "MaskFormer", "OneFormer", "Yolos"],
-        {"size": EDGES},
-    ),
+    **{name: {"size": EDGES} for name in DETECTORS.split()},
     "Aria": {"max_image_size": 490},
     "DeepseekVLHybrid": {"high_res_size": {"height": 400, "width": 400}},
     "DepthPro": {"size": {"height": 154, "width": 130}},
@@ -60,7 +59,8 @@ SMALL: dict[str, dict[str, Any]] = {
 
 VIDEOS = ("Tvp", "VideoMAE", "Vivit")
 KEYS = {"Fuyu": "images", "VideoLlava": "pixel_values_images"}
-ROWS = ["CohereCompass", "Cosmos3Edge", "Ernie4_5_VLMoe", "Ernie4_5_VL_Moe", "Glm46V", "Glm4v", "GlmImage", "Glmga", "HunYuanVL", "Kimi_K25", "MiniMaxM3VL", "MuseGlimmer", "PaddleOCRVL", "Qwen2VL", "VideoLlama3"]
+ROWS = """CohereCompass Cosmos3Edge Ernie4_5_VLMoe Ernie4_5_VL_Moe Glm46V Glm4v GlmImage Glmga
+    HunYuanVL Kimi_K25 MiniMaxM3VL MuseGlimmer PaddleOCRVL Qwen2VL VideoLlama3"""
 """Kinds whose first axis has the patches of all pictures."""
 
 
@@ -119,7 +119,7 @@ def made_by(processor: Any, kind: str, array: NDArray[np.uint8]) -> NDArray[Any]
     options = {"task_inputs": ["semantic"]} if kind == "OneFormer" else {}
     made = processor([image] if kind in VIDEOS else image, return_tensors="np", **options)
     values = np.asarray(made if kind == "Idefics" else made[KEYS.get(kind, "pixel_values")])
-    if kind in ROWS:
+    if kind in ROWS.split():
         return values
     while values.ndim > (2 if kind in ("Gemma4", "Siglip2") else 3):
         values = values[0]

@@ -71,10 +71,10 @@ class Pipeline:
         of kinds that take a video, of one frame. docs/processors.md has the kinds that are served.
 
         library: "pillow" or "torchvision", which resizes. None is the processor object's own; of a
-        configuration torchvision's, as transformers 5 has it (a file never says which), and Pillow's
-        for timm, open_clip and kinds without another. A kind that has no twin on Pillow does its
-        steps with Pillow's resize. What a configuration leaves out is the default of its class; null
-        is off. Neither transformers nor timm nor open_clip is imported.
+        configuration torchvision's, as transformers 5 has it (a file never says which), and for
+        timm, open_clip and kinds without another Pillow's. A kind that has no twin on Pillow does
+        its steps with Pillow's resize. What a configuration leaves out is the default of its class;
+        null is off. Neither transformers nor timm nor open_clip is imported.
 
         Raises ValueError for a kind that is not served (tiles, pairs, ...) with the reason, for no
         kind at all, and for an option that is needed and null; OSError for no such file.

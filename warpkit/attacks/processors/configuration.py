@@ -16,17 +16,14 @@ from warpkit.core.caller_warnings import warn
 NAME = "Pipeline.from_processor"
 ENDINGS = ("Fast", "Pil", "ImageProcessor", "FeatureExtractor")
 
+DETR = ("ConditionalDetr", "DeformableDetr", "Detr", "GroundingDino", "RfDetr", "Yolos")
 OLD_NAMES = {
     "Idefics": {"image_size": "size"},
     "OwlViT": {"rescale": "do_rescale"},
     "Swin2SR": {"pad_size": "size_divisor"},
-    **dict.fromkeys(
-        ("ConditionalDetr", "DeformableDetr", "Detr", "GroundingDino", "RfDetr", "Yolos"),
-        {"pad_and_return_pixel_mask": "do_pad"},
-    ),
+    **{name: {"pad_and_return_pixel_mask": "do_pad"} for name in DETR},
 }
 """What older files call an option, where the new name is not there."""
-DETR = tuple(k for k, names in OLD_NAMES.items() if "pad_and_return_pixel_mask" in names)
 MASKS = ("Mask2Former", "MaskFormer")
 COUNTS_PIXELS = (*QWEN_NAMES.split(), "GlmImage", "HunYuanVL", "PaddleOCRVL")
 """Their min_pixels and max_pixels are the edges of `size`."""

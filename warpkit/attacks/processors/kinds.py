@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from warpkit.attacks.processors import patch_sizes, sizes
 from warpkit.attacks.processors import patches as cut
-from warpkit.attacks.processors import sizes
 from warpkit.attacks.processors.operations import (
     both_sizes,
     clamp,
@@ -53,7 +53,7 @@ UNCROPPED = (resize, values, pad)
 NO_ANTIALIAS = {"antialias": False}
 SQUARED = {"rule": sizes.long_half_even, "steps": (resize, pad_square, values)}
 MASKS = {"rule": sizes.keys_up, "steps": UNCROPPED}
-QWEN = {"rule": sizes.pixel_count, "steps": (resize, values, cut.patches)}
+QWEN = {"rule": patch_sizes.pixel_count, "steps": (resize, values, cut.patches)}
 GLM = {**QWEN, "counts_frames": True}
 PAGE = {
     "steps": (
@@ -71,15 +71,15 @@ SPLIT = {
     "off": {"do_image_splitting": TILES},
 }
 
-STANDARD_NAMES = """Beit Bit Blip CLIP Chameleon ChineseCLIP DeiT Flava Idefics LayoutLMv3 MobileNetV1
-    MobileNetV2 OwlViT PI0 PPChart2Table Pvt Sam2 Sam3 Sapiens2 Siglip Tipsv2 Tipsv2Dpt VideoMAE
-    ViT"""
+STANDARD_NAMES = """Beit Bit Blip CLIP Chameleon ChineseCLIP DeiT Flava Idefics LayoutLMv3
+    MobileNetV1 MobileNetV2 OwlViT PI0 PPChart2Table Pvt Sam2 Sam3 Sapiens2 Siglip
+    Tipsv2 Tipsv2Dpt VideoMAE ViT"""
 UNCROPPED_NAMES = """ConditionalDetr DeformableDetr Detr GroundingDino OneFormer RTDetr SegGpt
     Segformer"""
 QWEN_NAMES = """CohereCompass Ernie4_5_VLMoe Ernie4_5_VL_Moe MiniMaxM3VL Qwen2VL VideoLlama3"""
 
 KINDS: dict[str, Kind] = {
-    **dict.fromkeys(STANDARD_NAMES.split(), {}),
+    **{name: {} for name in STANDARD_NAMES.split()},
     **{name: {"steps": UNCROPPED} for name in UNCROPPED_NAMES.split()},
     "VideoLlava": {"library": "pillow"},
     "Vivit": {"library": "pillow"},
@@ -108,7 +108,7 @@ KINDS: dict[str, Kind] = {
     },
     "DeepseekVL": SQUARED,
     "DeepseekVLHybrid": {**SQUARED, "steps": (both_sizes,)},
-    "Emu3": {"rule": sizes.pixel_count, "library": "pillow", "do_pad": False},
+    "Emu3": {"rule": patch_sizes.pixel_count, "library": "pillow", "do_pad": False},
     "GLPN": {"rule": sizes.own_down, "steps": (resize, values)},
     "Idefics2": {
         "rule": sizes.within_edges,
@@ -119,7 +119,7 @@ KINDS: dict[str, Kind] = {
     "Levit": {"rule": sizes.larger_by_256},
     "Mask2Former": MASKS,
     "MaskFormer": MASKS,
-    "Pixtral": {"rule": sizes.whole_patches, "do_pad": False},
+    "Pixtral": {"rule": patch_sizes.whole_patches, "do_pad": False},
     "PoolFormer": {"rule": sizes.larger_by_crop},
     "PromptDepthAnything": {"rule": sizes.nearer_scale, "steps": (resize, values, pad_multiple)},
     "Sam": {"rule": sizes.long_half_up},
@@ -180,25 +180,27 @@ KINDS: dict[str, Kind] = {
     },
     # rows of patches
     **dict.fromkeys(QWEN_NAMES.split(), QWEN),
-    **dict.fromkeys(("Glm46V", "Glm4v", "Glmga"), GLM),
+    "Glm46V": GLM,
+    "Glm4v": GLM,
+    "Glmga": GLM,
     "Cosmos3Edge": {**GLM, "steps": (resize, values, cut.patches_of_pixels)},
     "Gemma4": {
-        "rule": sizes.patch_count_floor,
+        "rule": patch_sizes.patch_count_floor,
         "steps": (resize, values, cut.patches_in_rows),
         "nearest": "nearest",
     },
-    "GlmImage": {**QWEN, "rule": sizes.within_square_roots},
+    "GlmImage": {**QWEN, "rule": patch_sizes.within_square_roots},
     "HunYuanVL": {
         **QWEN,
         "steps": (resize, values, cut.patches_by_rows_of_blocks),
         "resample": 3,
     },
     "Kimi_K25": {
-        "rule": sizes.patch_count_cut,
+        "rule": patch_sizes.patch_count_cut,
         "steps": (resize, cut.pad_to_patches, values, cut.pictures_in_rows),
     },
     "MuseGlimmer": {
-        "rule": sizes.nearest_grid,
+        "rule": patch_sizes.nearest_grid,
         "steps": (resize, values, cut.frames_in_rows),
     },
     "PaddleOCRVL": {
@@ -207,27 +209,26 @@ KINDS: dict[str, Kind] = {
         "steps": (resize, values, cut.pictures_in_rows),
     },
     "Siglip2": {
-        "rule": sizes.patch_count_halving,
+        "rule": patch_sizes.patch_count_halving,
         "steps": (resize, values, cut.patches_in_rows),
     },
 }
 
+_TILED = """DeepseekOcr2 GraniteDocling Lfm2Vl Llama4 LlavaNext LlavaOnevision MiniCPMOcr
+    MiniCPMV4_6 Mllama Molmo2 PerceptionLM Phi4Multimodal Step3p7 UnlimitedOcr"""
+_SEARCHING = """Gemma4Unified Glm5Next Inkling Inkling2 NemotronH_Omni_Reasoning_V3 NeoMME"""
 _PAIRS = "it takes two pictures and returns pairs"
 _SEARCH = "it cuts patches of a size that it searches for by rules of its own"
 _OWN_STATISTICS = "it normalises by the picture's own mean and deviation, and adds rows and columns"
 REFUSED: dict[str, str] = {
-    **dict.fromkeys(
-        ["DeepseekOcr2", "GraniteDocling", "Lfm2Vl", "Llama4", "LlavaNext", "LlavaOnevision", "MiniCPMOcr", "MiniCPMV4_6", "Mllama", "Molmo2", "PerceptionLM", "Phi4Multimodal", "Step3p7", "UnlimitedOcr"],
-        "it makes " + TILES,
-    ),
-    **dict.fromkeys(("EfficientLoFTR", "LightGlue", "SuperGlue"), _PAIRS),
-    **dict.fromkeys(
-        ["Gemma4Unified", "Glm5Next", "Inkling", "Inkling2", "NemotronH_Omni_Reasoning_V3", "NeoMME"],
-        _SEARCH,
-    ),
+    **dict.fromkeys(_TILED.split(), "it makes " + TILES),
+    "EfficientLoFTR": _PAIRS,
+    **dict.fromkeys(_SEARCHING.split(), _SEARCH),
     **dict.fromkeys(("Kosmos2_5", "Pix2Struct"), _OWN_STATISTICS),
+    "LightGlue": _PAIRS,
     "Owlv2": "it blurs before it resizes, by scipy in one library and by torchvision in the other",
     "SLANeXt": "it resizes by an 11-bit bilinear of its own",
+    "SuperGlue": _PAIRS,
     "VitMatte": "it takes a trimap beside the picture",
     "VitPose": "it takes boxes beside the picture, and warps each",
 }

@@ -34,6 +34,11 @@ WEIGHTS = (0.2989, 0.587, 0.114)
 """Of red, green and blue in a gray value, as torchvision rounds them."""
 
 
+def sides(picture: Tensor) -> Size:
+    """Height and width of (N, C, H, W)."""
+    return picture.shape[-2], picture.shape[-1]
+
+
 def resize(
     picture: Tensor,
     options: Options,
@@ -45,7 +50,7 @@ def resize(
     """`picture` (N, C, H, W) in the size of the kind's rule, or of `rule`."""
     if not options.get(key, True):
         return picture
-    aimed_at = (rule or options.get("rule", by_keys))(*picture.shape[-2:], options)
+    aimed_at = (rule or options.get("rule", by_keys))(*sides(picture), options)
     return resample(picture, aimed_at, options, filter_number, gap)
 
 
@@ -168,7 +173,7 @@ def pad(
         return picture
     size = options.get("pad_size")
     if rule is not None:
-        return pad_to(picture, rule(*picture.shape[-2:], options), place, value)
+        return pad_to(picture, rule(*sides(picture), options), place, value)
     return pad_to(picture, (size["height"], size["width"]), place, value) if size else picture
 
 

@@ -99,7 +99,9 @@ def _common(
 ) -> dict[str, Any]:
     said = config.get("interpolation") or "bicubic"
     name = checks.check_name(NAME, "interpolation", said, filters)
-    mean, std = (config.get(key) or value for key, value in zip(("mean", "std"), statistics))
+    mean, std = (
+        config.get(key) or value for key, value in zip(("mean", "std"), statistics, strict=True)
+    )
     return {
         "library": library,
         "resample": FILTERS.index("bicubic" if name == "random" else name),

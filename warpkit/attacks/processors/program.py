@@ -1,4 +1,4 @@
-"""The steps of a processor as the steps of a pipeline: the value of 8 bits, the gradient of floats."""
+"""A processor's steps as those of a pipeline: the value of 8 bits, the gradient of floats."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ LIBRARIES = ("pillow", "torchvision")
 
 
 class ProcessorStep(Step):
-    """An operation of `operations`: of uint8 the value, of the same levels as floats the gradient."""
+    """An operation: of uint8 the value, of the same levels as floats the gradient."""
 
     def __init__(self, operation: Operation, options: Options) -> None:
-        super().__init__(partial(operation, options=options), "uint8", said=name_of(operation))
+        function = partial(operation, **{"options": options})
+        super().__init__(function, "uint8", said=name_of(operation))
         self.needs_uint8 = False
 
     def run(self, place: str, given: Pictures) -> Pictures:
@@ -73,7 +74,7 @@ def _of_kind(
     only = KINDS[name].get("library")
     if library not in (None, only or library):
         checks.fail(NAME, "library", f"None or {only!r} for {name}, which has no other", library)
-    library = only or library or has or "torchvision"
+    resizes: str = only or library or has or "torchvision"
     steps = KINDS[name].get("steps", STANDARD)
-    options = complete(name, config, library)
-    return (steps[library] if isinstance(steps, Mapping) else steps), options
+    options = complete(name, config, resizes)
+    return (steps[resizes] if isinstance(steps, Mapping) else steps), options
