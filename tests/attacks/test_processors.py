@@ -98,6 +98,20 @@ def test_a_gradient_reaches_the_images(kind: str, library: str):
     assert slope == pytest.approx(float(grad.norm()), rel=TOLERANCE["processors slope"])
 
 
+@pytest.mark.parametrize("kind", [k for k, row in EXPECTED.items() if "pillow" not in row])
+def test_a_kind_without_a_twin_does_its_steps_with_pillows_resize(kind: str):
+    """Nearly those of torchvision: of noise, a filter differs by what antialias makes of it."""
+    x, pipelines = (
+        image(64, 84),
+        [Pipeline.from_processor(small(kind), library=name) for name in ("pillow", "torchvision")],
+    )
+    with torch.no_grad():
+        ours, theirs = (pipeline(x) for pipeline in pipelines)
+    assert ours.shape == theirs.shape
+    spread = float(theirs.std())
+    assert float((ours - theirs).abs().mean()) < TOLERANCE["processors libraries"] * spread
+
+
 @pytest.mark.parametrize("library", ["pillow", "torchvision"])
 def test_a_batch_is_its_pictures(library: str):
     pipeline = Pipeline.from_processor(small("Qwen2VL"), library=library)

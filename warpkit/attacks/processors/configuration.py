@@ -49,7 +49,7 @@ NEEDED = {
 
 @cache
 def defaults() -> dict[str, dict[str, Any]]:
-    """Every kind's own options, as its class has them."""
+    """Every kind's options, as its class has them."""
     return json.loads(Path(__file__).with_name("defaults.json").read_text(encoding="utf-8"))
 
 
@@ -78,13 +78,13 @@ def kind_of(config: Mapping[str, Any]) -> str:
 
 def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, Any]:
     """All options of a kind: its class's defaults, the configuration's, and the kind's own."""
-    own = defaults()[name]
+    recorded = defaults()[name]
     given = {key: value for key, value in config.items() if key != "default_to_square"}
     for old, new in OLD_NAMES.get(name, {}).items():
         if old in given and (old == "image_size" or new not in given):
             given[new] = given.pop(old)
-    given = _sizes(name, given, own)
-    options: dict[str, Any] = {**own, **given}
+    given = _sizes(name, given, recorded)
+    options: dict[str, Any] = {**recorded, **given}
     if name == "Emu3":
         options["size"] = {key: options[key] for key in ("min_pixels", "max_pixels")}
     entry = KINDS[name]
@@ -96,15 +96,15 @@ def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, An
     options["library"] = library
     if "resample" in options:
         options["resample"] = _filter(options)
-    _check(name, options, own)
+    _check(name, options, recorded)
     return options
 
 
-def _sizes(name: str, given: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _sizes(name: str, given: dict[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
     """The given options with sizes as dicts, whatever their form."""
-    given, is_square, limit = dict(given), own["default_to_square"], None
+    given, is_square, limit = dict(given), recorded["default_to_square"], None
     if name == "CLIP" and given.pop("use_square_size", False):
-        side = own["size"]["shortest_edge"]
+        side = recorded["size"]["shortest_edge"]
         given["size"] = {"height": side, "width": side}
     if name == "Donut" and isinstance(given.get("size"), list | tuple):
         given["size"] = list(given["size"])[::-1]
@@ -113,12 +113,12 @@ def _sizes(name: str, given: dict[str, Any], own: Mapping[str, Any]) -> dict[str
     elif name in MASKS:
         is_square, limit = False, given.pop("max_size", None)
         if given.get("size") is None and limit is not None:
-            given["size"] = {**own["size"], "longest_edge": limit}
+            given["size"] = {**recorded["size"], "longest_edge": limit}
     elif name in COUNTS_PIXELS:
         if name == "MiniMaxM3VL" and given.get("size") == [672, 672]:
             del given["size"]  # the published file's, which its class ignores, too
         size = given.get("size")
-        size = dict(own["size"] if size is None else as_size("size", size, is_square))
+        size = dict(recorded["size"] if size is None else as_size("size", size, is_square))
         for old, edge in (("min_pixels", "shortest_edge"), ("max_pixels", "longest_edge")):
             if given.get(old) is not None:
                 size[edge] = given.pop(old)
@@ -169,11 +169,11 @@ def _filter(options: dict[str, Any]) -> int | None:
     checks.fail(NAME, "resample", wanted, repr(said))
 
 
-def _check(name: str, options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+def _check(name: str, options: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
     """What a step needs must not be null; what a class never had is not needed."""
     for flag, keys in NEEDED.items():
         for key in keys:
-            if options.get(flag, flag == "do_resize") and key in own and options[key] is None:
+            if options.get(flag, flag == "do_resize") and key in recorded and options[key] is None:
                 raise ValueError(f"{NAME}: {name} with {flag} needs `{key}`, which is null")
             if flag == "do_center_crop" and options.get(flag) and options.get(key) is None:
                 raise ValueError(f"{NAME}: {name} with {flag} needs `{key}`, which it has not")

@@ -190,8 +190,8 @@ def pad_multiple(picture: Tensor, options: Options) -> Tensor:
 
 def pad_edges(picture: Tensor, options: Options) -> Tensor:
     """EoMT's: each side at least an edge of `size`."""
-    least = options["size"]
-    edges = least["shortest_edge"], least["longest_edge"]
+    lowest = options["size"]
+    edges = lowest["shortest_edge"], lowest["longest_edge"]
     return pad(picture, options, lambda h, w, _: (max(h, edges[0]), max(w, edges[1])))
 
 

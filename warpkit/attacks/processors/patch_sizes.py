@@ -26,9 +26,9 @@ def pixel_count(height: int, width: int, options: Options) -> Size:
     """Qwen2-VL's: multiples of patch x merge, the number of pixels within two bounds."""
     size, frames = options["size"], 1
     factor = options.get("spatial_factor") or options["patch_size"] * options["merge_size"]
-    least, most = (size.get(key) for key in ("min_pixels", "max_pixels"))
-    if least is None:
-        least, most = size["shortest_edge"], size["longest_edge"]
+    lowest, highest = (size.get(key) for key in ("min_pixels", "max_pixels"))
+    if lowest is None:
+        lowest, highest = size["shortest_edge"], size["longest_edge"]
     if options.get("counts_frames"):  # GLM-4V: bounds on pixels x frames; small pictures grow first
         frames = options["temporal_patch_size"]
         if height < factor or width < factor:
@@ -40,12 +40,12 @@ def pixel_count(height: int, width: int, options: Options) -> Size:
         if width < factor:
             height, width = round(height * factor / width), factor
     tall, wide = round(height / factor) * factor, round(width / factor) * factor
-    if frames * tall * wide > most:
-        beta = math.sqrt(frames * height * width / most)
+    if frames * tall * wide > highest:
+        beta = math.sqrt(frames * height * width / highest)
         tall, wide = (math.floor(v / beta / factor) * factor for v in (height, width))
         return max(factor, tall), max(factor, wide)
-    if frames * tall * wide < least:
-        beta = math.sqrt(least / (frames * height * width))
+    if frames * tall * wide < lowest:
+        beta = math.sqrt(lowest / (frames * height * width))
         return math.ceil(height * beta / factor) * factor, math.ceil(width * beta / factor) * factor
     return tall, wide
 
@@ -53,28 +53,30 @@ def pixel_count(height: int, width: int, options: Options) -> Size:
 def within_square_roots(height: int, width: int, options: Options) -> Size:
     """GLM-Image's: half the size, sides between the roots of the two numbers of pixels."""
     factor = options["patch_size"] * options["merge_size"]
-    least, most = (round(math.sqrt(options["size"][k])) for k in ("shortest_edge", "longest_edge"))
-    scale = least / min(height, width) if min(height, width) < least else 1.0
-    if max(height, width) * scale > most:
-        scale = most / max(height, width)
+    lowest, highest = (
+        round(math.sqrt(options["size"][k])) for k in ("shortest_edge", "longest_edge")
+    )
+    scale = lowest / min(height, width) if min(height, width) < lowest else 1.0
+    if max(height, width) * scale > highest:
+        scale = highest / max(height, width)
     tall, wide = (max(factor, round(v // 2 * scale / factor) * factor) for v in (height, width))
-    if max(tall, wide) > most:
-        beta = max(tall, wide) / most
+    if max(tall, wide) > highest:
+        beta = max(tall, wide) / highest
         tall, wide = (max(factor, math.floor(v / beta / factor) * factor) for v in (tall, wide))
     return tall, wide
 
 
 def nearest_grid(height: int, width: int, options: Options) -> Size:
     """Muse's: of the floors and ceilings of the ideal grid the nearest to the aspect."""
-    step, most = options["patch_size"] * options["merge_size"], options["max_image_tokens"]
+    step, highest = options["patch_size"] * options["merge_size"], options["max_image_tokens"]
     rows, columns = height / step, width / step
-    if rows * columns > most:
+    if rows * columns > highest:
         ratio = columns / rows
-        rows = (most / ratio) ** 0.5
+        rows = (highest / ratio) ** 0.5
         columns = rows * ratio
     whole = (math.floor, math.ceil)
     grids = {(a(rows), b(columns)) for a in whole for b in whole}
-    fitting = [g for g in grids if min(g) >= 1 and g[0] * g[1] <= most]
+    fitting = [g for g in grids if min(g) >= 1 and g[0] * g[1] <= highest]
     fitting = fitting or [(max(1, round(rows)), max(1, round(columns)))]
     tall, wide = min(fitting, key=lambda g: abs(g[0] / g[1] - height / width))
     return tall * step, wide * step
@@ -83,15 +85,15 @@ def nearest_grid(height: int, width: int, options: Options) -> Size:
 def patch_count_cut(height: int, width: int, options: Options) -> Size:
     """Kimi's: never larger, cut; what is missing to a multiple is padded afterwards."""
     patch = options["patch_size"]
-    most = options["size"]["max_height"] * patch
+    highest = options["size"]["max_height"] * patch
     patches = max(1.0, height // patch) * max(1.0, width // patch)
-    scale = min(1.0, math.sqrt(options["max_patches"] / patches), most / height, most / width)
-    return min(max(1, int(height * scale)), most), min(max(1, int(width * scale)), most)
+    scale = min(1.0, math.sqrt(options["max_patches"] / patches), highest / height, highest / width)
+    return min(max(1, int(height * scale)), highest), min(max(1, int(width * scale)), highest)
 
 
 def patch_count_halving(height: int, width: int, options: Options) -> Size:
     """Siglip 2's: the largest scale, found by halving, whose patches are not too many."""
-    patch, most = options["patch_size"], options["max_num_patches"]
+    patch, highest = options["patch_size"], options["max_num_patches"]
 
     def scaled(scale: float) -> Size:
         tall, wide = (math.ceil(v * scale / patch) * patch for v in (height, width))
@@ -101,7 +103,7 @@ def patch_count_halving(height: int, width: int, options: Options) -> Size:
     while high - low >= 1e-5:
         middle = (low + high) / 2
         tall, wide = scaled(middle)
-        if tall / patch * (wide / patch) <= most:
+        if tall / patch * (wide / patch) <= highest:
             low = middle
         else:
             high = middle
@@ -111,11 +113,11 @@ def patch_count_halving(height: int, width: int, options: Options) -> Size:
 def patch_count_floor(height: int, width: int, options: Options) -> Size:
     """Gemma 4's: floors of the ideal sides, never more tokens than wanted."""
     step = options["patch_size"] * options["pooling_kernel_size"]
-    most = options["max_soft_tokens"]
-    scale = math.sqrt(most * step**2 / (height * width))
+    highest = options["max_soft_tokens"]
+    scale = math.sqrt(highest * step**2 / (height * width))
     tall, wide = math.floor(scale * height / step) * step, math.floor(scale * width / step) * step
     if tall == 0:
-        return step, min(width // height * step, most * step)
+        return step, min(width // height * step, highest * step)
     if wide == 0:
-        return min(height // width * step, most * step), step
+        return min(height // width * step, highest * step), step
     return tall, wide

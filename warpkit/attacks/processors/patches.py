@@ -56,10 +56,10 @@ def patches_in_rows(picture: Tensor, options: Options) -> Tensor:
     """Siglip 2's and Gemma 4's: (p p c), row by row; zeros up to the largest number of patches."""
     parts = _rows(picture, options).permute(0, 1, 2, 4, 5, 3)
     made = parts.reshape(len(picture), parts.shape[1] * parts.shape[2], -1)
-    most = options.get("max_num_patches")
-    if not most:
-        most = options["max_soft_tokens"] * options["pooling_kernel_size"] ** 2
-    return F.pad(made, (0, 0, 0, max(most - made.shape[1], 0)))
+    wanted = options.get("max_num_patches")
+    if not wanted:
+        wanted = options["max_soft_tokens"] * options["pooling_kernel_size"] ** 2
+    return F.pad(made, (0, 0, 0, max(wanted - made.shape[1], 0)))
 
 
 def pictures_in_rows(picture: Tensor, options: Options) -> Tensor:

@@ -154,8 +154,8 @@ def long_half_up(height: int, width: int, options: Options) -> Size:
 
 def long_half_even(height: int, width: int, options: Options) -> Size:
     """Janus's: sides of at least `min_size`."""
-    scale, least = _longest(options) / max(height, width), options["min_size"]
-    return max(round(height * scale), least), max(round(width * scale), least)
+    scale, lowest = _longest(options) / max(height, width), options["min_size"]
+    return max(round(height * scale), lowest), max(round(width * scale), lowest)
 
 
 def long_cut(height: int, width: int, options: Options) -> Size:
@@ -168,11 +168,11 @@ def long_cut(height: int, width: int, options: Options) -> Size:
 
 def long_at_least(height: int, width: int, options: Options) -> Size:
     """Aria's: the shorter side at least `min_image_size`."""
-    side, least = options["max_image_size"], options["min_image_size"]
+    side, lowest = options["max_image_size"], options["min_image_size"]
     scale = side / max(height, width)
     if width >= height:
-        return max(int(height * scale), least), side
-    return side, max(int(width * scale), least)
+        return max(int(height * scale), lowest), side
+    return side, max(int(width * scale), lowest)
 
 
 def long_even(height: int, width: int, options: Options) -> Size:
@@ -185,13 +185,13 @@ def long_even(height: int, width: int, options: Options) -> Size:
 
 def within_edges(height: int, width: int, options: Options) -> Size:
     """Idefics2's: the longer side at most its limit, then no side below the other one's."""
-    least, most = options["size"]["shortest_edge"], options["size"]["longest_edge"]
+    lowest, highest = options["size"]["shortest_edge"], options["size"]["longest_edge"]
     ratio = width / height
-    if width >= height and width > most:
-        height, width = int(most / ratio), most
-    elif height > width and height > most:
-        height, width = most, int(most * ratio)
-    return max(height, least), max(width, least)
+    if width >= height and width > highest:
+        height, width = int(highest / ratio), highest
+    elif height > width and height > highest:
+        height, width = highest, int(highest * ratio)
+    return max(height, lowest), max(width, lowest)
 
 
 def only_smaller(height: int, width: int, options: Options) -> Size:
@@ -235,9 +235,9 @@ def text_lines(height: int, width: int, options: Options) -> Size:
     elif kind == "min" and min(height, width) < side:
         ratio = side / min(height, width)
     height, width = int(height * ratio), int(width * ratio)
-    most = options["max_side_limit"]
-    if most is not None and max(height, width) > most:
-        ratio = float(most) / max(height, width)
+    highest = options["max_side_limit"]
+    if highest is not None and max(height, width) > highest:
+        ratio = float(highest) / max(height, width)
         height, width = int(height * ratio), int(width * ratio)
     return max(round(height / 32) * 32, 32), max(round(width / 32) * 32, 32)
 
@@ -245,10 +245,10 @@ def text_lines(height: int, width: int, options: Options) -> Size:
 def text_line(height: int, width: int, options: Options) -> Size:
     """PP-OCR's reader: one height, the width by the aspect."""
     tall, wide = options["size"]["height"], options["size"]["width"]
-    most = options["max_image_width"]
+    highest = options["max_image_width"]
     widest = int(tall * max(width / height, wide / tall))
-    if widest > most:
-        return tall, most
+    if widest > highest:
+        return tall, highest
     return tall, min(widest, math.ceil(tall * (width / float(height))))
 
 
