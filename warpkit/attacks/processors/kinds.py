@@ -37,6 +37,7 @@ from warpkit.attacks.processors.operations import (
     rescale,
     resize,
     resize_floats,
+    resize_or_fit,
     reverse,
     second_page,
     squeeze,
@@ -72,7 +73,7 @@ SPLIT = {
 }
 
 STANDARD_NAMES = """Beit Bit Blip CLIP Chameleon ChineseCLIP DeiT Flava Idefics LayoutLMv3
-    MobileNetV1 MobileNetV2 OwlViT PI0 PPChart2Table Pvt Sam2 Sam3 Sapiens2 Siglip
+    MobileNetV1 MobileNetV2 OwlViT PI0 PPChart2Table Pvt Sam2 Sam3 Siglip
     Tipsv2 Tipsv2Dpt VideoMAE ViT"""
 UNCROPPED_NAMES = """ConditionalDetr DeformableDetr Detr GroundingDino OneFormer RTDetr SegGpt
     Segformer"""
@@ -157,6 +158,7 @@ KINDS: dict[str, Kind] = {
     "SuperPoint": {
         "steps": {"pillow": (resize, rescale, gray), "torchvision": (gray, resize, rescale)}
     },
+    "Sapiens2": {"steps": (resize_or_fit, crop, values)},
     "UVDoc": {"steps": (values, reverse, resize), "aligned": True, "resample": 2},
     "ZoeDepth": {
         "rule": sizes.nearer_scale,

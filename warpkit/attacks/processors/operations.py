@@ -22,6 +22,7 @@ from warpkit.attacks.processors.sizes import (
     SizeRule,
     by_keys,
     fixed,
+    inside,
     thumbnail,
     up_to,
 )
@@ -52,6 +53,14 @@ def resize(
         return picture
     aimed_at = (rule or options.get("rule", by_keys))(*sides(picture), options)
     return resample(picture, aimed_at, options, filter_number, gap)
+
+
+def resize_or_fit(picture: Tensor, options: Options) -> Tensor:
+    """Sapiens 2's: squeezed into `size`, or with do_pad fitted into it, on black."""
+    if not options.get("do_resize", True) or not options.get("do_pad"):
+        return resize(picture, options)
+    size = fixed(*sides(picture), options)
+    return crop_to(resample(picture, inside(*sides(picture), size), options), size, options)
 
 
 def resize_floats(picture: Tensor, options: Options) -> Tensor:
@@ -108,8 +117,8 @@ def crop(picture: Tensor, options: Options) -> Tensor:
 
 def crop_square(picture: Tensor, options: Options) -> Tensor:
     """ConvNeXt's: what the resize made larger."""
-    side = options["size"]["shortest_edge"]
-    if not options.get("do_resize", True) or side >= options["squeeze_from"]:
+    side = options["size"].get("shortest_edge")
+    if not options.get("do_resize", True) or side is None or side >= options["squeeze_from"]:
         return picture
     return crop_to(picture, (side, side), options)
 
@@ -178,7 +187,11 @@ def pad(
 
 
 def pad_page(picture: Tensor, options: Options) -> Tensor:
-    """Donut's: in the middle of `size`."""
+    """Donut's: in the middle of `size`; torchvision crops what is larger."""
+    (height, width), (tall, wide) = sides(picture), fixed(0, 0, options)
+    if options.get("do_pad") and options["library"] == "torchvision":
+        top, left = (tall - height) // 2, (wide - width) // 2
+        return F.pad(picture, (left, wide - width - left, top, tall - height - top))
     return pad(picture, options, fixed, "center")
 
 
@@ -190,9 +203,12 @@ def pad_multiple(picture: Tensor, options: Options) -> Tensor:
 
 def pad_edges(picture: Tensor, options: Options) -> Tensor:
     """EoMT's: each side at least an edge of `size`."""
-    lowest = options["size"]
-    edges = lowest["shortest_edge"], lowest["longest_edge"]
-    return pad(picture, options, lambda h, w, _: (max(h, edges[0]), max(w, edges[1])))
+    return pad(picture, options, at_least_edges)
+
+
+def at_least_edges(height: int, width: int, options: Options) -> Size:
+    size = options["size"]
+    return max(height, size["shortest_edge"]), max(width, size["longest_edge"])
 
 
 def square(height: int, width: int, options: Options) -> Size:
@@ -211,8 +227,7 @@ def pad_square(picture: Tensor, options: Options) -> Tensor:
 
 def pad_with_value(picture: Tensor, options: Options) -> Tensor:
     """Fuyu's: to `size`, with a level."""
-    size = options["size"]["height"], options["size"]["width"]
-    return pad_to(picture, size, value=options["padding_value"]) if options["do_pad"] else picture
+    return pad(picture, options, fixed, value=options["padding_value"])
 
 
 def pad_to_limit(picture: Tensor, options: Options) -> Tensor:

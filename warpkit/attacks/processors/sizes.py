@@ -185,7 +185,9 @@ def long_even(height: int, width: int, options: Options) -> Size:
 
 def within_edges(height: int, width: int, options: Options) -> Size:
     """Idefics2's: the longer side at most its limit, then no side below the other one's."""
-    lowest, highest = options["size"]["shortest_edge"], options["size"]["longest_edge"]
+    lowest, highest = (options["size"].get(key) for key in ("shortest_edge", "longest_edge"))
+    if not (lowest and highest):
+        return by_keys(height, width, options)
     ratio = width / height
     if width >= height and width > highest:
         height, width = int(highest / ratio), highest

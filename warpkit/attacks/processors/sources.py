@@ -43,6 +43,8 @@ def read(source: Any) -> tuple[dict[str, Any], str | None]:
     source = source if inner is None else inner
     if callable(getattr(source, "to_json_string", None)):
         config = json.loads(source.to_json_string())
+        if "size" in config:  # Idefics's older name, which an object keeps as it was made
+            config.pop("image_size", None)
         used = {"pil": "pillow", "torchvision": "torchvision"}
         return _inner(config), used.get(str(getattr(source, "backend", None)))
     checks.fail(NAME, "source", WANTED, type(source).__name__, TypeError)
