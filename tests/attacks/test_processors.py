@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from PIL import Image
 
 from tests.support import processors as asked
@@ -96,6 +97,39 @@ def test_a_gradient_reaches_the_images(kind: str, library: str):
     slope = (ends[0] - ends[1]) / (2 * step)
     # rounding to 8 bits before and after the resize, and clamped bicubic and lanczos
     assert slope == pytest.approx(float(grad.norm()), rel=TOLERANCE["processors slope"])
+
+
+@pytest.mark.parametrize("filter_number", [2, 3])
+def test_the_gradient_is_the_float_programs(filter_number: int):
+    options = {"size": [20, 23], "resample": filter_number, "image_std": [0.5, 0.4, 0.3]}
+    pipeline = Pipeline.from_processor(config("ViT", **options))
+    x = (image(41, 37) / 255).requires_grad_()
+    mode = {2: "bilinear", 3: "bicubic"}[filter_number]
+    small = F.interpolate(x, (20, 23), mode=mode, antialias=True)
+    wanted = (small - 0.5) / torch.tensor([0.5, 0.4, 0.3])[:, None, None]
+    weights = torch.randn(wanted.shape, generator=torch.Generator().manual_seed(2))
+    gradients = [torch.autograd.grad((y * weights).sum(), x)[0] for y in (pipeline(x), wanted)]
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("row", "place"), [(0, 0), (1, 200), (2, 14 * 14 + 5), (17, 1175), (23, 600)]
+)
+def test_a_value_of_a_patch_has_the_gradient_of_its_pixel(row: int, place: int):
+    """Worked out by hand: blocks of 2 x 2 patches of 14 pixels, each (channel, frame, y, x)."""
+    std = [0.5, 0.25, 0.125]
+    pipeline = Pipeline.from_processor(config("Qwen2VL", do_resize=False, image_std=std))
+    x = (image(56, 84) / 255).requires_grad_()
+    rows = pipeline(x)
+    assert rows.shape == (1, 24, 3 * 2 * 14 * 14)
+    (grad,) = torch.autograd.grad(rows[0, row, place], x)
+    block, inner = divmod(row, 4)
+    channel, rest = divmod(place, 2 * 14 * 14)
+    down, across = divmod(rest % (14 * 14), 14)
+    y = block // 3 * 28 + inner // 2 * 14 + down
+    at = (0, channel, y, block % 3 * 28 + inner % 2 * 14 + across)
+    assert float(grad[at]) == pytest.approx(1 / std[channel], rel=1e-6)
+    assert int((grad != 0).sum()) == 1
 
 
 @pytest.mark.parametrize("kind", [k for k, row in EXPECTED.items() if "pillow" not in row])
