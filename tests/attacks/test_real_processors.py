@@ -65,10 +65,14 @@ def check_same(processor: Any, kind: str, pipeline: Pipeline, sizes: Any = SIZES
 
 
 @pytest.mark.parametrize(("kind", "library"), CALLS)
-def test_a_kind_is_its_processor(classes: dict[str, type], kind: str, library: str):
+def test_a_kind_is_its_processor(classes: dict[str, type], kind: str, library: str, tmp_path: Path):
+    """By the object, and by the folder that it writes."""
     processor = processor_of(classes, kind, library)
     assert asked.library_of(processor) == library
     assert check_same(processor, kind, Pipeline.from_processor(processor)) >= 2
+    processor.save_pretrained(tmp_path)
+    saved = Pipeline.from_processor(tmp_path, library=library)
+    assert check_same(processor, kind, saved, [(61, 84)]) == 1
 
 
 def test_every_class_is_served_or_refused(classes: dict[str, type]):
