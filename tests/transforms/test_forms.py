@@ -16,6 +16,7 @@ from torchvision.transforms import v2
 import warpkit as wk
 from tests.support import ROOT
 from tests.support.inputs import noise
+from warpkit import transforms
 from warpkit.transforms import RandomAffine, RandomPerspective
 
 MODES = v2.InterpolationMode
@@ -159,3 +160,34 @@ def test_the_old_call_gives_the_old_matrix_and_says_so():
         old = move.matrix(params)
     assert old.tolist() == [[1, 0, 5], [0, 1, -2], [0, 0, 1]]
     assert move.matrix(params, SIZE).tolist() == [[1, 0, -5], [0, 1, 2], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("border", [("wrap", "constant"), ["zeros", "reflect"]])
+def test_borders_may_differ_by_axis(border):
+    options = {"interpolation": "bilinear", "border": border, "fill": 0.5}
+    exact = {"border": border, "border_value": 0.5}
+    matrix = wk.affine_matrix(translation=(4, -3))
+    shift = RandomAffine(0, translate=(1, 1), **options)
+    shift.make_params = lambda _: {  # pyright: ignore[reportAttributeAccessIssue]
+        "angle": 0.0,
+        "translate": (4, -3),
+        "scale": 1.0,
+        "shear": (0.0, 0.0),
+    }
+    expected = wk.warp_affine(IMAGE, matrix, **exact)
+    torch.testing.assert_close(shift(IMAGE), expected)
+    assert f"border={tuple(border)!r}" in repr(shift)
+    bend = transforms.ElasticTransform(sigma=1.0, border=border, fill=0.5)
+    assert bend(IMAGE).shape == IMAGE.shape
+    fused = transforms.Fused([shift, transforms.RandomRotation((0, 0), **options)])
+    torch.testing.assert_close(fused(IMAGE), expected)
+
+
+def test_runs_of_two_pairs_and_no_pairs_are_refused():
+    first, other = (RandomAffine(5, border=pair) for pair in (("wrap", "zeros"), ("wrap", "wrap")))
+    text = "got border=('wrap', 'constant'), fill=0.0 in RandomAffine (transforms[0]) and border='w"
+    with pytest.raises(ValueError, match=re.escape(text)):
+        transforms.Fused([first, other])
+    for border, wanted in ((("wrap",), "a name, or two"), (("wrap", "transparent"), "two names")):
+        with pytest.raises(ValueError, match=f"RandomPerspective: `border` must be {wanted}"):
+            RandomPerspective(border=border)

@@ -15,7 +15,14 @@ from torchvision.transforms.v2.functional._geometry import (
 )
 
 from warpkit.core import checks
-from warpkit.transforms.arguments import SHOWN, check_center, check_fill, check_ranges, mode_name
+from warpkit.engine.sampling.named import Border
+from warpkit.transforms.arguments import (
+    check_border,
+    check_center,
+    check_fill,
+    check_ranges,
+    mode_name,
+)
 from warpkit.transforms.composed import compose
 from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import Rows, has_pixels, matrix_of, warp
@@ -34,7 +41,7 @@ class RandomAffine(Geometric, v2.RandomAffine):
             (2: bilinear); masks are nearest.
         fill: a number, one for each channel, or a dictionary by type; for border="constant".
         center: (x, y) to turn about, from the top-left corner; the middle where None.
-        border: as in `warp_affine`, "transparent" excepted.
+        border: as in `warp_affine`, a pair too, "transparent" excepted.
 
     A pixel on the image's edge is `fill` as far as it is outside; torchvision multiplies it by its
     coverage twice there, unless fill is None.
@@ -62,7 +69,7 @@ class RandomAffine(Geometric, v2.RandomAffine):
         fill: Any = 0,
         center: Sequence[float] | None = None,
         *,
-        border: str = "constant",
+        border: Border = "constant",
     ) -> None:
         name = mode_name("RandomAffine", interpolation)
         super().__init__(
@@ -75,7 +82,7 @@ class RandomAffine(Geometric, v2.RandomAffine):
         )
         check_ranges("RandomAffine", degrees=self.degrees, scale=self.scale, shear=self.shear)
         self.interpolation = name
-        self.border = checks.check_name("RandomAffine", "border", border, SHOWN)
+        self.border = check_border("RandomAffine", border)
 
     def matrix(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """What the drawn `params` do to images of `size` (H, W): (2, 3), source -> destination."""
@@ -132,7 +139,7 @@ class RandomRotation(Geometric, v2.RandomRotation):
         center: Sequence[float] | None = None,
         fill: Any = 0,
         *,
-        border: str = "constant",
+        border: Border = "constant",
     ) -> None:
         function = "RandomRotation"
         name = mode_name(function, interpolation)
@@ -145,7 +152,7 @@ class RandomRotation(Geometric, v2.RandomRotation):
         )
         check_ranges(function, degrees=self.degrees)
         self.interpolation = name
-        self.border = checks.check_name(function, "border", border, SHOWN)
+        self.border = check_border(function, border)
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
         """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""

@@ -11,7 +11,7 @@ import numpy as np
 import PIL.Image
 
 from warpkit.core import checks
-from warpkit.engine.sampling.named import ALIASES
+from warpkit.engine.sampling.named import ALIASES, Border, named_rule
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
 SHOWN = tuple(border for border in (*BORDERS, *ALIASES) if border != "transparent")
@@ -27,6 +27,14 @@ def mode_name(function: str, interpolation: Any, names: Sequence[str] = INTERPOL
     if isinstance(value, str) and value == "nearest-exact":
         value = "nearest_exact" if "nearest_exact" in names else "nearest"
     return checks.check_name(function, "interpolation", value, names)
+
+
+def check_border(function: str, border: Any) -> Border:
+    """A border that shows something beside the image, or two, (along y, along x)."""
+    if isinstance(border, checks.LISTS):
+        named_rule(function, "bilinear", border, "exact")  # refuses what is no pair
+        return tuple(border)
+    return checks.check_name(function, "border", border, SHOWN)
 
 
 def check_center(function: str, center: Any) -> list[float] | None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms.v2._utils import _get_fill
 
-from warpkit.engine.sampling.named import ALIASES
+from warpkit.engine.sampling.named import ALIASES, Border
 from warpkit.transforms.crops import CROPS, MODES
 
 KINDS = (Tensor, PIL.Image.Image, tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask)
@@ -19,7 +19,8 @@ KINDS = (Tensor, PIL.Image.Image, tv_tensors.Image, tv_tensors.Video, tv_tensors
 class ShownBorder(NamedTuple):
     """A border by OpenCV's name, and what fills it."""
 
-    name: str
+    name: Border
+    """Or two, (along y, along x)."""
     fills: tuple[Any, ...]
     """For each of KINDS: a number or numbers; () of a border that has none."""
 
@@ -34,7 +35,7 @@ class ShownBorder(NamedTuple):
         return not any(fill) if isinstance(fill, tuple) else fill == 0.0
 
     def __str__(self) -> str:
-        if self.name != "constant":
+        if not self.fills:
             return f"border={self.name!r}"
         one = len(set(self.fills)) == 1
         fill = (
@@ -42,14 +43,15 @@ class ShownBorder(NamedTuple):
             if one
             else {k.__name__: f for k, f in zip(KINDS, self.fills, strict=True)}
         )
-        return f"border='constant', fill={fill}"
+        return f"border={self.name!r}, fill={fill}"
 
 
 def border_of(transform: Any) -> ShownBorder:
     """The border of a transform that has one."""
     border = MODES[transform.padding_mode] if isinstance(transform, CROPS) else transform.border
-    name = ALIASES.get(border, border)
-    if name != "constant":
+    names = [ALIASES.get(one, one) for one in (border if isinstance(border, tuple) else (border,))]
+    name = tuple(names) if len(set(names)) > 1 else names[0]
+    if "constant" not in names:
         return ShownBorder(name, ())
     return ShownBorder(name, tuple(_one_form(_get_fill(transform._fill, kind)) for kind in KINDS))
 

@@ -11,8 +11,9 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import query_size
 
 from warpkit.core import checks
+from warpkit.engine.sampling.named import Border
 from warpkit.flow.images import warp_flow
-from warpkit.transforms.arguments import SHOWN, check_fill, mode_name
+from warpkit.transforms.arguments import check_border, check_fill, mode_name
 from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import fill_of, has_pixels, through
 
@@ -39,13 +40,13 @@ class ElasticTransform(Geometric, v2.ElasticTransform):
         interpolation: Any = "bilinear",
         fill: Any = 0,
         *,
-        border: str = "constant",
+        border: Border = "constant",
     ) -> None:
         function = "ElasticTransform"
         name = mode_name(function, interpolation)
         super().__init__(alpha, sigma, fill=check_fill(function, fill))
         self.interpolation = name
-        self.border = checks.check_name(function, "border", border, SHOWN)
+        self.border = check_border(function, border)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """torchvision's draw, which blurs noise of the images' size."""

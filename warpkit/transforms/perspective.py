@@ -13,8 +13,9 @@ from torchvision.transforms.v2._utils import query_size
 
 from warpkit.core import checks
 from warpkit.engine.sampling.maps import inverse_map
+from warpkit.engine.sampling.named import Border
 from warpkit.geometry.arguments import as_result
-from warpkit.transforms.arguments import SHOWN, check_fill, mode_name
+from warpkit.transforms.arguments import check_border, check_fill, mode_name
 from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import Rows, has_pixels, warp
 
@@ -39,12 +40,12 @@ class RandomPerspective(Geometric, v2.RandomPerspective):
         interpolation: Any = "bilinear",
         fill: Any = 0,
         *,
-        border: str = "constant",
+        border: Border = "constant",
     ) -> None:
         name = mode_name("RandomPerspective", interpolation)
         super().__init__(distortion_scale, p, fill=check_fill("RandomPerspective", fill))
         self.interpolation = name
-        self.border = checks.check_name("RandomPerspective", "border", border, SHOWN)
+        self.border = check_border("RandomPerspective", border)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """torchvision's draw, which solves for the matrix of four corners that must differ."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.engine.sampling.named import Border
 from warpkit.flow.images import warp_flow
 from warpkit.transforms.composed import ComposedMap, is_matrix, is_whole, sees_inside
 from warpkit.warp import warp_affine, warp_perspective
@@ -17,7 +18,7 @@ class RunSampling(NamedTuple):
     """How a run samples, all but where."""
 
     interpolation: str
-    border: str
+    border: Border
     fill: Callable[[Tensor], Any] | None
     """Of an image (..., C, H, W): a number, or C of them; None for 0."""
     antialias: bool
