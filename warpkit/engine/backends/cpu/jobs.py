@@ -8,6 +8,7 @@ threads, so that the order of every sum does too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil, prod, sqrt
 from typing import NamedTuple
@@ -124,6 +125,18 @@ def by_accumulator(shares: WorkPartition, image: Image, tile_rows: int) -> Jobs:
     for a in range(shares.accumulators):
         items = shares.order[shares.starts[a] : shares.starts[a + 1]].tolist()
         unit = [(0, 0, 0, a, 0, a * size, (a + 1) * size, 0, ALL_ROWS)]
+        units.append(unit + [(item, 0, tile_rows, a, item, 0, 0, 0, ALL_ROWS) for item in items])
+    return made(units, [len(units)], 1)
+
+
+def by_list(of: np.ndarray, sizes: Sequence[int], tile_rows: int) -> Jobs:
+    """One unit for each image of a list, of so many numbers each; item n has image of[n]."""
+    shares = _shares(of, len(sizes), 1, 1)
+    ends = np.cumsum(sizes).tolist()
+    units = []
+    for a, (end, size) in enumerate(zip(ends, sizes, strict=True)):
+        items = shares.order[shares.starts[a] : shares.starts[a + 1]].tolist()
+        unit = [(0, 0, 0, a, 0, end - size, end, 0, ALL_ROWS)]
         units.append(unit + [(item, 0, tile_rows, a, item, 0, 0, 0, ALL_ROWS) for item in items])
     return made(units, [len(units)], 1)
 

@@ -133,7 +133,7 @@ def result(
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill as `stored_fill` has it.
     """
     key, shapes = call.key, call.shapes
-    out = _room(shapes.shape, key.dtype, key.channels_last)
+    out = room(shapes.shape, key.dtype, key.channels_last)
     if shapes.values:
         numbers = call.numbers.copy()
         numbers[IMAGE], numbers[MAPPING] = image.data_ptr(), mapping.data_ptr()
@@ -276,9 +276,9 @@ def backward(
     splits, grad_image = shares.splits if needs_image else 1, None
     if splits > 1:
         shape = -1, splits, image.shape[-3:].numel()
-        grad_image = _room((shares.accumulators * shape[-1],), grad.dtype, False).reshape(shape)
+        grad_image = room((shares.accumulators * shape[-1],), grad.dtype, False).reshape(shape)
     elif needs_image:
-        grad_image = _room(image.shape, grad.dtype, channels_last)
+        grad_image = room(image.shape, grad.dtype, channels_last)
     grad_mapping = grad_fill = None
     if needs_mapping and shapes.kind == POINTS:  # whose tiles write every number
         # no sum follows where each point has an item of its own
@@ -315,8 +315,8 @@ def backward(
         grad_image = _tensor(sum(others, first).numpy(), image.shape, channels_last)
     return (
         grad if grad_image is None else grad_image,
-        _mapping_gradient(grad_mapping, mapping, shapes, jobs.bands) if wanted[1] else grad,
-        grad if grad_fill is None else _fill_gradient(grad_fill, fill, shapes, jobs.bands),
+        mapping_gradient(grad_mapping, mapping, shapes, jobs.bands) if wanted[1] else grad,
+        grad if grad_fill is None else fill_gradient(grad_fill, fill, shapes, jobs.bands),
     )
 
 
@@ -324,7 +324,7 @@ def _numpy(dtype: torch.dtype) -> np.dtype:
     return np.dtype(str(dtype).removeprefix("torch."))
 
 
-def _room(shape: Sequence[int], dtype: torch.dtype, channels_last: bool) -> Tensor:
+def room(shape: Sequence[int], dtype: torch.dtype, channels_last: bool) -> Tensor:
     """Memory for an image or a result: ours from where on that is the better one."""
     if prod(shape) * dtype.itemsize < LEAST:
         layout = torch.channels_last if channels_last else torch.contiguous_format
@@ -340,10 +340,13 @@ def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Te
     return torch.from_numpy(memory.reshape(tuple(shape)))
 
 
-def _mapping_gradient(
+def mapping_gradient(
     total: np.ndarray | None, mapping: Tensor, shapes: WarpShapes, bands: int
 ) -> Tensor:
-    """0 where nothing was summed: nearest has no slope."""
+    """The gradient to `mapping`, (*M, 2 or 3, 3) or (*P, h, w, 2), of the kernels' sums.
+
+    0 where nothing was summed: nearest has no slope.
+    """
     if total is None:
         return torch.zeros_like(mapping, memory_format=torch.contiguous_format)
     if shapes.kind == POINTS:
@@ -353,7 +356,8 @@ def _mapping_gradient(
     return _sum_to(total[..., : mapping.shape[-2], :], mapping)
 
 
-def _fill_gradient(total: np.ndarray, fill: Tensor, shapes: WarpShapes, bands: int) -> Tensor:
+def fill_gradient(total: np.ndarray, fill: Tensor, shapes: WarpShapes, bands: int) -> Tensor:
+    """The gradient to `fill`, which broadcasts to the result, of the kernels' sums."""
     if shapes.dense:
         return _sum_to(total.reshape(shapes.shape), fill)
     total = _sum(total.reshape(*shapes.batch, bands, shapes.shape[-3]), -2)

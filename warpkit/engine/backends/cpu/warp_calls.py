@@ -149,13 +149,18 @@ def warp_call(key: WarpKey) -> WarpCall:
     taps, item_size = TAPS[key.interpolation], key.dtype.itemsize
     item, channel, row, column = fill_strides(key.fill)
     border_y, border_x = shapes.border
+    channels, height, width = key.image[-3:]
+    last = key.channels_last
     numbers = {
         "image_of": images.ctypes.data,
         "mapping_of": shapes.mapping_of.ctypes.data,
         "items": shapes.items,
-        "channels": key.image[-3],
-        "height": key.image[-2],
-        "width": key.image[-1],
+        "channels": channels,
+        "height": height,
+        "width": width,
+        "plane": 1 if last else height * width,
+        "line": width * channels if last else width,
+        "pixel": channels if last else 1,
         "out_height": key.size[0],
         "out_width": key.size[1],
         "border_y": border_y,

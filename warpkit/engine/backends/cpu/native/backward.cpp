@@ -31,11 +31,11 @@ template <class R, int DOWN> struct Gradients {
     Pushes<R> group;
     ImageGradient<R, DOWN> image;
     MappingGradient<R, DOWN> mapping;
+    int64_t source;  // where the item's image begins
 
     void start(const WarpCall &p) {
         tile.start(p);
         group.pixel = p.channels_last ? p.channels : 1;
-        group.plane = p.channels_last ? 1 : p.height * p.width;
         group.out_plane = p.channels_last ? 1 : p.out_height * p.out_width;
     }
 
@@ -79,15 +79,15 @@ template <class R, int DOWN> struct Gradients {
         int64_t area = p.height * p.width, size = p.channels * area;
         g.first = first, g.count = int(least<int64_t>(GROUP, p.channels - first));
         g.grad = incoming(p, job, first);
-        g.source = at<const int64_t>(p.image_of)[job.item] * size;
-        g.target = at<R>(p.grad_image) + job.accumulator * size;
+        g.source = source, g.plane = p.channels_last ? 1 : area;
+        g.target = at<R>(p.grad_image) + (p.listed ? 0 : job.accumulator * size);
         // what is read next: the same box of the next channels, or the next tile's of the first
         int64_t rest = p.channels - first - g.count, next = rest > 0 ? first + g.count : 0;
         g.ahead = int(least<int64_t>(GROUP, rest > 0 ? rest : p.channels));
         g.moved = rest <= 0;
         g.grad_ahead = incoming(p, job, next);
         if (g.moved) g.grad_ahead += (tile.next_y(p) * p.out_width + tile.next_x(p)) * g.pixel;
-        g.image_ahead = at<const R>(p.image) + g.source + next * g.plane;
+        g.image_ahead = at<const R>(p.image) + g.source + next * p.plane;
         g.target_ahead = g.target + next * g.plane;
     }
 
@@ -171,7 +171,8 @@ template <class R, int DOWN> struct Gradients {
 };
 
 template <class R, int DOWN> void backward(const Call &call, int64_t begin, int64_t end) {
-    const WarpCall &p = as<WarpCall>(call);
+    WarpCall p = as<WarpCall>(call);
+    const int64_t buffer = p.grad_image;
     Borrowed<Gradients<R, DOWN>> memory;
     if (!memory) return;
     Gradients<R, DOWN> &g = *memory;
@@ -180,8 +181,8 @@ template <class R, int DOWN> void backward(const Call &call, int64_t begin, int6
     for (int64_t n = starts[begin]; n < starts[end]; n++) {
         const Job &job = at<const Job>(p.jobs)[n];
         if (p.needs_image)
-            memset(at<R>(p.grad_image) + job.clear, 0,
-                   size_t(job.clear_end - job.clear) * sizeof(R));
+            memset(at<R>(buffer) + job.clear, 0, size_t(job.clear_end - job.clear) * sizeof(R));
+        if (job.first_row < job.end_row) g.source = p.enter(job.item);
         for (int64_t row = job.first_row; row < job.end_row; row++)
             for (int64_t x0 = 0; x0 < p.out_width; x0 += TILE) g.add_tile(p, job, x0, row);
     }
@@ -190,14 +191,15 @@ template <class R, int DOWN> void backward(const Call &call, int64_t begin, int6
 // The first and the last image row that each tile reads, the last before the first for none. Units
 // are rows of tiles, numbered across all items.
 void row_ranges(const Call &call, int64_t begin, int64_t end) {
-    const WarpCall &p = as<WarpCall>(call);
+    WarpCall p = as<WarpCall>(call);
     Borrowed<Tile<float, 1>> memory;
     if (!memory) return;
     Tile<float, 1> &t = *memory;
     t.start(p);
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE, tiles_x = (p.out_width + TILE - 1) / TILE;
     int64_t *to = at<int64_t>(p.row_ranges) + 2 * begin * tiles_x;
-    for (int64_t unit = begin; unit < end; unit++)
+    for (int64_t unit = begin; unit < end; unit++) {
+        p.enter(unit / tile_rows);
         for (int64_t x0 = 0; x0 < p.out_width; x0 += TILE, to += 2) {
             t.look(p, unit / tile_rows, x0, unit % tile_rows * TILE);
             to[0] = t.top, to[1] = t.top + t.rows - 1;
@@ -206,6 +208,7 @@ void row_ranges(const Call &call, int64_t begin, int64_t end) {
                 to[0] = clamped(to[0], 0, p.height - 1), to[1] = clamped(to[1], 0, p.height - 1);
             else if (to[0] < 0 || to[1] >= p.height) to[0] = 0, to[1] = p.height - 1;
         }
+    }
 }
 
 }  // namespace

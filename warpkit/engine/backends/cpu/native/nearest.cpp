@@ -11,7 +11,7 @@ namespace {
 
 struct Places {
     Tile<float, 1> tile;
-    alignas(64) int64_t place[PIXELS];    // the pixel that each shows, y * width + x; 0 for none
+    alignas(64) int64_t place[PIXELS];    // where the pixel is that each shows; 0 for none
     alignas(64) int32_t missing[PIXELS];  // -1 where it shows none, else 0
 
     void find(const WarpCall &p, int64_t item, int64_t x0, int64_t y0) {
@@ -21,7 +21,7 @@ struct Places {
         Tile<float, 1> &t = tile;
         t.look(p, item, x0, y0);
         const bool folds = !t.whole && !(misses(p.border_x) && misses(p.border_y));
-        const bool small = p.height * p.width < INT32_MAX;
+        const bool small = p.height * p.line + p.width * p.pixel < INT32_MAX;
         const I wide = splat<I>(int32_t(least<int64_t>(p.width, INT32_MAX)));
         const I high = splat<I>(int32_t(least<int64_t>(p.height, INT32_MAX)));
         for (int64_t r = 0; r < t.height; r++)
@@ -33,17 +33,18 @@ struct Places {
                         (x >= 0) & (x < wide) & (y >= 0) & (y < high) & ~convert<I>(t.nowhere(q));
                 Wide found;
                 if (small) {  // unsigned: what is far away goes over, and is not there
-                    auto number = (Whole)y * uint32_t(p.width) + (Whole)x;
+                    auto number = (Whole)y * uint32_t(p.line) + (Whole)x * uint32_t(p.pixel);
                     found = convert<Wide>(there ? (I)number : I{});
                 } else
-                    found = convert<Wide>(there) ? convert<Wide>(y) * p.width + convert<Wide>(x)
-                                                 : Wide{};
+                    found = convert<Wide>(there)
+                                ? convert<Wide>(y) * p.line + convert<Wide>(x) * p.pixel
+                                : Wide{};
                 store(place + q, found);
                 store(missing + q, ~there);
                 for (int64_t n = q; folds && n < q + COUNT<I>; n++) {
                     int64_t u, v;
                     if (!missing[n] || t.missing[n] == NO_TAP || !t.tap(p, n, 0, 0, u, v)) continue;
-                    place[n] = v * p.width + u, missing[n] = 0;
+                    place[n] = v * p.line + u * p.pixel, missing[n] = 0;
                 }
             }
     }
@@ -52,8 +53,8 @@ struct Places {
 // One number of each pixel of a vector: put together in a register, since a vector cannot be loaded
 // soon after its numbers were stored one by one.
 template <class V, class U, size_t... K>
-INLINE V collect(const U *from, const int64_t *place, int64_t pixel, std::index_sequence<K...>) {
-    return V{from[place[K] * pixel]...};
+INLINE V collect(const U *from, const int64_t *place, std::index_sequence<K...>) {
+    return V{from[place[K]]...};
 }
 
 // The first `left` numbers of a row, and 0.
@@ -69,12 +70,11 @@ void move_tile(const WarpCall &p, const Places &places, int64_t item, int64_t so
     constexpr int N = LANES<float>;
     using V = Vec<U, N>;
     const Tile<float, 1> &t = places.tile;
-    const int64_t area = p.height * p.width, out_area = p.out_height * p.out_width, width = t.width;
-    const int64_t plane = PLANES ? area : 1, pixel = PLANES ? 1 : p.channels,
-                  out_plane = PLANES ? out_area : 1;
+    const int64_t out_area = p.out_height * p.out_width, width = t.width;
+    const int64_t pixel = PLANES ? 1 : p.channels, out_plane = PLANES ? out_area : 1;
     const int64_t fill_column = p.fill_column;
     for (int64_t k = 0; k < p.channels; k++) {
-        const U *from = at<const U>(p.image) + source + k * plane;
+        const U *from = at<const U>(p.image) + source + k * p.plane;
         const U *fill = at<const U>(p.fill) + item * p.fill_item + k * p.fill_channel;
         U *to = at<U>(p.out) + item * p.channels * out_area + k * out_plane;
         for (int64_t r = 0; r < t.height; r++) {
@@ -84,7 +84,7 @@ void move_tile(const WarpCall &p, const Places &places, int64_t item, int64_t so
             V value = V{} + *background;
             for (int64_t c = 0; c < width; c += N) {
                 const int64_t q = r * TILE + c, left = least<int64_t>(width - c, N);
-                V found = collect<V>(from, places.place + q, pixel, std::make_index_sequence<N>{});
+                V found = collect<V>(from, places.place + q, std::make_index_sequence<N>{});
                 if constexpr (!ALL) {
                     if (fill_column) value = first_of<V>(background + c, left);
                     auto none = convert<Vec<std::make_signed_t<U>, N>>(
@@ -104,7 +104,7 @@ void move_tile(const WarpCall &p, const Places &places, int64_t item, int64_t so
 
 // Units are rows of tiles, numbered across all items.
 template <class U> void nearest(const Call &call, int64_t begin, int64_t end) {
-    const WarpCall &p = as<WarpCall>(call);
+    WarpCall p = as<WarpCall>(call);
     Borrowed<Places> memory;
     if (!memory) return;
     Places &places = *memory;
@@ -112,7 +112,7 @@ template <class U> void nearest(const Call &call, int64_t begin, int64_t end) {
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t item = unit / tile_rows, y0 = unit % tile_rows * TILE;
-        int64_t source = at<const int64_t>(p.image_of)[item] * p.channels * p.height * p.width;
+        int64_t source = p.enter(item);
         for (int64_t x0 = 0; x0 < p.out_width; x0 += TILE) {
             places.find(p, item, x0, y0);
             const bool all = places.tile.whole, planes = !p.channels_last;

@@ -35,10 +35,10 @@ __attribute__((noinline)) void Tile<R, DOWN>::look(const WarpCall &p, int64_t it
     }
     // of one tap and of two the few taps are worth a loop of their own
     if (!whole) taps == 1 ? cover<1>(p) : taps == 2 ? cover<2>(p) : cover<0>(p);
-    in_place = whole && !p.channels_last && p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64);
-    in_place = in_place && rows < INT32_MAX / p.width;
+    in_place = whole && p.pixel == 1 && p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64);
+    in_place = in_place && p.line > 0 && rows < INT32_MAX / p.line;
     boxed = in_place || (!empty && columns <= room && rows <= room && columns * rows <= room);
-    stride = in_place ? p.width : boxed ? columns : taps;
+    stride = in_place ? p.line : boxed ? columns : taps;
     close = false;
     plan_fetch(p);
     if (empty || taps == 1) return;  // nearest moves single pixels
@@ -280,13 +280,12 @@ template <class R, int DOWN> void Tile<R, DOWN>::fetch_rows(const WarpCall &p, c
     int64_t from_x = left + (moved ? moved_x : 0), from_y = top + (moved ? moved_y : 0);
     int64_t first = most<int64_t>(from_x, 0), end = least<int64_t>(from_x + columns, p.width);
     if (first >= end) return;
-    int64_t pixel = (p.channels_last ? p.channels : 1) * p.number_bytes;
-    int64_t plane = p.height * p.width * p.number_bytes;
-    if (p.channels_last) count = moved ? 1 : 0;
+    int64_t pixel = p.pixel * p.number_bytes, plane = p.plane * p.number_bytes;
+    if (p.pixel > 1) count = moved ? 1 : 0;
     for (int64_t n = begin; n < stop_row; n++) {
         int64_t y = from_y + n;
         if (y < 0 || y >= p.height) continue;
-        const char *line = static_cast<const char *>(planes) + y * p.width * pixel;
+        const char *line = static_cast<const char *>(planes) + y * p.line * p.number_bytes;
         for (int64_t k = 0; k < count; k++, line += plane) {
             const char *stop = line + end * pixel;
             for (const char *here = line + first * pixel; here < stop; here += 64)

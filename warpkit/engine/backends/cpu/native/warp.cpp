@@ -106,7 +106,7 @@ template <class R> struct Group {
         line = p.out_width * pixel;
         start = item * p.channels * area + channel * plane + t.y0 * line + t.x0 * pixel;
         const int64_t rest = p.channels - channel - count, next = rest > 0 ? channel + count : 0;
-        ahead = at<const R>(p.image) + source + (p.channels_last ? 0 : next * p.height * p.width);
+        ahead = at<const R>(p.image) + source + (p.pixel > 1 ? 0 : next * p.plane);
         count_ahead = !own_type ? 0 : least<int64_t>(GROUP, rest > 0 ? rest : p.channels);
         moved = rest <= 0;
         const R zeros[GROUP] = {};
@@ -273,7 +273,7 @@ template <int TAPS, class R, int DOWN> void write_group(const Tile<R, DOWN> &t, 
 
 // Units are rows of tiles, numbered across all items.
 template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t end) {
-    const WarpCall &p = as<WarpCall>(call);
+    WarpCall p = as<WarpCall>(call);
     Borrowed<Tile<R, DOWN_OF<R, TAPS>>> memory;
     if (!memory) return;
     auto &t = *memory;
@@ -281,7 +281,7 @@ template <class R, int TAPS> void warp(const Call &call, int64_t begin, int64_t 
     int64_t tile_rows = (p.out_height + TILE - 1) / TILE;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t item = unit / tile_rows, y0 = unit % tile_rows * TILE;
-        int64_t source = at<const int64_t>(p.image_of)[item] * p.channels * p.height * p.width;
+        int64_t source = p.enter(item);
         for (int64_t x0 = 0; x0 < p.out_width; x0 += TILE) {
             t.look(p, item, x0, y0);
             for (int64_t k = 0; k < p.channels; k += GROUP)

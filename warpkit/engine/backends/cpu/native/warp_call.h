@@ -10,6 +10,10 @@
     /* of each item: its image, and its matrix or points */                                      \
     FIELD(image_of) FIELD(mapping_of)                                                            \
     FIELD(items) FIELD(channels) FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width)   \
+    /* of an image in memory: from a channel, a row and a column to the next */                  \
+    FIELD(plane) FIELD(line) FIELD(pixel)                                                        \
+    /* a `ListedImage` for each image, where they are apart and of sizes of their own; or 0 */   \
+    FIELD(listed)                                                                                \
     /* codes of `Border` along each axis, of `Interpolation`, and its taps along an axis */      \
     FIELD(border_y) FIELD(border_x) FIELD(interpolation) FIELD(taps)                             \
     /* codes of `Kind` and of `Type`, and the bytes of a number */                               \
@@ -28,8 +32,25 @@
 
 namespace warpkit {
 
+// One image of a list, as Python writes it.
+struct ListedImage {
+    int64_t image, height, width, plane, line, pixel;  // as the fields of the block
+    int64_t grad;                                      // its gradient, dense
+};
+
 struct WarpCall : Call {
     WARPKIT_WARP_FIELDS(WARPKIT_FIELD)
+
+    // Make the block that of an item, and return where its image begins.
+    int64_t enter(int64_t item) {
+        const int64_t number = at<const int64_t>(image_of)[item];
+        if (!listed) return number * channels * height * width;
+        const ListedImage &one = at<const ListedImage>(listed)[number];
+        image = one.image, height = one.height, width = one.width;
+        plane = one.plane, line = one.line, pixel = one.pixel;
+        grad_image = one.grad;
+        return 0;
+    }
 };
 
 enum Kind { POINTS = 0, AFFINE = 2, PERSPECTIVE = 3 };  // a matrix by its rows

@@ -8,11 +8,11 @@ namespace WARPKIT_ISA {
 template <class R, int DOWN> void Tile<R, DOWN>::planes_of(const WarpCall &p, int64_t source,
                                                            int64_t channel, int count,
                                                            const R *fill, const R **planes) {
-    int64_t area = p.height * p.width;
     for (int k = 0; k < count; k++) {
         planes[k] = window[k];
         if (in_place)
-            planes[k] = at<const R>(p.image) + source + (channel + k) * area + top * p.width + left;
+            planes[k] =
+                at<const R>(p.image) + source + (channel + k) * p.plane + top * p.line + left;
     }
     if (in_place) return;
     if constexpr (sizeof(R) == 4) copy<float>(p, source, channel, count, fill);
@@ -89,10 +89,9 @@ template <class V, class R, class S> INLINE void copy_row(R *to, const S *line, 
 template <class R, int DOWN> template <class S>
 void Tile<R, DOWN>::copy(const WarpCall &p, int64_t source, int64_t channel, int count,
                          const R *fill) {
-    int64_t area = p.height * p.width;
-    int64_t plane = p.channels_last ? 1 : area, pixel = p.channels_last ? p.channels : 1;
+    const int64_t plane = p.plane, pixel = p.pixel;
     const S *from = at<const S>(p.image) + source + channel * plane;
-    if (!boxed) return copy_taps(p, from, plane, pixel, count, fill);
+    if (!boxed) return copy_taps(p, from, count, fill);
     int64_t first = clamped(-left, 0, columns), last = clamped(p.width - left, first, columns);
     bool folds = !misses(p.border_x) && (first > 0 || last < columns);
     const int64_t count_x = columns, x_left = left;
@@ -102,7 +101,7 @@ void Tile<R, DOWN>::copy(const WarpCall &p, int64_t source, int64_t channel, int
         if constexpr (sizeof(S) == sizeof(R))
             if (p.channels_last && y >= 0) {
                 const int64_t a = listed ? low[r] : 0, b = listed ? high[r] : count_x;
-                const S *line = from + y * p.width * pixel, *end = from + area * pixel;
+                const S *line = from + y * p.line, *end = from + p.height * p.line;
                 copy_pixels(r * count_x, (const R *)line, (const R *)end, x_left, pixel, count,
                             first, last, a, b, fill);
                 for (int k = 0; folds && k < count; k++)
@@ -112,7 +111,7 @@ void Tile<R, DOWN>::copy(const WarpCall &p, int64_t source, int64_t channel, int
         for (int k = 0; k < count; k++) {
             const int64_t a = listed ? low[r] : 0, b = listed ? high[r] : count_x;
             R *to = window[k] + r * count_x;
-            const S *line = from + k * plane + y * p.width * pixel;
+            const S *line = from + k * plane + y * p.line;
             V value = splat<V>(fill[k]);
             if (y < 0) {
                 for (int64_t c = a; c < b; c += L) store(to + c, value);
@@ -158,8 +157,7 @@ void Tile<R, DOWN>::copy_pixels(int64_t to, const R *line, const R *end, int64_t
 }
 
 template <class R, int DOWN> template <class S>
-void Tile<R, DOWN>::copy_taps(const WarpCall &p, const S *from, int64_t plane, int64_t pixel,
-                              int count, const R *fill) {
+void Tile<R, DOWN>::copy_taps(const WarpCall &p, const S *from, int count, const R *fill) {
     for (int64_t r = 0; r < height; r++)
         for (int64_t c = 0; c < width; c++) {
             int64_t q = this->number(r, c), n = q * taps * taps;
@@ -170,7 +168,7 @@ void Tile<R, DOWN>::copy_taps(const WarpCall &p, const S *from, int64_t plane, i
                     bool there = some && tap(p, q, i, j, x, y);
                     for (int k = 0; k < count; k++) {
                         R value = fill[k];
-                        if (there) value = R(from[k * plane + (y * p.width + x) * pixel]);
+                        if (there) value = R(from[k * p.plane + y * p.line + x * p.pixel]);
                         window[k][n] = value;
                     }
                 }

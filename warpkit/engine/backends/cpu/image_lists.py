@@ -1,0 +1,142 @@
+"""Warps of images of different sizes, which are read where they lie: one launch for all of them.
+
+A table has a row for each image, `ListedImage` in native/warp_call.h: its address, size and
+strides, and where its gradient is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warpkit.engine.backends.cpu import calls
+from warpkit.engine.backends.cpu.jobs import by_list
+from warpkit.engine.backends.cpu.launch import (
+    FIELDS,
+    as_shown,
+    fill_gradient,
+    mapping_gradient,
+    result,
+    room,
+    stored_fill,
+)
+from warpkit.engine.backends.cpu.warp_calls import WarpCall, WarpKey, warp_call
+from warpkit.engine.sampling.layout import POINTS
+from warpkit.engine.sampling.rules import TAPS, SamplingRule
+
+LISTED = FIELDS["listed"]
+
+
+def forward(
+    images: Sequence[Tensor],
+    mapping: Tensor,
+    fill: Tensor,
+    size: Sequence[int],
+    rule: SamplingRule,
+    image_of: np.ndarray,
+) -> Tensor:
+    """The result, (N, C, h, w).
+
+    images (C, H_i, W_i) each, of one type, with any strides; mapping (N, 2 or 3, 3), destination ->
+    source, or points (N, h, w, 2); fill broadcasts to the result; image_of (N,), int64, within
+    the images.
+    """
+    call = _call(images, mapping, fill, size, rule)
+    fill = stored_fill(call, as_shown(fill, images[0].dtype) if call.taps == 1 else fill)
+    table = _table(images, None)
+    call.numbers[LISTED] = table.ctypes.data
+    return result(call, images[0], mapping.contiguous(), fill, image_of)
+
+
+def backward(
+    grad: Tensor,
+    images: Sequence[Tensor],
+    mapping: Tensor,
+    fill: Tensor,
+    size: Sequence[int],
+    rule: SamplingRule,
+    wanted: Sequence[bool],
+    image_of: np.ndarray,
+) -> tuple[Sequence[Tensor], Tensor, Tensor]:
+    """The gradients to images, mapping and fill; anything for one that is not wanted.
+
+    grad (N, C, h, w); the other tensors as of `forward`. The images' are views of one buffer, and 0
+    where nobody has read.
+    """
+    needs = needs_images, needs_mapping, needs_fill = (
+        wanted[0],
+        wanted[1] and TAPS[rule.interpolation] > 1,
+        wanted[2],
+    )
+    call = _call(images, mapping, fill, size, rule)
+    shapes, numbers, sizes = call.shapes, call.numbers, [image.numel() for image in images]
+    buffer = room((sum(sizes) * needs_images,), grad.dtype, False)
+    table = _table(images, buffer if needs_images else None)
+    jobs = by_list(image_of, sizes if needs_images else [0] * len(sizes), shapes.tile_rows)
+    points, fill_memory, grad = mapping.contiguous(), stored_fill(call, fill), grad.contiguous()
+    each = shapes.mapping_size if shapes.kind == POINTS else 9
+    grad_mapping = np.zeros(needs_mapping * shapes.items * each)
+    each = shapes.values if shapes.dense else shapes.items * images[0].shape[0]
+    grad_fill = np.zeros(needs_fill * each)
+    if any(needs):
+        arrays = {
+            "grad": grad, "image": images[0], "mapping": points, "fill": fill_memory,
+            "grad_image": buffer, "grad_mapping": grad_mapping, "grad_fill": grad_fill,
+            "jobs": jobs.jobs, "starts": jobs.starts, "listed": table, "image_of": image_of,
+        }  # fmt: skip
+        for name, array in arrays.items():
+            numbers[FIELDS[name]] = calls.address(array)
+        for name, need in zip(("image", "mapping", "fill"), needs, strict=True):
+            numbers[FIELDS[f"needs_{name}"]] = need
+        numbers[calls.TASK] = calls.TASKS["backward"]
+        calls.launch(numbers, 0, len(images), max(shapes.values, sum(sizes) * needs_images))
+    parts = buffer.split(sizes) if needs_images else ()
+    return (
+        [part.view(image.shape) for part, image in zip(parts, images, strict=False)],
+        mapping_gradient(grad_mapping if needs_mapping else None, mapping, shapes, 1)
+        if wanted[1]
+        else grad,
+        fill_gradient(grad_fill, fill, shapes, 1) if wanted[2] else grad,
+    )
+
+
+def _call(
+    images: Sequence[Tensor],
+    mapping: Tensor,
+    fill: Tensor,
+    size: Sequence[int],
+    rule: SamplingRule,
+) -> WarpCall:
+    """The call of tensors as of `forward`, with a block of its own; heights and widths are 1."""
+    one = images[0]
+    call = warp_call(
+        WarpKey(
+            image=(len(images), one.shape[0], 1, 1),
+            stored=(len(images),),
+            dtype=one.dtype,
+            channels_last=False,
+            mapping=mapping.shape,
+            wide_points=mapping.dtype == torch.float64,
+            fill=fill.shape,
+            size=tuple(size),
+            interpolation=rule.interpolation,
+            border=rule.border,
+            listed=True,
+            relative=False,
+        )
+    )
+    return call._replace(numbers=call.numbers.copy())
+
+
+def _table(images: Sequence[Tensor], buffer: Tensor | None) -> np.ndarray:
+    """The rows of images (C, H_i, W_i), int64; buffer: where their gradients lie side by side."""
+    rows, grad = [], 0 if buffer is None else buffer.data_ptr()
+    each = 0 if buffer is None else buffer.element_size()
+    for image in images:
+        _, height, width = image.shape
+        rows.append((image.data_ptr(), height, width, *image.stride(), grad))
+        grad += image.numel() * each
+    return np.array(rows, np.int64)
