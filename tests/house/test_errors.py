@@ -279,7 +279,7 @@ def test_warp_affine_names_what_is_wrong(change, error, text):
         ),
         (
             lambda: wk.box_to_matrix(torch.zeros(3), (4, 4)),
-            "box_to_matrix: `boxes` must be of shape (..., 4), got (3,)",
+            "box_to_matrix: `boxes` must be of shape (..., 4), (..., 5) or (..., 4, 2), got (3,)",
         ),
         (lambda: wk.compose(), "compose: `matrices` must be at least one matrix, got none"),
         (

@@ -76,8 +76,8 @@ def test_gradients_reach_the_boxes_numbers(name: str):
     not hasattr(tv_tensors.BoundingBoxFormat, "XYWHR"), reason="this torchvision has none"
 )
 @pytest.mark.parametrize(("name", "numbers"), [("XYWHR", 5), ("CXCYWHR", 5), ("XYXYXYXY", 8)])
-@pytest.mark.parametrize("function", CALLS)
-def test_rotated_boxes_are_refused(function: str, name: str, numbers: int):
+def test_rotated_boxes_are_refused_where_a_patch_is_learned(name: str, numbers: int):
+    function = "optimize_patch"
     boxes = tv_tensors.BoundingBoxes(torch.ones(1, numbers), format=name, canvas_size=(20, 30))
     text = f"{function}: `boxes` must be of the format XYXY, XYWH or CXCYWH: "
     with pytest.raises(ValueError, match=f"^{text}a box here has no rotation, got {name}$"):

@@ -337,7 +337,10 @@ IMAGES, BOX, MATRIX = torch.zeros(2, 1, 4, 4), torch.tensor([[0.0, 0, 2, 2]]), t
             {"boxes": torch.tensor([[3.0, 0, 2, 2]])},
             "`boxes` must be finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2, got [3.0, 0.0",
         ),
-        ({"boxes": torch.zeros(4)}, "`boxes` must be of shape (N, 4), got (4,)"),
+        (
+            {"boxes": torch.zeros(4)},
+            "`boxes` must be of shape (N, 4), (N, 5) or (N, 4, 2), got (4,)",
+        ),
         (
             {"matrices": torch.zeros(2, 2, 3)},
             "`matrices` must be of shape (1, 2, 3), got (2, 2, 3)",

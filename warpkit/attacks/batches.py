@@ -31,7 +31,7 @@ def make_batch(name: str, images: object, boxes: Any, index: Any, *extra: Any) -
     """A batch of checked arguments."""
     batch = check_unit(name, "images", images)
     data = without_looking(arguments.images)(name, batch)
-    boxes, index = arguments.boxes(name, boxes, index, data)
+    boxes, index = arguments.upright_boxes(name, boxes, index, data)
     if len(boxes) == 0:
         checks.fail(name, "boxes", "of shape (N, 4), at least one", checks.shape_of(boxes))
     return Batch(batch, boxes, index, extra)

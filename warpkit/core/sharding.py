@@ -98,11 +98,16 @@ def batched(results: int = 1, /, **cores: int) -> Callable[[Callable[P, R]], Cal
     """
 
     def rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
-        labels = {a: _batch(len(s), cores[a.partition("[")[0]]) for a, s in shapes.items()}
-        batch = max((len(s) - s.count(None) for s in labels.values()), default=0)
-        return Layout(labels, (tuple(range(-batch, 0)),) * results)
+        return batch_layout(shapes, cores, results)
 
     return shardable(rule, *cores)
+
+
+def batch_layout(shapes: Shapes, cores: Mapping[str, int], results: int = 1) -> Layout:
+    """The layout of `batched` tensors of these shapes."""
+    labels = {a: _batch(len(s), cores[a.partition("[")[0]]) for a, s in shapes.items()}
+    batch = max((len(s) - s.count(None) for s in labels.values()), default=0)
+    return Layout(labels, (tuple(range(-batch, 0)),) * results)
 
 
 def _batch(ndim: int, core: int) -> DimLabels:
@@ -119,11 +124,13 @@ def objects(result: str, **cores: int) -> Callable[[Callable[P, R]], Callable[P,
     def rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
         labels: dict[str, DimLabels] = {}
         for argument, shape in shapes.items():
-            label = "image" if argument == "images" else "object"
-            core = 3 if argument == "images" else cores[argument]
+            name = argument.partition("[")[0]  # of a list's items, images[0], ...
+            label = "image" if name == "images" else "object"
+            core = 3 if name == "images" else cores[name]
             first = (label,) * (len(shape) > core)
             labels[argument] = first + (None,) * (len(shape) - len(first))
-        return Layout(labels, (labels["images"][:1] if result == "image" else (result,),))
+        images = labels.get("images", (None,))  # a list's have no batch
+        return Layout(labels, (images[:1] if result == "image" else (result,),))
 
     return shardable(rule, "images", *cores)
 

@@ -1,20 +1,43 @@
-"""Boxes: the corners of torchvision's, and the matrix that lays a patch on one."""
+"""Boxes: the numbers of torchvision's, and the matrix that lays a patch on one."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.sharding import batched
+from warpkit.core.sharding import Layout, Shapes, batch_layout, shardable
+from warpkit.core.tracing import is_readable
+from warpkit.engine.sampling.frames import (
+    QUAD,
+    TURNED,
+    UPRIGHT,
+    areas,
+    cos_sin,
+    frame_of,
+    kind_of_boxes,
+    patch_matrix,
+)
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import as_result, floats
 
+KINDS = {
+    UPRIGHT: "finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2",
+    TURNED: "finite (cx, cy, w, h, angle) with w > 0 and h > 0",
+    QUAD: "finite convex quads, four corners (x, y) from the box's own top left clockwise",
+}
+"""What boxes of each kind must be."""
 
-@batched(boxes=1, angle=0, scale=0, translation=1)
+
+def _rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
+    quads = kind_of_boxes(shapes.get("boxes", ())) == QUAD
+    return batch_layout(shapes, {"boxes": 1 + quads, "angle": 0, "scale": 0, "translation": 1})
+
+
+@shardable(_rule, "boxes", "angle", "scale", "translation")
 def box_to_matrix(
     boxes: Any,
     size: Sequence[int],
@@ -25,44 +48,130 @@ def box_to_matrix(
 ) -> Tensor:
     """The matrix that lays a patch of `size` pixels on its box in an image.
 
-    boxes (..., 4), (x1, y1, x2, y2) in edge coordinates, or torchvision's BoundingBoxes of any
-    format that is not rotated; size (H, W) of the patch; the patch is turned by angle (...) degrees
-    and scaled by scale (...) about the box's centre, then moved by translation (..., 2) pixels.
-    Returns (..., 2, 3), patch pixel -> image pixel; boxes are in edge coordinates and matrices in
-    centre coordinates, and the half pixel between them is dealt with here. Gradients: all orders,
-    to all tensors.
+    boxes, in edge coordinates: (..., 4), (x1, y1, x2, y2); (..., 5), (cx, cy, w, h, angle), turned
+    by degrees counter-clockwise on the screen; (..., 4, 2), four corners from the box's own top
+    left clockwise; or torchvision's BoundingBoxes of any format. size (H, W) of the patch. The
+    patch is turned by angle (...) degrees, which are added to a turned box's own, and scaled by
+    scale (...) about the box's centre, then moved by translation (..., 2) pixels; angle and scale
+    have no meaning for four corners, and are refused. Returns (..., 2, 3), patch pixel -> image
+    pixel, of four corners (..., 3, 3), whose depth is 1 in the box's middle; boxes are in edge
+    coordinates and matrices in centre coordinates, and the half pixel between them is dealt with
+    here. Gradients: all orders, to all tensors. Raises ValueError for four corners that make no
+    convex quad, and w <= 0 or h <= 0 (on an accelerator: NaN).
 
     >>> box_to_matrix((4.0, 2.0, 8.0, 4.0), (2, 4))
     tensor([[1., 0., 4.],
             [0., 1., 2.]])
+    >>> box_to_matrix((5.0, 3.0, 4.0, 2.0, 90.0), (2, 4))  # from (4, 5) upwards
+    tensor([[ 0.,  1.,  4.],
+            [-1.,  0.,  4.]])
     """
     name = "box_to_matrix"
     height, width = checks.check_size(name, "size", size)
-    boxes = as_corners(name, boxes)
+    boxes = read_boxes(name, boxes)
     device, dtype = checks.result_kind(boxes, angle, scale, translation)
     boxes = floats(name, "boxes", boxes, device)
-    checks.check_last(name, "boxes", boxes, 4)
+    kind = kind_of_boxes(boxes.shape)
+    if kind is None:
+        wanted = "of shape (..., 4), (..., 5) or (..., 4, 2)"
+        checks.fail(name, "boxes", wanted, checks.shape_of(boxes))
+    translation = floats(name, "translation", translation, device, checks.as_pair)
+    batch = boxes.shape[:-2] if kind == QUAD else boxes.shape[:-1]
+    if kind == QUAD:
+        for argument, value, none in (("angle", angle, 0), ("scale", scale, 1)):
+            if not (isinstance(value, int | float) and value == none):
+                wanted = f"{none}, the default, where boxes are four corners, which say it all"
+                checks.fail(name, argument, wanted, f"{value!r:.60}")
+        checks.broadcast_batch(name, boxes=batch, translation=translation.shape[:-1])
+        matrix = patch_matrix(frame_of(boxes.double()), (height, width))
+        right, down = translation.double()[..., None].unbind(-2)
+        x, y, depth = matrix.unbind(-2)
+        rows = (x + right * depth, y + down * depth, depth)
+        matrix = torch.stack(torch.broadcast_tensors(*rows), dim=-2)
+        bad = check_boxes(name, boxes)[..., None, None]
+        return as_result(torch.where(bad, torch.nan, matrix), dtype)
     angle = floats(name, "angle", angle, device)
     scale = floats(name, "scale", scale, device)
-    translation = floats(name, "translation", translation, device, checks.as_pair)
     checks.broadcast_batch(
         name,
-        boxes=boxes.shape[:-1],
+        boxes=batch,
         angle=angle.shape,
         scale=scale.shape,
         translation=translation.shape[:-1],
     )
-    x1, y1, x2, y2 = boxes.double().unbind(-1)
-    radians = angle.double() * (math.pi / 180)
-    cos, sin = radians.cos() * scale.double(), radians.sin() * scale.double()
-    per_x, per_y = (x2 - x1) / width, (y2 - y1) / height  # image pixels per patch pixel
+    degrees = angle.double()
+    if kind == TURNED:
+        x, y, long, high, turned = boxes.double().unbind(-1)
+        degrees = turned + degrees
+    else:
+        x1, y1, x2, y2 = boxes.double().unbind(-1)
+        x, y, long, high = (x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1
+    cos, sin = (part * scale.double() for part in cos_sin(degrees))
+    per_x, per_y = long / width, high / height  # image pixels per patch pixel
     a, b, d, e = cos * per_x, sin * per_y, -sin * per_x, cos * per_y
     # the patch's centre, ((W - 1) / 2, (H - 1) / 2), goes to the box's, half a pixel off its edges
     u, v = (width - 1) / 2, (height - 1) / 2
     right, down = translation.double().unbind(-1)
-    c = (x1 + x2) / 2 - 0.5 + right - a * u - b * v
-    f = (y1 + y2) / 2 - 0.5 + down - d * u - e * v
-    return as_result(matrix_of(((a, b, c), (d, e, f))), dtype)
+    c = x - 0.5 + right - a * u - b * v
+    f = y - 0.5 + down - d * u - e * v
+    matrix = matrix_of(((a, b, c), (d, e, f)))
+    if kind == TURNED:
+        matrix = torch.where(check_boxes(name, boxes)[..., None, None], torch.nan, matrix)
+    return as_result(matrix, dtype)
+
+
+def check_boxes(function: str, boxes: Tensor) -> Tensor:
+    """Which boxes (..., 4), (..., 5) or (..., 4, 2) are none, (...); an error where that is seen.
+
+    An error says of a quad what it is instead.
+    """
+    values = boxes.detach()
+    kind = kind_of_boxes(values.shape)
+    assert kind is not None
+    if kind != QUAD:
+        finite = values.isfinite().all(-1)
+        if kind == TURNED:
+            good = finite & (values[..., 2:4] > 0).all(-1)
+        else:
+            good = finite & (values[..., :2] < values[..., 2:]).all(-1)
+        checks.check_values(function, "boxes", ~good, KINDS[kind], values)
+        return ~good
+    area = areas(values.double())
+    finite = values.isfinite().flatten(-2).all(-1)
+    left, right = (area > 0).sum(-1), (area < 0).sum(-1)
+    bad = ~finite | ~((left == 4) | (right == 4))
+    if is_readable(bad) and bool(bad.any()):
+        at = tuple(bad.nonzero()[0].tolist())
+        what = ", which is not finite"
+        if bool(finite[at]):
+            signs = int(left[at]), int(right[at])
+            what = ", whose edges cross" if signs == (2, 2) else ", which is not convex"
+            what = what if sum(signs) == 4 else ", with three corners on a line"
+        where = f" at {at[0] if len(at) == 1 else at}" if at else ""
+        checks.fail(function, "boxes", KINDS[kind], f"{values[at].tolist()}{where}{what}")
+    return bad
+
+
+def read_boxes(function: str, value: Any) -> Any:
+    """The numbers of boxes that know their format, torchvision's; anything else as it is.
+
+    (N, 4) corners; of rotated formats (N, 5), the centre first, or (N, 4, 2).
+    """
+    if type(value).__name__ != "BoundingBoxes":  # by name, since torchvision may be absent
+        return value
+    form, tensor = value.format.name, value.as_subclass(Tensor)
+    if form == "CXCYWHR":
+        return tensor
+    if form == "XYXYXYXY":
+        return tensor.unflatten(-1, (4, 2))
+    if form == "XYWHR":  # its own top left corner, after the turn
+        x, y, width, height, angle = tensor.double().unbind(-1)
+        cos, sin = cos_sin(angle)
+        x = x + (width * cos + height * sin) / 2
+        y = y + (height * cos - width * sin) / 2
+        dtype = tensor.dtype if tensor.is_floating_point() else torch.get_default_dtype()
+        return torch.stack((x, y, width, height, angle), dim=-1).to(dtype)
+    return as_corners(function, value)
 
 
 def as_corners(function: str, value: Any) -> Any:

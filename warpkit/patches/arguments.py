@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,14 @@ from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.core.slips import look_at_boxes, look_at_flow
+from warpkit.core.tracing import is_readable
 from warpkit.engine.sampling import fill
+from warpkit.engine.sampling.frames import QUAD, kind_of_boxes
 from warpkit.engine.sampling.labels import as_bits, as_one, as_words, saturated
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.geometry.boxes import as_corners
+from warpkit.geometry.boxes import as_corners, check_boxes, read_boxes
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,24 @@ class Images:
     """The images of a call; no tuple, whose properties Dynamo could not trace before torch 2.8."""
 
     given: Tensor
+    """Of a list the first."""
     batch: Tensor
-    """(B, C, H, W), in the type of the computation; of labels their words."""
+    """(B, C, H, W), in the type of the computation; of labels their words. Of a list the first."""
+    listed: tuple[Tensor, ...] | None = None
+    """The images (C, H_i, W_i) of a list, as they came."""
+    items: tuple[Tensor, ...] = ()
+    """The same in the type of the computation."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(B, H, W)."""
+        """(B, H, W); of a list the first one's H and W."""
         count, _, height, width = self.batch.shape
-        return count, height, width
+        return (count if self.listed is None else len(self.listed)), height, width
+
+    def one(self, number: int) -> Images:
+        """An image of a list."""
+        assert self.listed is not None
+        return Images(self.listed[number], self.items[number][None])
 
     @property
     def size(self) -> tuple[int, int]:
@@ -61,7 +73,9 @@ class Images:
 
 
 def images(function: str, value: Any) -> Images:
-    """Images (B, C, H, W), or one (C, H, W)."""
+    """Images (B, C, H, W), or one (C, H, W), or a list of these, of sizes of their own."""
+    if isinstance(value, checks.LISTS):
+        return _listed(function, value)
     image = checks.check_image(function, "images", value, labels=True)
     if image.ndim > 4:
         wanted = "of shape (B, C, H, W) or (C, H, W)"
@@ -70,6 +84,42 @@ def images(function: str, value: Any) -> Images:
     if image.dtype in checks.LABELS:
         return Images(image, as_words(as_bits(batch)))
     return Images(image, batch.to(compute_dtype(image.dtype)))
+
+
+def _listed(function: str, value: Sequence[Any]) -> Images:
+    """A list of images (C, H_i, W_i)."""
+    if not value:
+        checks.fail(function, "images", "a list of at least one image", "an empty list")
+    first = checks.check_image(function, "images[0]", value[0], labels=True)
+    like = first.dtype, first.device, first.layout, first.ndim, first.shape[:-2]
+    for number, image in enumerate(value):
+        # nearly always; a check of everything takes four times as long, 5 us an image
+        if type(image) is Tensor and min(image.shape[-2:], default=0) > 0:
+            this = image.dtype, image.device, image.layout, image.ndim, image.shape[:-2]
+            if this == like and image.ndim == 3:
+                continue
+        _check_listed(function, f"images[{number}]", image, first)
+    given = tuple(value)
+    if first.dtype in checks.LABELS:
+        items = tuple(as_words(as_bits(image[None]))[0] for image in given)
+    else:
+        real = compute_dtype(first.dtype)
+        items = given if real == first.dtype else tuple(image.to(real) for image in given)
+    return Images(first, items[0][None], given, items)
+
+
+def _check_listed(function: str, name: str, image: Any, first: Tensor) -> None:
+    """An image of a list must be (C, H, W), and of the first one's channels, type and device."""
+    checks.check_image(function, name, image, labels=True, look=False)
+    if image.ndim != 3:
+        checks.fail(function, name, "of shape (C, H, W), in a list", checks.shape_of(image))
+    if image.shape[0] != first.shape[-3]:
+        wanted = f"of {first.shape[-3]} channels, as `images[0]` is"
+        checks.fail(function, name, wanted, checks.shape_of(image))
+    if image.dtype != first.dtype:
+        wanted = f"of {first.dtype}, as `images[0]` is"
+        checks.fail(function, name, wanted, image.dtype, TypeError)
+    checks.check_device(function, name, image, first.device, "`images[0]`")
 
 
 def check_whole(
@@ -90,19 +140,36 @@ def _empty(value: Any, *item: int) -> Any:
     return np.zeros((0, *item), kind) if isinstance(value, checks.LISTS) and not value else value
 
 
-def boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
+def boxes(
+    function: str, value: Any, index: Any, data: Images
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Boxes of any kind, (N, 4), (N, 5) or (N, 4, 2), and the index (N,) of each one's image.
+
+    Also which of them are good, (N,); None where all are, since the values could be read.
+    """
+    value = _empty(read_boxes(function, value), 4)
+    value = checks.as_float(function, "boxes", value, data.given.device)
+    kind = kind_of_boxes(value.shape)
+    if kind is None or value.ndim != (3 if kind == QUAD else 2):
+        wanted = "of shape (N, 4), (N, 5) or (N, 4, 2)"
+        checks.fail(function, "boxes", wanted, checks.shape_of(value))
+    checks.check_device(function, "boxes", value, data.given.device)
+    bad = check_boxes(function, value)
+    look_at_boxes(function, value[:, :4].flatten(1), data.size)
+    index = image_index(function, index, len(value), data)
+    if is_readable(value) and is_readable(index):
+        return value, index, None
+    return value, index, ~bad & (index >= 0) & (index < data.shape[0])
+
+
+def upright_boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
     """Boxes (N, 4), x1 < x2 and y1 < y2, and the index (N,) of each one's image."""
     value = _empty(as_corners(function, value), 4)
     value = checks.as_float(function, "boxes", value, data.given.device)
     if value.ndim != 2 or value.shape[1] != 4:
         checks.fail(function, "boxes", "of shape (N, 4)", checks.shape_of(value))
-    checks.check_device(function, "boxes", value, data.given.device)
-    low, high = value.detach().split(2, dim=1)
-    bad = ~((low < high) & low.isfinite() & high.isfinite()).all(1)
-    wanted = "finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2"
-    checks.check_values(function, "boxes", bad, wanted, value.detach())
-    look_at_boxes(function, value, data.size)
-    return value, image_index(function, index, len(value), data)
+    value, index, _ = boxes(function, value, index, data)
+    return value, index
 
 
 def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
@@ -194,11 +261,15 @@ def mask(function: str, value: Any, space: str | None, count: int, data: Images)
 
     In the type of the computation, save bytes: a box may need few of them.
     """
+    if space == "image" and data.listed is not None:
+        wanted = "'box' where images are a list: no mask lies over images of different sizes"
+        checks.fail(function, "mask_space", wanted, repr(space))
     item = (1, *data.size) if space == "image" else (1, "h", "w")
     value = per_object(function, "mask", value, count, item, data)
-    if space is None and value.shape[-2:] == data.size:
+    sizes = {data.size} if data.listed is None else {tuple(one.shape[-2:]) for one in data.listed}
+    if space is None and tuple(value.shape[-2:]) in sizes:
         wanted = "'image' (a mask over the whole image) or 'box' (one stretched over each box) "
-        wanted += f"where the mask is of the images' size, {data.size}"
+        wanted += f"where the mask is of the images' size, {tuple(value.shape[-2:])}"
         checks.fail(function, "mask_space", wanted, None)
     return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.batch.dtype)
 
@@ -249,3 +320,20 @@ def canvas(name: str, value: Any) -> Images:
         wanted = "on a device that holds values: how much is painted depends on them"
         checks.fail(name, "images", wanted, "meta")
     return data
+
+
+def each_of_list(
+    data: Images, index: Tensor, paint: Callable[[Images, Tensor], Tensor]
+) -> list[Tensor]:
+    """What `paint` makes of each image of a list and the numbers of its objects, (N,) int64.
+
+    An image without objects is the caller's own.
+    """
+    assert data.listed is not None
+    order = index.argsort(stable=True)
+    counts = torch.bincount(index, minlength=len(data.listed)).tolist()
+    painted = []
+    for number, chosen in enumerate(order.split(counts)):
+        one = data.one(number)
+        painted.append(one.restore(paint(one, chosen)) if len(chosen) else one.given)
+    return painted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,18 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
+from warpkit.core.tracing import is_eager
 from warpkit.engine import backends
 from warpkit.engine.compositing.gather import Points, sample_opaque
-from warpkit.engine.sampling.antialias import MOST_AFFINE, SLACK, least_density
-from warpkit.engine.sampling.maps import matrix_of
+from warpkit.engine.sampling.antialias import (
+    MOST_AFFINE,
+    MOST_PERSPECTIVE,
+    SLACK,
+    footprint,
+    least_density,
+)
+from warpkit.engine.sampling.frames import UPRIGHT, frame_of, kind_of_boxes, patch_matrix
+from warpkit.engine.sampling.maps import map_xy
 from warpkit.engine.sampling.named import Border, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
@@ -24,7 +32,7 @@ from warpkit.warp import check_nearest
 
 @objects("object", boxes=1, image_index=0, border_value=1)
 def crop_patches(
-    images: Tensor,
+    images: Tensor | Sequence[Tensor],
     boxes: Any,
     image_index: Any,
     size: Sequence[int],
@@ -36,11 +44,18 @@ def crop_patches(
 ) -> Tensor:
     """Cut boxes out of images and resize them: torchvision.ops.roi_align with one sample a bin.
 
+    Of turned boxes it is what detectron2 and mmcv call RoIAlignRotated, and of four corners a
+    document's cv2.warpPerspective.
+
     Args:
-        images: (B, C, H, W), or (C, H, W) for one image; types as in `warp_affine`.
-        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates, which may leave the image, or
-            torchvision's BoundingBoxes of any format that is not rotated.
-        image_index: (N,), integers: the image of each box. None where there is one image.
+        images: (B, C, H, W), or (C, H, W) for one image; types as in `warp_affine`. Or a list of
+            (C, H_i, W_i), which are read where they lie, each with its own border.
+        boxes: in edge coordinates, which may leave the image: (N, 4), (x1, y1, x2, y2); (N, 5),
+            (cx, cy, w, h, angle), turned by degrees counter-clockwise on the screen; (N, 4, 2),
+            four corners from the box's own top left clockwise, which a perspective carries to the
+            crop's (counter-clockwise ones mirror it); or torchvision's BoundingBoxes of any format.
+        image_index: (N,), integers: the image of each box, its place in a list. None where there is
+            one image.
         size: (h, w) of the result; each pixel is the image at the middle of its share of the box.
         interpolation, border: as in `warp_affine`; the border is the image's, not the box's, and
             "transparent" has no meaning here.
@@ -54,124 +69,151 @@ def crop_patches(
     Gradients: all orders, to images, boxes and border value.
 
     Raises:
-        ValueError, TypeError: naming the argument; on the CPU also for x2 <= x1 and for an index
-            out of range, which on an accelerator give the border's value.
+        ValueError, TypeError: naming the argument; on the CPU also for boxes that are not finite,
+            have no width or height, or four corners that make no convex quad, and for an index out
+            of range, which on an accelerator give the border's value.
 
     >>> image = torch.arange(16.0).reshape(1, 1, 4, 4)
     >>> crop_patches(image, [[1, 0, 3, 4]], None, (2, 2))
     tensor([[[[ 3.,  4.],
               [11., 12.]]]])
+    >>> crop_patches(image, [[2, 2, 2, 2, 90]], None, (2, 2))
+    tensor([[[[ 9.,  5.],
+              [10.,  6.]]]])
     """
     name = "crop_patches"
     data = arguments.images(name, images)
-    boxes, index = arguments.boxes(name, boxes, image_index, data)
+    boxes, index, good = arguments.boxes(name, boxes, image_index, data)
     height, width = checks.check_size(name, "size", size)
     rule = named_rule(name, interpolation, border, "exact")
-    check_nearest(name, rule, images)
+    check_nearest(name, rule, data.given)
     if rule.border == "transparent":
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
     checks.check_bool(name, "antialias", antialias)
-    checks.check_labels(name, "antialias", antialias, images.dtype, "False", not antialias)
+    checks.check_labels(name, "antialias", antialias, data.given.dtype, "False", not antialias)
     warn_of_integers(name, data.given, rule.interpolation, boxes=boxes)
     fill = arguments.border_value(name, border_value, len(boxes), data)
-    painter = None if antialias else backends.select_painter(name, data.batch, rule)
-    if painter is not None:
-        crops = _crop_by(painter, data, boxes.double(), fill, index, (height, width), rule)
-        return data.converted(crops).contiguous()
-    x1, y1, x2, y2 = boxes.double().unbind(-1)
-    x1 = torch.where((index >= 0) & (index < data.shape[0]), x1, torch.nan)  # looks nowhere
-    across = down = None
-    if antialias:
-        across, down = _samples(boxes.double(), (height, width), rule.interpolation).unbind(1)
-    x, keep_x = _positions(x1, x2, width, across)
-    y, keep_y = _positions(y1, y2, height, down)
-    values = _sample_grids(data.batch, index, x, y, fill, rule)
-    if antialias:
-        values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
-        weights = (keep.to(values.dtype) for keep in (keep_y, keep_x))
-        values = torch.einsum("cnhjwi,nj,ni->cnhw", values, *weights)
-    return data.converted(values.movedim(1, 0)).contiguous()
+    upright = kind_of_boxes(boxes.shape) == UPRIGHT
+    to_source = patch_matrix(frame_of(boxes.double()), (height, width))
+    if good is not None:
+        to_source = torch.where(good[:, None, None], to_source, torch.nan)  # looks nowhere
+    if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+        to_source = to_source.detach()
+    painter = backends.select_painter(name, data.batch, rule)
+    if data.listed is not None and not is_eager(*data.items):
+        painter = None
+    by_item = fill.mT[..., None, None]
+    images_of = data.batch if data.listed is None else data.items
+
+    def sampled(places: Tensor, size: tuple[int, int]) -> Tensor:
+        """The images at places (N, 2 or 3, 3) or (N, *size, 2)."""
+        reference = partial(_crop_reference, index, size, rule, upright)
+        if painter is None:
+            return reference(images_of, places, by_item)
+        return painter.crop(images_of, places, by_item, index, size, rule, reference)
+
+    size = (height, width)
+    crops = _mean(sampled, to_source, size, rule) if antialias else sampled(to_source, size)
+    return data.converted(crops).contiguous()
 
 
-def _crop_by(
-    painter: backends.ObjectsBackend,
-    data: arguments.Images,
-    boxes: Tensor,
-    fill: Tensor,
-    index: Tensor,
+def _mean(
+    sampled: Callable[[Tensor, tuple[int, int]], Tensor],
+    to_source: Tensor,
     size: tuple[int, int],
     rule: SamplingRule,
 ) -> Tensor:
-    """Crops as a backend's affine warps, (N, C, h, w)."""
-    x1, y1, x2, y2 = boxes.unbind(-1)
-    across, down = (x2 - x1) / size[1], (y2 - y1) / size[0]
-    nothing = torch.zeros_like(across)
-    first_x, first_y = x1 + across / 2 - 0.5, y1 + down / 2 - 0.5
-    to_source = matrix_of(((across, nothing, first_x), (nothing, down, first_y)))
+    """Crops of `size` (h, w) whose pixels are means where the maps (N, 2 or 3, 3) shrink.
 
-    if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
-        to_source = to_source.detach()
-    reference = partial(_crop_reference, index, size, rule)
-    by_item = fill.mT[..., None, None]
-    return painter.crop(data.batch, to_source, by_item, index, size, rule, reference)
+    As many samples as the warps take. Of a perspective, the number is that of the pixel that it
+    shrinks most, and a pixel that it does not shrink is sampled once.
+    """
+    height, width = size
+    foot = footprint(to_source, size)
+    shrunk = foot.largest > 1 + SLACK  # false for NaN
+    most_samples = MOST_AFFINE if to_source.shape[1] == 2 else MOST_PERSPECTIVE
+    lengths = torch.stack([side.flatten(1).amax(1) for side in (foot.y, foot.x)], dim=1)
+    counts = ((lengths * least_density(rule.interpolation)).floor() + 1).clamp(max=most_samples)
+    counts = torch.where(shrunk.flatten(1).any(1, keepdim=True), counts, 1.0)
+    (y, keep_y), (x, keep_x) = (_within(counts[:, k], size[k]) for k in range(2))
+    rows = [line[..., None, None].unbind(1) for line in to_source.unbind(1)]
+    points = torch.broadcast_tensors(*map_xy(rows, x[:, None, :], y[:, :, None]))
+    values = sampled(torch.stack(points, dim=-1), (y.shape[1], x.shape[1]))
+    values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
+    weights = (keep.to(values.dtype) for keep in (keep_y, keep_x))
+    means = torch.einsum("nchjwi,nj,ni->nchw", values, *weights)
+    if to_source.shape[1] == 2:
+        return means
+    return torch.where(shrunk[:, None], means, sampled(to_source, size))
 
 
 def _crop_reference(
     index: Tensor,
     size: tuple[int, int],
     rule: SamplingRule,
-    batch: Tensor,
-    to_source: Tensor,
+    upright: bool,
+    images: Tensor | Sequence[Tensor],
+    places: Tensor,
     fill: Tensor,
 ) -> Tensor:
-    """The same in plain torch: batch (B, C, H, W), to_source (N, 2, 3) without a turn, and fill
-    (1 or N, 1 or C, 1, 1)."""
-    (across, _, first_x), (_, down, first_y) = (row.split(1, 1) for row in to_source.unbind(1))
-    row, column = (torch.arange(n, dtype=to_source.dtype) for n in size)
-    x, y = across * column + first_x, down * row + first_y
-    return _sample_grids(batch, index, x, y, fill[..., 0, 0].mT, rule).movedim(1, 0)
-
-
-def _sample_grids(
-    batch: Tensor, index: Tensor, x: Tensor, y: Tensor, fill: Tensor, rule: SamplingRule
-) -> Tensor:
-    """Images[index] at the columns x (N, w) of the rows y (N, h): (C, N, h, w)."""
-    count, _, height, width = batch.shape
-    offset = (index.clamp(0, count - 1) * height)[:, None, None]
+    """The same in plain torch: images (B, C, H, W) or a list of (C, H_i, W_i), places (N, 2 or 3,
+    3) or (N, h, w, 2), and fill (1 or N, 1 or C, 1, 1). upright: matrices have no turn, so that
+    rows and columns are apart."""
+    if places.shape[-1] == 2:
+        x, y = places.unbind(-1)
+        if upright:
+            x, y = x[:, :1], y[:, :, :1]
+    else:
+        row, column = (torch.arange(n, dtype=places.dtype, device=places.device) for n in size)
+        if upright:
+            (across, _, first_x), (_, down, first_y) = (row.split(1, 1) for row in places.unbind(1))
+            x, y = (across * column + first_x)[:, None, :], (down * row + first_y)[:, :, None]
+        else:
+            rows = [line[..., None, None].unbind(1) for line in places.unbind(1)]
+            x, y = map_xy(rows, column, row[:, None])
+    fill = fill[..., 0, 0].mT
+    flat, offset, height, width = _flat(images, index)
     number = torch.arange(len(index), device=index.device)[:, None, None]
-    return sample_opaque(
-        batch.movedim(1, 0).flatten(1),
+    values = sample_opaque(
+        flat,
         fill,
         number if fill.shape[1] > 1 else torch.zeros_like(number[:1]),
-        lambda row, column: (offset + row) * width + column,
-        Points(x[:, None, :], y[:, :, None], (height, width)),
+        lambda row, column: offset + row * width + column,
+        Points(x, y, (height, width)),
         rule,
     )
+    return values.movedim(1, 0)
 
 
-def _samples(boxes: Tensor, size: tuple[int, int], interpolation: str) -> Tensor:
-    """Samples along x and y in each pixel of (h, w), (N, 2): as many as the warps take."""
-    boxes = boxes.detach()
-    shares = (boxes[:, 2:] - boxes[:, :2]) / boxes.new_tensor([size[1], size[0]])
-    counts = ((shares * least_density(interpolation)).floor() + 1).clamp(max=MOST_AFFINE)
-    return torch.where(shares.amax(1, keepdim=True) > 1 + SLACK, counts, 1.0)
+def _flat(
+    images: Tensor | Sequence[Tensor], index: Tensor
+) -> tuple[Tensor, Tensor, int | Tensor, int | Tensor]:
+    """All pixels side by side, (C, M), and where the image of each object (N,) begins, (N, 1, 1).
 
-
-def _positions(
-    low: Tensor, high: Tensor, length: int, samples: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Where `length` pixels spread over [low, high) look, and the weights of one pixel's samples.
-
-    (N, length k) and (N, k), k being the most of `samples` (N,), which are 1 where None; the weight
-    is 0 for those that a box does not need.
+    Also its height and width, (N, 1, 1) each of images of different sizes.
     """
-    most_samples = (
-        int(samples.max()) if samples is not None and len(low) else 1
-    )  # no trace has a number
-    samples = torch.ones_like(low) if samples is None else samples
-    share, samples = ((high - low) / length)[:, None, None], samples[:, None, None]
-    number = torch.arange(most_samples, dtype=low.dtype, device=low.device)
-    pixel = torch.arange(length, dtype=low.dtype, device=low.device)[:, None]
+    if isinstance(images, Tensor):
+        count, _, height, width = images.shape
+        offset = index.clamp(0, count - 1) * (height * width)
+        return images.movedim(1, 0).flatten(1), offset[:, None, None], height, width
+    sizes = torch.tensor([image.shape[1:] for image in images], device=index.device)
+    ends = sizes.prod(1).cumsum(0)
+    table = torch.cat(((ends - sizes.prod(1))[:, None], sizes), dim=1)
+    found = table[index.clamp(0, len(images) - 1)][..., None, None]
+    offset, height, width = found.unbind(1)
+    return torch.cat([image.flatten(1) for image in images], dim=1), offset, height, width
+
+
+def _within(samples: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """Where the samples of `length` pixels lie, in pixels, and the weights of one pixel's.
+
+    (N, length k) and (N, k), k being the most of `samples` (N,); the weight is 0 for those that a
+    box does not need.
+    """
+    most_samples = int(samples.max()) if len(samples) else 1  # no trace has a number
+    samples = samples[:, None, None]
+    number = torch.arange(most_samples, dtype=samples.dtype, device=samples.device)
+    pixel = torch.arange(length, dtype=samples.dtype, device=samples.device)[:, None]
     weights = (number < samples) / samples
     within = (torch.minimum(number, samples - 1) + 0.5) / samples
-    return (low[:, None, None] + (pixel + within) * share - 0.5).flatten(1), weights[:, 0]
+    return (pixel + within - 0.5).flatten(1), weights[:, 0]

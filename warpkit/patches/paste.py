@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from warpkit.core.caller_warnings import warn_of_integers
@@ -24,7 +26,7 @@ from warpkit.warp import check_nearest
 
 @objects("image", patches=3, matrices=1, image_index=0, mask=3, opacity=0, flow=3)
 def paste_patches(
-    images: Tensor,
+    images: Tensor | Sequence[Tensor],
     patches: Tensor,
     matrices: Any,
     image_index: Any,
@@ -33,12 +35,13 @@ def paste_patches(
     opacity: Any = 1.0,
     interpolation: str = "bilinear",
     flow: Any = None,
-) -> Tensor:
+) -> Any:
     """Paste patches on images, each under a matrix of its own, in order.
 
     Args:
-        images: (B, C, H, W), or (C, H, W) for one image; types as in `warp_affine`. Labels are
-            painted whole: by "nearest", with no mask but one of booleans, and no opacity.
+        images: (B, C, H, W), or (C, H, W) for one image, or a list of (C, H_i, W_i); types as in
+            `warp_affine`. Labels are painted whole: by "nearest", with no mask but one of booleans,
+            and no opacity.
         patches: (N, C, h, w), or one (C, h, w) for all, which is never copied. Floats where the
             images are floats, integers where they are integers.
         matrices: (N, 2, 3) or (N, 3, 3), patch pixel -> image pixel; `box_to_matrix` makes them.
@@ -51,7 +54,8 @@ def paste_patches(
             and mask are still sampled once. None: flat.
 
     Returns:
-        Images like `images`. An object's alpha is mask x opacity x coverage; the coverage is what
+        Images like `images`; of a list a list, whose images without objects are the same tensors.
+        An object's alpha is mask x opacity x coverage; the coverage is what
         the interpolation makes of 1 on the patch and 0 outside. Patch and mask are warped together,
         the colour multiplied by the mask beforehand, so that edges do not darken. Objects are
         composited "over" in order: a later one covers an earlier one.
@@ -77,7 +81,7 @@ def paste_patches(
     count = len(matrices)
     index = arguments.image_index(name, image_index, count, data)
     rule = named_rule(name, interpolation, "constant", "exact")
-    check_nearest(name, rule, images)
+    check_nearest(name, rule, data.given)
     warn_of_integers(name, data.given, rule.interpolation, matrices=matrices)
     arguments.check_whole(name, data, mask, opacity)
     patches = arguments.patches(name, patches, count, data)
@@ -88,19 +92,51 @@ def paste_patches(
         )
     alpha = arguments.opacity(name, opacity, count, data)
     bend = None if flow is None else arguments.bending(name, flow, count, data)
+    given = _Objects(patches, matrices, index, mask, alpha, bend)
+    if data.listed is None:
+        return data.restore(_pasted(name, data, given, rule))
+    return arguments.each_of_list(
+        data, index, lambda one, chosen: _pasted(name, one, given.take(chosen), rule)
+    )
+
+
+class _Objects(NamedTuple):
+    """What is pasted, checked."""
+
+    patches: Tensor
+    matrices: Tensor
+    image_of: Tensor
+    mask: Tensor | None
+    opacity: Tensor | None
+    flow: Tensor | None
+
+    def take(self, chosen: Tensor) -> _Objects:
+        """Those with the numbers `chosen`, of one image."""
+        patches, matrices, _, mask, alpha, flow = self
+        count, index = len(matrices), torch.zeros_like(chosen)
+        patches = patches[chosen] if len(patches) == count else patches
+        mask = mask[chosen] if mask is not None and len(mask) == count else mask
+        flow = flow[chosen] if flow is not None and len(flow) == count else flow
+        alpha = alpha[chosen] if alpha is not None and alpha.ndim else alpha
+        return _Objects(patches, matrices[chosen], index, mask, alpha, flow)
+
+
+def _pasted(name: str, data: arguments.Images, given: _Objects, rule: SamplingRule) -> Tensor:
+    """The images (B, C, H, W) of the computation with patches pasted on."""
+    patches, matrices, index, mask, alpha, bend = given
+    size = (patches.shape[-2], patches.shape[-1])
     frame = size if bend is None else (bend.shape[-3], bend.shape[-2])
     painted = source_maps.footprints(matrices.double(), frame, rule, index, data.shape)
     to_source = source_maps.from_corner(inverse_map(matrices.double()), painted)
-
     if bend is not None:
         inputs = (data.batch, to_source, patches, mask, alpha, None, bend)
-        return data.restore(_paste_reference(painted, data.size, frame, rule, *inputs))
+        return _paste_reference(painted, data.size, frame, rule, *inputs)
     layers = Layers(data.batch, to_source, patches, mask, alpha)
     reference = partial(_paste_reference, painted, data.size, size, rule)
     painter = backends.select_painter(name, data.batch, rule)
     if painter is None:
-        return data.restore(reference(*layers))
-    return data.restore(painter.paint(layers, painted, rule, reference))
+        return reference(*layers)
+    return painter.paint(layers, painted, rule, reference)
 
 
 def _paste_reference(

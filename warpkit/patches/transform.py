@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,15 +14,24 @@ from warpkit.core.caller_warnings import warn_of_integers
 from warpkit.core.sharding import objects
 from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
+from warpkit.engine.compositing.folding import frame_painter
+from warpkit.engine.compositing.frames import (
+    Frames,
+    bounds,
+    frame_inverse,
+    frames_of,
+    rows_within,
+)
 from warpkit.engine.compositing.layers import Layers
 from warpkit.engine.compositing.over import paint_layers, paint_levels, paint_topmost
-from warpkit.engine.compositing.rectangles import Rectangles, pixels_of, rectangles, topmost
+from warpkit.engine.compositing.rectangles import Rectangles, Rows, pixels_of, rectangles, topmost
 from warpkit.engine.compositing.sources import (
     LayerOptions,
     cropped_mask,
     stretched_mask,
     window_painter,
 )
+from warpkit.engine.sampling.frames import UPRIGHT, kind_of_boxes
 from warpkit.engine.sampling.named import Border, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
@@ -30,7 +40,7 @@ from warpkit.warp import check_nearest
 
 @objects("image", boxes=1, matrices=1, image_index=0, mask=3, opacity=0, border_value=1)
 def transform_patches(
-    images: Tensor,
+    images: Tensor | Sequence[Tensor],
     boxes: Any,
     matrices: Any,
     image_index: Any,
@@ -44,7 +54,7 @@ def transform_patches(
     interpolation: str = "bilinear",
     border: Border = "constant",
     border_value: Any = 0.0,
-) -> Tensor:
+) -> Any:
     """Warp what the images show in boxes, each box by its own matrix, and put it back.
 
     What this loop does, for all objects of all images at once, without its in-place writes::
@@ -53,12 +63,14 @@ def transform_patches(
             images[i, :, y1:y2, x1:x2] = warp_affine(images[i, :, y1:y2, x1:x2], matrix)
 
     Args:
-        images: (B, C, H, W), or (C, H, W) for one image; labels as in `paste_patches`, and with
-            edge="hard".
-        boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates; `torchvision.ops.box_convert` makes
-            them from other formats. The part outside the image is neither read nor painted.
+        images: (B, C, H, W), or (C, H, W) for one image, or a list of (C, H_i, W_i); labels as in
+            `paste_patches`, and with edge="hard".
+        boxes: (N, 4), (N, 5), (N, 4, 2) or torchvision's, as in `crop_patches`: upright, turned, or
+            four corners. The part outside the image is neither read nor painted.
         matrices: space="pixel": (N, 2, 3), source -> destination in the box's own pixels, whose
-            origin is the centre of a pixel at the box's top-left corner, (x1, y1) + 1/2.
+            origin is the centre of a pixel at the box's own top-left corner, (x1, y1) + 1/2 of an
+            upright one. They lie along the box's own axes, w x h of them; of four corners the means
+            of opposite sides.
             space="theta": (N, 2, 3) or (N, 6) as F.affine_grid takes it with align_corners=False,
             destination -> source in [-1, 1] over the box.
         image_index: (N,), integers: the image of each object. None where there is one image.
@@ -71,18 +83,21 @@ def transform_patches(
             ones left, as the loop does. Both paint in order, a later object over an earlier one.
         edge: what a fractional box does. "hard": it reads and paints the pixels whose centre lies
             in it. "soft": all that it touches, each by the share that it covers, so that the
-            result is continuous in the box and its gradient knows of the edges.
+            result is continuous in the box and its gradient knows of the edges; for upright ones.
         interpolation, border: as in `warp_affine`, but the border is the box's: a tap outside it is
             never a neighbouring pixel of the image. "transparent" shows what is below.
         border_value: a number, a sequence of C, or a tensor (C,) or (N, C).
 
     Returns:
-        Images like `images`. Without a mask the whole box is painted, border value included; with
-        one, what comes from outside the box has mask 0 under border="constant", and is what the
-        border makes of the mask otherwise. Colours are multiplied by the mask before the warp and
-        composited "over", so that edges do not darken. On integer boxes both edges are the slices
-        of the loop; under edge="soft" a tap outside that is not constant jumps where the box
-        reaches another pixel.
+        Images like `images`; of a list a list, whose images without objects are the same tensors.
+        Without a mask the whole box is painted, border value included; with one, what comes from
+        outside the box has mask 0 under border="constant", and is what the border makes of the mask
+        otherwise. Colours are multiplied by the mask before the warp and composited "over", so that
+        edges do not darken. On integer boxes both edges are the slices of the loop; under
+        edge="soft" a tap outside that is not constant jumps where the box reaches another pixel. Of
+        turned boxes and four corners, a pixel or a tap is in the box where its centre is; borders
+        other than constant lead a place outside back by the box's own pixels, and read it there
+        from the image. At angle 0 all is as of the upright box; the identity changes nothing.
 
     Time and memory grow with the pixels of the images where opaque objects paint "last": only the
     topmost object of a pixel is sampled. With a mask or an opacity they grow with the covered
@@ -92,8 +107,8 @@ def transform_patches(
     Gradients: all orders, to images, boxes, matrices, mask, opacity and border value.
 
     Raises:
-        ValueError, TypeError: naming the argument; on the CPU also for x2 <= x1 and for an index
-            out of range, which on an accelerator paint nothing.
+        ValueError, TypeError: naming the argument; on the CPU also for boxes as in `crop_patches`
+            and for an index out of range, which on an accelerator paint nothing.
 
     >>> image = torch.arange(12.0).reshape(1, 3, 4)
     >>> mirror = torch.tensor([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
@@ -104,7 +119,7 @@ def transform_patches(
     """
     name = "transform_patches"
     data = arguments.canvas(name, images)
-    boxes, index = arguments.boxes(name, boxes, image_index, data)
+    boxes, index, good = arguments.boxes(name, boxes, image_index, data)
     for argument, value, names in (
         ("space", space, ("pixel", "theta")),
         ("overlap", overlap, ("last", "sequential")),
@@ -113,17 +128,74 @@ def transform_patches(
     ):
         checks.check_name(name, argument, value, names)
     rule = named_rule(name, interpolation, border, "exact")
-    check_nearest(name, rule, images)
+    check_nearest(name, rule, data.given)
     arguments.check_whole(name, data, mask, opacity, edge)
     count, soft = len(boxes), edge == "soft"
+    if soft and kind_of_boxes(boxes.shape) != UPRIGHT:
+        checks.fail(name, "edge", "'hard' where boxes are turned or four corners", repr(edge))
     matrices = arguments.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
     warn_of_integers(name, data.given, rule.interpolation, boxes=boxes, matrices=matrices)
     alpha = arguments.opacity(name, opacity, count, data)
     fill = arguments.border_value(name, border_value, count, data)
     if mask is not None:
         mask = arguments.mask(name, mask, mask_space, count, data)
-    painted = rectangles(boxes, index, data.shape, touched=soft)
-    edges = boxes.double() - torch.stack((painted.left, painted.top), dim=-1).repeat(1, 2)
+    given = _Objects(boxes, matrices, index, good, mask, alpha, fill)
+    options = _Options(name, rule, space, mask_space, overlap, soft)
+    if data.listed is None:
+        return data.restore(_transformed(data, given, options))
+    return arguments.each_of_list(
+        data, index, lambda one, chosen: _transformed(one, given.take(chosen), options)
+    )
+
+
+class _Objects(NamedTuple):
+    """What is transformed, checked."""
+
+    boxes: Tensor
+    matrices: Tensor
+    image_of: Tensor
+    good: Tensor | None
+    mask: Tensor | None
+    opacity: Tensor | None
+    fill: Tensor
+
+    def take(self, chosen: Tensor) -> _Objects:
+        """Those with the numbers `chosen`, of one image."""
+        count = len(self.boxes)
+        good = None if self.good is None else self.good[chosen]
+        mask = self.mask if self.mask is None or len(self.mask) < count else self.mask[chosen]
+        alpha = self.opacity
+        alpha = alpha[chosen] if alpha is not None and alpha.ndim else alpha
+        fill = self.fill[:, chosen] if self.fill.shape[1] > 1 else self.fill
+        index = torch.zeros_like(chosen)
+        return _Objects(self.boxes[chosen], self.matrices[chosen], index, good, mask, alpha, fill)
+
+
+class _Options(NamedTuple):
+    """How it is."""
+
+    name: str
+    rule: SamplingRule
+    space: str
+    mask_space: str | None
+    overlap: str
+    soft: bool
+
+
+def _transformed(data: arguments.Images, given: _Objects, options: _Options) -> Tensor:
+    """The images (B, C, H, W) of the computation with their objects transformed."""
+    boxes, matrices, index, good, mask, alpha, fill = given
+    name, rule, space, mask_space, overlap, soft = options
+    frames = rows = None
+    if kind_of_boxes(boxes.shape) == UPRIGHT:
+        painted = rectangles(boxes, index, data.shape, touched=soft)
+        edges = boxes.double() - torch.stack((painted.left, painted.top), dim=-1).repeat(1, 2)
+        to_source = source_maps.box_inverse(matrices.double(), edges, space)
+    else:
+        painted = rectangles(bounds(boxes, good), index, data.shape, touched=False)
+        edges = frames = frames_of(boxes, painted, good)
+        rows = rows_within(frames, painted)
+        to_source = frame_inverse(matrices.double(), frames, space)
     cover = None
     if mask is not None and mask_space == "image":
         cover = cropped_mask(mask, painted, data.size).to(data.batch.dtype)
@@ -133,29 +205,32 @@ def transform_patches(
         cover = data.batch.new_ones(1, int((painted.width * painted.height).sum()))
     if rule.border == "transparent":
         rule = SamplingRule(rule.interpolation, "constant")
-    to_source = source_maps.box_inverse(matrices.double(), edges, space)
-    options = LayerOptions(to_source, rule, fill, alpha)
+    paint = LayerOptions(to_source, rule, fill, alpha)
     if overlap == "last" and not soft and (cover is not None or alpha is None):
         layers = Layers(data.batch, to_source, None, cover, alpha)
         if cover is None:
             layers = layers._replace(fill=fill.expand(data.batch.shape[-3], -1))
-        reference = partial(_paint_reference, painted, data.shape, options)
+        reference = partial(_paint_reference, painted, data.shape, paint, frames, rows)
         chosen = backends.select_painter(name, data.batch, rule)
         if chosen is None:
-            return data.restore(reference(*layers))
-        return data.restore(chosen.paint(layers, painted, rule, reference))
-    painter = window_painter(options, painted, data.size, cover, edges if soft else None)
-    if overlap == "sequential":
-        batch = paint_levels(data.batch, painted, data.size, painter, data.rounded)
+            return reference(*layers)
+        return chosen.paint(layers, painted, rule, reference, rows)
+    share = edges if soft and isinstance(edges, Tensor) else None
+    if frames is None:
+        painter = window_painter(paint, painted, data.size, cover, share)
     else:
-        batch = paint_layers(data.batch, pixels_of(painted, data.size), painter)
-    return data.restore(batch)
+        painter = frame_painter(paint, painted, data.size, cover, frames)
+    if overlap == "sequential":
+        return paint_levels(data.batch, painted, data.size, painter, data.rounded, rows)
+    return paint_layers(data.batch, pixels_of(painted, data.size, rows=rows), painter)
 
 
 def _paint_reference(
     painted: Rectangles,
     shape: tuple[int, int, int],
     options: LayerOptions,
+    frames: Frames | None,
+    rows: Rows | None,
     batch: Tensor,
     to_source: Tensor,
     _: Tensor | None,
@@ -166,7 +241,11 @@ def _paint_reference(
     """The layers of `Layers` in plain torch: images (B, C, H, W), which all read."""
     options = options._replace(to_source=to_source, opacity=opacity)
     if fill is not None:
-        painter = window_painter(options._replace(fill=fill), painted, shape[1:], None, None)
-        return paint_topmost(batch, topmost(painted, shape), painted, painter)
-    painter = window_painter(options, painted, shape[1:], cover, None)
-    return paint_layers(batch, pixels_of(painted, shape[1:]), painter)
+        options, cover = options._replace(fill=fill), None
+    if frames is None:
+        painter = window_painter(options, painted, shape[1:], cover, None)
+    else:
+        painter = frame_painter(options, painted, shape[1:], cover, frames)
+    if fill is not None:
+        return paint_topmost(batch, topmost(painted, shape, rows), painted, painter)
+    return paint_layers(batch, pixels_of(painted, shape[1:], rows=rows), painter)

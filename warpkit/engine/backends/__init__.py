@@ -21,7 +21,7 @@ from torch import Tensor
 from warpkit.core.checks import fail
 from warpkit.core.tracing import is_eager
 from warpkit.engine.compositing.layers import Layers, Plain
-from warpkit.engine.compositing.rectangles import Rectangles
+from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.rules import SamplingRule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
@@ -132,17 +132,23 @@ class ObjectsBackend(Protocol):
     """
 
     def paint(
-        self, layers: Layers, boxes: Rectangles, rule: SamplingRule, reference: Plain
+        self,
+        layers: Layers,
+        boxes: Rectangles,
+        rule: SamplingRule,
+        reference: Plain,
+        rows: Rows | None = None,
     ) -> Tensor:
         """Objects over images, a later one over an earlier one; all read the original.
 
-        Returns (B, C, H, W). `reference` is of the layers.
+        Returns (B, C, H, W). `reference` is of the layers. rows: what objects that show what the
+        images have read and paint, where they do not fill their rectangles.
         """
         ...
 
     def crop(
         self,
-        images: Tensor,
+        images: Tensor | Sequence[Tensor],
         to_source: Tensor,
         fill: Tensor,
         index: Tensor,
@@ -150,10 +156,11 @@ class ObjectsBackend(Protocol):
         rule: SamplingRule,
         reference: Plain,
     ) -> Tensor:
-        """(N, C, h, w): images[index] under affine maps.
+        """(N, C, h, w): images[index] under maps, or at points.
 
-        images (B, C, H, W); to_source (N, 2, 3), float64, output -> source; fill (1 or N, 1 or C,
-        1, 1); index (N,), within the images. `reference` is of the first three.
+        images (B, C, H, W), or a list of (C, H_i, W_i); to_source (N, 2 or 3, 3), float64, output
+        -> source, or points (N, h, w, 2); fill (1 or N, 1 or C, 1, 1); index (N,), within the
+        images. `reference` is of the first three.
         """
         ...
 

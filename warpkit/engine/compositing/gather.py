@@ -61,39 +61,51 @@ def sample_opaque(
     index_of: Lookup,
     points: Points,
     rule: SamplingRule,
+    within: Lookup | None = None,
 ) -> Tensor:
     """The values (C, *S) of `flat` (C, M) at the points.
 
     index_of: where a tap lies in `flat`. fill (C or 1, K): border values, of which each point has
-    the one with the number `fill_number`, int64, which broadcasts to S.
+    the one with the number `fill_number`, int64, which broadcasts to S. within: which taps of a
+    window are no missing ones; None for all.
     """
     fill = fill.expand(len(flat), -1)
     store, fill_index = torch.cat((flat, fill), dim=1), flat.shape[1] + fill_number
     rows, columns_ = _axes(points, rule, flat.dtype)
     total = flat.new_zeros(())
-    for group in _groups(rows, columns_):
+    seen = []
+    for group in _groups(rows, columns_, within):
         indices = [
             torch.where(tap.inside, index_of(tap.row, tap.column), fill_index) for tap in group
         ]
         total = total + (_read(store, indices) * torch.stack([tap.weight for tap in group])).sum(1)
-    reached = both_inside(
-        any_inside(y.inside for y in rows), any_inside(x.inside for x in columns_)
-    )
+        seen += [tap.inside for tap in group] if within is not None else []
+    reached = any_inside(seen)
+    if reached is None:
+        reached = both_inside(
+            any_inside(y.inside for y in rows), any_inside(x.inside for x in columns_)
+        )
     assert reached is not None  # a point that is nowhere has no tap inside, whatever the border
     # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
     return torch.where(reached, total, columns(fill, fill_number))
 
 
 def sample_covered(
-    flat: Tensor, cover: Lookup | None, index_of: Lookup, points: Points, rule: SamplingRule
+    flat: Tensor,
+    cover: Lookup | None,
+    index_of: Lookup,
+    points: Points,
+    rule: SamplingRule,
+    within: Lookup | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The colours (C, *S) of `flat` times `cover`, and the coverages (S).
 
-    cover: a factor of each tap, in `flat`'s type; None for 1. Missing taps have coverage 0.
+    cover: a factor of each tap, in `flat`'s type; None for 1. Missing taps have coverage 0; within:
+    as of `sample_opaque`.
     """
     store, fill_index = torch.cat((flat, flat.new_zeros(len(flat), 1)), dim=1), flat.shape[1]
     colour = coverage = flat.new_zeros(())
-    for group in _groups(*_axes(points, rule, flat.dtype)):
+    for group in _groups(*_axes(points, rule, flat.dtype), within):
         indices = [
             torch.where(tap.inside, index_of(tap.row, tap.column), fill_index) for tap in group
         ]
@@ -133,14 +145,19 @@ def _axes(
     return axes[0], axes[1]
 
 
-def _groups(rows: list[_Axis], columns_: list[_Axis]) -> Iterator[list[_Tap]]:
+def _groups(
+    rows: list[_Axis], columns_: list[_Axis], within: Lookup | None
+) -> Iterator[list[_Tap]]:
     """The taps of the points, a few at a time."""
     pairs = [(row, column) for row in rows for column in columns_]
     for offset in range(0, len(pairs), GROUP):
-        yield [
+        group = [
             _Tap(row.at, column.at, row.inside & column.inside, row.weight * column.weight)
             for row, column in pairs[offset : offset + GROUP]
         ]
+        if within is not None:
+            group = [tap._replace(inside=tap.inside & within(tap.row, tap.column)) for tap in group]
+        yield group
 
 
 def _read(flat: Tensor, indices: Sequence[Tensor]) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.engine.compositing.rectangles import Pixels, Rectangles, levels, pixels_of
+from warpkit.engine.compositing.rectangles import Pixels, Rectangles, Rows, levels, pixels_of
 
 Painter = Callable[[Tensor, Pixels], tuple[Tensor, Tensor | None]]
 
@@ -65,15 +65,17 @@ def paint_levels(
     size: tuple[int, int],
     painter: Painter,
     round_: Callable[[Tensor], Tensor],
+    rows: Rows | None = None,
 ) -> Tensor:
     """Each object reads what the earlier ones painted: a pass for each level of overlap.
 
-    `round_` is what writing to an image of the caller's type does to a value.
+    `round_` is what writing to an image of the caller's type does to a value. rows: where objects
+    do not fill their rectangles.
     """
     level = levels(boxes)
     order = level.argsort(stable=True)
     for objects in order.split(torch.bincount(level).tolist()):
-        pixels = pixels_of(boxes, size, objects)
+        pixels = pixels_of(boxes, size, objects, rows)
         colour, alpha = painter(images, pixels)
         if alpha is not None:
             colour = colour + (1 - alpha) * images[:, pixels.place]

@@ -34,6 +34,36 @@ class Rectangles(NamedTuple):
         return self.bottom - self.top
 
 
+class Rows(NamedTuple):
+    """The rows of objects that do not fill their rectangles, object by object."""
+
+    begins: Tensor
+    """(N,), int64: where the object's rows begin, the top of its rectangle first."""
+    object: Tensor
+    """(R,), int64: whose row it is."""
+    first: Tensor
+    """(R,), int64: its first column, counted from the rectangle's left."""
+    end: Tensor
+    """(R,), int64: the end of its columns; `first` where it has none."""
+
+    def of(self, boxes: Rectangles) -> Rectangles:
+        """Each row as a rectangle, one pixel high."""
+        top = boxes.top[self.object] + self.line()
+        left = boxes.left[self.object]
+        image = boxes.image[self.object]
+        return Rectangles(image, left + self.first, top, left + self.end, top + 1)
+
+    def line(self) -> Tensor:
+        """(R,), int64: the row, counted from the rectangle's top."""
+        number = torch.arange(len(self.object), device=self.object.device)
+        return number - self.begins[self.object]
+
+    def holds(self, objects: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        """Whether pixels of objects (P,), by row and column in the rectangle (P,), are theirs."""
+        number = self.begins[objects] + row
+        return (column >= self.first[number]) & (column < self.end[number])
+
+
 class Pixels(NamedTuple):
     """A list of pixels of objects; each (P,), int64."""
 
@@ -73,8 +103,64 @@ def rectangles(
     return Rectangles(image.clamp(0, max(count - 1, 0)), *first.unbind(-1), *last.unbind(-1))
 
 
-def pixels_of(boxes: Rectangles, size: tuple[int, int], objects: Tensor | None = None) -> Pixels:
-    """All pixels of all objects, or of `objects` in that order; each row by row."""
+def rows_of(corners: Tensor, boxes: Rectangles, along: tuple[bool, bool] = (True, True)) -> Rows:
+    """The pixels of `boxes` whose centres lie in convex quads (N, 4, 2), row by row.
+
+    corners: counted from the rectangles' corners, from the quad's own top left clockwise, or
+    counter-clockwise if mirrored. As a box does, a quad holds its own top and left edges. along:
+    whether the edges count that bound it along its own y (top and bottom), and along its own x.
+    """
+    begins = boxes.height.cumsum(0) - boxes.height
+    objects = torch.arange(len(boxes.image), device=begins.device).repeat_interleave(boxes.height)
+    quads = corners.detach().double()[objects]
+    middle = torch.arange(len(objects), device=begins.device) - begins[objects] + 0.5
+    x, y = quads.unbind(-1)
+    across, down = (torch.roll(side, -1, dims=1) - side for side in (x, y))
+    area = x[:, 0] * down[:, 0] - y[:, 0] * across[:, 0]
+    for k in range(1, 4):
+        area = area + x[:, k] * down[:, k] - y[:, k] * across[:, k]
+    mirrored = area < 0
+    first = torch.zeros_like(objects)
+    end = boxes.width[objects]
+    for k in range(4):
+        if not along[k % 2]:
+            continue
+        dx, dy, rise = across[:, k], down[:, k], middle - y[:, k]
+        dx, dy = torch.where(mirrored, -dx, dx), torch.where(mirrored, -dy, dy)
+        holds = k in (0, 3)  # its own centres
+        edge = x[:, k] + torch.where(dy == 0, 0.0, dx * rise / torch.where(dy == 0, 1.0, dy)) - 0.5
+        edge = edge.clamp(-1, 2.0**32)
+        upwards = edge.floor().long() + 1  # beyond the edge
+        at_edge = edge.ceil().long()
+        low, high = (at_edge, upwards) if holds else (upwards, at_edge)
+        side = dx * rise
+        level = side >= 0 if holds else side > 0
+        first = torch.where(dy < 0, torch.maximum(first, low), first)
+        end = torch.where(dy > 0, torch.minimum(end, high), end)
+        end = torch.where((dy == 0) & ~level, 0, end)
+    return Rows(begins, objects, first, torch.maximum(end, first))
+
+
+def pixels_of(
+    boxes: Rectangles,
+    size: tuple[int, int],
+    objects: Tensor | None = None,
+    rows: Rows | None = None,
+) -> Pixels:
+    """All pixels of all objects, or of `objects` in that order; each row by row.
+
+    rows: where objects do not fill their rectangles. Those of `objects` come in the objects' order
+    of `boxes` then.
+    """
+    if rows is not None:
+        chosen = torch.ones_like(rows.object, dtype=torch.bool)
+        if objects is not None:
+            named = torch.zeros_like(boxes.image, dtype=torch.bool).index_fill(0, objects, True)
+            chosen = named[rows.object]
+        numbers = chosen.nonzero()[:, 0]
+        found = pixels_of(rows.of(boxes), size, numbers)
+        x = found.x + rows.first[found.object]
+        return Pixels(rows.object[found.object], x, rows.line()[found.object], found.place)
     height, width = size
     if objects is None:
         objects = torch.arange(len(boxes.image), device=boxes.image.device)
@@ -95,16 +181,20 @@ def _counting(lengths: Tensor) -> Tensor:
     return torch.arange(len(starts), device=lengths.device) - starts
 
 
-def topmost(boxes: Rectangles, shape: tuple[int, int, int]) -> Tensor:
+def topmost(boxes: Rectangles, shape: tuple[int, int, int], rows: Rows | None = None) -> Tensor:
     """The last object that covers each pixel, int32 of `shape` (B, H, W); -1 where there is none.
+
+    rows: where objects do not fill their rectangles.
 
     A rectangle is the union of four whose sides are powers of two; each of those is one entry in
     the table of its size, and every table is spread to the next smaller one in a pass. So the time
     does not depend on the objects' areas: 2.5 ms for 400 and for 4000 objects of 32 x 32 pixels in
     four images of 256 x 256 on one core, where a list of all their pixels takes 16 and 180 ms.
     """
-    objects = ((boxes.width > 0) & (boxes.height > 0)).nonzero()[:, 0]
-    boxes = Rectangles(*(side[objects] for side in boxes))
+    boxes = boxes if rows is None else rows.of(boxes)
+    chosen = ((boxes.width > 0) & (boxes.height > 0)).nonzero()[:, 0]
+    boxes = Rectangles(*(side[chosen] for side in boxes))
+    objects = chosen if rows is None else rows.object[chosen]
     sides = boxes.width.double(), boxes.height.double()
     step_x, step_y = (torch.frexp(side).exponent - 1 for side in sides)
     steps = torch.stack((step_y, step_x), dim=-1).unique(dim=0).tolist()

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.engine.compositing.frames import Frames, own_places
 from warpkit.engine.compositing.gather import Lookup, Points, columns, sample_covered, sample_opaque
 from warpkit.engine.compositing.over import Painter
-from warpkit.engine.compositing.rectangles import Pixels, Rectangles, pixels_of
+from warpkit.engine.compositing.rectangles import Pixels, Rectangles, Rows, pixels_of
 from warpkit.engine.compositing.source_maps import source
 from warpkit.engine.sampling.bounds import at_least_zero, held
 from warpkit.engine.sampling.rules import SamplingRule, borders_of
@@ -64,7 +65,7 @@ def patch_painter(
         values, alpha = sample_covered(flat, lookup, index_of, points, paint.rule)
         if share is not None:
             values, alpha = values * share.to(values.dtype), alpha * share.to(alpha.dtype)
-        return _with_opacity(paint, pixels, values, alpha)
+        return with_opacity(paint, pixels, values, alpha)
 
     return painter
 
@@ -95,12 +96,14 @@ def window_painter(
     size: tuple[int, int],
     mask: Tensor | None,
     edges: Tensor | None,
+    rows: Rows | None = None,
 ) -> Painter:
     """Paint what the images show in the objects' own rectangles.
 
     mask: (1, P), for all pixels of all rectangles in the order of `pixels_of`. edges: (N, 4), the
     boxes counted from their rectangle's corner, where the pixels on an edge count by the share that
     the box covers: in what is painted, and in what is read along an axis whose border is constant.
+    rows: the objects' own pixels, where they do not fill their rectangles; the others are missing.
     """
     area = boxes.width * boxes.height
     offset = (boxes.image * size[0] + boxes.top) * size[1] + boxes.left
@@ -127,36 +130,52 @@ def window_painter(
             value = columns(mask, first + row * width + column)[0]
             return value if read is None else value * read(row, column)
 
+        def held(row: Tensor, column: Tensor) -> Tensor:
+            """Whether row and column, (P,) each, are the object's own."""
+            assert rows is not None
+            return rows.holds(pixels.object, row, column)
+
+        within = None if rows is None else held
         fill_number = pixels.object if paint.fill.shape[1] > 1 else torch.zeros_like(corner[:1])
         alpha = None
         if mask is not None:
-            values, alpha = sample_covered(images, masked, index_of, points, paint.rule)
+            values, alpha = sample_covered(images, masked, index_of, points, paint.rule, within)
         elif read is not None:
             values, inside = sample_covered(images, read, index_of, points, paint.rule)
             values = values + (1 - inside) * columns(paint.fill, fill_number)
         else:
-            values = sample_opaque(images, paint.fill, fill_number, index_of, points, paint.rule)
+            given = images, paint.fill, fill_number, index_of, points, paint.rule, within
+            values = sample_opaque(*given)
         if share is not None:
             painted = share(pixels.y, pixels.x)
             values, alpha = values * painted, painted if alpha is None else alpha * painted
-        return _with_opacity(paint, pixels, values, alpha)
+        return with_opacity(paint, pixels, values, alpha)
 
     return painter
 
 
 def stretched_mask(
-    mask: Tensor, boxes: Rectangles, edges: Tensor, size: tuple[int, int], rule: SamplingRule
+    mask: Tensor,
+    boxes: Rectangles,
+    edges: Tensor | Frames,
+    size: tuple[int, int],
+    rule: SamplingRule,
 ) -> Tensor:
     """Masks (N or 1, 1, h, w), each stretched over its box: their values at the boxes' pixels.
 
-    edges: as in `window_painter`. Returns (1, P) in the order of `pixels_of`. A mask of the box's
-    own size is taken as it is.
+    edges: as in `window_painter`, or the frames. Returns (1, P) in the order of `pixels_of`. A mask
+    of the box's own size is taken as it is.
     """
     height, width = mask.shape[-2:]
     pixels = pixels_of(boxes, size)
-    x1, y1, x2, y2 = columns(edges.mT, pixels.object).unbind(0)
-    x = (pixels.x + 0.5 - x1) * (width / (x2 - x1)) - 0.5
-    y = (pixels.y + 0.5 - y1) * (height / (y2 - y1)) - 0.5
+    if isinstance(edges, Frames):
+        x, y = own_places(edges, pixels.object, pixels.x.double(), pixels.y.double())
+        long, high = columns(torch.stack((edges.width, edges.height)), pixels.object).unbind(0)
+        x, y = (x + 0.5) * (width / long) - 0.5, (y + 0.5) * (height / high) - 0.5
+    else:
+        x1, y1, x2, y2 = columns(edges.mT, pixels.object).unbind(0)
+        x = (pixels.x + 0.5 - x1) * (width / (x2 - x1)) - 0.5
+        y = (pixels.y + 0.5 - y1) * (height / (y2 - y1)) - 0.5
     kind = "nearest" if rule.interpolation == "nearest" else "bilinear"
     return _sample_each(mask, pixels.object, x, y, SamplingRule(kind, "replicate"))
 
@@ -223,7 +242,7 @@ def _share(edges: Tensor, objects: Tensor, along: Sequence[bool] = (True, True))
     return lambda row, column: overlap(column, x1, x2)
 
 
-def _with_opacity(
+def with_opacity(
     paint: LayerOptions, pixels: Pixels, values: Tensor, alpha: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """values (C, P) and alpha (P,), or None, times the objects' opacity."""

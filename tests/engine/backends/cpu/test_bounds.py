@@ -125,6 +125,49 @@ def test_no_kernel_touches_what_lies_beside_an_array(interpolation, pieces):
     assert survives(f"import sys; sys.argv[1:] = {[interpolation, pieces]}\n{LAUNCHED}")
 
 
+LISTED = """
+import sys, torch, warpkit as wk
+from tests.support.guarded_memory import empty, guard_what_is_made, guarded
+guard_what_is_made()
+torch.manual_seed(0)
+cuts = [
+    lambda t: t,
+    lambda t: t[:, 2:-3, 1:-4],
+    lambda t: t.mT,
+    lambda t: t.permute(1, 2, 0).contiguous().permute(2, 0, 1),
+    lambda t: t[:, :1].expand(3, 9, 40),
+    lambda t: t[:, :, ::2],
+]
+
+
+def between(view):
+    # a copy with the same strides, whose own first and last pixels touch the guards
+    numbers = sum((n - 1) * step for n, step in zip(view.shape, view.stride(), strict=True)) + 1
+    flat = torch.from_numpy(empty(numbers * view.element_size(), "u1")).view(view.dtype)
+    return flat.as_strided(view.shape, view.stride())
+
+
+for dtype in (torch.float32, torch.float64):
+    for border in ("constant", "reflect"):
+        images = [between(cut(torch.rand(3, 33, 40, dtype=dtype))).requires_grad_() for cut in cuts]
+        middles, sides = 40 * torch.rand(30, 2), 30 * torch.rand(30, 2) + 1
+        boxes = guarded(torch.cat((middles, sides, 360 * torch.rand(30, 1)), 1)).requires_grad_()
+        index = torch.randint(0, len(images), (30,))
+        options = {"interpolation": sys.argv[1], "border": border}
+        crops = wk.crop_patches(images, boxes, index, (33, 35), **options)
+        (crops * guarded(torch.rand_like(crops))).sum().backward()
+        moves = guarded((torch.eye(2, 3) + 0.3 * torch.randn(30, 2, 3)).to(dtype)).requires_grad_()
+        batch = guarded(torch.rand(2, 3, 33, 40, dtype=dtype)).requires_grad_()
+        wk.transform_patches(batch, boxes, moves, index % 2, **options).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_lists_and_turned_boxes_stay_inside_the_arrays(interpolation):
+    """Images of a list with strides of their own; rows of turned boxes."""
+    assert survives(f"import sys; sys.argv[1:] = {[interpolation]}\n{LISTED}")
+
+
 BESIDE = """
 import numpy as np, torch
 from tests.support.guarded_memory import bytes_between_guards

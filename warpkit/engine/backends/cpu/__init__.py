@@ -1,11 +1,12 @@
 """The CPU backend: the reference's results by the native library.
 
 Warps run in the native library, whose C++ is in native/. `library` finds and opens it, `opened` is
-the one of this process. `launch` goes from tensors to its calls, which `calls` prepares by shapes,
-types and options, and `jobs` splits a backward pass. `autograd` calls it without an operator,
-`operators` as torch operators. `inverse` inverts matrices, `resize` resizes, `opencv` has OpenCV's
-arithmetics, `objects` paints objects over images and cuts them out, `moments` has the sums of an
-alignment, `sphere` sees the whole sphere, and `maps` and `pictures` what else cv2's face does.
+the one of this process. `launch` goes from tensors to its calls, `image_lists` from lists of
+images; `calls` prepares them by shapes, types and options, and `jobs` splits a backward pass.
+`autograd` calls it without an operator, `operators` as torch operators. `inverse` inverts matrices,
+`resize` resizes, `opencv` has OpenCV's arithmetics, `objects` paints objects over images and cuts
+them out, `moments` has the sums of an alignment, `sphere` sees the whole sphere, and `maps` and
+`pictures` what else cv2's face does.
 
 `threads` shares work out, `memory` keeps results' pages. Where the library is missing, the
 reference serves in its place, after one warning.
@@ -21,7 +22,7 @@ from torch import Tensor
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
 from warpkit.engine.backends.inverse import inverse_by
 from warpkit.engine.compositing.layers import Layers, Plain
-from warpkit.engine.compositing.rectangles import Rectangles
+from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.resize import ResizeRule
@@ -180,15 +181,21 @@ def second_sums(
     return moments.second_sums(fixed, seen, weight, gain, bias, half, degree)
 
 
-def paint(layers: Layers, boxes: Rectangles, rule: SamplingRule, reference: Plain) -> Tensor:
+def paint(
+    layers: Layers,
+    boxes: Rectangles,
+    rule: SamplingRule,
+    reference: Plain,
+    rows: Rows | None = None,
+) -> Tensor:
     """As `ObjectsBackend.paint`."""
     from warpkit.engine.backends.cpu.objects import painter
 
-    return painter.paint(layers, boxes, rule, reference)
+    return painter.paint(layers, boxes, rule, reference, rows)
 
 
 def crop(
-    images: Tensor,
+    images: Tensor | Sequence[Tensor],
     to_source: Tensor,
     fill: Tensor,
     index: Tensor,

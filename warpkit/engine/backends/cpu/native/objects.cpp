@@ -29,19 +29,23 @@ void show(const ObjectsCall &p, const Band &band, int32_t *ahead) {
     for (int64_t n = band.end - 1; n >= band.first; n--) {
         const int64_t number = at<const int64_t>(p.order)[n];
         const Object &o = at<const Object>(p.objects)[number];
+        const int32_t *spans = spans_of(p, o);
         for (int64_t y = most(o.top, band.low); y < least(o.bottom, band.high); y++) {
             int32_t *free = ahead + (y - band.low) * p.width;
-            int64_t x = o.left;
-            while (x < o.right) {
+            const int64_t first = spans ? spans[2 * (y - o.top)] : o.left;
+            const int64_t end = spans ? spans[2 * (y - o.top) + 1] : o.right;
+            if (first >= end) continue;
+            int64_t x = first;
+            while (x < end) {
                 int64_t next = free[x];
                 if (next == x) {
                     shown[y * p.width + x] = int32_t(number);
-                    free[x] = int32_t(o.right);
+                    free[x] = int32_t(end);
                     next++;
                 }
                 x = next;
             }
-            free[o.left] = int32_t(x);
+            free[first] = int32_t(x);
         }
     }
 }

@@ -37,8 +37,9 @@ struct Part {
     // the others at the same time.
     bool owns(const Object &o) const { return o.top >= low && o.top < high; }
     // Whether pixels of a window's row, which an affine map sends to a line, may read these rows.
-    template <class R>
-    bool is_read(const Source<R> &source, int64_t x, int64_t y, int64_t count) const {
+    template <class R> bool is_read(const ObjectsCall &p, const Source<R> &source, int64_t x,
+                                    int64_t y, int64_t count) const {
+        if (p.kind != AFFINE) return true;
         const Object &o = source.object;
         const double *m = source.map + 3, first = double(x - o.left);
         const double start = m[1] * double(y - o.top) + m[2] + double(o.top);
@@ -267,7 +268,7 @@ template <class R> void add_run(const ObjectsCall &p, const Source<R> &source, c
                                 int64_t x, int64_t y, int64_t count, Run<R> &run, Pull<R> &pull,
                                 RowSums &sums) {
     const bool owner = part.owns(source.object);
-    if (!owner && !part.is_read(source, x, y, count)) return;
+    if (!owner && !part.is_read(p, source, x, y, count)) return;
     const int64_t area = p.height * p.width;
     const R *grad = at<const R>(p.grad) + source.object.image * p.channels * area + y * p.width + x;
     run.look(p, source, x, y, count);

@@ -11,6 +11,8 @@
     FIELD(images) FIELD(to_source) FIELD(colour) FIELD(mask) FIELD(opacity) FIELD(fill) FIELD(out)    \
     /* `Object`s; their numbers, image by image; where each image's begin, or each group's */         \
     FIELD(objects) FIELD(order) FIELD(starts) FIELD(groups)                                           \
+    /* (first, end) int32 of the columns of each row of objects that do not fill their boxes */       \
+    FIELD(spans)                                                                                      \
     /* opaque objects: which one each pixel shows, (images, height, width) int32 */                   \
     FIELD(opaque) FIELD(top_object)                                                                        \
     FIELD(count) FIELD(channels) FIELD(height) FIELD(width) FIELD(kind) FIELD(number_bytes)           \
@@ -44,6 +46,7 @@ struct Object {
     int64_t source, width, height;  // where it begins among the sources, and its size
     int64_t cover;                  // where its mask begins
     int64_t first;                  // of its pixels among those of all boxes
+    int64_t rows;                   // where its rows begin among `spans`, -1 if it fills its box
 };
 
 }  // namespace warpkit

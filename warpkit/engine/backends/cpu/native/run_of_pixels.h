@@ -23,6 +23,11 @@ constexpr int RUN = 64;   // pixels of a run
 
 INLINE bool inside(int64_t index, int64_t length) { return index >= 0 && index < length; }
 
+// The first column and the end of each row of an object that does not fill its box.
+INLINE const int32_t *spans_of(const ObjectsCall &p, const Object &o) {
+    return o.rows < 0 ? nullptr : at<const int32_t>(p.spans) + 2 * o.rows;
+}
+
 // An object and all that its pixels have in common.
 template <class R> struct Source {
     const Object &object;
@@ -30,6 +35,7 @@ template <class R> struct Source {
     const double *map;  // from pixels of the box, counted from its corner
     const R *colour, *mask;
     R opacity;
+    const int32_t *spans;  // of its rows, if it does not fill its box
 
     Source(const ObjectsCall &p, int64_t o)
         : object(at<const Object>(p.objects)[o]),
@@ -37,16 +43,22 @@ template <class R> struct Source {
           map(at<const double>(p.to_source) + 3 * p.kind * o),
           colour(at<const R>(p.colour) + object.source),
           mask(p.mask ? at<const R>(p.mask) + object.cover : nullptr),
-          opacity(p.opacity ? at<const R>(p.opacity)[p.own_opacity ? o : 0] : R(1)) {}
+          opacity(p.opacity ? at<const R>(p.opacity)[p.own_opacity ? o : 0] : R(1)),
+          spans(spans_of(p, object)) {}
 
     // The place of pixel (x, y) among those of all boxes.
     INLINE int64_t entry(int64_t x, int64_t y) const {
         return object.first + (y - object.top) * (object.right - object.left) + x - object.left;
     }
 
-    // The columns first .. end of row y outside which an affine map finds no tap; all of another's.
+    // The columns first .. end of row y that are the object's, but those where an affine map finds
+    // no tap.
     void reach(const ObjectsCall &p, int64_t y, int64_t &first, int64_t &end) const {
         double low = double(object.left), high = double(object.right);
+        if (spans) {
+            low = double(spans[2 * (y - object.top)]), high = double(spans[2 * (y - object.top) + 1]);
+        }
+        const double limit = high;
         for (int axis = 0; axis < 2 && p.kind == AFFINE; axis++) {
             double slope = map[3 * axis], side = double(axis ? object.height : object.width);
             double zero = map[3 * axis + 1] * double(y - object.top) + map[3 * axis + 2];
@@ -59,8 +71,8 @@ template <class R> struct Source {
             }
         }
         high = most(high, low);
-        first = int64_t(least(low, double(object.right)));
-        end = int64_t(least(high, double(object.right)));
+        first = int64_t(least(low, limit));
+        end = int64_t(least(high, limit));
     }
 };
 
@@ -92,7 +104,7 @@ template <class R> struct Run {
         for (int64_t k = 0; k < n; k += L) {
             Place at = place(p, source.map, first + double(k), first + double(n - 1), line);
             store(column + k, at.i), store(row + k, at.j), store(tx + k, at.x), store(ty + k, at.y);
-            find_taps(p, o, k, at);
+            find_taps(p, source, k, at);
             if (!p.opaque) weigh(source, k, at);
             else if (p.grad) weigh_all(k, at);
         }
@@ -159,16 +171,37 @@ template <class R> struct Run {
                 convert<Vec<R, D>>(v - j)};
     }
 
-    INLINE void find_taps(const ObjectsCall &p, const Object &o, int64_t k, const Place &at) {
+    INLINE void find_taps(const ObjectsCall &p, const Source<R> &source, int64_t k,
+                          const Place &at) {
+        const Object &o = source.object;
         const I i = at.i, j = at.j;
         const int32_t width = int32_t(o.width), height = int32_t(o.height);
         const I x0 = (i >= 0) & (i < width), x1 = (i >= -1) & (i < width - 1);
         const I y0 = (j >= 0) & (j < height), y1 = (j >= -1) & (j < height - 1);
         I bits = (x0 & y0 & 1) | (x1 & y0 & 2) | (x0 & y1 & 4) | (x1 & y1 & 8);
+        if (source.spans) bits &= held_taps(source, k);
         bits |= ((i < 0) & AT_LEFT) | ((i >= width - 1) & AT_RIGHT);
         store(there + k, bits);
         whole[k / L] = all_are(bits, int32_t(ALL));
         set_pairs(o, uint32_t(p.line), at, upper + k, lower + k);
+    }
+
+    // The bits of the taps that lie in the rows of an object that does not fill its box.
+    __attribute__((noinline)) I held_taps(const Source<R> &source, int64_t k) const {
+        const Object &o = source.object;
+        alignas(64) int32_t bits[L];
+        for (int n = 0; n < L; n++) {
+            bits[n] = 0;
+            for (int line = 0; line < 2; line++) {
+                const int64_t y = int64_t(row[k + n]) + line;
+                if (!inside(y, o.height)) continue;
+                const int64_t first = source.spans[2 * y] - o.left,
+                              end = source.spans[2 * y + 1] - o.left, x = column[k + n];
+                if (x >= first && x < end) bits[n] |= 1 << 2 * line;
+                if (x + 1 >= first && x + 1 < end) bits[n] |= 2 << 2 * line;
+            }
+        }
+        return load<I>(bits);
     }
 
     // Where the pairs of taps are, moved inside; unsigned, since nobody reads these of a source

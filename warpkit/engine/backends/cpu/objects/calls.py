@@ -12,7 +12,7 @@ from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
 from warpkit.engine.compositing.layers import Layers
-from warpkit.engine.compositing.rectangles import Rectangles
+from warpkit.engine.compositing.rectangles import Rectangles, Rows
 
 OBJECTS = calls.Family("objects")
 
@@ -25,9 +25,9 @@ RECORD = np.dtype(
     {
         "names": [
             *("image", "left", "top", "right", "bottom"),
-            *("source", "width", "height", "cover", "first"),
+            *("source", "width", "height", "cover", "first", "rows"),
         ],
-        "formats": [np.int64] * 10,
+        "formats": [np.int64] * 11,
     }
 )
 """An object as native/objects_call.h has it."""
@@ -44,9 +44,11 @@ class Objects(NamedTuple):
     """Where each image's begin among these, and the end."""
     areas: np.ndarray
     """The pixels of each box."""
+    spans: np.ndarray | None
+    """(R, 2), int32: the columns first .. end of the rows of objects that do not fill theirs."""
 
 
-def objects_of(layers: Layers, boxes: Rectangles) -> Objects:
+def objects_of(layers: Layers, boxes: Rectangles, rows: Rows | None) -> Objects:
     """The objects, the last one of each image on top."""
     images, patches, mask = layers.images, layers.patches, layers.mask
     table = np.empty(len(boxes.image), RECORD)
@@ -56,8 +58,8 @@ def objects_of(layers: Layers, boxes: Rectangles) -> Objects:
     table["first"] = np.cumsum(areas) - areas
     if patches is None:
         _, channels, height, width = images.shape
-        rows = table["image"] * (channels * height) + table["top"]
-        table["source"] = rows * width + table["left"]
+        line = table["image"] * (channels * height) + table["top"]
+        table["source"] = line * width + table["left"]
         table["width"] = table["right"] - table["left"]
         table["height"] = table["bottom"] - table["top"]
         table["cover"] = table["first"]
@@ -66,9 +68,14 @@ def objects_of(layers: Layers, boxes: Rectangles) -> Objects:
         table["source"] = number * (patches.shape[1] * area if len(patches) > 1 else 0)
         table["height"], table["width"] = patches.shape[-2:]
         table["cover"] = number * (area if mask is not None and len(mask) > 1 else 0)
+    table["rows"], spans = -1, None
+    if rows is not None:
+        table["rows"] = rows.begins.numpy()
+        left = boxes.left[rows.object]
+        spans = torch.stack((left + rows.first, left + rows.end), dim=1).int().numpy()
     order = np.argsort(table["image"], kind="stable")
     starts = np.searchsorted(table["image"][order], np.arange(len(images) + 1))
-    return Objects(table, order, starts, areas)
+    return Objects(table, order, starts, areas, spans)
 
 
 @lru_cache(maxsize=64)
@@ -127,6 +134,7 @@ def launch(
         "images": images, "to_source": maps, "colour": images if patches is None else patches,
         "mask": mask, "opacity": opacity, "fill": fill,
         "objects": objects.table, "order": objects.order, "starts": objects.starts,
+        "spans": objects.spans,
         **arrays,
     }  # fmt: skip
     for name, array in given.items():

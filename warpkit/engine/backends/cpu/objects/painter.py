@@ -19,7 +19,7 @@ from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.objects.autograd import as_tensors, followed, reference_vjp
 from warpkit.engine.backends.cpu.objects.calls import BAND, Objects, launch, objects_of
 from warpkit.engine.compositing.layers import Layers, Plain
-from warpkit.engine.compositing.rectangles import Rectangles
+from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.rules import SamplingRule
 
 GROUPS = 8
@@ -36,13 +36,19 @@ PACKED = 3
 """Channels from which on images have such sums, too: one addition for four, but a pass more."""
 
 
-def paint(layers: Layers, boxes: Rectangles, rule: SamplingRule, reference: Plain) -> Tensor:
+def paint(
+    layers: Layers,
+    boxes: Rectangles,
+    rule: SamplingRule,
+    reference: Plain,
+    rows: Rows | None = None,
+) -> Tensor:
     """As `ObjectsBackend.paint`."""
     if rule != SamplingRule("bilinear", "constant"):
         return reference(*layers)
     if not is_eager(*(layer for layer in layers if layer is not None)):
         return reference(*layers)
-    return _Paint.apply(*layers, boxes, reference)  # pyright: ignore
+    return _Paint.apply(*layers, boxes, rows, reference)  # pyright: ignore
 
 
 class _Paint(torch.autograd.Function):
@@ -56,13 +62,14 @@ class _Paint(torch.autograd.Function):
         opacity: Tensor | None,
         fill: Tensor | None,
         boxes: Rectangles,
+        rows: Rows | None,
         reference: Plain,
     ) -> Tensor:
         """Tensors as of `Layers`."""
         layers = Layers(images, to_source, patches, mask, opacity, fill)
         ctx.save_for_backward(*layers)
         layers = _dense(layers)
-        ctx.objects, ctx.reference = objects_of(layers, boxes), reference
+        ctx.objects, ctx.reference = objects_of(layers, boxes, rows), reference
         count, _, height, width = images.shape
         ctx.top_object = empty(0 if fill is None else count * height * width, np.dtype(np.int32))
         result = torch.from_numpy(empty(images.shape, _numpy(images)))
@@ -74,10 +81,10 @@ class _Paint(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:6]
         if followed(gradients):
-            return *reference_vjp(ctx.reference, saved, wanted, gradients), None, None
+            return *reference_vjp(ctx.reference, saved, wanted, gradients), None, None, None
         layers = _dense(Layers(*saved))
         sums = _vjp(gradients[0].contiguous(), layers, ctx.objects, ctx.top_object, wanted)
-        return *as_tensors(sums, saved, wanted), None, None
+        return *as_tensors(sums, saved, wanted), None, None, None
 
 
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
