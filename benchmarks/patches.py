@@ -17,7 +17,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +39,8 @@ class Objects(NamedTuple):
     Leaves that need a gradient first.
     """
 
-    images: Tensor
+    images: Any
+    """A batch, or a list."""
     theta: Tensor
     patch: Tensor
     boxes: Tensor
@@ -85,6 +86,29 @@ def one_each(count: int, dtype: torch.dtype = torch.float32) -> Objects:
     )
 
 
+def turned(count: int, dtype: torch.dtype = torch.float32) -> Objects:
+    """Noise, and boxes of 32 x 32 pixels within it, turned by any angle."""
+    given = anywhere(count, dtype)
+    middle = (given.boxes[:, :2] + given.boxes[:, 2:]) / 2
+    angle = torch.linspace(-180, 180, count, dtype=dtype)[:, None]
+    side = torch.full((count, 2), float(SIDE), dtype=dtype)
+    return given._replace(boxes=torch.cat((middle, side, angle), 1))
+
+
+def of_sizes(count: int, dtype: torch.dtype = torch.float32) -> Objects:
+    """A list of images of 200 to 480 x 200 to 640, with four boxes each."""
+    generator = torch.Generator().manual_seed(0)
+    images = []
+    for _ in range(count // 4):
+        height, width = (int(torch.randint(200, n, (), generator=generator)) for n in (481, 641))
+        image = torch.rand(3, height, width, generator=generator)
+        images.append(image.to(dtype).requires_grad_())
+    low = 120 * torch.rand(count, 2, generator=generator)
+    boxes = torch.cat((low, low + 40 + 40 * torch.rand(count, 2, generator=generator)), 1)
+    index = torch.arange(count // 4).repeat_interleave(4)
+    return Objects(images, torch.zeros(()), torch.zeros(()), boxes.to(dtype), index)
+
+
 def warpkit_last(given: Objects) -> Tensor:
     return wk.transform_patches(given.images, given.boxes, given.theta, given.index, space="theta")
 
@@ -126,6 +150,36 @@ def crop(given: Objects) -> Tensor:
     # roi_align clamps points to the image within a pixel of it
     size, border = (SIDE, SIDE), "replicate"
     return wk.crop_patches(given.images, given.boxes + 0.25, given.index, size, border=border)
+
+
+def crop_plainly(given: Objects) -> Tensor:
+    return wk.crop_patches(given.images, given.boxes, given.index, (SIDE, SIDE))
+
+
+def grids(given: Objects) -> Tensor:
+    """What people write for turned boxes: an image copied and a grid made for each."""
+    size = SIDE, SIDE
+    matrices = wk.invert(wk.box_to_matrix(given.boxes, size))
+    theta = wk.to_theta(matrices, given.images.shape[-2:], size)
+    grid = F.affine_grid(theta, [len(theta), 3, *size], align_corners=False)
+    return F.grid_sample(given.images[given.index], grid, align_corners=False)
+
+
+def image_loop(given: Objects) -> Tensor:
+    """A call for each image of a list."""
+    parts = given.boxes.split(4)
+    crops = [
+        wk.crop_patches(image, boxes, None, (SIDE, SIDE))
+        for image, boxes in zip(given.images, parts, strict=True)
+    ]
+    return torch.cat(crops)
+
+
+def padded(given: Objects) -> Tensor:
+    """All images padded to the largest, then one call."""
+    height, width = (max(image.shape[k] for image in given.images) for k in (1, 2))
+    batch = [F.pad(i, (0, width - i.shape[2], 0, height - i.shape[1])) for i in given.images]
+    return crop_plainly(given._replace(images=torch.stack(batch)))
 
 
 def roi_align(given: Objects) -> Tensor:
@@ -178,6 +232,9 @@ def cases() -> Iterator[Case]:
     sequential = {"warpkit": warpkit_sequential, "copying loop": sequential_loop}
     yield Case("transform, sequential", 400, sequential, anywhere)
     yield Case("crop", 400, {"warpkit": crop, "roi_align": roi_align}, anywhere)
+    yield Case("crop, turned", 400, {"warpkit": crop_plainly, "grid_sample": grids}, turned)
+    lists = {"warpkit": crop_plainly, "a loop": image_loop, "padded": padded}
+    yield Case("crop, images of 64 sizes", 256, lists, of_sizes)
     canvases = {"grid_sample canvas": torch_canvas, "kornia canvas": kornia_canvas}
     yield Case("paste, one an image", 32, {"warpkit": paste, **canvases}, one_each)
 
@@ -186,7 +243,8 @@ def run(way: Way, given: Objects) -> list[Tensor | None]:
     """Forward and backward: the value and the gradients."""
     value = way(given)
     weight = torch.linspace(-1, 1, value.numel(), dtype=value.dtype).reshape(value.shape)
-    leaves = [leaf for leaf in given[:3] if leaf.requires_grad]
+    images = given.images if isinstance(given.images, list) else [given.images]
+    leaves = [leaf for leaf in (*images, *given[1:3]) if leaf.requires_grad]
     gradients = torch.autograd.grad(value, leaves, weight, allow_unused=True)
     return [value.detach(), *gradients]
 
