@@ -175,7 +175,7 @@ def test_a_picture_made_for_one_resize_turns_into_another_there_alone(tmp_path: 
     assert [name for name, fooled in found.fooled.items() if fooled] == [
         *("cv2 linear", "torchvision, antialias=False", "cv2 cubic")
     ]
-    scaling_attack.draw({"cv2 linear": found}, tmp_path / "picture.png")
+    scaling_attack.draw({"cv2 linear": found, "cv2 area": found}, tmp_path / "picture.png")
     check_picture(tmp_path / "picture.png")
     assert "cv2 linear" in scaling_attack.table({"cv2 linear": found})
 

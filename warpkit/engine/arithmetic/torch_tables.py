@@ -47,11 +47,11 @@ def _antialiased(name: str, n: int, m: int) -> tuple[Indices, Whole, Inside]:
 
 def _sampled(name: str, reach: int, n: int, m: int) -> tuple[Indices, Whole, Inside]:
     """Two or four taps; those beyond an end are the pixel there, and weigh together with it."""
-    position = (np.arange(m) + 0.5) * (n / m) - 0.5
+    position = (np.arange(m, dtype=np.float64) + 0.5) * (n / m) - 0.5
     if name == "bilinear":
         position = np.maximum(position, 0)
     first = np.floor(position)
-    weight = POINT_WEIGHTS[name](position - first)
+    weight = POINT_WEIGHTS[name]((position - first).astype(np.float64))
     index = first.astype(np.int64)[:, None] + np.arange(1 - reach, reach + 1)
     merged = np.clip(index, 0, n - 1)
     lowest = merged[:, :1]
