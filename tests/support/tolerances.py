@@ -169,7 +169,7 @@ TOLERANCE = {
     # relative: a slope over 80 levels of programs that round to 8 bits, up to twice, and clamp
     # what bicubic and lanczos overshoot on noise
     "processors slope": 0.1,
-    # relative to the spread of noise, as a mean: torch's bicubic of floats is another than Pillow's,
-    # and what it does not antialias is
+    # relative to the spread of noise, as a mean: torch's bicubic of floats is not Pillow's, nor is
+    # what it does not antialias
     "processors libraries": 0.3,
 }

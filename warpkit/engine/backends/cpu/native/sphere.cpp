@@ -70,7 +70,7 @@ void sphere_places(const Call &block, int64_t begin, int64_t end) {
             Doubles x = smaller(count_up<Doubles>() + double(column), Doubles{} + double(n - 1));
             Directions d(m, x, Doubles{} + double(row));
             Doubles u = angle_of(way * d.x, way * d.z) * (width / (2 * PI)) + middle;
-            u = (d.x == 0) & (d.z == 0) ? Doubles{} + (width - 1) / 2 : u;  // as of (0, y, 0)
+            u = ((d.x == 0) & (d.z == 0)) ? Doubles{} + (width - 1) / 2 : u;  // as of (0, y, 0)
             Doubles v = angle_of(d.y, root(d.x * d.x + d.z * d.z)) * (height / PI);
             v += (height - 1) / 2;
             least_row = d.good ? smaller(v, least_row) : least_row;
