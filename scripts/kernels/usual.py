@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 import warpkit as wk
+import warpkit.opencv as wcv
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
-from warpkit.engine.backends.cpu import inverse, maps, moments, pictures
+from warpkit.engine.backends.cpu import fits, inverse, maps, moments, pictures
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
 
@@ -26,6 +27,27 @@ def pushed(function: Callable[..., torch.Tensor], *leaves: torch.Tensor) -> None
     out = function(*leaves)
     if out.requires_grad:
         out.backward(noise(*out.shape, dtype=out.dtype))
+
+
+def lenses_of(model: str, count: int) -> None:
+    """A field of a lens, points through it and back, and the gradients of both."""
+    k, camera = 0.02 * noise(count).double(), torch.tensor([[50.0, 0, 31], [0, 52, 22], [0, 0, 1]])
+    pushed(lambda c, k: wk.camera.undistort_map(c, k, (45, 53), model=model), camera.double(), k)
+    pushed(
+        lambda p, k: wk.camera.undistort_points(p, camera.double(), k, model=model)[0],
+        noise(2100, 2).double() * 50, k.detach(),
+    )  # fmt: skip
+
+
+def spheres_of(interpolation: str) -> None:
+    """A view of a sphere that shows a pole, and its gradient to the picture and the turn."""
+    turn = torch.linalg.matrix_exp(torch.tensor([[0.0, 0.2, 0], [-0.2, 0, 1.3], [0, -1.3, 0]]))
+    pushed(
+        lambda p, r: wk.camera.from_sphere(
+            p, (70, 90), field_of_view=80.0, rotation=r, interpolation=interpolation
+        ),
+        noise(3, 40, 80), turn.double(),
+    )  # fmt: skip
 
 
 FLOATS = torch.float32, torch.float64
@@ -149,4 +171,46 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
     made["perspectives"] = lambda: maps.perspective_matrices(
         noise(5, 4, 2).numpy() * 50, noise(5, 4, 2).numpy() * 50
     )
+    made["fisheye points"] = lambda: [
+        function((noise(2100, 2).numpy() * 50).astype(kind))
+        for kind in (np.float32, np.float64)
+        for function in (
+            lambda p: maps.fisheye_shown(p, FISHEYE, 0.1),
+            lambda p: maps.fisheye_found(p, FISHEYE, Criteria(10, 1e-8), VIEW),
+        )
+    ]
+    for model, count in (("brown", 14), ("fisheye", 4)):
+        made[f"lenses {model}"] = lambda m=model, n=count: lenses_of(m, n)
+    made["fits"] = lambda: (
+        pushed(wk.perspective_from_points, *(noise(3, 4, 2).double() * 50 for _ in range(2))),
+        wk.similarity_from_points(noise(3, 9, 2), noise(3, 9, 2)),
+        fits.homography(noise(3, 8).double(), noise(3, 9, 2).double(), noise(3, 9, 2).double(), 5),
+    )
+    for dtype in FLOATS:
+        made[f"align {dtype}"] = lambda d=dtype: wk.align(
+            noise(2, 2, 45, 53, dtype=d), noise(2, 2, 45, 53, dtype=d), levels=1, steps=3
+        )
+    for kind in (np.float32, np.float64):
+        made[f"vectors {kind}"] = lambda k=kind: (
+            wcv.cartToPolar(*(noise(200, 300).numpy().astype(k) - k(0.5) for _ in range(2))),
+            wcv.polarToCart(*(noise(200, 300).numpy().astype(k) * 6 for _ in range(2))),
+            wcv.transform(noise(9000, 1, 2).numpy().astype(k), noise(2, 3).double().numpy()),
+        )
+    made["affines"] = lambda: maps.affine_matrices(
+        noise(5, 3, 2).numpy() * 50, noise(5, 3, 2).numpy() * 50
+    )
+    for dtype in (torch.float32, torch.uint16, torch.int16):
+        made[f"cells {dtype}"] = lambda d=dtype: wcv.resize(
+            noise(180, 212, 3, dtype=d).numpy(), (106, 90), interpolation=wcv.INTER_AREA
+        )
+    for way, antialias in (("bilinear", True), ("bilinear", False), ("bicubic", True)):
+        for layout in (torch.contiguous_format, torch.channels_last):
+            made[f"torch {way} {antialias} {layout}"] = lambda w=way, a=antialias, m=layout: (
+                wk.resize(
+                    noise(2, 3, 90, 106, dtype=torch.uint8).contiguous(memory_format=m),
+                    (60, 71), interpolation=w, antialias=a, arithmetic="torchvision",
+                )
+            )  # fmt: skip
+    for way in INTERPOLATIONS:
+        made[f"sphere {way}"] = lambda w=way: spheres_of(w)
     return made

@@ -40,6 +40,7 @@ def mean(images: Tensor) -> Tensor:
 
 CASES: dict[str, Callable[[Whole], Any]] = {
     "resize": lambda n: wk.resize(IMAGE, (n(4), n(5))),
+    "letterbox": lambda n: wk.letterbox(IMAGE, (n(4), n(5))),
     "resize, the reference": lambda n: wk.resize(IMAGE, (n(4), n(5)), backend="reference"),
     "resize, Pillow's": lambda n: wk.resize(BYTES, (n(4), n(5)), arithmetic="pillow"),
     "resize, OpenCV's": lambda n: wk.resize(BYTES, (n(4), n(5)), arithmetic="opencv5"),
@@ -81,6 +82,10 @@ CASES: dict[str, Callable[[Whole], Any]] = {
     "camera.distort": lambda n: camera.distort(IMAGE, *LENS, size=(n(4), n(5))),
     "camera.undistort_map": lambda n: camera.undistort_map(*LENS, (n(4), n(5))),
     "camera.distort_map": lambda n: camera.distort_map(*LENS, (n(4), n(5))),
+    "camera.from_sphere": lambda n: camera.from_sphere(IMAGE, (n(4), n(5)), field_of_view=80.0),
+    "camera.to_sphere": lambda n: camera.to_sphere(IMAGE, (n(4), n(8)), field_of_view=80.0),
+    "camera.to_cube": lambda n: camera.to_cube(IMAGE, n(4)),
+    "camera.from_cube": lambda n: camera.from_cube(IMAGE.expand(6, 3, 24, 24), (n(4), n(8))),
     "camera.optimal_camera_matrix": lambda n: camera.optimal_camera_matrix(
         *LENS, (n(24), n(24)), 1.0, new_size=(n(20), n(20))
     ),
@@ -100,6 +105,11 @@ CASES: dict[str, Callable[[Whole], Any]] = {
     ).sample(n(2), size=(n(4), n(5))),
     "attacks.Photometric": lambda n: attacks.Photometric(noise=0.1).sample(n(2)),
     "attacks.Cylinder": lambda n: attacks.Cylinder(3.0).flow((n(4), n(5))),
+    "attacks.scaling_attack": lambda n: (
+        attacks.scaling_attack(
+            IMAGE[..., :4, :5], IMAGE, (n(4), n(5)), arithmetic="opencv5", steps=n(2)
+        ).image
+    ),
     "attacks.jpeg": lambda n: attacks.jpeg(n(50))(IMAGE),
     "attacks.expectation": lambda n: attacks.expectation(
         mean, IMAGE, MOVES, samples=n(2), chunk=n(1), size=(n(4), n(5))

@@ -218,7 +218,7 @@ WRONG = [
     ({"interpolation": "area", "antialias": False}, "`antialias` must be None or True with interpolation='area' and arithmetic='exact', which has no other way, got False"),
     ({"antialias": False, "arithmetic": "pillow"}, "`antialias` must be None or True with interpolation='bilinear' and arithmetic='pillow', which has no other way, got False"),
     ({"antialias": 1}, "`antialias` must be True or False, got 1"),
-    ({"arithmetic": "cv2"}, "`arithmetic` must be one of 'exact', 'opencv4', 'opencv5', 'opencv4_ipp', 'opencv5_ipp', 'pillow', got 'cv2'"),
+    ({"arithmetic": "cv2"}, "`arithmetic` must be one of 'exact', 'opencv4', 'opencv5', 'opencv4_ipp', 'opencv5_ipp', 'pillow', 'torchvision', got 'cv2'"),
     ({"size": (0, 3)}, "`size` must be (H, W), two integers of at least 1, got (0, 3)"),
     ({"size": (3, -1)}, "`size` must be (H, W), two integers of at least 1, got (3, -1)"),
     ({"size": 5}, "`size` must be (H, W), two integers of at least 1, got 5"),

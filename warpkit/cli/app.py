@@ -145,8 +145,7 @@ def warp(
 
     A result keeps its image's kind (grey, colour, alpha, palette, CMYK; 16-bit, 32-bit and
     floating-point grey) where its format holds it; what was converted is said on stderr. With
-    --out, files keep their names, as many as there are cores are worked on at once, and those that
-    fail are listed at the end.
+    --out, files keep their names; those that fail are listed at the end.
     """
     from warpkit.cli.warp.many import Folder
     from warpkit.cli.warp.run import run

@@ -119,8 +119,8 @@ def row(job: Job, outcome: Outcome, skipped: bool) -> dict[str, str | float | bo
     """A line of the report."""
     if outcome.error is not None:
         return {"file": job.source, "error": outcome.error}
-    told = {"file": job.source, "result": str(job.target), "seconds": round(outcome.seconds, 4)}
-    return {**told, "skipped": True} if skipped else told
+    done = {"file": job.source, "result": str(job.target), "seconds": round(outcome.seconds, 4)}
+    return {**done, "skipped": True} if skipped else done
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def between(entry: library.Entry, left: float, right: float, x: float) -> float:
     numbers = {name: array.ctypes.data for name, array in arrays.items()}
     numbers |= {"items": 1, "channels": 1, "height": 1, "width": 2, "out_height": 1, "out_width": 1}
     numbers |= {"kind": AFFINE, "interpolation": 1, "taps": 2, "number_bytes": 4, "mapping_size": 6}
-    numbers |= {"end_unit": 1, "run": 1, "threads": 1}
+    numbers |= {"plane": 2, "line": 2, "pixel": 1, "end_unit": 1, "run": 1, "threads": 1}
     entry(WARPS.block("warp", numbers).ctypes.data)
     return out.item()
 
