@@ -81,8 +81,8 @@ def letterbox(
     Gradients: all orders, to the image and the border's value.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came; also for an image
-        so long that a resized side would have no pixel.
+        ValueError, TypeError: naming the argument, what was wanted and what came; the image may not
+            be so long that a resized side has no pixel.
 
     ultralytics' LetterBox(size)(image=array): letterbox(image, size, border_value=114,
     arithmetic="opencv5").
