@@ -26,13 +26,13 @@ INLINE Radial brown_radial(const double *k, int64_t n, Doubles q) {
         top = 1 + ((k[4] * q + k[1]) * q + k[0]) * q;
         slope = (3 * k[4] * q + 2 * k[1]) * q + k[0];
     }
-    if (n < 8) return {top, slope, {}, {}, Doubles{} + 1};
+    if (n < 8) return {top, slope, Doubles{}, Doubles{}, Doubles{} + 1};
     constexpr double POLE = 1e-100;  // in place of 0, as camera/models.py has it
     Doubles bottom = 1 + ((k[7] * q + k[6]) * q + k[5]) * q;
     bottom = bottom == 0 ? Doubles{} + POLE : bottom;
     Doubles factor = top / bottom;
     slope = (slope - factor * ((3 * k[7] * q + 2 * k[6]) * q + k[5])) / bottom;
-    return {factor, slope, {}, {}, bottom};
+    return {factor, slope, Doubles{}, Doubles{}, bottom};
 }
 
 INLINE Radial fisheye_radial(const double *k, Doubles q) {
@@ -57,7 +57,7 @@ INLINE Radial fisheye_radial(const double *k, Doubles q) {
     Doubles bent = 1 + (((k[3] * square + k[2]) * square + k[1]) * square + k[0]) * square;
     Doubles bent_slope = ((4 * k[3] * square + 3 * k[2]) * square + 2 * k[1]) * square + k[0];
     Doubles slope = ratio_slope * bent + ratio * bent_slope * square_slope;
-    return {ratio * bent, slope, square, ratio, {}};
+    return {ratio * bent, slope, square, ratio, Doubles{}};
 }
 
 // Of a lens of n coefficients, without the tilt of its sensor.
