@@ -14,24 +14,13 @@ INLINE Doubles tangent(Doubles v) {
     return load<Doubles>(found);
 }
 
-template <class T, class Function>
-INLINE void each_point(const MapsCall &call, int64_t begin, int64_t end, Function function) {
-    const T *from = at<T>(call.first);
-    T *to = at<T>(call.out);
-    int64_t stop = least(end * POINTS_AT_ONCE, call.count);
-    for (int64_t i = begin * POINTS_AT_ONCE; i < stop; i += WIDE) {
-        int64_t n = least<int64_t>(stop - i, WIDE);
-        store_places(to + 2 * i, function(load_places(from + 2 * i, n)), n);
-    }
-}
-
 // Directions as pixels; numbers: the lens, whose error is the skew. NaN where they are none.
 template <class T> void shown(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const LensNumbers lens = *at<LensNumbers>(call.numbers);
     constexpr double FARTHEST = 1e20;  // as camera/guards.py has it
     const Doubles none = Doubles{} + __builtin_nan("");
-    each_point<T>(call, begin, end, [&](Place p) {
+    each_place<T>(call, begin, end, [&](Place p) {
         Mask near = (magnitude(p.x) < FARTHEST) & (magnitude(p.y) < FARTHEST);
         Place q = fisheye(lens, {near ? p.x : Doubles{}, near ? p.y : Doubles{}});
         Doubles x = lens.fx * (q.x + lens.error * q.y) + lens.cx, y = lens.fy * q.y + lens.cy;
@@ -46,7 +35,7 @@ template <class T> void found(const Call &block, int64_t begin, int64_t end) {
     const double *k = lens.k;
     constexpr double QUARTER = 1.5707963267948966, NOWHERE = -1e6;
     const Mask all = Mask{} - 1;
-    each_point<T>(call, begin, end, [&](Place pixel) {
+    each_place<T>(call, begin, end, [&](Place pixel) {
         Place p{(pixel.x - lens.cx) / lens.fx, (pixel.y - lens.cy) / lens.fy};
         Doubles bent = root(p.x * p.x + p.y * p.y);
         bent = bent > QUARTER ? Doubles{} + QUARTER : bent;  // NaN stays
@@ -55,8 +44,8 @@ template <class T> void found(const Call &block, int64_t begin, int64_t end) {
         for (int64_t step = 0; step < call.steps && any(moving & ~done); step++) {
             Doubles t2 = angle * angle, t4 = t2 * t2, t6 = t4 * t2, t8 = t4 * t4;
             Doubles a = k[0] * t2, b = k[1] * t4, c = k[2] * t6, d = k[3] * t8;
-            Doubles move = (angle * (1 + a + b + c + d) - bent) /
-                           (1 + 3 * a + 5 * b + 7 * c + 9 * d);
+            Doubles move =
+                (angle * (1 + a + b + c + d) - bent) / (1 + 3 * a + 5 * b + 7 * c + 9 * d);
             Mask active = moving & ~done;
             angle = active ? angle - move : angle;
             if (call.ends_by_error) done |= active & (magnitude(move) < lens.error);

@@ -174,6 +174,18 @@ template <class T> INLINE void store_places(T *to, Place p, int64_t n) {
     store_some(to, zip(convert<Numbers>(p.x), convert<Numbers>(p.y)), 2 * n);
 }
 
+// One function of places applied to the points of some units, in their type.
+template <class T, class Function>
+INLINE void each_place(const MapsCall &call, int64_t begin, int64_t end, Function function) {
+    const T *from = at<T>(call.first);
+    T *to = at<T>(call.out);
+    int64_t stop = least(end * POINTS_AT_ONCE, call.count);
+    for (int64_t i = begin * POINTS_AT_ONCE; i < stop; i += WIDE) {
+        int64_t n = least<int64_t>(stop - i, WIDE);
+        store_places(to + 2 * i, function(load_places(from + 2 * i, n)), n);
+    }
+}
+
 }  // namespace
 }  // namespace WARPKIT_ISA
 }  // namespace warpkit

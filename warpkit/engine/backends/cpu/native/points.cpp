@@ -68,18 +68,6 @@ INLINE Place undistorted(const LensNumbers &lens, const MapsCall &call, Place pi
     return {row_at(lens.matrix, p.x, p.y) * per, row_at(lens.matrix + 3, p.x, p.y) * per};
 }
 
-// One function of places applied to the points of some units, in their type.
-template <class T, class Function>
-INLINE void each_place(const MapsCall &call, int64_t begin, int64_t end, Function function) {
-    const T *from = at<T>(call.first);
-    T *to = at<T>(call.out);
-    int64_t stop = least(end * POINTS_AT_ONCE, call.count);
-    for (int64_t i = begin * POINTS_AT_ONCE; i < stop; i += WIDE) {
-        int64_t n = least<int64_t>(stop - i, WIDE);
-        store_places(to + 2 * i, function(load_places(from + 2 * i, n)), n);
-    }
-}
-
 template <class T> void undistorted_points(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const LensNumbers lens = *at<LensNumbers>(call.numbers);
