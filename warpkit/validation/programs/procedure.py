@@ -12,11 +12,12 @@ import torch
 from warpkit.core.progress import progress_bar
 from warpkit.validation.programs.arithmetic import preference
 from warpkit.validation.programs.asking import MAX_CALLS, NotKnownError, Program, RefusedError
-from warpkit.validation.programs.geometry import ENDS, Geometry
+from warpkit.validation.programs.geometry import Geometry
 from warpkit.validation.programs.hypotheses import geometries
 from warpkit.validation.programs.looks import Look, look, try_look
 from warpkit.validation.programs.proof import prove, where_it_fails
 from warpkit.validation.programs.report import Preprocessing
+from warpkit.validation.programs.saying import say_geometry, say_resampling, say_values
 from warpkit.validation.programs.search import Pair, Search
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Measured, measure
@@ -74,7 +75,7 @@ def _identified(program: Program) -> Preprocessing:
     found = Preprocessing(takes=program.takes)
     asked = False
     try:
-        with torch.no_grad(), _one_thread():
+        with torch.no_grad(), one_thread():
             program.look_at_layout()
             asked = True
             _Steps(program, found).run()
@@ -91,7 +92,7 @@ def _identified(program: Program) -> Preprocessing:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Torch on one thread meanwhile: on busy cores two took five times as long."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -112,7 +113,7 @@ class _Steps:
     def run(self) -> None:
         """Fill `found`. Raises NotKnownError with the reason where a step finds nothing."""
         measured = measure(self.program)
-        self._say_values(measured)
+        say_values(self.found, measured.variants[0])
         base = look(self.program, measured.variants[0], self.program.shape, measured.tolerance)
         if base.along_y is None or base.along_x is None:
             raise NotKnownError("A ramp does not show which part of a picture it returns.")
@@ -190,26 +191,12 @@ class _Steps:
             raise NotKnownError("It refuses most pictures.")
         return seen
 
-    def _say_values(self, measured: Measured) -> None:
-        values, found = measured.variants[0], self.found
-        found.channels, found.weights = values.channels, values.weights
-        found.gain, found.offset = values.gain, values.offset
-
     def _say_twin(self, twin: Twin, looks: Sequence[Look]) -> None:
         """The twin's attributes in the words of `Preprocessing`."""
         found, how, values = self.found, twin.resampling, twin.values
-        found.channels, found.weights = values.channels, values.weights
-        found.gain, found.offset = values.gain, values.offset
+        say_values(found, values)
         self._say_geometry(twin.geometry, twin.padding, looks)
-        if how is None:
-            found.rounded, found.scale = True, "sizes"
-            return
-        found.interpolation, found.antialias = how.interpolation, how.antialias
-        if how.moves or how.interpolation == "area":
-            found.antialias = False
-        found.arithmetic, found.aligned = how.arithmetic, how.aligned
-        found.rounded = True if how.moves else how.rounded
-        found.clamped, found.scale = how.clamped, how.scale
+        say_resampling(found, how)
 
     def _say_geometry_if_sure(self, search: Search, looks: Sequence[Look]) -> None:
         """Where no resize fits: the rule and the size, if the looks leave one alone."""
@@ -220,27 +207,9 @@ class _Steps:
     def _say_geometry(
         self, geometry: Geometry, padding: tuple[float, ...], looks: Sequence[Look]
     ) -> None:
-        found = self.found
-        level = _one(padding)
-        found.rule, found.size = geometry.rule, geometry.size
-        found.before = geometry.before
-        if geometry.before is not None and geometry.before[0] == "pad":
-            found.before = ("pad", level)
-        found.limit, found.multiple = geometry.limit, geometry.multiple
-        found.enlarge = geometry.enlarge
-        window = geometry.window
-        found.canvas = window if geometry.stride is None else geometry.stride
-        if geometry.rule == "fixed" and window is None:
-            found.canvas = geometry.size
-        sizes = [geometry.placed(seen.height, seen.width).size for seen in looks]
-        if window is not None and any(
-            side > length for size in sizes for side, length in zip(size, window, strict=True)
-        ):
-            found.crop = window
-        shows = geometry.before is None or geometry.before[0] != "pad"
-        if shows and any(seen.padded for seen in looks):
-            place = geometry.place if geometry.place in ENDS else "center"
-            found.pad = (place, level)
+        shapes = [(seen.height, seen.width) for seen in looks]
+        padded = any(seen.padded for seen in looks)
+        say_geometry(self.found, geometry, padding, shapes, padded=padded)
 
 
 _ROUNDINGS = {
@@ -251,12 +220,6 @@ _ROUNDINGS = {
     "before_rounding": "floor",
     "place": "floor",
 }
-
-
-def _one(numbers: tuple[float, ...]) -> Any:
-    """One number where all are the same, whole where it is."""
-    tidy = tuple(int(v) if v == int(v) else v for v in numbers)
-    return tidy[0] if len(set(tidy)) == 1 else tidy
 
 
 def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], bool]:

@@ -1,0 +1,68 @@
+"""A twin's geometry, resize and values in the words of `Preprocessing`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from warpkit.validation.programs.arithmetic import Resampling
+from warpkit.validation.programs.geometry import ENDS, Geometry
+from warpkit.validation.programs.report import Preprocessing
+from warpkit.validation.programs.values import Values
+
+
+def say_values(found: Preprocessing, values: Values) -> None:
+    """Channels, gain and offset."""
+    found.channels, found.weights = values.channels, values.weights
+    found.gain, found.offset = values.gain, values.offset
+
+
+def say_resampling(found: Preprocessing, how: Resampling | None) -> None:
+    """Filter, library, and what becomes of its numbers; None: nothing is resized."""
+    if how is None:
+        found.rounded, found.scale = True, "sizes"
+        return
+    found.interpolation, found.antialias = how.interpolation, how.antialias
+    if how.moves or how.interpolation == "area":
+        found.antialias = False
+    found.arithmetic, found.aligned = how.arithmetic, how.aligned
+    found.rounded = True if how.moves else how.rounded
+    found.clamped, found.scale = how.clamped, how.scale
+
+
+def say_geometry(
+    found: Preprocessing,
+    geometry: Geometry,
+    padding: tuple[float, ...],
+    shapes: Sequence[tuple[int, int]],
+    *,
+    padded: bool,
+) -> None:
+    """Rule, size, crop and padding, by the pictures (H, W) that were seen, and whether any had
+    padding."""
+    level = _one(padding)
+    found.rule, found.size = geometry.rule, geometry.size
+    found.before = geometry.before
+    if geometry.before is not None and geometry.before[0] == "pad":
+        found.before = ("pad", level)
+    found.limit, found.multiple = geometry.limit, geometry.multiple
+    found.enlarge = geometry.enlarge
+    window = geometry.window
+    found.canvas = window if geometry.stride is None else geometry.stride
+    if geometry.rule == "fixed" and window is None:
+        found.canvas = geometry.size
+    sizes = [geometry.placed(*shape).size for shape in shapes]
+    if window is not None and any(
+        side > length for size in sizes for side, length in zip(size, window, strict=True)
+    ):
+        found.crop = window
+    shows = geometry.before is None or geometry.before[0] != "pad"
+    if shows and padded:
+        place = geometry.place if geometry.place in ENDS else "center"
+        found.pad = (place, level)
+
+
+def _one(numbers: tuple[float, ...]) -> Any:
+    """One number where all are the same, whole where it is."""
+    tidy = tuple(int(v) if v == int(v) else v for v in numbers)
+    return tidy[0] if len(set(tidy)) == 1 else tidy
