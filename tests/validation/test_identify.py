@@ -9,9 +9,10 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageOps
 
+from tests.support.processors import picture
 from tests.support.programs import apart, draw, installed, mistakes, traps
 from warpkit.validation import identify
-from warpkit.validation.programs import asking
+from warpkit.validation.programs import asking, weights
 
 TORCH = ("pillow", "opencv", "torchvision", "torch")
 
@@ -182,12 +183,12 @@ def tensorflow_bilinear(x: np.ndarray, *, start: bool = False) -> np.ndarray:
     return result
 
 
-def skimage_resize(x: np.ndarray) -> np.ndarray:
+def skimage_resize(x: np.ndarray, *, blurred: bool = True) -> np.ndarray:
     """skimage.transform.resize's own calls of scipy."""
     from scipy import ndimage
 
     factors = np.array(x.shape) / np.array((60, 70, 3))
-    sigma = np.maximum(0, (factors - 1) / 2)
+    sigma = np.maximum(0, (factors - 1) / 2) * blurred
     image = ndimage.gaussian_filter(x / 255, sigma, mode="mirror")
     return ndimage.zoom(image, 1 / factors, order=1, mode="mirror", grid_mode=True)
 
@@ -199,6 +200,24 @@ def test_tensorflow_and_scikit_image_by_their_formulas():
     assert (found.interpolation, found.aligned, found.differing) == ("bilinear", "centers", 0)
     found = identify(skimage_resize, takes="array")
     assert (found.arithmetic, found.antialias, found.differing) == ("skimage", True, 0)
+    found = identify(lambda x: skimage_resize(x, blurred=False), takes="array")
+    assert (found.arithmetic, found.antialias, found.differing) == ("skimage", False, 0)
+
+
+TENSORFLOW = {
+    "bilinear": {(91, 95, 0): 159.4534912109375, (127, 124, 1): 128.95501708984375},
+    "bicubic": {(36, 124, 2): 124.67415618896484, (52, 84, 2): 126.62776184082031},
+}
+"""What tf.image.resize of TensorFlow 2.21 makes of `picture((174, 221))` with antialias, where it
+matters that the scale is 1 / float32(o / n)."""
+
+
+@pytest.mark.parametrize("name", TENSORFLOW)
+def test_tensorflows_antialiased_resize_has_its_own_float32(name):
+    image = torch.from_numpy(picture((174, 221))).movedim(-1, 0).float()
+    made = weights.resized(image, (128, 128), f"tensorflow antialiased_{name}")
+    for (y, x, channel), wanted in TENSORFLOW[name].items():
+        assert abs(float(made[channel, y, x]) - wanted) < 2e-4
 
 
 def test_the_twin_gives_the_programs_values_and_gradients():

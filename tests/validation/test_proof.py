@@ -90,6 +90,22 @@ def test_a_row_at_one_size_is_found_out():
     assert not identify(off_by_a_row, takes="array").known
 
 
+def test_another_rule_for_long_pictures_is_found_out():
+    """The rule of the others must not be claimed where a long picture was left aside to find it."""
+
+    def program(x):
+        factor = 96 / max(x.shape[:2])
+        height, width = (max(30, int(side * factor)) for side in x.shape[:2])  # 30: beyond 3.2
+        result = np.zeros((96, 96, 3), np.uint8)
+        result[:height, :width] = cv2.resize(x, (width, height))
+        return result
+
+    answer = identify(program, takes="array")
+    assert (answer.rule, answer.size) == ("longest", 96)
+    assert answer.arithmetic is None
+    assert answer.differing > 0
+
+
 def test_sides_round_as_the_libraries_have_it():
     def size(geometry, height, width):
         return geometry.placed(height, width).size

@@ -119,10 +119,12 @@ class _Steps:
             raise NotKnownError("A ramp does not show which part of a picture it returns.")
         side = _square_side(base)
         looks = [base, *self._looks(measured, side)]
-        known, self.all_agree = _agreeing(looks)
+        known, aside = _agreeing(looks)
+        self.all_agree = not aside
         padding = next((seen.padding for seen in looks if seen.padding is not None), None)
         padding = padding or (0.0,) * len(measured.variants[0].gain)
         search = Search(self.program, measured, known, padding)
+        search.aside = [(seen.height, seen.width) for seen in aside]
         try:
             self._search(search, looks, side)
         except NotKnownError:
@@ -222,16 +224,16 @@ _ROUNDINGS = {
 }
 
 
-def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], bool]:
-    """The rules that agree with all looks (True), or with all but the small and the long one's."""
+def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
+    """The rules that agree, with all looks or all but the small and the long ones, left aside."""
     base, others = looks[0], list(looks[1:])
     while others:
         known = geometries(others, base)
         if known:
-            return known, len(others) == len(looks) - 1
+            return known, list(looks[1 + len(others) :])
         if len(others) <= 3:
             break
-        others.pop()  # the proof asks small pictures, and long ones, again
+        others.pop()
     sides = [
         f"{seen.height} x {seen.width} -> {seen.window[0]} x {seen.window[1]}" for seen in looks[:4]
     ]

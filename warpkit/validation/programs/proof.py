@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -46,15 +47,17 @@ class Proof:
 def prove(
     search: Search, twin: Twin, near: tuple[int, int], seed: int, *, last: bool = True
 ) -> Proof:
-    """Compare at least `VALUES` values at fixed kinds of scales; the last proof also above 4."""
+    """Compare at least `VALUES` values at fixed kinds of scales.
+
+    The last proof also asks above 4, and what was left aside to find a rule."""
     proof = Proof()
     refused = 0
-    scales = _scales(seed, far=last and twin.resampling is not None)
-    for number, (along_y, along_x) in enumerate(scales):
-        needed = len(SCALES) + last
+    aside = search.aside if last else []
+    needed = len(SCALES) + last + len(aside)
+    far = last and twin.resampling is not None
+    for number, shape in enumerate(_shapes(near, seed, aside, far=far)):
         if (number >= needed and (not last or proof.compared >= VALUES)) or refused > REFUSED:
             break
-        shape = (int(near[0] * along_y) + 5, int(near[1] * along_x) + 5)
         kind = (
             pictures.noise if shape[0] * shape[1] > LARGE else pictures.KINDS[(number + seed) % 2]
         )
@@ -77,13 +80,20 @@ def prove(
     return proof
 
 
-def _scales(seed: int, *, far: bool) -> Iterator[tuple[float, float]]:
-    """Fixed kinds first, each a little off, then any."""
+def _shapes(
+    near: tuple[int, int], seed: int, aside: Sequence[tuple[int, int]], *, far: bool
+) -> Iterator[tuple[int, int]]:
+    """Fixed kinds of scales first, each a little off, then what was left aside, then any."""
     generator = np.random.default_rng(2024 + seed)
+
+    def shape(scale: Any) -> tuple[int, int]:
+        return int(near[0] * scale[0]) + 5, int(near[1] * scale[1]) + 5
+
     for scale in (*SCALES, *((FAR,) if far else ())):
-        yield tuple(generator.uniform(0.97, 1.03, 2) * scale)
+        yield shape(generator.uniform(0.97, 1.03, 2) * scale)
+    yield from aside
     while True:
-        yield tuple(generator.uniform(0.55, 2.3, 2))
+        yield shape(generator.uniform(0.55, 2.3, 2))
 
 
 def where_it_fails(proof: Proof, twin: Twin) -> str | None:

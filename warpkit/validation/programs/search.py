@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,6 +86,8 @@ class Search:
         """Of the pictures that everything left has fitted."""
         self.trouble: list[tuple[int, int]] = []
         """Of those that nothing fits."""
+        self.aside: list[tuple[int, int]] = []
+        """Of those that were left aside to find a rule: the proof asks them."""
         self.compared = 0
         self.nearest: Nearest | None = None
 
@@ -171,11 +174,13 @@ class Search:
 
     def _has_rare_neighbour(self, how: Resampling | None) -> bool:
         """Whether a rare resize may give the same on the first picture, and not later."""
-        if how is None or how.arithmetic == "exact":
+        if how is None:
             return False
+        if how.rounded is not True and how.interpolation in ("bilinear", "bicubic"):
+            return True  # TensorFlow's are near, scikit-image's the same where a picture shrinks
         if how.arithmetic.startswith("opencv"):  # by the factor: the same where no side is rounded
             return self.geometries[0].rule in ("shortest", "longest", "factor")
-        return how.rounded is not True and how.arithmetic == "torch"  # TensorFlow's are near
+        return False
 
     def _pools(self, levels: Array) -> list[list[Resampling | None]]:
         """The usual resizes, then the rare ones; by whether the program's numbers are whole."""
@@ -305,30 +310,38 @@ class Search:
             height, width = shapes[k % len(shapes)]
             self.settle(height + k // 4 * 2, width + k // 4 * 3)
 
-    def agree(self, geometry: Geometry, pair: Pair, shapes: Sequence[tuple[int, int]]) -> bool:
-        """Whether one hypothesis gives all values of a few more pictures of these shapes."""
-        for shape in shapes:
-            picture = pictures.noise(*shape, 3)
-            try:
-                levels = self.levels(picture)
-            except RefusedError:
-                continue
-            placement = geometry.placed(*shape)
-            if placement.window != levels.shape[-2:]:
-                return False
-            if self.difference(picture, levels, placement, pair).differing:
-                return False
-        return True
-
     def reconsider(self, failed: Sequence[tuple[int, int]], pair: Pair) -> bool:
         """Take another rule, by what the one in hand did not fit; False where there is none."""
-        shapes = [*self.shapes[:4], *failed[:3]]
+        seen: list[tuple[Picture, Array, dict[Placement, bool]]] = []
+        for shape in (*self.shapes[:4], *failed[:3]):
+            picture = pictures.noise(*shape, 3)
+            with suppress(RefusedError):
+                seen.append((picture, self.levels(picture), {}))
         for geometry in self.all_geometries:
-            if geometry != self.geometries[0] and self.agree(geometry, pair, shapes):
+            if geometry == self.geometries[0]:
+                continue
+            if all(self._agrees(geometry, pair, *one) for one in seen):
                 self.geometries = [geometry]
                 self.trouble = []
                 return True
         return False
+
+    def _agrees(
+        self,
+        geometry: Geometry,
+        pair: Pair,
+        picture: Picture,
+        levels: Array,
+        known: dict[Placement, bool],
+    ) -> bool:
+        """Whether a rule gives all values of a picture; `known` has the placements tried before."""
+        placement = geometry.placed(picture.shape[0], picture.shape[1])
+        if placement.window != levels.shape[-2:]:
+            return False
+        if placement not in known:
+            difference = self.difference(picture, levels, placement, pair)
+            known[placement] = difference.differing == 0
+        return known[placement]
 
 
 def _makes_gray(how: Resampling, values: Values) -> bool:

@@ -91,14 +91,17 @@ def _cubic(x: NDArray[np.floating]) -> Weights:
 
 
 def _tensorflow_antialiased(name: str, length: int, wanted: int) -> Weights:
-    """tf.image's ScaleAndTranslate: the filter as wide as the scale, its weights float32."""
-    scale = np.float32(length) / np.float32(wanted)
-    wide = max(scale, np.float32(1))
-    centre = (np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * scale
-    at = np.arange(length, dtype=np.float32) + np.float32(0.5)
-    x = np.abs((at[None] - centre[:, None]) / wide).astype(np.float64)
-    weights = _cubic(x) if name == "bicubic" else np.clip(1 - x, 0, None)
-    return weights / weights.sum(1, keepdims=True)
+    """tf.image's ScaleAndTranslate: the filter as wide as the scale, all of it in float32."""
+    one, half = np.float32(1), np.float32(0.5)
+    scale = one / (np.float32(wanted) / np.float32(length))
+    narrow = one / max(scale, one)
+    centre = (np.arange(wanted, dtype=np.float32) + half) * scale
+    at = np.arange(length, dtype=np.float32) + half
+    x = np.abs((at[None] - centre[:, None]) * narrow)
+    weights = _cubic(x) if name == "bicubic" else np.clip(one - x, 0, None)
+    weights = weights.astype(np.float32)
+    total = weights.sum(1, keepdims=True, dtype=np.float64)
+    return (weights * (one / total.astype(np.float32))).astype(np.float64)
 
 
 def _skimage(length: int, wanted: int, *, blurred: bool) -> Weights:
