@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.caller_warnings import warn, warn_of_integers
+from warpkit.core.caller_warnings import warn, warn_of_lost_gradients
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_boxes
 from warpkit.core.tracing import peel, wants_gradient
@@ -134,7 +134,7 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
     if tuple(box.shape) != (4,):
         checks.fail(name, "box", "(x1, y1, x2, y2), of shape (4,)", checks.shape_of(box))
     checks.check_device(name, "box", box, image.device)
-    warn_of_integers(name, image, rule.interpolation, box=box)
+    warn_of_lost_gradients(name, image, rule.interpolation, box=box)
     if rule.arithmetic != "exact" and image.is_floating_point() and wants_gradient(box):
         warn(f"{name}: no gradient reaches `box` under arithmetic={rule.arithmetic!r}")
     x1, y1, x2, y2 = box.double().unbind(-1)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.caller_warnings import warn_of_integers
+from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_points
 from warpkit.engine.backends import BACKENDS, Backend, prepared, select_backend
@@ -99,7 +99,7 @@ def warp_affine(
     `border_value` (the background where transparent), with gradient zero to image and matrix.
 
     Gradients: all orders, forward and reverse, to image, matrix, border value and background;
-    nearest has none to the matrix.
+    nearest has none to the matrix, and warns where it loses one (of labels it does not).
 
     Raises:
         ValueError, TypeError: naming the argument, what was wanted and what came.
@@ -189,7 +189,7 @@ def _warp(
         checks.check_values(name, "matrix", projective, wanted, matrix.detach()[..., 2, :])
         key, matrix = None, matrix[..., :2, :]
     checks.check_device(name, "matrix", matrix, image.device)
-    warn_of_integers(name, image, rule.interpolation, matrix=matrix)
+    warn_of_lost_gradients(name, image, rule.interpolation, matrix=matrix)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], matrix=matrix.shape[:-2])
     shape = (*batch, image.shape[-3], *size)
     fill = checked_fill(name, image, shape, rule, border_value, background)
@@ -318,7 +318,7 @@ def remap_by(
     look = not relative and made_of is None
     if look:
         look_at_points(name, points, image.shape[-2:])
-    warn_of_integers(name, image, rule.interpolation, **(made_of or {argument: points}))
+    warn_of_lost_gradients(name, image, rule.interpolation, **(made_of or {argument: points}))
     sample, given = module.sample, points
     if relative and antialias is False:  # a backend may add what it reads
         sample = getattr(module, "sample_offsets", sample)
@@ -373,7 +373,7 @@ def sample_pixels(
     if isinstance(border, str) and border == "transparent":
         wanted = "a border other than 'transparent': a list of points has no background"
         checks.fail(name, "border", wanted, repr(border))
-    warn_of_integers(name, image, rule.interpolation, points=points)
+    warn_of_lost_gradients(name, image, rule.interpolation, points=points)
     batch = checks.broadcast_batch(name, image=image.shape[:-3], points=points.shape[:-2])
     shape = (*batch, image.shape[-3], 1, points.shape[-2])
     fill = checked_fill(name, image, shape, rule, border_value, None)

@@ -137,6 +137,7 @@ def test_the_known_figures(image_gradient, expected, backend):
     assert int(support.mask.sum()) == expected
 
 
+@pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize(("interpolation", "border"), RULES)
 def test_straight_through_image_gradient_counts_every_neighbour_once(interpolation, border):
     """Against a plain loop over output pixels and taps."""

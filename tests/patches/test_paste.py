@@ -26,6 +26,7 @@ def placed(count: int, *, size=(4, 5), seed: int = 0) -> torch.Tensor:
     return wk.box_to_matrix(torch.cat((low, low + side), 1), size, angle=angle)
 
 
+@pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("kind", ["one", "each", "masks", "one mask", "opacity"])
 def test_equals_the_loop(interpolation, kind):

@@ -1,4 +1,4 @@
-"""Integer images under a map that wants a gradient: said, at the caller's line, and never else."""
+"""Maps whose gradient integers or nearest lose: said, at the caller's line, and never else."""
 
 from __future__ import annotations
 
@@ -49,6 +49,34 @@ def test_a_gradient_that_integers_round_away_is_said(text: str, dtype: torch.dty
     assert [warning.filename for warning in seen] == [__file__]
 
 
+@pytest.mark.parametrize("text", CALLS)
+def test_a_gradient_that_nearest_has_not_is_said(text: str):
+    image = torch.zeros(1, 6, 6, requires_grad=True)
+    whole = f"{text}under nearest interpolation: take bilinear, lend nearest's values its gradient "
+    whole += "by warpkit.straight_through(nearest, bilinear), or detach what needs none"
+    for _ in range(2):  # a call that is known says it too
+        with pytest.warns(UserWarning, match=f"^{re.escape(whole)}$") as seen:
+            CALLS[text](image, interpolation="nearest")
+        assert [warning.filename for warning in seen] == [__file__]
+
+
+def test_nearest_loses_no_more_than_is_said():
+    image = torch.rand(1, 1, 6, 6)
+    for edge, wanted in (("hard", "`boxes` and `matrices`"), ("soft", "`matrices`")):
+        with pytest.warns(UserWarning, match=f"no gradient reaches {wanted} under nearest"):
+            result = wk.transform_patches(
+                image, BOX + 0.3, EYE[None], None, interpolation="nearest", edge=edge
+            )
+        assert result.requires_grad == (edge == "soft")  # its edge lies where the box ends
+    flow = torch.zeros(1, 2, 2, 2, requires_grad=True)
+    placed = image, image[..., :2, :2], torch.eye(2, 3)[None], None
+    with pytest.warns(UserWarning, match="no gradient reaches `flow` under nearest"):
+        wk.paste_patches(*placed, interpolation="nearest", flow=flow)
+    box = torch.tensor([1.0, 1.0, 4.0, 4.0], requires_grad=True)
+    with pytest.warns(UserWarning, match="no gradient reaches `box` under nearest"):
+        wk.resize(image, (2, 2), interpolation="nearest", box=box)
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("text", CALLS)
 def test_nothing_is_said_where_nothing_is_lost(text: str):
@@ -57,6 +85,7 @@ def test_nothing_is_said_where_nothing_is_lost(text: str):
     CALLS[text](image, interpolation="nearest")  # labels that follow a trained matrix
     with torch.no_grad():
         CALLS[text](image)
+        CALLS[text](image.float(), interpolation="nearest")
 
 
 def test_it_is_said_at_the_line_whatever_lies_between():

@@ -43,6 +43,7 @@ def shown_border(kwargs, items, size):
     return torch.full((items, 2, *size), 7.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize("rule", RULES)
 def test_wild_points_show_the_border_and_get_no_gradient(rule):
     """One field for each wild value."""
@@ -72,6 +73,7 @@ def test_wild_points_show_the_border_and_get_no_gradient(rule):
             assert not points.grad[:, hit].any()
 
 
+@pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("inverse", [False, True])
 def test_a_matrix_that_is_not_finite_shows_only_the_border(rule, inverse):
@@ -98,6 +100,7 @@ def test_a_matrix_that_is_not_finite_shows_only_the_border(rule, inverse):
             assert matrices.grad.isfinite().all()
 
 
+@pytest.mark.filterwarnings("ignore:.*under nearest interpolation")
 @pytest.mark.parametrize("rule", RULES)
 def test_huge_and_singular_matrices_are_finite_everywhere(rule):
     image = noise(2, 4, 5, dtype=torch.float32).requires_grad_()

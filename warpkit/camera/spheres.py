@@ -14,7 +14,7 @@ from torch import Tensor
 from warpkit import warp
 from warpkit.camera.views import View, as_view, is_plain, pixels, rays, to_rays
 from warpkit.core import checks
-from warpkit.core.caller_warnings import warn_of_integers
+from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import peel
 from warpkit.engine.backends import spheres
@@ -104,7 +104,7 @@ def from_sphere(
     height, width = checks.check_size(name, "size", size)
     numbers = (field_of_view, camera_matrix, rotation, distortion)
     view = as_view(name, (height, width), sphere.device, *numbers, model)
-    warn_of_integers(name, sphere, interpolation, **dict(zip(CORES, numbers, strict=True)))
+    warn_of_lost_gradients(name, sphere, interpolation, **dict(zip(CORES, numbers, strict=True)))
     checks.broadcast_batch(name, sphere=sphere.shape[:-3], **{_named(*numbers): view.batch})
     return seen(name, sphere, (height, width), view, antialias, interpolation)
 

@@ -27,21 +27,26 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
-def warn_of_integers(function: str, image: Tensor, interpolation: str, **places: Any) -> None:
-    """Say that no gradient comes back to `places`, by their names, from a warp of integers.
+def warn_of_lost_gradients(function: str, image: Tensor, interpolation: str, **places: Any) -> None:
+    """Say that no gradient comes back to `places`, by their names.
 
-    Not under nearest, which gives them none for any type: label maps follow a trained matrix.
+    Integers have none, and nearest has none. Nothing is said of labels, integers under nearest:
+    they follow a trained matrix, and train nothing.
     """
-    if image.is_floating_point() or interpolation == "nearest":
-        return
-    if torch.compiler.is_compiling():
+    floating, nearest = image.is_floating_point(), interpolation == "nearest"
+    if floating != nearest or torch.compiler.is_compiling():
         return
     wanting = [
         argument
         for argument, place in places.items()
         if isinstance(place, Tensor) and tracing.wants_gradient(place)
     ]
-    if wanting:
-        names = " and ".join(f"`{argument}`" for argument in wanting)
-        text = f"{function}: no gradient reaches {names} through an image of {image.dtype}: "
+    if not wanting:
+        return
+    text = f"{function}: no gradient reaches {' and '.join(f'`{name}`' for name in wanting)} "
+    if nearest:
+        text += "under nearest interpolation: take bilinear, lend nearest's values its gradient by "
+        warn(text + "warpkit.straight_through(nearest, bilinear), or detach what needs none")
+    else:
+        text += f"through an image of {image.dtype}: "
         warn(text + "pass a floating one (image.float()), or detach what needs none")

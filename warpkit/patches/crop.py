@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.caller_warnings import warn_of_integers
+from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.core.tracing import is_eager
 from warpkit.engine import backends
@@ -91,7 +91,7 @@ def crop_patches(
         checks.fail(name, "border", "a border other than 'transparent'", repr(border))
     checks.check_bool(name, "antialias", antialias)
     checks.check_labels(name, "antialias", antialias, data.given.dtype, "False", not antialias)
-    warn_of_integers(name, data.given, rule.interpolation, boxes=boxes)
+    warn_of_lost_gradients(name, data.given, rule.interpolation, boxes=boxes)
     fill = arguments.border_value(name, border_value, len(boxes), data)
     upright = kind_of_boxes(boxes.shape) == UPRIGHT
     to_source = patch_matrix(frame_of(boxes.double()), (height, width))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.core.caller_warnings import warn_of_integers
+from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
@@ -82,7 +82,7 @@ def paste_patches(
     index = arguments.image_index(name, image_index, count, data)
     rule = named_rule(name, interpolation, "constant", "exact")
     check_nearest(name, rule, data.given)
-    warn_of_integers(name, data.given, rule.interpolation, matrices=matrices)
+    warn_of_lost_gradients(name, data.given, rule.interpolation, matrices=matrices, flow=flow)
     arguments.check_whole(name, data, mask, opacity)
     patches = arguments.patches(name, patches, count, data)
     size = (patches.shape[-2], patches.shape[-1])

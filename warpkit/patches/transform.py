@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.caller_warnings import warn_of_integers
+from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
@@ -134,7 +134,8 @@ def transform_patches(
     if soft and kind_of_boxes(boxes.shape) != UPRIGHT:
         checks.fail(name, "edge", "'hard' where boxes are turned or four corners", repr(edge))
     matrices = arguments.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
-    warn_of_integers(name, data.given, rule.interpolation, boxes=boxes, matrices=matrices)
+    followed = {} if soft and data.given.is_floating_point() else {"boxes": boxes}
+    warn_of_lost_gradients(name, data.given, rule.interpolation, **followed, matrices=matrices)
     alpha = arguments.opacity(name, opacity, count, data)
     fill = arguments.border_value(name, border_value, count, data)
     if mask is not None:

@@ -9,6 +9,7 @@ import pytest
 from tests.support.inputs import noise
 from warpkit import validation
 from warpkit.engine.arithmetic.guarantees import guaranteed, guaranteed_resize
+from warpkit.engine.backends.cpu.opened import LIBRARY
 from warpkit.validation import report
 from warpkit.validation.suite import Setting
 
@@ -44,6 +45,7 @@ def test_the_processor_of_the_installed_opencv_decides(machine, where, monkeypat
 
 
 def test_the_parity_report_says_whose_pixels_are_promised(monkeypatch):
+    assert LIBRARY is not None  # opened before: another processor's name would have it refused
     pytest.importorskip("cv2")
     pytest.importorskip("rich")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")

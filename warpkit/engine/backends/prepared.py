@@ -94,8 +94,9 @@ def leave(
     """
     if key is None or not hasattr(backend, "prepare") or looks_channels_last(image.shape):
         return
-    derived = image.is_floating_point() or rule.interpolation == "nearest"
-    if mapping.requires_grad and not derived:
+    labels = not image.is_floating_point() and rule.interpolation == "nearest"
+    slopes = image.is_floating_point() and rule.interpolation != "nearest"
+    if mapping.requires_grad and not (slopes or labels):
         return
     made = backend.prepare(image, mapping, size, fill, rule, **options)
     if made is None or look is None:
