@@ -53,6 +53,7 @@ if typing.TYPE_CHECKING:
     from warpkit import nn as nn
     from warpkit import opencv as opencv
     from warpkit import transforms as transforms
+    from warpkit import types as types
     from warpkit import validation as validation
 else:
     _MODULES = ("attacks", "camera", "distributed", "nn", "opencv", "transforms", "validation")
@@ -65,7 +66,7 @@ else:
 
     def __dir__():
         """The public names, which an editor's list should show and nothing else."""
-        return sorted([*__all__, *_MODULES, "flow", "__version__"])
+        return sorted([*__all__, *_MODULES, "flow", "types", "__version__"])
 
 
 __version__ = "0.2.0"

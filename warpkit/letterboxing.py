@@ -17,6 +17,7 @@ from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.reference import convert
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.resizing import resize_by
+from warpkit.types import Filter, NumbersLike, Place, ResizeArithmetic, RoundingRule
 
 
 class Letterbox(NamedTuple):
@@ -28,12 +29,12 @@ class Letterbox(NamedTuple):
     """(2, 3): image pixel -> result pixel."""
 
 
-ROUNDINGS: dict[str, Callable[[float], int]] = {
+ROUNDINGS: dict[RoundingRule, Callable[[float], int]] = {
     "even": round,
     "down": int,
     "half_up": lambda side: int(side + 0.5),
 }
-PLACES = ("center", "start")
+PLACES: tuple[Place, ...] = ("center", "start")
 
 
 def _rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
@@ -49,13 +50,13 @@ def letterbox(
     image: Tensor,
     size: Sequence[int],
     *,
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
     enlarge: bool = True,
-    place: str = "center",
-    rounding: str = "even",
-    interpolation: str = "bilinear",
+    place: Place = "center",
+    rounding: RoundingRule = "even",
+    interpolation: Filter = "bilinear",
     antialias: bool | None = None,
-    arithmetic: str = "exact",
+    arithmetic: ResizeArithmetic = "exact",
 ) -> Letterbox:
     """Fit the whole image into a frame, its aspect kept, and fill the rest.
 

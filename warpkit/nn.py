@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from inspect import signature
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,16 +15,20 @@ from torch.nn.parameter import is_lazy
 from warpkit.core import checks, tracing
 from warpkit.core.caller_warnings import warn
 from warpkit.core.slips import without_looking
+from warpkit.engine.backends import named_backend
 from warpkit.engine.sampling.maps import inverse_of_theta, map_points, output_points, pixel_points
-from warpkit.engine.sampling.named import Border, named_rule
+from warpkit.engine.sampling.named import named_rule
 from warpkit.flow.splines import thin_plate_spline
+from warpkit.types import BackendName, Border, Interpolation, Transformer, WarpKeywords
 from warpkit.warp import (
     check_options,
-    named_backend,
     remap,
     warp_affine,
     warp_perspective,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["SpatialTransformer", "Warp"]
 
@@ -49,11 +53,12 @@ class Warp(nn.Module):
     tensor([[[1., 1.]]])
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[WarpKeywords]) -> None:
         super().__init__()
         _check_options("Warp", **options)
-        if options.get("size") is not None:  # as the state of a layer holds it
-            options["size"] = checks.check_size("Warp", "size", options["size"])
+        size = options.get("size")
+        if size is not None:  # as the state of a layer holds it
+            options["size"] = checks.check_size("Warp", "size", size)
         self.options = options
 
     def forward(self, image: Tensor, matrix: Tensor) -> Tensor:
@@ -143,11 +148,11 @@ class SpatialTransformer(nn.Module):
         localization: nn.Module,
         size: Sequence[int],
         *,
-        transform: str = "affine",
+        transform: Transformer = "affine",
         features: int | None = None,
-        interpolation: str = "bilinear",
+        interpolation: Interpolation = "bilinear",
         border: Border = "constant",
-        backend: str = "auto",
+        backend: BackendName = "auto",
         lattice: Sequence[int] = (4, 4),
     ) -> None:
         super().__init__()

@@ -18,6 +18,7 @@ from warpkit.engine.backends.resizing import BACKENDS, select_backend
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.resize import Edges, ResizeRule
+from warpkit.types import Filter, NumbersLike, ResizeArithmetic, ResizeBackendName
 
 
 @batched(image=3, box=1)
@@ -25,11 +26,11 @@ def resize(
     image: Tensor,
     size: Sequence[int],
     *,
-    interpolation: str = "bilinear",
+    interpolation: Filter = "bilinear",
     antialias: bool | None = None,
-    box: Any = None,
-    arithmetic: str = "exact",
-    backend: str = "auto",
+    box: NumbersLike | None = None,
+    arithmetic: ResizeArithmetic = "exact",
+    backend: ResizeBackendName = "auto",
 ) -> Tensor:
     """Resize images: cv2.resize, PIL.Image.resize or F.interpolate on tensors, with gradients.
 

@@ -17,7 +17,7 @@ from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_points
-from warpkit.engine.backends import BACKENDS, Backend, prepared, select_backend
+from warpkit.engine.backends import Backend, named_backend, prepared, select_backend
 from warpkit.engine.sampling import antialias_points
 from warpkit.engine.sampling.antialias import check_antialias
 from warpkit.engine.sampling.antialias import warp as antialiased_warp
@@ -25,9 +25,19 @@ from warpkit.engine.sampling.fill import checked_fill, opencv_sum_start
 from warpkit.engine.sampling.labels import as_bits, as_labels
 from warpkit.engine.sampling.layout import restore_memory_format
 from warpkit.engine.sampling.maps import output_points, pixel_points
-from warpkit.engine.sampling.named import Border, named_rule
+from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.reference import sum_of_taps, with_gradient_of
 from warpkit.engine.sampling.rules import SamplingRule
+from warpkit.types import (
+    Arithmetic,
+    BackendName,
+    Border,
+    ImageGradient,
+    Interpolation,
+    MatrixLike,
+    NumbersLike,
+    PointsLike,
+)
 
 IMAGE_GRADIENTS = ("exact", "straight_through")
 
@@ -48,18 +58,18 @@ class WarpOptions(NamedTuple):
 @batched(image=3, matrix=2, border_value=1, background=3)
 def warp_affine(
     image: Tensor,
-    matrix: Any,
+    matrix: MatrixLike,
     *,
     size: Sequence[int] | None = None,
-    interpolation: str = "bilinear",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
     inverse: bool = False,
     background: Tensor | None = None,
     antialias: bool | int = False,
-    image_gradient: str = "exact",
-    arithmetic: str = "exact",
-    backend: str = "auto",
+    image_gradient: ImageGradient = "exact",
+    arithmetic: Arithmetic = "exact",
+    backend: BackendName = "auto",
 ) -> Tensor:
     """Warp images by affine matrices: cv2.warpAffine on tensors, with gradients.
 
@@ -117,18 +127,18 @@ def warp_affine(
 @batched(image=3, matrix=2, border_value=1, background=3)
 def warp_perspective(
     image: Tensor,
-    matrix: Any,
+    matrix: MatrixLike,
     *,
     size: Sequence[int] | None = None,
-    interpolation: str = "bilinear",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
     inverse: bool = False,
     background: Tensor | None = None,
     antialias: bool | int = False,
-    image_gradient: str = "exact",
-    arithmetic: str = "exact",
-    backend: str = "auto",
+    image_gradient: ImageGradient = "exact",
+    arithmetic: Arithmetic = "exact",
+    backend: BackendName = "auto",
 ) -> Tensor:
     """Warp images by perspective matrices: cv2.warpPerspective on tensors, with gradients.
 
@@ -247,16 +257,16 @@ def _plain_warp(
 @batched(image=3, points=3, border_value=1, background=3)
 def remap(
     image: Tensor,
-    points: Any,
+    points: PointsLike,
     *,
-    interpolation: str = "bilinear",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
     background: Tensor | None = None,
     relative: bool = False,
     antialias: bool | int = False,
-    arithmetic: str = "exact",
-    backend: str = "auto",
+    arithmetic: Arithmetic = "exact",
+    backend: BackendName = "auto",
 ) -> Tensor:
     """Sample images at a field of points: cv2.remap on tensors, with gradients.
 
@@ -347,11 +357,11 @@ def remap_by(
 @batched(image=3, points=2, border_value=1)
 def sample_pixels(
     image: Tensor,
-    points: Any,
+    points: PointsLike,
     *,
-    interpolation: str = "bilinear",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
 ) -> Tensor:
     """The values of images at lists of points, with gradients to both.
 
@@ -383,17 +393,6 @@ def sample_pixels(
     return as_labels(values_at, image.dtype)[..., 0, :]
 
 
-def check_nearest(name: str, rule: SamplingRule, image: Tensor) -> None:
-    """Labels take no other interpolation."""
-    value = rule.interpolation
-    checks.check_labels(name, "interpolation", value, image.dtype, "'nearest'", value == "nearest")
-
-
 def _backend(name: str, backend: object, image: Tensor, rule: SamplingRule) -> Backend:
     check_nearest(name, rule, image)
     return select_backend(name, named_backend(name, backend), image, rule)
-
-
-def named_backend(name: str, backend: object) -> str:
-    """A backend, or "auto", by its name."""
-    return checks.check_name(name, "backend", backend, ("auto", *BACKENDS))

@@ -87,7 +87,7 @@ def test_a_name_that_is_not_there_is_refused_as_by_any_module():
 
 
 ROOMS = """
-    core
+    types core
     engine engine.sampling engine.arithmetic engine.compositing
     engine.backends.inverse engine.backends.operators engine.backends.prepared
     engine.backends.cpu engine.backends.cpu.opencv

@@ -18,9 +18,10 @@ from warpkit.core import checks
 from warpkit.core.numbers import check_count
 from warpkit.core.tracing import is_transformed
 from warpkit.engine.sampling.maps import to_3x3
+from warpkit.types import AlignmentLoss
 
 NAME = "align"
-LOSSES = ("ecc", "ssd", "robust")
+LOSSES: tuple[AlignmentLoss, ...] = ("ecc", "ssd", "robust")
 SMALLEST = 16
 """Pixels a side of an image, at least."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from warpkit.alignment.coarse_to_fine import Found
 from warpkit.alignment.implicit import Ended, Implicit, normalised
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import wants_gradient
+from warpkit.types import AlignmentLoss, AlignmentModel, MatrixLike
 
 AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 26}
 """Values of an image that are worked on together: 85 pairs of 192 x 256 pixels on a processor,
@@ -57,11 +58,11 @@ def align(
     moving: Tensor,
     fixed: Tensor,
     *,
-    model: str = "affine",
-    loss: str = "ecc",
+    model: AlignmentModel = "affine",
+    loss: AlignmentLoss = "ecc",
     moving_mask: Tensor | None = None,
     fixed_mask: Tensor | None = None,
-    init: Any = None,
+    init: MatrixLike | Literal["search"] | None = None,
     levels: int | None = None,
     steps: int = 50,
     tolerance: float = 1e-3,

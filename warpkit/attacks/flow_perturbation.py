@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ from warpkit.attacks.descent import (
 )
 from warpkit.attacks.distribution import Distribution
 from warpkit.attacks.draws import Draws, make_capture
+from warpkit.attacks.photometric import Photometric
+from warpkit.attacks.pipeline import Pipeline
+from warpkit.attacks.steps import Function
 from warpkit.attacks.views import (
     Objective,
     check_objective,
@@ -29,6 +32,10 @@ from warpkit.core.numbers import check_count, check_positive
 from warpkit.core.slips import without_looking
 from warpkit.flow.images import warp_flow
 from warpkit.flow.splines import bspline
+from warpkit.types import MatrixLike, StepName, WarpKeywords
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 WITHIN = 1 - 1e-6
 """Of a budget: what is left of it after rounding to float32."""
@@ -54,7 +61,7 @@ class FlowPerturbation:
 def optimize_flow(
     objective: Objective,
     image: Tensor,
-    distribution: Distribution | Any = None,
+    distribution: Distribution | MatrixLike | None = None,
     *,
     epsilon: float,
     smoothness: float = 0.25,
@@ -65,12 +72,12 @@ def optimize_flow(
     chunk: int | None = None,
     generator: torch.Generator | None = None,
     progress: bool = False,
-    optimizer: str | MakeOptimizer = "sign",
+    optimizer: StepName | MakeOptimizer = "sign",
     quantize: bool = False,
     resume: dict[str, Any] | None = None,
-    photometric: Any = None,
-    pipeline: Any = None,
-    **warp_options: Any,
+    photometric: Photometric | None = None,
+    pipeline: Pipeline | Function | None = None,
+    **warp_options: Unpack[WarpKeywords],
 ) -> FlowPerturbation:
     """Move pixels by at most `epsilon` so that `objective` falls, as a mean over random views.
 

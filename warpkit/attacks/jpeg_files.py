@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from functools import cache
+from typing import get_args
 
 import numpy as np
 import torch
@@ -14,8 +15,13 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.numbers import check_count
 from warpkit.engine.sampling.reference import with_gradient_of
+from warpkit.types import Subsampling
 
-SUBSAMPLING = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:2:0": (2, 2)}
+SUBSAMPLING = {
+    "4:4:4": (1, 1),
+    "4:2:2": (1, 2),
+    "4:2:0": (2, 2),
+}
 """How many rows and columns of luminance there are for one of colour."""
 BLOCK = 8
 
@@ -33,17 +39,18 @@ CHROMINANCE = (
 )
 
 
-def check_quality(name: str, quality: object, subsampling: object) -> tuple[int, str]:
+def check_quality(name: str, quality: object, subsampling: object) -> tuple[int, Subsampling]:
     """The checked arguments; ImportError where there is no Pillow."""
     whole = check_count(name, "quality", quality, 1, 100)
-    subsampling = checks.check_name(name, "subsampling", subsampling, SUBSAMPLING)
+    names: tuple[Subsampling, ...] = get_args(Subsampling)
+    chosen = checks.check_name(name, "subsampling", subsampling, names)
     try:
         import PIL.Image  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"{name}: needs Pillow, which is not installed: pip install pillow"
         ) from error
-    return whole, subsampling
+    return whole, chosen
 
 
 def check_colours(images: Tensor) -> None:

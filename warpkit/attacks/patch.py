@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,13 +26,25 @@ from warpkit.attacks.distribution import (
     draw,
 )
 from warpkit.attacks.draws import Draws, make_capture
+from warpkit.attacks.photometric import Photometric
+from warpkit.attacks.pipeline import Pipeline
 from warpkit.attacks.scene import PatchScene, printed
-from warpkit.attacks.surface import bend_of
+from warpkit.attacks.steps import Function
+from warpkit.attacks.surface import Cylinder, bend_of
 from warpkit.attacks.views import Objective, check_objective
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_positive, check_range
 from warpkit.engine.sampling.rules import ARITHMETICS
 from warpkit.patches import arguments
+from warpkit.types import (
+    Arithmetic,
+    BoxesLike,
+    FlowLike,
+    IndexLike,
+    Interpolation,
+    MatrixLike,
+    StepName,
+)
 
 
 @dataclass(frozen=True)
@@ -52,12 +64,12 @@ class Patch:
 
 def optimize_patch(
     objective: Objective,
-    images: Any,
-    boxes: Any,
-    image_index: Any,
+    images: Tensor | Iterable[Any],
+    boxes: BoxesLike | None,
+    image_index: IndexLike | None,
     *,
     patch_size: Sequence[int],
-    distribution: Distribution | Any = None,
+    distribution: Distribution | MatrixLike | None = None,
     mask: Tensor | None = None,
     steps: int = 100,
     samples: int = 4,
@@ -65,16 +77,16 @@ def optimize_patch(
     chunk: int | None = None,
     generator: torch.Generator | None = None,
     progress: bool = False,
-    optimizer: str | MakeOptimizer = torch.optim.Adam,
+    optimizer: StepName | MakeOptimizer = torch.optim.Adam,
     limits: tuple[float, float] = (0.0, 1.0),
     start: Tensor | None = None,
     quantize: bool = False,
     resume: dict[str, Any] | None = None,
-    interpolation: str = "bilinear",
-    arithmetic: str = "exact",
-    photometric: Any = None,
-    pipeline: Any = None,
-    surface: Any = None,
+    interpolation: Interpolation = "bilinear",
+    arithmetic: Arithmetic = "exact",
+    photometric: Photometric | None = None,
+    pipeline: Pipeline | Function | None = None,
+    surface: Cylinder | FlowLike | None = None,
 ) -> Patch:
     """One patch that, pasted on every box of every image, makes `objective` fall.
 
@@ -182,7 +194,7 @@ def optimize_patch(
 class PatchMotion:
     """How the patch is moved at each step, on every box."""
 
-    distribution: Distribution | Any
+    distribution: Distribution | MatrixLike | None
     samples: int
     patch_size: tuple[int, int]
     is_coloured: bool

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.gradients.surrogates import check_floating
+from warpkit.types import MatrixLike
 
 
 def total_variation(patch: Tensor) -> Tensor:
@@ -29,7 +28,7 @@ def total_variation(patch: Tensor) -> Tensor:
     return sum(means, patch.new_zeros(()))
 
 
-def nonprintability(patch: Tensor, colours: Any) -> Tensor:
+def nonprintability(patch: Tensor, colours: MatrixLike) -> Tensor:
     """How far a patch is from what a printer can print: the mean distance to the nearest colour.
 
     patch (..., C, h, w), floating; colours (K, C), at least one, such as those measured on a

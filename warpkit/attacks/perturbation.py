@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ from warpkit.attacks.descent import (
 )
 from warpkit.attacks.distribution import Distribution
 from warpkit.attacks.draws import Draws, make_capture
+from warpkit.attacks.photometric import Photometric
+from warpkit.attacks.pipeline import Pipeline
+from warpkit.attacks.steps import Function
 from warpkit.attacks.views import (
     Objective,
     check_objective,
@@ -26,6 +29,10 @@ from warpkit.attacks.views import (
     source_of,
 )
 from warpkit.core.numbers import check_count, check_positive
+from warpkit.types import MatrixLike, Norm, StepName, WarpKeywords
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PLAIN = {"linf": "sign", "l2": "gradient"}
 """The steepest descent of each norm."""
@@ -51,22 +58,22 @@ class Perturbation:
 def optimize_perturbation(
     objective: Objective,
     image: Tensor,
-    distribution: Distribution | Any = None,
+    distribution: Distribution | MatrixLike | None = None,
     *,
     epsilon: float,
-    norm: str = "linf",
+    norm: Norm = "linf",
     steps: int = 100,
     samples: int = 16,
     step_size: float | None = None,
     chunk: int | None = None,
     generator: torch.Generator | None = None,
     progress: bool = False,
-    optimizer: str | MakeOptimizer | None = None,
+    optimizer: StepName | MakeOptimizer | None = None,
     quantize: bool = False,
     resume: dict[str, Any] | None = None,
-    photometric: Any = None,
-    pipeline: Any = None,
-    **warp_options: Any,
+    photometric: Photometric | None = None,
+    pipeline: Pipeline | Function | None = None,
+    **warp_options: Unpack[WarpKeywords],
 ) -> Perturbation:
     """Change images by at most `epsilon` so that `objective` falls, as a mean over random views.
 

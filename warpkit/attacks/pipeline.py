@@ -22,6 +22,7 @@ from warpkit.attacks.steps import (
 )
 from warpkit.core import checks
 from warpkit.gradients.surrogates import warn_beyond_unit
+from warpkit.types import Library, Subsampling
 
 
 class Pipeline:
@@ -61,7 +62,7 @@ class Pipeline:
         self.steps = tuple(map(as_step, steps))
 
     @classmethod
-    def from_processor(cls, source: Any, *, library: str | None = None) -> Pipeline:
+    def from_processor(cls, source: Any, *, library: Library | None = None) -> Pipeline:
         """The pipeline of an image processor: its numbers, with gradients.
 
         source: a preprocessor_config.json of transformers (its path, its folder's, or its dict), an
@@ -183,7 +184,7 @@ def _normalized(images: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
     return (images - next(columns)) / next(columns)
 
 
-def jpeg(quality: int = 75, *, subsampling: str = "4:2:0") -> Step:
+def jpeg(quality: int = 75, *, subsampling: Subsampling = "4:2:0") -> Step:
     """A step of a `Pipeline`: saved as a JPEG file and read again, by Pillow.
 
     quality: an integer from 1 to 100; subsampling of the colours: "4:2:0", "4:2:2" or "4:4:4". Of

@@ -14,6 +14,7 @@ from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_positive
 from warpkit.gradients.surrogates import quantize, through_uint8
 from warpkit.resizing import resize
+from warpkit.types import Filter, ResizeArithmetic
 
 NEAR = 0.02
 """What a level of the large image costs beside one of the small one; 1 / 20 of it at the end."""
@@ -44,9 +45,9 @@ def scaling_attack(
     image: Tensor,
     size: Sequence[int],
     *,
-    interpolation: str = "bilinear",
+    interpolation: Filter = "bilinear",
     antialias: bool | None = None,
-    arithmetic: str = "exact",
+    arithmetic: ResizeArithmetic = "exact",
     steps: int = 400,
     step_size: float = 0.02,
 ) -> ScalingAttack:

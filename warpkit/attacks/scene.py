@@ -14,6 +14,7 @@ from warpkit.core.slips import without_looking
 from warpkit.flow.images import warp_flow
 from warpkit.geometry import affine_matrix, box_to_matrix, compose, image_center
 from warpkit.patches import paste_patches
+from warpkit.types import Arithmetic, Interpolation, WarpKeywords
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class PatchScene:
     bend: Tensor | None
     """(h, w, 2): the surface that the patch is put on."""
     capture: Capture
-    interpolation: str
-    arithmetic: str
+    interpolation: Interpolation
+    arithmetic: Arithmetic
 
     def place(self, corners: Tensor | None, moves: Tensor) -> Tensor:
         """Patch pixel -> image pixel: matrices (N, 2, 3) or (N, 3, 3) for each of the samples.
@@ -80,7 +81,7 @@ class PatchScene:
         index: Tensor,
         *,
         mask: Tensor | None,
-        interpolation: str,
+        interpolation: Interpolation,
         flow: Tensor | None,
     ) -> Tensor:
         """`paste_patches` with each patch warped by itself, on a frame as large as the image.
@@ -90,7 +91,7 @@ class PatchScene:
         """
         patches = patches.expand(len(matrices), -1, -1, -1)
         alpha = patches.new_ones(1, *patches.shape[2:]) if mask is None else mask
-        options = {
+        options: WarpKeywords = {
             "size": tuple(images.shape[-2:]),
             "interpolation": interpolation,
             "arithmetic": self.arithmetic,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +12,17 @@ from torch.utils.checkpoint import checkpoint
 
 from warpkit.attacks.distribution import Distribution, draw, refuses
 from warpkit.attacks.draws import Capture, Draws, make_capture
+from warpkit.attacks.photometric import Photometric
+from warpkit.attacks.pipeline import Pipeline
+from warpkit.attacks.steps import Function
 from warpkit.core import checks
 from warpkit.core.slips import without_looking
 from warpkit.gradients.surrogates import straight_through, warn_beyond_unit
+from warpkit.types import MatrixLike, WarpKeywords
 from warpkit.warp import warp_affine, warp_perspective
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Objective = Callable[..., Tensor]
 
@@ -23,15 +30,15 @@ Objective = Callable[..., Tensor]
 def expectation(
     objective: Objective,
     image: Tensor,
-    distribution: Distribution | Any,
+    distribution: Distribution | MatrixLike,
     *,
     samples: int | None = None,
     chunk: int | None = None,
     generator: torch.Generator | None = None,
     quantize: bool = False,
-    photometric: Any = None,
-    pipeline: Any = None,
-    **warp_options: Any,
+    photometric: Photometric | None = None,
+    pipeline: Pipeline | Function | None = None,
+    **warp_options: Unpack[WarpKeywords],
 ) -> Tensor:
     """The mean of `objective` over random views of `image`, with its gradient.
 
@@ -93,7 +100,7 @@ def expectation(
 
 
 def source_of(
-    distribution: Distribution | Any, samples: int, capture: Capture, images: Tensor
+    distribution: Distribution | MatrixLike | None, samples: int, capture: Capture, images: Tensor
 ) -> tuple[Any, int | None]:
     """What each step of an attack on images (B, C, H, W) draws from, and how many; see `draw`.
 
@@ -108,7 +115,7 @@ def source_of(
 def draw_views(
     name: str,
     capture: Capture,
-    distribution: Distribution | Any,
+    distribution: Distribution | MatrixLike,
     samples: int | None,
     images: Tensor,
     generator: torch.Generator | None,
@@ -120,7 +127,7 @@ def draw_views(
 
 
 def show_views(
-    capture: Capture, images: Tensor, piece: Draws, warp_options: dict[str, Any]
+    capture: Capture, images: Tensor, piece: Draws, warp_options: WarpKeywords
 ) -> Tensor:
     """What the objective is given of images (B, C, H, W) under the draws of a piece."""
     warped = views(images, piece.matrices, capture.quantize, warp_options)
@@ -128,7 +135,7 @@ def show_views(
 
 
 @without_looking
-def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: dict[str, Any]) -> Tensor:
+def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: WarpKeywords) -> Tensor:
     """Images (B, C, H, W) under every matrix, as the attacked pipeline sees them, image by image.
 
     With `quantize` the forward value is what the pipeline makes of 8-bit images, to the last bit;

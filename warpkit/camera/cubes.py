@@ -16,9 +16,10 @@ from warpkit.core.sharding import batched
 from warpkit.engine.backends import select_backend
 from warpkit.engine.sampling import sphere as definition
 from warpkit.engine.sampling.labels import as_bits, as_labels
-from warpkit.engine.sampling.named import named_rule
+from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import TAPS, SamplingRule, taps
+from warpkit.types import Interpolation
 
 FACES = (
     ((0, 0, -1), (0, 1, 0), (1, 0, 0)),
@@ -34,7 +35,11 @@ rows of its rotation."""
 
 @batched(sphere=3)
 def to_cube(
-    sphere: Tensor, side: int, *, antialias: bool | int = False, interpolation: str = "bilinear"
+    sphere: Tensor,
+    side: int,
+    *,
+    antialias: bool | int = False,
+    interpolation: Interpolation = "bilinear",
 ) -> Tensor:
     """An equirectangular picture as the six faces of a cube.
 
@@ -52,7 +57,7 @@ def to_cube(
     sphere = checks.check_image(name, "sphere", sphere, labels=True)
     height, width = checks.check_size(name, "side", (side, side), "one integer as (side, side)")
     rule = named_rule(name, interpolation, "wrap", "exact")
-    warp.check_nearest(name, rule, sphere)
+    check_nearest(name, rule, sphere)
     antialias = warp.check_antialias(name, antialias)
     checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
     turns = torch.tensor(FACES, dtype=torch.float64, device=sphere.device)
@@ -61,7 +66,9 @@ def to_cube(
 
 
 @batched(cube=4)
-def from_cube(cube: Tensor, size: Sequence[int], *, interpolation: str = "bilinear") -> Tensor:
+def from_cube(
+    cube: Tensor, size: Sequence[int], *, interpolation: Interpolation = "bilinear"
+) -> Tensor:
     """The six faces of a cube as an equirectangular picture.
 
     cube (..., 6, C, side, side), in the order of `to_cube`; size (H, W). Returns (..., C, H, W). A
@@ -79,7 +86,7 @@ def from_cube(cube: Tensor, size: Sequence[int], *, interpolation: str = "biline
         checks.fail(name, "cube", "of shape (..., 6, C, side, side)", checks.shape_of(cube))
     height, width = checks.check_size(name, "size", size)
     rule = named_rule(name, interpolation, "replicate", "exact")
-    warp.check_nearest(name, rule, cube)
+    check_nearest(name, rule, cube)
     side = cube.shape[-1]
     bits = as_bits(cube)
     faces = bits.to(compute_dtype(bits.dtype)).movedim(-4, -3)  # (..., C, 6, side, side)

@@ -13,7 +13,15 @@ from warpkit.camera.maps import as_view, distorting, undistorting
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_camera
-from warpkit.engine.sampling.named import Border
+from warpkit.types import (
+    Arithmetic,
+    BackendName,
+    Border,
+    Interpolation,
+    LensModel,
+    MatrixLike,
+    NumbersLike,
+)
 
 
 @batched(
@@ -27,20 +35,20 @@ from warpkit.engine.sampling.named import Border
 )
 def undistort(
     image: Tensor,
-    camera_matrix: Any,
-    distortion: Any,
+    camera_matrix: MatrixLike,
+    distortion: NumbersLike,
     *,
     size: Sequence[int] | None = None,
-    rotation: Any = None,
-    new_camera_matrix: Any = None,
-    model: str = "brown",
-    interpolation: str = "bilinear",
+    rotation: MatrixLike | None = None,
+    new_camera_matrix: MatrixLike | None = None,
+    model: LensModel = "brown",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
     background: Tensor | None = None,
     antialias: bool | int = False,
-    arithmetic: str = "exact",
-    backend: str = "auto",
+    arithmetic: Arithmetic = "exact",
+    backend: BackendName = "auto",
 ) -> Tensor:
     """The image that the camera would have taken without its lens: cv2.undistort on tensors.
 
@@ -72,18 +80,18 @@ def undistort(
 @batched(image=3, camera_matrix=2, distortion=1, border_value=1, background=3)
 def distort(
     image: Tensor,
-    camera_matrix: Any,
-    distortion: Any,
+    camera_matrix: MatrixLike,
+    distortion: NumbersLike,
     *,
     size: Sequence[int] | None = None,
-    model: str = "brown",
-    interpolation: str = "bilinear",
+    model: LensModel = "brown",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
     background: Tensor | None = None,
     antialias: bool | int = False,
-    arithmetic: str = "exact",
-    backend: str = "auto",
+    arithmetic: Arithmetic = "exact",
+    backend: BackendName = "auto",
 ) -> Tensor:
     """What the lens would show of an ideal image.
 

@@ -19,17 +19,18 @@ from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_camera
 from warpkit.engine.arithmetic.opencv_lenses import fused
 from warpkit.engine.sampling.maps import inverse_map, pixel_points, rows_at
+from warpkit.types import LensModel, MatrixLike, NumbersLike
 
 
 @batched(camera_matrix=2, distortion=1, rotation=2, new_camera_matrix=2)
 def undistort_map(
-    camera_matrix: Any,
-    distortion: Any,
+    camera_matrix: MatrixLike,
+    distortion: NumbersLike,
     size: Sequence[int],
     *,
-    rotation: Any = None,
-    new_camera_matrix: Any = None,
-    model: str = "brown",
+    rotation: MatrixLike | None = None,
+    new_camera_matrix: MatrixLike | None = None,
+    model: LensModel = "brown",
 ) -> Tensor:
     """The field of points that undistorts an image: cv2.initUndistortRectifyMap.
 
@@ -57,7 +58,11 @@ def undistort_map(
 
 @batched(camera_matrix=2, distortion=1)
 def distort_map(
-    camera_matrix: Any, distortion: Any, size: Sequence[int], *, model: str = "brown"
+    camera_matrix: MatrixLike,
+    distortion: NumbersLike,
+    size: Sequence[int],
+    *,
+    model: LensModel = "brown",
 ) -> Tensor:
     """The field of points that makes of an ideal image what the lens would show of it.
 

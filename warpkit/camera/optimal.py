@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_camera
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import floats
+from warpkit.types import LensModel, MatrixLike, NumbersLike
 
 SIDE_POINTS = 9
 """Points along each side of the image that OpenCV looks at, since 4.12 at no others."""
@@ -34,13 +35,13 @@ class Rectangles(NamedTuple):
 
 @batched(camera_matrix=2, distortion=1, alpha=0)
 def optimal_camera_matrix(
-    camera_matrix: Any,
-    distortion: Any,
+    camera_matrix: MatrixLike,
+    distortion: NumbersLike,
     size: Sequence[int],
-    alpha: Any,
+    alpha: NumbersLike,
     *,
     new_size: Sequence[int] | None = None,
-    model: str = "brown",
+    model: LensModel = "brown",
 ) -> Tensor:
     """The new camera matrix for `undistort`: cv2.getOptimalNewCameraMatrix.
 

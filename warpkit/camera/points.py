@@ -14,11 +14,16 @@ from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.engine.sampling.maps import matrix_of, rows_at
 from warpkit.geometry.arguments import as_matrix, as_points
+from warpkit.types import LensModel, MatrixLike, NumbersLike, PointsLike
 
 
 @batched(points=2, camera_matrix=2, distortion=1)
 def distort_points(
-    points: Any, camera_matrix: Any, distortion: Any, *, model: str = "brown"
+    points: PointsLike,
+    camera_matrix: MatrixLike,
+    distortion: NumbersLike,
+    *,
+    model: LensModel = "brown",
 ) -> Tensor:
     """Where a lens shows ideal pixels: cv2.projectPoints of points on the plane z = 1, in pixels.
 
@@ -41,13 +46,13 @@ def distort_points(
 
 @batched(2, points=2, camera_matrix=2, distortion=1, rotation=2, new_camera_matrix=2)
 def undistort_points(
-    points: Any,
-    camera_matrix: Any,
-    distortion: Any,
+    points: PointsLike,
+    camera_matrix: MatrixLike,
+    distortion: NumbersLike,
     *,
-    rotation: Any = None,
-    new_camera_matrix: Any = None,
-    model: str = "brown",
+    rotation: MatrixLike | None = None,
+    new_camera_matrix: MatrixLike | None = None,
+    model: LensModel = "brown",
 ) -> tuple[Tensor, Tensor]:
     """Ideal pixels of what a lens shows, and where there are any: cv2.undistortPoints, solved.
 

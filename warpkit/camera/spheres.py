@@ -27,7 +27,8 @@ from warpkit.engine.sampling.antialias import (
     mean_of_samples,
 )
 from warpkit.engine.sampling.maps import map_points, to_3x3
-from warpkit.engine.sampling.named import named_rule
+from warpkit.engine.sampling.named import check_nearest, named_rule
+from warpkit.types import Interpolation, LensModel, MatrixLike, NumbersLike
 
 LATTICE = 64
 """Steps along a side of a view at which the turn from pixel to pixel is looked at, at most: between
@@ -51,13 +52,13 @@ def from_sphere(
     sphere: Tensor,
     size: Sequence[int],
     *,
-    field_of_view: Any = None,
-    camera_matrix: Any = None,
-    rotation: Any = None,
-    distortion: Any = None,
-    model: str = "brown",
+    field_of_view: NumbersLike | None = None,
+    camera_matrix: MatrixLike | None = None,
+    rotation: MatrixLike | None = None,
+    distortion: NumbersLike | None = None,
+    model: LensModel = "brown",
     antialias: bool | int = False,
-    interpolation: str = "bilinear",
+    interpolation: Interpolation = "bilinear",
 ) -> Tensor:
     """What a camera in the middle of an equirectangular picture sees.
 
@@ -98,7 +99,7 @@ def from_sphere(
     name = "from_sphere"
     sphere = checks.check_image(name, "sphere", sphere, labels=True)
     rule = named_rule(name, interpolation, "wrap", "exact")
-    warp.check_nearest(name, rule, sphere)
+    check_nearest(name, rule, sphere)
     antialias = check_antialias(name, antialias)
     checks.check_labels(name, "antialias", antialias, sphere.dtype, "False", antialias is False)
     height, width = checks.check_size(name, "size", size)
@@ -119,14 +120,14 @@ def to_sphere(
     view: Tensor,
     size: Sequence[int],
     *,
-    field_of_view: Any = None,
-    camera_matrix: Any = None,
-    rotation: Any = None,
-    distortion: Any = None,
-    model: str = "brown",
-    border_value: Any = 0.0,
+    field_of_view: NumbersLike | None = None,
+    camera_matrix: MatrixLike | None = None,
+    rotation: MatrixLike | None = None,
+    distortion: NumbersLike | None = None,
+    model: LensModel = "brown",
+    border_value: NumbersLike = 0.0,
     antialias: bool | int = False,
-    interpolation: str = "bilinear",
+    interpolation: Interpolation = "bilinear",
 ) -> Tensor:
     """A camera's picture laid on the sphere, as an equirectangular picture.
 

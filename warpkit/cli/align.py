@@ -23,6 +23,7 @@ from warpkit.cli.options import Numbers
 from warpkit.cli.stderr import say
 from warpkit.cli.warp.work import Options as WarpOptions
 from warpkit.core.progress import progress_bar
+from warpkit.types import AlignmentLoss, AlignmentModel, Interpolation
 
 GAP = 4
 """White pixels between the two halves of an overlay."""
@@ -32,12 +33,12 @@ GAP = 4
 class Options:
     """The options of `warpkit align`, as the command line has read them."""
 
-    model: str
-    loss: str
+    model: AlignmentModel
+    loss: AlignmentLoss
     searches: bool
     matrix_out: Path | None
     overlay: Path | None
-    interpolation: str
+    interpolation: Interpolation
 
 
 def run(moving: str, fixed: str, out: str, options: Options) -> int:
@@ -87,7 +88,9 @@ def grey(picture: Picture) -> Tensor:
     return colours.float().mean(0, keepdim=True)
 
 
-def warped(picture: Picture, matrix: Tensor, size: tuple[int, int], interpolation: str) -> Picture:
+def warped(
+    picture: Picture, matrix: Tensor, size: tuple[int, int], interpolation: Interpolation
+) -> Picture:
     """The moving picture under matrix (2 or 3, 3), as large as the fixed one."""
     values = Numbers(matrix.flatten().tolist())
     options = WarpOptions(

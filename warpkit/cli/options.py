@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from warpkit import types
 from warpkit.alignment.arguments import LOSSES
 from warpkit.alignment.models import MODELS
+from warpkit.core.checks import Name
 from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS
-from warpkit.engine.sampling.named import Border
-from warpkit.engine.sampling.rules import ARITHMETICS, BORDERS, INTERPOLATIONS
+from warpkit.engine.sampling.rules import ARITHMETICS, INTERPOLATIONS
 
 GATHERED = {
     "--angle",
@@ -94,24 +95,27 @@ def numbers(*counts: int, positive: bool = False, whole: bool = False) -> Callab
     return parse
 
 
-def one_of(names: Collection[str]) -> Callable[..., str]:
+def one_of(names: Collection[Name]) -> Callable[..., Name]:
     """A parser of one of `names`."""
 
-    def parse(text: str) -> str:
+    def parse(text: str) -> Name:
         if text not in names:
             raise typer.BadParameter(f"{text!r} is not one of {', '.join(names)}")
-        return text
+        return text  # pyright: ignore[reportReturnType]
 
     return parse
 
 
-def a_border(text: str) -> Border:
+def a_border(text: str) -> types.Border:
     """One of `SHOWN`, or two as Y,X."""
-    names = text.split(",")
-    if len(names) > 2 or not set(names) <= set(SHOWN):
+    words = text.split(",")
+    names: tuple[types.BorderName, ...] = tuple(
+        name for word in words for name in SHOWN if name == word
+    )
+    if len(words) > 2 or len(names) < len(words):
         wanted = f"one of {', '.join(SHOWN)}, nor two of them as Y,X"
         raise typer.BadParameter(f"{text!r} is not {wanted}")
-    return names[0] if len(names) == 1 else tuple(names)
+    return names[0] if len(names) == 1 else names
 
 
 def an_ending(text: str) -> str:
@@ -136,7 +140,7 @@ def option(parser: Callable[..., Any], metavar: str, help: str) -> Any:
     return typer.Option(parser=parser, metavar=metavar, help=help)
 
 
-SHOWN = tuple(border for border in BORDERS if border != "transparent")
+SHOWN: tuple[types.BorderName, ...] = ("constant", "replicate", "reflect", "reflect_101", "wrap")
 """The command line's borders: it has no background for "transparent" to show."""
 
 Files = Annotated[
@@ -215,9 +219,9 @@ NewSize = Annotated[
     Numbers | None,
     option(numbers(2, positive=True, whole=True), "H W", "The result's height and width."),
 ]
-Model = Annotated[str, option(one_of(MODELS), "NAME", ", ".join(MODELS))]
+Model = Annotated[types.AlignmentModel, option(one_of(MODELS), "NAME", ", ".join(MODELS))]
 Loss = Annotated[
-    str,
+    types.AlignmentLoss,
     option(
         one_of(LOSSES),
         "NAME",
@@ -228,7 +232,9 @@ Init = Annotated[
     str | None,
     option(one_of(("search",)), "search", "Try all turns and scales from 0.5 to 2."),
 ]
-Interpolation = Annotated[str, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))]
+Interpolation = Annotated[
+    types.Interpolation, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))
+]
 Antialias = Annotated[
     bool, typer.Option("--antialias", help="Average over the pixels that shrink to one.")
 ]
@@ -239,11 +245,11 @@ ShownBorder = Annotated[
     ),
 ]
 Arithmetic = Annotated[
-    str,
+    types.Arithmetic,
     option(one_of(ARITHMETICS), "NAME", "exact, or OpenCV's pixels bit for bit: opencv4, opencv5"),
 ]
 ParityArithmetic = Annotated[
-    str,
+    types.FaceArithmetic,
     option(
         one_of(("auto", *ARITHMETICS)),
         "NAME",
@@ -263,11 +269,12 @@ Scales = Annotated[
     option(numbers(1, 2, positive=True), "S [S]", "In place of --size: of both sides, or of each."),
 ]
 Filter = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="exact: nearest, bilinear, bicubic, lanczos4, box, hamming, lanczos, area; each "
-        "other arithmetic names its own when it has not got one.",
+    types.Filter,
+    option(
+        str,  # which names there are depends on the arithmetic
+        "NAME",
+        "exact: nearest, bilinear, bicubic, lanczos4, box, hamming, lanczos, area; each other "
+        "arithmetic names its own when it has not got one.",
     ),
 ]
 Means = Annotated[
@@ -279,7 +286,7 @@ Means = Annotated[
     ),
 ]
 ResizeArithmetic = Annotated[
-    str,
+    types.ResizeArithmetic,
     option(
         one_of(RESIZE_ARITHMETICS),
         "NAME",

@@ -10,10 +10,13 @@ from torch import Tensor
 
 from warpkit.cli.errors import check_apart
 from warpkit.cli.image_files import check_target, read_photograph, replacing
+from warpkit.types import FaceArithmetic
 from warpkit.validation import ParityReport, parity_suite
 
 
-def run(images: Sequence[Path], html: Path | None, json: Path | None, arithmetic: str) -> int:
+def run(
+    images: Sequence[Path], html: Path | None, json: Path | None, arithmetic: FaceArithmetic
+) -> int:
     """Compare, print, write; 1 where a promised pixel differs."""
     named = {f"IMAGE {k}": path for k, path in enumerate(images, 1)}
     check_apart({"--html": html, "--json": json}, named)

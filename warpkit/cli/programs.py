@@ -7,15 +7,16 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
+from warpkit import types
 from warpkit.cli.errors import CommandError, check_apart
 from warpkit.cli.image_files import check_target, read_photograph, replacing
 from warpkit.cli.options import one_of, option
 
-KINDS = ("auto", "pil", "array", "tensor")
+KINDS: tuple[types.Takes, ...] = get_args(types.Takes)
 
 Named = Annotated[
     str,
@@ -34,7 +35,7 @@ Photographs = Annotated[
     ),
 ]
 Takes = Annotated[
-    str,
+    types.Takes,
     option(one_of(KINDS), "NAME", "What it takes: auto, pil, array (H, W, 3), tensor (3, H, W)"),
 ]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write what was found.")]

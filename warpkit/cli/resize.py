@@ -15,6 +15,7 @@ from warpkit.cli.options import Numbers
 from warpkit.cli.sizes import check_size
 from warpkit.cli.warp.work import mix_visible
 from warpkit.engine.arithmetic.resize import named_rule
+from warpkit.types import Filter, ResizeArithmetic
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,10 @@ class Options:
 
     size: Numbers | None
     scale: Numbers | None
-    interpolation: str
+    interpolation: Filter
+    """One of any arithmetic's, once it is checked."""
     antialias: bool | None
-    arithmetic: str
+    arithmetic: ResizeArithmetic
 
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""

@@ -14,7 +14,7 @@ from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
 from warpkit.cli.warp.work import sampled
 from warpkit.core.numbers import listed
-from warpkit.engine.sampling.named import Border
+from warpkit.types import Arithmetic, Border, Interpolation, LensModel
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Options:
     distortion: Numbers | None
     fisheye: bool
     alpha: Numbers | None
-    interpolation: str
+    interpolation: Interpolation
     antialias: bool
     border: Border
     border_value: Numbers
-    arithmetic: str
+    arithmetic: Arithmetic
 
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""
@@ -50,7 +50,7 @@ class Options:
             raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
 
     @property
-    def model(self) -> str:
+    def model(self) -> LensModel:
         """The lens's, by its name in `warpkit.camera`."""
         return "fisheye" if self.fisheye else "brown"
 

@@ -11,7 +11,7 @@ import torch
 import typer
 from torch import Tensor
 
-from warpkit import camera
+from warpkit import camera, types
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import (
@@ -105,7 +105,7 @@ class Options:
     """fov, yaw, pitch and roll, those that were given."""
     size: Numbers | None
     fisheye: bool
-    interpolation: str
+    interpolation: types.Interpolation
     antialias: bool
 
     def check(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import cache
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ LABELS = (torch.bool, torch.int8, torch.int32, torch.int64, torch.uint32, torch.
 ARRAYS = (np.ndarray, np.generic)
 MAX_SIDE = 2**31
 """Sides of images are below it, as their coordinates are."""
+Name = TypeVar("Name", bound=str)
 TEXT, LISTS = (str, bytes), (tuple, list)
 """Tuples, since Dynamo cannot trace the `|` of types, before torch 2.10 of any."""
 
@@ -55,12 +56,12 @@ def kind_of(value: object) -> str:
     return type(value).__name__
 
 
-def check_name(function: str, argument: str, value: object, names: Collection[str]) -> str:
+def check_name(function: str, argument: str, value: object, names: Collection[Name]) -> Name:
     """`value` must be one of `names`, which the message lists."""
     if not isinstance(value, str) or value not in names:
         got = repr(value) + instead_of(argument, value)
         fail(function, argument, "one of " + ", ".join(map(repr, names)), got)
-    return value
+    return value  # pyright: ignore[reportReturnType]
 
 
 def check_bool(function: str, argument: str, value: object) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +12,7 @@ from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.flow.arguments import as_field
+from warpkit.types import FlowLike
 
 STRETCHES = ((15, 0, 1), (6, 1, 0), (4, 1, 2), (11, 2, 1), (13, 2, 0), (6, 0, 2))
 """The wheel of Baker et al. (2007): steps, the channel that is full, the one that changes.
@@ -22,7 +22,7 @@ The next colour of the wheel is full once the changing channel is: by turns it r
 
 
 @batched(flow=3)
-def to_image(flow: Any) -> Tensor:
+def to_image(flow: FlowLike) -> Tensor:
     """A flow in colours: torchvision.utils.flow_to_image's, each flow by its own longest offset.
 
     flow (..., h, w, 2), pixels. Returns (..., 3, h, w), RGB in [0, 1], of the flow's type: the

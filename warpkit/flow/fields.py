@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +18,7 @@ from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.flow.arguments import as_field
 from warpkit.flow.places import places
 from warpkit.geometry.arguments import as_matrix
+from warpkit.types import FlowLike, MatrixLike, PointsLike
 
 BETWEEN_PIXELS = SamplingRule("bilinear", "replicate", "exact")
 """What a flow is where it has no pixel."""
@@ -28,7 +28,7 @@ MOST_STEPS = 60
 
 
 @batched(matrix=2)
-def from_matrix(matrix: Any, size: Sequence[int], *, inverse: bool = False) -> Tensor:
+def from_matrix(matrix: MatrixLike, size: Sequence[int], *, inverse: bool = False) -> Tensor:
     """The flow of an affine or perspective matrix: `warp_flow` by it is `warp_affine`.
 
     matrix (..., 2, 3) or (..., 3, 3), source -> destination pixels, or with inverse=True
@@ -51,7 +51,7 @@ def from_matrix(matrix: Any, size: Sequence[int], *, inverse: bool = False) -> T
 
 
 @batched(points=3)
-def from_points(points: Any) -> Tensor:
+def from_points(points: PointsLike) -> Tensor:
     """The flow of a field of points, as `warpkit.remap` takes it: points minus every pixel's own.
 
     points (..., h, w, 2), (x, y) in pixels. Returns (..., h, w, 2), pixels. Gradients: all orders.
@@ -69,7 +69,7 @@ def from_points(points: Any) -> Tensor:
 
 
 @batched(flow=3)
-def to_points(flow: Any) -> Tensor:
+def to_points(flow: FlowLike) -> Tensor:
     """Where every pixel looks under a flow, for `warpkit.remap`: every pixel's own place plus flow.
 
     flow (..., h, w, 2), pixels. Returns (..., h, w, 2), pixels, rounded to the flow's type, where
@@ -87,7 +87,7 @@ def to_points(flow: Any) -> Tensor:
 
 
 @batched(first=3, second=3)
-def compose(first: Any, second: Any) -> Tensor:
+def compose(first: FlowLike, second: FlowLike) -> Tensor:
     """One flow for two warps in a row: by `first`, then by `second`.
 
     first (..., H, W, 2) and second (..., h, w, 2), pixels; their batches broadcast. Returns
@@ -112,7 +112,7 @@ def compose(first: Any, second: Any) -> Tensor:
 
 
 @batched(velocity=3)
-def integrate(velocity: Any, *, steps: int = 7) -> Tensor:
+def integrate(velocity: FlowLike, *, steps: int = 7) -> Tensor:
     """The flow along a steady velocity over the time 1, by scaling and squaring.
 
     velocity (..., h, w, 2), pixels; beyond its edges it goes on as at the edge. steps: the field
@@ -136,7 +136,7 @@ def integrate(velocity: Any, *, steps: int = 7) -> Tensor:
 
 
 @batched(flow=3)
-def jacobian_determinant(flow: Any) -> Tensor:
+def jacobian_determinant(flow: FlowLike) -> Tensor:
     """How much area p + flow(p) makes of a pixel's: 1 where nothing changes, <= 0 where it folds.
 
     flow (..., h, w, 2), pixels. Returns (..., h, w). Slopes are central differences, at the edges

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -12,23 +10,24 @@ from warpkit import warp
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
-from warpkit.engine.sampling.named import Border, named_rule
+from warpkit.engine.sampling.named import named_rule
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
+from warpkit.types import Arithmetic, BackendName, Border, FlowLike, Interpolation, NumbersLike
 
 
 @batched(image=3, flow=3, border_value=1, background=3)
 def warp_flow(
     image: Tensor,
-    flow: Any,
+    flow: FlowLike,
     *,
-    interpolation: str = "bilinear",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
     background: Tensor | None = None,
     antialias: bool | int = False,
-    arithmetic: str = "exact",
-    backend: str = "auto",
+    arithmetic: Arithmetic = "exact",
+    backend: BackendName = "auto",
 ) -> Tensor:
     """Warp images by flows: out(p) = image(p + flow(p)).
 

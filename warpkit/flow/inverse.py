@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from warpkit.engine.sampling.maps import pixel_points
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.flow.arguments import as_field
 from warpkit.geometry.arguments import as_points
+from warpkit.types import FlowLike, PointsLike
 
 FIXED_POINT_STEPS, STEPS, BLIND_STEPS = 5, 60, 20
 """Steps of u = q - flow(u), which halve the error of a field of slopes up to 1/2, then Newton's.
@@ -49,7 +50,7 @@ class InverseFlow(NamedTuple):
 
 
 @batched(3, flow=3)
-def invert(flow: Any) -> InverseFlow:
+def invert(flow: FlowLike) -> InverseFlow:
     """The flow that undoes a flow: compose(flow, invert(flow).flow) is zero.
 
     flow (..., h, w, 2), pixels, on the grid of the image that it warps. Returns the inverse
@@ -82,7 +83,7 @@ def invert(flow: Any) -> InverseFlow:
 
 
 @batched(2, points=2, flow=3)
-def transform_points(points: Any, flow: Any) -> tuple[Tensor, Tensor]:
+def transform_points(points: PointsLike, flow: FlowLike) -> tuple[Tensor, Tensor]:
     """Where points of an image appear in warp_flow(image, flow).
 
     points (..., N, 2) or (2,), (x, y) in pixels of the image; flow (..., h, w, 2), pixels; the

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -14,10 +12,11 @@ from warpkit.core.slips import look_at_flow, without_looking
 from warpkit.flow.arguments import as_field
 from warpkit.flow.fields import compose
 from warpkit.flow.places import places
+from warpkit.types import FlowLike
 
 
 @batched(forward=3, backward=3)
-def consistency(forward: Any, backward: Any, *, tolerance: float = 1.0) -> Tensor:
+def consistency(forward: FlowLike, backward: FlowLike, *, tolerance: float = 1.0) -> Tensor:
     """Where `backward` leads back to where `forward` came from: the forward-backward check.
 
     forward (..., h, w, 2), from the first picture to the second, and backward (..., H, W, 2), from

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
@@ -11,10 +10,11 @@ from warpkit import resizing
 from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.flow.arguments import as_field
+from warpkit.types import FlowLike
 
 
 @batched(flow=3)
-def resize(flow: Any, size: Sequence[int]) -> Tensor:
+def resize(flow: FlowLike, size: Sequence[int]) -> Tensor:
     """The flow of the same motion between pictures of another size.
 
     flow (..., H, W, 2), pixels; size (h, w). Returns (..., h, w, 2): `warpkit.resize` of both

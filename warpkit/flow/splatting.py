@@ -18,6 +18,7 @@ from warpkit.engine.sampling.rules import LIMIT, SamplingRule
 from warpkit.flow.arguments import as_field
 from warpkit.flow.places import places, stacked
 from warpkit.geometry.arguments import floats
+from warpkit.types import FlowLike, NumbersLike, SplatMode
 
 MODES = ("sum", "average", "softmax")
 
@@ -47,12 +48,12 @@ class Splat(NamedTuple):
 @batched(2, image=3, flow=3, weights=3, temperature=0)
 def splat(
     image: Tensor,
-    flow: Any,
+    flow: FlowLike,
     *,
     size: Sequence[int] | None = None,
-    mode: str = "sum",
+    mode: SplatMode = "sum",
     weights: Tensor | None = None,
-    temperature: Any = 1.0,
+    temperature: NumbersLike = 1.0,
 ) -> Splat:
     """Carry images along flows: pixel p lands on p + flow(p), spread bilinearly over four pixels.
 

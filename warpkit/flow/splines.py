@@ -17,6 +17,7 @@ from warpkit.engine.sampling.maps import pixel_points
 from warpkit.flow.arguments import as_field
 from warpkit.flow.solving import solve
 from warpkit.geometry.arguments import as_points, floats
+from warpkit.types import FlowLike, NumbersLike, PointsLike
 
 AT_ONCE = 1 << 16
 """Distances that are evaluated together: 512 KB each of six arrays, which stay in the cache."""
@@ -32,7 +33,7 @@ FLAT = 1e-10
 
 
 @batched(control=3)
-def bspline(control: Any, size: Sequence[int]) -> Tensor:
+def bspline(control: FlowLike, size: Sequence[int]) -> Tensor:
     """The flow of a uniform cubic B-spline lattice over an image.
 
     control (..., m, n, 2), the displacements (dx, dy) in pixels of m rows and n columns of control
@@ -70,7 +71,7 @@ def _cubic_weights(length: int, count: int, device: torch.device) -> Tensor:
 
 @batched(source=2, target=2, smoothing=0)
 def thin_plate_spline(
-    source: Any, target: Any, size: Sequence[int], *, smoothing: Any = 0.0
+    source: PointsLike, target: PointsLike, size: Sequence[int], *, smoothing: NumbersLike = 0.0
 ) -> Tensor:
     """The smoothest flow that carries points of an image to where they shall appear.
 
@@ -102,7 +103,9 @@ def thin_plate_spline(
 
 
 @batched(points=2, source=2, target=2, smoothing=0)
-def thin_plate_points(points: Any, source: Any, target: Any, *, smoothing: Any = 0.0) -> Tensor:
+def thin_plate_points(
+    points: PointsLike, source: PointsLike, target: PointsLike, *, smoothing: NumbersLike = 0.0
+) -> Tensor:
     """Where the smoothest map that carries `source` onto `target` carries other points.
 
     points (..., P, 2) or (2,), (x, y) in pixels; source and target (..., N, 2), N >= 3 pairs;

@@ -23,6 +23,7 @@ from warpkit.engine.sampling.frames import (
 )
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.geometry.arguments import as_result, floats
+from warpkit.types import BoxesLike, NumbersLike, PointsLike
 
 KINDS = {
     UPRIGHT: "finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2",
@@ -39,12 +40,12 @@ def _rule(shapes: Shapes, options: Mapping[str, Any]) -> Layout:
 
 @shardable(_rule, "boxes", "angle", "scale", "translation")
 def box_to_matrix(
-    boxes: Any,
+    boxes: BoxesLike,
     size: Sequence[int],
     *,
-    angle: Any = 0.0,
-    scale: Any = 1.0,
-    translation: Any = (0.0, 0.0),
+    angle: NumbersLike = 0.0,
+    scale: NumbersLike = 1.0,
+    translation: PointsLike = (0.0, 0.0),
 ) -> Tensor:
     """The matrix that lays a patch of `size` pixels on its box in an image.
 

@@ -12,10 +12,13 @@ from warpkit.core.sharding import batched
 from warpkit.core.tracing import is_readable
 from warpkit.geometry import fits, quads, quick
 from warpkit.geometry.arguments import as_result, floats
+from warpkit.types import NumbersLike, PointsLike
 
 
 @batched(src=2, dst=2, weights=1)
-def affine_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor:
+def affine_from_points(
+    src: PointsLike, dst: PointsLike, *, weights: NumbersLike | None = None
+) -> Tensor:
     """The affine matrix that carries points to points: cv2.getAffineTransform, batched.
 
     src and dst (..., N, 2), (x, y) in pixels, N of at least 3; weights (..., N), none of them
@@ -47,7 +50,9 @@ def affine_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor:
 
 
 @batched(src=2, dst=2, weights=1)
-def similarity_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor:
+def similarity_from_points(
+    src: PointsLike, dst: PointsLike, *, weights: NumbersLike | None = None
+) -> Tensor:
     """The turn, uniform scale and shift that carry points nearest to points: Umeyama's, batched.
 
     src and dst (..., N, 2), (x, y) in pixels, N of at least 2; weights (..., N), none of them
@@ -71,7 +76,9 @@ def similarity_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor
 
 
 @batched(src=2, dst=2, weights=1)
-def perspective_from_points(src: Any, dst: Any, *, weights: Any = None) -> Tensor:
+def perspective_from_points(
+    src: PointsLike, dst: PointsLike, *, weights: NumbersLike | None = None
+) -> Tensor:
     """The perspective matrix that carries points to points: cv2.getPerspectiveTransform.
 
     src and dst (..., N, 2), (x, y) in pixels, N of at least 4; weights (..., N), none of them

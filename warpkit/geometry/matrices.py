@@ -13,10 +13,11 @@ from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.engine.sampling.maps import inverse_map, map_points, matrix_of, to_3x3
 from warpkit.geometry.arguments import as_matrix, as_points, as_result, floats
+from warpkit.types import MatrixLike, NumbersLike, PointsLike
 
 
 @batched(center=1, angle=0, scale=0)
-def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
+def rotation_matrix(center: PointsLike, angle: NumbersLike, scale: NumbersLike = 1.0) -> Tensor:
     """Turn by `angle` and scale by `scale` about `center`: cv2.getRotationMatrix2D, batched.
 
     center (..., 2), (x, y) in pixels; angle (...), degrees, counter-clockwise; scale (...); all
@@ -43,11 +44,11 @@ def rotation_matrix(center: Any, angle: Any, scale: Any = 1.0) -> Tensor:
 @batched(angle=0, scale=0, shear=1, translation=1, center=1)
 def affine_matrix(
     *,
-    angle: Any = 0.0,
-    scale: Any = 1.0,
-    shear: Any = 0.0,
-    translation: Any = (0.0, 0.0),
-    center: Any = (0.0, 0.0),
+    angle: NumbersLike = 0.0,
+    scale: NumbersLike = 1.0,
+    shear: NumbersLike = 0.0,
+    translation: PointsLike = (0.0, 0.0),
+    center: PointsLike = (0.0, 0.0),
 ) -> Tensor:
     """Scale, shear and turn about `center`, then translate.
 
@@ -109,7 +110,7 @@ def image_center(size: Sequence[int]) -> tuple[float, float]:
 
 
 @batched(matrix=2)
-def invert(matrix: Any) -> Tensor:
+def invert(matrix: MatrixLike) -> Tensor:
     """The inverse map, destination -> source: cv2.invertAffineTransform, batched.
 
     matrix (..., 2, 3) or (..., 3, 3). Returns the same shape. Closed form, exact for shifts by
@@ -127,7 +128,7 @@ def invert(matrix: Any) -> Tensor:
 
 
 @batched(matrices=2)
-def compose(*matrices: Any) -> Tensor:
+def compose(*matrices: MatrixLike) -> Tensor:
     """One matrix for several in a row: ``compose(a, b)`` applies `a` first.
 
     matrices (..., 2, 3) or (..., 3, 3), batches broadcast. Returns (..., 2, 3) if all are affine,
@@ -152,7 +153,7 @@ def compose(*matrices: Any) -> Tensor:
 
 
 @batched(matrix=2, points=2)
-def transform_points(matrix: Any, points: Any) -> Tensor:
+def transform_points(matrix: MatrixLike, points: PointsLike) -> Tensor:
     """Where a matrix carries points: cv2.transform and cv2.perspectiveTransform, batched.
 
     matrix (..., 2, 3) or (..., 3, 3); points (..., N, 2) or (2,), (x, y) in pixels; the batches

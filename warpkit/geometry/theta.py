@@ -11,11 +11,16 @@ from warpkit.core import checks
 from warpkit.core.sharding import batched
 from warpkit.engine.sampling.maps import inverse_map, inverse_of_theta, theta_of_inverse
 from warpkit.geometry.arguments import as_matrix, as_result
+from warpkit.types import MatrixLike
 
 
 @batched(matrix=2)
 def to_theta(
-    matrix: Any, size_in: Sequence[int], size_out: Sequence[int], *, align_corners: bool = False
+    matrix: MatrixLike,
+    size_in: Sequence[int],
+    size_out: Sequence[int],
+    *,
+    align_corners: bool = False,
 ) -> Tensor:
     """The theta of torch.nn.functional.affine_grid that does what a pixel matrix does.
 
@@ -39,7 +44,11 @@ def to_theta(
 
 @batched(theta=2)
 def from_theta(
-    theta: Any, size_in: Sequence[int], size_out: Sequence[int], *, align_corners: bool = False
+    theta: MatrixLike,
+    size_in: Sequence[int],
+    size_out: Sequence[int],
+    *,
+    align_corners: bool = False,
 ) -> Tensor:
     """The pixel matrix, source -> destination, that does what a theta of affine_grid does.
 

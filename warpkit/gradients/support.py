@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.engine.sampling.named import Border, named_rule
+from warpkit.engine.sampling.named import named_rule
 from warpkit.gradients.reasons import ReadPixels, fixed_weights
 from warpkit.gradients.surrogates import check_floating
+from warpkit.types import Border, ImageGradient, Interpolation, MatrixLike, PointsLike
 from warpkit.warp import IMAGE_GRADIENTS
 
 
@@ -31,14 +31,14 @@ class GradientSupport:
 
     def explain(
         self,
-        where: Any,
+        where: MatrixLike | PointsLike,
         *,
         size: Sequence[int] | None = None,
-        interpolation: str = "bilinear",
+        interpolation: Interpolation = "bilinear",
         border: Border = "constant",
         inverse: bool = False,
         antialias: bool | int = False,
-        image_gradient: str = "exact",
+        image_gradient: ImageGradient = "exact",
     ) -> str:
         """Why the other entries of a warped image get none, with counts, as text.
 

@@ -36,13 +36,16 @@ from warpkit.core.sharding import shardable
 from warpkit.engine.sampling import rules
 from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.indexing import rows
+from warpkit.types import ArrayLike, Continuation
 
-BORDERS = tuple(border for border in rules.BORDERS if border not in rules.MISSING_BORDERS)
+BORDERS: tuple[Continuation, ...] = ("replicate", "reflect", "reflect_101", "wrap")
 """The borders that continue an array with its own rows."""
 
 
 @shardable(sharding.reads_rows, "array", "index")
-def linear_lookup(array: Any, index: Any, *, dim: int = 0, border: str = "replicate") -> Tensor:
+def linear_lookup(
+    array: ArrayLike, index: ArrayLike, *, dim: int = 0, border: Continuation = "replicate"
+) -> Tensor:
     """Interpolate between the two rows next to each index: np.interp on tensors, with gradients.
 
     array (*A, n, *B), n at `dim`; index, any shape I. Returns (*A, *I, *B); memory grows with that
@@ -72,7 +75,7 @@ def linear_lookup(array: Any, index: Any, *, dim: int = 0, border: str = "replic
 
 
 @shardable(sharding.weighs_positions, "index")
-def soft_one_hot(index: Any, length: int, *, border: str = "replicate") -> Tensor:
+def soft_one_hot(index: ArrayLike, length: int, *, border: Continuation = "replicate") -> Tensor:
     """The weights of the rows that `linear_lookup` reads: one, or two that add up to one.
 
     index (...). Returns (..., length), of the index's type; an integer index gives one 1, a NaN
@@ -102,7 +105,7 @@ def soft_one_hot(index: Any, length: int, *, border: str = "replicate") -> Tenso
 
 
 @shardable(sharding.reads_rows, "array", "weights")
-def superposition_lookup(array: Any, weights: Any, *, dim: int = 0) -> Tensor:
+def superposition_lookup(array: ArrayLike, weights: ArrayLike, *, dim: int = 0) -> Tensor:
     """The weighted sum of the rows along `dim`, as after a softmax: torch.tensordot's contraction.
 
     array (*A, n, *B); weights (*I, n). Returns (*A, *I, *B). With `soft_one_hot(index, n)` for
@@ -123,7 +126,7 @@ def superposition_lookup(array: Any, weights: Any, *, dim: int = 0) -> Tensor:
 
 
 @shardable(sharding.reads_rows, "array", "index")
-def residual_lookup(array: Any, index: Any, *, dim: int = 0) -> tuple[Tensor, Tensor]:
+def residual_lookup(array: ArrayLike, index: ArrayLike, *, dim: int = 0) -> tuple[Tensor, Tensor]:
     """The nearest row (ties to even), and how far the index is from it: (value, residual).
 
     array (*A, n, *B); index I. Returns (*A, *I, *B) and I. The value is always a row of the array,
@@ -149,7 +152,7 @@ def residual_lookup(array: Any, index: Any, *, dim: int = 0) -> tuple[Tensor, Te
 
 
 @shardable(sharding.writes_rows, "array", "index", "value")
-def assign(array: Any, index: Any, value: Any, *, dim: int = 0) -> Tensor:
+def assign(array: ArrayLike, index: ArrayLike, value: ArrayLike, *, dim: int = 0) -> Tensor:
     """A copy of the array with rows replaced: `array[index] = value`, with gradients.
 
     array (*A, n, *B); index I; value (*A, *I, *B) or broadcasting to it. Returns the array's shape.
@@ -175,7 +178,9 @@ def assign(array: Any, index: Any, value: Any, *, dim: int = 0) -> Tensor:
 
 
 @shardable(sharding.writes_rows, "array", "weights", "value")
-def superposition_assign(array: Any, weights: Any, value: Any, *, dim: int = 0) -> Tensor:
+def superposition_assign(
+    array: ArrayLike, weights: ArrayLike, value: ArrayLike, *, dim: int = 0
+) -> Tensor:
     """A copy of the array with rows moved towards a value: row <- (1 - w) row + w value.
 
     array (*A, n, *B); weights (*I, n), each row's w for each write; value (*A, *I, *B) or
@@ -194,7 +199,7 @@ def superposition_assign(array: Any, weights: Any, value: Any, *, dim: int = 0) 
 
 
 @shardable(sharding.reads_2d, "array", "row_weights", "column_weights")
-def lookup_2d(array: Any, row_weights: Any, column_weights: Any) -> Tensor:
+def lookup_2d(array: ArrayLike, row_weights: ArrayLike, column_weights: ArrayLike) -> Tensor:
     """The sum of row weight x column weight x entry over the first two dimensions.
 
     array (H, W, *B); row_weights (*I, H) and column_weights (*I, W), whose leading dimensions
@@ -214,7 +219,9 @@ def lookup_2d(array: Any, row_weights: Any, column_weights: Any) -> Tensor:
 
 
 @shardable(sharding.writes_2d, "array", "value", "row_weights", "column_weights")
-def assign_2d(array: Any, value: Any, row_weights: Any, column_weights: Any) -> Tensor:
+def assign_2d(
+    array: ArrayLike, value: ArrayLike, row_weights: ArrayLike, column_weights: ArrayLike
+) -> Tensor:
     """A copy of the array with entries moved towards a value by w = row weight x column weight.
 
     array (H, W, *B); weights as in `lookup_2d`; value (*I, *B) or broadcasting to it. Returns the
@@ -282,7 +289,7 @@ def _index(name: str, index: Any, array: Tensor | None = None) -> Tensor:
     return index
 
 
-def _border(name: str, border: object) -> str:
+def _border(name: str, border: object) -> Continuation:
     if isinstance(border, str) and border in rules.MISSING_BORDERS:
         wanted = "a border that continues the array (" + ", ".join(map(repr, BORDERS)) + ")"
         checks.fail(name, "border", wanted, repr(border))

@@ -23,9 +23,10 @@ from warpkit.opencv.constants import (
 )
 from warpkit.opencv.layout import check_picture, device_of, has_tensor, planes
 from warpkit.opencv.outputs import written
+from warpkit.types import AlignmentModel, ImageLike, MatrixLike
 
 NAME = "findTransformECC"
-MODELS = {
+MODELS: dict[int, AlignmentModel] = {
     MOTION_TRANSLATION: "translation",
     MOTION_EUCLIDEAN: "euclidean",
     MOTION_AFFINE: "affine",
@@ -42,12 +43,12 @@ class error(Exception):
 
 
 def findTransformECC(
-    templateImage: Any,
-    inputImage: Any,
-    warpMatrix: Any,
+    templateImage: ImageLike,
+    inputImage: ImageLike,
+    warpMatrix: MatrixLike | None,
     motionType: int = MOTION_AFFINE,
     criteria: Any = (TERM_CRITERIA_COUNT + TERM_CRITERIA_EPS, STEPS, 1e-3),
-    inputMask: Any = None,
+    inputMask: ImageLike | None = None,
     gaussFiltSize: int = 5,
 ) -> tuple[float, Any]:
     """cv2.findTransformECC: `warpkit.align` of the input onto the template, with loss="ecc".

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -32,21 +32,22 @@ from warpkit.opencv.layout import (
 )
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.values import as_border, as_scalar
+from warpkit.types import Image, NumbersLike
 
 TYPES = checks.FLOATS + checks.INTEGERS + checks.LABELS
 BORDERS = ("constant", "replicate", "reflect", "wrap", "reflect_101")
 
 
 def copyMakeBorder(
-    src: Any,
+    src: Image,
     top: int,
     bottom: int,
     left: int,
     right: int,
     borderType: int,
-    dst: Any = None,
-    value: Any = None,
-) -> Any:
+    dst: Image | None = None,
+    value: NumbersLike | None = None,
+) -> Image:
     """cv2.copyMakeBorder: the image with rows and columns around it.
 
     src (H, W) or (H, W, C) of any type; how many on each side; borderType any but
@@ -115,7 +116,7 @@ def _fill(name: str, value: Any, channels: int, dtype: Any, device: torch.device
     return as_signed(convert(numbers, dtype))
 
 
-def flip(src: Any, flipCode: int, dst: Any = None) -> Any:
+def flip(src: Image, flipCode: int, dst: Image | None = None) -> Image:
     """cv2.flip: upside down (0), left to right (above 0), or both (below 0).
 
     src (H, W) or (H, W, C) of any type. Gradients, where src is a tensor: all orders.
@@ -132,7 +133,7 @@ def flip(src: Any, flipCode: int, dst: Any = None) -> Any:
     return _moved("flip", src, dst, lambda a: np.flip(a, axes), lambda image: image.flip(dims))
 
 
-def rotate(src: Any, rotateCode: int, dst: Any = None) -> Any:
+def rotate(src: Image, rotateCode: int, dst: Image | None = None) -> Image:
     """cv2.rotate: by ROTATE_90_CLOCKWISE, ROTATE_180 or ROTATE_90_COUNTERCLOCKWISE.
 
     src (H, W) or (H, W, C) of any type. Gradients, where src is a tensor: all orders.
@@ -152,7 +153,7 @@ def rotate(src: Any, rotateCode: int, dst: Any = None) -> Any:
     )
 
 
-def transpose(src: Any, dst: Any = None) -> Any:
+def transpose(src: Image, dst: Image | None = None) -> Image:
     """cv2.transpose: rows become columns.
 
     src (H, W) or (H, W, C) of any type. Gradients, where src is a tensor: all orders.
@@ -166,7 +167,7 @@ def transpose(src: Any, dst: Any = None) -> Any:
     return _moved("transpose", src, dst, lambda a: a.swapaxes(0, 1), lambda image: image.mT)
 
 
-def hconcat(src: Any, dst: Any = None) -> Any:
+def hconcat(src: Sequence[Image], dst: Image | None = None) -> Image:
     """cv2.hconcat: images side by side.
 
     src: a sequence of images (H, W) or (H, W, C) of one type, all arrays or all tensors, that
@@ -180,7 +181,7 @@ def hconcat(src: Any, dst: Any = None) -> Any:
     return _joined("hconcat", src, dst, -1)
 
 
-def vconcat(src: Any, dst: Any = None) -> Any:
+def vconcat(src: Sequence[Image], dst: Image | None = None) -> Image:
     """cv2.vconcat: images one below the other.
 
     src: a sequence of images (H, W) or (H, W, C) of one type, all arrays or all tensors, that

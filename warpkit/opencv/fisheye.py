@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,20 +28,21 @@ from warpkit.opencv import (
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
+from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
 
 NAMES = ("K", "D")
 IDENTITY = np.eye(3)
 
 
 def initUndistortRectifyMap(
-    K: Any,
-    D: Any,
-    R: Any,
-    P: Any,
-    size: Any,
+    K: MatrixLike,
+    D: NumbersLike,
+    R: MatrixLike | None,
+    P: MatrixLike | None,
+    size: Sequence[int],
     m1type: int,
-    map1: Any = None,
-    map2: Any = None,
+    map1: ImageLike | None = None,
+    map2: ImageLike | None = None,
 ) -> tuple[Any, Any]:
     """cv2.fisheye.initUndistortRectifyMap: two maps for `remap`.
 
@@ -89,15 +91,15 @@ def _map(lens: Lens, view: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def undistortImage(
-    distorted: Any,
-    K: Any,
-    D: Any,
+    distorted: Image,
+    K: MatrixLike,
+    D: NumbersLike,
     undistorted: Any = None,
-    Knew: Any = None,
-    new_size: Any = None,
+    Knew: MatrixLike | None = None,
+    new_size: Sequence[int] | None = None,
     *,
-    arithmetic: str = "auto",
-) -> Any:
+    arithmetic: FaceArithmetic = "auto",
+) -> Image:
     """cv2.fisheye.undistortImage: `warpkit.camera.undistort` through OpenCV's map of 1/32 pixels.
 
     distorted (H, W) or (H, W, C); K (3, 3); D 4 numbers; Knew (3, 3), the identity if None, which
@@ -130,11 +132,11 @@ def undistortImage(
 
 def undistortPoints(
     distorted: Any,
-    K: Any,
-    D: Any,
+    K: MatrixLike,
+    D: NumbersLike,
     undistorted: Any = None,
-    R: Any = None,
-    P: Any = None,
+    R: MatrixLike | None = None,
+    P: MatrixLike | None = None,
     criteria: Any = None,
 ) -> Any:
     """cv2.fisheye.undistortPoints: ten Newton steps of each point's angle.
@@ -180,14 +182,14 @@ def _undistorted(lens: Lens, points: Tensor, steps: Criteria) -> tuple[Tensor, T
 
 
 def projectPoints(
-    objectPoints: Any,
-    rvec: Any,
-    tvec: Any,
-    K: Any,
-    D: Any,
-    imagePoints: Any = None,
-    alpha: Any = 0,
-    jacobian: Any = None,
+    objectPoints: PointsLike,
+    rvec: NumbersLike,
+    tvec: NumbersLike,
+    K: MatrixLike,
+    D: NumbersLike,
+    imagePoints: ImageLike | None = None,
+    alpha: NumbersLike = 0,
+    jacobian: ImageLike | None = None,
 ) -> tuple[Any, Any]:
     """cv2.fisheye.projectPoints: where a fisheye shows points of a scene, and the derivatives.
 
@@ -219,13 +221,13 @@ def projectPoints(
 
 
 def estimateNewCameraMatrixForUndistortRectify(
-    K: Any,
-    D: Any,
+    K: MatrixLike,
+    D: NumbersLike,
     image_size: Any,
-    R: Any,
-    P: Any = None,
+    R: MatrixLike | None,
+    P: MatrixLike | None = None,
     balance: Any = 0.0,
-    new_size: Any = None,
+    new_size: Sequence[int] | None = None,
     fov_scale: Any = 1.0,
 ) -> Any:
     """cv2.fisheye's: a camera matrix for `initUndistortRectifyMap`, by the middles of four sides.
@@ -278,10 +280,10 @@ def estimateNewCameraMatrixForUndistortRectify(
 
 def distortPoints(
     undistorted: Any,
-    K: Any,
-    D: Any,
+    K: NumbersLike,
+    D: NumbersLike,
     distorted: Any = None,
-    alpha: Any = 0,
+    alpha: NumbersLike = 0,
     *rest: Any,
     Kundistorted: Any = None,
 ) -> Any:

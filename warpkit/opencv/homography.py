@@ -19,6 +19,7 @@ from warpkit.geometry.matrices import transform_points
 from warpkit.opencv.cameras import common_device
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output, written
+from warpkit.types import ImageLike, PointsLike
 
 STEPS = 30
 """At most, of a descent that halves the number of wrong digits each time."""
@@ -28,11 +29,11 @@ FAR = 1e6
 
 
 def findHomography(
-    srcPoints: Any,
-    dstPoints: Any,
+    srcPoints: PointsLike,
+    dstPoints: PointsLike,
     method: int = 0,
     ransacReprojThreshold: float = 3,
-    mask: Any = None,
+    mask: ImageLike | None = None,
     maxIters: int = 2000,
     confidence: float = 0.995,
 ) -> tuple[Any, Any]:

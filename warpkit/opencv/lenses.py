@@ -32,20 +32,21 @@ from warpkit.opencv.layout import as_given, check_picture, finish, has_tensor, i
 from warpkit.opencv.outputs import check_output, written
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic
+from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")
 KINDS = ("planes", "pairs", "fixed")
 
 
 def initUndistortRectifyMap(
-    cameraMatrix: Any,
-    distCoeffs: Any,
-    R: Any,
-    newCameraMatrix: Any,
-    size: Any,
+    cameraMatrix: MatrixLike,
+    distCoeffs: NumbersLike | None,
+    R: MatrixLike | None,
+    newCameraMatrix: MatrixLike | None,
+    size: Sequence[int],
     m1type: int,
-    map1: Any = None,
-    map2: Any = None,
+    map1: ImageLike | None = None,
+    map2: ImageLike | None = None,
 ) -> tuple[Any, Any]:
     """cv2.initUndistortRectifyMap: `warpkit.camera.undistort_map` as two maps for `remap`.
 
@@ -86,14 +87,14 @@ def initUndistortRectifyMap(
 
 
 def undistort(
-    src: Any,
-    cameraMatrix: Any,
-    distCoeffs: Any,
-    dst: Any = None,
-    newCameraMatrix: Any = None,
+    src: Image,
+    cameraMatrix: MatrixLike,
+    distCoeffs: NumbersLike | None,
+    dst: Image | None = None,
+    newCameraMatrix: MatrixLike | None = None,
     *,
-    arithmetic: str = "auto",
-) -> Any:
+    arithmetic: FaceArithmetic = "auto",
+) -> Image:
     """cv2.undistort: `warpkit.camera.undistort` through OpenCV's map of 1/32 pixels.
 
     src (H, W) or (H, W, C); cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers;
@@ -137,7 +138,7 @@ def undistorted_array(
     lens: tuple[str, Any, Any, Any, Any],
     size: tuple[int, int] | None,
     arithmetic: str,
-) -> np.ndarray | None:
+) -> Any:
     """An array by the map of a lens where that and the size, its own if None, are plain.
 
     lens: the first arguments of `plain_maps.lens_map`.
@@ -192,12 +193,12 @@ def sample(
 
 
 def undistortPoints(
-    src: Any,
-    cameraMatrix: Any,
-    distCoeffs: Any,
-    dst: Any = None,
-    R: Any = None,
-    P: Any = None,
+    src: PointsLike,
+    cameraMatrix: MatrixLike,
+    distCoeffs: NumbersLike | None,
+    dst: ImageLike | None = None,
+    R: MatrixLike | None = None,
+    P: MatrixLike | None = None,
     criteria: Any = None,
 ) -> Any:
     """cv2.undistortPoints: `warpkit.camera.undistort_points` as far as OpenCV goes, five steps.
@@ -263,11 +264,11 @@ def _divided(a: Tensor, b: Tensor, w: Tensor) -> Tensor:
 
 
 def getOptimalNewCameraMatrix(
-    cameraMatrix: Any,
-    distCoeffs: Any,
-    imageSize: Any,
-    alpha: Any,
-    newImgSize: Any = None,
+    cameraMatrix: MatrixLike,
+    distCoeffs: NumbersLike | None,
+    imageSize: Sequence[int],
+    alpha: NumbersLike,
+    newImgSize: Sequence[int] | None = None,
     centerPrincipalPoint: bool = False,
 ) -> tuple[Any, tuple[int, int, int, int]]:
     """cv2.getOptimalNewCameraMatrix: `warpkit.camera.optimal_camera_matrix` by OpenCV's five steps.

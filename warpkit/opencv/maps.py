@@ -31,16 +31,17 @@ from warpkit.opencv.layout import check_picture, finish, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output, written
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_arithmetic, as_interpolation
+from warpkit.types import FaceArithmetic, Image, ImageLike, NumbersLike, PointsLike
 
 POLAR_FLAGS = WARP_FILL_OUTLIERS | WARP_INVERSE_MAP | WARP_POLAR_LOG
 
 
 def convertMaps(
-    map1: Any,
-    map2: Any,
+    map1: ImageLike,
+    map2: ImageLike | None,
     dstmap1type: int,
-    dstmap1: Any = None,
-    dstmap2: Any = None,
+    dstmap1: ImageLike | None = None,
+    dstmap2: ImageLike | None = None,
     nninterpolation: bool = False,
 ) -> tuple[Any, Any]:
     """cv2.convertMaps: maps for `remap` of one kind as those of another.
@@ -121,15 +122,15 @@ def _fixed(points: Tensor, whole: bool) -> tuple[Tensor, Tensor | None]:
 
 
 def warpPolar(
-    src: Any,
-    dsize: Any,
-    center: Any,
-    maxRadius: Any,
+    src: Image,
+    dsize: Sequence[int] | None,
+    center: PointsLike,
+    maxRadius: NumbersLike,
     flags: int,
-    dst: Any = None,
+    dst: Image | None = None,
     *,
-    arithmetic: str = "auto",
-) -> Any:
+    arithmetic: FaceArithmetic = "auto",
+) -> Image:
     """cv2.warpPolar: a picture around a point, with radius along x and angle along y, or back.
 
     src (H, W) or (H, W, C); dsize (W, H), with 0 made to keep the circle's area; center (x, y) and
@@ -210,7 +211,7 @@ def _polar_array(
     radius: Any,
     flags: Any,
     arithmetic: str,
-) -> np.ndarray | None:
+) -> Any:
     """The warp of an array without a tensor on the way; None where anything is not plain."""
     if not plain_maps.can_sample(src) or not isinstance(flags, int) or type(dsize) is not tuple:
         return None

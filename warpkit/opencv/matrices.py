@@ -25,12 +25,13 @@ from warpkit.geometry import arguments, from_points, quads
 from warpkit.opencv import numbers_alone, plain_matrices
 from warpkit.opencv.constants import DECOMP_LU, DECOMP_NORMAL, DECOMP_QR, DECOMP_SVD
 from warpkit.opencv.outputs import check_output, written
+from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
 
 SINGLE = torch.float32
 """OpenCV's points."""
 
 
-def getRotationMatrix2D(center: Any, angle: Any, scale: Any) -> Any:
+def getRotationMatrix2D(center: PointsLike, angle: NumbersLike, scale: NumbersLike) -> Any:
     """cv2.getRotationMatrix2D: `warpkit.rotation_matrix` of the centre rounded to float32.
 
     center (x, y) in pixels, angle in degrees; of tensors (..., 2), (...) and (...). Returns (2, 3),
@@ -54,7 +55,7 @@ def getRotationMatrix2D(center: Any, angle: Any, scale: Any) -> Any:
     return _result(found, device, values, lambda value: geometry.rotation_matrix(*values))
 
 
-def getAffineTransform(src: Any, dst: Any) -> Any:
+def getAffineTransform(src: PointsLike, dst: PointsLike) -> Any:
     """cv2.getAffineTransform: `warpkit.affine_from_points` of points rounded to float32.
 
     src and dst (3, 2), (3, 1, 2) or (1, 3, 2), (x, y) in pixels; of tensors (..., 3, 2). Returns
@@ -81,7 +82,9 @@ def getAffineTransform(src: Any, dst: Any) -> Any:
     return _result(found, device, (src, dst), exact)
 
 
-def getPerspectiveTransform(src: Any, dst: Any, solveMethod: int | None = None) -> Any:
+def getPerspectiveTransform(
+    src: PointsLike, dst: PointsLike, solveMethod: int | None = None
+) -> Any:
     """cv2.getPerspectiveTransform: `warpkit.perspective_from_points` of points rounded to float32.
 
     src and dst (4, 2), (4, 1, 2) or (1, 4, 2), (x, y) in pixels; of tensors (..., 4, 2). Returns
@@ -125,7 +128,7 @@ def getPerspectiveTransform(src: Any, dst: Any, solveMethod: int | None = None) 
     return _result(found, device, (src, dst), exact)
 
 
-def invertAffineTransform(M: Any, iM: Any = None) -> Any:
+def invertAffineTransform(M: MatrixLike, iM: ImageLike | None = None) -> Any:
     """cv2.invertAffineTransform: `warpkit.invert` of a matrix (2, 3), of tensors (..., 2, 3).
 
     Returns the same shape, float32 for float32 and float64 for all others; zeros, with gradient 0,
@@ -151,7 +154,7 @@ def invertAffineTransform(M: Any, iM: Any = None) -> Any:
     return _result(found, device, (matrix,), lambda value: inverse_map(matrix).to(value.dtype))
 
 
-def boxPoints(box: Any, points: Any = None) -> Any:
+def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
     """cv2.boxPoints: the four corners of a turned box, `box` as cv2.minAreaRect returns it.
 
     box ((x, y), (w, h), angle), the centre and the sides in pixels, degrees clockwise on the

@@ -22,8 +22,10 @@ def check_output(name: str, argument: str, value: Any, src: Any) -> Any:
     return value
 
 
-def written(output: np.ndarray | None, result: np.ndarray) -> np.ndarray:
-    """`output` with the result in it, if it has its shape and type; else the result."""
+def written(output: Any, result: np.ndarray) -> np.ndarray:
+    """`output`, an array or None, with the result in it if it has its shape and type; else the
+    result.
+    """
     if output is None or output.shape != result.shape or output.dtype != result.dtype:
         return result
     output[...] = result

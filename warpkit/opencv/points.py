@@ -15,9 +15,10 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv import numbers_alone
 from warpkit.opencv.layout import as_given, check_picture, device_of, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
+from warpkit.types import ImageLike, MatrixLike, PointsLike
 
 
-def transform(src: Any, m: Any, dst: Any = None) -> Any:
+def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> Any:
     """cv2.transform: a matrix for the channels of every pixel, or for every point.
 
     src (H, W, C), or (H, W) of one channel; m (R, C), or (R, C + 1) whose last column is added.
@@ -46,7 +47,7 @@ def transform(src: Any, m: Any, dst: Any = None) -> Any:
     return _finish(name, src, result, given, dst)
 
 
-def perspectiveTransform(src: Any, m: Any, dst: Any = None) -> Any:
+def perspectiveTransform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> Any:
     """cv2.perspectiveTransform: points under a perspective matrix.
 
     src (N, 1, C) or (H, W, C), float32 or float64; m (C + 1, C + 1), others refused: cv2 multiplies

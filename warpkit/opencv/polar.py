@@ -18,12 +18,17 @@ from warpkit.opencv import numbers_alone
 from warpkit.opencv.cameras import as_flag, common_device
 from warpkit.opencv.layout import has_tensor, is_followed
 from warpkit.opencv.outputs import check_output, written
+from warpkit.types import ImageLike, NumbersLike
 
 TYPES = (torch.float32, torch.float64)
 
 
 def cartToPolar(
-    x: Any, y: Any, magnitude: Any = None, angle: Any = None, angleInDegrees: bool = False
+    x: NumbersLike,
+    y: NumbersLike,
+    magnitude: ImageLike | None = None,
+    angle: ImageLike | None = None,
+    angleInDegrees: bool = False,
 ) -> tuple[Any, Any]:
     """cv2.cartToPolar: the lengths of vectors, and their angles from 0 up to 2 pi or 360.
 
@@ -57,7 +62,11 @@ def cartToPolar(
 
 
 def polarToCart(
-    magnitude: Any, angle: Any, x: Any = None, y: Any = None, angleInDegrees: bool = False
+    magnitude: NumbersLike,
+    angle: NumbersLike,
+    x: ImageLike | None = None,
+    y: ImageLike | None = None,
+    angleInDegrees: bool = False,
 ) -> tuple[Any, Any]:
     """cv2.polarToCart: vectors of lengths and angles.
 

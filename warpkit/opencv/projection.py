@@ -19,6 +19,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv import cameras, jacobians
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output
+from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")
 NEAR_NO_TURN = 1e-3
@@ -29,7 +30,9 @@ NEWTON_STEPS = 2
 """From the nearest rotation, taken as constant: k steps have its derivatives to order 2^k - 1."""
 
 
-def Rodrigues(src: Any, dst: Any = None, jacobian: Any = None) -> tuple[Any, Any]:
+def Rodrigues(
+    src: PointsLike, dst: ImageLike | None = None, jacobian: ImageLike | None = None
+) -> tuple[Any, Any]:
     """cv2.Rodrigues: a rotation vector as a matrix, or a matrix as a vector, and the derivatives.
 
     src (3,), (3, 1), (1, 3) or (1, 1, 3), the axis times the angle in radians, or a matrix (3, 3),
@@ -110,14 +113,14 @@ def _logarithm(turn: Tensor) -> Tensor:
 
 
 def projectPoints(
-    objectPoints: Any,
-    rvec: Any,
-    tvec: Any,
-    cameraMatrix: Any,
-    distCoeffs: Any,
-    imagePoints: Any = None,
-    jacobian: Any = None,
-    aspectRatio: Any = 0,
+    objectPoints: PointsLike,
+    rvec: NumbersLike,
+    tvec: NumbersLike,
+    cameraMatrix: MatrixLike,
+    distCoeffs: NumbersLike | None,
+    imagePoints: ImageLike | None = None,
+    jacobian: ImageLike | None = None,
+    aspectRatio: float = 0,
 ) -> tuple[Any, Any]:
     """cv2.projectPoints: where a camera shows points of a scene, and the derivatives.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from ctypes import c_float
 from numbers import Integral
 from typing import Any
@@ -38,13 +39,17 @@ from warpkit.opencv.layout import (
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list, as_size, is_empty
 from warpkit.opencv.values import as_border
+from warpkit.types import Image, PointsLike
 
 BORDERS = ("replicate", "reflect", "wrap", "reflect_101")
 
 
 def pyrDown(
-    src: Any, dst: Any = None, dstsize: Any = None, borderType: Any = BORDER_DEFAULT
-) -> Any:
+    src: Image,
+    dst: Image | None = None,
+    dstsize: Sequence[int] | None = None,
+    borderType: Any = BORDER_DEFAULT,
+) -> Image:
     """cv2.pyrDown: blurred by 1 4 6 4 1 and every second pixel of it.
 
     src (H, W) or (H, W, C); dstsize (W, H), within a pixel of half, ((W + 1) // 2, (H + 1) // 2) if
@@ -70,7 +75,12 @@ def pyrDown(
     return finish(src, dst, opencv_pyramids.down(planes(src), size, border))
 
 
-def pyrUp(src: Any, dst: Any = None, dstsize: Any = None, borderType: Any = BORDER_DEFAULT) -> Any:
+def pyrUp(
+    src: Image,
+    dst: Image | None = None,
+    dstsize: Sequence[int] | None = None,
+    borderType: Any = BORDER_DEFAULT,
+) -> Image:
     """cv2.pyrUp: twice the size, by the weights of `pyrDown`.
 
     src (H, W) or (H, W, C); dstsize (W, H), twice src's if None, or one more or less; borderType
@@ -104,8 +114,12 @@ def _size(name: str, dstsize: Any, default: tuple[int, int]) -> tuple[int, int]:
 
 
 def getRectSubPix(
-    image: Any, patchSize: Any, center: Any, patch: Any = None, patchType: int = -1
-) -> Any:
+    image: Image,
+    patchSize: Sequence[int],
+    center: PointsLike,
+    patch: Image | None = None,
+    patchType: int = -1,
+) -> Image:
     """cv2.getRectSubPix: a rectangle about a point between the pixels, bilinear.
 
     image (H, W) or (H, W, C), uint8, float32, or (not in cv2) float64; patchSize (W, H); center

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_resize_arithmetic
-from warpkit.engine.arithmetic.resize import OPENCV
 from warpkit.engine.backends import prepared
 from warpkit.engine.backends.resizing import backend_module, select_backend
 from warpkit.engine.sampling.resize import ResizeRule
@@ -30,6 +29,7 @@ from warpkit.opencv.outputs import check_output
 from warpkit.opencv.sizes import as_list
 from warpkit.opencv.warps import Image
 from warpkit.resizing import resize_by
+from warpkit.types import FaceResizeArithmetic
 
 FILTERS = {
     INTER_NEAREST: "nearest",
@@ -41,7 +41,7 @@ FILTERS = {
     INTER_NEAREST_EXACT: "nearest_exact",
 }
 PLAIN_TYPES = {np.dtype(name) for name in ("u1", "u2", "i2", "f4", "f8")}
-ARITHMETICS = ("auto", "exact", *OPENCV)
+ARITHMETICS: tuple[FaceResizeArithmetic, ...] = get_args(FaceResizeArithmetic)
 
 
 def resize(
@@ -52,7 +52,7 @@ def resize(
     fy: float | None = 0,
     interpolation: int | None = INTER_LINEAR,
     *,
-    arithmetic: str = "auto",
+    arithmetic: FaceResizeArithmetic = "auto",
 ) -> Image:
     """cv2.resize: src (H, W) or (H, W, C); dsize (W, H), or None and fx, fy.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from numbers import Integral
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
-from warpkit.engine.sampling.rules import ARITHMETICS
 from warpkit.opencv.constants import (
     BORDER_CONSTANT,
     BORDER_REFLECT,
@@ -26,6 +25,7 @@ from warpkit.opencv.constants import (
     INTER_MAX,
     INTER_NEAREST,
 )
+from warpkit.types import Arithmetic, FaceArithmetic
 
 INTERPOLATIONS = {
     INTER_NEAREST: "nearest",
@@ -65,9 +65,10 @@ def as_border(
     return found
 
 
-def as_arithmetic(name: str, value: Any) -> str:
+def as_arithmetic(name: str, value: Any) -> Arithmetic:
     """An arithmetic of warps; "auto" is the installed OpenCV's."""
-    arithmetic = checks.check_name(name, "arithmetic", value, ("auto", *ARITHMETICS))
+    names: tuple[FaceArithmetic, ...] = get_args(FaceArithmetic)
+    arithmetic = checks.check_name(name, "arithmetic", value, names)
     return installed_arithmetic() if arithmetic == "auto" else arithmetic
 
 

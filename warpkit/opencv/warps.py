@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,21 +30,20 @@ from warpkit.opencv.constants import (
 from warpkit.opencv.layout import check_picture, device_of, finish, planes
 from warpkit.opencv.outputs import check_output
 from warpkit.opencv.values import BORDERS, as_arithmetic, as_border, as_interpolation, as_scalar
-
-Image = TypeVar("Image", Tensor, np.ndarray)
+from warpkit.types import FaceArithmetic, Image, ImageLike, MatrixLike, NumbersLike
 
 
 def warpAffine(
     src: Image,
-    M: Any,
+    M: MatrixLike,
     dsize: Sequence[int] | None,
     dst: Image | float | None = None,
     flags: int | None = INTER_LINEAR,
     borderMode: int | None = BORDER_CONSTANT,
-    borderValue: Any = 0,
+    borderValue: NumbersLike = 0,
     hint: int | None = None,
     *,
-    arithmetic: str = "auto",
+    arithmetic: FaceArithmetic = "auto",
 ) -> Image:
     """cv2.warpAffine: M (2, 3); dsize (W, H), None or (0, 0) for the source's.
 
@@ -63,15 +62,15 @@ def warpAffine(
 
 def warpPerspective(
     src: Image,
-    M: Any,
+    M: MatrixLike,
     dsize: Sequence[int] | None,
     dst: Image | float | None = None,
     flags: int | None = INTER_LINEAR,
     borderMode: int | None = BORDER_CONSTANT,
-    borderValue: Any = 0,
+    borderValue: NumbersLike = 0,
     hint: int | None = None,
     *,
-    arithmetic: str = "auto",
+    arithmetic: FaceArithmetic = "auto",
 ) -> Image:
     """cv2.warpPerspective: M (3, 3); everything else as in `warpAffine`.
 
@@ -86,15 +85,15 @@ def warpPerspective(
 
 def remap(
     src: Image,
-    map1: Any,
-    map2: Any,
+    map1: ImageLike,
+    map2: ImageLike | None,
     interpolation: int | None,
     dst: Image | float | None = None,
     borderMode: int | None = BORDER_CONSTANT,
-    borderValue: Any = 0,
+    borderValue: NumbersLike = 0,
     hint: int | None = None,
     *,
-    arithmetic: str = "auto",
+    arithmetic: FaceArithmetic = "auto",
 ) -> Image:
     """cv2.remap: two float maps (h, w), or one (h, w, 2) and None, or cv2.convertMaps's integers.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,22 +23,22 @@ from warpkit.engine.sampling.antialias import (
 )
 from warpkit.engine.sampling.frames import UPRIGHT, frame_of, kind_of_boxes, patch_matrix
 from warpkit.engine.sampling.maps import map_xy
-from warpkit.engine.sampling.named import Border, named_rule
+from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
-from warpkit.warp import check_nearest
+from warpkit.types import Border, BoxesLike, IndexLike, Interpolation, NumbersLike
 
 
 @objects("object", boxes=1, image_index=0, border_value=1)
 def crop_patches(
     images: Tensor | Sequence[Tensor],
-    boxes: Any,
-    image_index: Any,
+    boxes: BoxesLike,
+    image_index: IndexLike | None,
     size: Sequence[int],
     *,
-    interpolation: str = "bilinear",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
     antialias: bool = False,
 ) -> Tensor:
     """Cut boxes out of images and resize them: torchvision.ops.roi_align with one sample a bin.

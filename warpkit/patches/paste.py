@@ -18,23 +18,23 @@ from warpkit.engine.compositing.over import paint_layers
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
 from warpkit.engine.compositing.sources import LayerOptions, patch_painter
 from warpkit.engine.sampling.maps import inverse_map
-from warpkit.engine.sampling.named import named_rule
+from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
-from warpkit.warp import check_nearest
+from warpkit.types import FlowLike, IndexLike, Interpolation, MatrixLike, NumbersLike
 
 
 @objects("image", patches=3, matrices=1, image_index=0, mask=3, opacity=0, flow=3)
 def paste_patches(
     images: Tensor | Sequence[Tensor],
     patches: Tensor,
-    matrices: Any,
-    image_index: Any,
+    matrices: MatrixLike,
+    image_index: IndexLike | None,
     *,
     mask: Tensor | None = None,
-    opacity: Any = 1.0,
-    interpolation: str = "bilinear",
-    flow: Any = None,
+    opacity: NumbersLike = 1.0,
+    interpolation: Interpolation = "bilinear",
+    flow: FlowLike | None = None,
 ) -> Any:
     """Paste patches on images, each under a matrix of its own, in order.
 

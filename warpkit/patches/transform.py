@@ -32,28 +32,39 @@ from warpkit.engine.compositing.sources import (
     window_painter,
 )
 from warpkit.engine.sampling.frames import UPRIGHT, kind_of_boxes
-from warpkit.engine.sampling.named import Border, named_rule
+from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.patches import arguments
-from warpkit.warp import check_nearest
+from warpkit.types import (
+    Border,
+    BoxesLike,
+    Edge,
+    IndexLike,
+    Interpolation,
+    MaskSpace,
+    MatrixLike,
+    NumbersLike,
+    Overlap,
+    Space,
+)
 
 
 @objects("image", boxes=1, matrices=1, image_index=0, mask=3, opacity=0, border_value=1)
 def transform_patches(
     images: Tensor | Sequence[Tensor],
-    boxes: Any,
-    matrices: Any,
-    image_index: Any,
+    boxes: BoxesLike,
+    matrices: MatrixLike,
+    image_index: IndexLike | None,
     *,
-    space: str = "pixel",
+    space: Space = "pixel",
     mask: Tensor | None = None,
-    mask_space: str | None = None,
-    opacity: Any = 1.0,
-    overlap: str = "last",
-    edge: str = "hard",
-    interpolation: str = "bilinear",
+    mask_space: MaskSpace | None = None,
+    opacity: NumbersLike = 1.0,
+    overlap: Overlap = "last",
+    edge: Edge = "hard",
+    interpolation: Interpolation = "bilinear",
     border: Border = "constant",
-    border_value: Any = 0.0,
+    border_value: NumbersLike = 0.0,
 ) -> Any:
     """Warp what the images show in boxes, each box by its own matrix, and put it back.
 

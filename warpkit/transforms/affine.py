@@ -15,8 +15,10 @@ from torchvision.transforms.v2.functional._geometry import (
 )
 
 from warpkit.core import checks
-from warpkit.engine.sampling.named import Border
+from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.transforms.arguments import (
+    AnyInterpolation,
+    Fill,
     check_border,
     check_center,
     check_fill,
@@ -27,6 +29,7 @@ from warpkit.transforms.composed import compose
 from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import Rows, has_pixels, matrix_of, warp
 from warpkit.transforms.labels import EDGES, LABELS, move_boxes, move_keypoints
+from warpkit.types import Border
 
 
 class RandomAffine(Geometric, v2.RandomAffine):
@@ -65,13 +68,13 @@ class RandomAffine(Geometric, v2.RandomAffine):
         translate: Sequence[float] | None = None,
         scale: Sequence[float] | None = None,
         shear: float | Sequence[float] | None = None,
-        interpolation: Any = "nearest",
-        fill: Any = 0,
+        interpolation: AnyInterpolation = "nearest",
+        fill: Fill = 0,
         center: Sequence[float] | None = None,
         *,
         border: Border = "constant",
     ) -> None:
-        name = mode_name("RandomAffine", interpolation)
+        name = mode_name("RandomAffine", interpolation, INTERPOLATIONS)
         super().__init__(
             degrees,  # pyright: ignore
             translate,
@@ -134,15 +137,15 @@ class RandomRotation(Geometric, v2.RandomRotation):
     def __init__(
         self,
         degrees: float | Sequence[float],
-        interpolation: Any = "nearest",
+        interpolation: AnyInterpolation = "nearest",
         expand: bool = False,
         center: Sequence[float] | None = None,
-        fill: Any = 0,
+        fill: Fill = 0,
         *,
         border: Border = "constant",
     ) -> None:
         function = "RandomRotation"
-        name = mode_name(function, interpolation)
+        name = mode_name(function, interpolation, INTERPOLATIONS)
         checks.check_bool(function, "expand", expand)
         super().__init__(
             degrees,  # pyright: ignore

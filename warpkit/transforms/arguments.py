@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import PIL.Image
+from torchvision.transforms import InterpolationMode
 
 from warpkit.core import checks
-from warpkit.engine.sampling.named import ALIASES, Border, named_rule
-from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
+from warpkit.core.checks import Name
+from warpkit.engine.sampling.named import named_rule
+from warpkit.types import Border, BorderName, Filter, Interpolation
 
-SHOWN = tuple(border for border in (*BORDERS, *ALIASES) if border != "transparent")
+AnyInterpolation: TypeAlias = Interpolation | InterpolationMode | int
+"""warpkit's name of an interpolation, torchvision's or Pillow's."""
+AnyFilter: TypeAlias = Filter | Literal["nearest-exact"] | InterpolationMode | int
+"""The same of a filter of `resize`."""
+Fill: TypeAlias = float | Sequence[float] | dict[Any, Any] | None
+"""What torchvision fills with: a number, one for each channel, or these by the type of input."""
+
+SHOWN: tuple[BorderName, ...] = tuple(
+    border for border in get_args(BorderName) if border != "transparent"
+)
 
 PIL_NUMBERS = {mode.value: mode.name.lower() for mode in PIL.Image.Resampling}
 
 
-def mode_name(function: str, interpolation: Any, names: Sequence[str] = INTERPOLATIONS) -> str:
+def mode_name(function: str, interpolation: Any, names: Sequence[Name]) -> Name:
     """warpkit's name, one of `names`, of an interpolation that may be torchvision's or Pillow's."""
     value = interpolation.value if isinstance(interpolation, Enum) else interpolation
     if isinstance(value, int) and not isinstance(value, bool) and value in PIL_NUMBERS:

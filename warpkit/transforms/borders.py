@@ -9,8 +9,9 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms.v2._utils import _get_fill
 
-from warpkit.engine.sampling.named import ALIASES, Border
+from warpkit.engine.sampling.named import ALIASES
 from warpkit.transforms.crops import CROPS, MODES
+from warpkit.types import Border, BorderName
 
 KINDS = (Tensor, PIL.Image.Image, tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask)
 """What has pixels, and so a fill."""
@@ -48,9 +49,12 @@ class ShownBorder(NamedTuple):
 
 def border_of(transform: Any) -> ShownBorder:
     """The border of a transform that has one."""
-    border = MODES[transform.padding_mode] if isinstance(transform, CROPS) else transform.border
-    names = [ALIASES.get(one, one) for one in (border if isinstance(border, tuple) else (border,))]
-    name = tuple(names) if len(set(names)) > 1 else names[0]
+    border: Border = (
+        MODES[transform.padding_mode] if isinstance(transform, CROPS) else transform.border
+    )
+    borders = (border,) if isinstance(border, str) else border
+    names: list[BorderName] = [ALIASES.get(one, one) for one in borders]
+    name: Border = tuple(names) if len(set(names)) > 1 else names[0]
     if "constant" not in names:
         return ShownBorder(name, ())
     return ShownBorder(name, tuple(_one_form(_get_fill(transform._fill, kind)) for kind in KINDS))

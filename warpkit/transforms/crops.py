@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
+from warpkit.types import BorderName
+
 CROPS = (v2.Pad, v2.RandomCrop)
-MODES = {
+MODES: dict[str, BorderName] = {
     "constant": "constant",
     "edge": "replicate",
     "reflect": "reflect_101",

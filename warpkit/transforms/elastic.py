@@ -11,11 +11,12 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import query_size
 
 from warpkit.core import checks
-from warpkit.engine.sampling.named import Border
+from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.flow.images import warp_flow
-from warpkit.transforms.arguments import check_border, check_fill, mode_name
+from warpkit.transforms.arguments import AnyInterpolation, Fill, check_border, check_fill, mode_name
 from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import fill_of, has_pixels, through
+from warpkit.types import Border, Interpolation
 
 
 class ElasticTransform(Geometric, v2.ElasticTransform):
@@ -37,13 +38,13 @@ class ElasticTransform(Geometric, v2.ElasticTransform):
         self,
         alpha: float | Sequence[float] = 50.0,
         sigma: float | Sequence[float] = 5.0,
-        interpolation: Any = "bilinear",
-        fill: Any = 0,
+        interpolation: AnyInterpolation = "bilinear",
+        fill: Fill = 0,
         *,
         border: Border = "constant",
     ) -> None:
         function = "ElasticTransform"
-        name = mode_name(function, interpolation)
+        name = mode_name(function, interpolation, INTERPOLATIONS)
         super().__init__(alpha, sigma, fill=check_fill(function, fill))
         self.interpolation = name
         self.border = check_border(function, border)
@@ -70,7 +71,7 @@ class ElasticTransform(Geometric, v2.ElasticTransform):
         function = "ElasticTransform"
         fill = fill_of(function, self, inpt)
 
-        def sample(image: Tensor, interpolation: str) -> Tensor:
+        def sample(image: Tensor, interpolation: Interpolation) -> Tensor:
             flow = self.map(params, image.shape[-2:]).to(image.device)
             options = {"border": self.border, "border_value": fill(image)}
             return warp_flow(image, flow, interpolation=interpolation, **options)

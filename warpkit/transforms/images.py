@@ -24,7 +24,7 @@ PIL_MODES = ("L", "LA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "I", "I;1
 Rows = tuple[tuple[float, float, float], ...]
 """A matrix, row by row."""
 
-Sampling = Callable[[Tensor, str], Tensor]
+Sampling = Callable[[Tensor, Any], Tensor]
 """A function of an image (..., C, H, W) and an interpolation."""
 
 

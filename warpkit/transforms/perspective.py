@@ -13,11 +13,12 @@ from torchvision.transforms.v2._utils import query_size
 
 from warpkit.core import checks
 from warpkit.engine.sampling.maps import inverse_map
-from warpkit.engine.sampling.named import Border
+from warpkit.engine.sampling.rules import INTERPOLATIONS
 from warpkit.geometry.arguments import as_result
-from warpkit.transforms.arguments import check_border, check_fill, mode_name
+from warpkit.transforms.arguments import AnyInterpolation, Fill, check_border, check_fill, mode_name
 from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import Rows, has_pixels, warp
+from warpkit.types import Border
 
 
 class RandomPerspective(Geometric, v2.RandomPerspective):
@@ -37,12 +38,12 @@ class RandomPerspective(Geometric, v2.RandomPerspective):
         self,
         distortion_scale: float = 0.5,
         p: float = 0.5,
-        interpolation: Any = "bilinear",
-        fill: Any = 0,
+        interpolation: AnyInterpolation = "bilinear",
+        fill: Fill = 0,
         *,
         border: Border = "constant",
     ) -> None:
-        name = mode_name("RandomPerspective", interpolation)
+        name = mode_name("RandomPerspective", interpolation, INTERPOLATIONS)
         super().__init__(distortion_scale, p, fill=check_fill("RandomPerspective", fill))
         self.interpolation = name
         self.border = check_border("RandomPerspective", border)

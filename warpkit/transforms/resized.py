@@ -15,9 +15,16 @@ from torchvision.transforms.v2._utils import query_size
 from warpkit.core import checks
 from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, filters_of, named_rule
 from warpkit.resizing import resize
-from warpkit.transforms.arguments import check_lengths, check_ranges, mode_name, plain_lengths
+from warpkit.transforms.arguments import (
+    AnyFilter,
+    check_lengths,
+    check_ranges,
+    mode_name,
+    plain_lengths,
+)
 from warpkit.transforms.family import Geometric
 from warpkit.transforms.images import check_planes, check_sides, has_pixels, size_by, through
+from warpkit.types import Filter, ResizeArithmetic
 
 PLAIN_FILTERS = ("nearest", "lanczos4")
 """Those that have no antialias."""
@@ -45,18 +52,19 @@ class Resize(Geometric, v2.Resize):
     def __init__(
         self,
         size: int | Sequence[int] | None,
-        interpolation: Any = "bilinear",
+        interpolation: AnyFilter = "bilinear",
         max_size: int | None = None,
         antialias: bool | None = True,
         *,
-        arithmetic: str = "exact",
+        arithmetic: ResizeArithmetic = "exact",
     ) -> None:
         name = filter_name("Resize", interpolation, antialias, arithmetic)
         size, max_size = plain_lengths(size), plain_lengths(max_size)
         super().__init__(size, max_size=max_size, antialias=antialias)
         if self.size is not None:
             check_lengths("Resize", self.size)
-        self.interpolation, self.arithmetic = name, arithmetic
+        self.interpolation: Filter = name
+        self.arithmetic: ResizeArithmetic = arithmetic
 
     def output_size(self, params: dict[str, Any], size: Sequence[int]) -> tuple[int, int]:
         """(H, W) of what images of `size` (H, W) become."""
@@ -100,16 +108,17 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
         size: int | Sequence[int],
         scale: tuple[float, float] = (0.08, 1.0),
         ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Any = "bilinear",
+        interpolation: AnyFilter = "bilinear",
         antialias: bool | None = True,
         *,
-        arithmetic: str = "exact",
+        arithmetic: ResizeArithmetic = "exact",
     ) -> None:
         name = filter_name("RandomResizedCrop", interpolation, antialias, arithmetic)
         size = check_lengths("RandomResizedCrop", size)
         super().__init__(size, scale, ratio, antialias=antialias)
         check_ranges("RandomResizedCrop", scale=self.scale, ratio=self.ratio)
-        self.interpolation, self.arithmetic = name, arithmetic
+        self.interpolation: Filter = name
+        self.arithmetic: ResizeArithmetic = arithmetic
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """torchvision's draw, of a part of the inputs."""
@@ -136,7 +145,7 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
         return resized(self, crop, self.output_size(params, (0, 0)))
 
 
-def filter_name(function: str, interpolation: Any, antialias: Any, arithmetic: Any) -> str:
+def filter_name(function: str, interpolation: Any, antialias: Any, arithmetic: Any) -> Filter:
     """warpkit's name of a filter that the arithmetic has, and an antialias that is one."""
     if antialias is not None:
         checks.check_bool(function, "antialias", antialias)
@@ -167,7 +176,7 @@ def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, i
     if isinstance(inpt, tv_tensors.Mask) and arithmetic != "torchvision":
         arithmetic = "exact"  # labels of every type
 
-    def sample(image: Tensor, interpolation: str) -> Tensor:
+    def sample(image: Tensor, interpolation: Filter) -> Tensor:
         smooth = antialias_of(interpolation, transform.antialias, arithmetic)
         return resize(
             image, size, interpolation=interpolation, antialias=smooth, arithmetic=arithmetic

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.engine.sampling.named import Border
 from warpkit.flow.images import warp_flow
 from warpkit.transforms.composed import ComposedMap, is_matrix, is_whole, sees_inside
+from warpkit.types import Border
 from warpkit.warp import warp_affine, warp_perspective
 
 

@@ -13,14 +13,14 @@ is what it holds, shown by `table` on a terminal and by `html` as a page.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.engine.arithmetic.guarantees import arithmetic_of
-from warpkit.engine.sampling.rules import ARITHMETICS
+from warpkit.types import Arithmetic, FaceArithmetic, MatrixLike, SamplingKeywords
 from warpkit.validation.calls import ParityCall, by_opencv, by_warpkit, compared, load_cv2
 from warpkit.validation.metrics import Figures as Figures
 from warpkit.validation.metrics import Parity as Parity
@@ -32,6 +32,10 @@ from warpkit.validation.programs.findings import Finding as Finding
 from warpkit.validation.programs.report import Preprocessing as Preprocessing
 from warpkit.validation.report import ParityReport as ParityReport
 from warpkit.validation.report import make_report
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 
 __all__ = [
     "Figures",
@@ -50,11 +54,11 @@ __all__ = [
 
 def compare_with_opencv(
     image: Tensor,
-    matrix: Any,
+    matrix: MatrixLike,
     *,
     size: Sequence[int] | None = None,
-    arithmetic: str = "auto",
-    **options: Any,
+    arithmetic: FaceArithmetic = "auto",
+    **options: Unpack[SamplingKeywords],
 ) -> Parity:
     """Warp by warpkit and by the installed OpenCV, and count what differs.
 
@@ -91,7 +95,7 @@ def parity_suite(
     images: Tensor | Sequence[Tensor] | Mapping[str, Tensor],
     *,
     progress: bool = False,
-    arithmetic: str = "auto",
+    arithmetic: FaceArithmetic = "auto",
 ) -> ParityReport:
     """Compare every map, interpolation, border, type and number of channels with OpenCV.
 
@@ -107,7 +111,8 @@ def parity_suite(
         return make_report(name, images, cv2, known(name, arithmetic, cv2), progress)
 
 
-def known(name: str, arithmetic: str, cv2: Any) -> str:
+def known(name: str, arithmetic: str, cv2: Any) -> Arithmetic:
     """The arithmetic by its own name."""
-    arithmetic = checks.check_name(name, "arithmetic", arithmetic, ("auto", *ARITHMETICS))
-    return arithmetic_of(cv2.__version__) if arithmetic == "auto" else arithmetic
+    names: tuple[FaceArithmetic, ...] = get_args(FaceArithmetic)
+    chosen = checks.check_name(name, "arithmetic", arithmetic, names)
+    return arithmetic_of(cv2.__version__) if chosen == "auto" else chosen

@@ -18,6 +18,7 @@ from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.sampling.maps import inverse_map, output_points
 from warpkit.engine.sampling.named import ALIASES
 from warpkit.engine.sampling.rules import TAPS
+from warpkit.types import BorderName
 from warpkit.validation.metrics import Parity, figures, peak_of
 
 FLAGS = {"nearest": 0, "bilinear": 1, "bicubic": 2, "lanczos4": 4}
@@ -52,8 +53,8 @@ class ParityCall(NamedTuple):
         return self.options.get("interpolation", "bilinear")
 
     @property
-    def border(self) -> str:
-        name: str = self.options.get("border", "constant")
+    def border(self) -> BorderName:
+        name: BorderName = self.options.get("border", "constant")
         return ALIASES.get(name, name)
 
     def sources(self) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.types import Takes
 from warpkit.validation.programs import comparison
 from warpkit.validation.programs.asking import check_takes
 from warpkit.validation.programs.comparison import PipelineComparison
@@ -16,7 +17,7 @@ from warpkit.validation.programs.report import Preprocessing
 
 
 def identify(
-    pipeline: Callable[[Any], Any], *, takes: str = "auto", progress: bool = False
+    pipeline: Callable[[Any], Any], *, takes: Takes = "auto", progress: bool = False
 ) -> Preprocessing:
     """Name a preprocessing program from outside, prove it, and hand back its twin with gradients.
 
@@ -57,7 +58,7 @@ def compare_pipelines(
     first: Callable[[Any], Any],
     second: Callable[[Any], Any],
     *,
-    takes: Sequence[str] = ("auto", "auto"),
+    takes: Sequence[Takes] = ("auto", "auto"),
     images: Any = None,
     model: Callable[[Tensor], Any] | None = None,
     progress: bool = False,
@@ -104,7 +105,7 @@ def assert_same_pipeline(
     first: Callable[[Any], Any],
     second: Callable[[Any], Any],
     *,
-    takes: Sequence[str] = ("auto", "auto"),
+    takes: Sequence[Takes] = ("auto", "auto"),
     images: Any = None,
     last_bits: bool = True,
 ) -> None:

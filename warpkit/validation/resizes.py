@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from warpkit.engine.arithmetic.resize import OPENCV_FILTERS, PILLOW_FILTERS
 from warpkit.engine.arithmetic.torch_resize import has_kernel
 from warpkit.opencv import resizing
 from warpkit.resizing import resize
+from warpkit.types import FaceResizeArithmetic, Filter
 from warpkit.validation.calls import without_ipp
 from warpkit.validation.metrics import Figures, figures
 from warpkit.validation.suite import typed
@@ -75,7 +76,7 @@ class ResizeSetting:
 
     library: str
     """ "opencv" with IPP off, "opencv_ipp" with it on, "pillow", "torchvision" or "torch"."""
-    interpolation: str
+    interpolation: Filter
     dtype: str
     channels: int
 
@@ -241,11 +242,11 @@ def by_warpkit(
         how = {"interpolation": name, "antialias": smooth}
         return resize(image, size, arithmetic="torchvision", **how)
     ipp = setting.library == "opencv_ipp" and arithmetic != "exact"
-    arithmetic += "_ipp" * ipp
+    whose = cast(FaceResizeArithmetic, arithmetic + "_ipp" * ipp)
 
     def call(one: np.ndarray, dsize: tuple[int, int]) -> np.ndarray:
         flag = FLAGS[setting.interpolation]
-        return np.asarray(resizing.resize(one, dsize, interpolation=flag, arithmetic=arithmetic))
+        return np.asarray(resizing.resize(one, dsize, interpolation=flag, arithmetic=whose))
 
     return each(call, image, size)
 

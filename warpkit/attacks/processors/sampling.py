@@ -10,12 +10,13 @@ from warpkit.attacks.processors.sizes import Options, Size
 from warpkit.core import checks
 from warpkit.engine.arithmetic.torch_resize import has_kernel
 from warpkit.resizing import resize
+from warpkit.types import Filter, ResizeArithmetic
 
-FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
+FILTERS: tuple[Filter, ...] = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 """By Pillow's numbers."""
 
 
-def filter_name(options: Options, number: int | None = None) -> str:
+def filter_name(options: Options, number: int | None = None) -> Filter:
     """The filter of a configuration, or another of Pillow's numbers."""
     number = options.get("resample") if number is None else number
     name = FILTERS[2 if number is None else number]
@@ -57,12 +58,13 @@ def resample(
     return resize(picture, size, interpolation=name, box=box, arithmetic="pillow")
 
 
-def resample_tensor(picture: Tensor, size: Size, name: str, options: Options) -> Tensor:
+def resample_tensor(picture: Tensor, size: Size, name: Filter, options: Options) -> Tensor:
     """As torchvision's resize of a tensor (N, C, H, W)."""
     if name == "nearest":
         name = options.get("nearest", "nearest_exact")
         return resize(picture, size, interpolation=name, arithmetic="torchvision")
-    antialias, whose = options.get("antialias", True), "torchvision"
+    antialias = options.get("antialias", True)
+    whose: ResizeArithmetic = "torchvision"
     floats = picture.is_floating_point()
     if name == "lanczos" and floats and not has_kernel(name, True, torch.float32, "cpu"):
         whose = "exact"  # before torch 2.14, the gradient of the same filter

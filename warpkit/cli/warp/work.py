@@ -16,7 +16,7 @@ from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
 from warpkit.cli.options import Numbers
 from warpkit.cli.sizes import check_size
-from warpkit.engine.sampling.named import Border
+from warpkit.types import Arithmetic, Border, Interpolation
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Options:
     inverse: bool
     corners: Numbers | None
     size: Numbers | None
-    interpolation: str
+    interpolation: Interpolation
     antialias: bool
     border: Border
     border_value: Numbers
-    arithmetic: str
+    arithmetic: Arithmetic
 
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""

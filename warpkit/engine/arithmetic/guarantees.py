@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from warpkit.core.environment import installed
 from warpkit.engine.arithmetic.processor import X86_64, machine
+from warpkit.types import Arithmetic, FaceResizeArithmetic
 
 VERSIONS = {"4.14": "opencv4", "5.0": "opencv5"}
 """The versions of OpenCV that are reproduced, and the arithmetic that does it."""
@@ -32,13 +33,13 @@ class Guarantee(NamedTuple):
     """Why not everywhere."""
 
 
-def arithmetic_of(version: str) -> str:
+def arithmetic_of(version: str) -> Arithmetic:
     """The arithmetic that is nearest to a version of OpenCV."""
     return "opencv4" if int(version.split(".")[0]) <= 4 else "opencv5"
 
 
 @cache
-def installed_arithmetic() -> str:
+def installed_arithmetic() -> Arithmetic:
     """The arithmetic of the installed OpenCV by its package's version, without importing it."""
     versions = filter(None, map(installed, PACKAGES))
     return arithmetic_of(next(versions, "5"))
@@ -137,8 +138,8 @@ def guaranteed_resize(
 
 
 @cache
-def installed_resize_arithmetic() -> str:
+def installed_resize_arithmetic() -> FaceResizeArithmetic:
     """As `installed_arithmetic`, with IPP where OpenCV's wheel has it and switches it on."""
     x86 = machine() in (*X86_64, "i686")
     off = os.environ.get("OPENCV_IPP", "").lower() == "disabled"
-    return installed_arithmetic() + ("_ipp" if x86 and not off else "")
+    return cast(FaceResizeArithmetic, installed_arithmetic() + "_ipp" * (x86 and not off))

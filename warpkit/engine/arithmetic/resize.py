@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import torch
 from torch import Tensor
 
@@ -10,13 +12,14 @@ from warpkit.core.names import instead_of
 from warpkit.core.tracing import has_tangents, in_transform, wants_gradient
 from warpkit.engine.arithmetic.torch_resize import check_floats
 from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS, ResizeRule
+from warpkit.types import Filter, ResizeArithmetic
 
-OPENCV = ("opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp")
+OPENCV: tuple[ResizeArithmetic, ...] = ("opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp")
 """cv2.resize's pixels; _ipp: with Intel's library, as the x86 wheels have it switched on."""
 
-RESIZE_ARITHMETICS = ("exact", *OPENCV, "pillow", "torchvision")
+RESIZE_ARITHMETICS: tuple[ResizeArithmetic, ...] = get_args(ResizeArithmetic)
 
-OPENCV_FILTERS = (
+OPENCV_FILTERS: tuple[Filter, ...] = (
     "nearest",
     "nearest_exact",
     "bilinear",
@@ -25,9 +28,19 @@ OPENCV_FILTERS = (
     "area",
     "lanczos4",
 )
-TORCH_FILTERS = ("nearest", "nearest_exact", "bilinear", "bicubic", "area", "lanczos")
-PILLOW_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
-EXACT_FILTERS = (*POINT_FILTERS, *(name for name in AREA_FILTERS if name not in POINT_FILTERS))
+TORCH_FILTERS: tuple[Filter, ...] = (
+    "nearest",
+    "nearest_exact",
+    "bilinear",
+    "bicubic",
+    "area",
+    "lanczos",
+)
+PILLOW_FILTERS: tuple[Filter, ...] = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+EXACT_FILTERS: tuple[Filter, ...] = (
+    *POINT_FILTERS,
+    *(name for name in AREA_FILTERS if name not in POINT_FILTERS),
+)
 
 OPENCV_TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
 PILLOW_TYPES = (torch.uint8, torch.uint16, torch.float32)
@@ -41,7 +54,7 @@ MOVING = ("nearest", "nearest_exact")
 """The interpolations that move pixels and compute nothing."""
 
 
-def filters_of(arithmetic: str) -> tuple[str, ...]:
+def filters_of(arithmetic: str) -> tuple[Filter, ...]:
     """The interpolations that an arithmetic has."""
     others = {"exact": EXACT_FILTERS, "pillow": PILLOW_FILTERS, "torchvision": TORCH_FILTERS}
     return others.get(arithmetic, OPENCV_FILTERS)

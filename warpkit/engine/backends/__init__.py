@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core.checks import fail
+from warpkit.core.checks import check_name, fail
 from warpkit.core.tracing import is_eager
 from warpkit.engine.compositing.layers import Layers, Plain
 from warpkit.engine.compositing.rectangles import Rectangles, Rows
@@ -331,3 +331,8 @@ def backend_module(name: str) -> Backend:
     else:
         from warpkit.engine.backends import grid_sample as module
     return module
+
+
+def named_backend(name: str, backend: object) -> str:
+    """A backend, or "auto", by its name."""
+    return check_name(name, "backend", backend, ("auto", *BACKENDS))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.engine.sampling.rules import (
@@ -13,11 +12,9 @@ from warpkit.engine.sampling.rules import (
     SamplingRule,
     pair_of,
 )
+from warpkit.types import BorderName
 
-Border: TypeAlias = str | Sequence[str]
-"""A border's name, or two: (along y, along x)."""
-
-ALIASES = {"zeros": "constant", "border": "replicate"}
+ALIASES: dict[BorderName, BorderName] = {"zeros": "constant", "border": "replicate"}
 """torch's names of borders."""
 
 
@@ -43,11 +40,18 @@ def named_rule(
     return SamplingRule(interpolation, chosen, arithmetic)
 
 
-def _border(name: str, border: object) -> str:
+def _border(name: str, border: object) -> BorderName:
     """One border's name, by which OpenCV calls it."""
     if isinstance(border, str) and border == "reflection":
         wanted = "'reflect' (edge repeated: torch's reflection with align_corners=False) or "
         wanted += "'reflect_101' (edge once: with align_corners=True)"
         checks.fail(name, "border", wanted, "'reflection'")
-    border = checks.check_name(name, "border", border, (*BORDERS, *ALIASES))
-    return ALIASES.get(border, border)
+    names: tuple[BorderName, ...] = (*BORDERS, *ALIASES)
+    chosen = checks.check_name(name, "border", border, names)
+    return ALIASES.get(chosen, chosen)
+
+
+def check_nearest(name: str, rule: SamplingRule, image: Tensor) -> None:
+    """Labels take no other interpolation."""
+    value = rule.interpolation
+    checks.check_labels(name, "interpolation", value, image.dtype, "'nearest'", value == "nearest")

@@ -27,14 +27,21 @@ from warpkit.engine.sampling.labels import as_signed, from_signed
 from warpkit.engine.sampling.maps import no_float64
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import SamplingRule, taps
+from warpkit.types import Filter
 
-POINT_FILTERS = ("nearest", "bilinear", "bicubic", "lanczos4")
+POINT_FILTERS: tuple[Filter, ...] = ("nearest", "bilinear", "bicubic", "lanczos4")
 """What resizes without antialias: the interpolations of the warps."""
 
-SUPPORT = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
+SUPPORT = {
+    "box": 0.5,
+    "bilinear": 1.0,
+    "hamming": 1.0,
+    "bicubic": 2.0,
+    "lanczos": 3.0,
+}
 """What resizes with antialias, and how far each filter reaches from its middle."""
 
-AREA_FILTERS = (*SUPPORT, "area")
+AREA_FILTERS: tuple[Filter, ...] = ("box", "bilinear", "hamming", "bicubic", "lanczos", "area")
 
 KEPT_TABLES = 256
 """Tables of taps that wait for an axis of the same sizes: 64 KiB for 1,000 pixels of 8 taps."""

@@ -23,20 +23,29 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from warpkit.types import Arithmetic, BorderName, Interpolation
+
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
 """Interpolations, and the neighbours each reads along an axis."""
 
-INTERPOLATIONS = tuple(TAPS)
-BORDERS = ("constant", "replicate", "reflect", "reflect_101", "wrap", "transparent")
+INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
+BORDERS: tuple[BorderName, ...] = (
+    "constant",
+    "replicate",
+    "reflect",
+    "reflect_101",
+    "wrap",
+    "transparent",
+)
 CODE = {name: code for names in (INTERPOLATIONS, BORDERS) for code, name in enumerate(names)}
 """Interpolations and borders by their numbers in compiled kernels."""
 
-ARITHMETICS = ("exact", "opencv4", "opencv5")
+ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
 MISSING_BORDERS = ("constant", "transparent")
 """The borders that leave a tap outside the image missing; the others point it at a pixel."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,7 @@ from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.resize import filters_of
 from warpkit.engine.arithmetic.torch_resize import has_kernel
 from warpkit.resizing import resize, resize_by
+from warpkit.types import Filter, ResizeArithmetic
 from warpkit.validation.programs import weights
 from warpkit.validation.programs.geometry import Placement
 
@@ -27,7 +29,7 @@ Pair = tuple[int, int]
 class Resampling:
     """One resize: filter, library, and what becomes of its numbers."""
 
-    interpolation: str
+    interpolation: Filter
     antialias: bool
     arithmetic: str
     aligned: str = "centers"
@@ -80,7 +82,7 @@ def _integers(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
         size,
         interpolation=name,
         antialias=_antialias(how),
-        arithmetic=how.arithmetic,
+        arithmetic=_library(how),
         box=placement.cut,
     )
 
@@ -112,9 +114,10 @@ def _antialias(how: Resampling) -> bool | None:
     return how.antialias if has_both else None
 
 
-def _library(how: Resampling) -> str:
+def _library(how: Resampling) -> ResizeArithmetic:
     """The arithmetic, as `resize` knows it: floats of torch are torchvision's."""
-    return "torchvision" if how.arithmetic == "torch" else how.arithmetic
+    name = "torchvision" if how.arithmetic == "torch" else how.arithmetic
+    return cast(ResizeArithmetic, name)  # others have functions of their own
 
 
 def _kind(how: Resampling) -> str:
@@ -224,7 +227,7 @@ def _overshoots(how: Resampling) -> bool:
     return how.interpolation in ("bicubic", "lanczos", "lanczos4")
 
 
-def _exact_has(name: str, antialias: bool) -> bool:
+def _exact_has(name: Filter, antialias: bool) -> bool:
     try:
         resize(torch.zeros(1, 9, 9), (5, 5), interpolation=name, antialias=antialias)
     except ValueError:

@@ -1,0 +1,95 @@
+"""The names and types in signatures are those that the functions check."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import get_args
+
+import pytest
+
+from tests.house import mistakes
+from tests.support import ROOT
+from warpkit import types
+from warpkit.alignment.arguments import LOSSES
+from warpkit.alignment.models import MODELS
+from warpkit.attacks.ball import NORMS
+from warpkit.attacks.descent import STEPS
+from warpkit.attacks.jpeg_files import SUBSAMPLING
+from warpkit.attacks.processors.program import LIBRARIES
+from warpkit.camera.models import COUNTS
+from warpkit.engine import backends
+from warpkit.engine.arithmetic import resize
+from warpkit.engine.backends import resizing
+from warpkit.engine.sampling import rules
+from warpkit.engine.sampling.named import ALIASES
+from warpkit.engine.sampling.resize import SUPPORT
+from warpkit.flow.splatting import MODES
+from warpkit.letterboxing import PLACES, ROUNDINGS
+from warpkit.nn import NUMBERS
+from warpkit.validation.programs.asking import TAKES
+from warpkit.warp import IMAGE_GRADIENTS
+
+NAMES = {
+    "Interpolation": rules.TAPS,
+    "BorderName": (*rules.BORDERS, *ALIASES),
+    "Arithmetic": rules.ARITHMETICS,
+    "FaceArithmetic": ("auto", *rules.ARITHMETICS),
+    "Filter": {f for name in resize.RESIZE_ARITHMETICS for f in resize.filters_of(name)},
+    "ResizeArithmetic": ("exact", *resize.OPENCV, "pillow", "torchvision"),
+    "FaceResizeArithmetic": ("auto", "exact", *resize.OPENCV),
+    "BackendName": ("auto", *backends.BACKENDS),
+    "ResizeBackendName": ("auto", *resizing.BACKENDS),
+    "ImageGradient": IMAGE_GRADIENTS,
+    "AlignmentModel": MODELS,
+    "AlignmentLoss": LOSSES,
+    "LensModel": COUNTS,
+    "SplatMode": MODES,
+    "Place": PLACES,
+    "RoundingRule": ROUNDINGS,
+    "Transformer": NUMBERS,
+    "Norm": NORMS,
+    "StepName": STEPS,
+    "Subsampling": SUBSAMPLING,
+    "Library": LIBRARIES,
+    "Takes": ("auto", *TAKES),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_choice_names_what_the_functions_take(name):
+    assert set(get_args(getattr(types, name))) == set(NAMES[name])
+
+
+def test_the_filters_that_shrink_are_those_with_a_reach():
+    assert set(SUPPORT) < set(get_args(types.Filter))
+
+
+def lines(table: str) -> list[str]:
+    """The calls of a table of `mistakes.py`, as they are written."""
+    text = inspect.getsource(mistakes)
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == table:
+            assert isinstance(node.value, ast.List)
+            return [ast.unparse(call).removeprefix("lambda: ") for call in node.value.elts]
+    raise AssertionError(table)
+
+
+@pytest.mark.parametrize("call", mistakes.MISTAKES, ids=lines("MISTAKES"))
+def test_what_pyright_refuses_the_function_refuses(call):
+    with pytest.raises((TypeError, ValueError)):
+        call()
+
+
+@pytest.mark.parametrize("call", mistakes.CALLS, ids=lines("CALLS"))
+def test_what_pyright_takes_the_function_takes(call):
+    call()
+
+
+def test_pyright_reads_the_mistakes():
+    """And so `scripts/test` fails where one of them passes."""
+    settings = (ROOT / "pyproject.toml").read_text()
+    assert 'include = ["warpkit", "tests/house/mistakes.py"]' in settings
+    text = (ROOT / "tests" / "house" / "mistakes.py").read_text()
+    assert text.count("  # pyright: ignore[report") == len(mistakes.MISTAKES)
+    assert "# pyright: reportUnnecessaryTypeIgnoreComment=error" in text
