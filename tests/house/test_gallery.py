@@ -1,0 +1,52 @@
+"""What the gallery's figures say of themselves is true.
+
+Every example runs, cell by cell, when scripts/document builds the site; an error stops the build.
+"""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib as mpl
+import pytest
+from PIL import Image
+
+from tests.support import ROOT
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+FOLDER = ROOT / "examples" / "gallery"
+
+CLAIMS: dict[str, Callable[[list[str]], bool]] = {
+    "antialias": lambda says: float(says[1].split()[0]) < 1 < float(says[0].split()[0]),
+    "beside_opencv": lambda says: "no pixel differs" in says[:2] and "by up to 1" in says[3],
+    "frame_interpolation": lambda says: True,
+    "gradients": lambda says: says[-2].startswith("100.0%"),
+}
+"""By example: whether what stands under its pictures is what its text says."""
+
+
+@pytest.mark.parametrize("example", CLAIMS)
+def test_a_figure_shows_what_is_said(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(FOLDER / f"plot_{example}.py"))
+    (number,) = plt.get_fignums()
+    labels = [axes.get_xlabel() for axes in plt.figure(number).axes]
+    plt.close("all")
+    assert CLAIMS[example](labels), labels
+    for moving in tmp_path.iterdir():
+        assert moving.stat().st_size < 1e6
+        with Image.open(moving) as picture:
+            assert getattr(picture, "n_frames", 1) >= 20
+
+
+def test_every_example_has_its_place():
+    path = ROOT / "docs" / "gallery_conf.py"
+    settings = ModuleType("gallery_conf")
+    SourceFileLoader("gallery_conf", str(path)).exec_module(settings)
+    assert sorted(settings.ORDER) == sorted(p.stem[5:] for p in FOLDER.glob("plot_*.py"))
