@@ -35,8 +35,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = markdown.replace("<!-- benchmarks -->", plots.tables())
     markdown = markdown.replace("](../data/", "](data/").replace("](docs/", "](")
     markdown = markdown.replace("](examples/gallery/README.md)", "](gallery/index.md)")
-    # mkdocs-gallery's thumbnails lead to folders; here a page is a file
+    # mkdocs-gallery takes pages for folders; here they are files
     markdown = re.sub(r'(class="reference internal" href="\w+)"', r'\1.html"', markdown)
+    markdown = re.sub(r' srcset="\.\./images/[^"]*"', "", markdown)
     # not on the site: code, and what is about the repository alone
     markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./examples|warpkit)/[^)]+\)", r"\1", markdown)
     return re.sub(r"^```python\n(?=>>> )", "```pycon\n", markdown, flags=re.M)
