@@ -160,6 +160,70 @@ def test_pastes_are_those_of_each_image(shared, flow):
         assert torch.equal(found, expected)
 
 
+MOVES = torch.eye(2, 3) + 0.2 * noise(8, 2, 3, seed=7, dtype=torch.float32)
+PATCHES = noise(8, 3, 4, 6, seed=3, dtype=torch.float32)
+MASK = noise(8, 1, 4, 6, seed=8, dtype=torch.float32)
+
+
+def turn(images, boxes, moves, index):
+    return wk.transform_patches(images, boxes, moves, index)
+
+
+def turn_masked(images, boxes, moves, index):
+    return wk.transform_patches(images, boxes, moves, index, mask=MASK[0])
+
+
+def paste(images, boxes, moves, index):
+    count = len(boxes)
+    places = wk.box_to_matrix(boxes, (4, 6))
+    patches = PATCHES[:count, : images[0].shape[-3]]
+    return wk.paste_patches(images, patches, places, index, mask=MASK[:count])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("function", [turn, turn_masked, paste])
+def test_gradients_of_painted_images_are_those_of_each(function, channels):
+    """Two images read by objects, two that are not: those get what comes in, or nothing."""
+    order = torch.tensor([0, 2, 2, 0, 2])
+    boxes, moves = TURNED[:5].clone().requires_grad_(), MOVES[:5].clone().requires_grad_()
+    images = [image[:channels].clone().requires_grad_() for image in pictures()[:4]]
+    results = function(images, boxes, moves, order)
+    weights = [noise(*r.shape, seed=n, dtype=torch.float32) for n, r in enumerate(results)]
+    torch.autograd.backward(results, weights)
+    for number in (0, 2):
+        chosen = order == number
+        alone = images[number].detach().clone().requires_grad_()
+        own = [t.detach()[chosen].requires_grad_() for t in (boxes, moves)]
+        if function is paste:
+            places = wk.box_to_matrix(own[0], (4, 6))
+            patches, mask = PATCHES[:5, :channels][chosen], MASK[:5][chosen]
+            value = wk.paste_patches(alone, patches, places, None, mask=mask)
+        else:
+            value = function(alone, *own, None)
+        value.backward(weights[number])
+        assert torch.equal(results[number], value)
+        assert torch.equal(images[number].grad, alone.grad)
+        assert torch.equal(boxes.grad[chosen], own[0].grad)
+        if function is not paste:
+            assert torch.equal(moves.grad[chosen], own[1].grad)
+    assert torch.equal(images[1].grad, weights[1])
+
+
+@pytest.mark.parametrize("function", [turn, turn_masked, paste])
+def test_one_launch_paints_all_images(function, monkeypatch):
+    from warpkit.engine.backends.cpu.objects import painter
+
+    tasks, launch = [], painter.launch
+    monkeypatch.setattr(painter, "launch", lambda *given: (tasks.append(given[0]), launch(*given)))
+    images = [image.requires_grad_() for image in pictures()]
+    results = function(images, TURNED, MOVES, INDEX)
+    sum(result.sum() for result in results).backward()
+    # no gradient to patches is wanted
+    assert tasks == ["paint", "let_through", "paint_backward"][: 2 if function is paste else 3]
+    memory = [result.untyped_storage().data_ptr() for result in results]
+    assert len(set(memory)) == len(images)  # who keeps one keeps no other
+
+
 def test_no_boxes_and_one_image():
     images = pictures()
     assert wk.crop_patches(images, [], [], (2, 3)).shape == (0, 3, 2, 3)

@@ -13,6 +13,7 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.slips import look_at_boxes, look_at_flow
 from warpkit.core.tracing import is_readable
+from warpkit.engine.compositing import canvases
 from warpkit.engine.sampling import fill
 from warpkit.engine.sampling.frames import QUAD, kind_of_boxes
 from warpkit.engine.sampling.labels import as_bits, as_one, as_words, saturated
@@ -23,32 +24,32 @@ from warpkit.geometry.boxes import as_corners, check_boxes, read_boxes
 
 
 @dataclass(frozen=True)
-class Images:
-    """The images of a call; no tuple, whose properties Dynamo could not trace before torch 2.8."""
+class Given:
+    """The images of a call, as they came and as they are computed with.
+
+    No tuple, whose properties Dynamo could not trace before torch 2.8.
+    """
 
     given: Tensor
     """Of a list the first."""
-    batch: Tensor
-    """(B, C, H, W), in the type of the computation; of labels their words. Of a list the first."""
+    pixels: canvases.Images
+    """In the type of the computation; of labels their words."""
     listed: tuple[Tensor, ...] | None = None
     """The images (C, H_i, W_i) of a list, as they came."""
-    items: tuple[Tensor, ...] = ()
-    """The same in the type of the computation."""
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """(B, H, W); of a list the first one's H and W."""
-        count, _, height, width = self.batch.shape
-        return (count if self.listed is None else len(self.listed)), height, width
-
-    def one(self, number: int) -> Images:
-        """An image of a list."""
-        assert self.listed is not None
-        return Images(self.listed[number], self.items[number][None])
+    def count(self) -> int:
+        return len(self.pixels)
 
     @property
-    def size(self) -> tuple[int, int]:
-        return self.shape[1:]
+    def dtype(self) -> torch.dtype:
+        """Of the computation."""
+        return canvases.listed(self.pixels)[0].dtype
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """(H, W) of each image; one for a batch."""
+        return [(each.shape[-2], each.shape[-1]) for each in canvases.listed(self.pixels)]
 
     @property
     def channels(self) -> int:
@@ -67,12 +68,34 @@ class Images:
         dtype = self.given.dtype
         return as_one(batch, dtype) if self.of_labels else convert(batch, dtype)
 
-    def restore(self, batch: Tensor) -> Tensor:
-        """Images (B, C, H, W) in the given shape, type and memory format."""
-        return restore_memory_format(self.converted(batch).reshape(self.given.shape), self.given)
+    def painted(
+        self, image_of: Tensor, paint: Callable[[canvases.Images, Tensor], canvases.Images]
+    ) -> Tensor | list[Tensor]:
+        """What `paint` makes of the images with objects, as they were given.
+
+        It is handed these images and each object's number among them, image_of (N,). Those of a
+        list without objects are the caller's own.
+        """
+        if self.listed is None:
+            result = paint(self.pixels, image_of)
+            assert isinstance(result, Tensor)
+            result = self.converted(result).reshape(self.given.shape)
+            return restore_memory_format(result, self.given)
+        count = len(self.listed)
+        known = (image_of >= 0) & (image_of < count)
+        used = torch.where(known, image_of, count).unique()
+        chosen = [number for number in used.tolist() if number < count]
+        results = list(self.listed)
+        if chosen:
+            at = torch.searchsorted(used, image_of)
+            images = tuple(self.pixels[number] for number in chosen)
+            found = paint(images, torch.where(known, at, -1))
+            for number, result in zip(chosen, found, strict=True):
+                results[number] = self.converted(result[None]).squeeze(0).contiguous()
+        return results
 
 
-def images(function: str, value: Any) -> Images:
+def images(function: str, value: Any) -> Given:
     """Images (B, C, H, W), or one (C, H, W), or a list of these, of sizes of their own."""
     if isinstance(value, checks.LISTS):
         return _listed(function, value)
@@ -82,11 +105,11 @@ def images(function: str, value: Any) -> Images:
         checks.fail(function, "images", wanted, checks.shape_of(image))
     batch = image if image.ndim == 4 else image[None]
     if image.dtype in checks.LABELS:
-        return Images(image, as_words(as_bits(batch)))
-    return Images(image, batch.to(compute_dtype(image.dtype)))
+        return Given(image, as_words(as_bits(batch)))
+    return Given(image, batch.to(compute_dtype(image.dtype)))
 
 
-def _listed(function: str, value: Sequence[Any]) -> Images:
+def _listed(function: str, value: Sequence[Any]) -> Given:
     """A list of images (C, H_i, W_i)."""
     if not value:
         checks.fail(function, "images", "a list of at least one image", "an empty list")
@@ -105,7 +128,7 @@ def _listed(function: str, value: Sequence[Any]) -> Images:
     else:
         real = compute_dtype(first.dtype)
         items = given if real == first.dtype else tuple(image.to(real) for image in given)
-    return Images(first, items[0][None], given, items)
+    return Given(first, items, given)
 
 
 def _check_listed(function: str, name: str, image: Any, first: Tensor) -> None:
@@ -123,7 +146,7 @@ def _check_listed(function: str, name: str, image: Any, first: Tensor) -> None:
 
 
 def check_whole(
-    function: str, data: Images, mask: object, opacity: object, edge: object = "hard"
+    function: str, data: Given, mask: object, opacity: object, edge: object = "hard"
 ) -> None:
     """Labels are painted whole or not at all: nothing may blend them with what is below."""
     dtype = data.given.dtype
@@ -141,7 +164,7 @@ def _empty(value: Any, *item: int) -> Any:
 
 
 def boxes(
-    function: str, value: Any, index: Any, data: Images
+    function: str, value: Any, index: Any, data: Given
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Boxes of any kind, (N, 4), (N, 5) or (N, 4, 2), and the index (N,) of each one's image.
 
@@ -155,14 +178,14 @@ def boxes(
         checks.fail(function, "boxes", wanted, checks.shape_of(value))
     checks.check_device(function, "boxes", value, data.given.device)
     bad = check_boxes(function, value)
-    look_at_boxes(function, value[:, :4].flatten(1), data.size)
+    look_at_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
     index = image_index(function, index, len(value), data)
     if is_readable(value) and is_readable(index):
         return value, index, None
-    return value, index, ~bad & (index >= 0) & (index < data.shape[0])
+    return value, index, ~bad & (index >= 0) & (index < data.count)
 
 
-def upright_boxes(function: str, value: Any, index: Any, data: Images) -> tuple[Tensor, Tensor]:
+def upright_boxes(function: str, value: Any, index: Any, data: Given) -> tuple[Tensor, Tensor]:
     """Boxes (N, 4), x1 < x2 and y1 < y2, and the index (N,) of each one's image."""
     value = _empty(as_corners(function, value), 4)
     value = checks.as_float(function, "boxes", value, data.given.device)
@@ -172,9 +195,9 @@ def upright_boxes(function: str, value: Any, index: Any, data: Images) -> tuple[
     return value, index
 
 
-def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
+def image_index(function: str, value: Any, count: int, data: Given) -> Tensor:
     """The image of each object, (N,) int64; None where there is one image."""
-    batch, device = data.shape[0], data.given.device
+    batch, device = data.count, data.given.device
     if value is None:
         if batch != 1:
             wanted = f"given where there are {batch} images"
@@ -200,7 +223,7 @@ def image_index(function: str, value: Any, count: int, data: Images) -> Tensor:
 def matrices(
     function: str,
     value: Any,
-    data: Images,
+    data: Given,
     shapes: Sequence[tuple[int, int]],
     count: int | None = None,
     flat: bool = False,
@@ -223,7 +246,7 @@ def per_object(
     value: Any,
     count: int,
     item: tuple[int | str, ...],
-    data: Images,
+    data: Given,
 ) -> Tensor:
     """(N, *item), or `item` for all objects, as (N or 1, *item) of its own type."""
     one = "(" + ", ".join(map(str, item)) + ")"
@@ -245,7 +268,7 @@ def per_object(
     return value if value.ndim == 4 else value[None]
 
 
-def patches(function: str, value: Any, count: int, data: Images) -> Tensor:
+def patches(function: str, value: Any, count: int, data: Given) -> Tensor:
     """(N or 1, C, h, w) in the type of the computation, of the range that the images have."""
     value = per_object(function, "patches", value, count, (data.channels, "h", "w"), data)
     kind, own_dtype = data.given.dtype, value.dtype
@@ -253,10 +276,10 @@ def patches(function: str, value: Any, count: int, data: Images) -> Tensor:
         wanted = "floats" if kind.is_floating_point else "integers"
         wanted += f", as the images of {kind} are (1.0 in floats is 255 in bytes: convert one)"
         checks.fail(function, "patches", wanted, own_dtype, TypeError)
-    return as_words(saturated(value, kind)) if data.of_labels else value.to(data.batch.dtype)
+    return as_words(saturated(value, kind)) if data.of_labels else value.to(data.dtype)
 
 
-def mask(function: str, value: Any, space: str | None, count: int, data: Images) -> Tensor:
+def mask(function: str, value: Any, space: str | None, count: int, data: Given) -> Tensor:
     """(N or 1, 1, h, w), as large as the images where it lies over them.
 
     In the type of the computation, save bytes: a box may need few of them.
@@ -264,17 +287,16 @@ def mask(function: str, value: Any, space: str | None, count: int, data: Images)
     if space == "image" and data.listed is not None:
         wanted = "'box' where images are a list: no mask lies over images of different sizes"
         checks.fail(function, "mask_space", wanted, repr(space))
-    item = (1, *data.size) if space == "image" else (1, "h", "w")
+    item = (1, *data.sizes[0]) if space == "image" else (1, "h", "w")
     value = per_object(function, "mask", value, count, item, data)
-    sizes = {data.size} if data.listed is None else {tuple(one.shape[-2:]) for one in data.listed}
-    if space is None and tuple(value.shape[-2:]) in sizes:
+    if space is None and tuple(value.shape[-2:]) in data.sizes:
         wanted = "'image' (a mask over the whole image) or 'box' (one stretched over each box) "
         wanted += f"where the mask is of the images' size, {tuple(value.shape[-2:])}"
         checks.fail(function, "mask_space", wanted, None)
-    return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.batch.dtype)
+    return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.dtype)
 
 
-def bending(function: str, value: Any, count: int, data: Images) -> Tensor:
+def bending(function: str, value: Any, count: int, data: Given) -> Tensor:
     """Flows (N or 1, h, w, 2) of patches, float64."""
     device = data.given.device
     flow = checks.as_float(function, "flow", value, device, torch.float64)
@@ -290,7 +312,7 @@ def bending(function: str, value: Any, count: int, data: Images) -> Tensor:
     return (flow if flow.ndim == 4 else flow[None]).double()
 
 
-def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | None:
+def opacity(function: str, value: Any, count: int, data: Given) -> Tensor | None:
     """() or (N,) in the type of the computation; None for the number 1, which needs no blending."""
     if isinstance(value, (int, float)) and value == 1:
         return None
@@ -299,10 +321,10 @@ def opacity(function: str, value: Any, count: int, data: Images) -> Tensor | Non
         wanted = f"a number or of shape ({count},)"
         checks.fail(function, "opacity", wanted, checks.shape_of(value))
     checks.check_device(function, "opacity", value, data.given.device)
-    return value.to(data.batch.dtype)
+    return value.to(data.dtype)
 
 
-def border_value(function: str, value: Any, count: int, data: Images) -> Tensor:
+def border_value(function: str, value: Any, count: int, data: Given) -> Tensor:
     """(C or 1, N or 1) in the type of the computation."""
     shape, rule = (count, data.channels, 1, 1), SamplingRule("bilinear", "constant")
     value = fill.border_value(function, data.given, shape, rule, value)
@@ -313,27 +335,10 @@ def border_value(function: str, value: Any, count: int, data: Images) -> Tensor:
     return value[..., 0, 0].reshape(-1, value.shape[-3]).mT if value.ndim else value[None, None]
 
 
-def canvas(name: str, value: Any) -> Images:
+def canvas(name: str, value: Any) -> Given:
     """Images to paint on."""
     data = images(name, value)
     if data.given.is_meta:
         wanted = "on a device that holds values: how much is painted depends on them"
         checks.fail(name, "images", wanted, "meta")
     return data
-
-
-def each_of_list(
-    data: Images, index: Tensor, paint: Callable[[Images, Tensor], Tensor]
-) -> list[Tensor]:
-    """What `paint` makes of each image of a list and the numbers of its objects, (N,) int64.
-
-    An image without objects is the caller's own.
-    """
-    assert data.listed is not None
-    order = index.argsort(stable=True)
-    counts = torch.bincount(index, minlength=len(data.listed)).tolist()
-    painted = []
-    for number, chosen in enumerate(order.split(counts)):
-        one = data.one(number)
-        painted.append(one.restore(paint(one, chosen)) if len(chosen) else one.given)
-    return painted

@@ -11,8 +11,8 @@ from torch import Tensor
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
-from warpkit.core.tracing import is_eager
 from warpkit.engine import backends
+from warpkit.engine.compositing.canvases import Images, canvas_of, flat
 from warpkit.engine.compositing.gather import Points, sample_opaque
 from warpkit.engine.sampling.antialias import (
     MOST_AFFINE,
@@ -98,18 +98,15 @@ def crop_patches(
         to_source = torch.where(good[:, None, None], to_source, torch.nan)  # looks nowhere
     if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
         to_source = to_source.detach()
-    painter = backends.select_painter(name, data.batch, rule)
-    if data.listed is not None and not is_eager(*data.items):
-        painter = None
+    painter = backends.select_painter(name, data.pixels, rule)
     by_item = fill.mT[..., None, None]
-    images_of = data.batch if data.listed is None else data.items
 
     def sampled(places: Tensor, size: tuple[int, int]) -> Tensor:
         """The images at places (N, 2 or 3, 3) or (N, *size, 2)."""
         reference = partial(_crop_reference, index, size, rule, upright)
         if painter is None:
-            return reference(images_of, places, by_item)
-        return painter.crop(images_of, places, by_item, index, size, rule, reference)
+            return reference(data.pixels, places, by_item)
+        return painter.crop(data.pixels, places, by_item, index, size, rule, reference)
 
     size = (height, width)
     crops = _mean(sampled, to_source, size, rule) if antialias else sampled(to_source, size)
@@ -138,12 +135,21 @@ def _mean(
     rows = [line[..., None, None].unbind(1) for line in to_source.unbind(1)]
     points = torch.broadcast_tensors(*map_xy(rows, x[:, None, :], y[:, :, None]))
     values = sampled(torch.stack(points, dim=-1), (y.shape[1], x.shape[1]))
-    values = values.unflatten(3, (width, -1)).unflatten(2, (height, -1))
-    weights = (keep.to(values.dtype) for keep in (keep_y, keep_x))
-    means = torch.einsum("nchjwi,nj,ni->nchw", values, *weights)
+    means = _weighted(values.unflatten(3, (width, -1)), keep_x)
+    means = _weighted(means.unflatten(2, (height, -1)).movedim(3, -1), keep_y)
     if to_source.shape[1] == 2:
         return means
     return torch.where(shrunk[:, None], means, sampled(to_source, size))
+
+
+def _weighted(values: Tensor, weights: Tensor) -> Tensor:
+    """The sums of values (N, C, h, w, k) by weights (N, k), each in its own order.
+
+    Weights of 0 at the end change no bit: those of an object that takes fewer samples than others.
+    """
+    pairs = zip(values.unbind(-1), weights.to(values.dtype).unbind(-1), strict=True)
+    terms = (weight[:, None, None, None] * value for value, weight in pairs)
+    return sum(terms, torch.zeros((), dtype=values.dtype, device=values.device))
 
 
 def _crop_reference(
@@ -151,7 +157,7 @@ def _crop_reference(
     size: tuple[int, int],
     rule: SamplingRule,
     upright: bool,
-    images: Tensor | Sequence[Tensor],
+    images: Images,
     places: Tensor,
     fill: Tensor,
 ) -> Tensor:
@@ -171,36 +177,19 @@ def _crop_reference(
             rows = [line[..., None, None].unbind(1) for line in places.unbind(1)]
             x, y = map_xy(rows, column, row[:, None])
     fill = fill[..., 0, 0].mT
-    flat, offset, height, width = _flat(images, index)
+    canvas = canvas_of(images)
+    begin, *window = canvas.at(index.clamp(0, canvas.images - 1)[:, None, None])
+    width = window[1]
     number = torch.arange(len(index), device=index.device)[:, None, None]
     values = sample_opaque(
-        flat,
+        flat(images),
         fill,
         number if fill.shape[1] > 1 else torch.zeros_like(number[:1]),
-        lambda row, column: offset + row * width + column,
-        Points(x, y, (height, width)),
+        lambda row, column: begin + row * width + column,
+        Points(x, y, window),
         rule,
     )
     return values.movedim(1, 0)
-
-
-def _flat(
-    images: Tensor | Sequence[Tensor], index: Tensor
-) -> tuple[Tensor, Tensor, int | Tensor, int | Tensor]:
-    """All pixels side by side, (C, M), and where the image of each object (N,) begins, (N, 1, 1).
-
-    Also its height and width, (N, 1, 1) each of images of different sizes.
-    """
-    if isinstance(images, Tensor):
-        count, _, height, width = images.shape
-        offset = index.clamp(0, count - 1) * (height * width)
-        return images.movedim(1, 0).flatten(1), offset[:, None, None], height, width
-    sizes = torch.tensor([image.shape[1:] for image in images], device=index.device)
-    ends = sizes.prod(1).cumsum(0)
-    table = torch.cat(((ends - sizes.prod(1))[:, None], sizes), dim=1)
-    found = table[index.clamp(0, len(images) - 1)][..., None, None]
-    offset, height, width = found.unbind(1)
-    return torch.cat([image.flatten(1) for image in images], dim=1), offset, height, width
 
 
 def _within(samples: Tensor, length: int) -> tuple[Tensor, Tensor]:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
+from warpkit.engine.compositing.canvases import Canvas, Images, canvas_of
 from warpkit.engine.compositing.layers import Layers
 from warpkit.engine.compositing.over import paint_layers
 from warpkit.engine.compositing.rectangles import Rectangles, pixels_of
@@ -87,17 +87,11 @@ def paste_patches(
     patches = arguments.patches(name, patches, count, data)
     size = (patches.shape[-2], patches.shape[-1])
     if mask is not None:
-        mask = arguments.per_object(name, "mask", mask, count, (1, *size), data).to(
-            data.batch.dtype
-        )
+        mask = arguments.per_object(name, "mask", mask, count, (1, *size), data).to(data.dtype)
     alpha = arguments.opacity(name, opacity, count, data)
     bend = None if flow is None else arguments.bending(name, flow, count, data)
-    given = _Objects(patches, matrices, index, mask, alpha, bend)
-    if data.listed is None:
-        return data.restore(_pasted(name, data, given, rule))
-    return arguments.each_of_list(
-        data, index, lambda one, chosen: _pasted(name, one, given.take(chosen), rule)
-    )
+    given = _Objects(patches, matrices, mask, alpha, bend)
+    return data.painted(index, partial(_pasted, name, given, rule))
 
 
 class _Objects(NamedTuple):
@@ -105,35 +99,27 @@ class _Objects(NamedTuple):
 
     patches: Tensor
     matrices: Tensor
-    image_of: Tensor
     mask: Tensor | None
     opacity: Tensor | None
     flow: Tensor | None
 
-    def take(self, chosen: Tensor) -> _Objects:
-        """Those with the numbers `chosen`, of one image."""
-        patches, matrices, _, mask, alpha, flow = self
-        count, index = len(matrices), torch.zeros_like(chosen)
-        patches = patches[chosen] if len(patches) == count else patches
-        mask = mask[chosen] if mask is not None and len(mask) == count else mask
-        flow = flow[chosen] if flow is not None and len(flow) == count else flow
-        alpha = alpha[chosen] if alpha is not None and alpha.ndim else alpha
-        return _Objects(patches, matrices[chosen], index, mask, alpha, flow)
 
-
-def _pasted(name: str, data: arguments.Images, given: _Objects, rule: SamplingRule) -> Tensor:
-    """The images (B, C, H, W) of the computation with patches pasted on."""
-    patches, matrices, index, mask, alpha, bend = given
+def _pasted(
+    name: str, given: _Objects, rule: SamplingRule, images: Images, index: Tensor
+) -> Images:
+    """Images of the computation with patches pasted on, each on that of its number, index (N,)."""
+    patches, matrices, mask, alpha, bend = given
+    canvas = canvas_of(images)
     size = (patches.shape[-2], patches.shape[-1])
     frame = size if bend is None else (bend.shape[-3], bend.shape[-2])
-    painted = source_maps.footprints(matrices.double(), frame, rule, index, data.shape)
+    painted = source_maps.footprints(matrices.double(), frame, rule, index, canvas)
     to_source = source_maps.from_corner(inverse_map(matrices.double()), painted)
     if bend is not None:
-        inputs = (data.batch, to_source, patches, mask, alpha, None, bend)
-        return _paste_reference(painted, data.size, frame, rule, *inputs)
-    layers = Layers(data.batch, to_source, patches, mask, alpha)
-    reference = partial(_paste_reference, painted, data.size, size, rule)
-    painter = backends.select_painter(name, data.batch, rule)
+        inputs = (images, to_source, patches, mask, alpha, None, bend)
+        return _paste_reference(painted, canvas, frame, rule, *inputs)
+    layers = Layers(images, to_source, patches, mask, alpha)
+    reference = partial(_paste_reference, painted, canvas, size, rule)
+    painter = backends.select_painter(name, images, rule)
     if painter is None:
         return reference(*layers)
     return painter.paint(layers, painted, rule, reference)
@@ -141,22 +127,22 @@ def _pasted(name: str, data: arguments.Images, given: _Objects, rule: SamplingRu
 
 def _paste_reference(
     painted: Rectangles,
-    image_size: tuple[int, int],
+    canvas: Canvas,
     frame: tuple[int, int],
     rule: SamplingRule,
-    batch: Tensor,
+    images: Images,
     to_source: Tensor,
     patches: Tensor | None,
     mask: Tensor | None,
     opacity: Tensor | None,
     _: Tensor | None,
     flow: Tensor | None = None,
-) -> Tensor:
-    """The layers of `Layers` pasted in plain torch: images (B, C, H, W).
+) -> Images:
+    """The layers of `Layers` pasted in plain torch.
 
     frame: the size of the patches as they are placed, bent by flow (N or 1, *frame, 2).
     """
     assert patches is not None
-    pixels = source_maps.covered(pixels_of(painted, image_size), to_source, frame, rule)
-    options = LayerOptions(to_source, rule, batch.new_zeros(1, 1), opacity)
-    return paint_layers(batch, pixels, patch_painter(options, patches, mask, flow))
+    pixels = source_maps.covered(pixels_of(painted, canvas), to_source, frame, rule)
+    options = LayerOptions(to_source, rule, patches.new_zeros(1, 1), opacity)
+    return paint_layers(images, pixels, patch_painter(options, patches, mask, flow))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from warpkit.core.caller_warnings import warn_of_lost_gradients
 from warpkit.core.sharding import objects
 from warpkit.engine import backends
 from warpkit.engine.compositing import source_maps
+from warpkit.engine.compositing.canvases import Canvas, Images, canvas_of, listed
 from warpkit.engine.compositing.folding import frame_painter
 from warpkit.engine.compositing.frames import (
     Frames,
@@ -151,13 +152,9 @@ def transform_patches(
     fill = arguments.border_value(name, border_value, count, data)
     if mask is not None:
         mask = arguments.mask(name, mask, mask_space, count, data)
-    given = _Objects(boxes, matrices, index, good, mask, alpha, fill)
-    options = _Options(name, rule, space, mask_space, overlap, soft)
-    if data.listed is None:
-        return data.restore(_transformed(data, given, options))
-    return arguments.each_of_list(
-        data, index, lambda one, chosen: _transformed(one, given.take(chosen), options)
-    )
+    given = _Objects(boxes, matrices, good, mask, alpha, fill)
+    options = _Options(name, rule, space, mask_space, overlap, soft, data.rounded)
+    return data.painted(index, partial(_transformed, given, options))
 
 
 class _Objects(NamedTuple):
@@ -165,22 +162,10 @@ class _Objects(NamedTuple):
 
     boxes: Tensor
     matrices: Tensor
-    image_of: Tensor
     good: Tensor | None
     mask: Tensor | None
     opacity: Tensor | None
     fill: Tensor
-
-    def take(self, chosen: Tensor) -> _Objects:
-        """Those with the numbers `chosen`, of one image."""
-        count = len(self.boxes)
-        good = None if self.good is None else self.good[chosen]
-        mask = self.mask if self.mask is None or len(self.mask) < count else self.mask[chosen]
-        alpha = self.opacity
-        alpha = alpha[chosen] if alpha is not None and alpha.ndim else alpha
-        fill = self.fill[:, chosen] if self.fill.shape[1] > 1 else self.fill
-        index = torch.zeros_like(chosen)
-        return _Objects(self.boxes[chosen], self.matrices[chosen], index, good, mask, alpha, fill)
 
 
 class _Options(NamedTuple):
@@ -192,72 +177,78 @@ class _Options(NamedTuple):
     mask_space: str | None
     overlap: str
     soft: bool
+    rounded: Callable[[Tensor], Tensor]
+    """What is left of values that are written to the given images."""
 
 
-def _transformed(data: arguments.Images, given: _Objects, options: _Options) -> Tensor:
-    """The images (B, C, H, W) of the computation with their objects transformed."""
-    boxes, matrices, index, good, mask, alpha, fill = given
-    name, rule, space, mask_space, overlap, soft = options
+def _transformed(given: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
+    """Images of the computation with their objects transformed, each in that of its number.
+
+    index (N,).
+    """
+    boxes, matrices, good, mask, alpha, fill = given
+    name, rule, space, mask_space, overlap, soft, rounded = options
+    canvas, one = canvas_of(images), listed(images)[0]
     frames = rows = None
     if kind_of_boxes(boxes.shape) == UPRIGHT:
-        painted = rectangles(boxes, index, data.shape, touched=soft)
+        painted = rectangles(boxes, index, canvas, touched=soft)
         edges = boxes.double() - torch.stack((painted.left, painted.top), dim=-1).repeat(1, 2)
         to_source = source_maps.box_inverse(matrices.double(), edges, space)
     else:
-        painted = rectangles(bounds(boxes, good), index, data.shape, touched=False)
+        painted = rectangles(bounds(boxes, good), index, canvas, touched=False)
         edges = frames = frames_of(boxes, painted, good)
         rows = rows_within(frames, painted)
         to_source = frame_inverse(matrices.double(), frames, space)
     cover = None
     if mask is not None and mask_space == "image":
-        cover = cropped_mask(mask, painted, data.size).to(data.batch.dtype)
+        cover = cropped_mask(mask, painted, canvas).to(one.dtype)
     elif mask is not None:
-        cover = stretched_mask(mask.to(data.batch.dtype), painted, edges, data.size, rule)
+        cover = stretched_mask(mask.to(one.dtype), painted, edges, canvas, rule)
     elif rule.border == "transparent":  # what a mask of 1 within the box and 0 outside shows
-        cover = data.batch.new_ones(1, int((painted.width * painted.height).sum()))
+        cover = one.new_ones(1, int((painted.width * painted.height).sum()))
     if rule.border == "transparent":
         rule = SamplingRule(rule.interpolation, "constant")
     paint = LayerOptions(to_source, rule, fill, alpha)
     if overlap == "last" and not soft and (cover is not None or alpha is None):
-        layers = Layers(data.batch, to_source, None, cover, alpha)
+        layers = Layers(images, to_source, None, cover, alpha)
         if cover is None:
-            layers = layers._replace(fill=fill.expand(data.batch.shape[-3], -1))
-        reference = partial(_paint_reference, painted, data.shape, paint, frames, rows)
-        chosen = backends.select_painter(name, data.batch, rule)
+            layers = layers._replace(fill=fill.expand(one.shape[-3], -1))
+        reference = partial(_paint_reference, painted, canvas, paint, frames, rows)
+        chosen = backends.select_painter(name, images, rule)
         if chosen is None:
             return reference(*layers)
         return chosen.paint(layers, painted, rule, reference, rows)
     share = edges if soft and isinstance(edges, Tensor) else None
     if frames is None:
-        painter = window_painter(paint, painted, data.size, cover, share)
+        painter = window_painter(paint, painted, canvas, cover, share)
     else:
-        painter = frame_painter(paint, painted, data.size, cover, frames)
+        painter = frame_painter(paint, painted, canvas, cover, frames)
     if overlap == "sequential":
-        return paint_levels(data.batch, painted, data.size, painter, data.rounded, rows)
-    return paint_layers(data.batch, pixels_of(painted, data.size, rows=rows), painter)
+        return paint_levels(images, painted, canvas, painter, rounded, rows)
+    return paint_layers(images, pixels_of(painted, canvas, rows=rows), painter)
 
 
 def _paint_reference(
     painted: Rectangles,
-    shape: tuple[int, int, int],
+    canvas: Canvas,
     options: LayerOptions,
     frames: Frames | None,
     rows: Rows | None,
-    batch: Tensor,
+    images: Images,
     to_source: Tensor,
     _: Tensor | None,
     cover: Tensor | None,
     opacity: Tensor | None,
     fill: Tensor | None,
-) -> Tensor:
-    """The layers of `Layers` in plain torch: images (B, C, H, W), which all read."""
+) -> Images:
+    """The layers of `Layers` in plain torch; all read the images."""
     options = options._replace(to_source=to_source, opacity=opacity)
     if fill is not None:
         options, cover = options._replace(fill=fill), None
     if frames is None:
-        painter = window_painter(options, painted, shape[1:], cover, None)
+        painter = window_painter(options, painted, canvas, cover, None)
     else:
-        painter = frame_painter(options, painted, shape[1:], cover, frames)
+        painter = frame_painter(options, painted, canvas, cover, frames)
     if fill is not None:
-        return paint_topmost(batch, topmost(painted, shape, rows), painted, painter)
-    return paint_layers(batch, pixels_of(painted, shape[1:], rows=rows), painter)
+        return paint_topmost(images, topmost(painted, canvas, rows), painted, canvas, painter)
+    return paint_layers(images, pixels_of(painted, canvas, rows=rows), painter)

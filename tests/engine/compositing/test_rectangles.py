@@ -6,19 +6,23 @@ import pytest
 import torch
 
 from tests.support.tolerances import TOLERANCE
+from warpkit.engine.compositing.canvases import Canvas, canvas_of
 from warpkit.engine.compositing.over import by_layer, over
 from warpkit.engine.compositing.rectangles import Rectangles, levels, pixels_of, rectangles, topmost
 
 SHAPE = (3, 50, 60)
+CANVAS = canvas_of(torch.empty(3, 1, 50, 60))
+SIZES = [(50, 60), (7, 41), (90, 3)]
+LIST = canvas_of(tuple(torch.empty(1, *size) for size in SIZES))
 
 
-def scattered(count: int, widest: float, touched: bool) -> Rectangles:
+def scattered(count: int, widest: float, touched: bool, canvas: Canvas = CANVAS) -> Rectangles:
     """Fractional boxes within and beyond the images."""
     generator = torch.Generator().manual_seed(count)
     low = torch.rand(count, 2, generator=generator) * 90 - 15
     side = torch.rand(count, 2, generator=generator) * widest
     index = torch.randint(0, 3, (count,), generator=generator)
-    return rectangles(torch.cat((low, low + side), 1), index, SHAPE, touched)
+    return rectangles(torch.cat((low, low + side), 1), index, canvas, touched)
 
 
 def rows(boxes: Rectangles) -> list[tuple[int, ...]]:
@@ -38,13 +42,33 @@ def test_the_topmost_object_and_the_list_of_pixels(count, widest, touched):
     for i, (b, left, top, right, bottom) in enumerate(rows(boxes)):
         expected[b, top:bottom, left:right] = i
         pairs |= {(i, b, y, x) for y in range(top, bottom) for x in range(left, right)}
-    assert torch.equal(topmost(boxes, SHAPE).long(), expected)
-    pixels = pixels_of(boxes, SHAPE[1:])
+    assert torch.equal(topmost(boxes, CANVAS).view(SHAPE).long(), expected)
+    pixels = pixels_of(boxes, CANVAS)
     b, y, x = torch.unravel_index(pixels.place, SHAPE)
     assert set(zip(*(t.tolist() for t in (pixels.object, b, y, x)), strict=True)) == pairs
     assert len(pixels.x) == len(pairs)
     assert torch.equal(pixels.x + boxes.left[pixels.object], x)
     assert torch.equal(pixels.y + boxes.top[pixels.object], y)
+
+
+@pytest.mark.parametrize("count", [0, 1, 150])
+def test_the_same_on_images_of_different_sizes(count):
+    boxes = scattered(count, 40, False, LIST)
+    expected = [torch.full(size, -1) for size in SIZES]
+    lengths = []
+    for i, (b, left, top, right, bottom) in enumerate(rows(boxes)):
+        assert right <= SIZES[b][1]
+        assert bottom <= SIZES[b][0]
+        expected[b][top:bottom, left:right] = i
+        lengths.append((right - left) * (bottom - top))
+    found = topmost(boxes, LIST).long()
+    assert torch.equal(found, torch.cat([each.flatten() for each in expected]))
+    pixels = pixels_of(boxes, LIST)
+    assert pixels.object.bincount(minlength=count).tolist() == lengths
+    begin, _, width = LIST.at(boxes.image[pixels.object])
+    row, column = (pixels.place - begin) // width, (pixels.place - begin) % width
+    assert torch.equal(pixels.x + boxes.left[pixels.object], column)
+    assert torch.equal(pixels.y + boxes.top[pixels.object], row)
 
 
 @pytest.mark.parametrize("count", [0, 1, 40, 150])
@@ -66,7 +90,7 @@ def test_levels_compared_in_pieces(monkeypatch):
 
 def test_layers_compose_in_order():
     boxes = scattered(60, 40, False)
-    pixels, sizes, place = by_layer(pixels_of(boxes, SHAPE[1:]))
+    pixels, sizes, place = by_layer(pixels_of(boxes, CANVAS))
     generator = torch.Generator().manual_seed(1)
     shade, cover = torch.rand(2, 60, generator=generator, dtype=torch.float64)
     below = torch.rand(1, 9000, generator=generator, dtype=torch.float64)
@@ -93,7 +117,7 @@ def test_no_number_leads_outside_the_images():
             [0, 0, 5, 5],
         ]
     )
-    boxes = rectangles(wild, torch.tensor([0, 0, 0, 0, 3, -(2**40)]), SHAPE, False)
+    boxes = rectangles(wild, torch.tensor([0, 0, 0, 0, 3, -(2**40)]), CANVAS, False)
     whole = (0, 0, 0, 60, 50)
     found = rows(boxes)
     assert found[1] == whole

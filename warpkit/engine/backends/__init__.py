@@ -20,6 +20,7 @@ from torch import Tensor
 
 from warpkit.core.checks import check_name, fail
 from warpkit.core.tracing import is_eager
+from warpkit.engine.compositing.canvases import Images, listed
 from warpkit.engine.compositing.layers import Layers, Plain
 from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.rules import SamplingRule
@@ -138,17 +139,17 @@ class ObjectsBackend(Protocol):
         rule: SamplingRule,
         reference: Plain,
         rows: Rows | None = None,
-    ) -> Tensor:
+    ) -> Images:
         """Objects over images, a later one over an earlier one; all read the original.
 
-        Returns (B, C, H, W). `reference` is of the layers. rows: what objects that show what the
-        images have read and paint, where they do not fill their rectangles.
+        Returns images like these. `reference` is of the layers. rows: what objects that show what
+        the images have read and paint, where they do not fill their rectangles.
         """
         ...
 
     def crop(
         self,
-        images: Tensor | Sequence[Tensor],
+        images: Images,
         to_source: Tensor,
         fill: Tensor,
         index: Tensor,
@@ -158,9 +159,8 @@ class ObjectsBackend(Protocol):
     ) -> Tensor:
         """(N, C, h, w): images[index] under maps, or at points.
 
-        images (B, C, H, W), or a list of (C, H_i, W_i); to_source (N, 2 or 3, 3), float64, output
-        -> source, or points (N, h, w, 2); fill (1 or N, 1 or C, 1, 1); index (N,), within the
-        images. `reference` is of the first three.
+        to_source (N, 2 or 3, 3), float64, output -> source, or points (N, h, w, 2); fill (1 or N, 1
+        or C, 1, 1); index (N,), within the images. `reference` is of the first three.
         """
         ...
 
@@ -277,14 +277,14 @@ def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(memory.empty(shape, kind))
 
 
-def select_painter(function: str, images: Tensor, rule: SamplingRule) -> ObjectsBackend | None:
-    """The backend that serves `images` (B, C, H, W), if it is an `ObjectsBackend`; else None.
+def select_painter(function: str, images: Images, rule: SamplingRule) -> ObjectsBackend | None:
+    """The backend that serves images, if it is an `ObjectsBackend`; else None.
 
     Then plain torch paints, as under all that follows a call but autograd's reverse mode.
     """
-    if not is_eager(images):
+    if not is_eager(*listed(images)):
         return None
-    backend = select_backend(function, "auto", images, rule)
+    backend = select_backend(function, "auto", listed(images)[0], rule)
     return cast(ObjectsBackend, backend) if hasattr(backend, "paint") else None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.frames import Frames, folded, rows_within
 from warpkit.engine.compositing.gather import Points, columns, sample_covered, sample_opaque
 from warpkit.engine.compositing.over import Painter
@@ -22,19 +23,19 @@ from warpkit.engine.sampling.rules import SamplingRule, borders_of
 def frame_painter(
     paint: LayerOptions,
     boxes: Rectangles,
-    size: tuple[int, int],
+    canvas: Canvas,
     mask: Tensor | None,
     frames: Frames,
 ) -> Painter:
     """As `sources.window_painter`, of turned boxes and quads."""
     borders = borders_of(paint.rule.border)
     if borders == ("constant", "constant"):
-        return window_painter(paint, boxes, size, mask, None, rows_within(frames, boxes))
-    lattice = window_painter(paint._replace(opacity=None), boxes, size, mask, None)
+        return window_painter(paint, boxes, canvas, mask, None, rows_within(frames, boxes))
+    lattice = window_painter(paint._replace(opacity=None), boxes, canvas, mask, None)
 
     def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
         place = source(paint.to_source, pixels)
-        found = _sampled(images, pixels, place, paint, boxes, size, mask, frames)
+        found = _sampled(images, pixels, place, paint, boxes, canvas, mask, frames)
         if frames.turn is not None:
             # of the upright ones, the lattice's value, which knows nothing of a turn: its
             # derivative is that of the folded places alone
@@ -43,7 +44,7 @@ def frame_painter(
             still = paint._replace(fill=paint.fill.detach())
             cover = None if mask is None else mask.detach()
             place = place[0].detach(), place[1].detach()
-            turned = _sampled(images.detach(), pixels, place, still, boxes, size, cover, frames)
+            turned = _sampled(images.detach(), pixels, place, still, boxes, canvas, cover, frames)
             found = tuple(
                 None if value is None else _chosen(upright, value, other, turn)
                 for value, other, turn in zip(found, lattice(images, pixels), turned, strict=True)
@@ -72,7 +73,7 @@ def _sampled(
     place: tuple[Tensor, Tensor],
     paint: LayerOptions,
     boxes: Rectangles,
-    size: tuple[int, int],
+    canvas: Canvas,
     mask: Tensor | None,
     frames: Frames,
 ) -> tuple[Tensor, Tensor | None]:
@@ -87,7 +88,7 @@ def _sampled(
     area = boxes.width * boxes.height
     table = (*boxes[:3], boxes.height, boxes.width, area.cumsum(0) - area)
     image, left, top, height, width, first = columns(torch.stack(table), objects).unbind(0)
-    first_pixel = image * (size[0] * size[1])
+    first_pixel, *size = canvas.at(image)
     rows = rows_within(frames, boxes, constant) if any(constant) else None
 
     def index_of(row: Tensor, column: Tensor) -> Tensor:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
-Plain = Callable[..., Tensor]
-"""What a backend does, in plain torch: of the same tensors in the same order."""
+from warpkit.engine.compositing.canvases import Images
+
+Plain = Callable[..., Any]
+"""What a backend does, in plain torch: of the same tensors in the same order. Crops are a tensor,
+and what is painted is images like those below."""
 
 
 class Layers(NamedTuple):
-    """Images and the objects over them, in the order of the gradients."""
+    """Images and the objects over them."""
 
-    images: Tensor
-    """(B, C, H, W)."""
+    images: Images
     to_source: Tensor
     """(N, 2 or 3, 3), float64: from pixels counted from the boxes' corners."""
     patches: Tensor | None = None

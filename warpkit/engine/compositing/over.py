@@ -1,6 +1,6 @@
 """Objects painted over images, in order: which pixels at once, and how layers compose.
 
-Images (B, C, H, W) are in the type of the computation, and flat, (C, B H W), for the work. A
+Images are in the type of the computation, and flat, (C, M), for the work: see `canvases`. A
 painter gives what a list of pixels gets from its objects: the colour (C, P), premultiplied, and the
 coverage (P,), None for opaque. It reads the flat images that it is handed. Nothing is written in
 place.
@@ -15,35 +15,37 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit.engine.compositing.canvases import Canvas, Images, flat, parted
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, Rows, levels, pixels_of
 
 Painter = Callable[[Tensor, Pixels], tuple[Tensor, Tensor | None]]
 
 
-def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A function of flat images as one of images (B, C, H, W)."""
+def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Images]:
+    """A function of flat pixels as one of a batch or a list of images."""
 
     @wraps(paint)
-    def paint_images(images: Tensor, *arguments: Any) -> Tensor:
-        count, _, height, width = images.shape
-        painted = paint(images.movedim(1, 0).flatten(1), *arguments)
-        return painted.unflatten(1, (count, height, width)).movedim(0, 1)
+    def paint_images(images: Images, *arguments: Any) -> Images:
+        return parted(paint(flat(images), *arguments), images)
 
     return paint_images
 
 
 @on_flat
-def paint_topmost(images: Tensor, top: Tensor, boxes: Rectangles, painter: Painter) -> Tensor:
+def paint_topmost(
+    images: Tensor, top: Tensor, boxes: Rectangles, canvas: Canvas, painter: Painter
+) -> Tensor:
     """Opaque objects that all read `images`: each pixel samples the one that `topmost` found.
 
-    images (C, B H W), flat; top (B, H, W), int32.
+    images (C, M), flat; top (M,), int32.
     """
-    _, height, width = top.shape
-    place = (top >= 0).flatten().nonzero()[:, 0]
-    objects = top.flatten()[place].long()
-    line = place.div(width, rounding_mode="floor")  # the row among all rows of all images
-    x = place - line * width - boxes.left[objects]
-    y = line - (boxes.image * height + boxes.top)[objects]
+    place = (top >= 0).nonzero()[:, 0]
+    objects = top[place].long()
+    begin, _, width = canvas.at(boxes.image[objects])
+    within = place - begin
+    line = within.div(width, rounding_mode="floor")
+    x = within - line * width - boxes.left[objects]
+    y = line - boxes.top[objects]
     colour, _ = painter(images, Pixels(objects, x, y, place))
     return images.index_copy(1, place, colour)
 
@@ -62,7 +64,7 @@ def paint_layers(images: Tensor, pixels: Pixels, painter: Painter) -> Tensor:
 def paint_levels(
     images: Tensor,
     boxes: Rectangles,
-    size: tuple[int, int],
+    canvas: Canvas,
     painter: Painter,
     round_: Callable[[Tensor], Tensor],
     rows: Rows | None = None,
@@ -75,7 +77,7 @@ def paint_levels(
     level = levels(boxes)
     order = level.argsort(stable=True)
     for objects in order.split(torch.bincount(level).tolist()):
-        pixels = pixels_of(boxes, size, objects, rows)
+        pixels = pixels_of(boxes, canvas, objects, rows)
         colour, alpha = painter(images, pixels)
         if alpha is not None:
             colour = colour + (1 - alpha) * images[:, pixels.place]

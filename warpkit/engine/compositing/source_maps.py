@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.gather import columns
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, rectangles
 from warpkit.engine.sampling.maps import inverse_map, map_xy, matrix_of, seen_from, to_3x3
@@ -53,7 +54,7 @@ def footprints(
     size: tuple[int, int],
     rule: SamplingRule,
     image: Tensor,
-    shape: tuple[int, int, int],
+    canvas: Canvas,
 ) -> Rectangles:
     """Rectangles that hold all pixels where patches of `size` show under `matrices`, float64.
 
@@ -67,10 +68,11 @@ def footprints(
     u, v, w = (matrices @ corners).unbind(-2)
     x, y = u / w + 0.5, v / w + 0.5
     boxes = torch.stack((x.amin(-1), y.amin(-1), x.amax(-1), y.amax(-1)), dim=-1)
-    everywhere = matrices.new_tensor([0, 0, shape[2], shape[1]])
+    ends = canvas.limits(image.clamp(0, max(canvas.images - 1, 0))).to(boxes.dtype)
+    everywhere = torch.cat((torch.zeros_like(ends), ends), dim=-1)
     one_side = (w > 0).all(-1) | (w < 0).all(-1)
     boxes = torch.where(one_side[:, None], boxes, everywhere)
-    return rectangles(boxes, image, shape, touched=True)
+    return rectangles(boxes, image, canvas, touched=True)
 
 
 def covered(pixels: Pixels, to_source: Tensor, size: tuple[int, int], rule: SamplingRule) -> Pixels:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.frames import Frames, own_places
 from warpkit.engine.compositing.gather import Lookup, Points, columns, sample_covered, sample_opaque
 from warpkit.engine.compositing.over import Painter
@@ -93,7 +94,7 @@ def bent(
 def window_painter(
     paint: LayerOptions,
     boxes: Rectangles,
-    size: tuple[int, int],
+    canvas: Canvas,
     mask: Tensor | None,
     edges: Tensor | None,
     rows: Rows | None = None,
@@ -106,13 +107,15 @@ def window_painter(
     rows: the objects' own pixels, where they do not fill their rectangles; the others are missing.
     """
     area = boxes.width * boxes.height
-    offset = (boxes.image * size[0] + boxes.top) * size[1] + boxes.left
-    table = torch.stack((offset, boxes.height, boxes.width, area.cumsum(0) - area))
+    begin, _, width = canvas.at(boxes.image)
+    step = width + torch.zeros_like(begin)
+    offset = begin + boxes.top * step + boxes.left
+    table = torch.stack((offset, step, boxes.height, boxes.width, area.cumsum(0) - area))
     faded = tuple(border == "constant" for border in borders_of(paint.rule.border))
     soft = edges is not None and any(faded)
 
     def painter(images: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor | None]:
-        corner, height, width, first = columns(table, pixels.object).unbind(0)
+        corner, line, height, width, first = columns(table, pixels.object).unbind(0)
         points = Points(*source(paint.to_source, pixels), (height, width))
         share = read = None
         if edges is not None:
@@ -122,7 +125,7 @@ def window_painter(
 
         def index_of(row: Tensor, column: Tensor) -> Tensor:
             """Where row and column of a window, (P,) each, lie in the flat pixels."""
-            return corner + row * size[1] + column
+            return corner + row * line + column
 
         def masked(row: Tensor, column: Tensor) -> Tensor:
             """The mask at row and column, (P,) each."""
@@ -158,7 +161,7 @@ def stretched_mask(
     mask: Tensor,
     boxes: Rectangles,
     edges: Tensor | Frames,
-    size: tuple[int, int],
+    canvas: Canvas,
     rule: SamplingRule,
 ) -> Tensor:
     """Masks (N or 1, 1, h, w), each stretched over its box: their values at the boxes' pixels.
@@ -167,7 +170,7 @@ def stretched_mask(
     of the box's own size is taken as it is.
     """
     height, width = mask.shape[-2:]
-    pixels = pixels_of(boxes, size)
+    pixels = pixels_of(boxes, canvas)
     if isinstance(edges, Frames):
         x, y = own_places(edges, pixels.object, pixels.x.double(), pixels.y.double())
         long, high = columns(torch.stack((edges.width, edges.height)), pixels.object).unbind(0)
@@ -200,15 +203,15 @@ def _sample_each(
     )
 
 
-def cropped_mask(mask: Tensor, boxes: Rectangles, size: tuple[int, int]) -> Tensor:
+def cropped_mask(mask: Tensor, boxes: Rectangles, canvas: Canvas) -> Tensor:
     """Masks (N or 1, 1, H, W) over whole images: their values at the boxes' pixels.
 
     Returns (1, P) in the order of `pixels_of`, of the masks' type.
     """
     flat, step = _flat(mask)
-    pixels = pixels_of(boxes, size)
+    pixels = pixels_of(boxes, canvas)
     objects = torch.arange(len(boxes.image), device=flat.device)
-    to_mask = step * objects - size[0] * size[1] * boxes.image  # from the place in the images
+    to_mask = step * objects - canvas.at(boxes.image)[0]  # from the place in the images
     return columns(flat, pixels.place + to_mask[pixels.object])
 
 

@@ -20,18 +20,19 @@ namespace {
 // From the topmost down, each object takes what is free. ahead[x] leads from a taken place towards
 // the next free one, so that the time grows with rows of boxes and with pixels, not with areas.
 void show(const ObjectsCall &p, const Band &band, int32_t *ahead) {
-    int32_t *shown = at<int32_t>(p.top_object) + band.image * p.height * p.width;
+    const int64_t width = band.image.width;
+    int32_t *shown = at<int32_t>(p.top_object + band.image.top_object);
     for (int64_t y = band.low; y < band.high; y++)
-        for (int64_t x = 0; x < p.width; x++) {
-            shown[y * p.width + x] = -1;
-            ahead[(y - band.low) * p.width + x] = int32_t(x);
+        for (int64_t x = 0; x < width; x++) {
+            shown[y * width + x] = -1;
+            ahead[(y - band.low) * width + x] = int32_t(x);
         }
     for (int64_t n = band.end - 1; n >= band.first; n--) {
         const int64_t number = at<const int64_t>(p.order)[n];
         const Object &o = at<const Object>(p.objects)[number];
         const int32_t *spans = spans_of(p, o);
         for (int64_t y = most(o.top, band.low); y < least(o.bottom, band.high); y++) {
-            int32_t *free = ahead + (y - band.low) * p.width;
+            int32_t *free = ahead + (y - band.low) * width;
             const int64_t first = spans ? spans[2 * (y - o.top)] : o.left;
             const int64_t end = spans ? spans[2 * (y - o.top) + 1] : o.right;
             if (first >= end) continue;
@@ -39,7 +40,7 @@ void show(const ObjectsCall &p, const Band &band, int32_t *ahead) {
             while (x < end) {
                 int64_t next = free[x];
                 if (next == x) {
-                    shown[y * p.width + x] = int32_t(number);
+                    shown[y * width + x] = int32_t(number);
                     free[x] = int32_t(end);
                     next++;
                 }
@@ -52,26 +53,23 @@ void show(const ObjectsCall &p, const Band &band, int32_t *ahead) {
 
 template <class R> void paint(const Call &call, int64_t begin, int64_t end) {
     const ObjectsCall &p = as<ObjectsCall>(call);
-    const int64_t area = p.height * p.width;
     Run<R> run;
-    BorrowedRow<int32_t> ahead(p.opaque ? BAND * p.width : 1);
-    if (!ahead) return;
     for (int64_t unit = begin; unit < end; unit++) {
         const Band band(p, unit);
-        R *out = at<R>(p.out) + band.image * p.channels * area;
-        for (int64_t c = 0; c < p.channels; c++) {
-            const int64_t from = c * area + band.low * p.width;
-            memcpy(out + from, at<const R>(p.images) + band.image * p.channels * area + from,
-                   size_t((band.high - band.low) * p.width) * sizeof(R));
-        }
+        const int64_t width = band.image.width, area = band.image.height * width;
+        R *out = at<R>(p.out + band.image.out);
+        for (int64_t c = 0; c < p.channels; c++)
+            copy_rows(p, band, c, out + c * area + band.low * width);
         if (p.opaque) {
+            BorrowedRow<int32_t> ahead(BAND * width);
+            if (!ahead) return;
             show(p, band, ahead.numbers);
             for (int64_t y = band.low; y < band.high; y++)
                 each_shown(p, band.image, y, [&](int64_t number, int64_t first, int64_t last) {
                     const Source<R> source(p, number);
                     each_run(first, last, [&](int64_t x, int64_t count) {
                         run.look(p, source, x, y, count);
-                        paint_run<R>(p, source, run, {out + y * p.width + x, area});
+                        paint_run<R>(p, source, run, {out + y * width + x, area});
                     });
                 });
             continue;
@@ -80,7 +78,7 @@ template <class R> void paint(const Call &call, int64_t begin, int64_t end) {
             const Source<R> source(p, at<const int64_t>(p.order)[n]);
             each_run_in(p, source, band.low, band.high, [&](int64_t y, int64_t x, int64_t count) {
                 run.look(p, source, x, y, count);
-                paint_run<R>(p, source, run, {out + y * p.width + x, area});
+                paint_run<R>(p, source, run, {out + y * width + x, area});
             });
         }
     }

@@ -60,7 +60,7 @@ template <class R> struct Pull {
     void find(const ObjectsCall &p, const Source<R> &source, const Run<R> &run, const R *grad,
               int64_t entry, bool all) {
         const V one = splat<V>(R(1));
-        const int64_t area = p.height * p.width;
+        const int64_t area = source.image.height * source.image.width;
         for (int64_t k = 0; k < run.count; k += L) {
             const int64_t left = run.count - k;
             const V t = p.opaque ? one : load_run<V>(at<const R>(p.passed) + entry + k, left);
@@ -73,7 +73,7 @@ template <class R> struct Pull {
                 const V g = load_run<V>(grad + c * area + k, left) * t;
                 const R missing = p.opaque ? fill_of<R>(p, source.number, c) : R(0);
                 V v[4];
-                run.read(p, source.colour + c * p.plane, k, missing, v);
+                run.read(source, c, k, missing, v);
                 for (int n = 0; n < 4; n++) s[n] += g * v[n];
             }
             spread(p, source, run, k, s);
@@ -121,15 +121,16 @@ template <class R> struct Scatter {
 
     // To images of one or two channels: a plane for each.
     void add_planes() const {
-        R *colour = at<R>(p.grad_colour) + source.object.source;
+        const int64_t plane = area, line = source.image.width, count = p.channels;
+        R *colour = at<R>(p.grad_colour + source.image.sums) + source.object.top * line +
+                    source.object.left;
         for (int64_t n = 0; n < run.count; n++) {
             const int bits = landing(n);
             if (!bits) continue;
             const R w[4] = {run.weight[0][n], run.weight[1][n], run.weight[2][n], run.weight[3][n]};
-            R *to = colour + run.row[n] * p.line + run.column[n];
+            R *to = colour + run.row[n] * line + run.column[n];
             const R *from = grad + n;
             const R t = pull.part[n], f = source.opacity;
-            const int64_t count = p.channels, plane = p.plane, line = p.line;
             if (bits == run.ALL)
                 for (int64_t c = 0; c < count; c++, to += plane, from += area)
                     add_all(to, line, *from * t * f, w);
@@ -141,11 +142,12 @@ template <class R> struct Scatter {
 
     // To sums of four channels side by side; the next four are in the next plane.
     void add_packed() const {
-        const int64_t quads = (p.channels + 3) / 4, plane = 4 * p.plane, line = 4 * p.line;
+        const int64_t quads = (p.channels + 3) / 4, width = source.image.width;
+        const int64_t plane = 4 * (p.bands ? area : p.plane), line = 4 * (p.bands ? width : p.line);
         const Object &o = source.object;
-        const int64_t start = p.bands ? o.image * quads * area + o.top * p.width + o.left
-                                      : o.source / p.channels * quads;
-        R *sums = at<R>(p.grad_colour) + part.sums * p.colour_step + 4 * start;
+        R *sums = p.bands ? at<R>(p.grad_colour + source.image.sums) + o.top * line + 4 * o.left
+                          : at<R>(p.grad_colour) + part.sums * p.colour_step +
+                                4 * (o.source / p.channels * quads);
         alignas(64) R quad[4 * RUN];
         for (int64_t c = 0; c < p.channels; c += 4, sums += plane) {
             gather(c, quad);
@@ -269,8 +271,8 @@ template <class R> void add_run(const ObjectsCall &p, const Source<R> &source, c
                                 RowSums &sums) {
     const bool owner = part.owns(source.object);
     if (!owner && !part.is_read(p, source, x, y, count)) return;
-    const int64_t area = p.height * p.width;
-    const R *grad = at<const R>(p.grad) + source.object.image * p.channels * area + y * p.width + x;
+    const int64_t area = source.image.height * source.image.width;
+    const R *grad = at<const R>(p.grad + source.image.grad) + y * source.image.width + x;
     run.look(p, source, x, y, count);
     pull.find(p, source, run, grad, source.entry(x, y), owner && p.needs_alpha);
     const Scatter<R> to{p, source, run, pull, part, grad, area};
@@ -321,16 +323,17 @@ void add_shown(const ObjectsCall &p, int64_t image, const Part &part, Run<R> &ru
         if (part.meets(o)) low = least(low, o.top), high = most(high, o.bottom);
     }
     for (int64_t y = low; y < high; y++)
-        each_shown(p, image, y, [&](int64_t number, int64_t first, int64_t end) {
-            const Source<R> source(p, number);
-            const Object &o = source.object;
-            if (!part.meets(o)) return;
-            RowSums sums;
-            each_run(first, end, [&](int64_t x, int64_t count) {
-                add_run(p, source, part, x, y, count, run, pull, sums);
-            });
-            if (part.owns(o)) add_row(p, o, number, y, sums);
-        });
+        each_shown(p, at<const PaintedImage>(p.painted)[image], y,
+                   [&](int64_t number, int64_t first, int64_t end) {
+                       const Source<R> source(p, number);
+                       const Object &o = source.object;
+                       if (!part.meets(o)) return;
+                       RowSums sums;
+                       each_run(first, end, [&](int64_t x, int64_t count) {
+                           add_run(p, source, part, x, y, count, run, pull, sums);
+                       });
+                       if (part.owns(o)) add_row(p, o, number, y, sums);
+                   });
 }
 
 // The sums of a band's rows, four channels side by side: set to 0, and added to the image's
@@ -338,21 +341,19 @@ void add_shown(const ObjectsCall &p, int64_t image, const Part &part, Run<R> &ru
 template <class R> struct PackedRows {
     using V = Vec<R, LANES<R>>;
     const ObjectsCall &p;
-    int64_t image, first, end;  // pixels
+    const PaintedImage &image;
+    int64_t first, end;  // pixels
+    int64_t area = image.height * image.width;
 
-    R *quad(int64_t channel) const {
-        const int64_t quads = (p.channels + 3) / 4, area = p.height * p.width;
-        return at<R>(p.grad_colour) + 4 * (image * quads + channel / 4) * area;
-    }
+    R *quad(int64_t channel) const { return at<R>(p.grad_colour + image.sums) + channel * area; }
     void clear() const {
         for (int64_t c = 0; c < p.channels; c += 4)
             memset(quad(c) + 4 * first, 0, size_t(4 * (end - first)) * sizeof(R));
     }
     void add() const {
-        const int64_t area = p.height * p.width;
         for (int64_t c = 0; c < p.channels; c += 4) {
             const R *from = quad(c);
-            R *to = at<R>(p.grad_images) + (image * p.channels + c) * area;
+            R *to = at<R>(p.grad_images + image.grad_image) + c * area;
             const int64_t count = least<int64_t>(4, p.channels - c);
             int64_t n = first;
             for (; n + LANES<R> <= end; n += LANES<R>) {
@@ -375,16 +376,18 @@ template <class R> void paint_backward(const Call &call, int64_t begin, int64_t 
     Pull<R> pull;
     for (int64_t unit = begin; unit < end; unit++) {
         if (!p.bands) {
-            const Part all = {0, p.height, unit};
+            const Part all = {0, INT64_MAX, unit};
             add_objects(p, all, groups[unit], groups[unit + 1], run, pull);
             continue;
         }
-        const int64_t image = unit / p.bands, band = unit % p.bands;
-        const Part part = {p.height * band / p.bands, p.height * (band + 1) / p.bands, 0};
-        const PackedRows<R> rows{p, image, part.low * p.width, part.high * p.width};
+        const int64_t number = unit / p.bands, band = unit % p.bands;
+        const PaintedImage &image = at<const PaintedImage>(p.painted)[number];
+        const int64_t height = image.height, width = image.width;
+        const Part part = {height * band / p.bands, height * (band + 1) / p.bands, 0};
+        const PackedRows<R> rows{p, image, part.low * width, part.high * width};
         if (p.packed && p.needs_colour) rows.clear();
-        if (p.opaque) add_shown(p, image, part, run, pull);
-        else add_objects(p, part, starts[image], starts[image + 1], run, pull);
+        if (p.opaque) add_shown(p, number, part, run, pull);
+        else add_objects(p, part, starts[number], starts[number + 1], run, pull);
         if (p.packed && p.needs_colour) rows.add();
     }
 }

@@ -7,23 +7,26 @@
 
 // clang-format off
 #define WARPKIT_OBJECTS_FIELDS(FIELD)                                                                 \
-    /* arrays: images, maps (float64), sources, masks, opacities, what missing taps show, result */   \
-    FIELD(images) FIELD(to_source) FIELD(colour) FIELD(mask) FIELD(opacity) FIELD(fill) FIELD(out)    \
+    /* `PaintedImage`s, and the image of each unit; addresses from where theirs are counted */        \
+    FIELD(painted) FIELD(image_of_unit) FIELD(images) FIELD(out) FIELD(grad) FIELD(grad_images)       \
+    FIELD(top_object)                                                                                 \
+    /* maps (float64), patches, or 0 where objects show what the images have in their boxes, masks, */\
+    /* opacities, what missing taps show */                                                           \
+    FIELD(to_source) FIELD(colour) FIELD(mask) FIELD(opacity) FIELD(fill)                             \
     /* `Object`s; their numbers, image by image; where each image's begin, or each group's */         \
     FIELD(objects) FIELD(order) FIELD(starts) FIELD(groups)                                           \
     /* (first, end) int32 of the columns of each row of objects that do not fill their boxes */       \
     FIELD(spans)                                                                                      \
-    /* opaque objects: which one each pixel shows, (images, height, width) int32 */                   \
-    FIELD(opaque) FIELD(top_object)                                                                        \
-    FIELD(count) FIELD(channels) FIELD(height) FIELD(width) FIELD(kind) FIELD(number_bytes)           \
-    /* of a source: from one channel to the next, and from one row to the next */                     \
+    /* whether objects have neither mask nor opacity and fill their boxes */                          \
+    FIELD(opaque) FIELD(count) FIELD(channels) FIELD(kind) FIELD(number_bytes)                        \
+    /* of a patch: from one channel to the next, and from one row to the next */                      \
     FIELD(plane) FIELD(line)                                                                          \
     /* whether each object has a value of its own */                                                  \
     FIELD(own_fill) FIELD(own_opacity)                                                                \
     /* the backward pass: gradients, and which are wanted; `alpha`: of map, mask or opacity */        \
-    FIELD(grad) FIELD(grad_images) FIELD(grad_to_source) FIELD(grad_colour) FIELD(grad_mask)          \
-    FIELD(grad_opacity) FIELD(grad_fill) FIELD(needs_images) FIELD(needs_alpha) FIELD(needs_colour)   \
-    FIELD(needs_mask) FIELD(needs_fill)                                                               \
+    FIELD(backward) FIELD(grad_to_source) FIELD(grad_colour) FIELD(grad_mask) FIELD(grad_opacity)     \
+    FIELD(grad_fill) FIELD(needs_images) FIELD(needs_alpha) FIELD(needs_colour) FIELD(needs_mask)     \
+    FIELD(needs_fill)                                                                                 \
     /* of each pixel of each box: what the objects above let through, the gradient to its alpha */    \
     FIELD(passed) FIELD(alpha_grad)                                                                   \
     /* sums of gradients to sources have four channels side by side, in `grad_colour` */              \
@@ -39,11 +42,21 @@ struct ObjectsCall : Call {
     WARPKIT_OBJECTS_FIELDS(WARPKIT_FIELD)
 };
 
+// An image that is painted on, as Python writes it: one of a batch, or of a list and of its own
+// size. Where it begins, and what belongs to it, is counted in bytes from the block's addresses.
+struct PaintedImage {
+    int64_t height, width, first_unit;  // of its bands
+    int64_t pixels, plane, line;  // the steps to the next channel and row; to the next pixel 1
+    int64_t out, grad;            // the result, and the gradient that comes in, both dense
+    int64_t grad_image, sums;     // from `grad_images`, and from `grad_colour`
+    int64_t top_object;           // of opaque objects the one that each pixel shows, int32
+};
+
 // One object, as Python writes it: the image and the box that it is painted in, right and bottom
 // exclusive, and its source.
 struct Object {
     int64_t image, left, top, right, bottom;
-    int64_t source, width, height;  // where it begins among the sources, and its size
+    int64_t source, width, height;  // where it begins among the patches, and its size
     int64_t cover;                  // where its mask begins
     int64_t first;                  // of its pixels among those of all boxes
     int64_t rows;                   // where its rows begin among `spans`, -1 if it fills its box

@@ -50,7 +50,7 @@ void paint_run(const ObjectsCall &p, const Source<R> &source, const Run<R> &run,
             R *pixels = to.pixels + c * to.plane + k;
             V v[4];
             const R missing = p.opaque ? fill_of<R>(p, source.number, c) : R(0);
-            run.read(p, source.colour + c * p.plane, k, missing, v);
+            run.read(source, c, k, missing, v);
             if (p.opaque) {
                 V value = sy * (sx * v[0] + tx * v[1]) + ty * (sx * v[2] + tx * v[3]);
                 store_run(pixels, some ? value : splat<V>(missing), left);
@@ -68,11 +68,11 @@ void paint_run(const ObjectsCall &p, const Source<R> &source, const Run<R> &run,
 
 // Call use(object, first, end) for what is seen of each opaque object in row y of an image.
 template <class Use>
-INLINE void each_shown(const ObjectsCall &p, int64_t image, int64_t y, Use use) {
-    const int32_t *shown = at<const int32_t>(p.top_object) + (image * p.height + y) * p.width;
-    for (int64_t x = 0, end; x < p.width; x = end) {
+INLINE void each_shown(const ObjectsCall &p, const PaintedImage &image, int64_t y, Use use) {
+    const int32_t *shown = at<const int32_t>(p.top_object + image.top_object) + y * image.width;
+    for (int64_t x = 0, end; x < image.width; x = end) {
         end = x + 1;
-        while (end < p.width && shown[end] == shown[x]) end++;
+        while (end < image.width && shown[end] == shown[x]) end++;
         if (shown[x] >= 0) use(shown[x], x, end);
     }
 }
@@ -84,15 +84,32 @@ template <class Use> INLINE void each_run(int64_t first, int64_t end, Use use) {
 
 // A band: its image, its rows, and the image's objects, order[first] .. order[end - 1].
 struct Band {
-    int64_t image, low, high, first, end;
+    const PaintedImage &image;
+    int64_t low, high, first, end;
 
-    Band(const ObjectsCall &p, int64_t unit) {
-        const int64_t bands = (p.height + BAND - 1) / BAND;
-        image = unit / bands, low = unit % bands * BAND;
-        high = least<int64_t>(low + BAND, p.height);
-        first = at<const int64_t>(p.starts)[image], end = at<const int64_t>(p.starts)[image + 1];
-    }
+    Band(const ObjectsCall &p, int64_t unit)
+        : Band(p, unit, at<const int64_t>(p.image_of_unit)[unit]) {}
+
+  private:
+    Band(const ObjectsCall &p, int64_t unit, int64_t number)
+        : image(at<const PaintedImage>(p.painted)[number]),
+          low((unit - image.first_unit) * BAND),
+          high(least<int64_t>(low + BAND, image.height)),
+          first(at<const int64_t>(p.starts)[number]),
+          end(at<const int64_t>(p.starts)[number + 1]) {}
 };
+
+// A band's rows in a channel of its image, one after the other.
+template <class R> void copy_rows(const ObjectsCall &p, const Band &band, int64_t channel, R *to) {
+    const PaintedImage &image = band.image;
+    const R *from =
+        at<const R>(p.images + image.pixels) + channel * image.plane + band.low * image.line;
+    const int64_t rows = band.high - band.low, width = image.width;
+    if (image.line == width) memcpy(to, from, size_t(rows * width) * sizeof(R));
+    else
+        for (int64_t y = 0; y < rows; y++)
+            memcpy(to + y * width, from + y * image.line, size_t(width) * sizeof(R));
+}
 
 // Call use(y, x, count) for the runs that an object reaches in the rows low .. high.
 template <class R, class Use> INLINE void each_run_in(const ObjectsCall &p, const Source<R> &source,

@@ -31,17 +31,24 @@ INLINE const int32_t *spans_of(const ObjectsCall &p, const Object &o) {
 // An object and all that its pixels have in common.
 template <class R> struct Source {
     const Object &object;
+    const PaintedImage &image;  // that it is painted on
     int64_t number;
     const double *map;  // from pixels of the box, counted from its corner
+    int64_t plane,
+        line;  // from one channel of the source to the next, and from one row to the next
     const R *colour, *mask;
     R opacity;
     const int32_t *spans;  // of its rows, if it does not fill its box
 
     Source(const ObjectsCall &p, int64_t o)
         : object(at<const Object>(p.objects)[o]),
+          image(at<const PaintedImage>(p.painted)[object.image]),
           number(o),
           map(at<const double>(p.to_source) + 3 * p.kind * o),
-          colour(at<const R>(p.colour) + object.source),
+          plane(p.colour ? p.plane : image.plane),
+          line(p.colour ? p.line : image.line),
+          colour(p.colour ? at<const R>(p.colour) + object.source
+                          : at<const R>(p.images + image.pixels) + object.top * line + object.left),
           mask(p.mask ? at<const R>(p.mask) + object.cover : nullptr),
           opacity(p.opacity ? at<const R>(p.opacity)[p.own_opacity ? o : 0] : R(1)),
           spans(spans_of(p, object)) {}
@@ -56,7 +63,8 @@ template <class R> struct Source {
     void reach(const ObjectsCall &p, int64_t y, int64_t &first, int64_t &end) const {
         double low = double(object.left), high = double(object.right);
         if (spans) {
-            low = double(spans[2 * (y - object.top)]), high = double(spans[2 * (y - object.top) + 1]);
+            low = double(spans[2 * (y - object.top)]),
+            high = double(spans[2 * (y - object.top) + 1]);
         }
         const double limit = high;
         for (int axis = 0; axis < 2 && p.kind == AFFINE; axis++) {
@@ -99,20 +107,21 @@ template <class R> struct Run {
                                         int64_t y, int64_t n) {
         const Object &o = source.object;
         count = n;
-        paired = o.width > 1 && o.height * p.line < INT32_MAX;
+        paired = o.width > 1 && o.height * source.line < INT32_MAX;
         const double first = double(x - o.left), line = double(y - o.top);
         for (int64_t k = 0; k < n; k += L) {
             Place at = place(p, source.map, first + double(k), first + double(n - 1), line);
             store(column + k, at.i), store(row + k, at.j), store(tx + k, at.x), store(ty + k, at.y);
-            find_taps(p, source, k, at);
+            find_taps(source, k, at);
             if (!p.opaque) weigh(source, k, at);
-            else if (p.grad) weigh_all(k, at);
+            else if (p.backward) weigh_all(k, at);
         }
     }
 
     // The four taps of a register's pixels in a plane of the source, `missing` where they are not.
-    INLINE void read(const ObjectsCall &p, const R *plane, int64_t k, R missing, V *v) const {
-        read_at(plane, upper + k, lower + k, p.line, k, missing, v);
+    INLINE void read(const Source<R> &source, int64_t channel, int64_t k, R missing, V *v) const {
+        const R *plane = source.colour + channel * source.plane;
+        read_at(plane, upper + k, lower + k, source.line, k, missing, v);
     }
 
     // The weighted sum of four taps.
@@ -171,8 +180,7 @@ template <class R> struct Run {
                 convert<Vec<R, D>>(v - j)};
     }
 
-    INLINE void find_taps(const ObjectsCall &p, const Source<R> &source, int64_t k,
-                          const Place &at) {
+    INLINE void find_taps(const Source<R> &source, int64_t k, const Place &at) {
         const Object &o = source.object;
         const I i = at.i, j = at.j;
         const int32_t width = int32_t(o.width), height = int32_t(o.height);
@@ -183,7 +191,7 @@ template <class R> struct Run {
         bits |= ((i < 0) & AT_LEFT) | ((i >= width - 1) & AT_RIGHT);
         store(there + k, bits);
         whole[k / L] = all_are(bits, int32_t(ALL));
-        set_pairs(o, uint32_t(p.line), at, upper + k, lower + k);
+        set_pairs(o, uint32_t(source.line), at, upper + k, lower + k);
     }
 
     // The bits of the taps that lie in the rows of an object that does not fill its box.

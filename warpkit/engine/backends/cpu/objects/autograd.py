@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.tracing import is_eager
+from warpkit.engine.compositing.canvases import Images, listed
 
 
 def followed(gradients: Sequence[Tensor]) -> bool:
@@ -16,8 +17,13 @@ def followed(gradients: Sequence[Tensor]) -> bool:
     return torch.is_grad_enabled() or not is_eager(*gradients)
 
 
+def together(images: Sequence[Tensor]) -> Images:
+    """The one batch (B, C, H, W), or a list."""
+    return images[0] if images[0].ndim == 4 else tuple(images)
+
+
 def reference_vjp(
-    reference: Callable[..., Tensor],
+    reference: Callable[..., Images],
     inputs: Sequence[Tensor | None],
     wanted: Sequence[bool],
     gradients: Sequence[Tensor],
@@ -31,7 +37,7 @@ def reference_vjp(
         chosen = [t for t, want in zip(inputs, wanted, strict=True) if want and t is not None]
         # zeros where nothing is painted, which uses no matrix
         found = torch.autograd.grad(
-            reference(*inputs), chosen, gradients, create_graph=kept, materialize_grads=True
+            listed(reference(*inputs)), chosen, gradients, create_graph=kept, materialize_grads=True
         )
     rest = iter(found)
     return tuple(next(rest) if want else None for want in wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
+from warpkit.engine.compositing.canvases import canvas_of, listed
 from warpkit.engine.compositing.layers import Layers
 from warpkit.engine.compositing.rectangles import Rectangles, Rows
 
@@ -32,6 +33,55 @@ RECORD = np.dtype(
 )
 """An object as native/objects_call.h has it."""
 
+PAINTED = np.dtype(
+    {
+        "names": [
+            *("height", "width", "first_unit", "pixels", "plane", "line"),
+            *("out", "grad", "grad_images", "grad_colour", "top_object"),
+        ],
+        "formats": [np.int64] * 11,
+    }
+)
+"""An image as that has it, its gradients by the fields of the block that they are counted from."""
+
+
+class Painted(NamedTuple):
+    """The images of a call: a batch, or a list of which each has its own size."""
+
+    table: np.ndarray
+    """A `PAINTED` each."""
+    image_of_unit: np.ndarray
+    begins: np.ndarray
+    """The pixels before each image's."""
+    pixels: int
+    """Of all images."""
+    channels: int
+
+
+def painted_of(images: Sequence[Tensor]) -> Painted:
+    """images: a batch (B, C, H, W), or each of a list; a row's pixels lie side by side."""
+    channels = images[0].shape[-3]
+    table = np.empty(len(images[0]) if images[0].ndim == 4 else len(images), PAINTED)
+    sides = np.array([(*image.shape[-2:], *image.stride()[-3:-1]) for image in images])
+    for name, numbers in zip(("height", "width", "plane", "line"), sides.T, strict=True):
+        table[name] = numbers
+    bands = -(-table["height"] // BAND)
+    table["first_unit"] = np.cumsum(bands) - bands
+    areas = table["height"] * table["width"]
+    ends = np.cumsum(areas)
+    image_of_unit = np.repeat(np.arange(len(table)), bands)
+    return Painted(table, image_of_unit, ends - areas, int(areas.sum()), channels)
+
+
+def enter(painted: Painted, name: str, images: Sequence[Tensor]) -> int:
+    """Write where each image begins to a column of the table; returns from where that counts."""
+    one = images[0]
+    if one.ndim == 4:
+        painted.table[name] = np.arange(len(one)) * (one.stride(0) * one.element_size())
+        return one.data_ptr()
+    painted.table[name] = [image.data_ptr() for image in images]
+    return 0
+
 
 class Objects(NamedTuple):
     """The objects of a call."""
@@ -50,16 +100,14 @@ class Objects(NamedTuple):
 
 def objects_of(layers: Layers, boxes: Rectangles, rows: Rows | None) -> Objects:
     """The objects, the last one of each image on top."""
-    images, patches, mask = layers.images, layers.patches, layers.mask
+    patches, mask = layers.patches, layers.mask
     table = np.empty(len(boxes.image), RECORD)
     for name in ("image", "left", "top", "right", "bottom"):
         table[name] = getattr(boxes, name).numpy()
     areas = (table["right"] - table["left"]) * (table["bottom"] - table["top"])
     table["first"] = np.cumsum(areas) - areas
     if patches is None:
-        _, channels, height, width = images.shape
-        line = table["image"] * (channels * height) + table["top"]
-        table["source"] = line * width + table["left"]
+        table["source"] = 0
         table["width"] = table["right"] - table["left"]
         table["height"] = table["bottom"] - table["top"]
         table["cover"] = table["first"]
@@ -74,32 +122,29 @@ def objects_of(layers: Layers, boxes: Rectangles, rows: Rows | None) -> Objects:
         left = boxes.left[rows.object]
         spans = torch.stack((left + rows.first, left + rows.end), dim=1).int().numpy()
     order = np.argsort(table["image"], kind="stable")
-    starts = np.searchsorted(table["image"][order], np.arange(len(images) + 1))
+    starts = np.searchsorted(table["image"][order], np.arange(canvas_of(layers.images).images + 1))
     return Objects(table, order, starts, areas, spans)
 
 
 @lru_cache(maxsize=64)
 def _numbers(
     task: str,
-    images: Shape,
+    channels: int,
     dtype: torch.dtype,
     maps: Shape,
-    source: Shape,
+    patches: Shape | None,
     fill: Shape | None,
     opacity: Shape | None,
 ) -> np.ndarray:
-    """The block of a task by the shapes of `Layers`; source: the size of what objects show."""
-    _, channels, height, width = images
+    """The block of a task by the shapes of `Layers`."""
     numbers = {
         "opaque": fill is not None,
         "count": maps[0],
         "channels": channels,
-        "height": height,
-        "width": width,
         "kind": maps[1],
         "number_bytes": dtype.itemsize,
-        "plane": source[0] * source[1],
-        "line": source[1],
+        "plane": 0 if patches is None else patches[-2] * patches[-1],
+        "line": 0 if patches is None else patches[-1],
         "own_fill": fill is not None and fill[1] > 1,
         "own_opacity": bool(opacity),
     }
@@ -109,6 +154,7 @@ def _numbers(
 def launch(
     task: str,
     layers: Layers,
+    painted: Painted,
     objects: Objects,
     arrays: Mapping[str, np.ndarray | Tensor | None],
     options: Mapping[str, int],
@@ -120,19 +166,17 @@ def launch(
     arrays: what the block's fields point to besides the layers and objects; None for nothing.
     options: its other fields.
     """
-    images, maps, patches, mask, opacity, fill = layers
+    _, maps, patches, mask, opacity, fill = layers
     numbers = _numbers(
         task,
-        tuple(images.shape),
-        images.dtype,
+        painted.channels,
+        listed(layers.images)[0].dtype,
         tuple(maps.shape),
-        tuple((images if patches is None else patches).shape[-2:]),
-        None if fill is None else tuple(fill.shape),
-        None if opacity is None else tuple(opacity.shape),
+        *(None if layer is None else tuple(layer.shape) for layer in (patches, fill, opacity)),
     ).copy()
     given = {
-        "images": images, "to_source": maps, "colour": images if patches is None else patches,
-        "mask": mask, "opacity": opacity, "fill": fill,
+        "painted": painted.table, "image_of_unit": painted.image_of_unit,
+        "to_source": maps, "colour": patches, "mask": mask, "opacity": opacity, "fill": fill,
         "objects": objects.table, "order": objects.order, "starts": objects.starts,
         "spans": objects.spans,
         **arrays,

@@ -16,8 +16,20 @@ from torch import Tensor
 
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends.cpu.memory import empty
-from warpkit.engine.backends.cpu.objects.autograd import as_tensors, followed, reference_vjp
-from warpkit.engine.backends.cpu.objects.calls import BAND, Objects, launch, objects_of
+from warpkit.engine.backends.cpu.objects.autograd import (
+    as_tensors,
+    followed,
+    reference_vjp,
+    together,
+)
+from warpkit.engine.backends.cpu.objects.calls import (
+    Objects,
+    enter,
+    launch,
+    objects_of,
+    painted_of,
+)
+from warpkit.engine.compositing.canvases import Images, listed
 from warpkit.engine.compositing.layers import Layers, Plain
 from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.rules import SamplingRule
@@ -42,20 +54,20 @@ def paint(
     rule: SamplingRule,
     reference: Plain,
     rows: Rows | None = None,
-) -> Tensor:
+) -> Images:
     """As `ObjectsBackend.paint`."""
+    images, *others = layers
     if rule != SamplingRule("bilinear", "constant"):
         return reference(*layers)
-    if not is_eager(*(layer for layer in layers if layer is not None)):
+    if not is_eager(*listed(images), *(layer for layer in others if layer is not None)):
         return reference(*layers)
-    return _Paint.apply(*layers, boxes, rows, reference)  # pyright: ignore
+    return _Paint.apply(*others, boxes, rows, reference, *listed(images))  # pyright: ignore
 
 
 class _Paint(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        images: Tensor,
         to_source: Tensor,
         patches: Tensor | None,
         mask: Tensor | None,
@@ -64,99 +76,125 @@ class _Paint(torch.autograd.Function):
         boxes: Rectangles,
         rows: Rows | None,
         reference: Plain,
-    ) -> Tensor:
-        """Tensors as of `Layers`."""
-        layers = Layers(images, to_source, patches, mask, opacity, fill)
-        ctx.save_for_backward(*layers)
-        layers = _dense(layers)
+        *images: Tensor,
+    ) -> Images:
+        """Tensors as of `Layers`; images a batch, or each of a list."""
+        ctx.save_for_backward(to_source, patches, mask, opacity, fill, *images)
+        layers = _dense(images, to_source, patches, mask, opacity, fill)
+        dense = listed(layers.images)
+        painted = painted_of(dense)
         ctx.objects, ctx.reference = objects_of(layers, boxes, rows), reference
-        count, _, height, width = images.shape
-        ctx.top_object = empty(0 if fill is None else count * height * width, np.dtype(np.int32))
-        result = torch.from_numpy(empty(images.shape, _numpy(images)))
-        arrays = {"out": result, "top_object": ctx.top_object}
-        launch("paint", layers, ctx.objects, arrays, {}, _units(images), result.numel())
-        return result
+        ctx.top_object = empty(0 if fill is None else painted.pixels, np.dtype(np.int32))
+        results = tuple(torch.from_numpy(empty(image.shape, _numpy(image))) for image in images)
+        painted.table["top_object"] = painted.begins * 4
+        bases = {
+            "images": enter(painted, "pixels", dense), "out": enter(painted, "out", results),
+        }  # fmt: skip
+        work = len(painted.image_of_unit), painted.pixels * painted.channels
+        arrays = {"top_object": ctx.top_object}
+        launch("paint", layers, painted, ctx.objects, arrays, bases, *work)
+        return together(results)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved, wanted = ctx.saved_tensors, ctx.needs_input_grad[:6]
+        saved = ctx.saved_tensors
+        wanted = (*ctx.needs_input_grad[:5], *ctx.needs_input_grad[8:])
         if followed(gradients):
-            return *reference_vjp(ctx.reference, saved, wanted, gradients), None, None, None
-        layers = _dense(Layers(*saved))
-        sums = _vjp(gradients[0].contiguous(), layers, ctx.objects, ctx.top_object, wanted)
-        return *as_tensors(sums, saved, wanted), None, None, None
+
+            def reference(*inputs: Tensor) -> Images:
+                """Tensors as of `_Paint.forward`."""
+                return ctx.reference(together(inputs[5:]), *inputs[:5])
+
+            found = reference_vjp(reference, saved, wanted, gradients)
+        else:
+            layers = _dense(saved[5:], *saved[:5])
+            dense = [gradient.contiguous() for gradient in gradients]
+            sums = _vjp(dense, layers, ctx.objects, ctx.top_object, wanted)
+            found = as_tensors(sums, saved, wanted)
+        return *found[:5], None, None, None, *found[5:]
 
 
 @np.errstate(all="ignore")  # infinities may meet: NaN without a warning, as in torch
 def _vjp(
-    gradient: Tensor,
+    gradients: Sequence[Tensor],
     layers: Layers,
     objects: Objects,
     top_object: np.ndarray,
     wanted: Sequence[bool],
 ) -> Sequence[np.ndarray]:
-    """The gradients to the layers; anything for one that is not wanted."""
+    """The gradients to the layers, the images last; anything for one that is not wanted.
+
+    gradients: a batch's, or each one of a list's, dense.
+    """
+    to_map, to_patches, to_mask, to_opacity, to_fill, *to_images = wanted
+    to_images = any(to_images)
     images, to_source, patches, mask, opacity, fill = layers
     count, rows = to_source.shape[:2]
-    dtype, windows = _numpy(images), patches is None
-    grad_images = empty(images.numel() if wanted[0] else 0, dtype)
+    dense = listed(images)
+    painted, dtype, windows = painted_of(dense), _numpy(dense[0]), patches is None
+    table, channels = painted.table, painted.channels
+    grad_images = empty(painted.pixels * channels * to_images, dtype)
     grad_patches, colour_step = _sums(
-        _packed(patches.shape) if wanted[2] and patches is not None else None, count, dtype
+        _packed(patches.shape) if to_patches and patches is not None else None, count, dtype
     )
-    colour, packed = grad_patches, not windows or images.shape[1] >= PACKED
-    if windows and wanted[0]:
-        colour = empty(_packed(images.shape), dtype) if packed else grad_images
-    grad_mask, mask_step = _sums(mask.shape if wanted[3] and mask is not None else None,
+    colour, packed = grad_patches, not windows or channels >= PACKED
+    if windows and to_images:
+        lanes = -(-channels // QUAD) * QUAD
+        colour = empty(painted.pixels * lanes, dtype) if packed else grad_images
+        table["grad_colour"] = painted.begins * ((lanes if packed else channels) * dtype.itemsize)
+    table["grad_images"] = painted.begins * (channels * dtype.itemsize)
+    table["top_object"] = painted.begins * 4
+    bases = {"images": enter(painted, "pixels", dense), "grad": enter(painted, "grad", gradients)}
+    grad_mask, mask_step = _sums(mask.shape if to_mask and mask is not None else None,
                                  1 if windows else count, dtype)  # fmt: skip
     grad_to_source, grad_opacity = np.zeros((count, 9)), np.zeros(count)
-    grad_fill = np.zeros((images.shape[1], count))
-    needs_alpha = wanted[1] or wanted[3] or wanted[4]
+    grad_fill = np.zeros((channels, count))
+    needs_alpha = to_map or to_mask or to_opacity
     visited = 0 if fill is not None else int(objects.areas.sum())
     groups = _groups(objects)
     arrays = {
-        "grad": gradient, "top_object": top_object, "groups": groups,
+        "top_object": top_object, "groups": groups,
         "grad_images": grad_images, "grad_to_source": grad_to_source,
         "grad_colour": colour, "grad_mask": grad_mask,
         "grad_opacity": grad_opacity, "grad_fill": grad_fill,
         "passed": empty(visited, dtype), "alpha_grad": empty(visited * needs_alpha, dtype),
     }  # fmt: skip
-    bands = min(-(-BANDS // max(len(images), 1)), images.shape[2]) if windows else 0
+    bands = min(-(-BANDS // max(len(table), 1)), *table["height"].tolist()) if windows else 0
     options = {
-        "needs_images": wanted[0], "needs_alpha": needs_alpha,
-        "needs_colour": wanted[0] if windows else wanted[2], "needs_mask": wanted[3],
-        "needs_fill": wanted[5], "bands": bands, "packed": packed,
+        **bases, "backward": 1, "needs_images": to_images, "needs_alpha": needs_alpha,
+        "needs_colour": to_images if windows else to_patches, "needs_mask": to_mask,
+        "needs_fill": to_fill, "bands": bands, "packed": packed,
         "colour_step": colour_step, "mask_step": mask_step,
     }  # fmt: skip
-    if wanted[0] or fill is None:
-        work = _units(images), images.numel()
-        launch("let_through", layers, objects, arrays, options, *work)
-    if needs_alpha or options["needs_colour"] or wanted[5]:
-        units = len(images) * bands if windows else len(groups) - 1
-        values = images.numel() if fill is not None else visited * images.shape[1]
-        launch("paint_backward", layers, objects, arrays, options, units, values)
+    values = painted.pixels * channels
+    if to_images or fill is None:
+        work = len(painted.image_of_unit), values
+        launch("let_through", layers, painted, objects, arrays, options, *work)
+    if needs_alpha or options["needs_colour"] or to_fill:
+        units = len(table) * bands if windows else len(groups) - 1
+        values = values if fill is not None else visited * channels
+        launch("paint_backward", layers, painted, objects, arrays, options, units, values)
+    ends = (painted.begins * channels)[1:] if len(dense) > 1 else []
     return (
-        grad_images,
         grad_to_source[:, : 3 * rows].copy(),
-        _unpacked(grad_patches.sum(0), images.shape[1]) if wanted[2] else grad_patches,
+        _unpacked(grad_patches.sum(0), channels) if to_patches else grad_patches,
         grad_mask.sum(0),
         _shared(grad_opacity, opacity is None or not opacity.ndim),
         _shared(grad_fill, fill is None or fill.shape[1] == 1),
+        *np.split(grad_images, ends),
     )
 
 
-def _dense(layers: Layers) -> Layers:
-    """The same numbers, each tensor in one piece."""
-    return Layers(*(None if t is None else t.detach().contiguous() for t in layers))  # pyright: ignore
+def _dense(images: Sequence[Tensor], *others: Tensor | None) -> Layers:
+    """The same numbers, each tensor in one piece; of images each row."""
+    others = tuple(None if t is None else t.detach().contiguous() for t in others)
+    images = [t if t.shape[-1] == 1 or t.stride(-1) == 1 else t.contiguous() for t in images]
+    return Layers(together([t.detach() for t in images]), *others)  # pyright: ignore
 
 
 def _numpy(images: Tensor) -> np.dtype:
     """The type of the images' numbers."""
     return np.dtype(np.float32 if images.dtype == torch.float32 else np.float64)
-
-
-def _units(images: Tensor) -> int:
-    """Bands of BAND rows of all images."""
-    return len(images) * -(-images.shape[2] // BAND)
 
 
 def _shared(sums: np.ndarray, by_all: bool) -> np.ndarray:
