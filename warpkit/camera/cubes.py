@@ -12,6 +12,7 @@ from warpkit import warp
 from warpkit.camera.spheres import seen
 from warpkit.camera.views import as_view
 from warpkit.core import checks
+from warpkit.core.numbers import check_count
 from warpkit.core.sharding import batched
 from warpkit.engine.backends import select_backend
 from warpkit.engine.sampling import sphere as definition
@@ -55,7 +56,7 @@ def to_cube(
     """
     name = "to_cube"
     sphere = checks.check_image(name, "sphere", sphere, labels=True)
-    height, width = checks.check_size(name, "side", (side, side), "one integer as (side, side)")
+    height = width = check_count(name, "side", side)
     rule = named_rule(name, interpolation, "wrap", "exact")
     check_nearest(name, rule, sphere)
     antialias = warp.check_antialias(name, antialias)
