@@ -148,7 +148,8 @@ def to_rays(view: View) -> Tensor:
         (zero, 1 / lens.fy, -lens.cy / lens.fy),
         (zero, zero, one),
     )
-    found = view.turn.mT @ matrix_of(rows)
+    # not @: some processors' matmul rounds a batch otherwise than each of its items
+    found = (view.turn.mT[..., None] * matrix_of(rows)[..., None, :, :]).sum(-2)
     return torch.where(view.sound[..., None, None], found, torch.nan)
 
 
