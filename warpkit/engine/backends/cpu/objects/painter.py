@@ -159,7 +159,7 @@ def _vjp(
         "grad_opacity": grad_opacity, "grad_fill": grad_fill,
         "passed": empty(visited, dtype), "alpha_grad": empty(visited * needs_alpha, dtype),
     }  # fmt: skip
-    bands = min(-(-BANDS // max(len(table), 1)), *table["height"].tolist()) if windows else 0
+    bands = min([-(-BANDS // max(len(table), 1)), *table["height"].tolist()]) if windows else 0
     options = {
         **bases, "backward": 1, "needs_images": to_images, "needs_alpha": needs_alpha,
         "needs_colour": to_images if windows else to_patches, "needs_mask": to_mask,
