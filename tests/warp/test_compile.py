@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import warpkit as wk
+import warpkit.opencv as cv2
 from tests.support.inputs import BACKENDS, noise
 from tests.support.tolerances import TOLERANCE
 from warpkit.flow.solving import solve_by_reflections
@@ -50,6 +51,24 @@ def test_inductor_compiles_a_warp_whole_for_any_size():
     assert_same(warp, compiled, noise(4, 5, 8, 6).float(), MATRIX.repeat(2, 1, 1))
     with torch._dynamo.config.patch(error_on_recompile=True):
         assert_same(warp, compiled, noise(6, 4, 9, 7).float(), MATRIX.repeat(3, 1, 1))
+
+
+def test_calls_outside_do_not_compile_it_again():
+    """What is remembered of plain calls is no part of the compiled function."""
+
+    def warp(image: Tensor, matrix: Tensor) -> Tensor:
+        return wk.warp_affine(image, matrix, border="reflect")
+
+    pixels = np.zeros((6, 5, 3), np.uint8)
+    cv2.warpAffine(
+        pixels, np.eye(2, 3), (5, 4)
+    )  # with numpy's types, which Dynamo guards by number
+    compiled = torch.compile(warp, backend="aot_eager", fullgraph=True, dynamic=True)
+    image = noise(2, 3, 5, 6).float()
+    assert_same(warp, compiled, image, MATRIX)
+    cv2.warpAffine(pixels, np.eye(2, 3), (4, 7))
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        assert_same(warp, compiled, image, MATRIX)
 
 
 def test_it_traces_whole_with_the_sharding_rules_loaded():

@@ -63,6 +63,8 @@ def key_of(function: str, arrays: tuple[Any, ...], options: tuple[Any, ...]) -> 
 
 def call(key: Key, *arrays: Any) -> Any:
     """The result of a call that is known, or None."""
+    if key is None:  # not looked up: torch.compile would compile again when a call is added
+        return None
     known = _calls.get(key)
     return None if known is None else known(*arrays)
 
