@@ -1,4 +1,4 @@
-"""`warpkit identify` and `warpkit compare`: programs by the names of their functions."""
+"""`warpkit identify` and `warpkit compare`: programs by their functions' names, and data sets."""
 
 from __future__ import annotations
 
@@ -18,10 +18,20 @@ from warpkit.cli.options import one_of, option
 
 KINDS: tuple[types.Takes, ...] = get_args(types.Takes)
 
-Named = Annotated[
+Asked = Annotated[
     str,
     typer.Argument(
-        metavar="PROGRAM", help="package.module:function, or file.py:function.", show_default=False
+        metavar="PROGRAM",
+        help="package.module:function, or file.py:function; with RESULTS a folder of pictures.",
+        show_default=False,
+    ),
+]
+Made = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="RESULTS",
+        help="A folder of what was made of the pictures, by the same names.",
+        show_default=False,
     ),
 ]
 First = Annotated[str, typer.Argument(metavar="A", help="As for identify.", show_default=False)]
@@ -44,25 +54,60 @@ Html = Annotated[
 ]
 
 
-def identify(program: Named, takes: Takes = "auto", json: Json = None) -> int:
-    """Ask a preprocessing program with pictures made for the purpose, and say what it does.
+def identify(program: Asked, results: Made = None, takes: Takes = "auto", json: Json = None) -> int:
+    """Say what a preprocessing program does, by asking it, or by the pictures that it made.
 
     Its size, crop, padding, filter, whose arithmetic, rounding, channels, gain and offset: what is
     named was compared, on 200,000 values or more. Exit status 1 where something is not known.
+
+    With two folders nothing is asked: every value of every result is compared with what the known
+    programs make of the picture of the same name (without the suffix), and the candidates that
+    remain are listed.
 
     The program runs with your rights: name one of people you trust.
     """
     from warpkit import validation
 
     check_target(json)
-    function = load(program)
+    shown = sys.stderr.isatty()
     try:
-        found = validation.identify(function, takes=takes, progress=sys.stderr.isatty())
+        if results is not None:
+            found = _of_folders(Path(program), results, takes)
+        else:
+            if Path(program).is_dir():
+                raise CommandError(f"{program} is a folder: name a second one, of what was made")
+            found = validation.identify(load(program), takes=takes, progress=shown)
     except ValueError as error:
         raise CommandError(_one_line(error)) from None
     print(found)
+    if not found.known:
+        for said in _candidates(found):
+            print(said)
     _write(json, found.to_json)
     return 0 if found.known else 1
+
+
+def _of_folders(images: Path, results: Path, takes: str) -> Any:
+    """What made the files of one folder of those of another."""
+    from warpkit.validation.pairs.procedure import identify_folders
+
+    for folder in (images, results):
+        if not folder.is_dir():
+            raise CommandError(f"{folder}: no such folder")
+    if takes != "auto":
+        raise CommandError("--takes says how a program is called: two folders call none")
+    if images.resolve() == results.resolve():
+        raise CommandError(f"{images} is named twice: RESULTS must be another folder")
+    return identify_folders("identify", images, results, progress=sys.stderr.isatty())
+
+
+def _candidates(found: Any) -> list[str]:
+    """A line for each program that remains, or is near."""
+    lines = []
+    for number, (program, share, distance) in enumerate(found.candidates, 1):
+        text = f"{number}. {program}"
+        lines.append(f"{text} ({share:.3%} of values differ; {distance:.3g} levels apart)")
+    return lines
 
 
 def compare(

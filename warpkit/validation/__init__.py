@@ -7,7 +7,8 @@ comparison and restored after it.
 `resizes` those of resizes, `peers` what other libraries make of them. `report` runs them, `results`
 is what it holds, shown by `table` on a terminal and by `html` as a page.
 
-`preprocessing` names a program from outside and compares two; `programs` is how.
+`preprocessing` names a program from outside, or from what it made, and compares two; `programs`
+and `pairs` are how.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from warpkit.validation.metrics import Parity as Parity
 from warpkit.validation.preprocessing import assert_same_pipeline as assert_same_pipeline
 from warpkit.validation.preprocessing import compare_pipelines as compare_pipelines
 from warpkit.validation.preprocessing import identify as identify
+from warpkit.validation.preprocessing import identify_pairs as identify_pairs
 from warpkit.validation.programs.comparison import PipelineComparison as PipelineComparison
 from warpkit.validation.programs.findings import Finding as Finding
 from warpkit.validation.programs.report import Preprocessing as Preprocessing
@@ -48,6 +50,7 @@ __all__ = [
     "compare_pipelines",
     "compare_with_opencv",
     "identify",
+    "identify_pairs",
     "parity_suite",
 ]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 from torch import Tensor
 
 from warpkit.core import checks
 from warpkit.types import Takes
+from warpkit.validation.pairs.procedure import identify_pairs_by
 from warpkit.validation.programs import comparison
 from warpkit.validation.programs.asking import check_takes
 from warpkit.validation.programs.comparison import PipelineComparison
@@ -52,6 +54,58 @@ def identify(
     """
     _check_program("identify", "pipeline", pipeline)
     return identify_by("identify", pipeline, check_takes("identify", takes), progress=progress)
+
+
+def identify_pairs(
+    images: Sequence[Any], results: Sequence[Any], *, progress: bool = False
+) -> Preprocessing:
+    """Name the program that made a data set, from its pictures and their originals alone.
+
+    Every value of every pair is compared with each known resize, rule of sizes, crop and padding.
+    What these pairs cannot tell is None, and `.candidates` has all programs that remain; where none
+    gives every value it has the nearest. Results that are JPEG files are compared with each
+    candidate written with the file's own tables. Four pairs tell most programs.
+
+    Args:
+        images: the originals: arrays (H, W, 3) or (H, W) uint8, tensors (3, H, W) uint8, PIL images
+            or files. Each is tried with and without its EXIF orientation.
+        results: what was made of each: arrays or tensors (C, h, w), (h, w, C) or (h, w), with or
+            without a batch of one, of any type of numbers; PIL images, or files. Where both are
+            files they are matched by name without the suffix, if any names are common.
+        progress: a bar on the terminal.
+
+    Returns:
+        A `Preprocessing` without `.takes`. `.differing` and `.compared` count the values of the
+        pairs described; `.groups`, where several programs made the results, has their indices in
+        `images`, and the attributes are the largest group's. `.reasons` name what is not told,
+        and what was left out.
+
+    Raises:
+        ValueError: nothing can be read, lists have different lengths, or no result shows its
+            picture. TypeError: an argument of another type.
+
+    >>> import numpy as np, torch, warpkit as wk
+    >>> images = [np.random.default_rng(k).integers(0, 256, (60, 90 + k, 3)) for k in range(4)]
+    >>> images = [image.astype(np.uint8) for image in images]
+    >>> small = [
+    ...     wk.resize(torch.tensor(image).movedim(-1, 0), (32, 32), arithmetic="pillow")
+    ...     for image in images
+    ... ]
+    >>> found = identify_pairs(images, small)
+    >>> found.rule, found.size, found.arithmetic, found.interpolation, found.differing
+    ('fixed', (32, 32), 'pillow', 'bilinear', 0)
+    """
+    name = "identify_pairs"
+    checks.check_bool(name, "progress", progress)
+    lists = []
+    for argument, items in (("images", images), ("results", results)):
+        if isinstance(items, (str, bytes, PathLike)) or not hasattr(items, "__iter__"):
+            wanted = "a sequence of arrays, PIL images or files"
+            checks.fail(name, argument, wanted, checks.kind_of(items), TypeError)
+        lists.append(list(items))
+        if not lists[-1]:
+            checks.fail(name, argument, "at least one", "none")
+    return identify_pairs_by(name, lists[0], lists[1], progress=progress)
 
 
 def compare_pipelines(

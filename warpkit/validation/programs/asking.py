@@ -127,7 +127,7 @@ class Program:
         if self.batched and len(first) != 1:
             raise NotKnownError(f"It returns {len(first)} pictures of one.")
         shape = first.shape[1:] if self.batched else first.shape
-        self.layout = _layout_of(shape)
+        self.layout = layout_of(shape)
 
     def _first(self) -> NDArray[Any]:
         """Its result of noise, of the first shape that it does not refuse."""
@@ -142,7 +142,7 @@ class Program:
         raise refused
 
 
-def _layout_of(shape: tuple[int, ...]) -> str:
+def layout_of(shape: tuple[int, ...]) -> str:
     """CHW, HWC or HW of one picture's shape."""
     if len(shape) == 2:
         return "HW"

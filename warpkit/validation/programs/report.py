@@ -11,6 +11,11 @@ from typing import Any
 from warpkit import attacks
 from warpkit.validation.programs.twin import Twin
 
+NO_LIBRARY = "no library that is known"
+
+LISTED = 5
+"""Files that a sentence names."""
+
 
 @dataclass(repr=False)
 class Preprocessing:
@@ -20,6 +25,11 @@ class Preprocessing:
     `attacks.Pipeline` with gradients; `.differing` of `.compared` values were more than 0.001
     levels (0.0015 of floats, more of float16) from the program's, on pictures that were not used
     to find it, by `.largest` levels at most. `.reasons` say what is not known, and why.
+
+    Of `identify_pairs`: `.candidates` are the programs that remain, or the nearest, best first,
+    each with the share of values that differ and the mean distance in levels; `.groups` None, or
+    lists of indices, one for each program that made some of the results; `.left_out` names the
+    files without a partner, or that cannot be read.
     """
 
     takes: str | None = None
@@ -52,6 +62,9 @@ class Preprocessing:
     pipeline: attacks.Pipeline | None = None
     reasons: list[str] = field(default_factory=list)
     calls: int = 0
+    candidates: list[tuple[Preprocessing, float, float]] = field(default_factory=list)
+    groups: list[list[int]] | None = None
+    left_out: list[str] = field(default_factory=list)
     twin: Twin | None = field(default=None, compare=False)
 
     @property
@@ -66,12 +79,17 @@ class Preprocessing:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, words and lists, for JSON; without the pipeline."""
-        left_out = ("pipeline", "twin")
-        return {
+        left_out = ("pipeline", "twin", "candidates")
+        written = {
             item.name: getattr(self, item.name)
             for item in fields(self)
             if item.name not in left_out
         }
+        written["candidates"] = [
+            {"program": found.as_dict(), "differing": share, "distance": distance}
+            for found, share, distance in self.candidates
+        ]
+        return written
 
     def to_json(self, path: str | Path) -> None:
         """Write what was found to a file."""
@@ -85,6 +103,11 @@ def _sentences(found: Preprocessing) -> list[str]:
         text = f"Of {found.compared:,} values compared {found.differing or 'none'} "
         text += "differ" if found.differing != 0 and found.differing != 1 else "differs"
         said.append(f"{text}{f', by up to {found.largest:.3g} levels' if found.differing else ''}.")
+    if found.left_out:
+        shown = ", ".join(found.left_out[:LISTED])
+        more = len(found.left_out) - LISTED
+        shown += f" and {more} more" if more > 0 else ""
+        said.append(f"Left out, {len(found.left_out)}: {shown}.")
     return [*said, *found.reasons]
 
 
@@ -141,8 +164,10 @@ def _resized(found: Preprocessing) -> str:
     library = libraries.get(found.arithmetic or "", f"{found.arithmetic}'s")
     text = f"The resize is {library} {found.interpolation}"
     if found.arithmetic is None:
-        text = f"The resize is {found.interpolation} by no library that is known"
-    text += ", antialiased" if found.antialias else ", without antialias"
+        whose = "a library that these pairs do not tell" if found.candidates else NO_LIBRARY
+        text = f"The resize is {found.interpolation} by {whose}"
+    if found.antialias is not None:
+        text += ", antialiased" if found.antialias else ", without antialias"
     text += {"corners": ", corners aligned", "start": ", first pixels aligned"}.get(
         found.aligned or "", ""
     )

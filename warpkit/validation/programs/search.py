@@ -204,7 +204,7 @@ class Search:
         one = self._one_channel(picture, levels)
         for how in pool:
             for values in self.measured.variants:
-                if values.is_gray and how is not None and not _makes_gray(how, values):
+                if values.is_gray and how is not None and not makes_gray(how, values):
                     continue
                 pair = (how, values)
                 if one is not None:
@@ -344,7 +344,7 @@ class Search:
         return known[placement]
 
 
-def _makes_gray(how: Resampling, values: Values) -> bool:
+def makes_gray(how: Resampling, values: Values) -> bool:
     """Whether a resize and a gray sum go together: floats by weights, 8 bits by integers first."""
     if values.gray_first:
         return (how.rounded is False) == (values.sum == "floats") or how.moves

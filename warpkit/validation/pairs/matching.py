@@ -1,0 +1,98 @@
+"""Files of two folders, or of two lists, matched by their names without the suffix."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from warpkit.core import checks
+
+
+class Matched(NamedTuple):
+    """Indices of pairs in two lists, and what was left out, in words."""
+
+    pairs: list[tuple[int, int]]
+    left_out: list[str]
+
+
+def is_file(item: object) -> bool:
+    """Whether an item of a list is the name of a file."""
+    return isinstance(item, (str, os.PathLike))
+
+
+def files_in(folder: Path) -> list[Path]:
+    """All files below a folder but hidden ones, in the order of their names."""
+    found = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [Path(root) / name for name in sorted(names) if not name.startswith(".")]
+    return found
+
+
+def match_folders(name: str, images: Path, results: Path) -> tuple[list[Path], list[Path], Matched]:
+    """The files of two folders, and which go together.
+
+    Raises ValueError where no name is common to both."""
+    lists = files_in(images), files_in(results)
+    keys = [
+        [path.relative_to(root).with_suffix("").as_posix() for path in paths]
+        for root, paths in zip((images, results), lists, strict=True)
+    ]
+    matched = _matched(lists, keys)
+    if not matched.pairs:
+        wanted = f"have files of the same names (without the suffix) as `images` ({images})"
+        got = f"{results}: {_listed(keys[1])} beside {_listed(keys[0])}"
+        raise ValueError(f"{name}: `results` must {wanted}, got {got}")
+    return *lists, matched
+
+
+def match_lists(name: str, images: Sequence[Any], results: Sequence[Any]) -> Matched:
+    """Which items go together: files by name, if any names are common; everything else by place.
+
+    Raises ValueError for lists of different lengths that are not matched by name."""
+    if all(map(is_file, images)) and all(map(is_file, results)):
+        lists = [[Path(item) for item in items] for items in (images, results)]
+        matched = _matched(lists, [_keys(paths) for paths in lists])
+        if matched.pairs:
+            return matched
+    if len(images) != len(results):
+        checks.fail(name, "results", f"one result for each of {len(images)} images", len(results))
+    return Matched([(k, k) for k in range(len(images))], [])
+
+
+def _keys(paths: Sequence[Path]) -> list[str]:
+    """Names without the suffix, from the folder on that all files lie in."""
+    root = os.path.commonpath([os.path.abspath(path.parent) for path in paths])
+    return [Path(os.path.relpath(path, root)).with_suffix("").as_posix() for path in paths]
+
+
+def _matched(lists: Sequence[Sequence[Path]], keys: Sequence[Sequence[str]]) -> Matched:
+    """Names that stand once in both lists."""
+    counts = [Counter(names) for names in keys]
+    places = {key: k for k, key in enumerate(keys[1])}
+    pairs = [
+        (k, places[key])
+        for k, key in enumerate(keys[0])
+        if counts[0][key] == 1 and counts[1][key] == 1
+    ]
+    left_out = []
+    for number, (what, other) in enumerate((("image", "result"), ("result", "image"))):
+        counted = counts[number], counts[1 - number]
+        for path, key in zip(lists[number], keys[number], strict=True):
+            if not counted[1][key]:
+                left_out.append(f"{path} (no {other} of this name)")
+            elif counted[0][key] > 1:
+                left_out.append(f"{path} (another {what} has this name, too)")
+            elif counted[1][key] > 1:
+                left_out.append(f"{path} (several {other}s have this name)")
+    return Matched(pairs, left_out)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """A few names of many."""
+    if not names:
+        return "no files"
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,180 @@
+"""What can be said of a group of pairs: attribute by attribute, and what remains in question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from warpkit.validation.pairs.comparing import Candidate, Comparison
+from warpkit.validation.pairs.numbers import fitted_line
+from warpkit.validation.pairs.parting import Group
+from warpkit.validation.pairs.rules import plainness
+from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.report import Preprocessing
+from warpkit.validation.programs.saying import say_geometry, say_resampling, say_values
+from warpkit.validation.programs.twin import Twin
+
+OPEN = (
+    *("before", "rule", "size", "limit", "multiple", "enlarge", "scale", "interpolation"),
+    *("antialias", "arithmetic", "aligned", "clamped", "rounded", "crop", "pad", "canvas"),
+    *("channels", "weights"),
+)
+"""What several candidates may disagree on; then it is None."""
+
+RESIZE = ("interpolation", "antialias", "arithmetic", "aligned", "scale", "clamped")
+"""What is not named where no program gives every value."""
+
+WINDOW = ("before", "rule", "size", "limit", "multiple", "enlarge", "crop", "pad", "canvas")
+
+PLACED = 6.0
+"""Levels: what is farther than a codec makes it lies elsewhere; then no rule is named."""
+
+TIGHTER = 4.0
+"""Floats: how much nearer a candidate must be at its worst value for others to be left out."""
+
+TIGHT = 2e-4
+"""Levels: below it floats are equal."""
+
+ALIKE_RULES = 1.05
+"""How much farther a rule must be, where nothing fits, for the nearest to be named."""
+
+LISTED = 12
+"""Candidates of one group that are described."""
+
+
+def name_group(found: Preprocessing, comparison: Comparison, group: Group) -> None:
+    """Fill in what is known of the program that made these pairs."""
+    exact = group.exact and not group.joined
+    candidates = _remaining(comparison, group) if exact else group.candidates
+    described = []
+    for candidate in candidates[:LISTED]:
+        said = _described(comparison, group, candidate)
+        marks = [comparison.mark(k, candidate) for k in group.pairs]
+        total = sum(mark.compared for mark in marks)
+        share = sum(mark.differing for mark in marks) / max(1, total)
+        described.append((said, share, float(np.mean([mark.distance for mark in marks]))))
+    best = candidates[0]
+    marks = [comparison.mark(k, best) for k in group.pairs]
+    found.differing = sum(mark.differing for mark in marks)
+    found.compared = sum(mark.compared for mark in marks)
+    found.largest = max(mark.largest for mark in marks) if found.differing else 0.0
+    if not exact:
+        described.sort(key=lambda item: item[2])
+    found.candidates = _once(described)
+    known = described if exact else _near_rules(described)
+    said = [item[0] for item in known]
+    for name in OPEN:
+        values = [getattr(one, name) for one in said]
+        setattr(found, name, values[0] if all(v == values[0] for v in values) else None)
+    first = said[0]
+    found.gain, found.offset = first.gain, first.offset
+    if found.rule is None:
+        found.size = None
+    if found.channels is None or not any(comparison.pairs[k].coloured for k in group.pairs):
+        found.channels = found.weights = None
+    if not exact:
+        unnamed = RESIZE if found.candidates[0][2] <= PLACED else (*RESIZE, *WINDOW)
+        for name in unnamed:
+            setattr(found, name, None)
+        return
+    if comparison.numbers.changed:
+        return
+    twin = _twin(comparison, group, best)
+    found.twin, found.pipeline = twin, twin.pipeline()
+
+
+def _remaining(comparison: Comparison, group: Group) -> list[Candidate]:
+    """What fits every value; a library goes before "exact", and the tightest floats alone."""
+    found = group.candidates
+    named = [c for c in found if c.how is not None and c.how.arithmetic != "exact"]
+    found = named or found
+    worst = [max(comparison.mark(k, c).largest for k in group.pairs) for c in found]
+    lowest = min(worst)
+    if not comparison.numbers.whole:
+        limit = max(TIGHT, TIGHTER * lowest)
+        found = [c for c, largest in zip(found, worst, strict=True) if largest <= limit]
+    return found
+
+
+def _described(comparison: Comparison, group: Group, candidate: Candidate) -> Preprocessing:
+    """A candidate in words; what several geometries of one set of places disagree on is None."""
+    rule, how, _ = candidate
+    level = _padding(comparison, group)
+    shapes = [comparison.pairs[k].shape for k in group.pairs]
+    placements = [rule.placements[k] for k in group.pairs]
+    padded = any(w > n for p in placements for w, n in zip(p.window, p.size, strict=True))
+    said = []
+    for geometry in _plainest(rule.geometries):
+        one = Preprocessing()
+        say_geometry(one, geometry, level, shapes, padded=padded)
+        said.append(one)
+    found = said[0]
+    for name in OPEN:
+        values = [getattr(one, name) for one in said]
+        if any(v != values[0] for v in values):
+            setattr(found, name, None)
+    if found.rule is None:
+        found.size = None
+        windows = {comparison.pairs[k].result.numbers.shape[-2:] for k in group.pairs}
+        found.canvas = tuple(windows.pop()) if len(windows) == 1 else None
+    say_values(found, _values(comparison, group, candidate))
+    say_resampling(found, how)
+    return found
+
+
+def _plainest(geometries: Sequence[Geometry]) -> list[Geometry]:
+    """Those that need the fewest words."""
+    lowest = min(plainness(geometry)[0] for geometry in geometries)  # type: ignore[type-var]
+    return [geometry for geometry in geometries if plainness(geometry)[0] == lowest]
+
+
+def _near_rules(
+    described: Sequence[tuple[Preprocessing, float, float]],
+) -> list[tuple[Preprocessing, float, float]]:
+    """Where nothing fits: the candidates whose rules are as near as the nearest's."""
+    lowest = described[0][2]
+    return [item for item in described if item[2] <= ALIKE_RULES * lowest + 1e-9]
+
+
+def _padding(comparison: Comparison, group: Group) -> tuple[float, ...]:
+    """The levels around the pictures of a group."""
+    levels = np.array([comparison.padding[k] for k in group.pairs])
+    return tuple(map(float, np.median(levels, 0)))
+
+
+def _values(comparison: Comparison, group: Group, candidate: Candidate) -> Any:
+    """Gain and offset once more, by all pairs of the group, where they are fitted."""
+    values = candidate.values
+    if not comparison.numbers.fitted:
+        return values
+    made, seen = [], []
+    for k in group.pairs:
+        levels = comparison.made(k, candidate.rule.placements[k], candidate.how, values)
+        if levels is not None:
+            made.append(levels.reshape(len(levels), -1))
+            seen.append(comparison.pairs[k].result.numbers.reshape(len(levels), -1))
+    if not made:
+        return values
+    x, y = np.concatenate(made, 1), np.concatenate(seen, 1)
+    lines = [fitted_line(a, b) for a, b in zip(x, y, strict=True)]
+    gain, offset = (tuple(float(line[k]) for line in lines) for k in (0, 1))
+    return replace(values, gain=gain, offset=offset)
+
+
+def _twin(comparison: Comparison, group: Group, candidate: Candidate) -> Twin:
+    geometry = _plainest(candidate.rule.geometries)[0]
+    values = _values(comparison, group, candidate)
+    return Twin(geometry, candidate.how, values, _padding(comparison, group))
+
+
+def _once(
+    described: Sequence[tuple[Preprocessing, float, float]],
+) -> list[tuple[Preprocessing, float, float]]:
+    """Without those that are described in the same words."""
+    found: dict[str, tuple[Preprocessing, float, float]] = {}
+    for item in described:
+        found.setdefault(repr(item[0].as_dict()), item)
+    return list(found.values())

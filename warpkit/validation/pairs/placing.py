@@ -1,0 +1,346 @@
+"""Where a picture lies in its result: all of it, all of it inside padding, or its middle.
+
+By correlation with the picture as a smooth filter shrinks it. What comes out is a `Look` for each
+way in which the picture may lie there, for `programs.hypotheses`; values decide between them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from warpkit.resizing import resize
+from warpkit.validation.pairs.reading import PicturePair
+from warpkit.validation.programs.looks import Line, Look
+
+Gray = NDArray[np.float32]
+Box = tuple[int, int, int, int]
+
+COARSE = 40
+"""Pixels of the longer side on which all scales are tried first."""
+
+STEP = 1.03
+"""From one scale to the next: a crop of 40 pixels is a third of a pixel off at its edges."""
+
+ZOOM = 2.6
+"""How much larger than the window a picture may be that is cropped to it, where it was resized."""
+
+UNRELATED = 0.35
+"""Correlation below which a result is not its picture; nearest of 16 pixels has .5 and more."""
+
+BESIDE = 0.15
+"""How much less a whole picture may correlate than the best crop, and still be tried."""
+
+SURE = 0.05
+"""The same of a crop beside the whole picture; by nearest a whole one may look like a crop."""
+
+FLAT = 1e-6
+"""Of the range of a result: what is flat tells no place."""
+
+CLEAN = 0.02
+"""Levels: padding that no codec has touched is one colour."""
+
+BLOCK = 8
+"""Pixels: JPEG leaves padding as it is up to a multiple of it."""
+
+SAME = 2e-3
+"""Of correlation: what one row more or less makes."""
+
+ROW_APART = 0.03
+"""Of correlation: what a row more or less makes by nearest."""
+
+BLURRED = 6.0
+"""Levels: how far padding may lie from one colour on average, where a codec has blurred it."""
+
+UPRIGHT, TURNED = 0.9, 0.6
+"""Correlation above which nothing else is tried, and below which nothing is said to be turned."""
+
+BETTER_TURNED = 0.05
+"""How much better a mirrored or turned picture correlates than an upright one."""
+
+
+@dataclass
+class Place:
+    """What is known of one pair."""
+
+    whole: Look | None = None
+    cropped: Look | None = None
+    crop_nearer: bool = False
+    correlation: float = 0.0
+    """The best of upright ones."""
+    flat: bool = False
+    turned: str = ""
+    """"mirrored" ..., where only that correlates."""
+    others: list[Look] = field(default_factory=list)
+    """Whole ones in padding that a codec has blurred: by a row or two more or less."""
+
+    @property
+    def best(self) -> Look | None:
+        """The look that correlates better."""
+        return self.cropped if self.crop_nearer else self.whole or self.cropped
+
+    @property
+    def found(self) -> bool:
+        """Whether the picture was found in the result, upright."""
+        return self.whole is not None or self.cropped is not None
+
+
+def place(pair: PicturePair, level: float) -> Place:
+    """level: what one level of 255 is in the result's numbers."""
+    result = pair.result.numbers.mean(0).astype(np.float32)
+    options = [pair.picture] + ([pair.turned] if pair.turned is not None else [])
+    places = []
+    for picture in options:
+        gray = picture.astype(np.float32).mean(-1)
+        places.append(_placed(gray, result, pair, level))
+    best = max(range(len(places)), key=lambda k: places[k].correlation)
+    if best:
+        pair.picture = options[best]
+        pair.__dict__.pop("coloured", None)
+    return places[best]
+
+
+def _placed(gray: Gray, result: Gray, pair: PicturePair, level: float) -> Place:
+    found = Place()
+    if gray.std() < 1 or np.ptp(result) <= FLAT * max(1.0, float(np.abs(result).max())):
+        found.flat = True
+        return found
+    full: Box = (0, 0, result.shape[0], result.shape[1])
+    boxes: list[Box] = [full]
+    inner = content_of(pair.result.numbers, level)
+    clean = inner != full and _is_clean(pair.result.numbers, inner, level)
+    if clean and min(inner[2] - inner[0], inner[3] - inner[1]) >= 4:
+        boxes.append(inner)
+    blurred = _letterboxes(gray, result, level)
+    exact = clean and any(edge % BLOCK for edge in inner)  # no codec ended here
+    tried = []
+    for box in boxes + blurred:
+        seen = result[box[0] : box[2], box[1] : box[3]]
+        tried.append((_alike(_shrunk(gray, seen.shape), seen), box))
+    whole, box = tried[0]
+    for other, inside in tried[1:]:
+        room = (ROW_APART if exact else SAME) if box == inner else 0
+        if other > whole + room:
+            whole, box = other, inside
+    crop, size, crop_box = _best_crop(gray, result, [*boxes, *([box] if box in blurred else [])])
+    found.correlation = max(whole, crop)
+    if found.correlation < UPRIGHT:
+        name, turned = _best_turned(gray, result)
+        if turned > max(TURNED, found.correlation + BETTER_TURNED):
+            found.turned, found.correlation = name, turned
+            return found
+    if found.correlation < UNRELATED:
+        return found
+    if whole >= UNRELATED and whole >= crop - BESIDE:
+        found.whole = _whole_look(gray, result, box)
+        near = [b for c, b in tried if b in blurred and b != box and c >= whole - ROW_APART]
+        found.others = [_whole_look(gray, result, b) for b in near] if box in blurred else []
+    cuts = size is not None and size != (crop_box[2] - crop_box[0], crop_box[3] - crop_box[1])
+    if size is not None and cuts and crop >= max(UNRELATED, whole - SURE):
+        found.cropped = _look(gray, result, crop_box, size)
+        found.crop_nearer = crop > whole
+    return found
+
+
+def _whole_look(gray: Gray, result: Gray, box: Box) -> Look:
+    return _look(gray, result, box, (box[2] - box[0], box[3] - box[1]))
+
+
+def _look(gray: Gray, result: Gray, box: Box, size: tuple[int, int]) -> Look:
+    """A picture of this size, its middle in the middle of the box."""
+    lines: list[Line] = []
+    for axis, (begin, end) in enumerate(((box[0], box[2]), (box[1], box[3]))):
+        scale = gray.shape[axis] / size[axis]
+        corner = (size[axis] - (end - begin)) // 2 - begin
+        lines.append((scale, (corner + 0.5) * scale - 0.5))
+    shape = (gray.shape[0], gray.shape[1])
+    window = (result.shape[0], result.shape[1])
+    return Look(*shape, window, box, False, None, lines[0], lines[1])
+
+
+def content_of(numbers: NDArray[np.float64], level: float) -> Box:
+    """(top, left, bottom, right) of what is left without edges of one colour."""
+    box = [0, 0, numbers.shape[1], numbers.shape[2]]
+    for corner in (numbers[:, 0, 0], numbers[:, -1, -1]):
+        differs = np.abs(numbers - corner[:, None, None]).max(0) > CLEAN * level
+        for axis in (0, 1):
+            places = np.where(differs[box[0] : box[2], box[1] : box[3]].any(1 - axis))[0]
+            if len(places) and places[-1] - places[0] >= 3:
+                begin = box[axis]
+                box[axis], box[axis + 2] = begin + int(places[0]), begin + int(places[-1]) + 1
+    return box[0], box[1], box[2], box[3]
+
+
+def _is_clean(numbers: NDArray[np.float64], box: Box, level: float) -> bool:
+    """Whether what stands around a box is one colour, which no codec has touched."""
+    around = np.ones(numbers.shape[1:], bool)
+    around[box[0] : box[2], box[1] : box[3]] = False
+    return bool(np.ptp(numbers[:, around], axis=1).max() <= CLEAN * level)
+
+
+def _letterboxes(gray: Gray, result: Gray, level: float) -> list[Box]:
+    """Where the whole picture may lie inside padding that a codec has blurred.
+
+    Its aspect is kept, in the middle or at an end; what is left is one colour but for blur."""
+    found: list[Box] = []
+    for axis in (0, 1):
+        full, other = result.shape[axis], result.shape[1 - axis]
+        side = other * gray.shape[axis] / gray.shape[1 - axis]
+        rows = result if axis == 0 else result.T
+        for length in sorted({math.floor(side), math.ceil(side)}):
+            rest = full - length
+            if length < 4 or rest < 1:
+                continue
+            for begin in sorted({0, rest // 2, -(-rest // 2), rest}):
+                around = np.concatenate([rows[:begin], rows[begin + length :]])
+                if np.abs(around - np.median(around)).mean() <= BLURRED * level:
+                    end = begin + length
+                    found.append((begin, 0, end, other) if axis == 0 else (0, begin, other, end))
+    return found
+
+
+def _best_crop(
+    gray: Gray, result: Gray, boxes: list[Box]
+) -> tuple[float, tuple[int, int] | None, Box]:
+    """The size whose middle fills a box best: all scales on small pictures, then pixel by pixel."""
+    best: tuple[float, tuple[int, int] | None, Box] = (-1.0, None, boxes[0])
+    for box in boxes:
+        seen = result[box[0] : box[2], box[1] : box[3]]
+        if min(seen.shape) < 8:
+            continue
+        for sizes in (_aspect_kept, _squashed):
+            for size in _promising(gray, seen, sizes):
+                for fine in _around(size, seen.shape):
+                    found = _middle_alike(gray, seen, fine)
+                    if found > best[0]:
+                        best = (found, fine, box)
+    return best
+
+
+Sizes = Callable[[tuple[int, int], tuple[int, int]], Iterator[tuple[float, float]]]
+
+
+def _aspect_kept(shape: tuple[int, int], window: tuple[int, int]) -> Iterator[tuple[float, float]]:
+    """Sizes of the picture's own aspect that fill a window, and the picture's own size."""
+    lowest = max(window[0] / shape[0], window[1] / shape[1])
+    scale = lowest
+    while scale < ZOOM * lowest:
+        yield shape[0] * scale, shape[1] * scale
+        scale *= STEP
+    if lowest < 1:
+        yield shape
+
+
+def _squashed(shape: tuple[int, int], window: tuple[int, int]) -> Iterator[tuple[float, float]]:
+    """Sizes of the window's aspect, whatever the picture's."""
+    if abs(shape[0] * window[1] / (shape[1] * window[0]) - 1) < 0.01:
+        return
+    scale = 1.0
+    while scale < ZOOM:
+        yield window[0] * scale, window[1] * scale
+        scale *= STEP
+
+
+def _promising(gray: Gray, seen: Gray, sizes: Sizes) -> list[tuple[float, float]]:
+    """The two best of all scales, on small pictures."""
+    window = (seen.shape[0], seen.shape[1])
+    small = min(1.0, COARSE / max(window))
+    reduced = (max(8, round(window[0] * small)), max(8, round(window[1] * small)))
+    template = _shrunk(seen, reduced)
+    lowest = max(window[0] / gray.shape[0], window[1] / gray.shape[1])
+    if lowest * small < 1 / 3:  # a smaller original costs less, and shows as much
+        sides = (round(side * lowest * small * 3) for side in gray.shape)
+        source = _shrunk(gray, (next(sides), next(sides)))
+    else:
+        source = gray
+    marks = []
+    for size in sizes((gray.shape[0], gray.shape[1]), window):
+        fine = (
+            max(reduced[0], round(size[0] * reduced[0] / window[0])),
+            max(reduced[1], round(size[1] * reduced[1] / window[1])),
+        )
+        if fine[0] * fine[1] > 600 * 600:
+            continue
+        marks.append((_middle_alike(source, template, fine), size))
+    marks.sort(reverse=True)
+    return [size for _, size in marks[:2]]
+
+
+def _around(size: tuple[float, float], window: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Sizes a pixel apart, about one that was found on small pictures."""
+    reach = max(2, round(min(size) * (STEP - 1) * 0.8))
+    for step in range(-reach, reach + 1):
+        scale = (min(size) + step) / min(size)
+        h, w = round(size[0] * scale), round(size[1] * scale)
+        if h >= window[0] and w >= window[1]:
+            yield h, w
+
+
+def _middle_alike(gray: Gray, seen: Gray, size: tuple[int, int]) -> float:
+    """How a picture's middle correlates with what is seen, at one size."""
+    h, w = seen.shape
+    if size[0] < h or size[1] < w:
+        return -1.0
+    top, left = (size[0] - h) // 2, (size[1] - w) // 2
+    return _alike(_shrunk(gray, size)[top : top + h, left : left + w], seen)
+
+
+def _best_turned(gray: Gray, result: Gray) -> tuple[str, float]:
+    """The best of all mirrorings and turns."""
+    marks = []
+    for name, turned in _turned(gray):
+        marks.append((_alike(_shrunk(turned, result.shape), result), name))
+        template = _shrunk(result, _small(result.shape))
+        lowest = max(template.shape[k] / turned.shape[k] for k in (0, 1))
+        for scale in (1.0, 1.07, 1.14, 1.25, 1.4):
+            size = tuple(
+                max(template.shape[k], round(turned.shape[k] * lowest * scale)) for k in (0, 1)
+            )
+            marks.append((_middle_alike(turned, template, (size[0], size[1])), name))
+    correlation, name = max(marks)
+    return name, correlation
+
+
+def _small(shape: tuple[int, ...]) -> tuple[int, int]:
+    small = min(1.0, COARSE / max(shape))
+    return max(8, round(shape[0] * small)), max(8, round(shape[1] * small))
+
+
+def _turned(gray: Gray) -> Iterator[tuple[str, Gray]]:
+    for quarters, name in enumerate(("", "a quarter left", "upside down", "a quarter right")):
+        turned = np.rot90(gray, quarters)
+        if name:
+            yield f"turned {name}", np.ascontiguousarray(turned)
+        yield (
+            "mirrored" + (f" and turned {name}" if name else ""),
+            np.ascontiguousarray(turned[:, ::-1]),
+        )
+
+
+def _shrunk(gray: Gray, size: tuple[int, ...]) -> Gray:
+    """Bilinear, antialiased."""
+    if gray.shape == tuple(size):
+        return gray
+    image = torch.from_numpy(np.ascontiguousarray(gray))[None]
+    return resize(image, (size[0], size[1]), interpolation="bilinear", antialias=True)[0].numpy()
+
+
+def _alike(made: Gray, seen: Gray) -> float:
+    """Correlation of two pictures, both blurred a little: a codec's or nearest's noise matters
+    less."""
+    first, second = (_blurred(image) for image in (made, seen))
+    first, second = first - first.mean(), second - second.mean()
+    norm = float(np.sqrt((first * first).sum(dtype=np.float64) * (second * second).sum()))
+    return float((first * second).sum()) / norm if norm > 1e-9 else 0.0
+
+
+def _blurred(image: Gray) -> Gray:
+    """A Gaussian of 0.6 pixel, edges left out."""
+    low, high = np.float32(0.166), np.float32(0.668)
+    rows = low * (image[:-2] + image[2:]) + high * image[1:-1]
+    return low * (rows[:, :-2] + rows[:, 2:]) + high * rows[:, 1:-1]

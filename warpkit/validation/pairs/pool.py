@@ -1,0 +1,71 @@
+"""One resize of each kind that gives other numbers than the rest."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from warpkit.validation.programs import pictures
+from warpkit.validation.programs.arithmetic import (
+    Resampling,
+    candidates,
+    preference,
+    rare_candidates,
+    resample,
+)
+from warpkit.validation.programs.geometry import Geometry
+
+PROBES = (((41, 67), (17, 23)), ((33, 29), (47, 51)), ((53, 31), (24, 44)), ((97, 90), (13, 19)))
+"""Shapes (H, W) and what they are resized to: smaller, larger, along both sides and along one."""
+
+SAME = {True: 0.0, "down": 0.0, False: 1e-3}
+"""Levels: how far numbers may lie apart that are told as one, by what they are rounded to."""
+
+
+def kinds(*, whole: bool, rare: bool = False) -> tuple[Resampling, ...]:
+    """The resizes whose numbers are whole levels, or those that are not."""
+    return tuple(how for how in _distinct(rare) if _is_whole(how) == whole or how.moves)
+
+
+def _is_whole(how: Resampling) -> bool:
+    return how.rounded is not False or how.moves
+
+
+@cache
+def _distinct(rare: bool) -> tuple[Resampling, ...]:
+    """Of what gives the same numbers on noise, the one that is named: a library before "exact"."""
+    if rare:
+        return rare_candidates()
+    ranked = sorted(candidates(), key=_rank)
+    kept: list[tuple[Resampling, list[NDArray[np.float64]]]] = []
+    for how in ranked:
+        made = [_made(how, shape, size) for shape, size in PROBES]
+        room = SAME[how.rounded]
+        if not any(_alike(made, other, room) for known, other in kept if _one_kind(how, known)):
+            kept.append((how, made))
+    return tuple(how for how, _ in kept)
+
+
+def _rank(how: Resampling) -> tuple[object, ...]:
+    """OpenCV, Pillow, torch; but nearest_exact, which is Pillow's nearest, has few users."""
+    return (how.interpolation == "nearest_exact", *preference(how, "array"))
+
+
+def _one_kind(first: Resampling, second: Resampling) -> bool:
+    """Whether both give whole levels, or neither."""
+    return _is_whole(first) == _is_whole(second)
+
+
+def _made(how: Resampling, shape: tuple[int, int], size: tuple[int, int]) -> NDArray[np.float64]:
+    noise = torch.from_numpy(pictures.noise(*shape, 5)).movedim(-1, 0).contiguous()
+    placement = Geometry("fixed", size).placed(*shape)
+    return resample(noise, placement, how).double().numpy()
+
+
+def _alike(
+    first: list[NDArray[np.float64]], second: list[NDArray[np.float64]], room: float
+) -> bool:
+    return all(np.abs(a - b).max() <= room for a, b in zip(first, second, strict=True))

@@ -1,0 +1,204 @@
+"""`identify_pairs`, step by step: places, rules, numbers, resizes, groups, names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpkit.core import checks
+from warpkit.core.progress import progress_bar
+from warpkit.validation.pairs import numbers
+from warpkit.validation.pairs.comparing import Comparison
+from warpkit.validation.pairs.matching import Matched, match_folders, match_lists
+from warpkit.validation.pairs.naming import name_group
+from warpkit.validation.pairs.parting import Group, Parting
+from warpkit.validation.pairs.placing import Place, place
+from warpkit.validation.pairs.reading import Collection, PicturePair, collect
+from warpkit.validation.pairs.rules import Arrangement, rules_for
+from warpkit.validation.pairs.wording import open_words, turned_words
+from warpkit.validation.programs.geometry import Geometry, Placement
+from warpkit.validation.programs.procedure import one_thread
+from warpkit.validation.programs.report import Preprocessing
+
+PADDING_ROOM = 2.0
+"""Levels: how far a codec moves the median of padding."""
+
+
+def identify_pairs_by(
+    name: str, images: Sequence[Any], results: Sequence[Any], *, progress: bool
+) -> Preprocessing:
+    """Of two lists. Raises ValueError where nothing can be read, or no result shows its picture."""
+    return _identified(name, images, results, match_lists(name, images, results), progress)
+
+
+def identify_folders(name: str, images: Path, results: Path, *, progress: bool) -> Preprocessing:
+    """Of two folders, matched by name; the same errors, and where no names are common."""
+    found, made, matched = match_folders(name, images, results)
+    return _identified(name, found, made, matched, progress)
+
+
+def _identified(
+    name: str, images: Sequence[Any], results: Sequence[Any], matched: Matched, progress: bool
+) -> Preprocessing:
+    with (
+        torch.no_grad(),
+        one_thread(),
+        progress_bar(name, total=2 * len(matched.pairs), shown=progress) as advance,
+    ):
+        data = collect(name, images, results, matched, advance)
+        level = _level(data.pairs)
+        places = []
+        for pair in data.pairs:
+            places.append(place(pair, level))
+            advance("placed")
+        found = Preprocessing(layout=data.layout, batched=data.batched, dtype=data.dtype)
+        _name(name, found, data, places)
+        found.left_out = data.left_out
+    return found
+
+
+def _level(pairs: Sequence[PicturePair]) -> float:
+    """About what one level of 255 is in the results' numbers."""
+    low = min(float(pair.result.numbers.min()) for pair in pairs)
+    high = max(float(pair.result.numbers.max()) for pair in pairs)
+    return max((high - low) / 255, 1e-12)
+
+
+def _name(name: str, found: Preprocessing, data: Collection, places: Sequence[Place]) -> None:
+    used = [k for k, at in enumerate(places) if at.found]
+    if not used:
+        if any(at.flat for at in places):
+            _name_flat(found, data)
+            return
+        if not any(at.turned for at in places):
+            wanted = "what a resize, a crop or a letterbox makes of the pictures in `images`"
+            best = max(at.correlation for at in places)
+            checks.fail(name, "results", wanted, f"pictures that correlate by {best:.2f} at most")
+        found.reasons += turned_words(
+            [(data.pairs[k].index, places[k]) for k in range(len(places))]
+        )
+        return
+    pairs, at = [data.pairs[k] for k in used], [places[k] for k in used]
+    odd = [(pair.index, p) for pair, p in zip(data.pairs, places, strict=True) if not p.found]
+    found.reasons += turned_words([(index, p) for index, p in odd if not p.flat])
+    rules = rules_for(pairs, at)
+    if not rules:
+        sizes = [f"{p.shape[0]} x {p.shape[1]} -> {_shape(p)}" for p in pairs[:4]]
+        text = f"No rule of sizes that is known gives these: {', '.join(sizes)}"
+        found.reasons.append(f"Not known: {text}; crops may be random, or not centred.")
+        return
+    placements = [_nearest(k, rules, pairs[k], at[k]) for k in range(len(pairs))]
+    measured = numbers.measure(pairs, placements, data.dtype)
+    parting, groups = _parted(pairs, at, rules, measured)
+    name_group(found, parting.comparison, groups[0])
+    found.reasons += open_words(found, groups, parting.comparison)
+    if len(groups) > 1:
+        found.groups = _indices(groups, pairs, data, places)
+        found.reasons.append(
+            f"{len(groups)} programs made these results: this is the one of "
+            f"{len(groups[0].pairs)} of {len(pairs)} pairs."
+        )
+
+
+def _parted(
+    pairs: Sequence[PicturePair],
+    places: Sequence[Place],
+    rules: Sequence[Arrangement],
+    measured: numbers.Numbers,
+) -> tuple[Parting, list[Group]]:
+    """The groups; where levels seem changed first as if they were not, which values settle."""
+    if measured.changed:
+        parting, groups = _parted(pairs, places, rules, numbers.unchanged(measured))
+        if groups[0].exact:
+            return parting, groups
+    padding = _common_padding(
+        [_padding(pair, at, measured) for pair, at in zip(pairs, places, strict=True)],
+        [at.best is not None and at.best.padded for at in places],
+    )
+    parting = Parting(Comparison(pairs, measured, padding), rules)
+    return parting, parting.groups()
+
+
+def _shape(pair: PicturePair) -> str:
+    return " x ".join(map(str, pair.result.numbers.shape[-2:]))
+
+
+def _name_flat(found: Preprocessing, data: Collection) -> None:
+    """Of pictures of one colour nothing but the size can be told."""
+    found.reasons.append("Not known: the pictures are flat, which tells nothing but the size.")
+    windows = {pair.result.numbers.shape[-2:] for pair in data.pairs}
+    if len(windows) == 1:
+        found.canvas = windows.pop()
+        if len({pair.shape for pair in data.pairs}) > 1:
+            found.rule, found.size = "fixed", found.canvas
+
+
+def _nearest(k: int, rules: Sequence[Arrangement], pair: PicturePair, at: Place) -> Placement:
+    """Where a pair most likely lies, by its own place; the whole picture where no rule says."""
+    window = pair.result.numbers.shape[-2:]
+    look = at.best
+    assert look is not None
+    known = [rule.placements[k] for rule in rules if rule.placements[k].window == window]
+    if not known:
+        return Geometry("fixed", (window[0], window[1])).placed(*pair.shape)
+
+    def apart(placement: Placement) -> float:
+        ends = zip(placement.content(), look.content, strict=True)
+        sizes = zip(placement.size, look.sides, strict=True)
+        return sum(abs(a - b) for a, b in (*ends, *sizes))
+
+    return min(known, key=apart)
+
+
+def _padding(pair: PicturePair, at: Place, measured: numbers.Numbers) -> tuple[float, ...]:
+    """The levels around a picture; 0 where nothing is."""
+    look = at.best
+    channels = len(pair.result.numbers)
+    if look is None or not look.padded:
+        return (0.0,) * channels
+    top, left, bottom, right = look.content
+    around = np.ones(look.window, bool)
+    around[top:bottom, left:right] = False
+    seen = np.median(pair.result.numbers[:, around], 1)
+    levels = (seen - measured.offset) / measured.gain
+    whole = np.round(levels)
+    return tuple(map(float, np.where(np.abs(levels - whole) < 1e-2, whole, levels)))
+
+
+def _common_padding(
+    levels: Sequence[tuple[float, ...]], padded: Sequence[bool]
+) -> list[tuple[float, ...]]:
+    """One level for all pairs, and for all channels, where a codec alone keeps them apart.
+
+    Pairs in which no padding was seen get what most others have."""
+    known = np.array([level for level, has in zip(levels, padded, strict=True) if has])
+    if not len(known):
+        return list(levels)
+    middle = np.median(known, 0)
+    near = np.abs(known - middle).max(1) <= PADDING_ROOM
+    if np.ptp(known[near], axis=0).any():
+        middle = np.round(middle)
+        if np.ptp(middle) <= PADDING_ROOM:
+            middle[:] = np.median(middle)
+    usual = tuple(map(float, middle))
+    return [
+        level if has and np.abs(np.subtract(level, usual)).max() > PADDING_ROOM else usual
+        for level, has in zip(levels, padded, strict=True)
+    ]
+
+
+def _indices(
+    groups: Sequence[Group],
+    pairs: Sequence[PicturePair],
+    data: Collection,
+    places: Sequence[Place],
+) -> list[list[int]]:
+    """The caller's indices, one list a program; flat pictures go with the largest."""
+    found = [[pairs[k].index for k in group.pairs] for group in groups]
+    flat = [p.index for p, at in zip(data.pairs, places, strict=True) if at.flat]
+    found[0] = sorted(found[0] + flat)
+    return found
