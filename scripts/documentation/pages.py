@@ -34,7 +34,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = included.sub(lambda m: readme(m[1]), markdown)
     markdown = markdown.replace("<!-- benchmarks -->", plots.tables())
     markdown = markdown.replace("](../data/", "](data/").replace("](docs/", "](")
-    markdown = markdown.replace("](examples/gallery/README.md)", "](gallery/index.md)")
+    markdown = re.sub(
+        r"\]\((?:\.\./)?examples/gallery/README\.md\)", "](gallery/index.md)", markdown
+    )
+    markdown = re.sub(r"\]\(\.\./examples/gallery/(\w+)\.py\)", r"](gallery/\1.md)", markdown)
     # mkdocs-gallery takes pages for folders; here they are files
     markdown = re.sub(r'(class="reference internal" href="\w+)"', r'\1.html"', markdown)
     markdown = re.sub(r' srcset="\.\./images/[^"]*"', "", markdown)
