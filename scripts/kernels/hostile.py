@@ -26,7 +26,7 @@ from scripts.kernels.usual import (
     pushed,
 )
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
-from warpkit.engine.backends.cpu import inverse, maps, moments, pictures
+from warpkit.engine.backends.cpu import fits, inverse, lenses, maps, moments, pictures, sphere
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
 HOSTILE = (0.0, -0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -(2.0**31), 2.0**52, 2.0**63)
@@ -78,8 +78,10 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
     for way, dtype, rule in product(
         ("nearest", "bilinear", "bicubic", "lanczos4", "area"),
         TYPES,
-        ("exact", "opencv4", "opencv5", "pillow"),
+        ("exact", "opencv4", "opencv5", "pillow", "torchvision"),
     ):
+        if (way, rule) == ("lanczos4", "torchvision"):
+            continue  # torch has none
         for shape, size in product(SHAPES, ((1, 1), (1, 300), (23, 7))):
             options = HERE | {"interpolation": way, "arithmetic": rule}
             made[f"hostile resize {way} {dtype} {rule} {shape} {size}"] = (
@@ -101,8 +103,29 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
             moved_pictures(arrays(*s, c, kind=k))
         )
     for lens, n in product((LENS, FISHEYE), range(6)):
-        made[f"hostile lens {lens.model} {n}"] = lambda one=lens, n=n: lenses(one, n)
+        made[f"hostile lens {lens.model} {n}"] = lambda one=lens, n=n: mapped(one, n)
     made["hostile maps"] = other_maps
+    for fisheye, opencv, n in product((False, True), (False, True), range(4)):
+        kind = lenses.Kind(4 if fisheye else (5, 8, 12, 14)[n], fisheye, opencv)
+        made[f"hostile slopes {kind} {n}"] = lambda k=kind, n=n: slopes(k, hostile if n else mixed)
+    for given in (hostile, mixed):
+        name = given.__name__
+        made[f"hostile fits {name}"] = lambda g=given: fitted(g)
+        made[f"hostile vectors {name}"] = lambda g=given: vectors(g)
+        made[f"hostile fisheye points {name}"] = lambda g=given: fisheye_points(g)
+        for dtype in FLOATS:
+            made[f"hostile splat {name} {dtype}"] = lambda g=given, d=dtype: [
+                pushed(lambda p, f: wk.flow.splat(p, f).image, g(*s, dtype=d), g(s[0], *s[2:], 2))
+                for s in SHAPES
+            ]
+            made[f"hostile align {name} {dtype}"] = lambda g=given, d=dtype: wk.align(
+                g(2, 2, 25, 33, dtype=d), g(2, 2, 25, 33, dtype=d), levels=2, steps=3
+            )
+        for way in INTERPOLATIONS:
+            made[f"hostile sphere {name} {way}"] = lambda g=given, w=way: [
+                pushed(lambda p, m: sphere.view(p, m, RESULT, w), mixed(3, *sides), g(2, 3, 3))
+                for sides in ((1, 1), (1, 70), (40, 80))
+            ]
     return made
 
 
@@ -192,7 +215,7 @@ def moved_pictures(picture: np.ndarray) -> None:
             pictures.rectangle(picture, (20, 21), whole, np.array([0.3, 0.7], np.float32), False)
 
 
-def lenses(lens: maps.PlainLens, number: int) -> None:
+def mapped(lens: maps.PlainLens, number: int) -> None:
     """Maps and points of a lens whose numbers are hostile."""
     torch.manual_seed(number)
     camera = mixed(4).tolist()
@@ -222,3 +245,48 @@ def other_maps() -> None:
     for n, kind in product((2, 3), (np.float32, np.float64)):
         maps.moved_points(arrays(70, n, kind=kind), arrays(n + 1, n + 1))
     maps.perspective_matrices(arrays(40, 4, 2, kind=np.float32), arrays(40, 4, 2, kind=np.float32))
+    maps.affine_matrices(arrays(40, 3, 2, kind=np.float32), arrays(40, 3, 2, kind=np.float32))
+
+
+def slopes(kind: lenses.Kind, made: Callable[..., torch.Tensor]) -> None:
+    """Lenses with their derivatives: fields, points brought back, and the gradients of both."""
+    numbers, reach = made(2, lenses.NUMBERS).numpy(), made(2, 3).numpy()
+    lenses.field(numbers, RESULT, kind)
+    lenses.field_backward(numbers, made(2, *RESULT, 2), kind)
+    u, v, gx, gy = (made(2, 1100) for _ in range(4))
+    roots = lenses.solve(numbers, reach, u, v, kind)
+    lenses.solve_backward(numbers, roots, (gx, gy), kind)
+
+
+def fitted(made: Callable[..., torch.Tensor]) -> None:
+    """Matrices of pairs of points."""
+    for dtype in FLOATS:
+        src, dst, grad = made(40, 4, 2), made(40, 4, 2), made(40, 3, 3)
+        fits.four_points(src, dst, dtype)
+        fits.four_points_backward(src, dst, grad, dtype)
+        for weights in (None, made(40, 9)):
+            fits.similarity(made(40, 9, 2), made(40, 9, 2), weights, dtype)
+    fits.homography(made(40, 8), made(40, 9, 2), made(40, 9, 2), 5)
+
+
+def vectors(made: Callable[..., torch.Tensor]) -> None:
+    """Lengths and angles, and a matrix for every point."""
+    for kind in (np.float32, np.float64):
+        with np.errstate(over="ignore"):
+            one, other = (made(40, 70).numpy().astype(kind) for _ in range(2))
+        for degrees in (False, True):
+            cv2.cartToPolar(one, other, angleInDegrees=degrees)
+            cv2.polarToCart(one, other, angleInDegrees=degrees)
+            cv2.polarToCart(one, other * kind(0), angleInDegrees=degrees)
+    with np.errstate(over="ignore"):
+        points, matrix = (made(9, n).numpy().astype(np.float32) for n in (2, 3))
+    maps.transformed(points, matrix, maps.IN_ORDER)
+
+
+def fisheye_points(made: Callable[..., torch.Tensor]) -> None:
+    """Lists of points through a fisheye and back."""
+    lens = FISHEYE._replace(camera=tuple(made(4).tolist()), k=tuple(made(4).tolist()))
+    for kind, view in product((np.float32, np.float64), (None, VIEW, tuple(made(9).tolist()))):
+        points = arrays(70, 2, kind=kind)
+        maps.fisheye_shown(points, lens, 0.1)
+        maps.fisheye_found(points, lens, Criteria(10, 1e-8), view)
