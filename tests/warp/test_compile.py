@@ -60,9 +60,7 @@ def test_calls_outside_do_not_compile_it_again():
         return wk.warp_affine(image, matrix, border="reflect")
 
     pixels = np.zeros((6, 5, 3), np.uint8)
-    cv2.warpAffine(
-        pixels, np.eye(2, 3), (5, 4)
-    )  # Dynamo guards such keys by number
+    cv2.warpAffine(pixels, np.eye(2, 3), (5, 4))  # Dynamo guards such keys by number
     compiled = torch.compile(warp, backend="aot_eager", fullgraph=True, dynamic=True)
     image = noise(2, 3, 5, 6).float()
     assert_same(warp, compiled, image, MATRIX)

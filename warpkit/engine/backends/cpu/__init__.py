@@ -21,6 +21,7 @@ from torch import Tensor
 
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx, is_eager
 from warpkit.engine.backends.inverse import inverse_by
+from warpkit.engine.compositing.canvases import Images
 from warpkit.engine.compositing.layers import Layers, Plain
 from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.maps import added_to_pixels
@@ -187,7 +188,7 @@ def paint(
     rule: SamplingRule,
     reference: Plain,
     rows: Rows | None = None,
-) -> Tensor:
+) -> Images:
     """As `ObjectsBackend.paint`."""
     from warpkit.engine.backends.cpu.objects import painter
 
@@ -195,7 +196,7 @@ def paint(
 
 
 def crop(
-    images: Tensor | Sequence[Tensor],
+    images: Images,
     to_source: Tensor,
     fill: Tensor,
     index: Tensor,
