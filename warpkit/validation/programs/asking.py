@@ -120,7 +120,10 @@ class Program:
         picture = pictures.noise(*self.shape, 1)
         for _ in range(REPEATS):
             again = self.raw(picture)
-            if again.shape != first.shape or not np.array_equal(again, first, equal_nan=True):
+            if again.shape != first.shape:
+                text = "The same picture gives another shape when it is given again"
+                raise NotKnownError(f"{text} ({again.shape}, not {first.shape}).")
+            if not np.array_equal(again, first, equal_nan=True):
                 text = "The same picture gives other values when it is given again"
                 raise NotKnownError(f"{text}: the program is random.")
         self.batched = first.ndim == 4

@@ -39,6 +39,9 @@ n itself."""
 LIMITS = ("torchvision", "detr", "factor")
 """What becomes of the sides where the longer one passes the limit; "factor": mmcv, detectron2."""
 
+OF_WHOLE = " of whole"
+"""The end of a `multiple_rounding` that takes the multiple of a side that was rounded before."""
+
 OFFSETS: dict[str, Callable[[int], int]] = {
     "even": lambda rest: round(rest / 2),
     "floor": lambda rest: rest // 2,
@@ -134,9 +137,10 @@ class Geometry:
     def _resized(self, height: int, width: int) -> tuple[Pair, tuple[float, float]]:
         size, factor = self._wanted(height, width)
         if self.multiple is not None:
-            near = ROUNDINGS[self.multiple_rounding]
+            near = ROUNDINGS[self.multiple_rounding.removesuffix(OF_WHOLE)]
             of = self.multiple
-            exact = (height * factor, width * factor) if factor else size
+            whole = not factor or self.multiple_rounding.endswith(OF_WHOLE)
+            exact = size if whole else (height * factor, width * factor)
             size = tuple(max(of, near(side / of) * of) for side in exact)
         h, w = (max(1, int(side)) for side in size)
         return (h, w), (factor, factor) if factor else (h / height, w / width)

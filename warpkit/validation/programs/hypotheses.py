@@ -252,7 +252,8 @@ def _multiples(ramps: Sequence[Look], rule: str, size: float) -> Iterator[Geomet
     for multiple in MULTIPLES:
         if not _all_multiples(windows, multiple):
             continue
-        for n, near in product(_near(size, 0.05), ("even", "floor", "ceil")):
+        roundings = ("even", "floor", "ceil", "ceil of whole", "floor of whole")
+        for n, near in product(_near(size, 0.05), roundings):
             yield Geometry(
                 rule, n, multiple=multiple, multiple_rounding=near, rounding="v * r even"
             )
@@ -298,7 +299,9 @@ def _squares(
         yield Geometry("fixed", window, before=("box", "square"))
         n = window[0]
         if n < 0.99 * shortest:
-            for part in (n / (n + 32), round(n / shortest, 3), round(n / shortest, 2)):
+            parts = [n / side for side in (n + 32, *_near(shortest, 0.01)) if side > n]
+            parts += [round(n / shortest, digits) for digits in (3, 2)]
+            for part in dict.fromkeys(parts):
                 for offset in ("ceil", "floor", "even"):
                     yield Geometry("fixed", window, before=("crop", part), before_rounding=offset)
     for n in _near(shortest):

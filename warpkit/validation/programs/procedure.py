@@ -28,6 +28,10 @@ ROUNDS = 3
 KEPT_SIDE = 97
 """The square on which a program that keeps sizes is looked at."""
 
+LONG = ((8, 3.8), (20, 7.6))
+"""Aspects of pictures that are looked at where a rectangle is longer than the second number: the
+looks before are 4 to 1, and tell nothing of a side that none of them meets."""
+
 
 def identify_by(
     name: str, function: Callable[[Any], Any], kinds: Sequence[str], *, progress: bool
@@ -120,6 +124,13 @@ class _Steps:
         side = _square_side(base)
         looks = [base, *self._looks(measured, side)]
         known, aside = _agreeing(looks)
+        for aspect, met in LONG:
+            if _longest(known) < met:
+                break
+            looks += self._long_looks(measured, known, aspect)
+            known, aside = _agreeing(looks)
+        if _longest(known) > LONG[-1][0]:
+            raise NotKnownError("Pictures of 20 to 1 do not tell the rectangle that it aims at.")
         self.all_agree = not aside
         padding = next((seen.padding for seen in looks if seen.padding is not None), None)
         padding = padding or (0.0,) * len(measured.variants[0].gain)
@@ -200,6 +211,16 @@ class _Steps:
         self._say_geometry(twin.geometry, twin.padding, looks)
         say_resampling(found, how)
 
+    def _long_looks(self, measured: Measured, known: Sequence[Geometry], aspect: int) -> list[Look]:
+        """A tall picture and a wide one."""
+        short = max(24, round(1.37 * min(map(min, _rectangles(known)))))
+        shapes = ((aspect * short + 1, short), (short, aspect * short + 1))
+        seen = [
+            try_look(self.program, measured.variants[0], shape, measured.tolerance)
+            for shape in shapes
+        ]
+        return [taken for taken in seen if taken is not None]
+
     def _say_geometry_if_sure(self, search: Search, looks: Sequence[Look]) -> None:
         """Where no resize fits: the rule and the size, if the looks leave one alone."""
         rules = {replace(g, **_ROUNDINGS) for g in search.all_geometries}
@@ -238,6 +259,17 @@ def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
         f"{seen.height} x {seen.width} -> {seen.window[0]} x {seen.window[1]}" for seen in looks[:4]
     ]
     raise NotKnownError(f"No rule of sizes that is known gives these: {', '.join(sides)}.")
+
+
+def _rectangles(known: Sequence[Geometry]) -> list[tuple[int, int]]:
+    """Those that rules aim at with the aspect kept."""
+    sizes = [g.size for g in known if g.rule in ("longest", "shortest")]
+    return [size for size in sizes if isinstance(size, tuple)]
+
+
+def _longest(known: Sequence[Geometry]) -> float:
+    """The largest aspect of a rectangle; 1 where there is none."""
+    return max((max(size) / min(size) for size in _rectangles(known)), default=1.0)
 
 
 def _square_side(base: Look) -> int:
