@@ -63,7 +63,7 @@ def one_hot(array: Tensor, index: Tensor) -> Tensor:
 
 def cases() -> Iterator[Case]:
     """The sizes; the one-hot gets one that fits (64 MB for each matrix)."""
-    ours = {"warpkit": wk.linear_lookup}
+    ours = {"warpkit": wk.indexing.linear_lookup}
     million = 1_000_000
     yield Case("random", million, million, {**ours, "grid_sample": grid_sample})
     yield Case("evenly spaced", million, million // 2, {**ours, "interpolate": interpolate})

@@ -2,6 +2,7 @@
 
 import importlib
 import typing
+import warnings
 
 from warpkit.alignment import Alignment as Alignment
 from warpkit.alignment import align as align
@@ -26,14 +27,6 @@ from warpkit.gradients import gradient_support as gradient_support
 from warpkit.gradients import quantize as quantize
 from warpkit.gradients import straight_through as straight_through
 from warpkit.gradients import through_uint8 as through_uint8
-from warpkit.indexing import assign as assign
-from warpkit.indexing import assign_2d as assign_2d
-from warpkit.indexing import linear_lookup as linear_lookup
-from warpkit.indexing import lookup_2d as lookup_2d
-from warpkit.indexing import residual_lookup as residual_lookup
-from warpkit.indexing import soft_one_hot as soft_one_hot
-from warpkit.indexing import superposition_assign as superposition_assign
-from warpkit.indexing import superposition_lookup as superposition_lookup
 from warpkit.letterboxing import Letterbox as Letterbox
 from warpkit.letterboxing import letterbox as letterbox
 from warpkit.patches import crop_patches as crop_patches
@@ -50,18 +43,48 @@ if typing.TYPE_CHECKING:
     from warpkit import camera as camera
     from warpkit import distributed as distributed
     from warpkit import flow as flow
+    from warpkit import indexing as indexing
     from warpkit import nn as nn
     from warpkit import opencv as opencv
     from warpkit import transforms as transforms
     from warpkit import types as types
     from warpkit import validation as validation
 else:
-    _MODULES = ("attacks", "camera", "distributed", "nn", "opencv", "transforms", "validation")
+    _MODULES = (
+        "attacks",
+        "camera",
+        "distributed",
+        "indexing",
+        "nn",
+        "opencv",
+        "transforms",
+        "validation",
+    )
+    _MOVED_TO_INDEXING = (
+        "assign",
+        "assign_2d",
+        "linear_lookup",
+        "lookup_2d",
+        "residual_lookup",
+        "soft_one_hot",
+        "superposition_assign",
+        "superposition_lookup",
+    )
 
     def __getattr__(name):
-        """Load a module when it is first asked for: some need what others do without."""
+        """Load a module when it is first asked for: some need what others do without.
+
+        The lookups and assignments stood here before 0.3, and are found with a warning.
+        """
         if name in _MODULES:
             return importlib.import_module(f"warpkit.{name}")
+        if name in _MOVED_TO_INDEXING:
+            warnings.warn(
+                f"warpkit.{name} is warpkit.indexing.{name}; the old name goes after 0.3",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(importlib.import_module("warpkit.indexing"), name)
         raise AttributeError(f"module 'warpkit' has no attribute {name!r}")
 
     def __dir__():
@@ -78,8 +101,6 @@ __all__ = [
     "affine_from_points",
     "affine_matrix",
     "align",
-    "assign",
-    "assign_2d",
     "box_to_matrix",
     "check_gradients",
     "compose",
@@ -89,22 +110,16 @@ __all__ = [
     "image_center",
     "invert",
     "letterbox",
-    "linear_lookup",
-    "lookup_2d",
     "paste_patches",
     "perspective_from_points",
     "pixel_grid",
     "quantize",
     "remap",
-    "residual_lookup",
     "resize",
     "rotation_matrix",
     "sample_pixels",
     "similarity_from_points",
-    "soft_one_hot",
     "straight_through",
-    "superposition_assign",
-    "superposition_lookup",
     "through_uint8",
     "to_theta",
     "transform_patches",

@@ -62,12 +62,14 @@ CASES: dict[str, Callable[[Whole], Any]] = {
     "to_theta": lambda n: wk.to_theta(EYE, (n(4), n(5)), (n(3), n(2)), align_corners=True),
     "from_theta": lambda n: wk.from_theta(EYE, (n(4), n(5)), (n(3), n(2))),
     "crop_patches": lambda n: wk.crop_patches(IMAGE, BOX, None, (n(4), n(5))),
-    "soft_one_hot": lambda n: wk.soft_one_hot(1.5, n(4)),
-    "linear_lookup": lambda n: wk.linear_lookup(IMAGE, 1.5, dim=n(2)),
-    "residual_lookup": lambda n: wk.residual_lookup(IMAGE, 1.5, dim=n(2)),
-    "superposition_lookup": lambda n: wk.superposition_lookup(IMAGE, torch.ones(24), dim=n(2)),
-    "assign": lambda n: wk.assign(IMAGE, 1.5, torch.ones(1, 3, 24), dim=n(2)),
-    "superposition_assign": lambda n: wk.superposition_assign(
+    "soft_one_hot": lambda n: wk.indexing.soft_one_hot(1.5, n(4)),
+    "linear_lookup": lambda n: wk.indexing.linear_lookup(IMAGE, 1.5, dim=n(2)),
+    "residual_lookup": lambda n: wk.indexing.residual_lookup(IMAGE, 1.5, dim=n(2)),
+    "superposition_lookup": lambda n: wk.indexing.superposition_lookup(
+        IMAGE, torch.ones(24), dim=n(2)
+    ),
+    "assign": lambda n: wk.indexing.assign(IMAGE, 1.5, torch.ones(1, 3, 24), dim=n(2)),
+    "superposition_assign": lambda n: wk.indexing.superposition_assign(
         IMAGE, torch.ones(24), torch.ones(1, 3, 24), dim=n(2)
     ),
     "quantize": lambda n: wk.quantize(IMAGE, levels=n(200)),

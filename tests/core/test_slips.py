@@ -97,7 +97,7 @@ def test_a_keyword_that_nobody_has_gets_pythons_answer():
     for keyword in ("intrpolation", "fill"):
         options: dict[str, Any] = {keyword: 1}
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{keyword}'"):
-            wk.linear_lookup(torch.zeros(3), 0.5, **options)
+            wk.indexing.linear_lookup(torch.zeros(3), 0.5, **options)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'matrix'"):
         wk.warp_affine(IMAGE)  # pyright: ignore
 

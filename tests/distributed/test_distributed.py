@@ -172,34 +172,35 @@ CASES = {
     ),
     "quantized": Case(wk.quantize, {"image": (IMAGES, 0)}),
     "columns looked up": Case(
-        wk.linear_lookup, {"array": (noise(4, 5), 1), "index": (noise(3, 2) * 5, WHOLE)}
+        wk.indexing.linear_lookup, {"array": (noise(4, 5), 1), "index": (noise(3, 2) * 5, WHOLE)}
     ),
     "an index in parts": Case(
-        wk.linear_lookup,
+        wk.indexing.linear_lookup,
         {"array": (noise(3, 4, 2), PLAIN), "index": (noise(5, 2) * 5, 0)},
         {"dim": 1},
     ),
     "weights in parts": Case(
-        wk.superposition_lookup, {"array": (noise(4, 5), WHOLE), "weights": (noise(5, 4), 0)}
+        wk.indexing.superposition_lookup,
+        {"array": (noise(4, 5), WHOLE), "weights": (noise(5, 4), 0)},
     ),
-    "soft_one_hot": Case(partial(wk.soft_one_hot, length=4), {"index": (noise(5) * 4, 0)}),
+    "soft_one_hot": Case(partial(wk.indexing.soft_one_hot, length=4), {"index": (noise(5) * 4, 0)}),
     "residuals of columns": Case(
-        wk.residual_lookup, {"array": (noise(4, 5), 1), "index": (noise(3) * 4, WHOLE)}
+        wk.indexing.residual_lookup, {"array": (noise(4, 5), 1), "index": (noise(3) * 4, WHOLE)}
     ),
     "residuals of an index": Case(
-        wk.residual_lookup, {"array": (noise(4, 5), PLAIN), "index": (noise(3) * 4, 0)}
+        wk.indexing.residual_lookup, {"array": (noise(4, 5), PLAIN), "index": (noise(3) * 4, 0)}
     ),
     "columns assigned": Case(
-        wk.assign,
+        wk.indexing.assign,
         {"array": (noise(4, 5), 1), "index": (noise(3) * 4, WHOLE), "value": (noise(3, 5), PLAIN)},
     ),
     "columns moved": Case(
-        wk.superposition_assign,
+        wk.indexing.superposition_assign,
         {"array": (noise(5, 4), 0), "weights": (noise(4), PLAIN), "value": (noise(5), 0)},
         {"dim": 1},
     ),
     "lookup_2d": Case(
-        wk.lookup_2d,
+        wk.indexing.lookup_2d,
         {
             "array": (noise(4, 5, 3), WHOLE),
             "row_weights": (noise(5, 4), 0),
@@ -207,7 +208,7 @@ CASES = {
         },
     ),
     "assign_2d": Case(
-        wk.assign_2d,
+        wk.indexing.assign_2d,
         {
             "array": (noise(4, 5, 3), 2),
             "value": (noise(3), WHOLE),

@@ -79,19 +79,19 @@ REFUSED: dict[str, tuple[Callable[..., Tensor], dict[str, Any], str]] = {
         of each in the whole batch, got None""",
     ),
     "writes in parts": (
-        wk.assign,
+        wk.indexing.assign,
         {"array": (VALUES, Replicate()), "index": (VALUES[0], Shard(0)), "value": VALUES[:3]},
         """assign: `index` must be redistributed to Replicate(),
         got (Shard(dim=0),) of shape (3,)""",
     ),
     "rows": (
-        wk.linear_lookup,
+        wk.indexing.linear_lookup,
         {"array": (VALUES, Shard(0)), "index": VALUES[0]},
         """linear_lookup: `array` must be redistributed to Shard(1) or Replicate(),
         got (Shard(dim=0),) of shape (5, 3)""",
     ),
     "two things over one dimension": (
-        wk.linear_lookup,
+        wk.indexing.linear_lookup,
         {"array": (VALUES, Shard(1)), "index": (VALUES[0], Shard(0))},
         """linear_lookup: `array` must be the only argument that is sharded over dimension 0 of the
         mesh, got (Shard(dim=1),)""",

@@ -240,7 +240,7 @@ FOUND = {
         lambda: cv2.fisheye.distortPoints(LINE, SQUARE, [1, [2, 3]])
     ),
     "linear_lookup: `border` must be one of 'replicate', 'reflect',": (
-        lambda: wk.linear_lookup([1.0], 0.5, border=np.array(["a", "b"]))  # pyright: ignore
+        lambda: wk.indexing.linear_lookup([1.0], 0.5, border=np.array(["a", "b"]))  # pyright: ignore
     ),
     "remap: `map1` must be of one of the types float16, bfloat16, float32, float64, got": (
         lambda: cv2.remap(PLANES, MAP.to(torch.float8_e5m2), MAP, cv2.INTER_LINEAR)

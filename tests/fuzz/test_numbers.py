@@ -98,32 +98,36 @@ CASES = {
         {},
     ),
     "linear_lookup": Case(
-        wk.linear_lookup, {"array": rows, "index": index}, {"dim": dims, "border": borders}
+        wk.indexing.linear_lookup, {"array": rows, "index": index}, {"dim": dims, "border": borders}
     ),
-    "soft_one_hot": Case(wk.soft_one_hot, {"index": index, "length": lengths}, {"border": borders}),
+    "soft_one_hot": Case(
+        wk.indexing.soft_one_hot, {"index": index, "length": lengths}, {"border": borders}
+    ),
     "superposition_lookup": Case(
-        wk.superposition_lookup,
+        wk.indexing.superposition_lookup,
         {"array": rows, "weights": weights},
         {"dim": dims},
     ),
-    "residual_lookup": Case(wk.residual_lookup, {"array": rows, "index": index}, {"dim": dims}),
+    "residual_lookup": Case(
+        wk.indexing.residual_lookup, {"array": rows, "index": index}, {"dim": dims}
+    ),
     "assign": Case(
-        wk.assign,
+        wk.indexing.assign,
         {"array": rows, "index": index, "value": wild.numbers},
         {"dim": dims},
     ),
     "superposition_assign": Case(
-        wk.superposition_assign,
+        wk.indexing.superposition_assign,
         {"array": rows, "weights": weights, "value": wild.numbers},
         {"dim": dims},
     ),
     "lookup_2d": Case(
-        wk.lookup_2d,
+        wk.indexing.lookup_2d,
         {"array": tables, "row_weights": weights, "column_weights": weights},
         {},
     ),
     "assign_2d": Case(
-        wk.assign_2d,
+        wk.indexing.assign_2d,
         {"array": tables, "value": wild.numbers, "row_weights": weights, "column_weights": weights},
         {},
     ),

@@ -17,7 +17,7 @@ import yaml
 import warpkit
 from benchmarks import plots
 from tests.support import ROOT
-from warpkit import attacks, validation
+from warpkit import attacks, indexing, validation
 
 DOCS = ROOT / "docs"
 PAGES = {
@@ -56,7 +56,7 @@ def test_every_public_name_is_documented_once():
     paths = re.findall(r"^::: (\S+)$", text, re.M)
     assert len(paths) == len(set(paths))
     documented = [resolve_name(path) for path in paths]
-    for module in (warpkit, attacks, validation):
+    for module in (warpkit, attacks, indexing, validation):
         for name in module.__all__:
             assert any(getattr(module, name) is each for each in documented), name
 

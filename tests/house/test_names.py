@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import warpkit as wk
 
 
@@ -11,3 +13,12 @@ def test_the_list_has_every_public_name_and_no_other():
     assert {"attacks", "camera", "distributed", "flow", "nn", "opencv", "transforms"} < set(names)
     assert not {"core", "engine", "importlib", "typing"} & set(names)
     assert all(hasattr(wk, name) for name in names)
+
+
+@pytest.mark.parametrize("name", wk.indexing.__all__)
+def test_the_lookups_are_found_where_they_were_with_a_warning(name):
+    """For one release; the warning names the caller's line."""
+    with pytest.warns(DeprecationWarning, match=f"is warpkit.indexing.{name};") as caught:
+        found = getattr(wk, name)
+    assert found is getattr(wk.indexing, name)
+    assert caught[0].filename == __file__

@@ -20,20 +20,25 @@ PACKAGE = Path(wk.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 POSITIONAL = {("rotation_matrix", "scale")}
 """Defaults that are positional because OpenCV has them so."""
+PUBLIC = {
+    f"{prefix}{name}": getattr(module, name)
+    for prefix, module in (("", wk), ("indexing.", wk.indexing))
+    for name in module.__all__
+}
 
 
-@pytest.mark.parametrize("name", wk.__all__)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_options_are_keyword_only(name):
-    if inspect.isclass(getattr(wk, name)):
+    if inspect.isclass(PUBLIC[name]):
         return
-    for p in inspect.signature(getattr(wk, name)).parameters.values():
+    for p in inspect.signature(PUBLIC[name]).parameters.values():
         free = p.default is p.empty or p.kind is p.KEYWORD_ONLY or (name, p.name) in POSITIONAL
         assert free, f"{name}: make `{p.name}` keyword-only"
 
 
-@pytest.mark.parametrize("name", wk.__all__)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_are_documented_with_an_example(name):
-    thing = getattr(wk, name)
+    thing = PUBLIC[name]
     doc = inspect.getdoc(thing) or ""
     assert len(doc) > 60
     assert inspect.isclass(thing) or ">>>" in doc, f"{name}: add an example that runs"

@@ -13,7 +13,7 @@ ROWS = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
 
 ERRORS = [
     (
-        lambda: wk.linear_lookup(ROWS, torch.tensor([True, False])),
+        lambda: wk.indexing.linear_lookup(ROWS, torch.tensor([True, False])),
         TypeError,
         (
             "linear_lookup: `index` must be integers or floating positions (torch.where and "
@@ -21,7 +21,7 @@ ERRORS = [
         ),
     ),
     (
-        lambda: wk.assign(ROWS, True, 1.0),
+        lambda: wk.indexing.assign(ROWS, True, 1.0),
         TypeError,
         (
             "assign: `index` must be integers or floating positions (torch.where and "
@@ -29,32 +29,32 @@ ERRORS = [
         ),
     ),
     (
-        lambda: wk.linear_lookup(ROWS, torch.tensor(1j)),
+        lambda: wk.indexing.linear_lookup(ROWS, torch.tensor(1j)),
         TypeError,
         "linear_lookup: `index` must be real numbers, got torch.complex64",
     ),
     (
-        lambda: wk.linear_lookup(ROWS, 0.5, dim=1),
+        lambda: wk.indexing.linear_lookup(ROWS, 0.5, dim=1),
         ValueError,
         "linear_lookup: `dim` must be an integer from -1 to 0 for 1 dimensions, got 1",
     ),
     (
-        lambda: wk.assign(ROWS, 0, 1.0, dim=0.0),
+        lambda: wk.indexing.assign(ROWS, 0, 1.0, dim=0.0),
         TypeError,
         "assign: `dim` must be an integer from -1 to 0 for 1 dimensions, got 0.0",
     ),
     (
-        lambda: wk.linear_lookup(torch.zeros(2, 0), 0.5, dim=1),
+        lambda: wk.indexing.linear_lookup(torch.zeros(2, 0), 0.5, dim=1),
         ValueError,
         "linear_lookup: `array` must be at least one row long along dim 1, got (2, 0)",
     ),
     (
-        lambda: wk.linear_lookup(3.0, 0.5),
+        lambda: wk.indexing.linear_lookup(3.0, 0.5),
         ValueError,
         "linear_lookup: `array` must be of at least one dimension, got a number",
     ),
     (
-        lambda: wk.linear_lookup(ROWS, 0.5, border="constant"),
+        lambda: wk.indexing.linear_lookup(ROWS, 0.5, border="constant"),
         ValueError,
         (
             "linear_lookup: `border` must be a border that continues the array ('replicate', "
@@ -62,17 +62,17 @@ ERRORS = [
         ),
     ),
     (
-        lambda: wk.soft_one_hot(0.5, 0),
+        lambda: wk.indexing.soft_one_hot(0.5, 0),
         ValueError,
         "soft_one_hot: `length` must be an integer of at least 1, got 0",
     ),
     (
-        lambda: wk.soft_one_hot(0.5, 2.0),
+        lambda: wk.indexing.soft_one_hot(0.5, 2.0),
         TypeError,
         "soft_one_hot: `length` must be an integer of at least 1, got 2.0",
     ),
     (
-        lambda: wk.superposition_lookup(torch.zeros(3, 4), torch.zeros(2, 3), dim=1),
+        lambda: wk.indexing.superposition_lookup(torch.zeros(3, 4), torch.zeros(2, 3), dim=1),
         ValueError,
         (
             "superposition_lookup: `weights` must be of shape (..., 4), for the 4 rows of `array` "
@@ -80,7 +80,7 @@ ERRORS = [
         ),
     ),
     (
-        lambda: wk.lookup_2d(torch.zeros(3, 4), torch.zeros(3), torch.zeros(3)),
+        lambda: wk.indexing.lookup_2d(torch.zeros(3, 4), torch.zeros(3), torch.zeros(3)),
         ValueError,
         (
             "lookup_2d: `column_weights` must be of shape (..., 4), for the 4 rows of `array` "
@@ -88,7 +88,7 @@ ERRORS = [
         ),
     ),
     (
-        lambda: wk.lookup_2d(torch.zeros(3, 4), torch.zeros(2, 3), torch.zeros(5, 4)),
+        lambda: wk.indexing.lookup_2d(torch.zeros(3, 4), torch.zeros(2, 3), torch.zeros(5, 4)),
         ValueError,
         (
             "lookup_2d: the batch dimensions of `row_weights` and `column_weights` must broadcast, "
@@ -96,12 +96,12 @@ ERRORS = [
         ),
     ),
     (
-        lambda: wk.assign_2d(ROWS, 1.0, ROWS, ROWS),
+        lambda: wk.indexing.assign_2d(ROWS, 1.0, ROWS, ROWS),
         ValueError,
         "assign_2d: `array` must be of shape (H, W, ...), not empty, got (5,)",
     ),
     (
-        lambda: wk.assign(torch.zeros(3, 4), [0, 1], torch.zeros(3, 4)),
+        lambda: wk.indexing.assign(torch.zeros(3, 4), [0, 1], torch.zeros(3, 4)),
         ValueError,
         (
             "assign: `value` must be of shape (2, 4), what the index reads, or broadcasting to it, "
@@ -109,7 +109,7 @@ ERRORS = [
         ),
     ),
     (
-        lambda: wk.linear_lookup(ROWS, torch.zeros(2, device="meta")),
+        lambda: wk.indexing.linear_lookup(ROWS, torch.zeros(2, device="meta")),
         ValueError,
         "linear_lookup: `index` must be on cpu, where `array` is, got meta",
     ),

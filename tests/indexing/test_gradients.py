@@ -29,41 +29,41 @@ def leaf(*values: float) -> Tensor:
 
 # name: function, floating inputs
 CASES = {
-    "linear_lookup": (wk.linear_lookup, (noise(5, 3, seed=1), INDEX)),
+    "linear_lookup": (wk.indexing.linear_lookup, (noise(5, 3, seed=1), INDEX)),
     "linear_lookup dim=1": (
-        lambda a, i: wk.linear_lookup(a, i, dim=1),
+        lambda a, i: wk.indexing.linear_lookup(a, i, dim=1),
         (noise(2, 4, 3, seed=2), INDEX.reshape(2, 3)),
     ),
     "linear_lookup wrap": (
-        lambda a, i: wk.linear_lookup(a, i, border="wrap"),
+        lambda a, i: wk.indexing.linear_lookup(a, i, border="wrap"),
         (noise(5, seed=3), INDEX * 3.1),
     ),
-    "linear_lookup rows": (lambda a: wk.linear_lookup(a, ROWS), (noise(5, 3, seed=4),)),
-    "soft_one_hot": (lambda i: wk.soft_one_hot(i, 5), (INDEX,)),
+    "linear_lookup rows": (lambda a: wk.indexing.linear_lookup(a, ROWS), (noise(5, 3, seed=4),)),
+    "soft_one_hot": (lambda i: wk.indexing.soft_one_hot(i, 5), (INDEX,)),
     "superposition_lookup": (
-        lambda a, w: wk.superposition_lookup(a, w, dim=1),
+        lambda a, w: wk.indexing.superposition_lookup(a, w, dim=1),
         (noise(2, 4, 3, seed=5), noise(5, 4, seed=6)),
     ),
-    "residual_lookup": (wk.residual_lookup, (noise(5, 3, seed=7), INDEX)),
-    "assign": (wk.assign, (noise(5, 3, seed=8), INDEX, noise(6, 3, seed=9))),
+    "residual_lookup": (wk.indexing.residual_lookup, (noise(5, 3, seed=7), INDEX)),
+    "assign": (wk.indexing.assign, (noise(5, 3, seed=8), INDEX, noise(6, 3, seed=9))),
     "assign dim=-1": (
-        lambda a, i, v: wk.assign(a, i, v, dim=-1),
+        lambda a, i, v: wk.indexing.assign(a, i, v, dim=-1),
         (noise(2, 4, seed=10), INDEX, noise(2, 6, seed=11)),
     ),
     "assign rows": (
-        lambda a, v: wk.assign(a, ROWS, v),
+        lambda a, v: wk.indexing.assign(a, ROWS, v),
         (noise(5, 3, seed=12), noise(4, 3, seed=13)),
     ),
     "superposition_assign": (
-        wk.superposition_assign,
+        wk.indexing.superposition_assign,
         (noise(5, 3, seed=14), noise(4, 5, seed=15), noise(4, 3, seed=16)),
     ),
     "lookup_2d": (
-        wk.lookup_2d,
+        wk.indexing.lookup_2d,
         (noise(3, 4, 2, seed=17), noise(5, 3, seed=18), noise(5, 4, seed=19)),
     ),
     "assign_2d": (
-        wk.assign_2d,
+        wk.indexing.assign_2d,
         (noise(3, 4, 2, seed=20), noise(3, 2, seed=21), noise(3, 3, seed=22), noise(3, 4, seed=23)),
     ),
 }
@@ -116,9 +116,11 @@ def test_compile_takes_numbers_and_lists():
     array = noise(5, 3, seed=1)
     for index in (2, -1, 1.25, [0, 3], [0.5, 3.0]):
         compiled = torch.compile(
-            lambda a, index=index: wk.linear_lookup(a, index), fullgraph=True, backend="aot_eager"
+            lambda a, index=index: wk.indexing.linear_lookup(a, index),
+            fullgraph=True,
+            backend="aot_eager",
         )
-        assert_close(compiled(array), wk.linear_lookup(array, index), **CLOSE)
+        assert_close(compiled(array), wk.indexing.linear_lookup(array, index), **CLOSE)
 
 
 # What the notebook prints, put right
@@ -126,31 +128,35 @@ def test_compile_takes_numbers_and_lists():
 
 def test_linear_figures():
     array, index = leaf(1, 2, 3, 4, 5), leaf(1.5)
-    to_array, to_index = grad(wk.linear_lookup(array, index).sum(), (array, index))
+    to_array, to_index = grad(wk.indexing.linear_lookup(array, index).sum(), (array, index))
     assert to_array.tolist() == [0, 0.5, 0.5, 0, 0]
     assert to_index.item() == 1  # the array rises by 1: -1 where the weights are swapped
-    (to_index,) = grad(wk.superposition_lookup(array, wk.soft_one_hot(index, 5)).sum(), index)
+    (to_index,) = grad(
+        wk.indexing.superposition_lookup(array, wk.indexing.soft_one_hot(index, 5)).sum(), index
+    )
     assert to_index.item() == 1
     indices = leaf(1, 2, 3.5, 0, 4)
-    weights = wk.soft_one_hot(indices, 5)
-    (to_indices,) = grad(wk.superposition_lookup(torch.arange(5.0), weights).sum(), indices)
+    weights = wk.indexing.soft_one_hot(indices, 5)
+    (to_indices,) = grad(
+        wk.indexing.superposition_lookup(torch.arange(5.0), weights).sum(), indices
+    )
     assert to_indices.tolist() == [1, 1, 1, 1, 0]  # at the last row the right side is clamped
 
 
 def test_superposition_figures():
     array, weights = leaf(1, 2, 3, 5, 4), leaf(0, 0.1, 0.8, 0, 0.1)
-    to_array, to_weights = grad(wk.superposition_lookup(array, weights), (array, weights))
+    to_array, to_weights = grad(wk.indexing.superposition_lookup(array, weights), (array, weights))
     assert_close(to_array, weights.detach(), **EXACT)
     assert_close(to_weights, array.detach(), **EXACT)
 
 
 def test_residual_figures():
     array, index = leaf(1, 2, 3, 4, 5), leaf(1.5)
-    value, residual = wk.residual_lookup(array, index)
+    value, residual = wk.indexing.residual_lookup(array, index)
     to_array, to_index = grad(value.sum() + residual.sum(), (array, index))
     assert to_array.tolist() == [0, 0, 1, 0, 0]
     assert to_index.item() == 1
-    assert not grad(wk.residual_lookup(array, index)[0].sum(), index, allow_unused=True)[0]
+    assert not grad(wk.indexing.residual_lookup(array, index)[0].sum(), index, allow_unused=True)[0]
 
 
 def test_assignment_figures():
@@ -158,9 +164,11 @@ def test_assignment_figures():
     value = leaf(4, 4, 4)
     keeps = [[1.0] * 3, [0.0] * 3, [1.0] * 3]
     for weights in (leaf(0, 1, 0), leaf(0.5, 0.5, 0)):
-        result = wk.superposition_assign(array, weights, value)
+        result = wk.indexing.superposition_assign(array, weights, value)
         assert grad(result.sum(), weights)[0].tolist() == [9, 6, 3]
-    result = wk.superposition_assign(array, [0.0, 1.0, 0.0], value) + wk.assign(array, 1, value)
+    result = wk.indexing.superposition_assign(array, [0.0, 1.0, 0.0], value) + wk.indexing.assign(
+        array, 1, value
+    )
     to_array, to_value = grad(result.sum() / 2, (array, value))
     assert to_array.tolist() == keeps
     assert to_value.tolist() == [1, 1, 1]
@@ -170,7 +178,7 @@ def test_two_dimensional_figures():
     array = torch.tensor([[[i, i * k] for k in (1.0, 11.0, 111.0)] for i in (1.0, 2.0, 3.0)])
     array.requires_grad_()
     row, column, value = leaf(0, 1, 0), leaf(0, 0, 1), leaf(5, 555)
-    found = wk.lookup_2d(array, row, column).sum()
+    found = wk.indexing.lookup_2d(array, row, column).sum()
     to_array, to_row, to_column = grad(found, (array, row, column))
     hit = torch.zeros(3, 3, 2)
     hit[1, 2] = 1
@@ -178,7 +186,7 @@ def test_two_dimensional_figures():
     # the maximum printed 0, 224, 0 and 0, 0, 224: a sum sees every row of the column, and back
     assert_close(to_row, array.detach()[:, 2].sum(-1), **EXACT)
     assert_close(to_column, array.detach()[1].sum(-1), **EXACT)
-    written = wk.assign_2d(array, value, row, column).sum()
+    written = wk.indexing.assign_2d(array, value, row, column).sum()
     to_array, to_value, to_row, to_column = grad(written, (array, value, row, column))
     assert_close(to_array, 1 - hit, **EXACT)
     assert to_value.tolist() == [1, 1]
@@ -191,7 +199,7 @@ def test_two_dimensional_figures():
 
 def test_derivative_at_whole_numbers_is_from_the_right():
     array, index = leaf(1, 5, 2, 9), leaf(0, 1, 2, 3)
-    (to_index,) = grad(wk.linear_lookup(array, index).sum(), index)
+    (to_index,) = grad(wk.indexing.linear_lookup(array, index).sum(), index)
     assert to_index.tolist() == [4, -3, 7, 0]
     grid = torch.stack((index * (2 / 3) - 1, torch.zeros(4)), -1)[None, None]
     sampled = F.grid_sample(
@@ -204,7 +212,7 @@ def test_derivative_at_whole_numbers_is_from_the_right():
 def test_derivative_of_a_write_at_whole_numbers_is_from_the_right():
     array, index = noise(4, seed=1), torch.tensor([0.0, 1.0, 3.0]).double().requires_grad_()
     for k in range(3):
-        result = wk.assign(array, index[k], 2.0)
+        result = wk.indexing.assign(array, index[k], 2.0)
         (to_index,) = grad(result @ torch.arange(1.0, 5.0).double(), index)
         row = int(index[k])
         expected = 0.0
@@ -216,9 +224,9 @@ def test_derivative_of_a_write_at_whole_numbers_is_from_the_right():
 @pytest.mark.parametrize("bad", [-3.0, 9.0, 1e20, float("inf"), -float("inf"), float("nan")])
 def test_no_gradient_beyond_the_ends(bad: float):
     array, index, value = leaf(1, 5, 2, 9), leaf(bad, 1.25), leaf(3, 4)
-    looked = wk.linear_lookup(array, index) + wk.residual_lookup(array, index)[1]
-    looked = looked + wk.soft_one_hot(index, 4) @ torch.arange(4.0)
-    looked = torch.cat((looked, wk.assign(array, index, value)))
+    looked = wk.indexing.linear_lookup(array, index) + wk.indexing.residual_lookup(array, index)[1]
+    looked = looked + wk.indexing.soft_one_hot(index, 4) @ torch.arange(4.0)
+    looked = torch.cat((looked, wk.indexing.assign(array, index, value)))
     to_array, to_index = grad(looked.nan_to_num().sum(), (array, index))
     assert to_index[0] == 0
     assert to_index[1] != 0
@@ -227,7 +235,10 @@ def test_no_gradient_beyond_the_ends(bad: float):
 
 def test_nan_index_gives_the_array_no_gradient():
     array, index = leaf(1, 5, 2, 9), leaf(float("nan"))
-    for result in (wk.linear_lookup(array, index), wk.residual_lookup(array, index)[0]):
+    for result in (
+        wk.indexing.linear_lookup(array, index),
+        wk.indexing.residual_lookup(array, index)[0],
+    ):
         to_array = grad(result.sum(), array)[0]
         assert to_array.tolist() == [0, 0, 0, 0]
 
@@ -236,8 +247,8 @@ def test_assign_is_the_adjoint_of_the_lookup_in_the_value():
     """<lookup(g), v> and <g, write(v)> agree where no two writes meet."""
     array, index = torch.zeros(8, 3).double(), torch.tensor([0.3, 2.5, 5.0, 6.25]).double()
     value, other = noise(4, 3, seed=1), noise(8, 3, seed=2)
-    read = (wk.linear_lookup(other, index) * value).sum()
-    assert_close((wk.assign(array, index, value) * other).sum(), read, **CLOSE)
+    read = (wk.indexing.linear_lookup(other, index) * value).sum()
+    assert_close((wk.indexing.assign(array, index, value) * other).sum(), read, **CLOSE)
 
 
 def test_gradients_repeat_bitwise():
@@ -252,9 +263,9 @@ def test_gradients_repeat_bitwise():
     try:
         runs = []
         for _ in range(5):
-            read = (wk.linear_lookup(array, index) * weight).sum()
-            read = read + (wk.residual_lookup(array, index)[0] * weight).sum()
-            write = (wk.assign(array, index, value) ** 2).sum()
+            read = (wk.indexing.linear_lookup(array, index) * weight).sum()
+            read = read + (wk.indexing.residual_lookup(array, index)[0] * weight).sum()
+            write = (wk.indexing.assign(array, index, value) ** 2).sum()
             runs.append(grad(read + write, (array, index, value)))
     finally:
         torch.set_num_threads(threads)

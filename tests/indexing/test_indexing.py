@@ -56,20 +56,24 @@ def assign_loop(array: Tensor, weights: list[np.ndarray], values: list[np.ndarra
 
 
 def test_linear_weights_are_not_swapped():
-    assert wk.linear_lookup(ROWS, 1.5).item() == 2.5
-    assert wk.linear_lookup(ROWS, 1.25).item() == 2.25  # 2.75 where the weights are swapped
-    assert_close(wk.soft_one_hot(1.25, 5), torch.tensor([0, 0.75, 0.25, 0, 0]), **EXACT)
-    assert_close(wk.soft_one_hot(2.5, 5), torch.tensor([0, 0, 0.5, 0.5, 0]), **EXACT)
+    assert wk.indexing.linear_lookup(ROWS, 1.5).item() == 2.5
+    assert (
+        wk.indexing.linear_lookup(ROWS, 1.25).item() == 2.25
+    )  # 2.75 where the weights are swapped
+    assert_close(wk.indexing.soft_one_hot(1.25, 5), torch.tensor([0, 0.75, 0.25, 0, 0]), **EXACT)
+    assert_close(wk.indexing.soft_one_hot(2.5, 5), torch.tensor([0, 0, 0.5, 0.5, 0]), **EXACT)
 
 
 def test_superposition_figures():
     array = torch.tensor(
         [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 1, 0, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 1, 0]]
     )
-    found = wk.superposition_lookup(array, [0.5, 0.5, 0, 0, 0])
+    found = wk.indexing.superposition_lookup(array, [0.5, 0.5, 0, 0, 0])
     assert_close(found, torch.tensor([0, 0, 0.5, 0, 0.5]), **EXACT)
     weights = torch.tensor([0.0, 0.1, 0.8, 0.0, 0.1], dtype=torch.float64)
-    found = wk.superposition_lookup(torch.tensor([1.0, 2, 3, 5, 4], dtype=torch.float64), weights)
+    found = wk.indexing.superposition_lookup(
+        torch.tensor([1.0, 2, 3, 5, 4], dtype=torch.float64), weights
+    )
     assert_close(found, torch.tensor(3.0, dtype=torch.float64), **CLOSE)
 
 
@@ -77,14 +81,16 @@ def test_many_indices_give_one_value_each():
     """The notebook sums over the indices instead of the rows, and prints 0, 1, 2, 1.5, 6."""
     index = torch.tensor([1, 2, 3.5, 0, 4])
     array = torch.arange(5.0)
-    assert_close(wk.superposition_lookup(array, wk.soft_one_hot(index, 5)), index, **EXACT)
-    assert_close(wk.linear_lookup(array, index), index, **EXACT)
+    assert_close(
+        wk.indexing.superposition_lookup(array, wk.indexing.soft_one_hot(index, 5)), index, **EXACT
+    )
+    assert_close(wk.indexing.linear_lookup(array, index), index, **EXACT)
 
 
 def test_residual_figures():
-    value, residual = wk.residual_lookup(ROWS, 1.5)
+    value, residual = wk.indexing.residual_lookup(ROWS, 1.5)
     assert (value.item(), residual.item()) == (3.0, -0.5)
-    value, residual = wk.residual_lookup(ROWS, 2.5)
+    value, residual = wk.indexing.residual_lookup(ROWS, 2.5)
     assert (value.item(), residual.item()) == (3.0, 0.5)  # ties to even
 
 
@@ -92,23 +98,25 @@ def test_assignment_figures():
     array = torch.tensor([[1.0] * 3, [2.0] * 3, [3.0] * 3])
     four = torch.full((3,), 4.0)
     hard = torch.tensor([[1.0] * 3, [4.0] * 3, [3.0] * 3])
-    assert_close(wk.assign(array, 1, four), hard, **EXACT)
-    assert_close(wk.superposition_assign(array, [0.0, 1.0, 0.0], four), hard, **EXACT)
+    assert_close(wk.indexing.assign(array, 1, four), hard, **EXACT)
+    assert_close(wk.indexing.superposition_assign(array, [0.0, 1.0, 0.0], four), hard, **EXACT)
     soft = torch.tensor([[2.5] * 3, [3.0] * 3, [3.0] * 3])
-    assert_close(wk.superposition_assign(array, [0.5, 0.5, 0.0], four), soft, **EXACT)
+    assert_close(wk.indexing.superposition_assign(array, [0.5, 0.5, 0.0], four), soft, **EXACT)
 
 
 def test_two_dimensional_lookup_is_a_sum():
     array = torch.tensor([[[i, i * k] for k in (1.0, 11.0, 111.0)] for i in (1.0, 2.0, 3.0)])
     row, column = F.one_hot(torch.tensor(1), 3).float(), F.one_hot(torch.tensor(2), 3).float()
-    assert_close(wk.lookup_2d(array, row, column), array[1, 2], **EXACT)
-    assert_close(wk.lookup_2d(-array, row, column), -array[1, 2], **EXACT)  # the maximum is 0
+    assert_close(wk.indexing.lookup_2d(array, row, column), array[1, 2], **EXACT)
+    assert_close(
+        wk.indexing.lookup_2d(-array, row, column), -array[1, 2], **EXACT
+    )  # the maximum is 0
     half = torch.tensor([0.5, 0.5, 0.0])
     mean = array[:2, :2].mean((0, 1))  # the maximum is a quarter of one entry
-    assert_close(wk.lookup_2d(array, half, half), mean, **EXACT)
+    assert_close(wk.indexing.lookup_2d(array, half, half), mean, **EXACT)
     written = array.clone()
     written[1, 2] = torch.tensor([5.0, 555.0])
-    assert_close(wk.assign_2d(array, [5.0, 555.0], row, column), written, **EXACT)
+    assert_close(wk.indexing.assign_2d(array, [5.0, 555.0], row, column), written, **EXACT)
 
 
 # Against loops
@@ -122,11 +130,11 @@ def test_lookups_match_a_loop(dim: int, shape: tuple[int, ...]):
     index = torch.tensor((POSITIONS * 2)[:count] if shape else 2.75, dtype=torch.float64)
     index = index.reshape(shape)
     expected = lookup_loop(array, index, dim % 3)
-    assert_close(wk.linear_lookup(array, index, dim=dim), expected, **CLOSE)
-    weights = wk.soft_one_hot(index, 5)
-    assert_close(wk.superposition_lookup(array, weights, dim=dim), expected, **CLOSE)
+    assert_close(wk.indexing.linear_lookup(array, index, dim=dim), expected, **CLOSE)
+    weights = wk.indexing.soft_one_hot(index, 5)
+    assert_close(wk.indexing.superposition_lookup(array, weights, dim=dim), expected, **CLOSE)
     nearest = index.clamp(0, 4).round()
-    value, residual = wk.residual_lookup(array, index, dim=dim)
+    value, residual = wk.indexing.residual_lookup(array, index, dim=dim)
     assert_close(value, lookup_loop(array, nearest, dim % 3), **EXACT)
     assert_close(residual, index.clamp(0, 4) - nearest, **CLOSE)
 
@@ -135,7 +143,7 @@ def test_soft_one_hot_matches_the_definition():
     index = torch.tensor(POSITIONS, dtype=torch.float64).reshape(3, 4)
     for n in (1, 2, 5):
         expected = np.reshape([weights_by_hand(p, n) for p in POSITIONS], (3, 4, n))
-        assert_close(wk.soft_one_hot(index, n), torch.from_numpy(expected), **CLOSE)
+        assert_close(wk.indexing.soft_one_hot(index, n), torch.from_numpy(expected), **CLOSE)
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
@@ -149,9 +157,11 @@ def test_assign_is_a_loop_of_single_writes(dim: int):
         array.movedim(dim, 0), [weights_by_hand(p, 5) for p in index.tolist()], list(values.numpy())
     )
     value = values.movedim(0, dim)
-    assert_close(wk.assign(array, index, value, dim=dim).movedim(dim, 0), expected, **CLOSE)
-    weights = wk.soft_one_hot(index, 5)
-    result = wk.superposition_assign(array, weights, value, dim=dim)
+    assert_close(
+        wk.indexing.assign(array, index, value, dim=dim).movedim(dim, 0), expected, **CLOSE
+    )
+    weights = wk.indexing.soft_one_hot(index, 5)
+    result = wk.indexing.superposition_assign(array, weights, value, dim=dim)
     assert_close(result.movedim(dim, 0), expected, **CLOSE)
 
 
@@ -160,15 +170,15 @@ def test_assign_2d_is_a_loop_of_single_writes():
     values = noise(5, 2, seed=7)
     weights = [np.outer(r, c) for r, c in zip(row.numpy(), column.numpy(), strict=True)]
     expected = assign_loop(array, weights, list(values.numpy()))
-    assert_close(wk.assign_2d(array, values, row, column), expected, **CLOSE)
+    assert_close(wk.indexing.assign_2d(array, values, row, column), expected, **CLOSE)
 
 
 def test_lookup_2d_broadcasts_the_weights():
     array, row, column = noise(3, 4, 2, seed=4), noise(5, 1, 3, seed=5), noise(6, 4, seed=6)
     expected = torch.from_numpy(np.einsum("jih,kw,hwc->jkc", row, column, array))
-    assert_close(wk.lookup_2d(array, row, column), expected, **CLOSE)
+    assert_close(wk.indexing.lookup_2d(array, row, column), expected, **CLOSE)
     expected = torch.einsum("h,w,hw->", row[0, 0], column[0], array[..., 0])
-    assert_close(wk.lookup_2d(array[..., 0], row[0, 0], column[0]), expected, **CLOSE)
+    assert_close(wk.indexing.lookup_2d(array[..., 0], row[0, 0], column[0]), expected, **CLOSE)
 
 
 def test_linear_lookup_is_sample_pixels_in_one_dimension():
@@ -176,9 +186,9 @@ def test_linear_lookup_is_sample_pixels_in_one_dimension():
     points = torch.stack((index, torch.zeros_like(index)), -1)
     for border in ("replicate", "reflect", "reflect_101", "wrap"):
         pixels = wk.sample_pixels(array.T[:, None], points, border=border)
-        assert_close(wk.linear_lookup(array, index, border=border), pixels.T, **CLOSE)
-        weights = wk.soft_one_hot(index, 6, border=border)
-        assert_close(wk.superposition_lookup(array, weights), pixels.T, **CLOSE)
+        assert_close(wk.indexing.linear_lookup(array, index, border=border), pixels.T, **CLOSE)
+        weights = wk.indexing.soft_one_hot(index, 6, border=border)
+        assert_close(wk.indexing.superposition_lookup(array, weights), pixels.T, **CLOSE)
 
 
 # Indices
@@ -188,50 +198,57 @@ def test_integer_indices_are_rows():
     array = noise(5, 3, seed=9)
     for index in ([0, -1, 3, -5], np.array([4, -2], dtype=np.int32), torch.tensor([[1], [2]]), -3):
         picked = array[torch.as_tensor(index).long()]
-        assert_close(wk.linear_lookup(array, index), picked, **EXACT)
-        value, residual = wk.residual_lookup(array, index)
+        assert_close(wk.indexing.linear_lookup(array, index), picked, **EXACT)
+        value, residual = wk.indexing.residual_lookup(array, index)
         assert_close(value, picked, **EXACT)
         assert not residual.any()
-        weights = wk.soft_one_hot(index, 5).double()
-        assert_close(wk.superposition_lookup(array, weights), picked, **EXACT)
-    assert_close(wk.linear_lookup(array, [-6, 5]), array[[0, 4]], **EXACT)  # clamped beyond
-    assert_close(wk.linear_lookup(array, -1.0), array[0], **EXACT)  # a position, left of the start
+        weights = wk.indexing.soft_one_hot(index, 5).double()
+        assert_close(wk.indexing.superposition_lookup(array, weights), picked, **EXACT)
+    assert_close(
+        wk.indexing.linear_lookup(array, [-6, 5]), array[[0, 4]], **EXACT
+    )  # clamped beyond
+    assert_close(
+        wk.indexing.linear_lookup(array, -1.0), array[0], **EXACT
+    )  # a position, left of the start
 
 
 def test_integers_beyond_float32_stay_exact():
     array = torch.arange(2**24 + 4, dtype=torch.float64)
-    assert wk.linear_lookup(array, [2**24 + 1]).item() == 2**24 + 1
+    assert wk.indexing.linear_lookup(array, [2**24 + 1]).item() == 2**24 + 1
 
 
 def test_the_last_of_repeated_integers_stands():
     array = torch.tensor([1.0, float("nan"), 3.0])
-    result = wk.assign(array, [1, 0, 1, -1], [5.0, 6.0, 7.0, 8.0])
+    result = wk.indexing.assign(array, [1, 0, 1, -1], [5.0, 6.0, 7.0, 8.0])
     assert_close(result, torch.tensor([6.0, 7.0, 8.0]), **EXACT)  # nothing is left of the NaN
     assert_close(array[[0, 2]], torch.tensor([1.0, 3.0]), **EXACT)  # and the array is as it was
 
 
 def test_nan_reads_nan_and_writes_nothing():
     array, nan = noise(4, 2, seed=10), float("nan")
-    assert wk.linear_lookup(array, [nan, 1.0]).isnan().tolist() == [[True] * 2, [False] * 2]
-    value, residual = wk.residual_lookup(array, nan)
+    assert wk.indexing.linear_lookup(array, [nan, 1.0]).isnan().tolist() == [
+        [True] * 2,
+        [False] * 2,
+    ]
+    value, residual = wk.indexing.residual_lookup(array, nan)
     assert value.isnan().all()
     assert residual.isnan()
-    assert wk.soft_one_hot(nan, 3).isnan().all()
-    assert_close(wk.assign(array, [nan], [[1.0, 1.0]]), array, **EXACT)
-    assert wk.linear_lookup(array, [1e10], border="wrap").isnan().all()
+    assert wk.indexing.soft_one_hot(nan, 3).isnan().all()
+    assert_close(wk.indexing.assign(array, [nan], [[1.0, 1.0]]), array, **EXACT)
+    assert wk.indexing.linear_lookup(array, [1e10], border="wrap").isnan().all()
 
 
 def test_empty_index_and_empty_rows():
     array = noise(4, 2, seed=11)
     empty = torch.zeros(0)
-    assert wk.linear_lookup(array, empty, dim=1).shape == (4, 0)
-    copy = wk.assign(array, empty, torch.zeros(0, 2))
+    assert wk.indexing.linear_lookup(array, empty, dim=1).shape == (4, 0)
+    copy = wk.indexing.assign(array, empty, torch.zeros(0, 2))
     assert_close(copy, array, **EXACT)
     assert copy.data_ptr() != array.data_ptr()
-    assert_close(wk.superposition_assign(array, torch.zeros(0, 4), 1.0), array, **EXACT)
-    assert wk.linear_lookup(torch.zeros(3, 0), [0.5, 1.0]).shape == (2, 0)
-    assert wk.assign(torch.zeros(3, 0), [0.5, 1.0], 1.0).shape == (3, 0)
-    assert wk.lookup_2d(torch.zeros(2, 3, 0), [1, 0], [0, 0, 1]).shape == (0,)
+    assert_close(wk.indexing.superposition_assign(array, torch.zeros(0, 4), 1.0), array, **EXACT)
+    assert wk.indexing.linear_lookup(torch.zeros(3, 0), [0.5, 1.0]).shape == (2, 0)
+    assert wk.indexing.assign(torch.zeros(3, 0), [0.5, 1.0], 1.0).shape == (3, 0)
+    assert wk.indexing.lookup_2d(torch.zeros(2, 3, 0), [1, 0], [0, 0, 1]).shape == (0,)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -239,20 +256,23 @@ def test_the_result_has_the_arrays_type(dtype: torch.dtype):
     array, index = noise(5, 3, dtype=dtype, seed=12), torch.tensor([0.25, 3.5], dtype=torch.float64)
     name = {torch.float16: "float16", torch.bfloat16: "bfloat16"}.get(dtype, "reference float32")
     expected = lookup_loop(array.double(), index, 0)
-    weights = wk.soft_one_hot(index, 5)
-    for result in (wk.linear_lookup(array, index), wk.superposition_lookup(array, weights)):
+    weights = wk.indexing.soft_one_hot(index, 5)
+    for result in (
+        wk.indexing.linear_lookup(array, index),
+        wk.indexing.superposition_lookup(array, weights),
+    ):
         assert result.dtype == dtype
         assert_close(result.double(), expected, rtol=0, atol=TOLERANCE[name])
     for result in (
-        wk.assign(array, index, 1),
-        wk.superposition_assign(array, weights, 1),
-        wk.residual_lookup(array, index)[0],
-        wk.lookup_2d(array, weights, weights[:, :3]),
-        wk.assign_2d(array, 1, weights, weights[:, :3]),
+        wk.indexing.assign(array, index, 1),
+        wk.indexing.superposition_assign(array, weights, 1),
+        wk.indexing.residual_lookup(array, index)[0],
+        wk.indexing.lookup_2d(array, weights, weights[:, :3]),
+        wk.indexing.assign_2d(array, 1, weights, weights[:, :3]),
     ):
         assert result.dtype == dtype
-    assert wk.linear_lookup([1, 2], 0.5).dtype == torch.get_default_dtype()
-    assert wk.soft_one_hot(index.to(dtype), 5).dtype == dtype
+    assert wk.indexing.linear_lookup([1, 2], 0.5).dtype == torch.get_default_dtype()
+    assert wk.indexing.soft_one_hot(index.to(dtype), 5).dtype == dtype
 
 
 def test_memory_grows_with_the_indices_alone():
@@ -260,10 +280,12 @@ def test_memory_grows_with_the_indices_alone():
     n = 1_000_000
     array = torch.arange(float(n))
     index = torch.arange(n) + 0.5
-    assert_close(wk.linear_lookup(array, index)[:3], torch.tensor([0.5, 1.5, 2.5]), **EXACT)
-    result = wk.assign(array, torch.arange(n).flip(0), array)
+    assert_close(
+        wk.indexing.linear_lookup(array, index)[:3], torch.tensor([0.5, 1.5, 2.5]), **EXACT
+    )
+    result = wk.indexing.assign(array, torch.arange(n).flip(0), array)
     assert_close(result, array.flip(0), **EXACT)
-    result = wk.assign(array, array.flip(0), array)
+    result = wk.indexing.assign(array, array.flip(0), array)
     assert_close(result, array.flip(0), **EXACT)
 
 
@@ -276,7 +298,7 @@ def test_the_page_runs():
 
 def test_numbers_have_the_digits_of_a_float64_array():
     array = torch.zeros(3, dtype=torch.float64)
-    assert wk.assign(array, 0, 0.1)[0] == 0.1
-    assert wk.superposition_assign(array, [1, 0, 0], 0.1)[0] == 0.1
-    assert wk.linear_lookup(array + torch.arange(3), 0.1) == 0.1
-    assert wk.superposition_lookup(array + 1, [0.1, 0.0, 0.0]) == 0.1
+    assert wk.indexing.assign(array, 0, 0.1)[0] == 0.1
+    assert wk.indexing.superposition_assign(array, [1, 0, 0], 0.1)[0] == 0.1
+    assert wk.indexing.linear_lookup(array + torch.arange(3), 0.1) == 0.1
+    assert wk.indexing.superposition_lookup(array + 1, [0.1, 0.0, 0.0]) == 0.1

@@ -21,7 +21,7 @@ where the calls between kernels cost a third less a pair than with 10, in 16 MB 
 
 
 class Alignment(NamedTuple):
-    """What `warpkit.align` found, of each pair of a batch; `str` of it is one line."""
+    """What `warpkit.align` found, of each pair of a batch; shown as one line."""
 
     matrix: Tensor
     """(B, 2, 3), or (B, 3, 3) for the perspective: moving pixel -> fixed pixel, float64."""
@@ -36,7 +36,7 @@ class Alignment(NamedTuple):
     bias: Tensor
     """(B, C), float64: in the units of the fixed image."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """One line for one pair or many."""
         if self.converged.ndim == 0:
             said = "converged" if self.converged else "not converged"

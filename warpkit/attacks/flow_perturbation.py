@@ -43,7 +43,7 @@ WITHIN = 1 - 1e-6
 
 @dataclass(frozen=True)
 class FlowPerturbation:
-    """What `optimize_flow` found; `str` of it is one line."""
+    """What `optimize_flow` found; shown as one line."""
 
     image: Tensor
     """warp_flow(input, flow, border="replicate"), shaped like the input; rounded if asked."""
@@ -54,7 +54,7 @@ class FlowPerturbation:
     state: dict[str, Any] = field(repr=False)
     """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"flow of {tuple(self.image.shape)}: {describe(self.history)}"
 
 

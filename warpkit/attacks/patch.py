@@ -49,7 +49,7 @@ from warpkit.types import (
 
 @dataclass(frozen=True)
 class Patch:
-    """What `optimize_patch` found; `str` of it is one line."""
+    """What `optimize_patch` found; shown as one line."""
 
     patch: Tensor
     """(C, h, w), within the limits."""
@@ -58,7 +58,7 @@ class Patch:
     state: dict[str, Any] = field(repr=False)
     """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"patch of {tuple(self.patch.shape)}: {describe(self.history)}"
 
 

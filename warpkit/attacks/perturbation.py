@@ -40,7 +40,7 @@ PLAIN = {"linf": "sign", "l2": "gradient"}
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What `optimize_perturbation` found; `str` of it is one line."""
+    """What `optimize_perturbation` found; shown as one line."""
 
     image: Tensor
     """The perturbed image, shaped like the input, in [0, 1] and within epsilon of it."""
@@ -51,7 +51,7 @@ class Perturbation:
     state: dict[str, Any] = field(repr=False)
     """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"perturbation of {tuple(self.image.shape)}: {describe(self.history)}"
 
 

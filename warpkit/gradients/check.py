@@ -31,7 +31,7 @@ class GradientEntry:
 
 @dataclass(frozen=True)
 class GradientReport:
-    """What `check_gradients` found in all entries of all inputs; `str` of it says it in words."""
+    """What `check_gradients` found in all entries of all inputs; shown in words."""
 
     passed: bool
     worst: GradientEntry | None
@@ -41,7 +41,7 @@ class GradientReport:
     error: str | None = None
     """What autograd raised, if it did."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if self.error is not None:
             return f"gradients cannot be computed: {self.error}"
         verdict = "agree" if self.passed else f"differ at {self.wrong:,}"

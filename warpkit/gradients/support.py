@@ -18,7 +18,7 @@ from warpkit.warp import IMAGE_GRADIENTS
 
 @dataclass(frozen=True)
 class GradientSupport:
-    """Which entries of an input get a gradient; `str` of it is one line."""
+    """Which entries of an input get a gradient; it is shown as one line of text."""
 
     nonzero: int
     total: int
@@ -26,7 +26,7 @@ class GradientSupport:
     mask: Tensor
     """True where the gradient is not zero (NaN counts as not zero); of the input's shape."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.nonzero:,} of {self.total:,} entries ({self.fraction:.1%}) get a gradient"
 
     def explain(

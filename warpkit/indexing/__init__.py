@@ -38,6 +38,17 @@ from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.indexing import rows
 from warpkit.types import ArrayLike, Continuation
 
+__all__ = [
+    "assign",
+    "assign_2d",
+    "linear_lookup",
+    "lookup_2d",
+    "residual_lookup",
+    "soft_one_hot",
+    "superposition_assign",
+    "superposition_lookup",
+]
+
 BORDERS: tuple[Continuation, ...] = ("replicate", "reflect", "reflect_101", "wrap")
 """The borders that continue an array with its own rows."""
 
