@@ -10,6 +10,7 @@ from types import ModuleType
 
 from torch import Tensor
 
+from warpkit.core.tracing import exports_to_onnx
 from warpkit.engine.backends import refuse
 from warpkit.engine.sampling.resize import ResizeRule
 
@@ -22,6 +23,11 @@ PREFERENCE = ("cpu", "reference")
 
 def select_backend(function: str, backend: str, image: Tensor, rule: ResizeRule) -> ModuleType:
     """The backend's module, or an error with the reasons of every refusal."""
+    if backend == "auto" and exports_to_onnx():
+        from warpkit.engine.backends import exported
+
+        if not exported.unsupported_reasons(image, rule):
+            return exported
     refused = {}
     for name in PREFERENCE if backend == "auto" else (backend,):
         module = backend_module(name, rule)

@@ -1,0 +1,188 @@
+"""Resizes of bytes as ONNX has them: Pillow's, torch's and OpenCV's own pixels, in onnxruntime."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+import warpkit as wk
+from warpkit.engine.arithmetic.resize import named_rule
+from warpkit.engine.backends import exported
+from warpkit.engine.backends.exported.blocks import EXACT, blocks_of
+
+SIZES = (
+    *(((31, 45), (12, 20)), ((31, 45), (60, 91)), ((31, 45), (31, 9)), ((31, 45), (7, 45))),
+    *(((4, 5), (130, 3)), ((2000, 3), (2, 20)), ((1, 9), (4, 1)), ((40, 60), (20, 30))),
+    *(((40, 60), (10, 15)), ((9, 9), (1, 1)), ((41, 61), (40, 60)), ((2, 2), (9, 17))),
+)
+PILLOW = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+OPENCV = {
+    "nearest": cv2.INTER_NEAREST,
+    "nearest_exact": cv2.INTER_NEAREST_EXACT,
+    "bilinear": cv2.INTER_LINEAR,
+    "bilinear_exact": cv2.INTER_LINEAR_EXACT,
+    "bicubic": cv2.INTER_CUBIC,
+    "area": cv2.INTER_AREA,
+    "lanczos4": cv2.INTER_LANCZOS4,
+}
+TORCH = {
+    "nearest": (None,),
+    "nearest_exact": (None,),
+    "bilinear": (True, False),
+    "bicubic": (True, False),
+    "lanczos": (True,),
+    "area": (None,),
+}
+
+
+def bytes_of(*shape: int, ends: bool = False) -> Tensor:
+    torch.manual_seed(sum(shape))
+    image = torch.randint(0, 256, shape, dtype=torch.uint8)
+    return (image > 127).to(torch.uint8) * 255 if ends else image
+
+
+def traced(image: Tensor, size: tuple[int, int], name: str, arithmetic: str, antialias=None):
+    """What the graph computes, by torch's operations as they stand."""
+    return exported.resize(image, size, named_rule("resize", name, antialias, arithmetic))
+
+
+@pytest.fixture
+def without_ipp():
+    before = cv2.ipp.useIPP()
+    cv2.ipp.setUseIPP(False)
+    yield
+    cv2.ipp.setUseIPP(before)
+
+
+@pytest.mark.parametrize("name", PILLOW)
+def test_the_graph_of_pillow_is_pillows(name):
+    filter_number = Image.Resampling[name.upper()]
+    for source, size in SIZES:
+        image = bytes_of(2, 3, *source, ends=source[0] % 2 == 0)
+        got = traced(image, size, name, "pillow")
+        for picture, plane in zip(image.flatten(0, 1).numpy(), got.flatten(0, 1), strict=True):
+            wanted = Image.fromarray(picture).resize(size[::-1], filter_number)
+            assert np.array_equal(np.asarray(wanted), plane.numpy()), (source, size)
+
+
+@pytest.mark.usefixtures("without_ipp")
+@pytest.mark.parametrize("name", OPENCV)
+def test_the_graph_of_opencv_is_opencvs(name):
+    arithmetic = f"opencv{cv2.__version__[0]}"
+    for source, size in SIZES:
+        for channels in (1, 2, 3, 4):
+            image = bytes_of(1, channels, *source, ends=source[0] % 2 == 0)
+            got = traced(image, size, name, arithmetic)[0].permute(1, 2, 0).numpy()
+            array = image[0].permute(1, 2, 0).numpy()
+            wanted = cv2.resize(array, size[::-1], interpolation=OPENCV[name])
+            assert np.array_equal(got, wanted.reshape(got.shape)), (source, size, channels)
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_the_graph_of_torch_is_the_references(name):
+    """Which is held to F.interpolate in test_torchvision."""
+    for antialias in TORCH[name]:
+        for source, size in SIZES:
+            image = bytes_of(2, 3, *source, ends=source[0] % 2 == 0)
+            got = traced(image, size, name, "torchvision", antialias)
+            options = {"interpolation": name, "antialias": antialias, "backend": "reference"}
+            wanted = wk.resize(image, size, arithmetic="torchvision", **options)
+            assert torch.equal(got, wanted), (source, size, antialias)
+
+
+def test_blocks_hold_every_sum_in_float32():
+    """Their digits put together are the weights; windows of 2,000 taps have more digits."""
+    random = np.random.default_rng(0)
+    for length, taps in ((40, 6), (3000, 2000)):
+        first = np.sort(random.integers(0, length - taps + 1, 5))
+        weight = random.integers(0, 2, (5, taps)) * (1 << 22) // taps + random.integers(0, 9)
+        weight[:, 0] *= -1
+        blocks = blocks_of(first[:, None] + np.arange(taps), weight, length, bits=22)
+        assert blocks is not None
+        shown = random.integers(0, 256, length)
+        for digit in blocks.digits[:-1]:
+            assert 255 * (np.abs(digit) * 2.0**blocks.step).sum(-1).max() < EXACT
+        total = np.zeros(blocks.digits[0].shape[:2])
+        windows = shown[blocks.rows].reshape(len(total), -1)
+        for k, digit in enumerate(blocks.digits):
+            unit = 2.0 ** (blocks.step * (k if k == len(blocks.digits) - 1 else k + 1))
+            total += np.einsum("bij,bj->bi", digit.astype(np.float64), windows) * unit
+        unit = 2.0 ** (22 - blocks.bits - blocks.step * (len(blocks.digits) - 1))
+        wanted = (shown[first[:, None] + np.arange(taps)] * weight).sum(1)
+        assert np.array_equal(total.ravel()[:5] * unit, wanted)
+    assert blocks_of(np.zeros((1, 1), np.int64), np.array([[1 << 60]]), 1, bits=22) is None
+
+
+class Resizes(nn.Module):
+    """Several at once: most of an export's time goes to its start."""
+
+    def __init__(self, *calls: dict) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def forward(self, image: Tensor) -> tuple[Tensor, ...]:
+        return tuple(wk.resize(image, **call) for call in self.calls)
+
+
+def run_in_onnxruntime(module: nn.Module, image: Tensor, *others: Tensor, sides: bool = False):
+    """Every result is the module's, bit for bit; the model."""
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    axes = ("batch", None, "height", "width") if sides else ("batch",)
+    dynamic = ({k: torch.export.Dim(name) for k, name in enumerate(axes) if name},)
+    options = {"dynamo": True, "opset_version": 20, "dynamic_shapes": dynamic, "verbose": False}
+    program = torch.onnx.export(module.eval(), (image,), **options)
+    assert program is not None
+    model = program.model_proto
+    assert model.opset_import[0].version == 20
+    assert {node.domain for node in model.graph.node} <= {""}
+    assert not model.functions
+    session = runtime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    for given in (image, *others):
+        made = session.run(None, {"image": given.numpy()})
+        for k, (got, wanted) in enumerate(zip(made, module(given), strict=True)):
+            assert got.dtype == np.uint8
+            assert np.array_equal(got, wanted.numpy()), (k, given.shape)
+    return model
+
+
+def test_onnxruntime_gives_the_same_integers():
+    names = {
+        "pillow": ("nearest", "lanczos"),
+        "torchvision": ("bilinear", "area"),
+        "opencv5": ("bilinear", "bilinear_exact", "bicubic", "area"),
+    }
+    pairs = [(arithmetic, name) for arithmetic, of in names.items() for name in of]
+    calls = [{"arithmetic": arithmetic, "interpolation": name} for arithmetic, name in pairs]
+    module = Resizes(*(call | {"size": (12, 41)} for call in calls))
+    few, many = bytes_of(1, 3, 40, 31), bytes_of(7, 3, 40, 31, ends=True)
+    run_in_onnxruntime(module, bytes_of(2, 3, 40, 31), few, many)
+
+
+def test_a_graph_is_small_and_in_float32():
+    module = Resizes({"arithmetic": "pillow", "interpolation": "lanczos", "size": (12, 41)})
+    model = run_in_onnxruntime(module, bytes_of(2, 3, 40, 31))
+    assert len(model.graph.node) <= 30
+    kinds = {value.type.tensor_type.elem_type for value in model.graph.value_info}
+    onnx = pytest.importorskip("onnx")
+    assert onnx.TensorProto.DOUBLE not in kinds
+    assert not {"Loop", "Scan", "If"} & {node.op_type for node in model.graph.node}
+
+
+def test_height_and_width_may_be_any_for_pillow():
+    """Which pass comes first is chosen in the graph, and a picture of the size itself stays."""
+    calls = [{"arithmetic": "pillow", "interpolation": "bilinear", "size": (24, 31)}]
+    others = (bytes_of(1, 3, 90, 40), bytes_of(3, 3, 24, 31), bytes_of(1, 3, 5, 300, ends=True))
+    run_in_onnxruntime(Resizes(*calls), bytes_of(2, 3, 48, 63), *others, sides=True)
+
+
+def test_other_resizes_say_that_they_need_one_size():
+    module = Resizes({"arithmetic": "opencv5", "interpolation": "area", "size": (4, 5)})
+    with pytest.raises(Exception, match="of one height and width in an export, but for pillow's"):
+        run_in_onnxruntime(module, bytes_of(2, 3, 48, 63), sides=True)
