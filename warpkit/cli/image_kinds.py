@@ -79,7 +79,8 @@ def decode(file: Image.Image) -> Picture:
     held, kept = bits(file)
     sixteen = file.format in ("PNG", "PPM")  # whose 16 bits some versions of Pillow read as mode I
     file.load()
-    image = ImageOps.exif_transpose(file)
+    image = file
+    ImageOps.exif_transpose(image, in_place=True)  # else it copies what is upright
     mode = plain_mode(image)
     if mode == "I" and sixteen:
         mode = "I;16"
@@ -88,10 +89,10 @@ def decode(file: Image.Image) -> Picture:
     if "transparency" in image.info and image.mode != "P":
         held += " with a transparent colour"
     same = mode == shown
-    pixels = np.array(image if same else lab_as_rgb(image) or image.convert(mode))
+    pixels = np.asarray(image if same else lab_as_rgb(image) or image.convert(mode))
     wanted = {"I;16": np.uint16, "I": np.float64, "F": np.float32}.get(mode, np.uint8)
     pixels = np.atleast_3d(pixels.astype(wanted, copy=False))  # in the machine's byte order
-    tensor = torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)))
+    tensor = torch.from_numpy(np.array(pixels.transpose(2, 0, 1), order="C"))  # Pillow's is locked
     profile = image.info.get("icc_profile") if same else None
     return Picture(tensor, mode, image.mode == "P", profile, held, frames_of(file), kept)
 
