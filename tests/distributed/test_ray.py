@@ -34,7 +34,8 @@ def cluster() -> Iterator[None]:
         import ray.data
 
         # a GPU that is not there: a worker that asks for it is started
-        ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
+        local = {"address": "local", "include_dashboard": False, "log_to_driver": False}
+        ray.init(num_cpus=2, num_gpus=1, **local)
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         ray.data.DataContext.get_current().enable_progress_bars = False
         yield

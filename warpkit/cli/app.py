@@ -15,15 +15,12 @@ import warpkit as wk
 from warpkit.cli.errors import CommandError, cause_of
 from warpkit.cli.image_files import leave_stdout
 from warpkit.cli.options import (
-    Alpha,
     Angle,
     Antialias,
     Arithmetic,
     BorderValue,
-    Camera,
     Center,
     Corners,
-    Distortion,
     Files,
     Filter,
     Format,
@@ -39,6 +36,7 @@ from warpkit.cli.options import (
     OutFolder,
     ParityArithmetic,
     Quality,
+    Ray,
     Report,
     ResizeArithmetic,
     Resume,
@@ -53,6 +51,7 @@ from warpkit.cli.options import (
 )
 from warpkit.cli.programs import compare, identify
 from warpkit.cli.stderr import say
+from warpkit.cli.undistort import undistort
 from warpkit.cli.view import view
 
 app = typer.Typer(
@@ -121,6 +120,7 @@ def warp(
     workers: Workers = None,
     report: Report = None,
     resume: Resume = False,
+    ray: Ray = None,
     angle: Angle = None,
     scale: Scale = None,
     shear: Shear = None,
@@ -165,7 +165,7 @@ def warp(
         border_value=border_value or Numbers((0.0,)),
         arithmetic=arithmetic,
     )
-    return run(files or [], Folder(out, workers, report, resume), format, quality, options)
+    return run(files or [], Folder(out, workers, report, resume, ray), format, quality, options)
 
 
 @app.command(short_help="Resize image files.")
@@ -175,6 +175,7 @@ def resize(
     workers: Workers = None,
     report: Report = None,
     resume: Resume = False,
+    ray: Ray = None,
     size: NewSize = None,
     scale: Scales = None,
     interpolation: Filter = "bilinear",
@@ -193,53 +194,10 @@ def resize(
     from warpkit.cli.warp.run import run
 
     options = Options(size, scale, interpolation, antialias, arithmetic)
-    return run(files or [], Folder(out, workers, report, resume), format, quality, options)
+    return run(files or [], Folder(out, workers, report, resume, ray), format, quality, options)
 
 
-@app.command(short_help="Undo what a lens did to image files.")
-def undistort(
-    files: Files = None,
-    out: OutFolder = None,
-    workers: Workers = None,
-    report: Report = None,
-    resume: Resume = False,
-    camera: Camera = None,
-    distortion: Distortion = None,
-    fisheye: Annotated[
-        bool, typer.Option("--fisheye", help="The coefficients are cv2.fisheye's.")
-    ] = False,
-    alpha: Alpha = None,
-    interpolation: Interpolation = "bilinear",
-    antialias: Antialias = False,
-    border: ShownBorder = "constant",
-    border_value: BorderValue = None,
-    arithmetic: Arithmetic = "exact",
-    format: Format = None,
-    quality: Quality = None,
-) -> int:
-    """Undistort images: warpkit undistort IN OUT --camera FX FY CX CY --distortion K1 K2 ...
-
-    With the matrix and the coefficients of a calibration, such as cv2.calibrateCamera's. Files,
-    kinds of images and --out are as in warpkit warp.
-    """
-    from warpkit.cli.undistort import Options
-    from warpkit.cli.warp.many import Folder
-    from warpkit.cli.warp.run import run
-
-    options = Options(
-        camera=camera,
-        distortion=distortion,
-        fisheye=fisheye,
-        alpha=alpha,
-        interpolation=interpolation,
-        antialias=antialias,
-        border=border,
-        border_value=border_value or Numbers((0.0,)),
-        arithmetic=arithmetic,
-    )
-    return run(files or [], Folder(out, workers, report, resume), format, quality, options)
-
-
+app.command(short_help="Undo what a lens did to image files.")(undistort)
 app.command(short_help="Look into pictures of the whole sphere.")(view)
 
 

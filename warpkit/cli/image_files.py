@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from PIL import Image, UnidentifiedImageError
 
+from warpkit.cli.addresses import is_address, read, write
 from warpkit.cli.image_kinds import Picture, decode, encode, reason
 from warpkit.cli.stderr import say
 
@@ -63,6 +64,8 @@ def stream(path: str | Path) -> Path | BinaryIO:
         if sys.stdin is None or sys.stdin.isatty():
             raise OSError("closed, or a terminal: no image comes from it")
         return io.BytesIO(sys.stdin.buffer.read())
+    if is_address(path):
+        return io.BytesIO(read(str(path)))
     path = Path(path)
     return io.BytesIO(path.read_bytes()) if path.is_fifo() else path
 
@@ -96,6 +99,12 @@ def write_image(path: str | Path, picture: Picture, kind: str, quality: int | No
             sys.stdout.buffer.flush()
         except OSError as error:  # typer would say nothing of a broken pipe
             leave_stdout()
+            raise ImageFileError(f"{name}: {reason(error)}") from None
+        return words
+    if is_address(path):
+        try:
+            write(str(path), data)
+        except Exception as error:  # each kind of bucket has its own
             raise ImageFileError(f"{name}: {reason(error)}") from None
         return words
     with replacing(Path(path)) as file:

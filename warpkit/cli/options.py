@@ -317,6 +317,17 @@ Report = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume", help="With --out: leave out files whose result is there.")
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="With --out: work on the machines of a Ray cluster: auto, HOST:PORT, ray://HOST:PORT, "
+        "or local, which starts one here. FILE and DIR may be buckets, such as s3://bucket/folder; "
+        "a folder as FILE stands for the images in it.",
+        show_default=False,
+    ),
+]
 Quality = Annotated[
     int | None,
     option(percent, "Q", "1 to 100, for JPEG and AVIF, and for WebP in place of lossless."),

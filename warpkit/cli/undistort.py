@@ -4,17 +4,79 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import torch
+import typer
 
-from warpkit import camera
+from warpkit import camera, types
 from warpkit.camera.models import COUNTS
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_kinds import Picture
-from warpkit.cli.options import Numbers
+from warpkit.cli.options import (
+    Alpha,
+    Antialias,
+    Arithmetic,
+    BorderValue,
+    Camera,
+    Distortion,
+    Files,
+    Format,
+    Interpolation,
+    Numbers,
+    OutFolder,
+    Quality,
+    Ray,
+    Report,
+    Resume,
+    ShownBorder,
+    Workers,
+)
 from warpkit.cli.warp.work import sampled
 from warpkit.core.numbers import listed
-from warpkit.types import Arithmetic, Border, Interpolation, LensModel
+
+
+def undistort(
+    files: Files = None,
+    out: OutFolder = None,
+    workers: Workers = None,
+    report: Report = None,
+    resume: Resume = False,
+    ray: Ray = None,
+    camera: Camera = None,
+    distortion: Distortion = None,
+    fisheye: Annotated[
+        bool, typer.Option("--fisheye", help="The coefficients are cv2.fisheye's.")
+    ] = False,
+    alpha: Alpha = None,
+    interpolation: Interpolation = "bilinear",
+    antialias: Antialias = False,
+    border: ShownBorder = "constant",
+    border_value: BorderValue = None,
+    arithmetic: Arithmetic = "exact",
+    format: Format = None,
+    quality: Quality = None,
+) -> int:
+    """Undistort images: warpkit undistort IN OUT --camera FX FY CX CY --distortion K1 K2 ...
+
+    With the matrix and the coefficients of a calibration, such as cv2.calibrateCamera's. Files,
+    kinds of images and --out are as in warpkit warp.
+    """
+    from warpkit.cli.warp.many import Folder
+    from warpkit.cli.warp.run import run
+
+    options = Options(
+        camera=camera,
+        distortion=distortion,
+        fisheye=fisheye,
+        alpha=alpha,
+        interpolation=interpolation,
+        antialias=antialias,
+        border=border,
+        border_value=border_value or Numbers((0.0,)),
+        arithmetic=arithmetic,
+    )
+    return run(files or [], Folder(out, workers, report, resume, ray), format, quality, options)
 
 
 @dataclass(frozen=True)
@@ -25,11 +87,11 @@ class Options:
     distortion: Numbers | None
     fisheye: bool
     alpha: Numbers | None
-    interpolation: Interpolation
+    interpolation: types.Interpolation
     antialias: bool
-    border: Border
+    border: types.Border
     border_value: Numbers
-    arithmetic: Arithmetic
+    arithmetic: types.Arithmetic
 
     def check(self) -> None:
         """Refuse before any work what cannot be right for any picture."""
@@ -50,7 +112,7 @@ class Options:
             raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
 
     @property
-    def model(self) -> LensModel:
+    def model(self) -> types.LensModel:
         """The lens's, by its name in `warpkit.camera`."""
         return "fisheye" if self.fisheye else "brown"
 

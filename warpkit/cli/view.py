@@ -22,6 +22,7 @@ from warpkit.cli.options import (
     Numbers,
     OutFolder,
     Quality,
+    Ray,
     Report,
     Resume,
     Workers,
@@ -67,6 +68,7 @@ def view(
     workers: Workers = None,
     report: Report = None,
     resume: Resume = False,
+    ray: Ray = None,
     fov: Field = None,
     yaw: Yaw = None,
     pitch: Pitch = None,
@@ -94,7 +96,7 @@ def view(
         interpolation=interpolation,
         antialias=antialias,
     )
-    return run(files or [], Folder(out, workers, report, resume), format, quality, options)
+    return run(files or [], Folder(out, workers, report, resume, ray), format, quality, options)
 
 
 @dataclass(frozen=True)

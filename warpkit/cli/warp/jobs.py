@@ -35,6 +35,16 @@ class Job:
     """The format to write, by Pillow's name; "" where the target names none."""
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file."""
+
+    seconds: float
+    lines: list[str]
+    """What was said of it on the way."""
+    error: str | None = None
+
+
 def do(job: Job, quality: int | None, options: Options) -> None:
     """Read, warp, write, and say what was converted."""
     picture = read_image(job.source)

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from errno import EISDIR, ENOTDIR
+from functools import partial
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
@@ -20,6 +21,7 @@ from types import FrameType
 import torch
 from rich.markup import escape
 
+from warpkit.cli.addresses import exists, images_of, inside, is_address, local, place
 from warpkit.cli.errors import CommandError, cause_of, check_apart
 from warpkit.cli.image_files import (
     INPUTS,
@@ -31,7 +33,7 @@ from warpkit.cli.image_files import (
 )
 from warpkit.cli.image_kinds import reason
 from warpkit.cli.stderr import collecting, printable, say
-from warpkit.cli.warp.jobs import Job, Options, check_quality, do
+from warpkit.cli.warp.jobs import Job, Options, Outcome, check_quality, do
 from warpkit.core.progress import progress_bar
 
 AHEAD = 2
@@ -47,21 +49,14 @@ class Folder:
     """Files that are worked on at once; None is the cores."""
     report: Path | None
     resume: bool
+    ray: str | None = None
+    """The address of a Ray cluster that does the work; None is this process."""
 
     def option_of_many(self) -> str | None:
         """The first option that a single file has no use for."""
         given = {"--workers": self.workers, "--report": self.report, "--resume": self.resume}
+        given["--ray"] = self.ray
         return next((name for name, value in given.items() if value), None)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one file."""
-
-    seconds: float
-    lines: list[str]
-    """What was said of it on the way."""
-    error: str | None = None
 
 
 def many(
@@ -75,13 +70,20 @@ def many(
     if not files:
         raise CommandError("Missing argument 'IN'.")
     assert folder.out is not None
-    jobs = jobs_into(folder.out, files, ending)
+    out, files = folder.out, list(files)
+    if folder.ray is not None:
+        out, files = local(out), images_of(files)
+    for name in (out, *files):
+        if folder.ray is None and is_address(name) and not os.path.exists(name):
+            raise CommandError(f"{name} is an address, which --ray reads and writes")
+    jobs = jobs_into(out, files, ending)
     check_quality(quality, [job for job in jobs if job.kind])
     places = {name: name for job in jobs for name in (job.source, str(job.target))}
     check_apart({"--report": folder.report}, places)
-    make(Path(folder.out))
+    if not is_address(out):  # a bucket has no folders
+        make(Path(out))
     check_target(folder.report)
-    done = {job.source for job in jobs if folder.resume and Path(job.target).exists()}
+    done = {job.source for job in jobs if folder.resume and exists(job.target)}
     failures: list[str] = []
     shown = sys.stderr is not None and sys.stderr.isatty()
     with ExitStack() as stack:
@@ -91,9 +93,14 @@ def many(
         advance = stack.enter_context(progress_bar("warping", total=len(files), shown=shown))
         raise_again = stack.enter_context(interruptions())
         waiting = [job for job in jobs if job.source not in done]
-        outcomes = stack.enter_context(
-            working(waiting, quality, options, folder.workers or cores())
-        )
+        if folder.ray is not None:
+            from warpkit.cli.warp.on_ray import working_on_ray
+
+            work = partial(outcome_of, quality=quality, options=options)
+            workers = working_on_ray(work, waiting, folder.ray, folder.workers)
+        else:
+            workers = working(waiting, quality, options, folder.workers or cores())
+        outcomes = stack.enter_context(workers)
         for job in jobs:
             outcome = Outcome(0.0, []) if job.source in done else next(outcomes)
             for line in outcome.lines:
@@ -108,10 +115,10 @@ def many(
     for failure in failures:
         say(failure)
     if done:
-        say(f"{len(done)} of {len(files)} were in {folder.out} before")
+        say(f"{len(done)} of {len(files)} were in {out} before")
     if failures:
         written = len(files) - len(failures)
-        say(f"{len(failures)} of {len(files)} failed; {written} are in {folder.out}")
+        say(f"{len(failures)} of {len(files)} failed; {written} are in {out}")
     return 1 if failures else 0
 
 
@@ -210,22 +217,22 @@ def jobs_into(folder: str, files: Sequence[str], ending: str | None) -> list[Job
     """Where each file goes; refused where two would meet, or where one would be overwritten."""
     if folder in OUTPUTS:
         raise CommandError(f"--out takes a folder, got {folder}")
-    inputs = {Path(name).resolve(): name for name in files}
-    taken: dict[Path, str] = {}
+    inputs = {place(name): name for name in files}
+    taken: dict[str | Path, str] = {}
     jobs: list[Job] = []
     for source in files:
         if source in INPUTS:
             raise CommandError(f"{source} has no name for a file in {folder}: give OUT")
         name = Path(source).name
-        target = Path(folder) / (f"{Path(name).stem}.{ending}" if ending else name)
+        target = inside(folder, f"{Path(name).stem}.{ending}" if ending else name)
         if target in taken:
             raise CommandError(f"{taken[target]} and {source} would both be written to {target}")
-        if target.resolve() in inputs:
-            overwritten = inputs[target.resolve()]
+        if place(target) in inputs:
+            overwritten = inputs[place(target)]
             raise CommandError(f"{overwritten} would be overwritten: --out takes another folder")
         taken[target] = source
         try:
-            kind = format_of(target)
+            kind = format_of(Path(target))
         except ImageFileError:
             kind = ""
         jobs.append(Job(source, target, kind))

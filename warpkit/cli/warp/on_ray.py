@@ -1,0 +1,140 @@
+"""Many files on the machines of a Ray cluster: a task each, told in the files' order."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+
+from warpkit.cli.errors import CommandError
+from warpkit.cli.warp.jobs import Job, Outcome
+from warpkit.core.environment import how_to_install
+
+AHEAD = 2
+"""Tasks for each worker: the next one's file is on its way while one is worked on."""
+
+SECONDS = 5.0
+"""How long an address has to answer."""
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
+"""How a client of gRPC begins (RFC 9113, 3.4); what is a server of it answers with the same frame,
+SETTINGS, whose fourth byte is 4. Ray itself waits for two minutes, says so three times, and ends
+the process."""
+
+
+@contextmanager
+def working_on_ray(
+    work: Callable[[Job], Outcome], jobs: Sequence[Job], address: str, workers: int | None
+) -> Iterator[Iterator[Outcome]]:
+    """The outcomes of jobs in their order; a worker that is lost is replaced, its file done again.
+
+    workers: files in work at once; None is the cores of the cluster.
+    """
+    ray = connect(address)
+    waiting: deque[tuple[Job, Any]] = deque()
+    try:
+        task = ray.remote(num_cpus=1)(on_one_thread)
+        function, folder = ray.put(work), os.getcwd()
+        count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        ahead = workers or AHEAD * count
+
+        def next_outcome() -> Outcome:
+            job, future = waiting.popleft()
+            try:
+                return ray.get(future)
+            except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+                lost = f"{job.source}: its worker was lost again and again ({type(error).__name__})"
+                return Outcome(0.0, [], lost)
+
+        def outcomes() -> Iterator[Outcome]:
+            for job in jobs:
+                waiting.append((job, task.remote(function, job, folder)))
+                if len(waiting) == ahead:
+                    yield next_outcome()
+            while waiting:
+                yield next_outcome()
+
+        yield outcomes()
+    finally:
+        for _, future in waiting:
+            ray.cancel(future)
+        ray.shutdown()
+
+
+def on_one_thread(work: Callable[[Job], Outcome], job: Job, folder: str) -> Outcome:
+    """What a worker does, in the folder that names are relative to."""
+    torch.set_num_threads(1)  # it is one of as many as there are cores
+    with suppress(OSError):  # on another machine, which may have no such folder
+        os.chdir(folder)
+    return work(job)
+
+
+def connect(address: str) -> Any:
+    """Ray, connected to a cluster, or a line that says why not."""
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise CommandError(f"--ray needs Ray: {how_to_install('ray')}") from None
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address == "local":
+        options["include_dashboard"] = False
+    else:
+        check_answer(address)
+    with stderr_taken() as taken:
+        try:
+            ray.init(address=address, **options)
+        except (OSError, ImportError, RuntimeError, ValueError, SystemExit) as error:
+            ended = isinstance(error, SystemExit)  # as Ray does where a cluster has died: "15"
+            said = "it does not answer" if ended else " ".join(str(error).split())[:200]
+            reason = taken()[-1:]  # such as a token that the cluster wants
+            said += "".join(f" ({line.rpartition('] ')[2]})" for line in reason)
+            raise CommandError(f"--ray {address}: no Ray is reached: {said}") from None
+    return ray
+
+
+@contextmanager
+def stderr_taken() -> Iterator[Callable[[], list[str]]]:
+    """The lines that come to stderr meanwhile; Ray's C++ writes one a second."""
+    if sys.stderr is None:
+        yield list
+        return
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+
+        def lines() -> list[str]:
+            file.seek(0)
+            return file.read().decode(errors="replace").splitlines()
+
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lines
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def check_answer(address: str) -> None:
+    """Refuse an address at which nothing of Ray answers, within seconds."""
+    server = address.removeprefix("ray://")
+    host, colon, port = server.rpartition(":")
+    if not colon or not port.isdecimal():
+        if address != "auto":
+            wanted = "auto, local, HOST:PORT or ray://HOST:PORT"
+            raise CommandError(f"--ray takes {wanted}, got {address}")
+        return
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), SECONDS) as connection:
+            connection.sendall(PREFACE)
+            answer = connection.recv(9)
+    except (OSError, OverflowError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CommandError(f"--ray {address}: no Ray is reached: {why}") from None
+    if answer[3:4] != b"\x04":
+        raise CommandError(f"--ray {address}: no Ray is reached: something else answers there")
