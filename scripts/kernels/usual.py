@@ -190,11 +190,17 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
         made[f"align {dtype}"] = lambda d=dtype: wk.align(
             noise(2, 2, 45, 53, dtype=d), noise(2, 2, 45, 53, dtype=d), levels=1, steps=3
         )
+    for dtype in ("uint8", "int16", "uint16", "float32", "float64"):
+        made[f"transform {dtype}"] = lambda d=dtype: [
+            wcv.transform(
+                (noise(90, 31, n).numpy() * 250).astype(d), noise(rows, n + 1).double().numpy()
+            )
+            for n, rows in ((2, 2), (3, 3), (3, 1), (4, 4), (5, 2))
+        ]
     for kind in (np.float32, np.float64):
         made[f"vectors {kind}"] = lambda k=kind: (
             wcv.cartToPolar(*(noise(200, 300).numpy().astype(k) - k(0.5) for _ in range(2))),
             wcv.polarToCart(*(noise(200, 300).numpy().astype(k) * 6 for _ in range(2))),
-            wcv.transform(noise(9000, 1, 2).numpy().astype(k), noise(2, 3).double().numpy()),
         )
     made["affines"] = lambda: maps.affine_matrices(
         noise(5, 3, 2).numpy() * 50, noise(5, 3, 2).numpy() * 50

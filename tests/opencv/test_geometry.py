@@ -143,55 +143,6 @@ def test_a_column_beyond_the_image_has_two_weights(cv2, without_ipp):
             assert_same_arrays(ours.getRectSubPix(*args), cv2.getRectSubPix(*args))
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-def test_vectors_are_transformed_as_by_cv2(cv2, dtype):
-    random = np.random.default_rng(2)
-    for columns in (1, 2, 3, 4):
-        for rows in (1, 2, 3, 4, 5):
-            for more in (0, 1):
-                values = picture(dtype, (32, 40), columns, seed=rows)
-                matrix = random.normal(0, 0.5, (rows, columns + more))
-                matrix[:, columns:] *= 30
-                truth, out = cv2.transform(values, matrix), ours.transform(values, matrix)
-                (near if np.dtype(dtype).kind == "f" else assert_same_arrays)(out, truth)
-        diagonal = np.diag(random.normal(0.6, 0.3, columns))
-        values = picture(dtype, (32, 40), columns)
-        truth, out = cv2.transform(values, diagonal), ours.transform(values, diagonal)
-        (near if np.dtype(dtype).kind == "f" else assert_same_arrays)(out, truth)
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16])
-def test_the_pixels_beside_whole_vectors_are_cv2s(cv2, dtype):
-    """Of every 32, the pixels that are left go by twos and the last one or two alone.
-
-    Another order of the sum is off by 1 in one of some thousand values.
-    """
-    random = np.random.default_rng(4)
-    for count in [*range(1, 36)] * 6:
-        values = picture(dtype, (1, count), 3, seed=int(random.integers(1 << 30)))
-        matrix = random.normal(0, 0.6, (3, 4))
-        matrix[:, 3] = random.normal(9_000, 6_000, 3)
-        assert_same_arrays(ours.transform(values, matrix), cv2.transform(values, matrix))
-    for bias in (2e9, 3e9, -3e9, 1e12, np.inf):
-        matrix[:, 3] = bias
-        assert_same_arrays(ours.transform(values, matrix), cv2.transform(values, matrix))
-
-
-def test_half_a_level_comes_before_or_after_a_biass_rounding(cv2):
-    """Of bytes, three to three: before it for whole vectors, after it for the pixels left."""
-    biases = np.float32((np.arange(1, 20_000) + 0.5) / 1024) * np.float32(1 - 2e-7)
-    after = np.round(biases * 1024) + 512
-    differ = after != np.round((biases + np.float32(0.5)) * 1024)
-    assert differ.sum() > 100
-    for bias, sum_of in zip(biases[differ], after[differ].astype(int), strict=True):
-        # the pixels whose sums are just at the next level
-        wanted = (-sum_of + np.array([-1, 0, 1])) % 1024
-        values = np.stack((wanted >> 8, wanted & 255, wanted * 0), axis=-1).astype(np.uint8)
-        values = np.resize(values, (1, 67, 3))
-        matrix = np.tile(np.array([256 / 1024, 1 / 1024, 0, bias]), (3, 1))
-        assert_same_arrays(ours.transform(values, matrix), cv2.transform(values, matrix))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("columns", [2, 3])
 def test_points_in_perspective_are_cv2s(cv2, dtype, columns):

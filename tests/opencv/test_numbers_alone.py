@@ -258,7 +258,7 @@ def test_results_do_not_depend_on_threads():
 GUARDED = """
 import numpy as np, torch
 from tests.support.guarded_memory import empty, guard_what_is_made
-from warpkit.engine.backends.cpu import maps, pictures
+from warpkit.engine.backends.cpu import maps, pictures, transform
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 guard_what_is_made()
 def guarded(array):
@@ -295,9 +295,11 @@ for turn in range(200):
             maps.to_polar(x, y, 1024, degrees)
             maps.from_polar(x, y, 1024, degrees)
             maps.from_polar(None, y, 1024, degrees)
-    for way in range(3):
-        rows = guarded(random.choice(big, (3, 4)).astype(np.float32))
-        maps.transformed(guarded(random.choice(big, (h, 3)).astype(np.float32)), rows, way)
+    for dtype in transform.TYPES:
+        for n, rows in ((1, 2), (2, 2), (3, 1), (3, 3), (4, 4), (5, 3)):
+            values = guarded(random.choice(big[:4], (h, w, n)).astype(dtype))
+            matrix = guarded(random.choice(big, (rows, n + turn % 2)))
+            transform.transformed(values, matrix, "opencv5")
     four = guarded(random.choice(big, (h, 4, 2)).astype(np.float32))
     maps.perspective_matrices(four, four)
     three = guarded(random.choice(big, (h, 3, 2)).astype(np.float32))

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import warpkit.opencv as ours
+from tests.engine.backends.cpu.test_library import available, run
 from tests.support import resize_cases
 from tests.support.face_calls import CALLS, FaceCall, answers, differing
 from tests.support.installed_opencv import installed_opencv
@@ -130,6 +131,34 @@ def test_plain_calls_have_the_bits_of_calls_by_tensors(name, monkeypatch):
             patch.setattr(plain_maps.numbers_alone, "kernels", lambda: None)
             wanted = answers(ours, call)
         assert differing(call, answers(ours, call), wanted)[0] == 0
+
+
+SETS = """
+import hashlib, sys
+import numpy as np
+import warpkit.opencv as ours
+from tests.support.face_calls import CALLS, answers
+from warpkit.engine.backends.cpu.opened import LIBRARY
+assert LIBRARY.isa == sys.argv[1]
+for name, draw in CALLS.items():
+    found = hashlib.sha256()
+    for seed in range(40):
+        try:
+            parts = answers(ours, draw(np.random.default_rng(seed)))
+        except ValueError:
+            continue
+        for part in parts:
+            found.update(np.ascontiguousarray(part).tobytes())
+    print(name, found.hexdigest())
+"""
+
+
+def test_every_instruction_set_gives_the_same_bits():
+    """cv2's are one processor's: SSE4 multiplies and adds as if it had the instruction."""
+    found = {isa: run(SETS, isa, WARPKIT_ISA=isa).stdout for isa in available()}
+    assert len(found["sse4"].splitlines()) == len(CALLS)
+    for isa, lines in found.items():
+        assert lines == found["sse4"], isa
 
 
 def test_what_is_kept_follows_new_numbers():

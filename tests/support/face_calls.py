@@ -218,13 +218,18 @@ def _from_polar(random: Random) -> FaceCall:
 
 
 def _transform(random: Random) -> FaceCall:
-    channels = int(random.choice([2, 3, 4]))
-    src = picture(random, ("float32", "float64"), channels=(channels,), fractions=True)
+    channels = int(random.choice([1, 2, 2, 3, 3, 3, 4, 4, 5]))
+    src = picture(random, WHOLE, channels=(channels,), fractions=True)
     rows = channels if random.random() < 0.7 else int(random.integers(1, 5))
     matrix = random.normal(0, 1, (rows, channels + int(random.integers(0, 2))))
     if random.random() < 0.2:
         matrix = np.eye(rows, matrix.shape[1]) * random.normal()
-    return FaceCall("transform", (src, matrix), {}, 1e-6 if src.dtype == np.float32 else 1e-13)
+    if matrix.shape[1] > channels:
+        matrix[:, -1] *= random.choice([1.0, 100.0, 30000.0])
+    if random.random() < 0.2:
+        matrix = matrix.astype(np.float32)
+    # cv2's own loop over five numbers and more is in another order
+    return FaceCall("transform", (src, matrix), {}, 1e-6 if channels > 4 else 0.0)
 
 
 def _matrix_call(random: Random) -> FaceCall:

@@ -22,7 +22,6 @@ from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.arithmetic import (
     opencv_angles,
     opencv_lenses,
-    opencv_points,
     opencv_polar,
 )
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
@@ -139,46 +138,22 @@ def moved_points(src: Any, m: Any) -> np.ndarray | None:
     return moved.reshape(points.shape[:2] if channels == 1 else points.shape)
 
 
-FUSED_SHAPES = ((2, 2), (3, 1), (3, 3), (4, 4))
-"""Channels to channels, where OpenCV's compiler fused the products of floats."""
-
-
 def transformed(src: Any, m: Any) -> np.ndarray | None:
-    """cv2.transform of floats."""
-    known, points, matrix = kernels(), numbers(src, FLOATS), numbers(m)
-    if known is None or points is None or points.ndim not in (2, 3) or 0 in points.shape:
+    """cv2.transform."""
+    if kernels() is None:
         return None
-    channels = points.shape[2] if points.ndim == 3 else 1
-    if matrix is None or matrix.ndim != 2 or not len(matrix):
+    known = _transforms()
+    points, matrix = numbers(src, known.TYPES), numbers(m)  # pyright: ignore[reportArgumentType]
+    if points is None or matrix is None:
         return None
-    if matrix.shape[1] == channels:
-        matrix = np.concatenate((matrix, np.zeros((len(matrix), 1))), axis=1)
-    if matrix.shape[1] != channels + 1:
-        return None
-    values, rows = np.ascontiguousarray(points).reshape(-1, channels), len(matrix)
-    if values.dtype == np.float64:
-        # torch's product: numpy's may round otherwise
-        factors = torch.from_numpy(matrix.astype(np.float64))
-        moved = (torch.from_numpy(values) @ factors[:, :-1].mT + factors[:, -1]).numpy()
-    else:
-        with np.errstate(over="ignore"):
-            matrix = matrix.astype(np.float64).astype(np.float32)
-        way = known.FUSED if (channels, rows) in FUSED_SHAPES else known.IN_ORDER
-        if rows == channels and _is_diagonal(matrix):
-            way = known.DIAGONAL
-        moved = known.transformed(values, matrix, way)
-    shape = points.shape[:2] if rows == 1 else (*points.shape[:2], rows)
-    return moved.reshape(shape)
+    return known.transformed(points, matrix, installed_arithmetic())
 
 
-def _is_diagonal(matrix: np.ndarray) -> bool:
-    square = matrix[:, :-1].tolist()
-    return all(
-        abs(n) <= opencv_points.SMALL
-        for r, row in enumerate(square)
-        for c, n in enumerate(row)
-        if r != c
-    )
+@lru_cache(maxsize=1)
+def _transforms() -> ModuleType:
+    from warpkit.engine.backends.cpu import transform
+
+    return transform
 
 
 def matrix_of_pairs(src: Any, dst: Any, n: int) -> np.ndarray | None:

@@ -22,8 +22,9 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
     """cv2.transform: a matrix for the channels of every pixel, or for every point.
 
     src (H, W, C), or (H, W) of one channel; m (R, C), or (R, C + 1) whose last column is added.
-    Returns (H, W, R), (H, W) for R = 1, of src's type. Integers are cv2's own, floats to the last
-    bits. Gradients, where src or m is a tensor and src floats: all orders, to both.
+    Returns (H, W, R), (H, W) for R = 1, of src's type, with cv2's bits; of float64 with more than
+    four channels to the last bits. Gradients, where src or m is a tensor and src floats: all
+    orders, to both.
 
     >>> import numpy as np
     >>> transform(np.array([[[1.0, 2.0]]]), np.array([[1.0, 0, 5], [0, 1, 7]]))
@@ -40,7 +41,11 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
         checks.fail(name, "m", wanted, checks.shape_of(matrix))
     if matrix.shape[1] == channels:
         matrix = torch.cat((matrix, torch.zeros_like(matrix[:, :1])), dim=1)
-    result = opencv_points.transform(values.detach(), matrix.detach(), installed_arithmetic())
+    pixels, factors = values.detach(), matrix.detach()
+    if (moved := numbers_alone.transformed(pixels, factors)) is not None:
+        result = torch.from_numpy(moved).reshape(*values.shape[:-1], len(matrix))
+    else:
+        result = opencv_points.transform(pixels, factors, installed_arithmetic())
     if result.is_floating_point() and is_followed(values, matrix):
         exact = values.double() @ matrix[:, :-1].mT + matrix[:, -1]
         result = with_gradient_of(result, exact.to(result.dtype))

@@ -35,6 +35,7 @@ TILTED = np.array([[1, 0.1, 3], [0, 1.1, 2], [1e-4, 1e-5, 1]])
 TURN = np.array([[0.94, 0.34, 3.0], [-0.34, 0.94, 7.0]])
 FOUR = np.array([[0, 0], [10, 1], [9, 11], [1, 10]], np.float32)
 OTHERS = np.array([[1, 0], [12, 1], [9, 14], [1, 9]], np.float32)
+COLORS = np.array([[0.3, 0.6, 0.1, 0], [-0.2, -0.3, 0.5, 128], [0.6, -0.5, -0.1, 128]])
 POLAR, BACK = 1 + 8, 1 + 8 + 16
 
 
@@ -163,6 +164,15 @@ WORKS = [
     FaceWork("cartToPolar 1080p", 2, lambda m: m.cartToPolar(*maps(HD))),
     FaceWork("polarToCart 1080p", 2, lambda m: m.polarToCart(*maps(HD), angleInDegrees=True)),
     FaceWork("transform 10,000", 3, lambda m: m.transform(points(10_000, "float32"), TURN)),
+    FaceWork("transform 10,000 float64", 3, lambda m: m.transform(points(10_000), TURN)),
+    *(
+        FaceWork(
+            f"transform 640 x 480 x 3 {dtype}",
+            3,
+            lambda m, dtype=dtype: m.transform(picture(dtype, VGA, 3), COLORS),
+        )
+        for dtype in ("uint8", "uint16", "float32")
+    ),
     FaceWork("undistortPoints 68", 10, lambda m: m.undistortPoints(points(68), CAMERA, BROWN)),
     FaceWork("perspectiveTransform 68", 20, lambda m: m.perspectiveTransform(points(68), TILTED)),
     FaceWork("transform 68", 20, lambda m: m.transform(points(68, "float32"), TURN)),

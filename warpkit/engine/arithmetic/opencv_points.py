@@ -1,6 +1,6 @@
 """cv2.transform and cv2.perspectiveTransform, in OpenCV's order of operations.
 
-Vectors are (..., C) of whatever type OpenCV takes; nothing here has a gradient.
+Vectors are (H, W, C) of whatever type OpenCV takes; `transform` has no gradient.
 """
 
 from __future__ import annotations
@@ -11,29 +11,32 @@ import torch
 from torch import Tensor
 
 from warpkit.engine.arithmetic.processor import VECTOR_BYTES
-from warpkit.engine.sampling.rounding import fma32, to_int32
+from warpkit.engine.sampling.rounding import fma32, fma64, to_int32
 
 FIXED_BITS = 10
 """Of the matrix of three 8-bit channels to three."""
 FIXED_BOUNDS = (32.0, 32.0, 8192.0, 8192.0)
 """Its columns stay below these; the other matrices are those of floats."""
 SMALL = torch.finfo(torch.float32).eps
-"""What counts as 0 beside a matrix's diagonal, and of what is divided by."""
+"""What counts as 0 of what is divided by."""
 
 
 def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
-    """matrix (R, C + 1), float64, times (values, 1): (..., R) of the values' type."""
+    """matrix (R, C + 1), float64, times (values, 1): (H, W, R) of the values' type."""
     rows, columns = matrix.shape[0], matrix.shape[1] - 1
-    if values.dtype == torch.float64:
-        return values @ matrix[:, :-1].mT + matrix[:, -1]
-    m = matrix.float()
-    channels = values.float().unbind(-1)
+    double = values.dtype == torch.float64
+    m = matrix if double else matrix.float()
+    channels = (values if double else values.float()).unbind(-1)
     if _is_diagonal(m):
-        results = [fma32(v, m[i, i], m[i, -1].expand(v.shape)) for i, v in enumerate(channels)]
+        results = [_fma(v, m[i, i], m[i, -1].expand(v.shape)) for i, v in enumerate(channels)]
     elif (columns, rows) == (3, 3):
         return _three(values, m, arithmetic)
+    elif (columns, rows) == (4, 4) and values.dtype == torch.float32:
+        results = [_by_pairs(channels, row) for row in m]
     elif (columns, rows) in ((2, 2), (3, 1), (4, 4)):
         results = [_fused(channels, row) for row in m]
+    elif values.is_floating_point() and not (double and columns > 3):
+        results = [_in_order_fused(channels, row) for row in m]
     else:
         results = [_in_order(channels, row) for row in m]
     return _rounded(torch.stack(results, dim=-1), values.dtype)
@@ -42,22 +45,51 @@ def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
 def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
     """Three channels to three.
 
-    values (..., 3); m (3, 4), the bias last.
+    values (H, W, 3); m (3, 4), the bias last.
     """
-    channels = values.float().unbind(-1)
     if values.dtype == torch.uint8 and bool((m.abs() < m.new_tensor(FIXED_BOUNDS)).all()):
-        return _in_fixed_point(values, m)
+        return _in_fixed_point(values, m, arithmetic)
+    channels = values.to(m.dtype).unbind(-1)
     results = torch.stack([_fused(channels, row) for row in m], dim=-1)
+    if values.dtype == torch.uint8:
+        return _rounded(results, values.dtype)
+    line = line_of(values.shape, values.stride())
+    vectors, pairs = in_vectors(line, str(values.dtype).removeprefix("torch."), arithmetic)
     if values.dtype == torch.uint16:
         # vectors are signed: 32768 is taken away before the sum is rounded, and added after
-        vectors, pairs = _in_vectors(values), _in_pairs(values)
-        for chosen, sums in ((pairs, _by_halves), (vectors, _chain)):
+        for first, sums in ((pairs, _by_halves), (vectors, _chain)):
             found = [sums(channels, row, row[-1] - 32768).round() + 32768 for row in m]
-            results = torch.where(chosen, torch.stack(found, dim=-1), results)
-    elif values.dtype == torch.int16 and arithmetic != "opencv4":
+            results = torch.where(_first(first, values), torch.stack(found, dim=-1), results)
+    else:
         chains = [_chain(channels, row, row[-1]) for row in m]
-        results = torch.where(_in_vectors(values), torch.stack(chains, dim=-1), results)
+        results = torch.where(_first(vectors, values), torch.stack(chains, dim=-1), results)
     return _rounded(results, values.dtype)
+
+
+def line_of(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How many pixels OpenCV goes through at a time: all of (H, W, C), or a row of a view's.
+
+    strides: in numbers. Where pixels do not lie side by side it is given a copy.
+    """
+    (rows, columns), row = shape[:2], shape[1] * shape[2]
+    one = (shape[2] == 1 or strides[2] == 1) and strides[1] == shape[2]
+    return columns if rows > 1 and one and strides[0] > row else rows * columns
+
+
+def in_vectors(count: int, dtype: str, arithmetic: str) -> tuple[int, int]:
+    """Of so many pixels of 3 numbers, how many OpenCV sums in vectors, and in vectors or by twos.
+
+    The others are the last few. Floats lie four pixels to four vectors, the last of them over the
+    next pixel's: one that would reach over the end is left.
+    """
+    if arithmetic == "opencv4" and dtype in ("int16", "float64"):
+        return 0, 0
+    lanes = VECTOR_BYTES // torch.empty(0, dtype=getattr(torch, dtype)).element_size()
+    if dtype == "float32":
+        at_once = lanes // 4
+        return max(0, (3 * count - lanes) // (3 * at_once) + 1) * at_once, 0
+    rest = count % lanes
+    return count - rest, count - (rest - 1) % 2 - 1 if rest else count
 
 
 def _rounded(results: Tensor, dtype: torch.dtype) -> Tensor:
@@ -71,35 +103,24 @@ def _rounded(results: Tensor, dtype: torch.dtype) -> Tensor:
     return to_int32(results).clamp(limits.min, limits.max).to(dtype)
 
 
-def _in_fixed_point(values: Tensor, m: Tensor) -> Tensor:
+def _in_fixed_point(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
     """Three 8-bit channels to three, by integers that wrap.
 
-    values (..., 3); m (3, 4), the bias last.
+    values (H, W, 3); m (3, 4), the bias last.
     """
     scaled = (m * 2**FIXED_BITS).round().long()
     # half a level is added before the bias is rounded, or after
     alone = ((m[:, 3] + 0.5) * 2**FIXED_BITS).round().long()
-    halves = torch.where(_in_vectors(values), scaled[:, 3] + 2 ** (FIXED_BITS - 1), alone)
+    vectors, _ = in_vectors(line_of(values.shape, values.stride()), "uint8", arithmetic)
+    halves = torch.where(_first(vectors, values), scaled[:, 3] + 2 ** (FIXED_BITS - 1), alone)
     sums = (values.long()[..., None, :] * scaled[:, :3]).sum(-1) + halves
     return (sums.int() >> FIXED_BITS).clamp(0, 255).to(values.dtype)
 
 
-def _in_vectors(values: Tensor) -> Tensor:
-    """Which pixels OpenCV sums a vector of them at a time, (..., 1): all but the last few."""
-    count = values[..., 0].numel()
-    return _first(count - count % (VECTOR_BYTES // values.element_size()), values)
-
-
-def _in_pairs(values: Tensor) -> Tensor:
-    """Which pixels OpenCV sums in vectors or by twos, (..., 1): all but the last one or two."""
-    count = values[..., 0].numel()
-    rest = count % (VECTOR_BYTES // values.element_size())
-    return _first(count - (rest - 1) % 2 - 1 if rest else count, values)
-
-
 def _first(count: int, values: Tensor) -> Tensor:
-    """Whether a pixel is among the first, (..., 1)."""
-    first = torch.arange(values[..., 0].numel(), device=values.device) < count
+    """Whether a pixel is among the first of its line, (H, W, 1); values (H, W, C)."""
+    places = torch.arange(values[..., 0].numel(), device=values.device)
+    first = places % line_of(values.shape, values.stride()) < count
     return first.reshape(values.shape[:-1])[..., None]
 
 
@@ -107,17 +128,22 @@ def _is_diagonal(m: Tensor) -> bool:
     if m.shape[0] != m.shape[1] - 1:
         return False
     square = m[:, :-1]
-    return not bool(((square - square.diag().diag()).abs() > SMALL).any())
+    return not bool(((square - square.diag().diag()).abs() > torch.finfo(m.dtype).eps).any())
 
 
-def _fused(channels: Sequence[Tensor], row: Tensor) -> Tensor:
+def _fma(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """a b + c, rounded once; a (...), b and c that broadcast."""
+    return fma64(a, b, c) if a.dtype == torch.float64 else fma32(a, b, c)
+
+
+def _fused(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
     """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more.
 
     Each channel (...); row (C + 1,), the bias last.
     """
-    total = fma32(channels[0], row[0], channels[1] * row[1])
+    total = _fma(channels[0], row[0], channels[1] * row[1])
     for value, factor in zip(channels[2:], row[2:-1], strict=True):
-        total = fma32(value, factor, total)
+        total = _fma(value, factor, total)
     return total + row[-1]
 
 
@@ -128,7 +154,7 @@ def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
     """
     total = bias.expand(channels[0].shape)
     for value, factor in zip(reversed(channels), reversed(row[:-1].unbind()), strict=True):
-        total = fma32(value, factor, total)
+        total = _fma(value, factor, total)
     return total
 
 
@@ -137,8 +163,28 @@ def _by_halves(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tenso
 
     Each channel (...); row (4,) and bias ().
     """
-    first = fma32(channels[0], row[0], channels[1] * row[1])
-    return first + fma32(channels[2], row[2], bias.expand(channels[2].shape))
+    first = _fma(channels[0], row[0], channels[1] * row[1])
+    return first + _fma(channels[2], row[2], bias.expand(channels[2].shape))
+
+
+def _by_pairs(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
+    """(v0 m0 + v1 m1) + (v2 m2 + v3 m3) + bias, every product and sum rounded.
+
+    Each channel (...); row (5,), the bias last.
+    """
+    a, b, c, d = (value * factor for value, factor in zip(channels, row[:-1], strict=True))
+    return ((a + b) + (c + d)) + row[-1]
+
+
+def _in_order_fused(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
+    """The bias, then one product after the other, fused.
+
+    Each channel (...); row (C + 1,), the bias last.
+    """
+    total = row[-1].expand(channels[0].shape)
+    for value, factor in zip(channels, row[:-1], strict=True):
+        total = _fma(value, factor, total)
+    return total
 
 
 def _in_order(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:

@@ -168,22 +168,6 @@ def _matrices(
     return found, good != 0
 
 
-DIAGONAL, FUSED, IN_ORDER = range(3)
-"""`Sum` of native/transform.cpp."""
-
-
-def transformed(values: np.ndarray, matrix: np.ndarray, way: int) -> np.ndarray:
-    """cv2.transform of (N, C) by (R, C + 1), both float32: (N, R)."""
-    rows, channels = matrix.shape[0], values.shape[1]
-    codes = ("channels", channels), ("rows", rows), ("steps", way)
-    block = _block("transformed", *codes).copy()
-    values, out = np.ascontiguousarray(values), empty((len(values), rows), values.dtype)
-    block[NUMBERS], block[FIRST], block[OUT] = (a.ctypes.data for a in (matrix, values, out))
-    block[COUNT] = len(values)
-    launch(block, 0, -(-len(values) // POINTS_AT_ONCE), out.size)
-    return out
-
-
 def to_polar(
     x: np.ndarray, y: np.ndarray, block: int, degrees: bool
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -16,23 +16,25 @@
 #include "picture_call.h"
 #include "resize_call.h"
 #include "sphere_call.h"
+#include "transform_call.h"
 #include "warp_call.h"
 
 // clang-format off
 // Each family: its name, and the list of its own fields.
-#define WARPKIT_FAMILIES(FAMILY)            \
-    FAMILY(warp, WARPKIT_WARP_FIELDS)       \
-    FAMILY(moments, WARPKIT_MOMENTS_FIELDS) \
-    FAMILY(descent, WARPKIT_DESCENT_FIELDS) \
-    FAMILY(level, WARPKIT_LEVEL_FIELDS)     \
-    FAMILY(fits, WARPKIT_FITS_FIELDS)       \
-    FAMILY(resize, WARPKIT_RESIZE_FIELDS)   \
-    FAMILY(opencv, WARPKIT_OPENCV_FIELDS)   \
-    FAMILY(objects, WARPKIT_OBJECTS_FIELDS) \
-    FAMILY(picture, WARPKIT_PICTURE_FIELDS) \
-    FAMILY(maps, WARPKIT_MAPS_FIELDS)       \
-    FAMILY(lens, WARPKIT_LENS_FIELDS)       \
-    FAMILY(matrix, WARPKIT_MATRIX_FIELDS)   \
+#define WARPKIT_FAMILIES(FAMILY)                \
+    FAMILY(warp, WARPKIT_WARP_FIELDS)           \
+    FAMILY(moments, WARPKIT_MOMENTS_FIELDS)     \
+    FAMILY(descent, WARPKIT_DESCENT_FIELDS)     \
+    FAMILY(level, WARPKIT_LEVEL_FIELDS)         \
+    FAMILY(fits, WARPKIT_FITS_FIELDS)           \
+    FAMILY(resize, WARPKIT_RESIZE_FIELDS)       \
+    FAMILY(opencv, WARPKIT_OPENCV_FIELDS)       \
+    FAMILY(objects, WARPKIT_OBJECTS_FIELDS)     \
+    FAMILY(picture, WARPKIT_PICTURE_FIELDS)     \
+    FAMILY(maps, WARPKIT_MAPS_FIELDS)           \
+    FAMILY(lens, WARPKIT_LENS_FIELDS)           \
+    FAMILY(transform, WARPKIT_TRANSFORM_FIELDS) \
+    FAMILY(matrix, WARPKIT_MATRIX_FIELDS)       \
     FAMILY(sphere, WARPKIT_SPHERE_FIELDS)
 
 #define WARPKIT_TASKS(TASK)                                                       \

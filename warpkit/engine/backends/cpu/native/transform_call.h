@@ -1,0 +1,25 @@
+// The block of cv2.transform: a matrix for the numbers of every point. A unit is `PIXELS_AT_ONCE`
+// of them.
+#pragma once
+#include "call.h"
+
+// clang-format off
+#define WARPKIT_TRANSFORM_FIELDS(FIELD)                                                            \
+    /* arrays: the matrix (rows, columns), float64, with or without a last column that is added; */ \
+    /* points (count, channels); the result (count, rows) of their type */                          \
+    FIELD(matrix) FIELD(points) FIELD(out)                                                          \
+    FIELD(rows) FIELD(columns) FIELD(count) FIELD(channels)                                         \
+    /* a code of `Type`; points of a line; how many of them OpenCV sums in vectors, and how many */  \
+    /* in vectors or by twos */                                                                     \
+    FIELD(type) FIELD(line) FIELD(vectors) FIELD(pairs)
+// clang-format on
+
+namespace warpkit {
+
+struct TransformCall : Call {
+    WARPKIT_TRANSFORM_FIELDS(WARPKIT_FIELD)
+};
+
+constexpr int64_t PIXELS_AT_ONCE = 1024;
+
+}  // namespace warpkit
