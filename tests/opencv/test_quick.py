@@ -63,11 +63,53 @@ def test_what_is_refused_is_refused_again():
             ours.warpAffine(image, m, (9, -9))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
+@pytest.mark.parametrize("flags", [0, 1, 2, 4])
+def test_a_second_call_of_any_type_is_cv2s_too(dtype, flags, known):
+    cv2, image = installed_opencv(), picture(31, 44, 3).astype(dtype)
+    for matrix in (MATRIX, OTHER):
+        for m in (np.asfortranarray(matrix[:2]), matrix[:2].astype(np.float32)):
+            for value in (0.5, -1e12):
+                call = {"flags": flags, "borderValue": value}
+                wanted = cv2.warpAffine(image, m, (29, 17), **call)
+                assert np.array_equal(ours.warpAffine(image, m, (29, 17), **call), wanted)
+    assert len(known) == 4
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
+@pytest.mark.parametrize("flags", [0, 1, 2, 4])
+def test_a_second_remap_is_cv2s_too(dtype, flags, known):
+    cv2, random = installed_opencv(), np.random.default_rng(1)
+    image = picture(31, 44, 3).astype(dtype)
+    for _ in range(2):
+        x, y = (random.uniform(-9, 50, (17, 29)).astype(np.float32) for _ in range(2))
+        fixed = cv2.convertMaps(x, y, cv2.CV_16SC2)
+        pixels = [] if flags else [(fixed[0], None)]  # OpenCV 5.0 reads parts that are not there
+        for maps in ((x, y), (np.dstack((x, y)), None), fixed, *pixels):
+            for border in (0, 1, 4):
+                call = {"borderMode": border, "borderValue": (7, 200.6, 30)}
+                wanted = cv2.remap(image, *maps, flags, **call)
+                assert np.array_equal(ours.remap(image, *maps, flags, **call), wanted)
+    assert len([key for key in known if key[0] == "remap"]) == (6 if flags else 9)
+
+
+def test_maps_that_look_normalized_are_warned_of_again():
+    image, places = picture(40, 40, 3), np.linspace(-1, 1, 40, dtype=np.float32)
+    y, x = (np.ascontiguousarray(part) for part in np.meshgrid(places, places, indexing="ij"))
+    ours.remap(image, 20 + x, 20 + y, 1)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"remap: all `points` lie within"):
+            ours.remap(image, x, y, 1)
+
+
 def test_other_kinds_of_arguments_leave_nothing(known):
     image, m = picture(9, 9, 3), MATRIX[:2].copy()
     ours.warpAffine(image[::2], m, (9, 9))
-    ours.warpAffine(image, m.astype(np.float32), (9, 9))
-    ours.warpAffine(image.astype(np.float32), m, (9, 9))
     ours.warpAffine(image, m, (9, 9), arithmetic="exact")
     ours.warpAffine(image, m, (9, 9), image.copy())
-    assert not [key for key in known if key[0] == "warpAffine"]
+    maps = np.ones((9, 9), np.float32) * 5, np.ones((9, 9), np.float32) * 5
+    ours.remap(image[::2], *maps, 1)
+    ours.remap(image, *maps, 1, arithmetic="exact")
+    ours.remap(image, *maps, 1, image.copy())
+    ours.remap(image, maps[0].astype(np.float64), maps[1], 1)
+    assert not [key for key in known if key[0] in ("warpAffine", "remap")]

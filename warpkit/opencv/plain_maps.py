@@ -15,10 +15,9 @@ import torch
 
 from warpkit.core.tracing import runs_eagerly
 from warpkit.engine.arithmetic import opencv_polar
-from warpkit.engine.arithmetic.opencv import TYPES, takes_float_path
-from warpkit.engine.backends import select_backend
+from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.sampling.rules import SamplingRule
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import numbers_alone, quick
 from warpkit.opencv.cameras import is_nothing
 from warpkit.opencv.layout import planes
 from warpkit.opencv.numbers_alone import NUMBERS, brown_lens
@@ -159,19 +158,11 @@ def _call(
     arithmetic: str,
 ) -> Any:
     """A call of OpenCV's kernels for arrays of such shapes and types; None where none serves."""
-    from warpkit.engine.backends.cpu import opencv
-    from warpkit.engine.backends.cpu.opencv import launch
 
     image = planes(np.broadcast_to(np.zeros((), dtype), shape).copy())
     rule = SamplingRule(interpolation, "constant", arithmetic)
-    if select_backend("warpkit.opencv", "auto", image, rule) is not opencv:
-        return None
-    fixed_map = map_dtype == PIXEL.str and has_second
-    floats = takes_float_path(image, rule) and (not fixed_map or interpolation == "bicubic")
-    points = torch.from_numpy(np.empty(of_map, map_dtype))
-    second = None
+    pixels = map_dtype == PIXEL.str
+    points, second = torch.from_numpy(np.empty(of_map, map_dtype)), None
     if has_second:
-        second = torch.from_numpy(np.empty(of_map[:2], np.int16 if fixed_map else SINGLE))
-    fill = torch.zeros((), dtype=torch.float64)
-    size = (of_map[0], of_map[1])
-    return launch.prepare(image, points, fill, size, rule, not floats, None, fixed_map, second)
+        second = torch.from_numpy(np.empty(of_map[:2], np.int16 if pixels else SINGLE))
+    return quick.call_of(image, points, second, (of_map[0], of_map[1]), rule, 0)

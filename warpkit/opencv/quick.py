@@ -1,4 +1,4 @@
-"""Warps of plain 8-bit arrays, checked once and then made from what lies in their memory.
+"""Warps of plain arrays, checked once and then made from what lies in their memory.
 
 A warp of 224 x 224 takes OpenCV 0.2 ms, and to look at its arguments took as long.
 `engine.backends.prepared` finds what the first call of a kind has left here.
@@ -10,25 +10,60 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
-from warpkit.engine.arithmetic.opencv import takes_float_path
+from warpkit.engine.arithmetic.opencv import TYPES, takes_float_path
 from warpkit.engine.backends import prepared, select_backend
+from warpkit.engine.sampling.fill import border_value
 from warpkit.engine.sampling.rules import SamplingRule
 from warpkit.opencv.constants import WARP_INVERSE_MAP
 from warpkit.opencv.layout import planes
 
+DOUBLE, SINGLE, PIXEL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int16)
+PARTS = {PIXEL, np.dtype(np.uint16)}
 
-def key_of(name: str, src: Any, matrix: Any, *options: Any) -> prepared.Key:
+
+def key_of(name: str, arrays: tuple[Any, ...], *options: Any) -> prepared.Key:
     """What a call of plain arrays is known by; None for others.
 
-    options: dsize, dst, flags, borderMode, borderValue and arithmetic.
+    options: dst, flags, borderMode, borderValue, arithmetic, and what else there is before them.
     """
-    if type(src) is not np.ndarray or type(matrix) is not np.ndarray:
-        return None
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return None
     if options[-1] == "auto":
         options += (installed_arithmetic(),)
-    return prepared.key_of(name, (src, matrix), options)
+    return prepared.key_of(name, arrays, options)
+
+
+def call_of(
+    image: Tensor,
+    mapping: Tensor,
+    second: Tensor | None,
+    size: tuple[int, int],
+    rule: SamplingRule,
+    value: Any,
+) -> Any:
+    """A call of OpenCV's kernels for all that is like this; None where none serves.
+
+    value: the border's. image (1, C, H, W); mapping (2 or 3, 3), float64, (h, w, 2) or (h, w);
+    second (h, w).
+    """
+    if rule.arithmetic == "exact" or rule.border == "transparent" or image.dtype not in TYPES:
+        return None
+    from warpkit.engine.backends.cpu import opencv
+
+    if select_backend("warpkit.opencv", "auto", image, rule) is not opencv:
+        return None
+    from warpkit.engine.backends.cpu.opencv import launch
+
+    fixed_map = mapping.dtype == torch.int16 and second is not None
+    floats = takes_float_path(image, rule)
+    if fixed_map:
+        floats &= rule.interpolation == "bicubic"
+    fill = border_value("warpkit.opencv", image, (*image.shape[:2], *size), rule, value)
+    return launch.prepare(image, mapping, fill, size, rule, not floats, None, fixed_map, second)
 
 
 def leave(
@@ -43,31 +78,77 @@ def leave(
 
     src (H, W) or (H, W, C); matrix (2 or 3, 3); options: the core's.
     """
+    if key is None or not src.flags.c_contiguous:
+        return
     rule = SamplingRule(options["interpolation"], options["border"], options["arithmetic"])
-    if key is None or rule.arithmetic == "exact" or rule.border == "transparent":
-        return
-    if src.dtype != np.uint8 or matrix.dtype != np.float64:
-        return
-    if not (src.flags.c_contiguous and matrix.flags.c_contiguous):
-        return
-    from warpkit.engine.backends.cpu import opencv as by_kernels
-
-    image = planes(src)
-    if select_backend("warpkit.opencv", "auto", image, rule) is not by_kernels:
+    numbers = torch.from_numpy(np.array(matrix, np.float64))
+    made = call_of(planes(src), numbers, None, size, rule, options["border_value"])
+    if made is None:
         return
     from warpkit.engine.backends.cpu.inverse import invert
     from warpkit.engine.backends.cpu.opencv import launch
 
-    fill = torch.as_tensor(options["border_value"], dtype=torch.float64).reshape(-1, 1, 1)
-    fixed = not takes_float_path(image, rule)
-    made = launch.prepare(image, torch.from_numpy(matrix.copy()), fill, size, rule, fixed)
-    shape = (*size, *src.shape[2:]) if src.shape[2:] != (1,) else size
+    shape = _shape_of(src, size)
     turned = bool(flags & WARP_INVERSE_MAP)
 
     def again(src: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         """src (H, W) or (H, W, C); matrix (2 or 3, 3)."""
+        if matrix.dtype != DOUBLE or not matrix.flags.c_contiguous:
+            matrix = np.ascontiguousarray(matrix, DOUBLE)
         if not turned:
             matrix = invert(torch.from_numpy(matrix), singular_to_zero=True).numpy()
-        return launch.result(made, src.reshape(-1), matrix.reshape(-1)).reshape(shape)
+        return launch.result(made, src, matrix).reshape(shape)
 
     prepared.keep(key, again)
+
+
+def leave_maps(
+    key: prepared.Key,
+    src: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray | None,
+    rule: SamplingRule,
+    value: Any,
+) -> None:
+    """The same of a call of remap: two planes of floats, or pixels with their parts or without.
+
+    src (H, W) or (H, W, C); first and second (h, w), or (h, w, 2) and (h, w) or None.
+    """
+    arrays = (src, first) if second is None else (src, first, second)
+    if key is None or not all(array.flags.c_contiguous for array in arrays):
+        return
+    kinds = first.dtype, first.ndim
+    if second is None:
+        known = kinds == (PIXEL, 3)
+    else:
+        known = kinds == (SINGLE, 2) and second.dtype == SINGLE
+        known |= kinds == (PIXEL, 3) and second.dtype in PARTS
+    if not known or (second is not None and second.shape != first.shape[:2]):
+        return
+    size = (first.shape[0], first.shape[1])
+    maps = [torch.from_numpy(np.empty(array.shape, array.dtype)) for array in arrays[1:]]
+    more = None if second is None else maps[1]
+    made = call_of(planes(src), maps[0], more, size, rule, value)
+    if made is None:
+        return
+    from warpkit.engine.backends.cpu.opencv import launch
+
+    shape, planes_of_floats = _shape_of(src, size), first.dtype == SINGLE
+
+    def again(
+        src: np.ndarray, first: np.ndarray, second: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """None of planes that may lie within [-1, 1], of which the core warns.
+
+        src (H, W) or (H, W, C); first and second (h, w), or (h, w, 2) and (h, w) or None.
+        """
+        if planes_of_floats and -1 <= first[-1, -1] <= 1 and -1 <= second[-1, -1] <= 1:  # pyright: ignore
+            return None
+        return launch.result(made, src, first, second).reshape(shape)
+
+    prepared.keep(key, again)
+
+
+def _shape_of(src: np.ndarray, size: tuple[int, int]) -> tuple[int, ...]:
+    """Of a result, (h, w) or (h, w, C)."""
+    return (*size, *src.shape[2:]) if src.shape[2:] != (1,) else size

@@ -105,6 +105,10 @@ def remap(
     array([[0.5, 5. ]], dtype=float32)
     """
     name = "remap"
+    arrays = (src, map1) if map2 is None else (src, map1, map2)
+    key = quick.key_of(name, arrays, dst, interpolation, borderMode, borderValue, arithmetic)
+    if (known := prepared.call(key, *arrays)) is not None:
+        return known
     dst = check_output(name, "dst", dst, src)
     interpolation = INTER_NEAREST if interpolation is None else interpolation
     options = _options(name, src, dst, interpolation, borderMode, borderValue, arithmetic)
@@ -118,6 +122,7 @@ def remap(
     if not interpolation & WARP_RELATIVE_MAP:
         found = numbers_alone.remapped(name, image, first, second, rule, value, background)
         if found is not None:
+            quick.leave_maps(key, src, map1, map2, rule, value)  # pyright: ignore
             return finish(src, dst, found)
     points = _points(first, second)
     if interpolation & WARP_RELATIVE_MAP:
@@ -138,7 +143,7 @@ def _warp(
     given: tuple[Any, ...],
 ) -> Any:
     """given: flags, borderMode, borderValue and arithmetic."""
-    key = quick.key_of(name, src, M, dsize, dst, *given)
+    key = quick.key_of(name, (src, M), dsize, dst, *given)
     if (found := prepared.call(key, src, M)) is not None:
         return found
     flags, border_mode, border_value, arithmetic = given

@@ -215,6 +215,14 @@ WORKS = [
         10,
         lambda m: m.warpPolar(picture("uint8", SMALL, 3), SMALL, (16, 16), 16, POLAR),
     ),
+    FaceWork(
+        "warpAffine 32 x 32 x 3 float32",
+        20,
+        lambda m: m.warpAffine(picture("float32", SMALL, 3), TURN[:2], SMALL),
+    ),
+    FaceWork(
+        "remap 32 x 32 x 3", 20, lambda m: m.remap(picture("uint8", SMALL, 3), *maps(SMALL), 1)
+    ),
     FaceWork("cartToPolar 32 x 32", 20, lambda m: m.cartToPolar(*maps(SMALL))),
 ]
 
