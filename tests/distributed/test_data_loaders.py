@@ -1,0 +1,20 @@
+"""Workers of a DataLoader warp after their parent has: no deadlock, and the parent's bits."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import ROOT
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_that_stay_give_the_parents_bits(method: str):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    command = [sys.executable, "-m", "tests.support.data_loader", method]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.stdout.strip() == "the same bits", done.stderr
