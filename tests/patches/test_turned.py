@@ -207,6 +207,18 @@ def test_gradients_of_transforms(kind, masked):
     assert gradgradcheck(run, (images, boxes, moves))
 
 
+@pytest.mark.parametrize("kind", BOXES)
+def test_vmap_over_boxes(kind):
+    images, shifts = noise(2, 2, 16, 22), torch.tensor([0.0, 0.7, -1.3]).double()
+
+    def run(shift):
+        return wk.crop_patches(images, BOXES[kind] + shift, INDEX, (4, 5))
+
+    together = torch.vmap(run)(shifts)
+    for found, shift in zip(together, shifts, strict=True):
+        torch.testing.assert_close(found, run(shift), atol=LOOP, rtol=0)
+
+
 @pytest.mark.parametrize("border", ["replicate", "reflect", "wrap"])
 @pytest.mark.parametrize("angle", [0.0, 20.0])
 def test_gradients_under_borders_that_fold(border, angle):

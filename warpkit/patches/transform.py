@@ -89,7 +89,8 @@ def transform_patches(
         mask: (N, 1, h, w), or one (1, h, w) for all: how much of each pixel of the box belongs to
             the object. It is warped with the box's pixels.
         mask_space: "box" stretches the mask over the box; "image" says that it lies over the whole
-            image, (N, 1, H, W). None: "box", and a mask of the images' size is refused.
+            image, (N, 1, H, W), and is refused where images are a list. None: "box", and a mask of
+            the images' size is refused.
         opacity: a number, or (N,).
         overlap: "last": every object reads the original images; "sequential": what the earlier
             ones left, as the loop does. Both paint in order, a later object over an earlier one.
