@@ -92,7 +92,7 @@ else:
         return sorted([*__all__, *_MODULES, "flow", "types", "__version__"])
 
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "Alignment",
     "GradientReport",
