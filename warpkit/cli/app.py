@@ -13,6 +13,7 @@ import typer
 
 import warpkit as wk
 from warpkit.cli.errors import CommandError, cause_of
+from warpkit.cli.export_resize import export_resize
 from warpkit.cli.image_files import leave_stdout
 from warpkit.cli.options import (
     Angle,
@@ -197,6 +198,7 @@ def resize(
     return run(files or [], Folder(out, workers, report, resume, ray), format, quality, options)
 
 
+app.command("export-resize", short_help="Write a resize as an ONNX model.")(export_resize)
 app.command(short_help="Undo what a lens did to image files.")(undistort)
 app.command(short_help="Look into pictures of the whole sphere.")(view)
 

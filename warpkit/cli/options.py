@@ -24,6 +24,7 @@ GATHERED = {
     "--corners",
     "--distortion",
     "--fov",
+    "--from",
     "--matrix",
     "--pitch",
     "--roll",
