@@ -255,8 +255,9 @@ def estimateNewCameraMatrixForUndistortRectify(
     share = cameras.as_number(name, "balance", balance, device).clamp(0, 1)
     wide = cameras.as_number(name, "fov_scale", fov_scale, device)
     turn = cameras.as_turn(name, R, device, vectors=True)
-    value, found = _undistorted(lens, middles, FISHEYE_STEPS)
-    seen = torch.where(found[:, None], lenses.project(turn, value), NOWHERE)
+    if (seen := fisheye_points.undistorted(middles, lens, turn, FISHEYE_STEPS)) is None:
+        value, found = _undistorted(lens, middles, FISHEYE_STEPS)
+        seen = torch.where(found[:, None], lenses.project(turn, value), NOWHERE)
     numbers = cameras.as_numbers(name, "K", K, device)
     squash = (numbers[0, 0] / numbers[1, 1]).double()  # in K's own type, as cv2
     x, y = seen[:, 0], seen[:, 1] * squash
