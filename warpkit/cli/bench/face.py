@@ -35,6 +35,8 @@ TILTED = np.array([[1, 0.1, 3], [0, 1.1, 2], [1e-4, 1e-5, 1]])
 TURN = np.array([[0.94, 0.34, 3.0], [-0.34, 0.94, 7.0]])
 FOUR = np.array([[0, 0], [10, 1], [9, 11], [1, 10]], np.float32)
 OTHERS = np.array([[1, 0], [12, 1], [9, 14], [1, 9]], np.float32)
+PAIRS = np.array([[1.1, 0.05], [-0.03, 0.95]])
+SCENE_TURN, SCENE_SHIFT = np.array([0.1, -0.2, 0.05]), np.array([0.1, 0.2, 0.3])
 COLORS = np.array([[0.3, 0.6, 0.1, 0], [-0.2, -0.3, 0.5, 128], [0.6, -0.5, -0.1, 128]])
 POLAR, BACK = 1 + 8, 1 + 8 + 16
 
@@ -50,6 +52,21 @@ def picture(dtype: str, size: tuple[int, int], channels: int = 1) -> np.ndarray:
 def points(count: int, dtype: str = "float64") -> np.ndarray:
     """(N, 1, 2), pixels."""
     return (np.random.default_rng(0).random((count, 1, 2)) * 1000).astype(dtype)
+
+
+@lru_cache(maxsize=2)
+def scene(count: int) -> np.ndarray:
+    """(N, 1, 3), points before a camera."""
+    spread = np.random.default_rng(0).random((count, 1, 3))
+    return spread * (2, 2, 1) + (-1, -1, 4)
+
+
+@lru_cache(maxsize=1)
+def matches() -> tuple[np.ndarray, np.ndarray]:
+    """(100, 2) twice, the second moved and less exact."""
+    first = points(100, "float32")[:, 0]
+    noise = np.random.default_rng(1).normal(0, 0.3, first.shape)
+    return first, (first @ PAIRS + 5 + noise).astype("float32")
 
 
 @lru_cache(maxsize=4)
@@ -82,6 +99,16 @@ class FaceWork(NamedTuple):
     """OpenCV's IPP is left on, as its wheels have it."""
 
 
+def project(m: Any, count: int) -> Any:
+    """By a brown lens, with the derivatives."""
+    return m.projectPoints(scene(count), SCENE_TURN, SCENE_SHIFT, CAMERA, BROWN)
+
+
+def project_fisheye(m: Any, count: int) -> Any:
+    """By a fisheye, with the derivatives."""
+    return m.fisheye.projectPoints(scene(count), SCENE_TURN, SCENE_SHIFT, CAMERA, FISHEYE)
+
+
 FLAGS = {"NEAREST": 2.5, "LINEAR": 1.4, "CUBIC": 2.0, "AREA": 1.4, "LANCZOS4": 2.0}
 """Resizes, and what they may cost."""
 
@@ -100,7 +127,27 @@ def _resizes() -> Iterator[FaceWork]:
             )
 
 
+def _warps() -> Iterator[FaceWork]:
+    rows = (("NEAREST", 1.6), ("LINEAR", 1.6), ("CUBIC", 1.6), ("LANCZOS4", 2.0))
+    for function, matrix in (("warpAffine", TURN), ("warpPerspective", TILTED)):
+        for name, at_most in rows:
+            yield FaceWork(
+                f"{function} {name} 640 x 480 x 3 uint8",
+                at_most,
+                lambda m, function=function, matrix=matrix, name=name: getattr(m, function)(
+                    picture("uint8", VGA, 3),
+                    matrix,
+                    VGA[::-1],
+                    flags=getattr(ours, f"INTER_{name}"),
+                ),
+            )
+
+
 WORKS = [
+    FaceWork(
+        "remap 1080p x 3 uint8", 1.1, lambda m: m.remap(picture("uint8", HD, 3), *maps(HD), 1)
+    ),
+    *_warps(),
     FaceWork("pyrDown 1080p x 3 uint8", 2, lambda m: m.pyrDown(picture("uint8", HD, 3))),
     FaceWork("pyrDown 1080p float32", 2, lambda m: m.pyrDown(picture("float32", HD))),
     FaceWork("pyrUp 640 x 480 x 3 uint8", 2, lambda m: m.pyrUp(picture("uint8", VGA, 3))),
@@ -157,6 +204,11 @@ WORKS = [
         lambda m: m.warpPolar(picture("uint8", (512, 512), 3), (512, 512), (256, 250), 256, POLAR),
     ),
     FaceWork(
+        "warpPolar 512 x 512 x 3, nearest",
+        1.4,
+        lambda m: m.warpPolar(picture("uint8", (512, 512), 3), (512, 512), (256, 250), 256, 8),
+    ),
+    FaceWork(
         "warpPolar 512 x 512 x 3, back",
         1.4,
         lambda m: m.warpPolar(picture("uint8", (512, 512), 3), (512, 512), (256, 250), 256, BACK),
@@ -172,6 +224,36 @@ WORKS = [
             lambda m, dtype=dtype: m.transform(picture(dtype, VGA, 3), COLORS),
         )
         for dtype in ("uint8", "uint16", "float32")
+    ),
+    FaceWork(
+        "undistortPoints 10,000", 2, lambda m: m.undistortPoints(points(10_000), CAMERA, BROWN)
+    ),
+    FaceWork(
+        "perspectiveTransform 10,000",
+        3,
+        lambda m: m.perspectiveTransform(points(10_000, "float32"), TILTED),
+    ),
+    FaceWork("projectPoints 10,000", 4, lambda m: project(m, 10_000)),
+    FaceWork("projectPoints 68", 20, lambda m: project(m, 68)),
+    FaceWork("Rodrigues", 20, lambda m: m.Rodrigues(SCENE_TURN)),
+    FaceWork("findHomography 100", 4, lambda m: m.findHomography(*matches())),
+    FaceWork("fisheye.projectPoints 10,000", 4, lambda m: project_fisheye(m, 10_000)),
+    FaceWork(
+        "fisheye.undistortPoints 10,000",
+        2,
+        lambda m: m.fisheye.undistortPoints(points(10_000), CAMERA, FISHEYE),
+    ),
+    FaceWork(
+        "fisheye.undistortPoints 68",
+        20,
+        lambda m: m.fisheye.undistortPoints(points(68), CAMERA, FISHEYE),
+    ),
+    FaceWork(
+        "fisheye.estimateNewCameraMatrixForUndistortRectify",
+        20,
+        lambda m: m.fisheye.estimateNewCameraMatrixForUndistortRectify(
+            CAMERA, FISHEYE, SIDES, np.eye(3)
+        ),
     ),
     FaceWork("undistortPoints 68", 10, lambda m: m.undistortPoints(points(68), CAMERA, BROWN)),
     FaceWork("perspectiveTransform 68", 20, lambda m: m.perspectiveTransform(points(68), TILTED)),
@@ -200,6 +282,8 @@ WORKS = [
         20,
         lambda m: m.getRectSubPix(picture("uint8", SMALL, 3), (16, 16), (15.3, 14.2)),
     ),
+    FaceWork("hconcat 640 x 480 x 3", 4, lambda m: m.hconcat([picture("uint8", VGA, 3)] * 2)),
+    FaceWork("vconcat 640 x 480 x 3", 4, lambda m: m.vconcat([picture("uint8", VGA, 3)] * 2)),
     FaceWork("rotate 32 x 32 x 3", 20, lambda m: m.rotate(picture("uint8", SMALL, 3), 0)),
     FaceWork("convertMaps 32 x 32", 20, lambda m: m.convertMaps(*maps(SMALL), ours.CV_16SC2)),
     FaceWork(
