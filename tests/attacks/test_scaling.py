@@ -41,11 +41,23 @@ def test_the_target_may_have_another_size_and_there_may_be_several():
     assert found.seen.shape == (2, 1, 6, 6)
 
 
+def test_what_rounding_leaves_beyond_one_is_one():
+    """A resize of ones is 1.0000001 where its weights' sum is."""
+    just = torch.full((1, 8, 8), 1.0000001)
+    assert just.max() > 1
+    found, wanted = (
+        scaling_attack(-1e-7 * shown, shown, (4, 4), steps=3) for shown in (just, just.clamp(max=1))
+    )
+    torch.testing.assert_close(found.image, wanted.image, rtol=0, atol=0)
+    assert found.changed == wanted.changed
+
+
 @pytest.mark.parametrize(
     ("target", "image", "words"),
     [
         (torch.ones(3, 4, 4), torch.ones(1, 8, 8), "`target` must be of the image's batch"),
         (torch.ones(1, 4, 4), torch.ones(1, 8, 8) * 2, "`image` must be in [0, 1]"),
+        (torch.ones(1, 4, 4), torch.ones(1, 8, 8) * 1.002, "`image` must be in [0, 1]"),
         (torch.ones(1, 4, 4) * torch.nan, torch.ones(1, 8, 8), "`target` must be in [0, 1]"),
         (torch.ones(1, 4, 4), torch.ones(1, 8, 8).byte(), "`image` must be floating"),
     ],

@@ -13,6 +13,9 @@ from warpkit.core.numbers import check_positive
 
 NORMS = ("linf", "l2")
 
+SAME_BYTE = 0.5 / 255
+"""How far beyond [0, 1] a value is still that of a byte: a resize's last bits make 1.0000001."""
+
 
 @dataclass(frozen=True)
 class Ball:
@@ -100,7 +103,14 @@ def check_unit(function: str, argument: str, image: object) -> Tensor:
     if images.dtype not in (torch.float32, torch.float64):
         checks.fail(function, argument, "float32 or float64", images.dtype, TypeError)
     checks.check_held(function, argument, images)
-    if not bool(((images >= 0) & (images <= 1)).all()):
+    return clamp_rounding(function, argument, images)
+
+
+def clamp_rounding(function: str, argument: str, images: Tensor) -> Tensor:
+    """Images in [0, 1]: what lies beyond by less than a byte shows is taken as 0 or 1."""
+    if bool(((images >= 0) & (images <= 1)).all()):
+        return images
+    if not bool(((images > -SAME_BYTE) & (images < 1 + SAME_BYTE)).all()):
         low, high = images.min().item(), images.max().item()
         checks.fail(function, argument, "in [0, 1]", f"values from {low:g} to {high:g}")
-    return images
+    return images.clamp(0, 1)

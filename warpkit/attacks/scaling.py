@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit.attacks.ball import clamp_rounding
 from warpkit.core import checks
 from warpkit.core.numbers import check_count, check_positive
 from warpkit.gradients.surrogates import quantize, through_uint8
@@ -85,8 +86,7 @@ def scaling_attack(
     for argument, value in (("target", target), ("image", image)):
         if not value.is_floating_point():
             checks.fail(name, argument, "floating, in [0, 1]", value.dtype, TypeError)
-        outside = ~((value >= 0) & (value <= 1))
-        checks.check_values(name, argument, outside, "in [0, 1]", value.detach())
+        checks.check_held(name, argument, value)
     if target.shape[:-2] != image.shape[:-2]:
         wanted = f"of the image's batch and channels, {tuple(image.shape[:-2])} + (h, w)"
         checks.fail(name, "target", wanted, checks.shape_of(target))
@@ -96,7 +96,11 @@ def scaling_attack(
     step_size = check_positive(name, "step_size", step_size)
     how: dict[str, Any] = {"interpolation": interpolation, "antialias": antialias}
     shrink = partial(resize, size=size, arithmetic=arithmetic, **how)
-    shown, wanted = image.detach(), quantize(resize(target.detach(), size).clamp(0, 1))
+    shown, small = (
+        clamp_rounding(name, argument, value.detach())
+        for argument, value in (("image", image), ("target", target))
+    )
+    wanted = quantize(resize(small, size).clamp(0, 1))
     with torch.enable_grad():
         found, history = _descend(shown, wanted.to(shown.dtype), shrink, steps, step_size)
     seen = through_uint8(shrink, found)
