@@ -99,6 +99,14 @@ def test_a_folder_that_is_not_there_is_said_before_the_work(tmp_path, capsys):
     assert shown.count("\n") == 1
 
 
+def test_the_help_names_what_each_library_has(capsys):
+    assert main(["export-resize", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "exact:" not in shown
+    for name in ("pillow: nearest, box,", "torchvision: nearest,", "bilinear_exact, bicubic, area"):
+        assert name in shown
+
+
 def test_missing_packages_are_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["export-resize", str(tmp_path / "a.onnx"), "--size", "7", "9"]) == 2

@@ -16,11 +16,17 @@ from torch import Tensor, nn
 import warpkit as wk
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_files import check_target, replacing
-from warpkit.cli.options import Filter, Means, NewSize, Numbers, numbers, one_of, option
+from warpkit.cli.options import Means, NewSize, Numbers, numbers, one_of, option
 from warpkit.cli.sizes import check_size
-from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, named_rule
+from warpkit.engine.arithmetic.resize import (
+    OPENCV_FILTERS,
+    PILLOW_FILTERS,
+    RESIZE_ARITHMETICS,
+    TORCH_FILTERS,
+    named_rule,
+)
 from warpkit.engine.backends.exported import SIZED, any_size
-from warpkit.types import ResizeArithmetic
+from warpkit.types import Filter, ResizeArithmetic
 
 LIBRARIES = tuple(name for name in RESIZE_ARITHMETICS if name != "exact")
 OPSET = 20
@@ -30,6 +36,15 @@ Target = Annotated[
 ]
 Library = Annotated[
     ResizeArithmetic, option(one_of(LIBRARIES), "NAME", "Whose pixels: " + ", ".join(LIBRARIES))
+]
+NAMES = {"pillow": PILLOW_FILTERS, "torchvision": TORCH_FILTERS, "OpenCV's": OPENCV_FILTERS}
+Interpolation = Annotated[
+    Filter,
+    option(
+        str,  # which names there are depends on the arithmetic
+        "NAME",
+        "; ".join(f"{whose}: {', '.join(names)}" for whose, names in NAMES.items()) + ".",
+    ),
 ]
 Source = Annotated[
     Numbers | None,
@@ -48,7 +63,7 @@ def export_resize(
     out: Target,
     size: NewSize = None,
     source: Source = None,
-    interpolation: Filter = "bilinear",
+    interpolation: Interpolation = "bilinear",
     antialias: Means = None,
     arithmetic: Library = "pillow",
     channels: Channels = 3,
