@@ -1,0 +1,186 @@
+"""Views of the whole sphere beside py360convert and equilib: python -m benchmarks.spheres
+
+Every case first proves that its ways agree, each by the peer's own convention (`Convention`), then
+times them in turns on one thread, and takes the least of each: other work on the machine only ever
+adds to a time. py360convert keeps the map of its last views, and equilib its grid: both are timed
+with what they keep, and py360convert also for a view that it has not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+import torch
+from equilib import Equi2Pers
+from py360convert import e2p
+from py360convert.utils import EquirecSampler
+from torch import Tensor
+
+import warpkit as wk
+from benchmarks.indexing import about
+from warpkit import camera
+from warpkit.cli.view import rotation
+from warpkit.engine.sampling import sphere as definition
+
+ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "spheres.csv"
+SPHERE, SIZE, FIELD = (1080, 2160), (1080, 1920), 90.0
+YAW, PITCH = 40.0, 15.0
+TURN = rotation(YAW, PITCH, 0.0)
+
+Way = Callable[[], Any]
+
+
+class Case(NamedTuple):
+    """Ways to compute the same."""
+
+    name: str
+    aim: str
+    ways: dict[str, Way]
+
+
+def smooth() -> Tensor:
+    """A picture (3, H, W) of the sphere: 1/64 of a pixel along both axes is 8e-5 at most."""
+    x, y, z = torch.broadcast_tensors(*definition.directions(SPHERE, None))
+    waves = torch.stack(((3 * x + y).sin(), x * y * z, (2 * z - y).cos()))
+    return (0.5 + 0.4 * waves).float()
+
+
+class Convention(NamedTuple):
+    """What a peer shows in a view, in our words."""
+
+    camera: Tensor
+    """(3, 3)."""
+    moved: int = 0
+    """Pixels to the right and down, by which the picture is off."""
+
+    def view(self, sphere: Tensor) -> Tensor:
+        """The peer's view of (C, H, W) by warpkit."""
+        moved = sphere.roll((-self.moved, -self.moved), (-2, -1))
+        return camera.from_sphere(moved, SIZE, camera_matrix=self.camera, rotation=TURN)
+
+
+def matrix(focal: float, x: float, y: float) -> Tensor:
+    """A camera (3, 3) of square pixels."""
+    return torch.tensor([[focal, 0, x], [0, focal, y], [0, 0, 1]], dtype=torch.float64)
+
+
+def conventions() -> dict[str, Convention]:
+    """The field of view from centre to centre; principal point and picture elsewhere."""
+    (height, width), half = SIZE, math.tan(math.radians(FIELD) / 2)
+    middle = (width - 1) / 2, (height - 1) / 2
+    return {
+        "py360convert": Convention(matrix((width - 1) / 2 / half, *middle)),
+        "equilib": Convention(matrix(width / 2 / half, width / 2, height / 2), 1),
+    }
+
+
+def by_py360convert(picture: np.ndarray) -> np.ndarray:
+    """The view of a picture (H, W, C), of square pixels; its map is made once."""
+    along_y = math.atan(math.tan(math.radians(FIELD) / 2) * (SIZE[0] - 1) / (SIZE[1] - 1))
+    return e2p(picture, (FIELD, 2 * math.degrees(along_y)), YAW, PITCH, SIZE)
+
+
+def anew(picture: np.ndarray) -> np.ndarray:
+    """The same of a view that it has not seen."""
+    EquirecSampler.from_perspective.cache_clear()
+    return by_py360convert(picture)
+
+
+def by_remap(sphere: Tensor, matrix: Tensor) -> Tensor:
+    """What one writes without it: places in float64, and `warpkit.remap`; no pole, and no seam."""
+    (height, width), (h, w) = sphere.shape[-2:], SIZE
+    y, x = torch.meshgrid(*(torch.arange(n).double() for n in SIZE), indexing="ij")
+    a, b, c = (torch.stack((x, y, torch.ones(h, w)), -1) @ matrix.mT).unbind(-1)
+    u = torch.atan2(a, c) * (width / (2 * math.pi)) + (width - 1) / 2
+    v = torch.atan2(b, torch.hypot(a, c)) * (height / math.pi) + (height - 1) / 2
+    return wk.remap(sphere, torch.stack((u, v), -1), border=("replicate", "wrap"))
+
+
+def cases() -> Iterator[Case]:
+    """Views of float32, without gradients and with."""
+    sphere, turn = smooth(), TURN.clone()
+    picture = sphere.permute(1, 2, 0).contiguous().numpy()
+    equilib, rots = Equi2Pers(*SIZE, FIELD), {"roll": 0.0, "pitch": 0.0, "yaw": 0.0}
+    rots |= {"pitch": -math.radians(PITCH), "yaw": -math.radians(YAW)}  # to the left, and down
+    focal = SIZE[1] / 2 / math.tan(math.radians(FIELD) / 2)
+    to_rays = TURN.mT @ matrix(focal, (SIZE[1] - 1) / 2, (SIZE[0] - 1) / 2).inverse()
+
+    def view() -> Tensor:
+        return camera.from_sphere(sphere, SIZE, field_of_view=FIELD, rotation=turn)
+
+    peers = {"py360convert": by_py360convert(picture).transpose(2, 0, 1)}
+    peers["equilib"] = equilib(sphere, rots).numpy()
+    for name, convention in conventions().items():
+        # py360convert's places are OpenCV's, 1/64 of a pixel off at most: `smooth`
+        apart = np.abs(convention.view(sphere).numpy() - peers[name]).max()
+        assert apart < 1e-4, f"{name}: {apart}"
+    assert (view() - by_remap(sphere, to_rays)).abs().max() < 1e-5
+    ways = {
+        "warpkit": view,
+        "py360convert, a view that it has kept": lambda: by_py360convert(picture),
+        "py360convert, another view": lambda: anew(picture),
+        "equilib": lambda: equilib(sphere, rots),
+        "float64 places and remap": lambda: by_remap(sphere, to_rays),
+    }
+    shape = "{} x {} of 3 x {} x {}".format(*SIZE, *SPHERE)
+    yield Case(f"from_sphere, {shape}", "1 of py360convert's, 3 of equilib's", ways)
+
+    leaves = [sphere.clone().requires_grad_(), turn.clone().requires_grad_()]
+    grad = torch.rand(3, *SIZE, generator=torch.Generator().manual_seed(0))
+
+    def with_gradients() -> tuple[Tensor, ...]:
+        seen = camera.from_sphere(leaves[0], SIZE, field_of_view=FIELD, rotation=leaves[1])
+        return torch.autograd.grad(seen, leaves, grad)
+
+    ways = {"warpkit": with_gradients, "warpkit, forward alone": view}
+    yield Case(f"from_sphere, gradients to rotation and picture, {shape}", "1/3 at least", ways)
+
+
+def least(case: Case, seconds: float) -> dict[str, float]:
+    """The least time of each way, in ms."""
+    times: dict[str, list[float]] = {name: [] for name in case.ways}
+    stop = time.perf_counter() + seconds
+    while time.perf_counter() < stop or len(times["warpkit"]) < 3:
+        for name, way in case.ways.items():
+            start = time.perf_counter()
+            way()
+            times[name].append(time.perf_counter() - start)
+    return {name: 1e3 * min(taken) for name, taken in times.items()}
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=30.0, help="for each case")
+    parser.add_argument("--noise", default="", help="what else the machine did")
+    parser.add_argument("--csv", type=Path, default=ROWS)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    packages = {name: version(name) for name in ("py360convert", "pyequilib")}
+    packages["opencv"] = cv2.__version__
+    rows = []
+    for case in cases():
+        taken = least(case, options.seconds)
+        for name, ms in taken.items():
+            row = {"case": case.name, "way": name, "ms": f"{ms:.4g}"}
+            row["times_warpkit"] = f"{ms / taken['warpkit']:.2f}"
+            rows.append(row | {"aim": case.aim, **about(), **packages, "noise": options.noise})
+            print(*list(rows[-1].values())[:4], sep="  ", flush=True)
+    with options.csv.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
