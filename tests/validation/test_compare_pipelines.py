@@ -132,6 +132,10 @@ def test_page_and_json(tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert page.count("data:image/png;base64") >= 5
     assert "channels reversed" in page
+    cell = comparison._repr_html_()
+    assert cell is not None
+    assert "channels reversed" in cell
+    assert 2 <= cell.count("data:image/png;base64") <= 5
     comparison.to_json(tmp_path / "page.json")
     assert json.loads((tmp_path / "page.json").read_text())["findings"][0]["kind"] == "size"
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+from html import unescape
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 import warpkit as wk
@@ -15,7 +20,7 @@ from tests.support.inputs import noise
 from tests.validation.test_validation import cv2, off_by_one
 from warpkit import validation, warp
 from warpkit.engine.arithmetic import torch_resize
-from warpkit.validation import peers, report, resizes, suite
+from warpkit.validation import html, pages, peers, report, resizes, suite
 
 
 def shifted(image: Tensor, value: Tensor) -> Tensor:
@@ -156,6 +161,33 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert page.count("OpenCV + IPP bicubic") == 2
     assert page.count("data:image/png;base64,") >= 3
     assert f"OpenCV {cv2.__version__}" in page
+    assert page.count("cv2.resize(interpolation=INTER_LINEAR_EXACT), IPP off") == 2
+
+
+@pytest.mark.usefixtures("few")
+def test_a_notebook_shows_a_report(monkeypatch: pytest.MonkeyPatch):
+    result = validation.parity_suite(PHOTOGRAPHS)
+    cell = result._repr_html_()
+    assert cell is not None
+    assert result.verdict[1:] in unescape(cell)
+    assert cell.count("<table>") == 2
+    assert cell.count("data:image/png;base64,") >= 4
+    assert not re.search(r"https?:|<script|undefined", cell)
+    assert len(cell) < 300_000  # a notebook's file keeps it
+    monkeypatch.setattr(pages, "find_spec", lambda name: None)
+    assert result._repr_html_() is None  # its text is shown
+
+
+def test_a_difference_is_red_where_there_is_one():
+    """By hand: equal, a hair apart in one channel, the farthest."""
+    apart = torch.tensor([[[0.0, 0.0, 9.0]], [[0.0, 1e-4, 1.0]]])
+    panel = html.difference("ours", apart.double())
+    assert panel["note"] == "3 of 6 differ, by up to 9"
+    file = BytesIO(base64.b64decode(panel["src"].split(",")[1]))
+    pixels = np.asarray(Image.open(file))
+    assert pixels.tolist() == [[[0, 0, 0], [190, 20, 20], [255, 225, 90]]]
+    same = html.difference("ours", torch.zeros(3, 2, 2).double())
+    assert same["note"] == "0: every value is the same"
 
 
 @pytest.mark.usefixtures("few")

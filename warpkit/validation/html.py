@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
-from io import BytesIO
 from typing import Any
 
-import numpy as np
-from jinja2 import Environment, StrictUndefined
-from PIL import Image
 from torch import Tensor
 
 from warpkit.engine.sampling.rules import INTERPOLATIONS
+from warpkit.validation import pages
 from warpkit.validation.metrics import Figures
 from warpkit.validation.resizes import ResizeRow
 from warpkit.validation.results import Results, RowPictures
@@ -24,21 +19,16 @@ BLACK = {"int16": -32768.0}
 """Black, where it is not 0."""
 
 FILTERS = ("map", "interpolation", "border", "dtype", "channels", "promised")
-STRENGTHS = tuple(digit * 10**power for power in range(5) for digit in (1, 2, 5))
 
 
 def render(report: Results) -> str:
     """The page's text."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(
-        (files("warpkit.validation") / "page.html.jinja").read_text("utf-8")
-    )
     peers = list(report.rows[0].peers) if report.rows else []
+    resize_peers = report.resizes[0].peers if report.resizes else ()
     lines = [line(row, peers) for row in report.rows]
     options = {name: list(dict.fromkeys(str(x[name]) for x in lines)) for name in FILTERS}
-    return template.render(
+    return pages.render(
+        "page.html.jinja",
         report=report,
         opencv=report.environment["opencv"],
         values=sum(row.parity.total for row in report.rows),
@@ -48,11 +38,25 @@ def render(report: Results) -> str:
         left_out=left_out([*report.rows, *report.resizes]),
         exempt=sum(row.passed and row.parity.differing > 0 for row in report.rows),
         resizes=[resize_lines(report, dtype) for dtype in PEER_DTYPES],
-        resize_names=["warpkit", *(report.resizes[0].peers if report.resizes else ())],
+        resize_names=["warpkit", *(LIBRARIES.get(name, name) for name in resize_peers)],
         scenes=[shown(scene) for scene in report.scenes],
         peers=peers,
         lines=lines,
         filters=options,
+    )
+
+
+def render_cell(report: Results) -> str:
+    """What a notebook shows: the verdict, the summary and one row's pictures."""
+    peers = list(report.rows[0].peers) if report.rows else []
+    # where nothing is broken, the last ones have other libraries beside them
+    scene = report.scenes[0 if report.broken else -1] if report.scenes else None
+    return pages.render(
+        "cell.html.jinja",
+        verdict=report.verdict[:1].upper() + report.verdict[1:] + ".",
+        interpolations=INTERPOLATIONS,
+        summaries={dtype: summary(report.rows, dtype, peers) for dtype in PEER_DTYPES},
+        scene=scene and shown(scene),
     )
 
 
@@ -87,9 +91,7 @@ def share(differing: int, total: int) -> str:
     return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.1g} %"
 
 
-def summary(
-    rows: Iterable[Row], dtype: str, peers: list[str]
-) -> list[tuple[str, list[dict[str, Any]]]]:
+def summary(rows: Iterable[Row], dtype: str, peers: list[str]) -> list[dict[str, Any]]:
     """For each library and interpolation: over what it can do, how far it is from OpenCV."""
     lines = []
     for name in ("warpkit", *peers):
@@ -101,7 +103,7 @@ def summary(
                 if row.setting.dtype == dtype and row.setting.interpolation == interpolation
             ]
             cells.append(total([(row, part) for row, part in known if part is not None]))
-        lines.append((name, cells))
+        lines.append({"name": name, "cells": cells, "call": "", "broken": False})
     return lines
 
 
@@ -153,21 +155,14 @@ def shown(scene: RowPictures) -> dict[str, Any]:
 
 
 def difference(name: str, apart: Tensor) -> dict[str, str]:
-    """The picture of a difference (C, H, W) in levels, brightened by one of STRENGTHS.
-
-    A few large values may saturate, so that the others show.
-    """
-    title = f"|{name} - OpenCV|"
-    if not apart.any():
-        return {"title": title, "note": "0: every value is the same", "src": png(apart)}
-    bright = np.quantile(apart[apart > 0].numpy(), 0.95)
-    strength = max((s for s in STRENGTHS if s * bright <= 255), default=1)
-    count = f"{int((apart > 0).sum()):,} of {apart.numel():,} differ"
-    return {
-        "title": f"{title} x {strength:,}",
-        "note": f"{count}, by up to {number(apart.max().item())}",
-        "src": png((apart * strength).clamp(0, 255)),
-    }
+    """The picture of a difference (C, H, W) in levels: where it is, and of pixels how large."""
+    title, largest = f"|{name} - OpenCV|", apart.max().item()
+    note = "0: every value is the same"
+    if largest:
+        count = f"{int((apart > 0).sum()):,} of {apart.numel():,} differ"
+        note = f"{count}, by up to {number(largest)}"
+    picture = pages.difference(apart.amax(0).numpy())
+    return {"title": title, "note": note, "src": pages.png_address(picture)}
 
 
 def to_8_bits(image: Tensor, dtype: str, white: float) -> Tensor:
@@ -178,7 +173,4 @@ def to_8_bits(image: Tensor, dtype: str, white: float) -> Tensor:
 def png(picture: Tensor) -> str:
     """A data address of an image (C, H, W) in 8 bits; a fourth channel is left out."""
     array = picture.round().byte().permute(1, 2, 0).numpy()
-    array = array[..., :3] if array.shape[2] >= 3 else array[..., 0]
-    out = BytesIO()
-    Image.fromarray(np.ascontiguousarray(array)).save(out, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
+    return pages.png_address(array[..., :3] if array.shape[2] >= 3 else array[..., 0])

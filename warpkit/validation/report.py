@@ -21,6 +21,7 @@ from warpkit.core.environment import processor
 from warpkit.core.progress import progress_bar
 from warpkit.validation.calls import by_opencv, by_warpkit
 from warpkit.validation.metrics import Figures
+from warpkit.validation.pages import can_render
 from warpkit.validation.resizes import ResizeRow, resize_peers, resize_settings, run_resize
 from warpkit.validation.results import Results, RowPictures
 from warpkit.validation.suite import CROP, PEER_DTYPES, Row, Setting, Suite, crop, named, settings
@@ -40,6 +41,12 @@ class ParityReport(Results):
         state = "passed" if self.promised else "nothing promised"
         state = state if self.passed else "FAILED"
         return f'ParityReport({state}: arithmetic "{self.arithmetic}", {self.verdict})'
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook's cell shows; None where it shows the text instead."""
+        from warpkit.validation.html import render_cell
+
+        return render_cell(self) if can_render() else None
 
     def to_table(self) -> str:
         """A summary as text, one line for each map and interpolation."""

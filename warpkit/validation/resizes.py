@@ -92,7 +92,8 @@ class ResizeSetting:
                 return f"F.interpolate(mode={how!r}{by_default})"
             return f"v2.functional.resize(interpolation={how!r}{by_default})"
         ipp = "on" if self.library == "opencv_ipp" else "off"
-        return f"cv2.resize(interpolation={self.interpolation!r}), IPP {ipp}"
+        flag = self.interpolation.upper().replace("BILINEAR", "LINEAR").replace("BICUBIC", "CUBIC")
+        return f"cv2.resize(interpolation=INTER_{flag}), IPP {ipp}"
 
 
 @dataclass(frozen=True)

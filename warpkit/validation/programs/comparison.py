@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from warpkit.core import checks
+from warpkit.validation.pages import can_render
 from warpkit.validation.programs import pictures as made
 from warpkit.validation.programs.asking import Program, RefusedError
 from warpkit.validation.programs.findings import (
@@ -85,6 +86,12 @@ class PipelineComparison:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook's cell shows; None where it shows the text instead."""
+        from warpkit.validation.programs.page import render_cell
+
+        return render_cell(self) if can_render() else None
 
     def as_dict(self) -> dict[str, Any]:
         """Numbers, words and lists, for JSON; infinite is None."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import typing
-from importlib.resources import files
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from warpkit.validation import pages
 
 if typing.TYPE_CHECKING:
     from warpkit.validation.programs.comparison import PipelineComparison, Shown
@@ -21,15 +20,19 @@ TIMES = 10
 
 def render(comparison: PipelineComparison) -> str:
     """The page's text."""
-    from jinja2 import Environment, StrictUndefined
+    return _filled("comparison.html.jinja", comparison, None)
 
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+
+def render_cell(comparison: PipelineComparison) -> str:
+    """What a notebook shows: what was found, and one image's pictures."""
+    return _filled("comparison_cell.html.jinja", comparison, 1)
+
+
+def _filled(template: str, comparison: PipelineComparison, count: int | None) -> str:
+    scenes = [scene for scene in map(_scene, comparison.shown[:count]) if scene is not None]
+    return pages.render(
+        f"programs/{template}", comparison=comparison, scenes=scenes, infinite=float("inf")
     )
-    source = files("warpkit.validation.programs") / "comparison.html.jinja"
-    template = environment.from_string(source.read_text("utf-8"))
-    scenes = [scene for scene in map(_scene, comparison.shown) if scene is not None]
-    return template.render(comparison=comparison, scenes=scenes, infinite=float("inf"))
 
 
 def _scene(shown: Shown) -> dict[str, Any] | None:
@@ -37,14 +40,13 @@ def _scene(shown: Shown) -> dict[str, Any] | None:
     if shown.first is None or shown.second is None:
         return None
     first, second = _colour(shown.first), _colour(shown.second)
-    scene: dict[str, Any] = {"first": _address(first), "second": _address(second)}
+    scene: dict[str, Any] = {"first": pages.png_address(first), "second": pages.png_address(second)}
     scene["sizes"] = [f"{x.shape[0]} x {x.shape[1]}" for x in (first, second)]
     scene["apart"] = None
     if first.shape != second.shape:
         return scene
     apart = np.abs(shown.first - shown.second).max(-1)
-    strength = 255 / max(1.0, float(apart.max()))
-    scene["apart"] = _address(_colour((apart * strength)[..., None]))
+    scene["apart"] = pages.png_address(pages.difference(apart))
     scene["largest"] = f"{float(apart.max()):.3g}"
     row, column = np.unravel_index(int(apart.argmax()), apart.shape)
     top, left = (
@@ -52,7 +54,7 @@ def _scene(shown: Shown) -> dict[str, Any] | None:
         for at, side in zip((row, column), apart.shape, strict=True)
     )
     piece = (slice(top, top + PIECE), slice(left, left + PIECE))
-    scene["pieces"] = [_address(_magnified(x[piece])) for x in (first, second)]
+    scene["pieces"] = [pages.png_address(_magnified(x[piece])) for x in (first, second)]
     scene["place"] = f"row {top}, column {left}"
     return scene
 
@@ -65,11 +67,3 @@ def _colour(levels: NDArray[Any]) -> NDArray[np.uint8]:
 
 def _magnified(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return picture.repeat(TIMES, 0).repeat(TIMES, 1)
-
-
-def _address(picture: NDArray[np.uint8]) -> str:
-    from PIL import Image
-
-    file = BytesIO()
-    Image.fromarray(np.ascontiguousarray(picture)).save(file, "PNG")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

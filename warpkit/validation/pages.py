@@ -1,0 +1,49 @@
+"""What the pages of reports are made of: templates, pictures of differences, PNGs as addresses."""
+
+from __future__ import annotations
+
+import base64
+from importlib.util import find_spec
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST, MOST = (190.0, 20.0, 20.0), (255.0, 225.0, 90.0)
+"""A pixel that hardly differs, red, and the one that differs the most, yellow."""
+
+
+def can_render() -> bool:
+    """Whether the extra `cli` is here, without which a notebook shows a report's text."""
+    return all(map(find_spec, ("jinja2", "PIL")))
+
+
+def render(template: str, **values: Any) -> str:
+    """A template of this folder, filled in."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("warpkit.validation", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)
+
+
+def difference(apart: NDArray[Any]) -> NDArray[np.uint8]:
+    """Distances (H, W) as a picture (H, W, 3): black where they are 0, never elsewhere."""
+    share = apart[..., None] / (apart.max() or 1.0)
+    colours = np.array(LEAST) + share * (np.array(MOST) - LEAST)
+    return (colours * (apart[..., None] > 0)).round().astype(np.uint8)
+
+
+def png_address(picture: NDArray[np.uint8]) -> str:
+    """A picture (H, W) or (H, W, 3) as an address that holds it."""
+    from PIL import Image
+
+    file = BytesIO()
+    Image.fromarray(np.ascontiguousarray(picture)).save(file, format="PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
