@@ -1,0 +1,1 @@
+"""What other projects ask in their own tests; `data/parity/suites.csv` lists them, one a line."""
