@@ -6,12 +6,14 @@ That links resolve is the strict build's part, which scripts/test runs.
 from __future__ import annotations
 
 import re
+import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from pkgutil import resolve_name
-from types import ModuleType
+from types import FrameType, ModuleType
 
 import pytest
+import torch
 import yaml
 
 import warpkit
@@ -20,6 +22,7 @@ from tests.support import ROOT
 from warpkit import attacks, indexing, validation
 
 DOCS = ROOT / "docs"
+PACKAGE = ROOT / "warpkit"
 PAGES = {
     str(page.relative_to(DOCS))
     for page in DOCS.glob("**/*.md")
@@ -164,3 +167,32 @@ def test_docstrings_name_pages_that_exist():
     named = set(re.findall(r"docs/([\w-]+\.md)", code))
     assert named
     assert named <= PAGES
+
+
+def test_the_guide_to_the_code_names_every_file_of_its_call():
+    """Also those of the second call of a gradient, which validation and caches make different."""
+    image, matrix = torch.tensor([[[0.0, 1.0], [2.0, 3.0]]]), [[1, 0, 0.5], [0, 1, 0]]
+    files = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE):
+            files.add(path.relative_to(PACKAGE).as_posix())
+
+    def run() -> torch.Tensor:
+        learned = torch.tensor(matrix, requires_grad=True)
+        warpkit.warp_affine(image, learned).sum().backward()
+        return warpkit.warp_affine(image, matrix)
+
+    run()
+    sys.setprofile(note)
+    try:
+        result = run()
+    finally:
+        sys.setprofile(None)
+    assert result.tolist() == [[[0.0, 0.5], [1.0, 2.5]]]
+    section = (DOCS / "code.md").read_text().partition("## One call, file by file")[2]
+    named = section.partition("\n## ")[0]
+    assert len(files) > 15
+    files.discard("distributed/__init__.py")  # another test may have imported it
+    assert [file for file in sorted(files) if f"`{file}`" not in named] == []
