@@ -1,4 +1,4 @@
-"""Letterboxes: the whole image in a frame, its aspect kept, and the matrix that says where."""
+"""Letterboxing: fits a whole image into a frame, and returns the matrix of boxes and points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of another size: the part of an image in a box, sampled or averaged onto a new grid."""
+"""Resizes images, or a box of them, by sampling or averaging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of arguments: numbers, matrices, points and images, and the names of every choice.
+"""Types of arguments: numbers, matrices, points and images, and the names of every option.
 
 They are for editors and type checkers, which complete the names and refuse others. A name that a
 program reads from outside is a plain `str`; it works all the same, and `typing.cast` says so to a

@@ -1,4 +1,4 @@
-"""Images under matrices, at fields of points, and at lists of points.
+"""Warps images by matrices, by point fields, and samples them at lists of points.
 
 The conventions stand at the head of `warpkit.geometry`. Each function here checks its arguments,
 chooses a backend and calls it.

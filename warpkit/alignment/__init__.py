@@ -1,4 +1,4 @@
-"""One image onto another: `warpkit.align`.
+"""Aligns one image to another: `warpkit.align`.
 
 `pairs` is what a user calls; `arguments` checks. `coarse_to_fine` goes, from a start or a search
 for starts (`search`), down the levels of `pyramid` to a verdict; `solver` makes the steps of one

@@ -1,4 +1,4 @@
-"""What `align` is handed, checked, and made into pairs of one type."""
+"""Validates the arguments of `align`, and makes pairs of one type."""
 
 from __future__ import annotations
 

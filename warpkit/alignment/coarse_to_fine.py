@@ -1,4 +1,4 @@
-"""From a start, or a search for starts, down the pyramid to a matrix and a verdict."""
+"""Aligns coarse to fine, from a given start or from a search, and decides on convergence."""
 
 from __future__ import annotations
 

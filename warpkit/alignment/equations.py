@@ -1,4 +1,4 @@
-"""The normal equations of one step, at one level: what the solver and the gradient both use.
+"""The normal equations of one step at one level, for the solver and for the gradient.
 
 The fixed image F is compared with a W + b, where W is the moving image as the current matrix shows
 it; gain a and bias b of each channel are solved for ("ssd": a = 1, b = 0). With residuals

@@ -1,4 +1,4 @@
-"""The gradient of an alignment: that of the solution, not of the steps that led to it.
+"""The gradient of an alignment, by the implicit function theorem.
 
 The answer solves J^T w r = 0 at the finest level. With the step's parameters p around the answer,
 d p = -(d (J^T w r) / d p)^-1 d (J^T w r): one evaluation of the equations and K + 1 backward

@@ -1,4 +1,4 @@
-"""The five models: what one step may do, its matrix, and how far it moves the corners.
+"""The five motion models: the update of a step, its matrix, and the motion of the corners.
 
 A step is a matrix exp(A), where A is a sum of the model's generators, in coordinates that run from
 about -1 to 1 over the fixed image: composed steps stay in the model. To first order a point moves

@@ -1,4 +1,4 @@
-"""`align`: one image onto another, each pair of a batch by itself."""
+"""`align`: aligns every pair of a batch independently."""
 
 from __future__ import annotations
 

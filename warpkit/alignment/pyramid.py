@@ -1,4 +1,4 @@
-"""Pyramids of pairs: halved pixel by pixel, smoothed, standardised, each pixel with its weight.
+"""Builds pyramids of image pairs: halved, smoothed and standardised, with pixel weights.
 
 A level's pixel covers 2 x 2 pixels of the one below, so that x becomes (x + 1/2) / 2 - 1/2 exactly
 and along both axes alike, also for odd sides (the last row is left out): else a turn of the images

@@ -1,4 +1,4 @@
-"""Tukey's weights: what is seen in one image alone does not count.
+"""Tukey's weights, which exclude what is visible in one image only.
 
 Gain, bias and the residuals' deviation are found together for the matrix at hand. Gain and bias are
 least squares under the weights; the deviation s is an M-estimate of scale (Huber and Ronchetti,

@@ -1,4 +1,4 @@
-"""Where to start: turns and scales tried on a coarse level, each at its best shift.
+"""Searches for starting points: rotations and scales at a coarse level, each at its best shift.
 
 For every turn and scale the correlation of the overlap is computed at all shifts at once, by
 Fourier transforms with the pixels' weights (Padfield, 2012).

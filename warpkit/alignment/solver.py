@@ -1,4 +1,4 @@
-"""Damped Gauss-Newton steps at one level, of many pairs at once, each until it stands still."""
+"""Damped Gauss-Newton steps at one level, for many pairs at once, each until it converges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over the overlap, and what they say: gain and bias, the correlation, the mean square."""
+"""Sums over the overlap, and what follows: gain and bias, correlation, mean square."""
 
 from __future__ import annotations
 

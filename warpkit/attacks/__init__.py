@@ -1,4 +1,4 @@
-"""Perturbations and patches that survive transformations, found by gradient descent.
+"""Finds perturbations and patches that survive transformations, by gradient descent.
 
 Everything here minimises: `objective` takes images in [0, 1] and returns a scalar, the mean over
 them. Images come image by image: with B images and n samples, (B * n, C, H, W) holds the n views of

@@ -1,4 +1,4 @@
-"""Where a perturbed image may be: near the image, in [0, 1], perhaps on 8-bit levels."""
+"""The set of valid images: near the original, in [0, 1], and optionally on 8-bit levels."""
 
 from __future__ import annotations
 

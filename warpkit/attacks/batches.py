@@ -1,4 +1,4 @@
-"""Where the scenes of each step come from: the same images, or minibatches of an iterable."""
+"""Provides the scenes of each step: the same images, or minibatches of an iterable."""
 
 from __future__ import annotations
 

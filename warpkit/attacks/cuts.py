@@ -1,4 +1,4 @@
-"""Which call cut a gradient: for the error of an objective whose gradient does not arrive."""
+"""Finds the call that detached the graph, for the error about a missing gradient."""
 
 from __future__ import annotations
 

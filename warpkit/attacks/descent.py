@@ -1,4 +1,4 @@
-"""The loop of every attack: gradients in pieces, steps, projection, history, state."""
+"""The loop of every attack: chunked gradients, steps, projection, history, state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random affine and perspective transformations, as an attacked pipeline may apply them."""
+"""Random affine and perspective transformations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn for the views of one step, and what stands between a view and the objective."""
+"""The random draws for the views of one step, and the steps from a view to the objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A perturbation that moves pixels a little and changes no colour (Xiao et al., 2018)."""
+"""A perturbation that moves pixels and keeps their colours (Xiao et al., 2018)."""
 
 from __future__ import annotations
 

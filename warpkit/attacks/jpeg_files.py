@@ -1,4 +1,4 @@
-"""JPEG: Pillow's own file for the value, the same steps in torch for the gradient."""
+"""JPEG compression: Pillow's own result as the value, the same steps in torch for the gradient."""
 
 from __future__ import annotations
 

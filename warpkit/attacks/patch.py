@@ -1,4 +1,4 @@
-"""One patch for many boxes of many images, the same at every step or minibatches."""
+"""Optimises one patch for many boxes of many images, fixed or in minibatches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a patch itself may cost: for objectives that take it, ``objective(views, patch=...)``."""
+"""Penalties on the patch itself, for objectives of the form ``objective(views, patch=...)``."""
 
 from __future__ import annotations
 

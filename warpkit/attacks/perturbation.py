@@ -1,4 +1,4 @@
-"""A perturbation of images that keeps its effect under random transformations."""
+"""Optimises a perturbation that keeps its effect under random transformations."""
 
 from __future__ import annotations
 

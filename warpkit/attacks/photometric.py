@@ -1,4 +1,4 @@
-"""Random light, print and sensor noise: what happens to the colours of a view."""
+"""Random lighting, print and sensor noise: changes the colours of a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attacked program does with a picture: the value in 8 bits, the gradient in floats."""
+"""Preprocessing pipelines: the value in 8 bits, the gradient in floats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image that a program's resize turns into another one."""
+"""Finds an image that a program's resize turns into another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images with one patch pasted on their boxes, as the attacked pipeline sees them."""
+"""Pastes one patch on the boxes of images, as the attacked pipeline sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step of a pipeline: what it makes of 8 bits, what it makes of floats, and which it is given."""
+"""A pipeline step: its results for 8 bits and for floats, and which of them it takes."""
 
 from __future__ import annotations
 

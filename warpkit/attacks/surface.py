@@ -1,4 +1,4 @@
-"""What a patch is put on, when that is not flat."""
+"""Curved surfaces for patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mean of an objective over the views of images, and the views themselves."""
+"""The views of images, and the mean of an objective over them."""
 
 from __future__ import annotations
 

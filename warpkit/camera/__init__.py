@@ -1,4 +1,4 @@
-"""Lenses: what they do to images and points, and what undoes it, with gradients to everything.
+"""Distorts and undistorts images and points, with gradients to everything.
 
 A camera is a matrix (..., 3, 3), (fx, 0, cx; 0, fy, cy; 0, 0, 1) in pixels, and its lens a vector
 of coefficients in OpenCV's order: of model "brown" 4, 5, 8, 12 or 14 of k1 k2 p1 p2 k3 k4 k5 k6 s1

@@ -1,4 +1,4 @@
-"""What the functions of cameras are handed, checked, in float64."""
+"""Validates the arguments of camera functions, in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sphere as the six faces of a cube, and back."""
+"""Converts the sphere to the six faces of a cube, and back."""
 
 from __future__ import annotations
 

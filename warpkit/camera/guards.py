@@ -1,4 +1,4 @@
-"""NaN stays out of the formulas: what has no answer takes an easy question's place, then NaN.
+"""Keeps NaN out of the formulas: replaces points without a solution before, and marks them after.
 
 A product has the other factor for its derivative, and 0 x NaN is NaN: one NaN on the way would
 spoil the gradient of every lens, matrix and point that it meets. Each function therefore puts

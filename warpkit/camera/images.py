@@ -1,4 +1,4 @@
-"""Images through a lens, and back: a map of `maps`, sampled as by `warpkit.remap`."""
+"""Distorts and undistorts images: samples them by a map of `maps`, as `warpkit.remap` does."""
 
 from __future__ import annotations
 

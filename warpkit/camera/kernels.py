@@ -1,4 +1,4 @@
-"""The formulas of lenses by the native library: values, and first gradients of their own.
+"""Distortion formulas by the native library: values, and first gradients.
 
 Gradients of those gradients are torch's, of the formulas in `maps` and `solver`, which are handed
 in; so is everything that torch traces, transforms or follows forwards.

@@ -1,4 +1,4 @@
-"""Where the pixels of undistorted and distorted images look: fields of points for `remap`."""
+"""Point fields of undistorted and distorted images, for `remap`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formulas of lenses: an ideal direction (x, y, 1) to the one that the lens shows.
+"""The distortion formulas: from an ideal direction (x, y, 1) to the distorted one.
 
 Everything is float64 and broadcasts; a lens's numbers have the shape of its batch with dimensions
 of 1 for the points. Directions of both models differ by a factor of q = x^2 + y^2, to which brown

@@ -1,4 +1,4 @@
-"""The camera matrix under which an undistorted image shows all, or nothing but, of the original."""
+"""The camera matrix with which an undistorted image shows all, or only valid, pixels."""
 
 from __future__ import annotations
 

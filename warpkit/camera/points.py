@@ -1,4 +1,4 @@
-"""Points through a lens, and back."""
+"""Distorts and undistorts points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inverse of a lens: a Newton iteration that never leaves the branch of the centre.
+"""Inverts a distortion by a Newton iteration that stays on the branch of the centre.
 
 The formulas of lenses fold: beyond some radius a barrel's image turns back, and a shown direction
 has a second, mirrored root far outside, or none at all. Steps start at the centre, and one that

@@ -1,4 +1,4 @@
-"""The whole sphere and a camera in its middle: what it sees, and where that lies on the sphere."""
+"""Renders views of a sphere, and projects views back onto it."""
 
 from __future__ import annotations
 

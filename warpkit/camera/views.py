@@ -1,4 +1,4 @@
-"""Views of the sphere: a camera of any lens, turned, whose pixels are directions and back.
+"""Views of the sphere: directions of the pixels of a rotated camera with any lens, and back.
 
 x is right, y down and z forward, in the view as on the sphere. A fisheye's angle from its axis is
 solved for itself, not by way of the ideal pixel, its tangent: it may be beyond a quarter turn.

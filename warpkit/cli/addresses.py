@@ -1,4 +1,4 @@
-"""Files that lie elsewhere, such as s3://bucket/photo.jpg: those that Ray reads, by pyarrow."""
+"""Remote files such as s3://bucket/photo.jpg: the addresses that Ray reads, by pyarrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit align`: one picture laid on another, the matrix, and both above each other."""
+"""`warpkit align`: aligns two images; writes the result, the matrix and an overlay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line. An error that a user can cause is one line on stderr, exit status 1 or 2."""
+"""The command-line app. A user's error is one line on stderr, with exit status 1 or 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit export-resize`: a resize of bytes as an ONNX model, with another library's pixels."""
+"""`warpkit export-resize`: writes a resize of bytes as an ONNX model, with a library's pixels."""
 
 from __future__ import annotations
 

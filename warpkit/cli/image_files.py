@@ -1,4 +1,4 @@
-"""Image files and streams as pictures, and back; a file is replaced only by a complete one."""
+"""Reads and writes image files and streams; replaces a file only by a complete one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Pillow's modes hold, which of them a picture is warped in, and which a format can hold."""
+"""Pillow's image modes: what each holds, how it is warped, and which formats can store it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line's options: what each is called, takes and means."""
+"""The options of the command line: names, values and help texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit parity`: the suite with its progress bar, the table, and the files asked for."""
+"""`warpkit parity`: runs the suite with a progress bar; prints the table and writes the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit resize`: what it does to one picture, its new size, and the resize with alpha."""
+"""`warpkit resize`: resizes one image, with alpha, to a given size or scale."""
 
 from __future__ import annotations
 

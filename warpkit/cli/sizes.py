@@ -1,4 +1,4 @@
-"""How large a result a command makes."""
+"""Limits the size of a command's result."""
 
 from __future__ import annotations
 

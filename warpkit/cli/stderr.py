@@ -1,4 +1,4 @@
-"""What a command says beside its result: one line on stderr."""
+"""Notes besides the result: one line on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit undistort`: what a lens did to a picture, undone."""
+"""`warpkit undistort`: undistorts one image."""
 
 from __future__ import annotations
 

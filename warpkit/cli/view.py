@@ -1,4 +1,4 @@
-"""`warpkit view`: what a camera in the middle of a picture of the whole sphere sees."""
+"""`warpkit view`: renders a camera's view of an equirectangular image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every room needs, and nothing about pixels.
+"""What every package needs, independent of pixels.
 
 `checks` has the one form of error, `numbers` holds single ones and ranges to it; `names` and
 `slips` answer other libraries' words and conventions, `caller_warnings` point at the caller's line;

@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's own line, whatever stands between it and the function."""
+"""Issues warnings that point at the caller's own line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One form for every error: which function, which argument, what was wanted, what came.
+"""Validates arguments; errors name the function, the argument, what was wanted and what it got.
 
 A check raises before any work is done and reads shapes, types and names only. Values are looked at
 by `check_values` alone, and only where that costs nothing: see there.

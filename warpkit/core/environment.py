@@ -1,4 +1,4 @@
-"""The processor, versions of packages, how to install those that are missing, and settings."""
+"""The processor, versions of packages, how to install missing ones, and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors about arguments: one form, and a traceback that ends where the caller can act."""
+"""Errors about arguments: one format, and a traceback that ends at the public function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole numbers: the types that count as one, and any of them as Python's own."""
+"""Integers: which types count as one, and their conversion to Python's int."""
 
 from __future__ import annotations
 

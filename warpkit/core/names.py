@@ -1,4 +1,4 @@
-"""What other libraries call the same things: the answer to a name that is not one here."""
+"""Suggests warpkit's name for a value that another library calls differently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single numbers and ranges, checked, and in words: counts, numbers above 0, (low, high)."""
+"""Validates single numbers and ranges: counts, numbers above 0, (low, high)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the arguments of a function may be sharded over processes: said beside the function.
+"""Declares, with a decorator, how the arguments of a function may be sharded over processes.
 
 A rule gives every dimension of every tensor a label, or None where it must be whole on each
 process. Dimensions of one label are sharded together. `warpkit.distributed` acts on the rules;

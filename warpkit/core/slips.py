@@ -1,4 +1,4 @@
-"""Arguments that are right in form and look like another convention: one warning, never an error.
+"""Warns about arguments in another library's convention.
 
 Values are looked at on the CPU alone, outside of tracing and transforms, and only as far as it
 takes to see that all is well: one number of a field of points, the largest of the boxes.

@@ -1,4 +1,4 @@
-"""Tables on a terminal that is too narrow for them: columns go before digits do."""
+"""Fits tables to narrow terminals: drops columns before digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch does with the tensors of a call besides computing: whether kernels may read them."""
+"""Finds out whether torch traces or transforms a call, so that kernels may not read its tensors."""
 
 from __future__ import annotations
 

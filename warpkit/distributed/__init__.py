@@ -1,4 +1,4 @@
-"""Every function on tensors takes DTensors that are sharded along the batch: import it, no more.
+"""Makes every function on tensors accept DTensors that are sharded along the batch.
 
 Each process computes its own shard with the function itself; nothing is gathered, and nothing is
 sent on the way forward. The result is a DTensor, equal to that of the whole tensors in one process.

@@ -1,4 +1,4 @@
-"""The three places where a gradient knows of other processes.
+"""The three collectives of gradients between processes.
 
 Each is differentiable again, to any order. Collectives run in the backward pass alone, and in one
 order on all processes: `KeepInGraph` sees to it that a process whose shard is empty takes part.

@@ -1,4 +1,4 @@
-"""Data sets of pictures that outgrow one machine: a pipeline over the rows of a Ray data set.
+"""Runs a pipeline over the rows of a Ray data set, for data that outgrows one machine.
 
 Nothing of Ray is imported before `prepare` is called.
 """

@@ -1,4 +1,4 @@
-"""What a worker does with the rows of a Ray data set: pictures in, results and errors out.
+"""What a worker does with the rows of a Ray data set: from images to results and errors.
 
 A row's picture is an array (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `ray.data.read_images`
 makes them, or an image file's bytes, as Parquet data sets hold them, alone or as Hugging Face's

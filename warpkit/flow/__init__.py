@@ -1,4 +1,4 @@
-"""Fields that bend: an offset for every pixel, made, composed and integrated, with gradients.
+"""Deformation fields: an offset for every pixel; made, composed and integrated, with gradients.
 
 A flow is (..., h, w, 2), the offset (dx, dy) in pixels of every output pixel p = (x, y):
 out(p) = image(p + flow(p)). Between its pixels a flow is interpolated bilinearly, and beyond its

@@ -1,4 +1,4 @@
-"""What the functions of flows are handed, checked."""
+"""Validates the arguments of flow functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows as pictures: direction as hue, length as saturation."""
+"""Visualises flows: direction as hue, length as saturation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows from matrices and points, and what is made of flows: composed, integrated, measured."""
+"""Makes flows from matrices and points; composes, integrates and measures them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images under flows: `warpkit.remap` at every pixel's offset."""
+"""Warps images by flows: `warpkit.remap` at every pixel's offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inverse of a flow: where on p + flow(p) a point lies, found by fixed point and Newton."""
+"""Inverts a flow, by fixed-point and Newton iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where two flows, there and back, agree: what is hidden in one picture has no way back."""
+"""Finds occlusions by the consistency of a forward and a backward flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the pixels of a flow look or land, p + flow(p), in memory that is used again."""
+"""Positions p + flow(p) of a flow, in reused memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows of pictures of another size."""
+"""Resizes flows."""
 
 from __future__ import annotations
 

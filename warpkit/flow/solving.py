@@ -1,4 +1,4 @@
-"""Linear systems by operations that ONNX has: it has no solver."""
+"""Solves linear systems by operations that ONNX has: it has no solver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images carried along a flow: every pixel is added to where it lands, the adjoint of the warp."""
+"""Splats images along a flow: adds every pixel to its target, the adjoint of the warp."""
 
 from __future__ import annotations
 

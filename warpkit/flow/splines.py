@@ -1,4 +1,4 @@
-"""Flows from few numbers: lattices of B-splines, and thin plates through pairs of points."""
+"""Flows from few parameters: B-spline lattices, and thin-plate splines."""
 
 from __future__ import annotations
 

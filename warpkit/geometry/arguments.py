@@ -1,4 +1,4 @@
-"""What the functions of matrices are handed, as float64 tensors, and what they return."""
+"""Converts the arguments of matrix functions to float64 tensors, and their results back."""
 
 from __future__ import annotations
 

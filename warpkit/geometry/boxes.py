@@ -1,4 +1,4 @@
-"""Boxes: the numbers of torchvision's, and the matrix that lays a patch on one."""
+"""Boxes in torchvision's formats, and the matrix that maps a patch to a box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Least squares: the matrices that carry N weighted points nearest to N others.
+"""Least squares: matrices that map N weighted points as close as possible to N others.
 
 Points are (..., N, 2), (x, y) in pixels, weights (..., N), all float64; batches broadcast. No
 singular value decomposition is differentiated, whose derivative is infinite where singular values

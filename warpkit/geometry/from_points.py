@@ -1,4 +1,4 @@
-"""Matrices that carry points to points: exactly where they can, or by least squares."""
+"""Matrices from pairs of points: exact, or by least squares."""
 
 from __future__ import annotations
 

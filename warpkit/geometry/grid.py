@@ -1,4 +1,4 @@
-"""Every pixel's own place: the field of points that changes nothing."""
+"""The coordinates of every pixel: the identity point field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices made of numbers, and what is done with them: inverted, composed, applied."""
+"""Makes matrices from numbers; inverts, composes and applies them."""
 
 from __future__ import annotations
 

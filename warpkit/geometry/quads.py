@@ -1,4 +1,4 @@
-"""Perspectives that carry four points to four: H s_i = w_i (u_i, v_i, 1) for i = 0 ... 3.
+"""Perspectives from four pairs of points: H s_i = w_i (u_i, v_i, 1) for i = 0 ... 3.
 
 Points are (..., 4, 2), (x, y) in pixels, float64; matrices (..., 3, 3). A matrix is found up to a
 factor first, since its last entry, by which it is divided as a rule, may be 0.

@@ -1,4 +1,4 @@
-"""Matrices of plain points, each by one call of the native library, where all items have one.
+"""Matrices of plain points by one call of the native library each, for all items that allow it.
 
 Where some item has none, or more than one, `from_points` goes on as without the library, and says
 what is wrong.

@@ -1,4 +1,4 @@
-"""Pixel matrices and the thetas of torch.nn.functional.affine_grid: one to the other."""
+"""Converts pixel matrices to the thetas of torch.nn.functional.affine_grid, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients looked at, replaced and checked.
+"""Inspects, replaces and checks gradients.
 
 `surrogates` gives a value another's gradient, `support` says which entries get one and asks
 `reasons` why the others do not, `check` compares with finite differences. The gradients themselves

@@ -1,4 +1,4 @@
-"""Gradients against finite differences, in float64."""
+"""Compares gradients with finite differences, in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients by choice: the value of one tensor with the gradient of another."""
+"""Straight-through gradients: the value of one tensor with the gradient of another."""
 
 from __future__ import annotations
 

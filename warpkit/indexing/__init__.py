@@ -1,4 +1,4 @@
-"""Array access with gradients: between rows, under distributions, and the writes to match.
+"""Differentiable array access: lookups between rows, under distributions, and the matching writes.
 
 An index is a position between the rows of an array, or a distribution over them: weights, which
 `soft_one_hot` makes from a position. `linear_lookup` is to a row of numbers what

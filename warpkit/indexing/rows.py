@@ -1,4 +1,4 @@
-"""Reading and writing rows of an array at positions between them: one axis of a sampling rule.
+"""Reads and writes rows of an array at fractional positions: one axis of a sampling rule.
 
 The weights and borders are those of `rules`, as in an image, which is read along two axes.
 

@@ -1,4 +1,4 @@
-"""The drop-in face: ``import warpkit.opencv as cv2``, for tensors and arrays alike.
+"""The drop-in replacement for cv2: ``import warpkit.opencv as cv2``, for tensors and arrays.
 
 OpenCV's names, argument order and defaults; images (H, W) or (H, W, C), sizes (W, H). Tensor in,
 tensor out, with gradients; array in, array out. One keyword more: ``arithmetic``, by default

@@ -1,4 +1,4 @@
-"""cv2.findTransformECC by `warpkit.align`: names, layouts and the error translated."""
+"""cv2.findTransformECC by `warpkit.align`: translates names, layouts and the error."""
 
 from __future__ import annotations
 

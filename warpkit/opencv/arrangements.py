@@ -1,4 +1,4 @@
-"""cv2's functions that move whole pixels: borders, flips, turns, the transpose, joined images."""
+"""cv2's functions that move whole pixels: borders, flips, rotations, transpose, concatenation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cv2's functions of lenses are handed: matrices, coefficients, points, kinds of maps."""
+"""Validates the arguments of cv2's lens functions: matrices, coefficients, points, map types."""
 
 from __future__ import annotations
 

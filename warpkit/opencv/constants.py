@@ -1,4 +1,4 @@
-"""cv2's constants, by cv2's names; of its types those of the installed version."""
+"""cv2's constants, by cv2's names; type constants have the installed version's values."""
 
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 

@@ -1,4 +1,4 @@
-"""Lists of points through a fisheye and back by the native library, where no derivative follows."""
+"""Distorts and undistorts fisheye points by the native library, without derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2.findHomography over all points: the least squares of what a homography leaves."""
+"""cv2.findHomography over all points: least squares of the reprojection error."""
 
 from __future__ import annotations
 

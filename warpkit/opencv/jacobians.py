@@ -1,4 +1,4 @@
-"""The derivatives of projections that cv2 returns beside the pixels, by the chain rule."""
+"""The derivatives of projections that cv2 returns with the pixels, by the chain rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2's images, (H, W) or (H, W, C) arrays or tensors, as the core's, and back."""
+"""Converts cv2's images, (H, W) or (H, W, C) arrays or tensors, to the core's layout and back."""
 
 from __future__ import annotations
 

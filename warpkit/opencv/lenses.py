@@ -1,4 +1,4 @@
-"""cv2's lenses: undistortion of images and points as OpenCV computes it, with gradients.
+"""cv2's lens functions: undistorts images and points as OpenCV does, with gradients.
 
 Values are OpenCV's own: maps from float64, rounded once; images by a map of 1/32 pixels; points by
 its five steps, which `warpkit.camera` goes on from. Gradients are those of the exact model, passed

@@ -1,4 +1,4 @@
-"""cv2's other kinds of maps: fixed-point ones, and polar coordinates."""
+"""cv2's other kinds of maps: fixed-point maps, and polar coordinates."""
 
 from __future__ import annotations
 

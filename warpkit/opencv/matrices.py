@@ -1,4 +1,4 @@
-"""cv2's functions that make matrices and boxes' corners: OpenCV's own bits, exact gradients.
+"""cv2's functions for matrices and box corners: OpenCV's own bits, exact gradients.
 
 Arrays and numbers give float64 arrays, as in cv2. Where an argument is a tensor the result is one,
 float64 too, batched and with gradients; values on another device are read back from it. Under

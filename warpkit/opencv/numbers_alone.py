@@ -1,4 +1,4 @@
-"""Arguments that are plain numbers, for the native library: no tensor, no check made twice.
+"""Arguments that are plain numbers, for the native library: makes no tensors.
 
 Arrays are, and tensors on the CPU that no derivative follows. Each function here gives None where
 something is not plain, or is not what was asked for: its caller then goes on as before, says what

@@ -1,4 +1,4 @@
-"""cv2's maps of plain arrays and numbers alone, and images sampled at them: no tensor on the way.
+"""cv2's maps of plain arrays and numbers, and images sampled at them, without tensors.
 
 Each function gives None where something is not plain, or not what was asked for; its caller then
 goes on as it would have gone, by tensors, or says what is wrong. The bits are the same.

@@ -1,4 +1,4 @@
-"""cv2's small matrices of Python's numbers and arrays alone: no tensor is made on the way.
+"""cv2's small matrices of Python numbers and arrays, without tensors.
 
 The bits are those of `engine.arithmetic.opencv_matrices`. Each function gives None where something
 is not plain, or not what was asked for; its caller then says what is wrong.

@@ -1,4 +1,4 @@
-"""cv2's matrices applied to every vector of an array: transform and perspectiveTransform."""
+"""Applies cv2's matrices to every vector of an array: transform and perspectiveTransform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2's vectors as lengths and angles, and back."""
+"""Converts cv2's vectors to lengths and angles, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2's way from a scene to pixels, with gradients: Rodrigues and projectPoints.
+"""cv2's projection of scenes to pixels, with gradients: Rodrigues and projectPoints.
 
 Values are OpenCV's steps, gradients those of the exact formulas. Jacobians are numbers, as cv2
 returns them, without a gradient of their own.

@@ -1,4 +1,4 @@
-"""cv2's pyramids, and the rectangle with fractional corners."""
+"""cv2's pyramids, and getRectSubPix."""
 
 from __future__ import annotations
 

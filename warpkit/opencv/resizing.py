@@ -1,4 +1,4 @@
-"""cv2.resize: names and layouts translated, nothing else."""
+"""cv2.resize: translates names and layouts only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2's sizes: (W, H) as sequences, arrays or tensors, or nothing where the function makes one."""
+"""cv2's sizes: (W, H) as sequences, arrays or tensors, or None if the function computes one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2's numbers that stand for choices, and its colours, as the core has them."""
+"""Translates cv2's flags, border types and colours to the core's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2's warps: names and layouts translated, nothing else."""
+"""cv2's warps: translates names and layouts only."""
 
 from __future__ import annotations
 

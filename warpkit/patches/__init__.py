@@ -1,4 +1,4 @@
-"""Objects inside images: cut out, pasted, or transformed in place, all at once and with gradients.
+"""Crops, pastes and transforms the objects of images, all at once and with gradients.
 
 `crop`, `paste` and `transform` have a function each; `arguments` checks what they are handed. How
 objects become pixels is in `engine.compositing`, and in whatever backend has kernels for it.

@@ -1,4 +1,4 @@
-"""What the functions on objects are handed, checked."""
+"""Validates the arguments of patch functions."""
 
 from __future__ import annotations
 

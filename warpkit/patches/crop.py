@@ -1,4 +1,4 @@
-"""Boxes cut out of images and resized, all at once."""
+"""Crops boxes from images and resizes them, all at once."""
 
 from __future__ import annotations
 

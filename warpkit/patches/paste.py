@@ -1,4 +1,4 @@
-"""Patches pasted on images, each under a matrix of its own, in order."""
+"""Pastes patches on images, each with its own matrix, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of images transformed in place, all at once and with gradients."""
+"""Transforms the objects of images in place, all at once and with gradients."""
 
 from __future__ import annotations
 

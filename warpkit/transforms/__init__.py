@@ -1,4 +1,4 @@
-"""torchvision's geometric transforms v2, by warpkit's sampling.
+"""torchvision's geometric v2 transforms, with warpkit's sampling.
 
 Subclasses of torchvision's own: the same argument names, ranges and conventions (angles as there,
 shears as torchvision defines them), the same random draws from the same seed, and boxes and

@@ -1,4 +1,4 @@
-"""Matrices that keep lines parallel: RandomAffine, RandomRotation."""
+"""Affine transforms: RandomAffine, RandomRotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the transforms are made with: interpolations, fills and borders, checked and by one name."""
+"""Validates the arguments of transforms: interpolations, fills and borders."""
 
 from __future__ import annotations
 

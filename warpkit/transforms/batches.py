@@ -1,4 +1,4 @@
-"""Runs that are drawn anew for every image of a batch."""
+"""Runs that draw anew for every image of a batch."""
 
 from __future__ import annotations
 

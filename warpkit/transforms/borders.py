@@ -1,4 +1,4 @@
-"""What transforms show beside the image, so that those of one sampling can be compared."""
+"""The borders and fills of transforms, to decide which can share one sampling."""
 
 from __future__ import annotations
 

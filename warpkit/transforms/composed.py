@@ -1,4 +1,4 @@
-"""One map for transforms in a row: composed in float64, and what can be told from it."""
+"""One map for several transforms: composed in float64, with its properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torchvision's own Pad and RandomCrop, which move pixels by whole steps: their place in a run."""
+"""torchvision's own Pad and RandomCrop as parts of a run: shifts by whole pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields that bend at random: ElasticTransform."""
+"""Random elastic deformations: ElasticTransform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pixels moved as they are: flips and the crop of the middle, by torchvision's own code."""
+"""Exact transforms, by torchvision's own code: flips and the centre crop."""
 
 from __future__ import annotations
 

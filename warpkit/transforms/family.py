@@ -1,4 +1,4 @@
-"""What all the transforms share beside torchvision's: arrays are refused, scripting is guarded."""
+"""The common base of all transforms: rejects arrays, guards scripting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms in a row, sampled once: Fused."""
+"""Several transforms, sampled once: Fused."""
 
 from __future__ import annotations
 

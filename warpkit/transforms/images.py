@@ -1,4 +1,4 @@
-"""Any kind of image through a function of tensors: what comes out is what went in."""
+"""Applies a function of tensors to any kind of image, and returns the same kind."""
 
 from __future__ import annotations
 

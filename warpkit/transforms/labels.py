@@ -1,4 +1,4 @@
-"""Boxes and key points through composed maps, in torchvision's conventions."""
+"""Boxes and key points under composed maps, in torchvision's conventions."""
 
 from __future__ import annotations
 

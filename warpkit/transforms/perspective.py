@@ -1,4 +1,4 @@
-"""Matrices with a horizon: RandomPerspective."""
+"""Perspective transforms: RandomPerspective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other sizes: Resize and RandomResizedCrop, by `warpkit.resize`, or of PIL images by Pillow."""
+"""Resize and RandomResizedCrop, by `warpkit.resize`, or by Pillow for PIL images."""
 
 from __future__ import annotations
 

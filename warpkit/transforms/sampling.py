@@ -1,4 +1,4 @@
-"""Images under composed maps: one sampling, or one for each kind of map in a batch."""
+"""Samples images under composed maps: once, or once per kind of map in a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torchvision's geometric transforms that are not fused: a warning names what is."""
+"""torchvision's geometric transforms that cannot be fused: a warning names the equivalent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far warpkit is from OpenCV, and which preprocessing somebody's program is.
+"""Measures how far warpkit is from OpenCV, and identifies preprocessing programs.
 
 OpenCV is loaded on first use. Its IPP, which has other pixels in OpenCV 4, is switched off for the
 comparison and restored after it.

@@ -1,4 +1,4 @@
-"""One warp, by warpkit and by the installed OpenCV."""
+"""Runs one warp with warpkit and with the installed OpenCV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A parity report as one page that needs no other file."""
+"""Writes a parity report as a self-contained HTML page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two results are apart, in figures."""
+"""Measures how far two results differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others make of the same warp: kornia, torchvision and bare grid_sample.
+"""The same warp by other libraries: kornia, torchvision and bare grid_sample.
 
 Each is called as its documentation says, in float32 for 8-bit images where it takes floats alone
 (then rounded back), and only for what it can express: None stands for everything else.

@@ -1,4 +1,4 @@
-"""Which preprocessing is this: a program named from outside, and two of them compared."""
+"""Identifies a preprocessing program from outside, and compares two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A parity report: the suite run over all settings, and how its results are read and stored."""
+"""A parity report: runs the suite over all settings; reads and stores results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resizes beside other libraries' own, and how far these are from each other.
+"""Compares resizes with other libraries' own, and these with each other.
 
 What they are called with is named after the library whose pixels a row is about: its filters by its
 names, OpenCV's with IPP and without. Every library is called as people call it, by its defaults:

@@ -1,4 +1,4 @@
-"""What a parity suite found: every row, and what they add up to."""
+"""The results of a parity suite: all rows, and their totals."""
 
 from __future__ import annotations
 

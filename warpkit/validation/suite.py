@@ -1,4 +1,4 @@
-"""The settings that a report covers, their inputs, and what comes out of each."""
+"""The settings that a report covers, their inputs, and the result of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A parity report on a terminal."""
+"""Prints a parity report on a terminal."""
 
 from __future__ import annotations
 

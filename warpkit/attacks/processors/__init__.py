@@ -1,4 +1,4 @@
-"""What the image processors of transformers, timm and open_clip compute, from their configuration.
+"""Reproduces the image processors of transformers, timm and open_clip from their configuration.
 
 `sources` finds the configuration, `configuration` fills in what it leaves out (`defaults.json`) and
 reads old forms, and `program` makes steps of it: `kinds` is the table of them, `operations`,

@@ -1,4 +1,4 @@
-"""A configuration with nothing left out: a class's defaults, old names and old forms of sizes."""
+"""Completes a configuration: class defaults, old names and old forms of sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of image processors: a table of steps each, and why others are refused.
+"""The supported kinds of image processors as tables of steps, and why others are refused.
 
 A kind is a class of transformers without its ending: CLIP is CLIPImageProcessor, ...Fast, ...Pil
 and CLIPFeatureExtractor. What a kind does not say is `STANDARD` and the size by its keys. Its other

@@ -1,4 +1,4 @@
-"""What an image processor does to a picture: `operation(picture, options) -> picture`.
+"""The operations of image processors: `operation(picture, options) -> picture`.
 
 A picture is (N, C, H, W): uint8, levels as floats (where the gradient is computed), or what
 `rescale` and `normalize` made of levels. An operation does the same to all of them, so that uint8

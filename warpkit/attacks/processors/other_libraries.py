@@ -1,4 +1,4 @@
-"""timm's `pretrained_cfg` and open_clip's `preprocess_cfg`, as steps of the same interpreter.
+"""Reads timm's `pretrained_cfg` and open_clip's `preprocess_cfg` as steps of the same interpreter.
 
 Both resize pictures of Pillow. On tensors, floats in [0, 1], they do the same steps by torchvision.
 """

@@ -1,4 +1,4 @@
-"""What the resize aims at of image processors that hand patches: whole ones, of a wanted number."""
+"""Target sizes of image processors that return patches: whole patches, of a wanted number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures cut into the rows of patches that image processors hand to their models.
+"""Cuts images into the rows of patches that image processors pass to their models.
 
 (N, C, H, W) becomes (N, patches, D), or (N, patches, C * frames, p, p). The letters of a layout:
 c channels, p a patch's pixels, m the neighbours that a model merges (they follow each other), t

@@ -1,4 +1,4 @@
-"""A processor's steps as those of a pipeline: the value of 8 bits, the gradient of floats."""
+"""Turns a processor's steps into pipeline steps: the value of 8 bits, the gradient of floats."""
 
 from __future__ import annotations
 

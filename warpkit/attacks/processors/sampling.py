@@ -1,4 +1,4 @@
-"""Pictures resampled as Pillow and torchvision do it for image processors: the one place for it."""
+"""Resizes images as Pillow and torchvision do for image processors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the resize of an image processor aims at: `rule(height, width, options) -> (height, width)`.
+"""Target sizes of image processors: `rule(height, width, options) -> (height, width)`.
 
 Python's own arithmetic throughout, in the order of the processors' code: a division in another
 place changes a side by one pixel. `round` is half to even, `int` cuts.

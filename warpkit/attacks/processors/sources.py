@@ -1,4 +1,4 @@
-"""Where a configuration is: in a file, a folder, a dict, or an object that has one."""
+"""Loads a configuration from a file, a folder, a dict, or an object that has one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that torch.export.save wrote, without what torch would unpickle or run beside it."""
+"""Loads a program of torch.export.save without unpickling or running anything else in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model: its file, the names of its classes, and what it is made to say."""
+"""Loads a model and its target class."""
 
 from __future__ import annotations
 

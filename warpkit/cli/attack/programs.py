@@ -1,4 +1,4 @@
-"""A pipeline in words, as `--pipeline` takes it: resize:224:pillow,jpeg:75,normalize."""
+"""Parses a pipeline of `--pipeline`: resize:224:pillow,jpeg:75,normalize."""
 
 from __future__ import annotations
 

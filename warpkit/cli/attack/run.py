@@ -1,4 +1,4 @@
-"""`warpkit attack`: its progress bars, its figure and its closing words."""
+"""`warpkit attack`: progress bars, figure and summary."""
 
 from __future__ import annotations
 

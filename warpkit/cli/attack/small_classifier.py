@@ -1,4 +1,4 @@
-"""The classifier that `warpkit attack` fools where the user names none of their own.
+"""The built-in classifier that `warpkit attack` uses without `--model`.
 
 It tells warpkit's five photographs apart. examples/small_classifier.py trains it, and writes the
 file of its weights and labels beside this one.

@@ -1,1 +1,1 @@
-"""`warpkit bench`: `work` measures, `noise` listens meanwhile, `run` shows it on a terminal."""
+"""`warpkit bench`: `work` measures, `noise` checks the machine's load, `run` prints the table."""

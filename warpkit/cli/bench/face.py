@@ -1,4 +1,4 @@
-"""cv2's functions beside `warpkit.opencv`'s, array in and array out: rows of `warpkit bench`.
+"""Rows of `warpkit bench` that compare cv2's functions with `warpkit.opencv`'s, on arrays.
 
 Every row first proves that no value differs; of float64 points and of floats that fractions make,
 but for the last bits. Where OpenCV's IPP gives other bits it is switched off for the time.

@@ -1,4 +1,4 @@
-"""How loud the machine is: what others take of its processors while something is measured."""
+"""Measures how much of the processors other programs use during a benchmark."""
 
 from __future__ import annotations
 

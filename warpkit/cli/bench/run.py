@@ -1,4 +1,4 @@
-"""`warpkit bench`: the rows with their progress bar, the table, and the file asked for."""
+"""`warpkit bench`: progress bar, table and CSV file."""
 
 from __future__ import annotations
 

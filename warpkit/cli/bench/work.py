@@ -1,4 +1,4 @@
-"""Warps on this machine's CPU beside grid_sample, kornia and OpenCV: what `warpkit bench` measures.
+"""What `warpkit bench` measures: warps on this CPU beside grid_sample, kornia and OpenCV.
 
 Every workload first proves that its ways agree, then times them in turns, as a program of a user's
 meets them: each way's call follows the others', so that its data is in no cache and its threads may

@@ -1,1 +1,1 @@
-"""`warpkit demo`: `work` computes, `figure` draws, `run` shows it on a terminal."""
+"""`warpkit demo`: `work` computes, `figure` draws, `run` prints."""

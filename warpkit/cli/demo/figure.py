@@ -1,4 +1,4 @@
-"""The demonstration's figure."""
+"""Draws the figure of the demonstration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit demo`: the demonstration, its figure and its closing words."""
+"""`warpkit demo`: runs the demonstration, writes its figure and prints a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demonstration's work: one photograph warped, compared with OpenCV, and warped back."""
+"""The demonstration: warps a photograph, compares it with OpenCV, and recovers the warp."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`warpkit warp`: `work` warps one picture, `run` says which file becomes which."""
+"""`warpkit warp`: `work` warps one image, `run` maps input files to output files."""

@@ -1,4 +1,4 @@
-"""One file to warp: read, warped, written."""
+"""Processes one file: reads, warps and writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many files into a folder: by workers, in order, with a report, and to be resumed."""
+"""Processes many files into a folder: in parallel, in order, with a report, resumable."""
 
 from __future__ import annotations
 

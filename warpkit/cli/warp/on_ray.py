@@ -1,4 +1,4 @@
-"""Many files on the machines of a Ray cluster: a task each, told in the files' order."""
+"""Processes many files on a Ray cluster: one task per file, reported in the files' order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit warp`, `resize` and `undistort` of one file, or the way to those of many."""
+"""`warpkit warp`, `resize` and `undistort`: processes one file, or starts the batch of many."""
 
 from __future__ import annotations
 

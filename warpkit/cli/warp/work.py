@@ -1,4 +1,4 @@
-"""What `warpkit warp` does to one picture: its matrix, and the warp with alpha."""
+"""What `warpkit warp` does to one image: its matrix, and the warp with alpha."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where OpenCV's pixels are promised bit for bit, and why not elsewhere: the one list.
+"""The settings in which OpenCV's pixels are guaranteed bit for bit, and why others are not.
 
 docs/opencv-versions.md says the same in words, and more: calls that OpenCV refuses or never ends.
 """

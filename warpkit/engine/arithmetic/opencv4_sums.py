@@ -1,4 +1,4 @@
-"""Weighted sums as OpenCV's fixed-point path makes them, bit for bit.
+"""Weighted sums of OpenCV's fixed-point path, bit for bit.
 
 8-bit images are summed in integers; the others in float32, or float64 for float64, in OpenCV's
 order of operations.

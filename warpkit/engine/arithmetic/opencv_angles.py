@@ -1,4 +1,4 @@
-"""cv2.cartToPolar and cv2.polarToCart to the last bit: polynomials of float32, products fused.
+"""cv2.cartToPolar and cv2.polarToCart to the last bit: float32 polynomials with fused products.
 
 OpenCV takes 16 numbers at a time (AVX2). Fewer than 16, at the end of a block too, are computed one
 by one, by other sums. float64 is rounded to float32 first. Versions 4.14 and 5.0.0 agree.

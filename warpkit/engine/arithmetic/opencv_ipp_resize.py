@@ -1,4 +1,4 @@
-"""cv2.resize where Intel's IPP computes it, as OpenCV's wheels for x86-64 have it switched on.
+"""cv2.resize by Intel's IPP, as OpenCV's wheels for x86-64 enable it.
 
 It serves 1, 3 and 4 channels: bilinear of 16 bits and floats, bicubic of all but float64. Positions
 are float64, sums float32 with fused multiply-adds, in orders that differ between IPP's code for

@@ -1,4 +1,4 @@
-"""OpenCV's own steps for lenses: its iterations, which stop early, and its fixed-point maps.
+"""OpenCV's own lens computations: iterations that stop early, and fixed-point maps.
 
 Points (..., 2) and directions are float64; nothing here has a gradient of its own.
 """

@@ -1,4 +1,4 @@
-"""OpenCV's matrices to the last bit: its elimination in its order, its float32 products.
+"""OpenCV's matrices to the last bit: its order of elimination, its float32 products.
 
 OpenCV computes them on the CPU, one rounded operation after the other and nothing fused. numpy
 does the same, for a batch at once. Versions 4.14 and 5.0.0 agree; where they divide by nothing

@@ -1,4 +1,4 @@
-"""The null vector that OpenCV finds by its own singular value decomposition, to the last bit.
+"""The null vector of OpenCV's own singular value decomposition, to the last bit.
 
 cv::SVDecomp of a small matrix turns pairs of its columns against each other (one-sided Jacobi, at
 most 30 sweeps) until all are at right angles: one rounded operation after the other, sums from the

@@ -1,4 +1,4 @@
-"""OpenCV's own steps from a scene to pixels: Rodrigues' formula, and both models of lenses.
+"""OpenCV's own projection of scenes to pixels: Rodrigues' formula, and both lens models.
 
 Everything is float64, one operation at a time, without a gradient; a turn is a handful of Python's
 floats, whose sines are the C library's.

@@ -1,4 +1,4 @@
-"""OpenCV's pyramids: halved and doubled images by the weights 1 4 6 4 1, in plain torch operations.
+"""OpenCV's pyramids: halves and doubles images by the weights 1 4 6 4 1, in plain torch.
 
 Along x first, then along y. Integers are summed exactly and rounded once; floats in their own type,
 where OpenCV's order of sums is its own: whole numbers come out exactly, others to the last bits.

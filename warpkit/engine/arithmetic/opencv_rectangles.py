@@ -1,4 +1,4 @@
-"""cv2.getRectSubPix: a rectangle between the pixels, by OpenCV's own sums.
+"""cv2.getRectSubPix: a rectangle at a fractional position, by OpenCV's own sums.
 
 The corner, its fractions and the four weights are float32. Bytes are summed by weights of 16 bits,
 floats one product after the other in float32. Columns beyond the image read one pixel of each row,

@@ -1,4 +1,4 @@
-"""cv2.resize's pixels, bit for bit, on tensors: which way OpenCV takes, and what each computes.
+"""cv2.resize's pixels, bit for bit, on tensors: which algorithm OpenCV takes, and each of them.
 
 OpenCV resizes rows of C * W numbers, x C + c, and sums the first of them by vector registers and
 the rest one by one, in another order. Sums of floats here follow both orders.

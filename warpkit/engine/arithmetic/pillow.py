@@ -1,4 +1,4 @@
-"""PIL.Image.resize's pixels, bit for bit, on tensors: those of the Pillow that is installed.
+"""PIL.Image.resize's pixels, bit for bit, on tensors, as the installed Pillow computes them.
 
 Two passes, each only where its axis changes: weights in float64, the filter stretched where the
 image shrinks. 8-bit images have weights of 22 bits and are rounded to 8 bits between the passes;

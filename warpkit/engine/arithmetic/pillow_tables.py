@@ -1,4 +1,4 @@
-"""The taps of PIL.Image.resize along an axis, in Pillow's own rounding: all float64."""
+"""The taps of PIL.Image.resize along an axis, with Pillow's own rounding, in float64."""
 
 from __future__ import annotations
 

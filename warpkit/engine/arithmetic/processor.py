@@ -1,4 +1,4 @@
-"""What of this machine is seen in OpenCV's last bits: its kind, and its vector registers' width."""
+"""Properties of this machine that affect OpenCV's last bits: its kind and vector width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which resizes each arithmetic has: its interpolations, types and antialias, and how to say no."""
+"""The resizes of each arithmetic: its interpolations, types, antialias, and errors for others."""
 
 from __future__ import annotations
 

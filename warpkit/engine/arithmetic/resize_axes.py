@@ -1,4 +1,4 @@
-"""What OpenCV's and Pillow's resizes share: the axes of a call, their tables, and moved pixels."""
+"""Shared code of OpenCV's and Pillow's resizes: the axes of a call, tables, copied pixels."""
 
 from __future__ import annotations
 

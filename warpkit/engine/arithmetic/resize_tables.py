@@ -1,4 +1,4 @@
-"""The taps of cv2.resize along an axis: which pixels, and which weights, in OpenCV's own rounding.
+"""The taps of cv2.resize along an axis: pixels and weights, with OpenCV's own rounding.
 
 A table is made once, in numpy on the CPU, and kept. `factor` is the output's size over the input's
 or what fx or fy says, float64; OpenCV computes with its reciprocal, which is not the quotient the

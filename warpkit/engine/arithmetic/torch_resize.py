@@ -1,4 +1,4 @@
-"""F.interpolate's pixels, which are torchvision's of tensors: bytes by its integers, floats by it.
+"""F.interpolate's pixels, which are torchvision's for tensors: bytes in integers, floats by torch.
 
 Of bytes torch has two passes, along x first, each only where its axis changes, and rounds to bytes
 between them. Its weights are whole numbers (`torch_tables`). That is what it computes on processors

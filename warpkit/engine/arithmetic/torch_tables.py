@@ -1,4 +1,4 @@
-"""The taps of F.interpolate of bytes along an axis, with the whole numbers that it weighs by.
+"""The taps of F.interpolate of bytes along an axis, with its integer weights.
 
 Positions and weights are float64, and the weights of an axis are rounded to 16 bits: with as many
 fraction bits as the largest of them allows, at most 22. Here they stand in units of 2^-22, whatever

@@ -1,4 +1,4 @@
-"""Which backend serves which call, and what a backend is: `Backend`.
+"""Selects a backend for a call, and defines what a backend is: `Backend`.
 
 A backend is a module with the functions of `Backend`, imported on first use. One that is asked for
 by name is used or refused with its reasons, never replaced. For OpenCV's arithmetics "reference"

@@ -1,4 +1,4 @@
-"""First gradients by kernels, and those of the same formulas in torch, to be differentiated."""
+"""Second derivatives of kernels: differentiates the same formulas in torch."""
 
 from __future__ import annotations
 

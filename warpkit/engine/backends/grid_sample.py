@@ -1,4 +1,4 @@
-"""torch's own sampler, F.grid_sample. Any device; exports to ONNX.
+"""torch's own sampler, F.grid_sample: any device; exports to ONNX.
 
 Its grid is normalised to [-1, 1] in the image's type: in float32 it is several times less exact
 than the reference (see the tolerance table), and `backend="auto"` does not choose it for that.

@@ -1,4 +1,4 @@
-"""Inverses by a backend of its own: `maps.inverse_map` is 30 operations, longer than a warp."""
+"""Inverts matrices by a backend: `maps.inverse_map` takes 30 operations, longer than a warp."""
 
 from __future__ import annotations
 

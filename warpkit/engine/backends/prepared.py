@@ -1,4 +1,4 @@
-"""Calls that came before: of plain tensors and arrays, checked once and then made without checks.
+"""Caches validated calls by shape.
 
 A small call takes less than the checks of its arguments. What these look at is the same for calls
 of equal types, shapes, strides and options: so the first such call is checked, and leaves what the

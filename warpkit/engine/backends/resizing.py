@@ -1,4 +1,4 @@
-"""Which backend serves which call of `resize`.
+"""Selects a backend for a call of `resize`.
 
 One has `unsupported_reasons(image, rule)`, the reasons against serving a call, and
 `resize(image, size, rule, box)`; in an arithmetic other than "exact" it takes `factors` as well.

@@ -1,4 +1,4 @@
-"""Pictures of the sphere by the backends: `sampling.sphere`, faster."""
+"""Samples spheres by a backend, faster than `sampling.sphere`."""
 
 from __future__ import annotations
 

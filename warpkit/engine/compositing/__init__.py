@@ -1,4 +1,4 @@
-"""Objects over images, in plain torch: which pixels, what they show, and in which order.
+"""Composites objects over images, in plain torch.
 
 `rectangles` are the pixels of objects, `source_maps` where they look, `frames` those of turned
 boxes and quads and `folding` what their borders make of it, `gather` reads there,

@@ -1,4 +1,4 @@
-"""Images that are painted on and read: a batch of one size, or a list of which each has its own.
+"""Images that are read and painted on: a batch, or a list of different sizes.
 
 In plain torch their pixels lie side by side, image by image, row by row: flat, (C, M).
 """

@@ -1,4 +1,4 @@
-"""Turned boxes and quads under borders that lead a place outside back: by the boxes' own pixels.
+"""Borders of rotated boxes and quads: folds positions by the boxes' own pixels.
 
 A place outside its box is folded along the box's own rows and columns, and read from the image
 there, whatever of it lies around. At angle 0 that is the upright box's value but for half a pixel

@@ -1,4 +1,4 @@
-"""Boxes that are turned, and quads: their own pixels within the rectangles that hold them.
+"""Rotated boxes and quads: their own pixels within the rectangles that contain them.
 
 An own pixel is as large as the image's: a box of w x h has so many along its own axes. Matrices and
 borders act on own pixels; what is read and painted are the image's.

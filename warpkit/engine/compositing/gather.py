@@ -1,4 +1,4 @@
-"""Sampling flat images at lists of points, each within a window of its own.
+"""Samples flat images at lists of points, each within its own window.
 
 The same taps and weights as the reference's, in another order of work: the taps of all points are
 read in one gather, and those that are missing read the border's value, which stands behind the last

@@ -1,4 +1,4 @@
-"""What is painted over images, for whoever paints it: plain torch or a backend."""
+"""Layers over images, for plain torch and the backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects painted over images, in order: which pixels at once, and how layers compose.
+"""Paints objects over images in order, and composites layers.
 
 Images are in the type of the computation, and flat, (C, M), for the work: see `canvases`. A
 painter gives what a list of pixels gets from its objects: the colour (C, P), premultiplied, and the

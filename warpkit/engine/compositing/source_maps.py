@@ -1,4 +1,4 @@
-"""Frames of objects: from a pixel counted in an object's rectangle to a point of its source."""
+"""Maps pixels of an object's rectangle to points of its source."""
 
 from __future__ import annotations
 

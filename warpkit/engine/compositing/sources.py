@@ -1,4 +1,4 @@
-"""Painters: the colour and coverage that a list of pixels gets from its objects.
+"""The colour and coverage of a list of pixels from their objects.
 
 For each pixel of the list: its object, the source point under the object's map, and one call of the
 sampler. See `over` for what a painter is.

@@ -1,4 +1,4 @@
-"""The definition: which pixels a point reads, with which weights, and what comes out.
+"""Defines sampling: which pixels a point reads, with which weights.
 
 `rules` are weights and borders, `maps` where output pixels look, `reference` the sum over taps;
 `antialias` and `antialias_points` are means of warps, `resize` is another size. `fill` is what

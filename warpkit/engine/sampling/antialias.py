@@ -1,4 +1,4 @@
-"""Warps that do not alias: the mean over each output pixel's square, by any backend.
+"""Antialiased warps: the mean over each output pixel's square, by any backend.
 
 Where a map minifies, one sample an output pixel skips source pixels: the result flickers, and the
 skipped pixels get no gradient. Here the output pixel's unit square is covered by a grid of samples

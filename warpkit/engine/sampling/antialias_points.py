@@ -1,4 +1,4 @@
-"""Fields of points that do not alias: the mean over each output pixel's square, as `antialias` has.
+"""Antialiased point fields: the mean over each output pixel's square, as in `antialias`.
 
 What becomes of the square is read from the field itself: its derivative at a pixel is half the
 difference of the points on either side, or the whole one to the only neighbour. A field made of an

@@ -1,4 +1,4 @@
-"""Values held between bounds, whose own gradient passes whatever torch does there.
+"""Clamps values, with one-sided gradients that do not depend on torch's version.
 
 torch.clamp gives a value that is the bound itself a gradient of 1 up to some torch and of 0 from
 another on (2.14 has 0). An index 0, a white pixel, a box on whole pixels are no corner cases here.

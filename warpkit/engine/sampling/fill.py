@@ -1,4 +1,4 @@
-"""What stands where a rule finds no pixel: the border's value or the background, checked."""
+"""Validates what missing taps show: the border value or the background."""
 
 from __future__ import annotations
 

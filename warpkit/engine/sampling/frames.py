@@ -1,4 +1,4 @@
-"""Boxes upright, turned or of four corners: where the points of each lie in an image.
+"""Upright, rotated and four-cornered boxes: positions of their points in an image.
 
 A frame is a matrix (N, 2 or 3, 3), float64, from a box's unit square, (0, 0) its own top left, to
 the image in edge coordinates. Of a box of w x h turned by a degrees counter-clockwise on the screen

@@ -1,4 +1,4 @@
-"""Labels: images of types that nearest moves and nothing computes with.
+"""Labels: images of types that nearest copies and no arithmetic applies to.
 
 Their bits are carried as signed integers of the same width, of which torch has all operations and
 the kernels one each. Nothing is rounded on the way: int64 beyond 2^53 comes out as it went in.

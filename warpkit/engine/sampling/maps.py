@@ -1,4 +1,4 @@
-"""Maps: where an output pixel looks in the source, as float64 matrices and points.
+"""Maps: source positions of output pixels, as float64 matrices and points.
 
 Plain closed forms without a look at the values, so that they differentiate, vmap, trace and export.
 """

@@ -1,4 +1,4 @@
-"""Rules by the names that callers give: interpolations, borders, one or two, and arithmetics."""
+"""Parses the names of interpolations, borders (one or two) and arithmetics into rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition of every result, in plain torch operations.
+"""Defines every result, in plain torch operations.
 
 Slow where slow is obvious: coordinates in float64, one gather a tap, a sum as the formula has it.
 Differentiable any number of times, in both modes, by torch's own rules; every other backend and

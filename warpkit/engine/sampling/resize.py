@@ -1,4 +1,4 @@
-"""The definition of resizing, in plain torch: tables of taps along each axis, and two passes.
+"""Defines resizing, in plain torch: tables of taps along each axis, and two passes.
 
 Along an axis, output pixel i of m looks at a part of the source: the interval of length span / m
 that starts at low + i span / m, in edge coordinates (pixel j covers [j, j + 1)). `span` is the

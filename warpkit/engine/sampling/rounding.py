@@ -1,4 +1,4 @@
-"""The number arithmetic that OpenCV's kernels are made of, in tensor operations.
+"""The arithmetic of OpenCV's kernels, in tensor operations.
 
 Every function gives the same bits on every device that has float64.
 """

@@ -1,4 +1,4 @@
-"""Sampling rules: which neighbours of a point count, with which weight, and what lies outside.
+"""Sampling rules: the neighbours of a point, their weights, and the border.
 
 Stated once, for all backends. A rule is an interpolation and a border. Along one axis of n pixels,
 a position p becomes taps: an index in range, a weight, and whether the tap is inside the image.

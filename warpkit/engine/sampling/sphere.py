@@ -1,4 +1,4 @@
-"""The sphere as a picture: where directions lie in it, and what stands at a place of it.
+"""Equirectangular images: positions of directions, and sampling across seam and poles.
 
 x is right, y down and z forward. A picture (..., C, H, W) shows longitude atan2(x, z) along its
 columns, -180 to 180 degrees from edge to edge, and latitude atan2(y, hypot(x, z)) along its rows,

@@ -1,4 +1,4 @@
-"""Programs named from what they made: pairs of a picture and its result, and no program to ask.
+"""Identifies programs from pairs of an original and its result, without calling them.
 
 `matching` sets files side by side by their names and `reading` reads them (`jpeg` the tables of
 those that were compressed). `placing` finds where a picture lies in its result, `rules` the sizes,

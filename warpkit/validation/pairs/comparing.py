@@ -1,4 +1,4 @@
-"""Candidates held against pairs: how many values differ, and how far low frequencies are apart."""
+"""Compares candidates with pairs: how many values differ, and by how much in low frequencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JPEG files tell their tables: a candidate is written with them before it is compared."""
+"""Encodes a candidate with the tables of a JPEG file before the comparison."""
 
 from __future__ import annotations
 

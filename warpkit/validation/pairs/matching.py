@@ -1,4 +1,4 @@
-"""Files of two folders, or of two lists, matched by their names without the suffix."""
+"""Matches the files of two folders or lists by their names without the suffix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said of a group of pairs: attribute by attribute, and what remains in question."""
+"""Describes a group of pairs, attribute by attribute, and what remains open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a level in results that lie there: order of channels, gain, offset, rounding.
+"""Maps levels to results: channel order, gain, offset, rounding.
 
 Before any arithmetic is known: floats on a lattice are whole levels, and its spacing is the gain;
 what is left open, by how many levels the offset is off, a candidate settles later.

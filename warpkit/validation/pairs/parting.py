@@ -1,4 +1,4 @@
-"""Which pairs one program made: exactly, value by value, or through a codec by what is nearest."""
+"""Separates pairs by program: exactly, value by value, or by the nearest after a codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a picture lies in its result: all of it, all of it inside padding, or its middle.
+"""Locates an image in its result: all of it, with padding, or its centre.
 
 By correlation with the picture as a smooth filter shrinks it. What comes out is a `Look` for each
 way in which the picture may lie there, for `programs.hypotheses`; values decide between them.

@@ -1,4 +1,4 @@
-"""One resize of each kind that gives other numbers than the rest."""
+"""One resize of each kind that gives different numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures and results as arrays: from arrays, tensors, PIL images and files."""
+"""Reads images and results as arrays: from arrays, tensors, PIL images and files."""
 
 from __future__ import annotations
 

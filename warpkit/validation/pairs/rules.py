@@ -1,4 +1,4 @@
-"""Sizes, crops and paddings that agree with where the pictures lie in their results."""
+"""Rules of sizes, crops and paddings that agree with the positions in the results."""
 
 from __future__ import annotations
 

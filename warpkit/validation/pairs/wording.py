@@ -1,4 +1,4 @@
-"""Sentences of what pairs do not tell."""
+"""Sentences about what pairs do not determine."""
 
 from __future__ import annotations
 

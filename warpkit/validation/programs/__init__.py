@@ -1,4 +1,4 @@
-"""Programs that turn a picture into numbers: named from outside, proved, compared.
+"""Programs that turn an image into numbers: identified from outside, verified, compared.
 
 `procedure` asks a program, in the order of its steps: `asking` calls it and reads what it returns,
 `pictures` are what it is asked with, `values` finds channels, gain and offset, `looks` where the

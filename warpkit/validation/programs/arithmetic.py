@@ -1,4 +1,4 @@
-"""The resizes that a program may have, as data, and what each makes of a picture.
+"""The resizes that a program may use, as data, and their results.
 
 `Resampling` names one in the words of `Preprocessing`; `resample` gives its levels and `smooth` the
 floats that its gradient comes from. `candidates` lists all, the usual ones and the rare.

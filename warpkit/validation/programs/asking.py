@@ -1,4 +1,4 @@
-"""A program from outside: how it is called, and what it returns as numbers (C, h, w)."""
+"""Calls a program, and converts what it returns to numbers (C, h, w)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compare_pipelines`: two programs identified, and what makes them differ, the worst first."""
+"""`compare_pipelines`: two identified programs, and how they differ, the worst first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes two programs differ: one finding for each attribute, with what it alone changes.
+"""Findings: one per attribute in which two programs differ, with its own effect.
 
 Each is measured by changing the first program's twin in that attribute to the second's, and nothing
 else. Where a library has no such resize, both sides are measured in the exact arithmetic.

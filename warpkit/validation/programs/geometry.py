@@ -1,4 +1,4 @@
-"""Sizes, crops and padding: where each pixel of a picture goes, with every library's rounding."""
+"""Sizes, crops and padding: where each pixel goes, with every library's rounding."""
 
 from __future__ import annotations
 

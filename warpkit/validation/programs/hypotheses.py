@@ -1,4 +1,4 @@
-"""From what was seen of a few pictures to all rules of sizes, crop and padding that agree."""
+"""Finds all rules of sizes, crop and padding that agree with the observed results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a picture comes to lie in the result: its place by flat pictures, its scale by ramps."""
+"""Measures where an image ends up in the result: position by flat images, scale by ramps."""
 
 from __future__ import annotations
 

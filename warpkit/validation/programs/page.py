@@ -1,4 +1,4 @@
-"""A comparison as one page: findings, both results, where they differ, and a magnified piece."""
+"""A comparison as a page: findings, both results, their differences, a magnified detail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures that a program is asked with: (H, W, 3) uint8, the same ones every time."""
+"""The test images for programs: (H, W, 3) uint8, the same every time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`identify`, step by step: layout, values, places, resize, roundings, proof."""
+"""`identify`, step by step: layout, values, places, resize, rounding, verification."""
 
 from __future__ import annotations
 

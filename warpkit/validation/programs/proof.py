@@ -1,4 +1,4 @@
-"""The twin against the program, on pictures that were not used to find it."""
+"""Compares the twin with the program, on images that were not used to find it."""
 
 from __future__ import annotations
 

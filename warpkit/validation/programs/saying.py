@@ -1,4 +1,4 @@
-"""A twin's geometry, resize and values in the words of `Preprocessing`."""
+"""Describes a twin's geometry, resize and values in terms of `Preprocessing`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the known rules and resizes give a program's numbers: every value of every picture.
+"""Searches the known rules and resizes for a program's numbers: every value of every image.
 
 `Search.first` tries all resizes on one picture, `Search.settle` keeps those that fit one more, and
 `Search.refine` asks for pictures on which those that are left disagree.

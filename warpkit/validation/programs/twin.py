@@ -1,4 +1,4 @@
-"""What was found of a program, as a program of our own: its numbers, and their gradient."""
+"""The twin: a program of our own with the same numbers, and their gradient."""
 
 from __future__ import annotations
 

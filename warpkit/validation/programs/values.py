@@ -1,4 +1,4 @@
-"""What becomes of a level: channels, gain and offset, and the sums that make gray of colours."""
+"""Maps levels to numbers: channels, gain and offset, and the sums that convert to gray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resizes that no other room has, as weights along an axis (o, n): TensorFlow's and scikit-image's.
+"""Resizes that warpkit lacks, as weights along an axis (o, n): TensorFlow's and scikit-image's.
 
 TensorFlow reckons positions in float32: (i + 0.5) * float32(n / o) - 0.5, or i * float32(n / o) for
 "start", the resize of TensorFlow 1. Its bicubic has a = -0.5, weights of a table of 1,024 places,

@@ -1,4 +1,4 @@
-"""The words of findings: what a program does with shapes, rounding and numbers, in a few words."""
+"""Short phrases for findings: what a program does with shapes, rounding and numbers."""
 
 from __future__ import annotations
 

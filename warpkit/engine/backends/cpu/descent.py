@@ -1,4 +1,4 @@
-"""The steps of alignments at one level of their pyramids, by the library: `solver.refine`.
+"""The steps of an alignment at one level, by the native library: `solver.refine`.
 
 A unit is a pair from its start to its end, so that nothing is copied as others come to rest. Its
 warps and sums are the kernels of `launch` and `moments`, to the last bit; what is made of those is

@@ -1,4 +1,4 @@
-"""Matrices that carry points to points, by the library: torch's operations cost 300 us a call."""
+"""Fits matrices to points by the native library: torch's operations take 300 us a call."""
 
 from __future__ import annotations
 

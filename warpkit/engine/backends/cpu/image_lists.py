@@ -1,4 +1,4 @@
-"""Warps of images of different sizes, which are read where they lie: one launch for all of them.
+"""Warps images of different sizes in one launch, without copying them.
 
 A table has a row for each image, `ListedImage` in native/warp_call.h: its address, size and
 strides, and where its gradient is.

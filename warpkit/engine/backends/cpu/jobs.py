@@ -1,4 +1,4 @@
-"""Splits a backward pass into jobs: who adds to which rows of which gradient, and in which order.
+"""Splits the backward pass into jobs.
 
 Where every image has a gradient of its own, a unit of work is an image. With few images a unit is a
 strip of the result's tiles, if strips that run at the same time cannot meet in the image, else a

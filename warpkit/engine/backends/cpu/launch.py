@@ -1,4 +1,4 @@
-"""From tensors to calls of the native kernels, and back."""
+"""Calls the native kernels with tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lenses by the native library: fields of points, points brought back, and their first gradients.
+"""Lens distortion by the native library: point fields, undistorted points, first gradients.
 
 `warpkit.camera` has the formulas in torch operations; native/lens_call.h says what a block holds.
 Everything is float64; an item's numbers are a row of `NUMBERS`, and so are its gradients.

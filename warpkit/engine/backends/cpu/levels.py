@@ -1,4 +1,4 @@
-"""Pictures of an alignment's pyramids by the library: smoothed, with their slopes."""
+"""Pyramid levels of an alignment by the native library: smoothed, with their slopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native library: the file beside this one, checked and opened, or the reason why not.
+"""Finds, checks and opens the native library, or gives the reason why not.
 
 `opened` has the one of this process. The build loads this module by itself, for the names and the
 digest, so that it imports nothing but Python's standard library.

@@ -1,4 +1,4 @@
-"""Maps and points by the native library: arrays in, arrays out, with the bits of the arithmetics.
+"""Maps and points by the native library, on arrays, with the bits of the arithmetics.
 
 What is made has no gradient. native/maps_call.h says what the numbers of a block are.
 """

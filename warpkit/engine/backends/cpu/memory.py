@@ -1,4 +1,4 @@
-"""Memory for results, used again once they are gone.
+"""Memory for results, reused once they are freed.
 
 The first write to a new page costs more than a warp of the pixels on it: at 4K a third of the time
 of a forward call, on pages of 2 MiB, and more on those of 4 KiB that smaller arrays get. A loop

@@ -1,4 +1,4 @@
-"""Sums over the pixels of two images and their slopes, for the normal equations of an alignment.
+"""Sums over the pixels of two images and their slopes, for the normal equations.
 
 `warpkit.alignment.equations` has them in torch operations, some forty passes over the images; in
 native/moments.cpp they are two. The pixels of the outermost ring are left out: their weight is 0.

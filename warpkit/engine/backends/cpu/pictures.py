@@ -1,4 +1,4 @@
-"""Whole pictures whose pixels are moved or summed: pyramids, frames, turns, rectangles.
+"""Pyramids, borders, rotations and rectangles of whole images, by the native library.
 
 Pictures are arrays (H, W, C); native/pyramids.cpp, arrangements.cpp and rectangles.cpp have the
 kernels.

@@ -1,4 +1,4 @@
-"""What cameras see of the sphere, by the native library: places, see native/sphere.cpp, and a warp.
+"""Views of the sphere by the native library: positions (native/sphere.cpp), then a warp.
 
 The few pixels that read beyond a pole are the definition's, of as many rows of the picture as there
 are taps. The warp has NaN for their place: it leaves them alone, and so does its gradient.

@@ -1,4 +1,4 @@
-"""Threads for kernels: torch's own team where it has one, a pool of ours where not.
+"""Threads for kernels: torch's own thread pool if it has one, otherwise ours.
 
 torch's operators run on OpenMP threads, which go on spinning for about a millisecond after each.
 A second pool beside them would share the cores with that spinning: 2 threads on 2 cores then take

@@ -1,4 +1,4 @@
-"""cv2.transform by the native library: an array in, an array out.
+"""cv2.transform by the native library, on arrays.
 
 The bits are those of `arithmetic.opencv_points`. native/transform_call.h says what the numbers of a
 block are.

@@ -1,4 +1,4 @@
-"""Calls of warps, and of their gradients, prepared by shapes, types and options."""
+"""Blocks for warps and their gradients, made once per shapes, types and options."""
 
 from __future__ import annotations
 

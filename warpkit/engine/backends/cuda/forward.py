@@ -1,4 +1,4 @@
-"""The forward kernel: locate, sum over taps, write."""
+"""The forward kernel: finds the position, sums over taps, writes."""
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
 # Triton's loops have no types

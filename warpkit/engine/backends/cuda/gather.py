@@ -1,4 +1,4 @@
-"""The image's gradient under a matrix, as a gather: every source pixel visits its readers.
+"""The gradient to the image under a matrix, as a gather: one sum per source pixel.
 
 The output pixels that read source pixel s look within `reach` of it. Under a matrix they fill a
 quadrilateral: its rows come from the corners of that square carried forward, and in each row the

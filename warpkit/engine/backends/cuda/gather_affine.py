@@ -1,4 +1,4 @@
-"""The image's gradient under an affine map: `gather` with positions from a few sums.
+"""The gradient to the image under an affine map: `gather` with cheaper positions.
 
 In each row the first candidate's u - x and v - y are small: found in float64, and for the columns
 that follow in the type of the computation. That is as exact, since a weight changes little where

@@ -1,4 +1,4 @@
-"""The image's gradient: which kernel, how its programs share the work, and its launch."""
+"""The gradient to the image: chooses the kernel, splits the work, launches it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices inverted by one kernel: `maps.inverse_map` is some 30 launches, longer than a warp."""
+"""Inverts matrices in one kernel: `maps.inverse_map` takes 30 launches, longer than a warp."""
 
 from __future__ import annotations
 

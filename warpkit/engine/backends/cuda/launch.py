@@ -1,4 +1,4 @@
-"""From tensors to kernel launches. Nothing here waits for the device or looks at a value.
+"""Launches kernels with tensors, without synchronising with the device.
 
 Launches go to the current stream of the image's device and depend on shapes alone, so that a call
 can be captured in a CUDA graph.

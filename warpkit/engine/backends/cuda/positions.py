@@ -1,4 +1,4 @@
-"""Where output pixels look: their tile, the source point, the whole pixels and fractions about it.
+"""Positions of output pixels: their tile, the source point, its integer and fractional parts.
 
 Positions are float64, in the reference's order of operations and compiled without fusing products
 and sums, so that both choose the same neighbours to the last bit. That is about 10 float64

@@ -1,4 +1,4 @@
-"""The image's gradient as a scatter in fixed point, for points and for borders that repeat pixels.
+"""The gradient to the image as a fixed-point scatter, for points and borders that repeat pixels.
 
 Whole numbers add up to the same sum in any order, so that atomics stay exact and repeatable. Each
 channel of each image has a scale of its own: the sum of its gradient's magnitudes is 2^57, so that

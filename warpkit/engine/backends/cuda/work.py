@@ -1,4 +1,4 @@
-"""What every kernel of a call is told: sizes, strides and switches, by argument name."""
+"""The arguments that every kernel takes: sizes, strides and switches, by name."""
 
 from __future__ import annotations
 

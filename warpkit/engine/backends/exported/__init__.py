@@ -1,4 +1,4 @@
-"""Resizes of bytes as ONNX has them: Pillow's, torch's and OpenCV's integers by float32 alone.
+"""Resizes of bytes for ONNX: Pillow's, torch's and OpenCV's integers in float32.
 
 What `torch.onnx.export` traces of a resize of uint8 images in another library's arithmetic: some 30
 nodes without float64, in place of the reference's, which takes one pixel of every tap at a time.

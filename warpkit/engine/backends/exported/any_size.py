@@ -1,4 +1,4 @@
-"""Pillow's filters of bytes of any height and width: the tables are made in the graph, in float64.
+"""Pillow's filters of bytes of any height and width, with tables made in the graph in float64.
 
 They are Pillow's own numbers by two detours: a Python number beside a float64 tensor becomes a
 float32 constant, so that pi is three of them, and onnxruntime's sine of float64 is good to 5e-11,

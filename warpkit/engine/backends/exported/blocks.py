@@ -1,4 +1,4 @@
-"""Whole-number filters along an axis as products of small matrices that float32 holds exactly.
+"""Integer filters along an axis as products of small matrices that float32 represents exactly.
 
 B neighbouring pixels of the output read a window of L pixels of the input: (blocks, B, L) weights
 times (blocks, L, k) pixels. float32 holds every integer up to 2^24, so that such a product is the

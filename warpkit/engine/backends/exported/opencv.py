@@ -1,4 +1,4 @@
-"""cv2.resize of bytes by operations of ONNX, in float32: its whole numbers, and its floats.
+"""cv2.resize of bytes by ONNX operations in float32: its integer and its float path.
 
 Sums of whole numbers are products of matrices. Sums of floats go tap by tap, each product and each
 sum rounded: a product of matrices has an order of its own, and may fuse.

@@ -1,4 +1,4 @@
-"""Passes along the rows of planes (P, n, k), by operations of which ONNX has each one.
+"""Passes along the rows of planes (P, n, k), by operations that ONNX has.
 
 A pass along x is one along the rows of the planes turned by `turned`: a Gather of whole rows copies
 memory, and one of columns goes pixel by pixel, which takes ten times as long in onnxruntime.

@@ -1,4 +1,4 @@
-"""What the autograd functions of objects share: gradients by kernels, or by the plain path."""
+"""Shared autograd functions of objects: gradients by kernels, or by plain torch."""
 
 from __future__ import annotations
 

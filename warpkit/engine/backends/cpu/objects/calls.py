@@ -1,4 +1,4 @@
-"""Blocks of the native library for objects over images, and the objects as it reads them."""
+"""Blocks of the native library for objects over images."""
 
 from __future__ import annotations
 

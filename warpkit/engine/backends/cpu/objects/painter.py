@@ -1,4 +1,4 @@
-"""Objects painted over images by the native library: bilinear, nothing outside a source.
+"""Paints objects over images by the native library: bilinear, constant border.
 
 What `over.paint_topmost` does for opaque objects, and `over.paint_layers` for those with a
 coverage, in one pass over the images and two back, without a list of pixels. Sums have one order

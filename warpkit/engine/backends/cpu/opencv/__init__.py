@@ -1,4 +1,4 @@
-"""OpenCV's pixels by the native library: what `arithmetic.opencv` computes, bit by bit, but faster.
+"""OpenCV's pixels by the native library: the same bits as `arithmetic.opencv`, faster.
 
 Forward alone: gradients, tangents and tracing are served by `arithmetic.opencv` itself. `launch`
 goes from tensors to kernel calls; the kernels are native/opencv.cpp and opencv_nearest.cpp.

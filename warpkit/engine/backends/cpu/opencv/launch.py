@@ -1,4 +1,4 @@
-"""From tensors to calls of OpenCV's native kernels: strides, types, border values, units."""
+"""Calls OpenCV's native kernels with tensors: strides, types, border values, units."""
 
 from __future__ import annotations
 

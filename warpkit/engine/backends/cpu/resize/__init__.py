@@ -1,4 +1,4 @@
-"""Resizing by the native library: the reference's bits, and its arithmetics', but faster.
+"""Resizes by the native library: the bits of the reference and of its arithmetics, faster.
 
 `axes` has the taps, `prepared` the library's calls, made once for shapes and options, `launch` goes
 from tensors to them, and `operators` has the torch operator for what traces and transforms. Where

@@ -1,4 +1,4 @@
-"""From tensors to calls of the resize kernels, and back."""
+"""Calls the resize kernels with tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of the resize kernels, prepared by shapes, types and options: native/resize_call.h.
+"""Blocks for resizes, made once per shapes, types and options: native/resize_call.h.
 
 A band is some rows of the result, and a tile some columns of it, so that what a kernel holds stays
 in the first caches. Both follow from sizes alone, never from the number of threads.
