@@ -1,4 +1,4 @@
-"""Resizes flows."""
+"""Resizes flows: scales the grid and the offsets."""
 
 from __future__ import annotations
 
