@@ -24,6 +24,7 @@ from scripts.kernels.usual import (
     VIEW,
     noise,
     pushed,
+    side_by_side,
 )
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
 from warpkit.engine.backends.cpu import fits, inverse, lenses, maps, moments, pictures, sphere
@@ -89,6 +90,10 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
                     lambda i: wk.resize(i, t, **o), mixed(*s, dtype=d)
                 )
             )
+    for dtype, shape in product((*TYPES, *whole), SHAPES):
+        made[f"hostile side by side {dtype} {shape}"] = lambda d=dtype, s=shape: [
+            side_by_side(mixed(*s, dtype=d), size) for size in ((1, 1), (1, 300), (33, 2), (23, 7))
+        ]
     for dtype in FLOATS:
         for n in range(12):
             made[f"hostile objects {dtype} {n}"] = lambda d=dtype, n=n: objects(d, n)

@@ -58,6 +58,12 @@ VIEW = tuple(np.linalg.inv([[45.0, 0, 30], [0, 44, 21], [0, 0, 1]]).ravel().toli
 HERE = {"backend": "cpu"}
 
 
+def side_by_side(image: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+    """Bilinear as OpenCV's wheels have it, of channels side by side."""
+    image = image.contiguous(memory_format=torch.channels_last)
+    return wk.resize(image, size, interpolation="bilinear", arithmetic="opencv5_ipp", **HERE)
+
+
 def usual_calls() -> dict[str, Callable[[], Any]]:
     """By their names."""
     turned = wk.rotation_matrix((26.0, 22.0), 20.0, 1.2).double()
@@ -209,6 +215,11 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
         made[f"cells {dtype}"] = lambda d=dtype: wcv.resize(
             noise(180, 212, 3, dtype=d).numpy(), (106, 90), interpolation=wcv.INTER_AREA
         )
+    for dtype, channels in product((*TYPES, torch.int16, torch.uint16), (1, 2, 3, 4)):
+        made[f"side by side {dtype} {channels}"] = lambda d=dtype, c=channels: [
+            side_by_side(noise(2, c, 90, 106, dtype=d), size)
+            for size in ((45, 53), (60, 31), (30, 171))
+        ]
     for way, antialias in (("bilinear", True), ("bilinear", False), ("bicubic", True)):
         for layout in (torch.contiguous_format, torch.channels_last):
             made[f"torch {way} {antialias} {layout}"] = lambda w=way, a=antialias, m=layout: (

@@ -208,3 +208,25 @@ def ends_by_reading(address: int) -> bool:
         ctypes.string_at(address, 1)
         os._exit(0)
     return os.waitpid(child, 0)[1] == signal.SIGSEGV
+
+
+RESIZED = """
+import torch, warpkit as wk
+from tests.support.guarded_memory import guard_what_is_made, guarded
+guard_what_is_made()
+types = [torch.uint8, torch.int16, torch.uint16, torch.float32, torch.float64]
+for dtype in types:
+    for channels in (1, 2, 3, 4, 5):
+        for sides in ((1, 1), (2, 2), (2, 3), (18, 42), (36, 22)):
+            image = (torch.rand(2, channels, *sides) * 200).to(dtype)
+            for layout in (torch.contiguous_format, torch.channels_last):
+                for size in ((1, 1), (9, 21), (18, 11), (50, 7), (3, 90)):
+                    given = guarded(image.contiguous(memory_format=layout))
+                    for name in ("bilinear", "bicubic", "area"):
+                        wk.resize(given, size, interpolation=name, arithmetic="opencv5_ipp")
+"""
+
+
+def test_opencvs_resizes_stay_inside_the_arrays():
+    """Every type, with as many channels side by side as kernels tell apart, and one more."""
+    assert survives(RESIZED)

@@ -42,8 +42,8 @@ template <class M, class A, class B> struct Scratch {
 };
 
 // Whether IPP has sums of this type, of which the first pass leaves M.
-template <class S, class M>
-constexpr bool IS_IPPS = std::is_same<S, M>::value && std::is_floating_point<M>::value;
+template <class S, class M> constexpr bool IS_IPPS =
+    std::is_same<S, M>::value &&std::is_floating_point<M>::value;
 
 // T: the pixels; S: the sums; M: what the first pass leaves.
 template <class T, class S, class M> void down_first(const Call &call, int64_t begin, int64_t end) {
@@ -93,13 +93,16 @@ void sum_across(const ResizeCall &p, const T *turned, const Columns &columns, M 
 template <class T, class S, class M> void sum_down(const ResizeCall &p, const M *lines, int64_t y,
                                                    const Columns &columns, const T *image, T *out) {
     const int64_t first = columns.first * p.inner, count = columns.end * p.inner - first;
-    if constexpr (std::is_same<M, int16_t>::value) linear_row(p, lines, p.line, y, count, out);
+    const int32_t *row = at<int32_t>(p.y_pixel) + 2 * y;  // of two taps
+    const auto line_of = [&](int k) { return lines + row[k] * p.line; };
+    if constexpr (std::is_same<M, int16_t>::value)
+        linear_row(p, line_of(0), line_of(1), y, count, out);
     else {
         if constexpr (std::is_same<M, int32_t>::value)
             if (p.finish == CUBIC) return cubic_row(p, lines, p.line, y, first, count, out);
         if constexpr (IS_IPPS<S, M>) {
             if (p.finish == IPP_LINEAR)
-                return linear_row_ipp(p, lines, p.line, y, columns, image, out);
+                return linear_row_ipp(p, line_of(0), line_of(1), y, columns, image, out);
             if constexpr (sizeof(M) == 4) {
                 if (p.finish == IPP_CUBIC)
                     return cubic_row_ipp(p, lines, p.line, y, columns, image, out);
@@ -108,7 +111,7 @@ template <class T, class S, class M> void sum_down(const ResizeCall &p, const M 
         }
         sum_row<M, S, T>(p, lines, p.line, y, count, out);
     }
-    (void)image;
+    (void)image, (void)line_of;
 }
 
 template <class T, class S, class M>

@@ -26,6 +26,9 @@
     /* edge are summed alone; the first number of a row whose upper pair is the other way */     \
     /* round. IPP's bilinear: of every number of a row whether its step along y is not fused */  \
     FIELD(inside) FIELD(orders) FIELD(alone) FIELD(last_numbers) FIELD(apart)                    \
+    /* bilinear of a few channels side by side: of every column four times the number that sums */ \
+    /* along x weigh by: both weights as halves of an int32, or the second one */                \
+    FIELD(quads)                                                                                 \
     /* cells of whole pixels: their sides */                                                     \
     FIELD(cell_width) FIELD(cell_height)                                                         \
     /* nearest: the bytes of a pixel; of every column and row the pixel that it shows (int64) */ \
@@ -42,8 +45,8 @@ constexpr int64_t INT32 = UINT16 + 1;  // another `Type`, of sums alone
 
 // A sum of floats is rounded to the pixels' type where that is whole. One of whole numbers is
 // shifted, or scaled in float32; OpenCV's 8-bit bilinear and bicubic, the sums of floats that begin
-// with the last row (NESTED), its exact bilinear of 16 bits, and IPP's have rules of their own, see resize_passes.h and
-// resize_ipp.h.
+// with the last row (NESTED), its exact bilinear of 16 bits, and IPP's have rules of their own, see
+// resize_passes.h and resize_ipp.h.
 enum Finish { PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC };
 
 // Columns of the result, and the columns of the image that they read.

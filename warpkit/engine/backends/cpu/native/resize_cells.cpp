@@ -1,8 +1,9 @@
-// Means over cells of whole pixels, as cv2.resize has them of 16 bits and floats where a size is
-// divided by whole numbers: engine/arithmetic/opencv_resize.py, `_cells`, bit for bit.
+// Means over cells of whole pixels, as cv2.resize has them where a size is divided by whole
+// numbers: engine/arithmetic/opencv_resize.py, `_cells`, bit for bit.
 //
 // Four and four pixels of a cell are added first, row by row, of integers exactly; the mean is the
-// product with a share. Bytes go by two passes (resize.cpp), since their sums have no order.
+// product with a share. Sums of bytes have no order: cells of 2 x 2 are summed a register at a time
+// here, and all others by two passes (resize.cpp).
 #include "kernels.h"
 #include "resize_finish.h"
 
@@ -11,9 +12,22 @@ namespace WARPKIT_ISA {
 namespace {
 
 // T: the pixels; F: four of them; W: what fours are added in.
-template <class T> struct CellTypes { using Four = T; using Sum = T; };
-template <> struct CellTypes<int16_t> { using Four = int32_t; using Sum = float; };
-template <> struct CellTypes<uint16_t> { using Four = int32_t; using Sum = float; };
+template <class T> struct CellTypes {
+    using Four = T;
+    using Sum = T;
+};
+template <> struct CellTypes<uint8_t> {
+    using Four = int32_t;
+    using Sum = float;
+};
+template <> struct CellTypes<int16_t> {
+    using Four = int32_t;
+    using Sum = float;
+};
+template <> struct CellTypes<uint16_t> {
+    using Four = int32_t;
+    using Sum = float;
+};
 
 template <class T, class W> INLINE T mean_of(W total, W share) {
     const W mean = total * share;
@@ -58,12 +72,45 @@ template <class T, class W> void row_by_two(const T *p, int64_t line, int64_t in
         for (int64_t c = 0; c < inner; c++, e++) {
             const Four a(p[c]), b(p[c + inner]), d(p[c + line]), f(p[c + line + inner]);
             if constexpr (std::is_same<T, W>::value)
-                out[e] = e < pairs ? ((a + b) + (d + f)) * W(0.25)
-                                   : (W{} + (((a + b) + d) + f)) * share;
+                out[e] =
+                    e < pairs ? ((a + b) + (d + f)) * W(0.25) : (W{} + (((a + b) + d) + f)) * share;
             else
-                out[e] = half_up ? T((a + b + d + f + 2) >> 2)
-                                 : mean_of<T, W>(W(a + b + d + f), share);
+                out[e] =
+                    half_up ? T((a + b + d + f + 2) >> 2) : mean_of<T, W>(W(a + b + d + f), share);
         }
+}
+
+// The same of bytes rounded half up, but for what a register more would read beyond the row:
+// returns how many numbers of `out` are made. In every 16 bytes are as many pairs of pixels as fit.
+template <int C> int64_t bytes_by_two(const uint8_t *p, int64_t line, int64_t count, uint8_t *out) {
+    constexpr int MADE = 8 / C * C, READ = 2 * MADE, PIECES = REGISTER / 16;
+    struct Pairs {  // of each number both pixels' side by side
+        static constexpr int at(int k) {
+            const int number = k % 16 / 2, far = k % 2;
+            if (number >= MADE) return k;
+            return k / 16 * 16 + (number / C * 2 + far) * C + number % C;
+        }
+    };
+    struct Close {
+        static constexpr int at(int k) { return k < MADE * PIECES ? k / MADE * 8 + k % MADE : 0; }
+    };
+    using Bytes = Vec<uint8_t, REGISTER>;
+    using Sums = Vec<uint16_t, REGISTER / 2>;
+    using Found = Vec<uint8_t, REGISTER / 2>;
+    const auto sums = [](const uint8_t *row) {
+        const Bytes all =
+            joined<PIECES>([&](int n) { return load<Vec<uint8_t, 16>>(row + n * READ); });
+        const Sums pairs = (Sums)pick<REGISTER, Pairs>(all, all);
+        return (pairs & 255) + (pairs >> 8);
+    };
+    int64_t e = 0;  // what is read and stored goes on for 16 bytes after the last piece's beginning
+    for (; 2 * e + READ * (PIECES - 1) + 16 <= 2 * count && e + REGISTER / 2 <= count;
+         e += MADE * PIECES) {
+        const Sums four = sums(p + 2 * e) + sums(p + 2 * e + line);
+        const Found mean = convert<Found>((four + 2) >> 2);
+        store(out + e, pick<REGISTER / 2, Close>(mean, mean));
+    }
+    return e;
 }
 
 // Units are rows of the result, of all planes. bits: 2 where integers are rounded half up.
@@ -82,6 +129,14 @@ template <class T> void cells(const Call &call, int64_t begin, int64_t end) {
         const T *row = at<T>(p.image) + (plane * p.height + y * high) * line;
         T *out = at<T>(p.out) + unit * count;
         if (wide == 2 && high == 2) {
+            if constexpr (sizeof(T) == 1) {
+                const int64_t done = inner == 1   ? bytes_by_two<1>(row, line, count, out)
+                                     : inner == 3 ? bytes_by_two<3>(row, line, count, out)
+                                                  : bytes_by_two<4>(row, line, count, out);
+                row_by_two<T, W>(row + 2 * done, line, inner, (count - done) / inner, true, 0,
+                                 share, out + done);
+                continue;
+            }
             if (inner == 1) row_by_two<T, W>(row, line, 1, p.out_width, half_up, pairs, share, out);
             else if (inner == 3)
                 row_by_two<T, W>(row, line, 3, p.out_width, half_up, pairs, share, out);
@@ -90,7 +145,8 @@ template <class T> void cells(const Call &call, int64_t begin, int64_t end) {
         }
         for (int64_t x = 0; x < p.out_width; x++)
             for (int64_t c = 0; c < inner; c++)
-                *out++ = cell_mean<T, W>(row + x * wide * inner + c, high, wide, line, inner, share);
+                *out++ =
+                    cell_mean<T, W>(row + x * wide * inner + c, high, wide, line, inner, share);
     }
 }
 
@@ -98,6 +154,7 @@ template <class T> void cells(const Call &call, int64_t begin, int64_t end) {
 
 Kernel choose_resize_cells(const Call &call) {
     switch (as<ResizeCall>(call).type) {
+        case UINT8: return cells<uint8_t>;
         case INT16: return cells<int16_t>;
         case UINT16: return cells<uint16_t>;
         case FLOAT32: return cells<float>;

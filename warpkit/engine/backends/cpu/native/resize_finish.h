@@ -11,6 +11,18 @@ namespace {
 template <class S> constexpr int SUMS = 64 / int(sizeof(S));
 template <class S> using Sums = Vec<S, SUMS<S>>;
 
+// The first n of N numbers; the others are 0 and not touched.
+template <class V, class T> INLINE V load_numbers(const T *p, int64_t n) {
+    if (n >= COUNT<V>) return load<V>(p);
+    V v{};
+    memcpy(&v, p, size_t(n) * sizeof(T));
+    return v;
+}
+template <class V, class T> INLINE void store_numbers(T *p, V v, int64_t n) {
+    if (n >= COUNT<V>) return store(p, v);
+    memcpy(p, &v, size_t(n) * sizeof(T));
+}
+
 // Half to even and cut to a whole type's range. Adding 1.5 * 2^23 to a float32 leaves no bit for a
 // fraction, for numbers far beyond 16 bits; 1.5 * 2^52 to a float64.
 template <class B, class V> INLINE Vec<B, COUNT<V>> rounded(V v) {
@@ -46,8 +58,7 @@ template <class B, class S> INLINE Vec<B, SUMS<S>> finish(const ResizeCall &p, S
         if constexpr (sizeof(S) == 8)
             if (p.finish == HALF_UP) return half_up<B>(sum);
         return rounded<B>(sum);
-    }
-    else if constexpr (sizeof(B) == 4) return (Vec<B, 16>)sum;
+    } else if constexpr (sizeof(B) == 4) return (Vec<B, 16>)sum;
     else if constexpr (sizeof(B) == 2) return convert<Vec<B, 16>>(sum >> 4);  // LINEAR
     else if (p.finish == SCALED) {
         float share;

@@ -20,8 +20,8 @@ INLINE Vec<double, 8> fused(Vec<double, 8> a, double b, Vec<double, 8> c) {
 // -- bilinear --
 
 // The sums of the columns of a tile, of rows on their side; see `sum_columns`.
-template <class T, class S> void sum_columns_ipp_linear(const ResizeCall &p, const T *turned,
-                                                        const Columns &columns, S *out) {
+template <class T, class S>
+void sum_columns_ipp_linear(const ResizeCall &p, const T *turned, const Columns &columns, S *out) {
     constexpr int N = SUMS<S>;
     for (int64_t x = columns.first; x < columns.end; x++) {
         const int32_t *pixel = at<int32_t>(p.x_pixel) + 2 * x;
@@ -59,18 +59,17 @@ inline void flat_row(const ResizeCall &p, const int16_t *row, const Columns &col
 
 // `count` numbers of row y of a tile. Numbers whose step is not fused (`apart`) are, in int16,
 // those that read one column of the image: their step is rounded by itself.
-template <class T, class S> void linear_row_ipp(const ResizeCall &p, const S *lines, int64_t stride,
+template <class T, class S> void linear_row_ipp(const ResizeCall &p, const S *above, const S *below,
                                                 int64_t y, const Columns &columns, const T *plane,
                                                 T *out) {
     constexpr int N = SUMS<S>;
     using V = Sums<S>;
-    const int32_t *pixel = at<int32_t>(p.y_pixel) + 2 * y;
     if constexpr (std::is_same<T, int16_t>::value)
-        if (p.inside && !at<int32_t>(p.inside)[y])
-            return flat_row(p, plane + at<int32_t>(p.read)[pixel[0]] * p.width * p.inner, columns,
-                            out);
+        if (p.inside && !at<int32_t>(p.inside)[y]) {
+            const int64_t row = at<int32_t>(p.read)[at<int32_t>(p.y_pixel)[2 * y]];
+            return flat_row(p, plane + row * p.width * p.inner, columns, out);
+        }
     const S t = at<S>(p.y_weight)[2 * y + 1];
-    const S *above = lines + pixel[0] * stride, *below = lines + pixel[1] * stride;
     const int32_t *apart = at<int32_t>(p.apart);
     const int64_t first = columns.first * p.inner, count = columns.end * p.inner - first;
     for (int64_t e = 0; e < count; e += N) {
@@ -85,7 +84,7 @@ template <class T, class S> void linear_row_ipp(const ResizeCall &p, const S *li
         Vec<T, N> found;
         if constexpr (std::is_floating_point<T>::value) found = convert<Vec<T, N>>(sum);
         else found = rounded<T>(sum);
-        memcpy(out + e, &found, size_t(least<int64_t>(N, count - e)) * sizeof(T));
+        store_numbers(out + e, found, count - e);
     }
     (void)plane;
 }
@@ -104,8 +103,8 @@ INLINE Floats sum_four(int32_t order, Floats a, Floats b, Floats c, Floats d, co
 }
 
 // The sums of the columns of a tile, of rows on their side; see `sum_columns`.
-template <class T> void sum_columns_ipp(const ResizeCall &p, const T *turned,
-                                        const Columns &columns, float *out) {
+template <class T>
+void sum_columns_ipp(const ResizeCall &p, const T *turned, const Columns &columns, float *out) {
     const auto four = [&](int32_t pixel, int64_t c) {
         const int64_t number = (pixel - columns.source) * p.inner + c;
         return convert<Floats>(load<Vec<T, 16>>(turned + number * 16));
@@ -124,13 +123,13 @@ template <class T> INLINE void put(T *out, Floats sum, int64_t count) {
     Vec<T, 16> found;
     if constexpr (std::is_same<T, float>::value) found = sum;
     else found = rounded<T>(sum);
-    memcpy(out, &found, size_t(least<int64_t>(16, count)) * sizeof(T));
+    store_numbers(out, found, count);
 }
 
 // One pixel's number whose taps are not all on the image, of a plane: the two rows in the middle
 // begin with the second product, and the rows are not fused.
-template <class T> T sum_alone(const ResizeCall &p, const T *plane, int64_t x, int64_t y,
-                               int64_t c) {
+template <class T>
+T sum_alone(const ResizeCall &p, const T *plane, int64_t x, int64_t y, int64_t c) {
     const int32_t *row = at<int32_t>(p.y_pixel) + 4 * y, *pixel = at<int32_t>(p.x_pixel) + 4 * x;
     const float *w = at<float>(p.x_weight) + 4 * x, *v = at<float>(p.y_weight) + 4 * y;
     float product[4];

@@ -22,31 +22,6 @@ template <int N> struct ZipLow16 {  // in every piece of 8, as processors do
 template <int N> struct ZipHigh16 {
     static constexpr int at(int k) { return ZipLow16<N>::at(k) + 4; }
 };
-// Of each pair of 16 bits the sum of its products with a weight's halves.
-template <class V> INLINE V pair_sums(V pairs, V weights) {
-    if constexpr (sizeof(V) > REGISTER) {
-        constexpr int N = COUNT<V> / 2;
-        using Upper = UpperHalf<N>;
-        return join(pair_sums(pick<N, InOrder>(pairs, pairs), pick<N, InOrder>(weights, weights)),
-                    pair_sums(pick<N, Upper>(pairs, pairs), pick<N, Upper>(weights, weights)));
-    }
-#if defined(__AVX512BW__)
-    else if constexpr (sizeof(V) == 64)
-        return (V)_mm512_madd_epi16((__m512i)pairs, (__m512i)weights);
-#endif
-#if defined(__AVX2__)
-    else if constexpr (sizeof(V) == 32)
-        return (V)_mm256_madd_epi16((__m256i)pairs, (__m256i)weights);
-#endif
-#if defined(__x86_64__)
-    else
-        return (V)_mm_madd_epi16((__m128i)pairs, (__m128i)weights);
-#else
-    else
-        return (pairs & 0xffff) * (weights << 16 >> 16) + (pairs >> 16) * (weights >> 16);
-#endif
-}
-
 // Sums of less than 16 bits, in every 16 bytes those of a before those of b; 0 for negative ones.
 template <class V> INLINE V positive(V a, V b) {
     if constexpr (sizeof(V) > REGISTER) {
@@ -60,12 +35,10 @@ template <class V> INLINE V positive(V a, V b) {
         return (V)_mm512_packus_epi32((__m512i)a, (__m512i)b);
 #endif
 #if defined(__AVX2__)
-    else if constexpr (sizeof(V) == 32)
-        return (V)_mm256_packus_epi32((__m256i)a, (__m256i)b);
+    else if constexpr (sizeof(V) == 32) return (V)_mm256_packus_epi32((__m256i)a, (__m256i)b);
 #endif
 #if defined(__x86_64__)
-    else
-        return (V)_mm_packus_epi32((__m128i)a, (__m128i)b);
+    else return (V)_mm_packus_epi32((__m128i)a, (__m128i)b);
 #else
     else {
         using Half = Vec<uint16_t, COUNT<V>>;

@@ -78,6 +78,12 @@ struct InOrder {
 };
 template <class V> INLINE auto join(V a, V b) { return pick<2 * COUNT<V>, InOrder>(a, b); }
 
+// N parts side by side: part(first), part(first + 1), ...
+template <int N, class Part> INLINE auto joined(Part part, int first = 0) {
+    if constexpr (N == 1) return part(first);
+    else return join(joined<N / 2>(part, first), joined<N / 2>(part, first + N / 2));
+}
+
 // Whether lanes hold, in the lanes of another type as wide as V's.
 template <class V, class M> INLINE auto lanes_of(M mask) {
     if constexpr (sizeof(Element<V>) == 4) return convert<Vec<int32_t, COUNT<V>>>(mask);
@@ -132,6 +138,30 @@ template <class V> INLINE V fma(V a, V b, V c) {
 #else
     else
         return a * b + c;
+#endif
+}
+
+// Of each pair of 16 bits, a number of 32, the sum of its products with a weight's halves.
+template <class V> INLINE V pair_sums(V pairs, V weights) {
+    if constexpr (sizeof(V) > REGISTER) {
+        constexpr int N = COUNT<V> / 2;
+        using Upper = UpperHalf<N>;
+        return join(pair_sums(pick<N, InOrder>(pairs, pairs), pick<N, InOrder>(weights, weights)),
+                    pair_sums(pick<N, Upper>(pairs, pairs), pick<N, Upper>(weights, weights)));
+    }
+#if defined(__AVX512BW__)
+    else if constexpr (sizeof(V) == 64)
+        return (V)_mm512_madd_epi16((__m512i)pairs, (__m512i)weights);
+#endif
+#if defined(__AVX2__)
+    else if constexpr (sizeof(V) == 32)
+        return (V)_mm256_madd_epi16((__m256i)pairs, (__m256i)weights);
+#endif
+#if defined(__x86_64__)
+    else return (V)_mm_madd_epi16((__m128i)pairs, (__m128i)weights);
+#else
+    else
+        return (pairs & 0xffff) * (weights << 16 >> 16) + (pairs >> 16) * (weights >> 16);
 #endif
 }
 

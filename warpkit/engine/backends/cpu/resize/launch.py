@@ -14,13 +14,13 @@ from warpkit.engine.arithmetic.resize_tables import TableKey
 from warpkit.engine.backends.cpu import calls
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.resize.axes import table_axis
+from warpkit.engine.backends.cpu.resize.opencv_calls import opencv_call
 from warpkit.engine.backends.cpu.resize.prepared import (
     IMAGE,
     OUT,
     Given,
     ResizeCall,
     exact_call,
-    opencv_call,
     pillow_call,
     table_call,
     torch_call,
