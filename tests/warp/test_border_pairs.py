@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ MARGIN = 24
 """Pixels around the image of 5 x 7: more than three times round, and lanczos4's four."""
 EXACT = 1e-12
 """Of values below 1 and a border of 3, whose weights are summed in another order."""
+SINGLE = 1e-5
+"""The same in float32."""
 
 
 def continued(plane, pair, value):
@@ -78,15 +80,18 @@ def scattered(count=60, seed=3):
     return torch.cat((30 * noise(count, 2, seed=seed) - 12, around, around[::5] + 0.5))
 
 
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("pair", PAIRS)
-def test_each_axis_has_its_border(pair, interpolation):
+def test_each_axis_has_its_border(pair, interpolation, backend):
     image, points = noise(2, 5, 7), scattered()
     truth = sampled(image, points.numpy(), pair, 3.0, interpolation)
     options: dict[str, Any] = {"interpolation": interpolation, "border": pair, "border_value": 3.0}
     assert np.abs(wk.sample_pixels(image, points, **options).numpy() - truth).max() < EXACT
-    seen = wk.remap(image, points[:60].unflatten(0, (6, 10)), **{**options, "border": list(pair)})
-    assert np.abs(seen.flatten(-2).numpy() - truth[:, :60]).max() < EXACT
+    for dtype, near in ((torch.float64, EXACT), (torch.float32, SINGLE)):
+        given = image.to(dtype), points[:60].unflatten(0, (6, 10))
+        seen = wk.remap(*given, **{**options, "border": list(pair)}, backend=backend)
+        assert np.abs(seen.flatten(-2).numpy() - truth[:, :60]).max() < near
     offsets = points[:60].unflatten(0, (6, 10)) - wk.pixel_grid((6, 10))
     seen = wk.warp_flow(image, offsets, **options)
     assert np.abs(seen.flatten(-2).numpy() - truth[:, :60]).max() < EXACT
@@ -94,7 +99,7 @@ def test_each_axis_has_its_border(pair, interpolation):
     places = wk.transform_points(wk.invert(matrix), wk.pixel_grid((9, 11)).double().flatten(0, 1))
     truth = sampled(image, places.numpy(), pair, 3.0, interpolation)
     for warp, rows in ((wk.warp_affine, matrix), (wk.warp_perspective, square(matrix))):
-        seen = warp(image, rows, size=(9, 11), **options).flatten(-2)
+        seen = warp(image, rows, size=(9, 11), backend=backend, **options).flatten(-2)
         assert np.abs(seen.numpy() - truth).max() < 1e-11  # the inverse rounds
 
 
@@ -131,12 +136,52 @@ def test_the_constant_axis_decides():
         assert wk.sample_pixels(image, points, border=pair, border_value=9)[0].tolist() == wanted
 
 
-def test_two_equal_names_are_that_border():
+BOXES = torch.tensor([[-6.0, -4.0, 9.0, 12.5], [2.0, 1.0, 20.0, 4.0]]).double()
+MATRIX = torch.tensor([[0.7, 0.2, 1.3], [-0.3, 0.8, 0.9]]).double()
+CAMERA = torch.tensor([[6.0, 0, 3], [0, 6, 2.5], [0, 0, 1]]).double()
+LENS = torch.tensor([0.4, 0.1, 0.0, 0.0]).double()
+WARPS: dict[str, Any] = {
+    "remap": lambda i, **options: wk.remap(i, 3 * wk.pixel_grid((4, 6)).double() - 4, **options),
+    "warp_affine": lambda i, **options: wk.warp_affine(i, MATRIX, **options),
+    "warp_perspective": lambda i, **options: wk.warp_perspective(i, square(MATRIX), **options),
+}
+"""Those that have a backend."""
+OTHERS: dict[str, Any] = {
+    "sample_pixels": lambda i, **options: wk.sample_pixels(i, scattered(), **options),
+    "warp_flow": lambda i, **options: wk.warp_flow(i, 9 * noise(5, 7, 2) - 5, **options),
+    "crop_patches": lambda i, **options: wk.crop_patches(i, BOXES, None, (4, 6), **options),
+    "transform_patches": lambda i, **options: wk.transform_patches(
+        i, [[1, 0, 6, 4]], MATRIX[None], None, **options
+    ),
+    "camera.undistort": lambda i, **options: camera.undistort(i, CAMERA, LENS, **options),
+    "camera.distort": lambda i, **options: camera.distort(i, CAMERA, LENS, **options),
+}
+
+
+@pytest.mark.parametrize(
+    ("warp", "backend"),
+    [*product(WARPS, ("reference", "grid_sample", "cpu")), *product(OTHERS, ("auto",))],
+)
+@pytest.mark.parametrize("border", [*MODES, "zeros", "border"])
+def test_two_equal_names_are_that_border(border, warp, backend):
+    """The same bits, and so have the image's gradients."""
+    options: dict[str, Any] = {"border_value": 2.0, "interpolation": "bicubic"}
+    if warp in WARPS:
+        options["backend"] = backend
+    if (backend, border) == ("grid_sample", "wrap"):
+        pytest.skip("a grid has no wrap")
+    for dtype in (torch.float64, torch.float32):
+        found = []
+        for named in (border, (border, border)):
+            image = noise(2, 5, 7, dtype=dtype).requires_grad_()
+            seen = (WARPS | OTHERS)[warp](image, border=named, **options)
+            found.append((seen, *torch.autograd.grad(seen.square().sum(), image)))
+        for one, other in zip(*found, strict=True):
+            assert torch.equal(one, other)
+
+
+def test_two_equal_names_are_one_to_all_that_needs_one():
     image, points = noise(2, 5, 7), scattered()
-    for border in (*MODES, "zeros", "border"):
-        truth = wk.sample_pixels(image, points, border=border, border_value=2.0)
-        seen = wk.sample_pixels(image, points, border=(border, border), border_value=2.0)
-        assert torch.equal(seen, truth)
     alike = wk.sample_pixels(image, points, border=("zeros", "constant"))
     assert torch.equal(alike, wk.sample_pixels(image, points))
     one = wk.warp_affine(
@@ -206,13 +251,12 @@ def test_means_are_those_of_samples_by_hand(pair):
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-@pytest.mark.parametrize("pair", [("constant", "wrap"), ("replicate", "constant"), PAIRS[10]])
+@pytest.mark.parametrize("pair", PAIRS)
 def test_patches_have_them_too(pair, interpolation):
     images = noise(2, 3, 5, 7)
-    boxes = torch.tensor([[-6.0, -4.0, 9.0, 12.5], [2.0, 1.0, 20.0, 4.0]]).double()
     options: dict[str, Any] = {"interpolation": interpolation, "border": pair, "border_value": 3.0}
-    crops = wk.crop_patches(images, boxes, [1, 0], (4, 6), **options)
-    for crop, box, i in zip(crops, boxes, (1, 0), strict=True):
+    crops = wk.crop_patches(images, BOXES, [1, 0], (4, 6), **options)
+    for crop, box, i in zip(crops, BOXES, (1, 0), strict=True):
         grid = (wk.pixel_grid((4, 6)).double().flatten(0, 1) + 0.5) / torch.tensor([6, 4])
         points = box[:2] + grid * (box[2:] - box[:2]) - 0.5
         truth = sampled(images[i], points.numpy(), pair, 3.0, interpolation)
@@ -250,15 +294,15 @@ def test_a_soft_edge_is_read_softly_along_the_constant_axis_alone():
         assert torch.equal(painted[:, [0, 1, 3]], image[:, [0, 1, 3]])
 
 
-def test_cameras_take_them():
-    image = noise(1, 8, 9)
-    matrix = torch.tensor([[6.0, 0, 4], [0, 6, 3.5], [0, 0, 1]]).double()
-    lens = torch.tensor([0.4, 0.1, 0.0, 0.0]).double()
-    points = camera.undistort_map(matrix, lens, (8, 9))
-    options: dict[str, Any] = {"border": ("replicate", "wrap")}
-    seen = camera.undistort(image, matrix, lens, **options)
-    assert (seen - wk.remap(image, points, **options)).abs().max() < EXACT
-    truth = sampled(image, points.flatten(0, 1).numpy(), options["border"], 0, "bilinear")
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("way", ["undistort", "distort"])
+def test_cameras_take_them(way, pair):
+    """`distort` looks beyond the image in a larger one alone, `undistort` at its corners."""
+    image, options = noise(1, 8, 9), {} if way == "undistort" else {"size": (19, 23)}
+    points = getattr(camera, f"{way}_map")(CAMERA, LENS, options.get("size", (8, 9)))
+    assert ((points < -1) | (points > 9)).any()
+    seen = getattr(camera, way)(image, CAMERA, LENS, border=pair, border_value=3.0, **options)
+    truth = sampled(image, points.flatten(0, 1).numpy(), pair, 3.0, "bilinear")
     assert np.abs(seen.flatten(-2).numpy() - truth).max() < EXACT
 
 

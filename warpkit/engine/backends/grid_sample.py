@@ -29,8 +29,8 @@ from warpkit.engine.sampling.rules import (
     MISSING_BORDERS,
     TAPS,
     SamplingRule,
+    borders_of,
     is_pair,
-    pair_reasons,
 )
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
     if rule.interpolation not in MODES:
         reasons.append(f"has no {rule.interpolation}")
     if is_pair(rule.border):
-        return reasons + pair_reasons("a grid", rule)
-    if rule.border not in PADDING:
+        reasons.append(f"a grid has one border for both axes, got {borders_of(rule.border)}")
+    elif rule.border not in PADDING:
         reasons.append(f"has no border {rule.border!r}")
     if rule.border == "reflect_101" and min(image.shape[-2:]) < 2:
         reasons.append("needs at least 2 pixels a side for reflect_101")

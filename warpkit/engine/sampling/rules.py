@@ -81,13 +81,6 @@ def is_pair(border: str) -> bool:
     return "," in border
 
 
-def pair_reasons(backend: str, rule: SamplingRule) -> list[str]:
-    """Why a backend that has one border for both axes cannot do this; nothing where it can."""
-    if not is_pair(rule.border):
-        return []
-    return [f"{backend} has one border for both axes, got {borders_of(rule.border)}"]
-
-
 def axis_rules(rule: SamplingRule) -> tuple[SamplingRule, SamplingRule]:
     """The rules along y and along x, each with one border."""
     along_y, along_x = borders_of(rule.border)

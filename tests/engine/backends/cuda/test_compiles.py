@@ -27,7 +27,8 @@ DOUBLES = ("mapping", "grad_mapping", "scale", "matrix", "to_source")
 POINTERS = ("image", "grad", "fill", "grad_fill", "out", "grad_image", "units", "rests")
 POINTERS += DOUBLES
 SWITCHES = {
-    "KIND": 2, "TAPS": 2, "BORDER": 0, "DENSE": False, "REAL": tl.float32, "OFFSET": tl.int32,
+    "KIND": 2, "TAPS": 2, "BORDER_Y": 0, "BORDER_X": 0, "DENSE": False,
+    "REAL": tl.float32, "OFFSET": tl.int32,
     "LOW": 0, "HIGH": 0, "MOVED": False, "VALUE": None, "PIXELS": 512, "SPAN": 8, "UNROLL": 2,
     "CHANNEL_BLOCK": 1, "LAST": False, "BLOCK": 128, "NEEDS_GRAD_MAPPING": True,
     "NEEDS_GRAD_FILL": True,
@@ -50,12 +51,13 @@ def type_of(name: str, image: str) -> str:
     ("kernel", "image", "changes"),
     [
         (forward_kernel, "fp32", {}),
-        (forward_kernel, "fp16", {"KIND": 3, "BORDER": 2, "SPAN": 16}),
-        (forward_kernel, "u8", {"REAL": tl.float64, "HIGH": 255, "TAPS": 1, "BORDER": 4}),
+        (forward_kernel, "fp16", {"KIND": 3, "BORDER_Y": 2, "BORDER_X": 2, "SPAN": 16}),
+        (forward_kernel, "u8", {"REAL": tl.float64, "HIGH": 255, "TAPS": 1, "BORDER_Y": 4}),
         (forward_kernel, "i8", {"REAL": tl.float64, "MOVED": True, "VALUE": tl.int8, "TAPS": 1}),
         (forward_kernel, "i64", {"REAL": tl.float64, "MOVED": True, "VALUE": tl.int64, "TAPS": 1}),
         (forward_kernel, "fp32", {"KIND": 0, "DENSE": True, "CHANNEL_BLOCK": 4, "PIXELS": 128}),
         (backward_kernel, "fp32", {}),
+        (backward_kernel, "fp32", {"BORDER_Y": 4}),
         (backward_kernel, "fp32", {"KIND": 3, "TAPS": 4, "UNROLL": 4, "PIXELS": 256}),
         (backward_kernel, "fp64", {"KIND": 0, "REAL": tl.float64, "OFFSET": tl.int64}),
         (gather_affine_kernel, "fp32", {"CHANNEL_BLOCK": 4, "PIXELS": 128}),
@@ -63,7 +65,7 @@ def type_of(name: str, image: str) -> str:
         (gather_kernel, "fp32", {"CHANNEL_BLOCK": 4, "PIXELS": 128, "KIND": 3}),
         (gather_kernel, "fp32", {"CHANNEL_BLOCK": 4, "PIXELS": 128, "TAPS": 1}),
         (scatter_kernel, "fp32", {"KIND": 0}),
-        (scatter_kernel, "fp64", {"BORDER": 1, "REAL": tl.float64}),
+        (scatter_kernel, "fp64", {"BORDER_X": 1, "REAL": tl.float64}),
         (collect_kernel, "fp32", {}),
         (invert_kernel, "fp64", {}),
         (invert_kernel, "fp64", {"KIND": 3}),

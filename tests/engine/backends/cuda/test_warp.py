@@ -10,6 +10,7 @@ import math
 import os
 import subprocess
 import sys
+from itertools import cycle, permutations
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,24 @@ def test_every_rule(kind, interpolation, border):
     else:
         matrix = perspective_matrices()["mild"][:1]
         check(wk.warp_perspective, image, matrix, interpolation, border)
+
+
+WHOLE_BORDERS = [border for border in BORDERS if border != "transparent"]
+WAYS = ("nearest", "bilinear", "bicubic")
+
+
+@pytest.mark.parametrize(
+    ("pair", "kind", "interpolation"),
+    list(zip(permutations(WHOLE_BORDERS, 2), cycle(("affine", "points")), cycle(WAYS))),
+)
+def test_a_border_for_each_axis(pair, kind, interpolation):
+    """Under a matrix, too, the image's gradient is a scatter: no pair lacks its pixels on both."""
+    image = images(torch.float32)["odd"][:1, :1]
+    if kind == "points":
+        check(wk.remap, image, points()[:1], interpolation, pair)
+    else:
+        matrix = affine_matrices()["batch of turns"][:1]
+        check(wk.warp_affine, image, matrix, interpolation, pair)
 
 
 @pytest.mark.parametrize(

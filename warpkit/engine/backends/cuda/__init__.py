@@ -19,7 +19,7 @@ from warpkit.core.checks import LABELS
 from warpkit.core.environment import TRITON_INTERPRETED as INTERPRETED
 from warpkit.core.tracing import NO_ONNX, exports_to_onnx
 from warpkit.engine.backends.inverse import inverse_by
-from warpkit.engine.sampling.rules import SamplingRule, pair_reasons
+from warpkit.engine.sampling.rules import SamplingRule
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 DTYPES += (torch.uint8, torch.int16, torch.uint16, *LABELS)
@@ -49,7 +49,7 @@ def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
         reasons.append(f"has no {image.dtype}")
     if max(image.shape[-2:]) >= LONGEST:
         reasons.append("needs fewer than 2^30 rows and columns")
-    return reasons + pair_reasons("the kernel", rule)
+    return reasons
 
 
 def warp(

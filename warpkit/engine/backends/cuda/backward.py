@@ -30,7 +30,8 @@ def backward_kernel(
     image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel,
     fill_item, fill_channel, fill_row, fill_column,
-    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr, BORDER: tl.constexpr,
+    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr,
+    BORDER_Y: tl.constexpr, BORDER_X: tl.constexpr,
     DENSE: tl.constexpr,
     NEEDS_GRAD_MAPPING: tl.constexpr, NEEDS_GRAD_FILL: tl.constexpr,
     REAL: tl.constexpr, OFFSET: tl.constexpr,
@@ -46,11 +47,11 @@ def backward_kernel(
 
     mapping += (item // mapping_div % mapping_mod).to(tl.int64) * numbers
     u, v, w, near = map_tile(mapping, x, y, live, out_width, KIND)
-    first_x, tx = first_tap(u, width, TAPS, BORDER, REAL)
-    first_y, ty = first_tap(v, height, TAPS, BORDER, REAL)
+    first_x, tx = first_tap(u, width, TAPS, BORDER_X, REAL)
+    first_y, ty = first_tap(v, height, TAPS, BORDER_Y, REAL)
     norm_x, norm_y = normalize(tx, WAY), normalize(ty, WAY)
-    some_x, every_x, sum_x = tap_coverage(first_x, tx, norm_x, width, TAPS, WAY, BORDER)
-    some_y, every_y, sum_y = tap_coverage(first_y, ty, norm_y, height, TAPS, WAY, BORDER)
+    some_x, every_x, sum_x = tap_coverage(first_x, tx, norm_x, width, TAPS, WAY, BORDER_X)
+    some_y, every_y, sum_y = tap_coverage(first_y, ty, norm_y, height, TAPS, WAY, BORDER_Y)
     near = near & live
     reached = near & some_x & some_y
     lost = tl.where(every_x & every_y, 0.0, 1 - sum_x * sum_y)
@@ -86,10 +87,10 @@ def backward_kernel(
                 tl.zeros([CHANNEL_BLOCK, PIXELS], REAL),
             )
             for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
-                at_y, in_y = resolve(first_y, j, height, BORDER)
+                at_y, in_y = resolve(first_y, j, height, BORDER_Y)
                 weight_y, slope_y = weigh(ty, j, norm_y, WAY)
                 for i in tl.static_range(TAPS):
-                    at_x, in_x = resolve(first_x, i, width, BORDER)
+                    at_x, in_x = resolve(first_x, i, width, BORDER_X)
                     weight_x, slope_x = weigh(tx, i, norm_x, WAY)
                     inside = (near & in_y & in_x)[None, :]
                     at = ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]

@@ -26,7 +26,8 @@ def forward_kernel(
     image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel,
     fill_item, fill_channel, fill_row, fill_column,
-    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr, BORDER: tl.constexpr,
+    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr,
+    BORDER_Y: tl.constexpr, BORDER_X: tl.constexpr,
     DENSE: tl.constexpr,
     REAL: tl.constexpr, OFFSET: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
     MOVED: tl.constexpr, VALUE: tl.constexpr,
@@ -45,11 +46,11 @@ def forward_kernel(
 
     mapping += (item // mapping_div % mapping_mod).to(tl.int64) * numbers
     u, v, _, near = map_tile(mapping, x, y, live, out_width, KIND)
-    first_x, tx = first_tap(u, width, TAPS, BORDER, REAL)
-    first_y, ty = first_tap(v, height, TAPS, BORDER, REAL)
+    first_x, tx = first_tap(u, width, TAPS, BORDER_X, REAL)
+    first_y, ty = first_tap(v, height, TAPS, BORDER_Y, REAL)
     norm_x, norm_y = normalize(tx, WAY), normalize(ty, WAY)
-    some_x = tap_coverage(first_x, tx, norm_x, width, TAPS, WAY, BORDER)[0]
-    some_y = tap_coverage(first_y, ty, norm_y, height, TAPS, WAY, BORDER)[0]
+    some_x = tap_coverage(first_x, tx, norm_x, width, TAPS, WAY, BORDER_X)[0]
+    some_y = tap_coverage(first_y, ty, norm_y, height, TAPS, WAY, BORDER_Y)[0]
     near = near & live
     reached = (near & some_x & some_y)[None, :]
 
@@ -68,10 +69,10 @@ def forward_kernel(
         from_channel = image + channel * plane
         total = tl.zeros([CHANNEL_BLOCK, PIXELS], VALUE)
         for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
-            at_y, in_y = resolve(first_y, j, height, BORDER)
+            at_y, in_y = resolve(first_y, j, height, BORDER_Y)
             weight_y = weigh(ty, j, norm_y, WAY)[0]
             for i in tl.static_range(TAPS):
-                at_x, in_x = resolve(first_x, i, width, BORDER)
+                at_x, in_x = resolve(first_x, i, width, BORDER_X)
                 weight = (weight_y * weigh(tx, i, norm_x, WAY)[0])[None, :]
                 inside = (near & in_y & in_x)[None, :]
                 at = from_channel + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]

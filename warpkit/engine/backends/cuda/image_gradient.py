@@ -63,7 +63,8 @@ def gather(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
     programs, readers = image_readers.mod * tiles * groups, call.items // image_readers.mod
     splits = max(1, min(readers, PROGRAMS // programs))
     total = _empty(call, image_readers.mod * splits, image.dtype if splits == 1 else call.real)
-    switches = {name: value for name, value in call.switches.items() if name != "BORDER"}
+    borders = ("BORDER_Y", "BORDER_X")
+    switches = {name: value for name, value in call.switches.items() if name not in borders}
     affine = switches["KIND"] == 2 and switches["TAPS"] > 1
     launch(
         gather_affine_kernel if affine else gather_kernel, programs * splits,

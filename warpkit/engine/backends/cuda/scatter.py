@@ -32,7 +32,8 @@ def scatter_kernel(
     channels, height, width, out_height, out_width, tiles,
     image_div, image_mod, mapping_div, mapping_mod, numbers,
     plane, pixel, out_plane, out_pixel, rest_scale,
-    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr, BORDER: tl.constexpr,
+    KIND: tl.constexpr, TAPS: tl.constexpr, WAY: tl.constexpr,
+    BORDER_Y: tl.constexpr, BORDER_X: tl.constexpr,
     REAL: tl.constexpr,
     OFFSET: tl.constexpr, CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
     UNROLL: tl.constexpr,
@@ -47,8 +48,8 @@ def scatter_kernel(
 
     mapping += (item // mapping_div % mapping_mod).to(tl.int64) * numbers
     u, v, _, near = map_tile(mapping, x, y, live, out_width, KIND)
-    first_x, tx = first_tap(u, width, TAPS, BORDER, REAL)
-    first_y, ty = first_tap(v, height, TAPS, BORDER, REAL)
+    first_x, tx = first_tap(u, width, TAPS, BORDER_X, REAL)
+    first_y, ty = first_tap(v, height, TAPS, BORDER_Y, REAL)
     norm_x, norm_y = normalize(tx, WAY), normalize(ty, WAY)
 
     near = near & live
@@ -62,14 +63,16 @@ def scatter_kernel(
         per_unit = tl.load(scale + image_number * channels + channel, mask=exists, other=0)
         dst = image_number * channels * height * width + channel * plane
         for j in tl.range(0, TAPS, loop_unroll_factor=UNROLL):
-            at_y, in_y = resolve(first_y, j, height, BORDER)
+            at_y, in_y = resolve(first_y, j, height, BORDER_Y)
             weight_y = weigh(ty, j, norm_y, WAY)[0]
             for i in tl.static_range(TAPS):
-                at_x, in_x = resolve(first_x, i, width, BORDER)
+                at_x, in_x = resolve(first_x, i, width, BORDER_X)
                 weight_x = weigh(tx, i, norm_x, WAY)[0]
                 inside = near
-                if BORDER == CONSTANT or BORDER == TRANSPARENT:
-                    inside = near & in_y & in_x
+                if BORDER_Y == CONSTANT or BORDER_Y == TRANSPARENT:
+                    inside = inside & in_y
+                if BORDER_X == CONSTANT or BORDER_X == TRANSPARENT:
+                    inside = inside & in_x
                 term = ((weight_y * weight_x)[None, :] * g).to(tl.float64) * per_unit
                 # a NaN makes the whole channel NaN, see `scales`; it has no whole number
                 term = tl.where(tl.abs(term) < 4.0e18, term, 0.0)

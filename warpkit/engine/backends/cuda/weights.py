@@ -105,11 +105,11 @@ def normalize(t, WAY: tl.constexpr):
 def tap_coverage(
     first, t, norm, length, TAPS: tl.constexpr, WAY: tl.constexpr, BORDER: tl.constexpr
 ):
-    """Along one axis: whether any tap is inside, whether all are, and the weights of those."""
-    total = t * 0
+    """Along one axis: whether any tap is inside, whether all are, and the sum of their weights."""
+    total = t * 0 + 1
     some, every = first == first, first == first
     if BORDER == CONSTANT or BORDER == TRANSPARENT:
-        some = first != first
+        total, some = t * 0, first != first
         for k in tl.static_range(TAPS):
             inside = resolve(first, k, length, BORDER)[1]
             some, every = some | inside, every & inside

@@ -23,7 +23,7 @@ from warpkit.engine.sampling.layout import (
     read_in_place,
 )
 from warpkit.engine.sampling.reference import compute_dtype
-from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule
+from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule, borders_of
 
 NARROW = 2**31
 """Tensors of as many elements and more are indexed in 64 bits."""
@@ -97,9 +97,10 @@ def prepare(
     }  # fmt: skip
     is_large = max(image.numel(), prod(batch) * channels * h * w) >= NARROW
     real = torch.float64 if image.dtype in MOVED else compute_dtype(image.dtype)
+    along_y, along_x = borders_of(rule.border)
     switches = {
         "KIND": kind, "TAPS": TAPS[rule.interpolation], "WAY": CODE[rule.interpolation],
-        "BORDER": CODE[rule.border],
+        "BORDER_Y": CODE[along_y], "BORDER_X": CODE[along_x],
         "REAL": REALS[real], "OFFSET": tl.int64 if is_large else tl.int32,
         # a warp's patch has rows of 32 bytes: what memory is written by
         "SPAN": 16 if image.element_size() < 4 else 8,
