@@ -72,15 +72,15 @@ else:
     )
 
     def __getattr__(name):
-        """Load a module when it is first asked for: some need what others do without.
+        """Load a module on first use: some need optional packages.
 
-        The lookups and assignments stood here before 0.3, and are found with a warning.
+        The lookups and assignments were here before 0.3, and still work with a warning.
         """
         if name in _MODULES:
             return importlib.import_module(f"warpkit.{name}")
         if name in _MOVED_TO_INDEXING:
             warnings.warn(
-                f"warpkit.{name} is warpkit.indexing.{name}; the old name goes after 0.3",
+                f"warpkit.{name} is now warpkit.indexing.{name}; the old name goes after 0.3",
                 DeprecationWarning,
                 stacklevel=2,
             )
@@ -88,7 +88,7 @@ else:
         raise AttributeError(f"module 'warpkit' has no attribute {name!r}")
 
     def __dir__():
-        """The public names, which an editor's list should show and nothing else."""
+        """The public names only, for an editor's completion."""
         return sorted([*__all__, *_MODULES, "flow", "types", "__version__"])
 
 

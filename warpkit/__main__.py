@@ -9,7 +9,7 @@ from warpkit.core.environment import how_to_install
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; say in one line what to install where its packages are missing."""
+    """Run the command line; if its packages are missing, say in one line how to install them."""
     try:
         from warpkit import cli
     except ModuleNotFoundError as error:

@@ -21,7 +21,7 @@ from warpkit.types import Filter, NumbersLike, Place, ResizeArithmetic, Rounding
 
 
 class Letterbox(NamedTuple):
-    """What `letterbox` returns: the image in its frame, and the matrix that says where it lies."""
+    """What `letterbox` returns: the image in its frame, and the matrix of its position."""
 
     image: Tensor
     """(..., C, h, w)."""
@@ -58,17 +58,17 @@ def letterbox(
     antialias: bool | None = None,
     arithmetic: ResizeArithmetic = "exact",
 ) -> Letterbox:
-    """Fit the whole image into a frame, its aspect kept, and fill the rest.
+    """Fit the whole image into a frame, keep its aspect ratio, and fill the rest.
 
     The image is resized by r = min(h / H, w / W), and its sides are rounded; the matrix has the
-    scale of each axis that the resize then really has.
+    actual scale of each axis.
 
     Args:
         image: (..., C, H, W), of a type that `resize` takes with the interpolation.
         size: (h, w) of the frame.
-        border_value: what the rest shows: a number, C of them, or a tensor (C,) or (..., C).
-        enlarge: False leaves an image that fits as large as it is.
-        place: "center", with the odd pixel of an odd rest after the image, or "start", top left.
+        border_value: fills the rest: a number, C of them, or a tensor (C,) or (..., C).
+        enlarge: False never enlarges an image.
+        place: "center", with the odd pixel of an odd padding after the image, or "start", top left.
         rounding: of the resized sides: "even" (half to even: ultralytics), "down" (YOLOX,
             EfficientDet) or "half_up" (MMDetection).
         interpolation, antialias, arithmetic: as in `resize`.
@@ -76,14 +76,14 @@ def letterbox(
     Returns:
         Letterbox(image, matrix): the frame (..., C, h, w), channels-last if the image is, and the
         matrix (2, 3), image pixel -> result pixel, in torch's default type.
-        `transform_points(matrix, points)` carries points there, invert(matrix) back; a box's edges
-        e are carried as the points e - 0.5, plus 0.5.
+        `transform_points(matrix, points)` maps points into the frame, invert(matrix) back; map a
+        box's edges e as the points e - 0.5, and add 0.5.
 
     Gradients: all orders, to the image and the border's value.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came; the image may not
-            be so long that a resized side has no pixel.
+        ValueError, TypeError: with the argument, what it must be and what it got; also for an image
+        so long that a resized side has no pixel.
 
     ultralytics' LetterBox(size)(image=array): letterbox(image, size, border_value=114,
     arithmetic="opencv5").
@@ -136,7 +136,7 @@ def fitted_sides(
     ratio = ratio if enlarge else min(ratio, 1.0)
     height, width = (rounded(side * ratio) for side in given)
     if not (height and width):
-        wanted = f"of sides that keep a pixel in a frame of {frame}"
+        wanted = f"of sides that keep at least one pixel in a frame of {frame}"
         got = f"size {tuple(given)}, which becomes {(height, width)}"
         checks.fail(name, "image", wanted, got)
     return height, width

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["SpatialTransformer", "Warp"]
 
 NUMBERS = {"affine": 6, "similarity": 4, "perspective": 8, "thin_plate": 2}
-"""What the head computes for each transform; of a thin plate for each point of its lattice."""
+"""The head's outputs for each transform; for a thin plate, for each point of its lattice."""
 
 LOOK_EVERY = 100
-"""Forward passes between two looks at where the samples are, on an accelerator: a look waits for
+"""Forward passes between two checks of the sample positions on an accelerator: a check waits for
 its queue."""
 
 AUTOCAST = tuple(filter(torch.amp.is_autocast_available, ("cpu", "cuda", "xpu", "mps", "hpu")))
-"""The devices that have it, asked beforehand: Dynamo cannot trace the question before torch 2.8."""
+"""The devices that have it, checked beforehand: Dynamo before torch 2.8 cannot trace the check."""
 
 
 class Warp(nn.Module):
@@ -76,7 +76,7 @@ OPTIONS = {p.name: p.default for p in signature(warp_affine).parameters.values()
 
 
 def _check_options(name: str, **options: Any) -> None:
-    """What a warp refuses of these options whatever the image."""
+    """Check options of a warp that do not depend on the image."""
     names = [option for option in OPTIONS if option not in ("image", "matrix")]
     for option in options:
         if option not in names:
@@ -96,7 +96,7 @@ def _check_options(name: str, **options: Any) -> None:
 def zero_linear(features: int | None, numbers: int) -> nn.Module:
     """A linear layer that starts at zero."""
     if features is None:
-        with warnings.catch_warnings():  # that lazy modules are new; they are of 2021
+        with warnings.catch_warnings():  # lazy modules warn that they are new; they are from 2021
             warnings.simplefilter("ignore", UserWarning)
             return ZeroLinear(numbers)
     layer = nn.Linear(features, numbers)
@@ -106,35 +106,35 @@ def zero_linear(features: int | None, numbers: int) -> nn.Module:
 
 
 class ZeroLinear(nn.LazyLinear):
-    """A linear layer that learns its input's size at the first call, and starts at zero."""
+    """A linear layer that infers its input's size at the first call, and starts at zero."""
 
     def reset_parameters(self) -> None:
-        """Zeros, once there is something to fill."""
+        """Set zeros, once the parameters have a shape."""
         for parameter in (self.weight, self.bias):
             if parameter is not None and not is_lazy(parameter):
                 nn.init.zeros_(parameter)
 
 
 class SpatialTransformer(nn.Module):
-    """Look at each image through a matrix that a network computes from it.
+    """Warp each image by a matrix that a network computes from it.
 
     Args:
         localization: any module from images (B, C, H, W) to features (B, F).
         size: (h, w) of the result.
-        transform: "affine"; "similarity" (turn, scale and shift in the image's pixels);
-            "perspective"; or "thin_plate": a smooth bending through the points of a lattice.
-        features: F, if known; None learns it at the first call, before which the head's
-            parameters have no shape.
+        transform: "affine"; "similarity" (rotation, scale and shift in the image's pixels);
+            "perspective"; or "thin_plate": a smooth deformation by the points of a lattice.
+        features: F, if known; None infers it at the first call, before which the head's parameters
+            have no shape.
         interpolation, border, backend: as in `warp_affine`; "grid_sample" exports the smallest
             ONNX graph.
         lattice: (rows, columns) of a thin plate's points, which run from edge to edge.
 
-    The head that makes the matrix of the features is added, and starts at zero: at the identity in
-    normalised coordinates, so that another `size` resizes the whole image. `theta(images)` is the
-    matrix as `F.affine_grid` takes it, which a thin plate lacks; `points(images)` is where the
-    pixels look.
+    The layer adds the head that computes the matrix from the features. The head starts at zero: at
+    the identity in normalised coordinates, so that another `size` resizes the whole image.
+    `theta(images)` is the matrix as `F.affine_grid` takes it (a thin plate has none);
+    `points(images)` are the source positions of the pixels.
 
-    Warns where most of a batch is sampled mostly outside the image in training: its result is then
+    Warns during training if most of a batch samples mostly outside the image: its result is then
     border, and its gradient vanishes. Gradients: all orders.
 
     >>> look = SpatialTransformer(torch.nn.Flatten(), (2, 2), features=16)
@@ -189,7 +189,7 @@ class SpatialTransformer(nn.Module):
         (B, 2, 3), or (B, 3, 3) for a perspective. A thin plate has none.
         """
         if self.transform == "thin_plate":
-            wanted = "one that is a matrix; `points` has a thin plate's field"
+            wanted = "one with a matrix; `points` returns a thin plate's field"
             checks.fail("SpatialTransformer.theta", "transform", wanted, "'thin_plate'")
         numbers = self._numbers(images)
         if self.transform == "similarity":
@@ -201,7 +201,7 @@ class SpatialTransformer(nn.Module):
         return torch.eye(3, **options) + full
 
     def points(self, images: Tensor) -> Tensor:
-        """Where the result's pixels look in the images (B, C, H, W): (B, h, w, 2), in pixels."""
+        """The source positions (B, h, w, 2) of the result's pixels in images (B, C, H, W)."""
         if self.transform != "thin_plate":
             return output_points(self._to_source(self.theta(images), images), self.size)
         return thin_plate(self._numbers(images), self.lattice, images.shape[-2:], self.size)
@@ -223,9 +223,9 @@ class SpatialTransformer(nn.Module):
         return self._head(features)
 
     def _head(self, features: Tensor) -> Tensor:
-        """The head's numbers in float32 at least, and not rounded on the way there.
+        """The head's outputs in float32 at least, without intermediate rounding.
 
-        bfloat16 has 8 bits: of a shift by half an image of 224 pixels it leaves half a pixel.
+        bfloat16 has 8 bits: it rounds a shift by half an image of 224 pixels by half a pixel.
         """
         device = features.device.type
         if device in AUTOCAST and torch.is_autocast_enabled(device):
@@ -236,7 +236,7 @@ class SpatialTransformer(nn.Module):
         return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
     def forward(self, images: Tensor) -> Tensor:
-        """The images (B, C, H, W) as seen through their matrices, (B, C, h, w)."""
+        """The images (B, C, H, W), warped by their matrices, (B, C, h, w)."""
         checks.check_image("SpatialTransformer", "images", images)
         if images.ndim != 4:
             got = checks.shape_of(images)
@@ -255,8 +255,8 @@ class SpatialTransformer(nn.Module):
         return warp(images, to_source, size=self.size, inverse=True, **self.options)
 
     def _look(self, theta: Tensor) -> None:
-        """Warn where most of a batch is sampled mostly outside; on a coarse grid of samples."""
-        # a graph that depended on the count would be another at each call
+        """Warn if most of a batch samples mostly outside; checked on a coarse grid of samples."""
+        # a graph that depends on the count would change at each call
         if theta.is_meta or not tracing.is_eager(theta) or not self.looks(theta.device.type):
             return
         line = torch.linspace(-0.875, 0.875, 8, dtype=torch.float64, device=theta.device)
@@ -271,16 +271,16 @@ class SpatialTransformer(nn.Module):
         self._warn(((2 * some + 1) / ends - 1).flatten(1, 2))
 
     def _warn(self, points: Tensor) -> None:
-        """Warn where most of points (B, N, 2) in [-1, 1] are outside for most of a batch."""
+        """Warn if, for most of a batch, most points (B, N, 2) lie outside [-1, 1]."""
         outside = ~(points.abs() <= 1).all(-1)  # NaN counts as outside
         lost = int((outside.double().mean(-1) > 0.5).sum())
         if lost > len(points) / 2:
-            text = f"SpatialTransformer: {lost} of {len(points)} images are sampled mostly outside "
-            text += "their borders: what it returns is border, and its gradient vanishes (a "
-            warn(text + "smaller learning rate for the localization helps)")
+            text = f"SpatialTransformer: {lost} of {len(points)} images sample mostly outside "
+            text += "their borders: the result is border, and its gradient vanishes (try a "
+            warn(text + "smaller learning rate for the localization)")
 
     def looks(self, device: str) -> bool:
-        """Whether this call looks at its samples, by the kind of device; it is counted."""
+        """Whether this call checks its samples, by the kind of device; counts the call."""
         self.calls += 1
         return device == "cpu" or self.calls % LOOK_EVERY == 0
 
@@ -294,8 +294,8 @@ class SpatialTransformer(nn.Module):
 def similarity(numbers: Tensor, tall: float) -> Tensor:
     """theta (B, 2, 3) of (a, b, right, down): [[1 + a, -b], [b, 1 + a]] in pixels, then the shift.
 
-    The frame [-1, 1] is `tall` times as high as wide, in pixels: what turns there is not a turn
-    of the square.
+    The frame [-1, 1] is `tall` times as high as wide, in pixels: a rotation in pixels is not a
+    rotation of the square.
     """
     a, b, right, down = numbers.unbind(-1)
     rows = ((1 + a, -b * tall, right), (b / tall, 1 + a, down))
@@ -307,7 +307,7 @@ def thin_plate(
 ) -> Tensor:
     """The points (B, h, w, 2), float64, in pixels, of numbers (B, 2 rows columns): (dx, dy) each.
 
-    They move what the points of the lattice, in rows from edge to edge, look at in [-1, 1].
+    They move the source positions of the lattice's points, in rows from edge to edge, in [-1, 1].
     """
     device, (rows, columns) = numbers.device, lattice
     ends = [torch.linspace(-0.5, n - 0.5, k, dtype=torch.float64, device=device)
@@ -316,7 +316,7 @@ def thin_plate(
     target = torch.stack((x, y), -1).flatten(0, 1)
     half = target.new_tensor((size_in[1] / 2, size_in[0] / 2))
     moves = numbers.double().unflatten(1, (rows * columns, 2)) * half
-    # from the resized image's own points, so that a plate of zeros is exactly that
+    # from the resized image's own points, so that a plate of zeros is exactly the resize
     scale = target.new_tensor((size_in[1] / size[1], size_in[0] / size[0]))
     still = (pixel_points(size, torch.float64, device) + 0.5) * scale - 0.5
     return still + thin_plate_spline(target + moves, target, size)

@@ -34,48 +34,49 @@ def resize(
 ) -> Tensor:
     """Resize images: cv2.resize, PIL.Image.resize or F.interpolate on tensors, with gradients.
 
-    Output pixel i looks at (i + 1/2) scale - 1/2, where scale = W / w (along x). Nothing is read
-    outside the image: without antialias its border is repeated; with it the weights that fall
-    outside are left out and the rest divided by their sum.
+    Output pixel i samples (i + 1/2) scale - 1/2, where scale = W / w (along x). Nothing is read
+    outside the image: without antialias its border is replicated; with it the weights outside are
+    dropped and the rest normalised.
 
     Args:
         image: (..., C, H, W); float16, bfloat16, float32 or float64, or uint8, int16 or uint16,
             which are rounded half to even and saturated and carry no gradient. With "nearest"
             (and OpenCV's "nearest_exact") labels too: bool, int8, int32, int64, uint32 and uint64.
-        size: (h, w) of the output. Equal to the image's, without a box, it gives the image itself.
-        interpolation: without antialias "nearest" (ties to even), "bilinear", "bicubic"
-            (a = -0.75) or "lanczos4", the numbers of `warp_affine` under the scale's matrix with
-            border="replicate". With antialias "box", "bilinear", "hamming", "bicubic" (a = -0.5),
-            "lanczos" (3 lobes), stretched by the scale where it shrinks, or "area", the mean over
-            each output pixel's rectangle, also where it enlarges. Other arithmetics have names of
-            their own.
-        antialias: None takes the means where the arithmetic and the filter have them.
-        box: (x1, y1, x2, y2), the part that is resized, in edge coordinates inside the image: an
-            integer box is the slice [y1:y2, x1:x2]. Taps may leave the box, not the image.
+        size: (h, w) of the output. If it equals the image's and there is no box, the result is the
+            image.
+        interpolation: without antialias "nearest" (ties to even), "bilinear", "bicubic" (a = -0.75)
+            or "lanczos4", the same numbers as `warp_affine` with the scale's matrix and
+            border="replicate". With antialias "box", "bilinear", "hamming", "bicubic" (a = -0.5) or
+            "lanczos" (3 lobes), stretched by the scale if the image shrinks, or "area", the mean
+            over each output pixel's rectangle, also if the image grows. Other arithmetics have
+            their own names.
+        antialias: None means True if the arithmetic and the filter support it.
+        box: (x1, y1, x2, y2), the part to resize, in edge coordinates inside the image: an integer
+            box is the slice [y1:y2, x1:x2]. Taps may leave the box, not the image.
         arithmetic: "exact"; cv2.resize's pixels bit for bit, "opencv4" (4.14) or "opencv5" (5.0)
             with IPP off, "opencv4_ipp" or "opencv5_ipp" as the x86 wheels ship it; these have
             "nearest", "nearest_exact", "bilinear", "bilinear_exact", "bicubic", "area" and
-            "lanczos4". "pillow": the installed PIL.Image.resize's (13's where there is none), of
-            uint8 (each channel alone), uint16 (mode I;16) and float32 (mode F) images, with
-            "nearest", "box", "bilinear", "hamming", "bicubic" and "lanczos". "torchvision":
-            what torchvision makes of tensors, F.interpolate's own, with "nearest",
-            "nearest_exact", "area" (means of whole pixels), and, antialiased or not, "bilinear"
-            and "bicubic" (a = -0.5 and -0.75), and "lanczos": of uint8 the whole numbers that
-            torch computes on a CPU with AVX2, on every processor; floats by F.interpolate itself.
-        backend: "auto", or "cpu" or "reference", which is used or refused.
+            "lanczos4". "pillow": the installed PIL.Image.resize's pixels (Pillow 13's if none is
+            installed), for uint8 (each channel alone), uint16 (mode I;16) and float32 (mode F)
+            images, with "nearest", "box", "bilinear", "hamming", "bicubic" and "lanczos".
+            "torchvision": torchvision's pixels for tensors, F.interpolate's own, with "nearest",
+            "nearest_exact", "area" (means of whole pixels), "bilinear" and "bicubic" (antialiased
+            or not, a = -0.5 and -0.75), and "lanczos": for uint8 the integers that torch computes
+            on a CPU with AVX2, on every processor; for floats F.interpolate itself.
+        backend: "auto", or "cpu" or "reference", which is used or raises an error.
 
     Returns:
         (..., C, h, w) of the image's type, channels-last if the image is.
 
-    Gradients: all orders, forward and reverse, to the image, and with arithmetic "exact" to the
-    box (none through nearest). Under another arithmetic that of its own positions and weights,
-    passed straight through its rounding.
+    Gradients: all orders, forward and reverse, to the image, and with arithmetic "exact" to the box
+    (none with nearest). With another arithmetic, the gradient is that of its own positions and
+    weights, passed straight through its rounding.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came.
+        ValueError, TypeError: with the argument, what it must be and what it got.
 
     F.interpolate(image, size, mode="bilinear", antialias=True) is the default;
-    interpolation="area" is cv2.INTER_AREA where it shrinks.
+    interpolation="area" is cv2.INTER_AREA if the image shrinks.
 
     >>> image = torch.arange(8.0).reshape(1, 2, 4)
     >>> resize(image, (1, 2), interpolation="area")
@@ -97,7 +98,7 @@ def resize_by(
     backend: str,
     factors: tuple[float, float] | None,
 ) -> Tensor:
-    """`resize` for another function; factors: cv2.resize's (fy, fx), where it was given no size."""
+    """`resize` for another function; factors: cv2.resize's (fy, fx), if it got no size."""
     image = checks.check_image(name, "image", image, labels=True)
     rule = arithmetics.named_rule(name, interpolation, antialias, arithmetic)
     arithmetics.check_image_type(name, image, rule)
@@ -116,7 +117,7 @@ def resize_by(
 
 
 def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges, Edges]:
-    """The box's edges along x and along y; as plain numbers where no gradient goes to it."""
+    """The box's edges along x and along y; as plain numbers if it needs no gradient."""
     if rule.arithmetic not in ("exact", "pillow"):
         library = "F.interpolate" if rule.arithmetic == "torchvision" else "cv2.resize"
         wanted = f"None with arithmetic={rule.arithmetic!r}: {library} has none (image[..., "
@@ -149,7 +150,7 @@ def _edges(name: str, box: Any, image: Tensor, rule: ResizeRule) -> tuple[Edges,
             checks.fail(name, "box", wanted, "one under vmap, torch.compile, export or on meta")
         known = None
     if known is None or (known.device.type != "cpu" and rule.arithmetic == "exact"):
-        # what cannot be looked at is as long as the image at most, and NaN where it is no box
+        # if values cannot be read: at most as long as the image, and NaN for an invalid box
         x1, y1, x2, y2 = (torch.where(good, edge, torch.nan) for edge in (x1, y1, x2, y2))
         return Edges(x1, x2, width), Edges(y1, y2, height)
     u1, v1, u2, v2 = (edge.item() for edge in known.detach().double().unbind(-1))

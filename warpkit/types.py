@@ -1,8 +1,8 @@
 """Types of arguments: numbers, matrices, points and images, and the names of every option.
 
-They are for editors and type checkers, which complete the names and refuse others. A name that a
-program reads from outside is a plain `str`; it works all the same, and `typing.cast` says so to a
-type checker. The functions check what they are given by the same names.
+Editors complete these names, and type checkers reject others. A name that a program reads at run
+time is a plain `str`; it works, too, but a type checker needs `typing.cast`. The functions validate
+their arguments by the same names.
 
 >>> from typing import get_args
 >>> get_args(Interpolation)
@@ -17,10 +17,10 @@ from typing import Literal, TypeAlias, TypedDict, TypeVar
 import numpy as np
 from torch import Tensor
 
-# Sequences are spelled out to the depth that a function takes: a recursive alias would take any
+# Sequences are spelled out to the depth that a function takes: a recursive alias would accept any
 # text, since a str is a sequence of str
 Number: TypeAlias = float | Tensor | np.ndarray | np.generic
-"""One number, as Python, numpy or torch holds it; of arrays and tensors a batch of them too."""
+"""One number of Python, numpy or torch; arrays and tensors may hold a batch."""
 _Vector: TypeAlias = Tensor | np.ndarray | Sequence[Number]
 _Table: TypeAlias = Tensor | np.ndarray | Sequence[_Vector]
 _Field: TypeAlias = Tensor | np.ndarray | Sequence[_Table]
@@ -40,12 +40,12 @@ FlowLike: TypeAlias = _Field | Sequence[_Field]
 IndexLike: TypeAlias = Tensor | np.ndarray | Sequence[int]
 """(N,) integers: which image each object belongs to."""
 ImageLike: TypeAlias = Tensor | np.ndarray
-"""A picture (H, W) or (H, W, C) of `warpkit.opencv`; the other modules take tensors."""
+"""An image (H, W) or (H, W, C) for `warpkit.opencv`; the other modules take tensors."""
 Image = TypeVar("Image", Tensor, np.ndarray)
-"""The same, of a function that returns what it takes."""
+"""The same, for a function that returns the type that it takes."""
 
 Interpolation: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos4"]
-"""How the warps sample."""
+"""The interpolations of the warps."""
 Filter: TypeAlias = Literal[
     "nearest",
     "nearest_exact",
@@ -58,74 +58,74 @@ Filter: TypeAlias = Literal[
     "lanczos",
     "area",
 ]
-"""How `resize` samples or averages; each arithmetic has some of them."""
+"""The filters of `resize`; each arithmetic has some of them."""
 BorderName: TypeAlias = Literal[
     "constant", "replicate", "reflect", "reflect_101", "wrap", "transparent", "zeros", "border"
 ]
-"""What lies outside an image: OpenCV's names, and torch's for constant 0 and replicate."""
+"""The borders: OpenCV's names, and torch's for constant 0 and replicate."""
 Border: TypeAlias = BorderName | Sequence[BorderName]
 """One border, or two: (along y, along x)."""
 Continuation: TypeAlias = Literal["replicate", "reflect", "reflect_101", "wrap", "border"]
 """The borders that continue an array with its own rows."""
 
 Arithmetic: TypeAlias = Literal["exact", "opencv4", "opencv5"]
-"""Whose pixels a warp gives."""
+"""Whose pixels a warp returns."""
 FaceArithmetic: TypeAlias = Literal["auto", "exact", "opencv4", "opencv5"]
 """The same, or the installed OpenCV's."""
 ResizeArithmetic: TypeAlias = Literal[
     "exact", "opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp", "pillow", "torchvision"
 ]
-"""Whose pixels a resize gives."""
+"""Whose pixels a resize returns."""
 FaceResizeArithmetic: TypeAlias = Literal[
     "auto", "exact", "opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp"
 ]
-"""Those of OpenCV's, or the installed OpenCV's own."""
+"""OpenCV's arithmetics, or that of the installed OpenCV."""
 
 BackendName: TypeAlias = Literal["auto", "cpu", "cuda", "grid_sample", "reference"]
-"""Who computes a warp."""
+"""The backends of the warps."""
 ResizeBackendName: TypeAlias = Literal["auto", "cpu", "reference"]
-"""Who computes a resize."""
+"""The backends of `resize`."""
 ImageGradient: TypeAlias = Literal["exact", "straight_through"]
-"""Which gradient an image gets."""
+"""The gradient to the image."""
 
 AlignmentModel: TypeAlias = Literal[
     "translation", "euclidean", "similarity", "affine", "perspective"
 ]
-"""What `align` looks for."""
+"""The motion models of `align`."""
 AlignmentLoss: TypeAlias = Literal["ecc", "ssd", "robust"]
-"""What `align` makes small."""
+"""The losses of `align`."""
 LensModel: TypeAlias = Literal["brown", "fisheye"]
-"""The models of lenses, with OpenCV's coefficients."""
+"""The lens models, with OpenCV's coefficients."""
 SplatMode: TypeAlias = Literal["sum", "average", "softmax"]
-"""What becomes of pixels that `flow.splat` lays on one place."""
+"""How `flow.splat` combines pixels that land on one position."""
 Space: TypeAlias = Literal["pixel", "theta"]
-"""What the matrices of `transform_patches` speak of."""
+"""The coordinates of the matrices of `transform_patches`."""
 MaskSpace: TypeAlias = Literal["box", "image"]
-"""What a mask of `transform_patches` lies over."""
+"""What a mask of `transform_patches` covers."""
 Overlap: TypeAlias = Literal["last", "sequential"]
-"""What the objects of `transform_patches` read."""
+"""What overlapping objects of `transform_patches` read."""
 Edge: TypeAlias = Literal["hard", "soft"]
-"""How `transform_patches` ends a box that lies between pixels."""
+"""How `transform_patches` handles a fractional box."""
 Place: TypeAlias = Literal["center", "start"]
 """Where `letterbox` puts the image."""
 RoundingRule: TypeAlias = Literal["even", "down", "half_up"]
 """How `letterbox` rounds the resized sides."""
 Transformer: TypeAlias = Literal["affine", "similarity", "perspective", "thin_plate"]
-"""What a spatial transformer's head makes."""
+"""The transforms of a spatial transformer."""
 Norm: TypeAlias = Literal["linf", "l2"]
-"""What measures a perturbation."""
+"""The norms of a perturbation."""
 StepName: TypeAlias = Literal["sign", "gradient"]
-"""The attacks' own steps; an optimizer of torch's is the other way."""
+"""The attacks' own steps, as an alternative to torch's optimizers."""
 Subsampling: TypeAlias = Literal["4:4:4", "4:2:2", "4:2:0"]
 """How a JPEG file stores colours."""
 Library: TypeAlias = Literal["pillow", "torchvision"]
-"""Whose resize an image processor calls."""
+"""The library whose resize an image processor calls."""
 Takes: TypeAlias = Literal["auto", "pil", "array", "tensor"]
 """The kind of image that a preprocessing program takes."""
 
 
 class SamplingKeywords(TypedDict, total=False):
-    """The keywords of `warp_affine` but for its size and arithmetic."""
+    """The keywords of `warp_affine` except size and arithmetic."""
 
     interpolation: Interpolation
     border: Border
@@ -138,7 +138,7 @@ class SamplingKeywords(TypedDict, total=False):
 
 
 class WarpKeywords(SamplingKeywords, total=False):
-    """The keywords of `warp_affine`, for functions that hand them on."""
+    """The keywords of `warp_affine`, for functions that pass them on."""
 
     size: Sequence[int] | None
     arithmetic: Arithmetic

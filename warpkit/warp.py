@@ -1,7 +1,7 @@
 """Warps images by matrices, by point fields, and samples them at lists of points.
 
-The conventions stand at the head of `warpkit.geometry`. Each function here checks its arguments,
-chooses a backend and calls it.
+The module docstring of `warpkit.geometry` states the conventions. Each function validates its
+arguments, selects a backend and calls it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ IMAGE_GRADIENTS = ("exact", "straight_through")
 
 
 class WarpOptions(NamedTuple):
-    """All of a call of a warp that is no tensor, checked once."""
+    """The arguments of a warp that are not tensors, validated once."""
 
     function: str
     """The public one, for errors."""
@@ -76,43 +76,44 @@ def warp_affine(
     Args:
         image: (..., C, H, W); float16, bfloat16, float32 or float64, or uint8, int16 or uint16,
             which are rounded and saturated as OpenCV does and carry no gradient. With "nearest"
-            labels too: bool, int8, int32, int64, uint32 and uint64, which are moved bit by bit.
+            also labels: bool, int8, int32, int64, uint32 and uint64, which are copied unchanged.
         matrix: (..., 2, 3), or (..., 3, 3) with the last row (0, 0, 1); source pixel ->
             destination pixel. Its batch and the image's broadcast; a broadcast image is not copied.
         size: (H, W) of the output; None keeps the image's.
         interpolation: "nearest" (ties to even), "bilinear", "bicubic" (a = -0.75) or "lanczos4".
         border: "constant", "replicate", "reflect", "reflect_101", "wrap" or "transparent", as in
             OpenCV; "zeros" and "border" are torch's names for constant 0 and replicate. Two names,
-            (along y, along x), are a border for each axis, "transparent" excepted: a tap outside
-            along an axis whose border is constant is `border_value`, whatever the other axis does.
-        border_value: a number, a sequence of C, or a tensor (C,) or (B, C). One that is NaN or
-            infinite makes every pixel that reads it, with weight 0 too, NaN or infinite. Integer
-            images show it rounded (half to even) and saturated; labels take Python's exactly.
+            (along y, along x), set a border for each axis, except "transparent": a tap outside
+            along an axis with a constant border is `border_value`, whatever the other axis does.
+        border_value: a number, a sequence of C, or a tensor (C,) or (B, C). A NaN or infinite value
+            makes every pixel that reads it, even with weight 0, NaN or infinite. For integer images
+            it is rounded (half to even) and saturated; for labels Python integers are exact.
         inverse: the matrix maps destination -> source already (cv2.WARP_INVERSE_MAP).
-        background: (..., C, h, w), what border="transparent" shows where the source does not reach.
-        antialias: where the map minifies, take the mean of the image over the output pixel's unit
-            square carried to the source; elsewhere (largest singular value <= 1) nothing changes.
-            True reads the number of samples from the matrix: less than one source pixel apart, so
-            that every visible pixel gets a gradient, at most 256 an axis (16 for a perspective).
-            An integer up to 256 fixes the number an axis, as vmap, torch.compile and export need.
-        image_gradient: "exact", or "straight_through": the same result, with every neighbour's
-            weight taken as 1 in the gradient to the image, also where it is 0 (missing taps get
-            none). Biased: it reaches pixels that no weight reaches; see `straight_through`.
+        background: (..., C, h, w), visible outside the source with border="transparent".
+        antialias: if the map minifies, average the image over the output pixel's unit square mapped
+            to the source; otherwise (largest singular value <= 1) nothing changes. True computes
+            the number of samples from the matrix: less than one source pixel apart, so that every
+            visible pixel gets a gradient, at most 256 per axis (16 for a perspective). An integer
+            up to 256 fixes the number per axis, which vmap, torch.compile and export need.
+        image_gradient: "exact", or "straight_through": the same result, but the gradient to the
+            image takes every neighbour's weight as 1, even if it is 0 (missing taps get none).
+            Biased: it reaches pixels of weight 0; see docs/gradients.md.
         arithmetic: "exact", or OpenCV's pixels bit for bit: "opencv4" (4.14) or "opencv5" (5.0);
-            see docs/opencv-versions.md. A singular matrix then looks at pixel (0, 0), as there.
-        backend: "auto", or "cpu", "cuda", "grid_sample" or "reference", which is used or refused.
+            see docs/opencv-versions.md. A singular matrix then samples pixel (0, 0), as in OpenCV.
+        backend: "auto", or "cpu", "cuda", "grid_sample" or "reference", which is used or raises an
+            error.
 
     Returns:
         (..., C, h, w) of the image's type, channels-last if the image is.
 
-    A pixel whose source point is NaN or 2^31 or farther away, as under a singular matrix, is
-    `border_value` (the background where transparent), with gradient zero to image and matrix.
+    A pixel whose source point is NaN or at least 2^31 pixels away, as with a singular matrix, is
+    `border_value` (the background for transparent), with gradient zero to image and matrix.
 
     Gradients: all orders, forward and reverse, to image, matrix, border value and background;
-    nearest has none to the matrix, and warns where it loses one (of labels it does not).
+    nearest has none to the matrix, and warns if it loses one (not for labels).
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came.
+        ValueError, TypeError: with the argument, what it must be and what it got.
 
     >>> image = torch.arange(6.0).reshape(1, 2, 3)
     >>> warp_affine(image, [[1, 0, 1], [0, 1, 0]])
@@ -142,8 +143,8 @@ def warp_perspective(
 ) -> Tensor:
     """Warp images by perspective matrices: cv2.warpPerspective on tensors, with gradients.
 
-    matrix (..., 3, 3), source pixel -> destination pixel; everything else, errors and gradients
-    too, as in `warp_affine`. Pixels that look at the horizon (w = 0) show the border's value.
+    matrix (..., 3, 3), source pixel -> destination pixel; everything else, including errors and
+    gradients, as in `warp_affine`. Pixels on the horizon (w = 0) are `border_value`.
 
     >>> image = torch.arange(6.0).reshape(1, 2, 3)
     >>> warp_perspective(image, [[2, 0, 0], [0, 2, 0], [0, 0, 2]])
@@ -165,7 +166,7 @@ def _options(
     image_gradient: str,
     backend: str,
 ) -> WarpOptions:
-    """The options of a warp of `image` (..., C, H, W), checked, and the backend that serves it."""
+    """The validated options of a warp of `image` (..., C, H, W), and its backend."""
     chosen = _backend(name, backend, image, rule)
     check_options(name, rule, inverse, antialias, image_gradient)
     checks.check_labels(name, "antialias", antialias, image.dtype, "False", antialias is False)
@@ -224,7 +225,7 @@ def _warp(
 def check_options(
     name: str, rule: SamplingRule, inverse: object, antialias: object, image_gradient: object
 ) -> None:
-    """What the warps refuse of these whatever the image; layers do so when they are made."""
+    """Check options that do not depend on the image; layers do so when they are made."""
     checks.check_bool(name, "inverse", inverse)
     check_antialias(name, antialias)
     if antialias is not False and rule.arithmetic != "exact":
@@ -268,14 +269,14 @@ def remap(
     arithmetic: Arithmetic = "exact",
     backend: BackendName = "auto",
 ) -> Tensor:
-    """Sample images at a field of points: cv2.remap on tensors, with gradients.
+    """Sample images at a point field: cv2.remap on tensors, with gradients.
 
     points (..., h, w, 2), the source pixel (x, y) of every output pixel, or with relative=True
     (cv2.WARP_RELATIVE_MAP) its offset from that pixel, added in float64; image and points broadcast
-    over their batches. antialias: where neighbouring points lie more than a pixel apart, the mean
-    over the output pixel's square, as far as the differences to its neighbours carry it; True takes
-    at most 16 samples an axis. Returns (..., C, h, w). Everything else as in `warp_affine`;
-    gradients also to the points, except nearest's.
+    over their batches. antialias: if neighbouring points lie more than a pixel apart, average over
+    the output pixel's square, mapped by the differences to its neighbours; True takes at most 16
+    samples per axis. Returns (..., C, h, w). Everything else as in `warp_affine`; gradients also to
+    the points, except nearest's.
 
     >>> image = torch.arange(6.0).reshape(1, 2, 3)
     >>> remap(image, [[[0.5, 0.0], [2.0, 1.0]]])
@@ -311,9 +312,9 @@ def remap_by(
 ) -> Tensor:
     """`remap` under a rule; options go to the backend (see `arithmetic.opencv.sample`).
 
-    key: what the call is known by from now on.
+    key: the call's key in the cache.
 
-    image (..., C, H, W), whose layout the caller has looked at; points (..., h, w, 2), `made_of`
+    image (..., C, H, W), whose layout the caller has checked; points (..., h, w, 2), `made_of`
     arguments; background (..., C, h, w).
     """
     argument = ", ".join(made_of or ("points",))
@@ -366,7 +367,7 @@ def sample_pixels(
     """The values of images at lists of points, with gradients to both.
 
     points (..., N, 2), (x, y) in pixels; image (..., C, H, W). Returns (..., C, N). Rules, errors
-    and gradients as in `remap`; border="transparent" has no meaning here and is refused.
+    and gradients as in `remap`; border="transparent" has no meaning here and raises an error.
 
     >>> image = torch.arange(6.0).reshape(1, 2, 3)
     >>> sample_pixels(image, [[0.0, 0.5], [1.25, 0.0]])

@@ -181,7 +181,7 @@ def test_three_views_of_exact_and_opencv_agree_roughly():
         (
             {"image_index": None},
             ValueError,
-            "`image_index` must be given where there are 2 images, got None",
+            "`image_index` must be given for 2 images, got None",
         ),
         ({"boxes": BOXES[:, :3]}, ValueError, "`boxes` must be of shape (N, 4), got (3, 3)"),
         (

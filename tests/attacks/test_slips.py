@@ -121,7 +121,7 @@ def test_levels_for_epsilon_are_refused():
 @pytest.mark.parametrize("image", [IMAGE * 255, (IMAGE - 0.45) / 0.22])
 def test_an_image_that_is_not_in_0_1_is_said(image: Tensor):
     low, high = image.min().item(), image.max().item()
-    text = f"the image has values from {low:g} to {high:g}, but is taken as one in [0, 1]: "
+    text = f"the image has values from {low:g} to {high:g}, but it should be in [0, 1]: "
     for name, call in (
         ("quantize", lambda: wk.quantize(image)),
         ("expectation", lambda: expectation(torch.mean, image, EYE, quantize=True)),

@@ -203,7 +203,7 @@ def test_gradients_to_all_that_a_view_is_made_of(model):
         return see(sphere, field, rotation, parts * scales)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is tried near a rotation is none
+        warnings.simplefilter("ignore")  # near a rotation, but not one
         assert gradcheck(both, inputs, check_forward_ad=True, fast_mode=True)
         assert gradgradcheck(both, inputs)
 
@@ -348,11 +348,11 @@ def test_a_folding_lens_shows_nothing_twice():
 ERRORS = {
     "neither": (
         {},
-        "`field_of_view` must be given, or `camera_matrix`: one of the two, got neither",
+        "`field_of_view` must be given, or `camera_matrix`: exactly one of the two, got neither",
     ),
     "both": (
         {"field_of_view": 90, "camera_matrix": np.eye(3)},
-        "`field_of_view` must be given, or `camera_matrix`: one of the two, got both",
+        "`field_of_view` must be given, or `camera_matrix`: exactly one of the two, got both",
     ),
     "too wide": (
         {"field_of_view": 180},
@@ -398,7 +398,7 @@ def test_labels_and_integers_are_told():
 
 @pytest.mark.parametrize("matrix", [2 * np.eye(3), np.diag([1.0, 1, -1]), np.ones((3, 3))])
 def test_a_rotation_that_is_none_is_said_to_be(matrix):
-    with pytest.warns(UserWarning, match="`rotation` is none"):
+    with pytest.warns(UserWarning, match="`rotation` is not a rotation"):
         seen = camera.from_sphere(noise(1, 4, 8), (2, 2), field_of_view=90, rotation=matrix)
     assert seen.isfinite().all()
     with warnings.catch_warnings():

@@ -290,7 +290,7 @@ def test_explain_nearest_nan_loss_and_antialias():
     text = explain(image, half, size=(4, 4), antialias=True)
     assert text.startswith("64 of 64 entries (100.0%) get a gradient\n16 output pixels: 0 show")
     text = explain(image, [[1, 0, 0], [0, 1, 0]], loss=lambda x: x[..., :4, :])
-    assert "      32  are read, but the output does not depend on what they become" in text
+    assert "      32  are read, but the output does not depend on them" in text
     points = torch.zeros(2, 2, 2)
     points[0, 0], points[0, 1] = torch.nan, 2.0**31
     text = explain(image, points, warp=wk.remap)

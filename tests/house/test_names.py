@@ -18,7 +18,7 @@ def test_the_list_has_every_public_name_and_no_other():
 @pytest.mark.parametrize("name", wk.indexing.__all__)
 def test_the_lookups_are_found_where_they_were_with_a_warning(name):
     """For one release; the warning names the caller's line."""
-    with pytest.warns(DeprecationWarning, match=f"is warpkit.indexing.{name};") as caught:
+    with pytest.warns(DeprecationWarning, match=f"is now warpkit.indexing.{name};") as caught:
         found = getattr(wk, name)
     assert found is getattr(wk.indexing, name)
     assert caught[0].filename == __file__

@@ -80,7 +80,7 @@ def test_rotated_boxes_are_refused_where_a_patch_is_learned(name: str, numbers: 
     function = "optimize_patch"
     boxes = tv_tensors.BoundingBoxes(torch.ones(1, numbers), format=name, canvas_size=(20, 30))
     text = f"{function}: `boxes` must be of the format XYXY, XYWH or CXCYWH: "
-    with pytest.raises(ValueError, match=f"^{text}a box here has no rotation, got {name}$"):
+    with pytest.raises(ValueError, match=f"^{text}boxes here cannot be rotated, got {name}$"):
         CALLS[function](boxes)
 
 

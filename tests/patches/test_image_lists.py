@@ -303,10 +303,10 @@ def test_errors_name_the_image(images, message, error):
 
 def test_errors_of_a_list():
     images = pictures()
-    text = "`image_index` must be given where there are 6 images, got None"
+    text = "`image_index` must be given for 6 images, got None"
     with pytest.raises(ValueError, match=re.escape(text)):
         wk.crop_patches(images, UPRIGHT, None, (2, 2))
     mask, moves = torch.ones(8, 1, 11, 17), torch.eye(2, 3).expand(8, 2, 3)
-    for space, text in (("image", "must be 'box' where images are a list"), (None, "must be 'ima")):
+    for space, text in (("image", "must be 'box' for a list of images"), (None, "must be 'ima")):
         with pytest.raises(ValueError, match=f"`mask_space` {text}"):
             wk.transform_patches(images, UPRIGHT, moves, INDEX, mask=mask, mask_space=space)

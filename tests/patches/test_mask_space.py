@@ -125,7 +125,7 @@ IMAGE, BOX, EYE = torch.zeros(1, 4, 6), torch.tensor([[0.0, 0, 2, 2]]), torch.ey
         ),
         (
             {"mask": torch.ones(1, 4, 6)},
-            "each box) where the mask is of the images' size, (4, 6), got None",
+            "each box) for a mask of the images' size, (4, 6), got None",
         ),
         (
             {"mask": torch.ones(1, 2, 2), "mask_space": "image"},

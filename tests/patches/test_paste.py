@@ -178,7 +178,7 @@ def test_gradients(rows):
             {"image_index": torch.tensor([7])},
             "`image_index` must be in [0, 2), the number of images, got 7 at 0",
         ),
-        ({"image_index": None}, "`image_index` must be given where there are 2 images, got None"),
+        ({"image_index": None}, "`image_index` must be given for 2 images, got None"),
         (
             {"images": torch.zeros(2, 1, 4, 4, dtype=torch.uint8)},
             "`patches` must be integers, as the images of torch.uint8 are (1.0 in floats is 255 in",

@@ -324,14 +324,14 @@ IMAGES, BOX, MATRIX = torch.zeros(2, 1, 4, 4), torch.tensor([[0.0, 0, 2, 2]]), t
             {"image_index": torch.tensor([-1])},
             "`image_index` must be in [0, 2), the number of images, got -1 at 0",
         ),
-        ({"image_index": None}, "`image_index` must be given where there are 2 images, got None"),
+        ({"image_index": None}, "`image_index` must be given for 2 images, got None"),
         (
             {"image_index": torch.tensor([0, 1])},
             "`image_index` must be of shape (1,), one for each object, got (2,)",
         ),
         (
             {"image_index": torch.tensor([0.0])},
-            "`image_index` must be a tensor of integers of shape (N,), or None where there is one",
+            "`image_index` must be a tensor of integers of shape (N,), or None for one image",
         ),
         (
             {"boxes": torch.tensor([[3.0, 0, 2, 2]])},

@@ -260,7 +260,9 @@ def test_box_to_matrix_adds_angles_and_refuses_them_for_corners():
     torch.testing.assert_close(own, wk.box_to_matrix(added, (4, 6), scale=1.5))
     for options in ({"angle": 3.0}, {"scale": 2.0}, {"angle": torch.zeros(3)}):
         (name,) = options
-        text = f"box_to_matrix: `{name}` must be {0 if name == 'angle' else 1}, the default, where"
+        text = (
+            f"box_to_matrix: `{name}` must be {0 if name == 'angle' else 1}, the default, for four"
+        )
         with pytest.raises(ValueError, match=re.escape(text)):
             wk.box_to_matrix(QUADS, (4, 6), **options)
 
@@ -309,22 +311,23 @@ def bad(box: list[float]) -> torch.Tensor:
 
 
 KIND = "`boxes` must be finite (cx, cy, w, h, angle) with w > 0 and h > 0, got"
-CONVEX = "`boxes` must be finite convex quads, four corners (x, y) from the box's own top left "
+CONVEX = "`boxes` must be finite convex quads, four corners (x, y) clockwise from the box's own "
+CONVEX += "top left, got"
 ERRORS = [
     (bad([1, 2, 3, 4, math.nan]), f"{KIND} [1.0, 2.0, 3.0, 4.0, nan] at 1"),
     (bad([1, 2, 0, 4, 3]), f"{KIND} [1.0, 2.0, 0.0, 4.0, 3.0] at 1"),
     (bad([1, 2, 3, -4, 3]), f"{KIND} [1.0, 2.0, 3.0, -4.0, 3.0] at 1"),
     (
         torch.tensor([[[0.0, 0], [4, 0], [0, 4], [4, 4]]]),
-        CONVEX + "clockwise, got [[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]] at 0, whose",
+        f"{CONVEX} [[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0]] at 0, whose",
     ),
     (
         torch.tensor([[[0.0, 0], [4, 0], [1, 1], [0, 4]]]),
-        CONVEX + "clockwise, got [[0.0, 0.0], [4.0, 0.0], [1.0, 1.0], [0.0, 4.0]] at 0, which",
+        f"{CONVEX} [[0.0, 0.0], [4.0, 0.0], [1.0, 1.0], [0.0, 4.0]] at 0, which",
     ),
     (
         torch.tensor([[[0.0, 0], [4, 0], [8, 0], [0, 4]]]),
-        CONVEX + "clockwise, got [[0.0, 0.0], [4.0, 0.0], [8.0, 0.0], [0.0, 4.0]] at 0, with three",
+        f"{CONVEX} [[0.0, 0.0], [4.0, 0.0], [8.0, 0.0], [0.0, 4.0]] at 0, with three",
     ),
     (torch.zeros(2, 6), "`boxes` must be of shape (N, 4), (N, 5) or (N, 4, 2), got (2, 6)"),
     (torch.zeros(4, 2), "`boxes` must be of shape (N, 4), (N, 5) or (N, 4, 2), got (4, 2)"),
@@ -344,7 +347,7 @@ def test_errors_name_the_box(boxes, message):
 
 
 def test_soft_edges_are_upright_boxes():
-    text = "transform_patches: `edge` must be 'hard' where boxes are turned or four corners, got"
+    text = "transform_patches: `edge` must be 'hard' for rotated boxes and four corners, got"
     with pytest.raises(ValueError, match=re.escape(text)):
         wk.transform_patches(noise(2, 3, 16, 22), TURNED, matrices(), INDEX, edge="soft")
 

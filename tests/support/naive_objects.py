@@ -15,7 +15,7 @@ from tests.support.tolerances import TOLERANCE
 REFUSED = [
     (
         {"images": torch.zeros(2, 1, 4, 4, device="meta")},
-        "`images` must be on a device that holds values: how much is painted depends on them",
+        "`images` must be on a device that holds values: the number of painted pixels depends on",
     ),
     (
         {"mask": torch.zeros(1, 1, 3, 3).to_sparse()},

@@ -133,7 +133,7 @@ BATCH = tv_tensors.Image(torch.ones(2, 3, 8, 9))
                 BATCH,
                 tv_tensors.BoundingBoxes(torch.ones(2, 4), format="XYXY", canvas_size=(8, 9)),
             ),
-            "`inpt` must be without boxes with per_image=True: torchvision's are those of one",
+            "`inpt` must be without boxes with per_image=True: torchvision's belong to one",
         ),
         (tv_tensors.Video(torch.ones(2, 3, 8, 9)), "`inpt` must be of shape (B, T, C, H, W) with"),
     ],

@@ -221,7 +221,7 @@ def test_padding_of_another_border_stands_alone_and_that_is_said():
     image = picture(*SIZE)
     got, wanted = both(fused, v2.Compose(fused.transforms), image)
     torch.testing.assert_close(got, wanted, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match="which is of one run, got 3 runs, of two"):
+    with pytest.raises(ValueError, match="which needs one run, got 3 runs, of two"):
         fused.make_params([image])
     # a barrier says the same without a word, and what pads nothing has no border
     with warnings.catch_warnings():

@@ -113,7 +113,8 @@ TURN = RandomRotation(10)
             lambda: Fused([TURN, RandomAffine(3, fill=1)]),
             (
                 "Fused: `transforms` must be of one border and fill in a run, which is sampled "
-                "once (another transform, as v2.Identity(), ends a run), got border='constant', "
+                "once (another transform, such as v2.Identity(), ends a run), got "
+                "border='constant', "
                 "fill=0.0 in RandomRotation (transforms[0]) and border='constant', fill=1.0 in "
                 "RandomAffine (transforms[1])"
             ),
@@ -127,7 +128,7 @@ TURN = RandomRotation(10)
         ),
         (
             lambda: Fused([Resize(3, "area"), TURN]),
-            "'lanczos4') where they are sampled as one, got 'area' in Resize (transforms[0])",
+            "'lanczos4') if they are sampled as one, got 'area' in Resize (transforms[0])",
         ),
         (
             lambda: Fused([RandomRotation(10, fill=[1, 2]), Resize(5)])(torch.ones(3, 9, 9)),
@@ -143,13 +144,13 @@ TURN = RandomRotation(10)
         (
             lambda: Fused([TURN, v2.Grayscale()]).map({}, (3, 3)),
             (
-                "Fused: `transforms` must be geometric ones alone for map, which is of one run, "
+                "Fused: `transforms` must be only geometric ones for map, which needs one run, "
                 "got Grayscale among them"
             ),
         ),
         (
             lambda: Fused([TURN]).map({"draws": [None, None]}, (3, 3)),
-            "Fused: `params` must be what make_params gives for these 1 transforms, got {'draws'",
+            "Fused: `params` must be what make_params returns for these 1 transforms, got {'draws'",
         ),
         (lambda: Fused([TURN]).map({"draws": [None]}, 3), "Fused: `size` must be"),
         (

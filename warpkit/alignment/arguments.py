@@ -26,17 +26,17 @@ SMALLEST = 16
 """Pixels a side of an image, at least."""
 
 LEAST_SIDE = 8
-"""The same of a level that was asked for."""
+"""The same for a requested level."""
 
 
 class Arguments(NamedTuple):
-    """A call of `align`, checked."""
+    """The validated arguments of `align`."""
 
     pairs: Pairs
     """One pair for each entry of the flattened batch."""
     batch: tuple[int, ...]
     to_source: Tensor | None
-    """Where to start, (N, 3, 3), if it was said."""
+    """Starting points, (N, 3, 3), if given."""
     searches: bool
     options: Options
 
@@ -62,7 +62,7 @@ def checked(
             wanted = f"of at least {SMALLEST} pixels a side"
             checks.fail(NAME, argument, wanted, checks.shape_of(image))
         if is_transformed(image):
-            wanted = "a tensor outside of vmap and torch.func: how many steps are made is read back"
+            wanted = "a tensor outside of vmap and torch.func: values decide the number of steps"
             checks.fail(NAME, argument, wanted, "one inside of them")
     checks.check_device(NAME, "fixed", images[1], images[0].device, "`moving`")
     if images[0].shape[-3] != images[1].shape[-3]:

@@ -17,46 +17,46 @@ from warpkit.alignment.pyramid import Pyramid
 from warpkit.alignment.solver import Refined, of_pairs
 
 COARSE_TOLERANCE = 0.05
-"""Corner motion, in pixels of the level, at which a level hands on to the finer one."""
+"""Corner motion, in pixels of the level, below which the next finer level takes over."""
 
 COARSE_STEPS = 25
-"""At each level but the finest, at most: by "ecc", pairs that were found made 16 at most; of 84 by
-"robust" none was found with 50 that was not with these."""
+"""At most, at each level except the finest: with "ecc", successful pairs took at most 16; with
+"robust", 50 did not succeed for any of 84 pairs that failed with this number."""
 
 AGREEMENTS = (0.35, 0.5)
-"""What the slopes' correlation must be at the finest level, or at the one above it. Over pairs of
-unrelated photographs, aligned as well as any model can, it is 0.27 and 0.48 at most; of the same
-photograph under noise of a tenth of its range 0.6 and 0.89 at least, where the answer is still good
+"""The minimum correlation of the slopes at the finest level, or at the one above it. For pairs of
+unrelated photographs, aligned as well as possible, it is at most 0.27 and 0.48; for the same
+photograph with noise of a tenth of its range at least 0.6 and 0.89, with the result still accurate
 to a fifth of a pixel."""
 
 HOPELESS = 0.1
-"""Where the slopes' correlation is less at the level above the finest, the finest is not asked: of
-pairs that were found in the end it was 0.41 there and more, of unrelated ones nearly always 0. The
-levels above say little: 0 has ended well."""
+"""If the correlation of the slopes is less at the level above the finest, the finest is skipped:
+for pairs that succeed it was at least 0.41 there, for unrelated ones nearly always 0. Coarser
+levels say little: pairs with 0 there have succeeded."""
 
 MOST_ADJUSTED = 20.0
-"""Pictures with hardly a detail must agree to 1 - 1 / 20 of their slopes' variance, and more."""
+"""Images with hardly any detail must agree to at least 1 - 1 / 20 of their slopes' variance."""
 
 LEAST_SCORE = 0.2
 LEAST_OVERLAP = 0.1
 """Of the smaller image's weight."""
 
 SEARCHED_PIXELS = 576
-"""Of the smaller image at the level that is searched, at least, where the images have so many."""
+"""Pixels of the smaller image at the searched level, at least, if the images have that many."""
 
 NEAR, FAR = (4, 2, 1), (12, 6, 2)
-"""Starts that are refined at the level searched, at the next finer one, and down to the finest but
-one, for the retry near the identity and for init="search". The best by quality go on."""
+"""Starting points refined at the searched level, at the next finer one, and down to the finest but
+one, for the retry near the identity and for init="search". The best by quality continue."""
 
 SEARCH_STEPS = 20
 
 LEAST_SHARP = 0.5
-"""Of unsmoothed images: the score from which it is asked whether they say more than smoothed ones.
-Noise that interpolation made of noise has 0.998 before a step, and 0.993 if smoothed."""
+"""The score of unsmoothed images from which they are compared with smoothed ones. Noise
+interpolated from noise has 0.998 before a step, and 0.993 if smoothed."""
 
 
 class Options(NamedTuple):
-    """All of a call that is no tensor."""
+    """The arguments of a call that are not tensors."""
 
     model: str
     loss: str
@@ -66,7 +66,7 @@ class Options(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was found of N pairs."""
+    """The results for N pairs."""
 
     to_source: Tensor
     """(N, 3, 3), fixed pixel -> moving pixel."""
@@ -77,15 +77,15 @@ class Found(NamedTuple):
     steps: Tensor
     """(N,), int64, over all levels and starts."""
     quality: Tensor
-    """(N,): what starts are compared by."""
+    """(N,): the quality by which starting points are compared."""
     gain: Tensor
     """(N, C), of standardised images."""
     bias: Tensor
     """(N, C), of standardised images."""
     hopeful: Tensor
-    """(N,), bool: whether the finest level is worth a look."""
+    """(N,), bool: whether to try the finest level."""
     sharp: Tensor
-    """(N,), bool: whether the end was on unsmoothed images."""
+    """(N,), bool: whether the last steps used unsmoothed images."""
 
     def take(self, index: Tensor) -> Found:
         """The pairs of an index (M,)."""
@@ -122,7 +122,7 @@ def from_identity(pyr: Pyramid, options: Options) -> Found:
 
 
 def from_search(pyr: Pyramid, options: Options, *, far: bool = True) -> Found:
-    """From the best of many starts; far: all turns and scales, or those near the identity."""
+    """From the best of many starting points; far: all rotations and scales, or small ones."""
     number = _searched_level(pyr)
     level = pyr.levels[number]
     kept = FAR if far else NEAR
@@ -217,7 +217,7 @@ def _descend(
 
 
 def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Found:
-    """The verdict on what was found at a level; bad and agrees (N,), bool: images, slopes."""
+    """Decide on the results of a level; bad and agrees (N,), bool: images, slopes."""
     share = refined.overlap / _smaller(level).clamp(min=1)
     good = agrees & (share > LEAST_OVERLAP) & (refined.score > LEAST_SCORE) & ~bad
     quality = (refined.score + refined.agreement) * (2 * share).clamp(0, 1).sqrt()
@@ -235,11 +235,11 @@ def _judged(bad: Tensor, refined: Refined, level: Level, agrees: Tensor) -> Foun
 
 
 def _ended(pyr: Pyramid, found: Found, options: Options) -> Found:
-    """What was found at the finest level, brought to what the answer is defined by.
+    """Refine the results of the finest level to the solution that defines the gradient.
 
-    Robust weights until they stand still. Then without the smoothing, where the unsmoothed images
-    agree better than the smoothed ones: one was interpolated from the other, and the true matrix
-    leaves nothing.
+    Robust weights until they converge. Then without smoothing, if the unsmoothed images agree
+    better than the smoothed ones: one was interpolated from the other, and the true matrix leaves
+    no residual.
     """
     model = model_named(options.model, pyr.bad.device)
     limits = (model, options.loss, options.steps, options.tolerance)
@@ -268,10 +268,10 @@ def _ended(pyr: Pyramid, found: Found, options: Options) -> Found:
 
 
 def _adjusted(refined: Refined, level: Level, count: int) -> Tensor:
-    """The slopes' agreement (N,), less what `count` numbers fit by chance.
+    """The slopes' agreement (N,), minus what `count` parameters fit by chance.
 
-    As the adjusted coefficient of determination. A field of correlation length l has one free value
-    every pi l^2 pixels, and slopes of mean square 2 / l^2.
+    Like the adjusted coefficient of determination. A field of correlation length l has one free
+    value every pi l^2 pixels, and slopes of mean square 2 / l^2.
     """
     slopes = (level.fixed_x.square() + level.fixed_y.square()).mean((1, 2, 3)).double()
     values = refined.overlap * slopes / (2 * math.pi)

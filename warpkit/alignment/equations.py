@@ -1,17 +1,17 @@
 """The normal equations of one step at one level, for the solver and for the gradient.
 
-The fixed image F is compared with a W + b, where W is the moving image as the current matrix shows
-it; gain a and bias b of each channel are solved for ("ssd": a = 1, b = 0). With residuals
-r = F - a W - b, weights w, and the displacement (u_k, v_k) that parameter k gives a pixel,
+The fixed image F is compared with a W + b, where W is the moving image warped by the current
+matrix; gain a and bias b of each channel are estimated ("ssd": a = 1, b = 0). With residuals r = F
+- a W - b, weights w, and the displacement (u_k, v_k) that parameter k gives a pixel,
 
     J_k = G_x u_k + G_y v_k,   G = (grad F + a grad W) / 2,   J^T w J step = J^T w r.
 
 The mean of both images' gradients makes a step right to second order where F is a W + b moved
-(Benhimane and Malis, 2004). J^T w r = 0 is what defines the answer, and so its derivative. Gain and
-bias are eliminated (Schur complement): J^T w J is that of the gradients without what they absorb.
+(Benhimane and Malis, 2004). J^T w r = 0 defines the solution, and so its derivative. Gain and bias
+are eliminated (Schur complement) from J^T w J.
 
-Of unsmoothed images (the stage "sharp"), G = a grad W is the exact slope of the interpolated image:
-central differences of noise are no slopes.
+For unsmoothed images (the stage "sharp"), G = a grad W is the exact slope of the interpolated
+image: central differences are no good approximation for noise.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SHARED = 8
 
 
 STAGES = ("search", "settled", "sharp")
-"""Smoothed images, with robust weights of one round; the same with weights that stand still, which
-is what the answer is of; and unsmoothed ones."""
+"""Smoothed images, with robust weights of one iteration; the same with converged weights, which
+define the solution; and unsmoothed ones."""
 
 SHARP_STEP = 1 / 128
 """Pixels to each side between which the slope of the interpolated image is read: it is a plane
@@ -72,7 +72,7 @@ class Equations(NamedTuple):
     rhs: Tensor
     """(N, K)."""
     cost: Tensor
-    """(N,): what a step is to lower."""
+    """(N,): the cost that a step reduces."""
     score: Tensor
     """(N,): the correlation, a mean over the channels by the fixed image's variances."""
     agreement: Tensor

@@ -1,8 +1,8 @@
 """The gradient of an alignment, by the implicit function theorem.
 
-The answer solves J^T w r = 0 at the finest level. With the step's parameters p around the answer,
+The solution satisfies J^T w r = 0 at the finest level. With the step's parameters p around it,
 d p = -(d (J^T w r) / d p)^-1 d (J^T w r): one evaluation of the equations and K + 1 backward
-passes through it, however many steps were made. Gain and bias follow the images, and p.
+passes through it, however many steps were made. Gain and bias depend on the images, and on p.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from warpkit.alignment.pyramid import Pairs
 
 
 class Answer(NamedTuple):
-    """What has a gradient, of N pairs."""
+    """The differentiable results of N pairs."""
 
     matrix: Tensor
     """(N, 3, 3), moving -> fixed."""
     gain: Tensor
-    """(N, C), of the images as they came."""
+    """(N, C), of the original images."""
     bias: Tensor
     """(N, C), the same."""
 
 
 class Ended(NamedTuple):
-    """How the pairs ended, all without a gradient."""
+    """The end state of the pairs, without gradients."""
 
     masks: tuple[Tensor | None, Tensor | None]
     """Of moving and fixed, (N or 1, 1, H or h, W or w)."""
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
 
 
 class Implicit(torch.autograd.Function):
-    """The answer with the gradient of the solution; of first order, in reverse mode."""
+    """The result with the gradient of the solution; first order, in reverse mode."""
 
     @staticmethod
     def forward(
@@ -67,7 +67,7 @@ class Implicit(torch.autograd.Function):
 
 
 class FirstOrder(torch.autograd.Function):
-    """A gradient that has none itself, and says so where one is asked for."""
+    """A gradient without a derivative; differentiating it raises an error."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, moving: Tensor, fixed: Tensor) -> Tensor:

@@ -16,23 +16,23 @@ from warpkit.core.tracing import wants_gradient
 from warpkit.types import AlignmentLoss, AlignmentModel, MatrixLike
 
 AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 26}
-"""Values of an image that are worked on together: 85 pairs of 192 x 256 pixels on a processor,
-where the calls between kernels cost a third less a pair than with 10, in 16 MB a picture."""
+"""Values of an image that are processed together: 85 pairs of 192 x 256 pixels on a CPU, for which
+the calls between kernels cost a third less per pair than with 10, in 16 MB per image."""
 
 
 class Alignment(NamedTuple):
-    """What `warpkit.align` found, of each pair of a batch; shown as one line."""
+    """The result of `warpkit.align` for each pair of a batch; printed as one line."""
 
     matrix: Tensor
     """(B, 2, 3), or (B, 3, 3) for the perspective: moving pixel -> fixed pixel, float64."""
     score: Tensor
-    """(B,), float64: the correlation where both images are seen, between -1 and 1."""
+    """(B,), float64: the correlation over the overlap, between -1 and 1."""
     converged: Tensor
     """(B,), bool: the last step was below the tolerance, and the images agree."""
     steps: Tensor
-    """(B,), int64: how many were made, over all levels and starts."""
+    """(B,), int64: the number of steps, over all levels and starts."""
     gain: Tensor
-    """(B, C), float64: fixed = gain * warped + bias, by least squares where both are shown."""
+    """(B, C), float64: fixed = gain * warped + bias, by least squares over the overlap."""
     bias: Tensor
     """(B, C), float64: in the units of the fixed image."""
 
@@ -67,51 +67,51 @@ def align(
     steps: int = 50,
     tolerance: float = 1e-3,
 ) -> Alignment:
-    """Find the matrix that lays one image on another: cv2.findTransformECC for batches.
+    """Find the matrix that aligns one image with another: cv2.findTransformECC for batches.
 
     warp_affine(moving, alignment.matrix, size=fixed.shape[-2:]) looks like fixed (with
     model="perspective", warp_perspective). Coarse to fine, by damped Gauss-Newton steps; each pair
-    converges by itself, and one that has stopped costs nothing more.
+    converges independently, and a converged pair costs nothing more.
 
     Args:
         moving: (..., C, H, W), of a float type, uint8, int16 or uint16.
-        fixed: (..., C, h, w), of another size if need be. Batches broadcast.
-        model: "translation", "euclidean" (and a turn), "similarity" (and a scale), "affine" or
+        fixed: (..., C, h, w), possibly of another size. Batches broadcast.
+        model: "translation", "euclidean" (with rotation), "similarity" (with scale), "affine" or
             "perspective".
-        loss: "ecc" (the correlation: a positive gain and a bias of each channel do not matter),
-            "ssd" (the values themselves), or "robust" (Tukey's weights, gain and bias solved for:
-            what only one image shows does not matter, up to about a tenth of the image).
-        moving_mask: (..., 1, H, W), what counts of the moving image: bool or integers (not 0), or
-            floats in [0, 1] as weights.
-        fixed_mask: (..., 1, h, w), the same of the fixed image.
-        init: None starts at the identity, and tries turns up to 15 degrees, scales of 0.84 to 1.19
-            and all shifts where that fails. "search" tries all turns and scales from 0.5 to 2.
-            Matrices (..., 2, 3), for the perspective (..., 3, 3), moving -> fixed, are started
-            from; the model's motion comes on top of them.
-        levels: of the pyramids, 1 for the images alone; None goes down to 16 pixels a side.
-        steps: at the finest level, at most; levels above it make 25 at most.
-        tolerance: pixels of the fixed image; a pair has converged when a step moves no corner of it
-            by as much.
+        loss: "ecc" (the correlation, invariant to a positive gain and a bias per channel), "ssd"
+            (the values themselves), or "robust" (Tukey's weights, with gain and bias estimated:
+            ignores what only one image shows, up to about a tenth of the image).
+        moving_mask: (..., 1, H, W), the pixels of the moving image that count: bool or integers
+            (not 0), or floats in [0, 1] as weights.
+        fixed_mask: (..., 1, h, w), the same for the fixed image.
+        init: None starts at the identity; if that fails, it tries rotations up to 15 degrees,
+            scales from 0.84 to 1.19 and all shifts. "search" tries all rotations and scales from
+            0.5 to 2. Matrices (..., 2, 3), for the perspective (..., 3, 3), moving -> fixed, are
+            starting points; the model's motion is applied after them.
+        levels: pyramid levels, 1 for the images only; None goes down to 16 pixels a side.
+        steps: at most, at the finest level; coarser levels take at most 25.
+        tolerance: pixels of the fixed image; a pair has converged when a step moves every corner by
+            less.
 
     Returns:
         Alignment(matrix, score, converged, steps, gain, bias) of that batch: matrix (..., 2, 3) or
         (..., 3, 3), moving pixel -> fixed pixel, float64. gain and bias (..., C), float64, are the
-        least squares of fixed = gain * warped + bias where both images are shown, under the loss's
-        weights ("robust": outliers do not count). "ssd" does not use them, and reports them all the
-        same: far from 1 and 0, another loss fits better. They are taken of the images that the end
-        was on: smoothed by 0.8 pixels, or unsmoothed where those agree better, as they do where one
-        image was interpolated from the other. Nothing is raised for what the images show:
-        unrelated, constant, wholly masked ones, or visible NaN have converged=False and the best
-        matrix that was found, which is finite.
+        least-squares fit of fixed = gain * warped + bias over the overlap, with the loss's weights
+        ("robust" ignores outliers). "ssd" does not use them but reports them: if they are far from
+        1 and 0, another loss fits better. They refer to the images of the last steps: smoothed by
+        0.8 pixels, or unsmoothed if those agree better, as they do if one image was interpolated
+        from the other. Image content never raises an error: unrelated, constant or completely
+        masked images, and visible NaN, have converged=False and the best matrix found, which is
+        finite.
 
-    Gradients: of the matrix, gain and bias to both images, that of the solution (implicit
-    function), first order in reverse mode; zero for pairs that have not converged. None to masks
-    and init, and the score has none. Memory does not grow with the steps. No vmap; torch.compile
-    runs it as it is, between two graphs.
+    Gradients: from matrix, gain and bias to both images, by the implicit function theorem, first
+    order in reverse mode; zero for pairs that have not converged. None to masks and init, and none
+    from the score. Memory does not grow with the number of steps. No vmap; torch.compile breaks the
+    graph around it.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came; also for images
-            of less than 16 pixels a side.
+        ValueError, TypeError: with the argument, what it must be and what it got; also for images
+        of less than 16 pixels a side.
 
     >>> y, x = torch.meshgrid(torch.arange(32.0), torch.arange(40.0), indexing="ij")
     >>> blob = lambda u, v: torch.exp(-((x - u) ** 2 + (y - v) ** 2 / 4) / 20)[None]
@@ -124,7 +124,7 @@ def align(
     """
     masks, limits = (moving_mask, fixed_mask), (steps, tolerance)
     found: Any = _aligned
-    if torch.compiler.is_compiling():  # the number of steps is what the images show
+    if torch.compiler.is_compiling():  # the number of steps depends on the images
         found = torch.compiler.disable(_aligned)
     return found(moving, fixed, masks, init, model, loss, levels, limits)
 

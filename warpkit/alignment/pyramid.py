@@ -1,8 +1,8 @@
 """Builds pyramids of image pairs: halved, smoothed and standardised, with pixel weights.
 
-A level's pixel covers 2 x 2 pixels of the one below, so that x becomes (x + 1/2) / 2 - 1/2 exactly
-and along both axes alike, also for odd sides (the last row is left out): else a turn of the images
-would be no turn of their levels.
+A level's pixel covers 2 x 2 pixels of the finer level, so that x becomes (x + 1/2) / 2 - 1/2
+exactly, equally along both axes, also for odd sides (the last row is dropped): otherwise a rotation
+of the images would not be a rotation of their levels.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from warpkit.engine.backends import select_levels
 from warpkit.resizing import resize
 
 SIGMA = 0.8
-"""Pixels of the smoothing before anything is sampled. Bilinear interpolation damps what is near
-the pixels' own frequency by where between pixels it looks, which draws the answer to whole pixels;
-of noisy photographs, shifts are then as exact as by Lanczos, at 4 taps for 64."""
+"""Standard deviation in pixels of the smoothing before sampling. Bilinear interpolation damps high
+frequencies depending on the position between pixels, which pulls the result towards integer shifts;
+with the smoothing, shifts of noisy photographs are as exact as with Lanczos, at 4 taps instead of
+64."""
 
 COARSEST = 16
 """Pixels of the shortest side at the coarsest level, at least."""
 
 CONSTANT = 1e-5
-"""Of the largest magnitude: deviations below it are rounding, and the picture constant."""
+"""Relative to the largest magnitude: smaller deviations are rounding, and the image constant."""
 
 
 class Pairs(NamedTuple):
-    """Images one above the other, as they came, in the type of the computation."""
+    """Pairs of original images, in the type of the computation."""
 
     moving: Tensor
     """(N, C, H, W)."""
@@ -249,8 +250,8 @@ def _weights_of_size(size: tuple[int, int], dtype: torch.dtype, device: torch.de
 def _weights(mask: Tensor) -> Tensor:
     """Weights (N, 1, h, w) that fall to 0 towards the edges of the image and of mask (N, 1, h, w).
 
-    They are continuous when they are sampled between pixels, so that what counts does not jump as
-    the matrix moves, and no slope is read across an edge.
+    They are continuous when sampled between pixels, so that the overlap does not jump as the matrix
+    changes, and no slope is read across an edge.
     """
     lowest = -F.max_pool2d(F.pad(-mask, (2, 2, 2, 2)), 5, 1)
     return lowest * F.avg_pool2d(lowest, 3, 1, 1)

@@ -1,13 +1,13 @@
 """Tukey's weights, which exclude what is visible in one image only.
 
-Gain, bias and the residuals' deviation are found together for the matrix at hand. Gain and bias are
-least squares under the weights; the deviation s is an M-estimate of scale (Huber and Ronchetti,
-2009, section 5.2), for which Tukey's function has a mean of one half:
+Gain, bias and the residuals' deviation are estimated together for the current matrix. Gain and bias
+are weighted least squares; the deviation s is an M-estimate of scale (Huber and Ronchetti, 2009,
+section 5.2), for which Tukey's function has a mean of one half:
 
     sum w rho(r / (1.548 s)) = sum w / 2,   rho(u) = 1 - (1 - u^2)^3, at most 1.
 
-As the median of |r| it withstands half of the pixels, but it is smooth in all of them: a median
-moves with one pixel alone, and its gradient is that pixel's. Derivatives are those of the solution.
+Like the median of |r| it tolerates outliers in half of the pixels, but it is smooth in all of them:
+a median depends on one pixel, and so does its gradient. Derivatives are those of the solution.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ SAMPLES = 8192
 """Pixels that the medians of the start are taken of, about."""
 
 ROUNDS = 5
-"""Of gain, bias and deviation, to their solution. Only at the end: far from it, more than one round
-lets the gain follow what moved on its own."""
+"""Iterations of gain, bias and deviation. Only at the end: far from the solution, more than one
+iteration lets the gain adapt to independently moving objects."""
 
 LONGEST = 0.7
 """No step changes the deviation's logarithm by more: beyond, the curve is no line."""
@@ -61,7 +61,7 @@ class Fit(NamedTuple):
 
 
 class Images(NamedTuple):
-    """What is compared: both images, and how much each pixel counts."""
+    """Both images, and the weight of each pixel."""
 
     fixed: Tensor
     """(N, C, h, w), standardised."""
@@ -109,9 +109,9 @@ def _judged(images: Images, found: Fit) -> tuple[Tensor, Tensor]:
 def _start(images: Images, sums_of: SumsOf) -> Fit:
     """Gain and bias of one round, and the deviation by the median of the residuals.
 
-    The round begins with what is near the mean of both images, or with the medians of both,
-    whichever costs less: least squares of all follow what is seen in the moving image alone, whose
-    residuals are then small.
+    The iteration starts with the pixels near the mean of both images, or near the medians of both,
+    whichever costs less: least squares over all pixels would adapt to what only the moving image
+    shows, whose residuals are then small.
     """
     fixed, warped, weight = images
     stride = max(int((weight.shape[-2] * weight.shape[-1] / SAMPLES) ** 0.5), 1)
@@ -160,7 +160,7 @@ def _with_derivatives(images: Images, found: Fit, sums_of: SumsOf) -> Fit:
     place = flat.detach().requires_grad_()
 
     def left(numbers: Tensor) -> Tensor:
-        """What the solution makes zero, (N, 2 C + 1)."""
+        """The function that is zero at the solution, (N, 2 C + 1)."""
         gain, bias = numbers[:, :channels], numbers[:, channels:-1]
         here = Fit(*(v.to(images.fixed.dtype) for v in (gain, bias, numbers[:, -1])))
         reach = (HALF * here.deviation)[:, None, None, None]

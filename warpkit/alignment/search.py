@@ -1,7 +1,7 @@
 """Searches for starting points: rotations and scales at a coarse level, each at its best shift.
 
-For every turn and scale the correlation of the overlap is computed at all shifts at once, by
-Fourier transforms with the pixels' weights (Padfield, 2012).
+For every rotation and scale, Fourier transforms with the pixels' weights compute the correlation of
+the overlap at all shifts at once (Padfield, 2012).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from warpkit.engine.sampling.maps import to_3x3
 from warpkit.warp import warp_affine
 
 LEAST_SHARE, FULL_SHARE = 0.2, 0.6
-"""Of the smaller image, in the overlap: shifts that leave less are not looked at; those that leave
-less than the second count less, since little correlates more by chance."""
+"""Overlap as a share of the smaller image: shifts with less are skipped; those with less than the
+second count less, because a small overlap correlates by chance."""
 
 ROOM = 1.5
 """Sides of the turned moving image's frame to the longest side of both images."""
@@ -31,7 +31,7 @@ AT_ONCE = 1 << 22
 
 
 class Sweep(NamedTuple):
-    """Turns and scales to try, in all combinations."""
+    """Rotations and scales to try, in all combinations."""
 
     turns: tuple[float, ...]
     """Degrees."""
@@ -39,7 +39,7 @@ class Sweep(NamedTuple):
 
 
 def sweep_for(model: str, far: bool) -> Sweep:
-    """All turns and scales from 0.5 to 2, or with far=False those near the identity."""
+    """All rotations and scales from 0.5 to 2, or with far=False those near the identity."""
     if model == "translation":
         return Sweep((0.0,), (1.0,))
     turns = tuple(range(0, 360, 15)) if far else (0.0, -15.0, 15.0)

@@ -17,18 +17,18 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-7, 1e2
 step is left that does."""
 
 SMALL = 0.1
-"""Pixels: the cost of a step that moves no corner farther is not asked. Near the optimum, costs
-differ by less than the change of what overlaps."""
+"""Pixels: a step that moves no corner farther is accepted without its cost. Near the optimum, costs
+differ by less than the change of the overlap."""
 
 LONGEST = 0.15
 """Of the longest side: no step moves a corner farther."""
 
 LEAST_OVERLAP = 0.5
-"""A step that leaves less of the overlap is refused: the cost is a mean, low also over a speck."""
+"""A step that leaves less overlap is rejected: the cost is a mean, low even over a tiny overlap."""
 
 
 class Refined(NamedTuple):
-    """Where N pairs came to rest on a level."""
+    """The end state of N pairs on a level."""
 
     to_source: Tensor
     """(N, 3, 3), fixed pixel -> moving pixel of the level."""
@@ -53,7 +53,7 @@ class Refined(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The pairs that still move: the last accepted matrix, its equations, and the trial."""
+    """The pairs still iterating: the last accepted matrix, its equations, and the trial."""
 
     to_source: Tensor
     """(M, 3, 3)."""
@@ -129,7 +129,7 @@ def _by_kernels(
     steps: int,
     tolerance: float,
 ) -> Refined:
-    """`refine` of plain images, whose weights do not follow the residuals."""
+    """`refine` for plain images, with weights that do not depend on the residuals."""
     tables = fast.Tables(
         model.generators, model.degree, model.quadratic, model.linear, model.is_projective
     )

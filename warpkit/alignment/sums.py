@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 SINGULAR = 1e-9
-"""A share of variance that is rounding: such a picture is constant."""
+"""A share of the variance that is rounding: such an image is constant."""
 
 
 def first_sums(fixed: Tensor, warped: Tensor, weight: Tensor) -> Tensor:

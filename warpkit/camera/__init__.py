@@ -3,15 +3,17 @@
 A camera is a matrix (..., 3, 3), (fx, 0, cx; 0, fy, cy; 0, 0, 1) in pixels, and its lens a vector
 of coefficients in OpenCV's order: of model "brown" 4, 5, 8, 12 or 14 of k1 k2 p1 p2 k3 k4 k5 k6 s1
 s2 s3 s4 tx ty (radial, tangential, rational, thin prism, and the sensor's tilt in radians), of
-model "fisheye" the 4 of Kannala and Brandt. Of one lens they may be (1, n) or (n, 1), as cv2
-returns them. An ideal pixel is one of a camera without a lens.
+model "fisheye" the 4 of Kannala and Brandt. For a single lens they may be (1, n) or (n, 1), as cv2
+returns them. An ideal pixel is one of a camera without distortion.
 
-Cameras, coefficients, points and images broadcast over their batches; all is computed in float64.
-`models` has the formulas, `solver` their inverse, `points`, `maps` and `images` what is called,
-`optimal` the matrix that shows a whole image; `arguments` checks. Sampling is `warpkit.remap`'s.
+Cameras, coefficients, points and images broadcast over their batches; everything is computed in
+float64. `models` has the formulas, `solver` their inverse, `points`, `maps` and `images` the public
+functions, `optimal` the matrix that shows a whole image; `arguments` validates. `warpkit.remap`
+samples.
 
-The whole sphere is an equirectangular picture (..., C, H, W), see `warpkit.engine.sampling.sphere`.
-`spheres` has a camera in its middle, whose directions are in `views`, and `cubes` the six faces.
+The whole sphere is an equirectangular image (..., C, H, W), see `warpkit.engine.sampling.sphere`.
+`spheres` renders a camera at its centre, `views` has the camera's directions, and `cubes` the six
+faces.
 """
 
 from warpkit.camera.cubes import from_cube as from_cube

@@ -37,7 +37,7 @@ def as_lens(
 
 
 def camera(name: str, value: Any, device: torch.device | None) -> Tensor:
-    """A camera's matrix, which knows no skew."""
+    """A camera matrix without skew."""
     matrix = as_matrix(name, value, "camera_matrix", device, (3,))
     (a, b, _), (c, d, _), (e, f, g) = (row.unbind(-1) for row in matrix.detach().unbind(-2))
     good = (a != 0) & (b == 0) & (c == 0) & (d != 0) & (e == 0) & (f == 0) & (g == 1)

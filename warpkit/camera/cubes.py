@@ -42,11 +42,11 @@ def to_cube(
     antialias: bool | int = False,
     interpolation: Interpolation = "bilinear",
 ) -> Tensor:
-    """An equirectangular picture as the six faces of a cube.
+    """Convert an equirectangular image to the six faces of a cube.
 
     sphere (..., C, H, W), side in pixels. Returns (..., 6, C, side, side): +x, -x, +y (the floor),
-    -y (the sky), +z (forward), -z; docs/cameras.md has their right and down, and the orders of
-    others. antialias, interpolation, errors and gradients as in `from_sphere`, of which each face
+    -y (the sky), +z (forward), -z; docs/cameras.md lists their right and down directions, and other
+    libraries' orders. antialias, interpolation, errors and gradients as in `from_sphere`: each face
     is a view of 90 degrees.
 
     >>> import torch
@@ -70,11 +70,11 @@ def to_cube(
 def from_cube(
     cube: Tensor, size: Sequence[int], *, interpolation: Interpolation = "bilinear"
 ) -> Tensor:
-    """The six faces of a cube as an equirectangular picture.
+    """Convert the six faces of a cube to an equirectangular image.
 
     cube (..., 6, C, side, side), in the order of `to_cube`; size (H, W). Returns (..., C, H, W). A
-    tap beyond a face's edge is read from its neighbour, interpolated where the tap's direction
-    lies. Errors and gradients, to the cube, as in `warpkit.remap`.
+    tap beyond a face's edge is interpolated on the neighbouring face, in the tap's direction.
+    Errors and gradients, to the cube, as in `warpkit.remap`.
 
     >>> import torch
     >>> cube = torch.arange(6.0).reshape(6, 1, 1, 1)
@@ -107,7 +107,7 @@ def _frame(interpolation: str) -> int:
 
 
 def _face_of(x: Tensor, y: Tensor, z: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The number of the face that directions (...) meet, and the column and row of it."""
+    """The face that directions (...) hit, and the column and row in it."""
     ax, ay, az = x.abs(), y.abs(), z.abs()
     about_x, about_y = (ax >= ay) & (ax > az), (ay > ax) & (ay > az)
     ahead = torch.where(about_x, x, torch.where(about_y, y, z))
@@ -122,14 +122,14 @@ def _face_of(x: Tensor, y: Tensor, z: Tensor, side: int) -> tuple[Tensor, Tensor
 
 
 def _on_sheet(x: Tensor, y: Tensor, z: Tensor, side: int, frame: int) -> Tensor:
-    """Where directions (...) lie on faces with their frames, one below the other: (..., 2)."""
+    """Positions of directions (...) on faces with frames, stacked vertically: (..., 2)."""
     x, y, z = torch.broadcast_tensors(x, y, z)
     face, column, row = _face_of(x, y, z, side)
     return torch.stack((column + frame, row + frame + face * (side + 2 * frame)), dim=-1)
 
 
 def _sheet(faces: Tensor, interpolation: str) -> Tensor:
-    """Faces (*I, C, 6, side, side) with frames from their neighbours, one below the other."""
+    """Faces (*I, C, 6, side, side) with frames from their neighbours, stacked vertically."""
     side, frame = faces.shape[-1], _frame(interpolation)
     outer = side + 2 * frame
     order, index, weight = _frames(side, frame, interpolation, str(faces.device))
@@ -144,8 +144,8 @@ def _sheet(faces: Tensor, interpolation: str) -> Tensor:
 def _frames(
     side: int, frame: int, interpolation: str, device: str
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """How the frames are made: numbers of the sheet's pixels among the faces' and the N frames',
-    and for each of these the pixels of the faces that it is a sum of, and weights, (taps, N).
+    """Tables for the frames: indices of the sheet's pixels among the faces' and the N frames',
+    and for each of the latter the pixels of the faces that it sums, and their weights, (taps, N).
     """
     outer = side + 2 * frame
     line = torch.arange(outer, dtype=torch.float64, device=device) - frame
@@ -158,7 +158,7 @@ def _frames(
     order[inside] = torch.arange(6 * side * side, device=device)
     order[~inside] = torch.arange(int((~inside).sum()), device=device) + 6 * side * side
     face, column, row = _face_of(x[~inside], y[~inside], z[~inside], side)
-    # its neighbour's own taps stay on that face: what is beyond would be read from here
+    # the neighbour's own taps stay on its face: beyond, it would read from this one
     rule = SamplingRule(interpolation, "replicate")
     index, weights = [], []
     for along_y in taps(row, side, rule):

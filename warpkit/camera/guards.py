@@ -1,8 +1,8 @@
 """Keeps NaN out of the formulas: replaces points without a solution before, and marks them after.
 
-A product has the other factor for its derivative, and 0 x NaN is NaN: one NaN on the way would
-spoil the gradient of every lens, matrix and point that it meets. Each function therefore puts
-finite numbers in the place of others at its entry, and writes NaN behind its last product.
+The derivative of a product contains the other factor, and 0 x NaN is NaN: a single NaN would make
+the gradient of every lens, matrix and point involved NaN. Each function therefore replaces
+non-finite numbers at its entry, and writes NaN after its last product.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from warpkit.camera.models import Lens
 from warpkit.core.tracing import is_eager, is_readable
 
 FARTHEST = 1e20
-"""Of directions. The formulas reach their seventh powers, second derivatives the squares of those:
-1e280 is finite still."""
+"""Of directions. The formulas contain their seventh powers, second derivatives the squares of
+those: 1e280 is still finite."""
 
 
 def holds(mask: Tensor) -> bool:
-    """Whether `mask` is known to hold everywhere, where looking costs nothing."""
+    """Whether `mask` is known to be true everywhere, if checking needs no synchronisation."""
     return is_readable(mask) and is_eager(mask) and bool(mask.all())
 
 
 def within(*directions: Tensor) -> Tensor:
-    """Where all of them, detached and of one shape (...), are below FARTHEST; NaN is not."""
+    """Where all of them, detached and of one shape (...), are below FARTHEST; false for NaN."""
     first, *others = directions
     near = first.abs() < FARTHEST
     for value in others:
@@ -33,7 +33,7 @@ def within(*directions: Tensor) -> Tensor:
 
 
 def sound_lens(lens: Lens) -> tuple[Lens, Tensor]:
-    """The lens, where a number is not finite the camera (1, 1, 0, 0) without one; and where not."""
+    """The lens, a camera (1, 1, 0, 0) without distortion where not finite; and where it is."""
     numbers = torch.stack(torch.broadcast_tensors(*lens.detach().tensors()), dim=-1)
     sound = numbers.isfinite().all(-1) & (numbers[..., :2] != 0).all(-1)
     if holds(sound):
@@ -44,7 +44,7 @@ def sound_lens(lens: Lens) -> tuple[Lens, Tensor]:
 
 
 def sound_matrix(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The matrix (..., 3, 3), the identity where an entry is not finite; and where all are."""
+    """The matrix (..., 3, 3), the identity for non-finite items; and where it is finite."""
     sound = matrix.detach().isfinite().flatten(-2).all(-1)
     if holds(sound):
         return matrix, sound
@@ -53,9 +53,9 @@ def sound_matrix(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sound_points(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor]:
-    """Pixels (..., N, 2), the centre of the lens where they are no direction; and where they are.
+    """Pixels (..., N, 2), the centre of the lens for those without a direction; and which have one.
 
-    lens: sound, and beside the points.
+    lens: finite, with point dimensions.
     """
     fixed = lens.detach()
     focal = torch.stack(torch.broadcast_tensors(fixed.fx, fixed.fy), dim=-1)

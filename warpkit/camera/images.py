@@ -50,13 +50,13 @@ def undistort(
     arithmetic: Arithmetic = "exact",
     backend: BackendName = "auto",
 ) -> Tensor:
-    """The image that the camera would have taken without its lens: cv2.undistort on tensors.
+    """Undistort images: cv2.undistort on tensors.
 
     image (..., C, H, W); camera_matrix (..., 3, 3), distortion (..., n), rotation and
     new_camera_matrix (..., 3, 3) as in `undistort_map`; size (h, w), the image's if None; all
-    batches broadcast. Returns (..., C, h, w). The rest is `warpkit.remap`'s: errors and gradients
-    too, in all orders, to image, camera, coefficients and rotation. Points are in float64, where
-    cv2 rounds them to 1/32 pixel (`warpkit.opencv.undistort` does as cv2).
+    batches broadcast. Returns (..., C, h, w). Otherwise as `warpkit.remap`, including errors;
+    gradients of all orders to image, camera, coefficients and rotation. Points are in float64; cv2
+    rounds them to 1/32 pixel, as `warpkit.opencv.undistort` does.
 
     >>> import torch
     >>> image = torch.arange(3.0).reshape(1, 1, 3)
@@ -93,12 +93,12 @@ def distort(
     arithmetic: Arithmetic = "exact",
     backend: BackendName = "auto",
 ) -> Tensor:
-    """What the lens would show of an ideal image.
+    """Distort ideal images.
 
     image (..., C, H, W); camera_matrix (..., 3, 3) and distortion (..., n) as in `distort_map`;
-    size (h, w), the image's if None; all batches broadcast. Returns (..., C, h, w), the border's
-    value where the lens shows nothing. The rest is `warpkit.remap`'s; gradients to image, and to
-    camera and coefficients to the third order.
+    size (h, w), the image's if None; all batches broadcast. Returns (..., C, h, w), the border
+    value beyond the model's fold. Otherwise as `warpkit.remap`; gradients to the image, and to
+    camera and coefficients up to the third order.
 
     >>> import torch
     >>> image = torch.arange(3.0).reshape(1, 1, 3)
@@ -117,6 +117,6 @@ def distort(
 
 
 def _size(name: str, size: Sequence[int] | None, image: Tensor) -> tuple[int, int]:
-    """(h, w) of the result; without a size that of the image (..., C, H, W)."""
+    """(h, w) of the result; by default the size of the image (..., C, H, W)."""
     height, width = image.shape[-2:] if size is None else checks.check_size(name, "size", size)
     return height, width

@@ -1,7 +1,7 @@
 """Distortion formulas by the native library: values, and first gradients.
 
-Gradients of those gradients are torch's, of the formulas in `maps` and `solver`, which are handed
-in; so is everything that torch traces, transforms or follows forwards.
+For second derivatives, tracing, transforms and forward mode, torch differentiates the formulas of
+`maps` and `solver`, which are passed in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from warpkit.engine.backends.again import gradients_again
 
 
 class Field(NamedTuple):
-    """A field of points, as all but the tensors say it."""
+    """A point field, described by everything except its tensors."""
 
     model: str
     size: tuple[int, int]
@@ -32,7 +32,7 @@ class Field(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """The inverse of a lens, as all but the tensors say it."""
+    """The inverse of a lens, described by everything except its tensors."""
 
     model: str
     reach: np.ndarray
@@ -42,17 +42,17 @@ class Solution(NamedTuple):
 
 
 def serve(*tensors: Tensor) -> bool:
-    """Whether the native library takes these."""
+    """Whether the native library supports these."""
     return select_lenses(*tensors) is not None
 
 
 def field(lens: Lens, to_ray: Tensor, made: Field) -> Tensor:
-    """Where pixels look, (..., h, w, 2); lens beside nothing, to_ray (..., 3, 3)."""
+    """Source positions of pixels, (..., h, w, 2); to_ray (..., 3, 3)."""
     return _EagerField.apply(made, to_ray, *lens.tensors())  # pyright: ignore
 
 
 def solve(lens: Lens, u: Tensor, v: Tensor, made: Solution) -> tuple[Tensor, Tensor, Tensor]:
-    """Directions x and y of what the lens shows at u and v, and where there are any.
+    """Directions x and y of the distorted u and v, and where they exist.
 
     u and v (..., N); lens beside them, its camera's numbers not used.
     """

@@ -32,13 +32,13 @@ def undistort_map(
     new_camera_matrix: MatrixLike | None = None,
     model: LensModel = "brown",
 ) -> Tensor:
-    """The field of points that undistorts an image: cv2.initUndistortRectifyMap.
+    """The point field that undistorts an image: cv2.initUndistortRectifyMap.
 
     camera_matrix (..., 3, 3), pixels; distortion (..., n) of `model`, "brown" or "fisheye": see
     `warpkit.camera`; size (h, w) of the undistorted image; rotation (..., 3, 3) from the camera's
     directions to the new ones; new_camera_matrix (..., 3, 3), the camera's own if None. All
     broadcast. Returns (..., h, w, 2), for `warpkit.remap`: NaN where a pixel looks backwards;
-    beyond the model's fold it is what the formula says, as in cv2. Gradients: all orders, to all.
+    beyond the model's fold the formula's value, as in cv2. Gradients: all orders, to all.
 
     >>> camera, wide = [[100, 0, 1], [0, 100, 0], [0, 0, 1]], [[1, 0, 1], [0, 1, 0], [0, 0, 1]]
     >>> undistort_map(camera, [-0.1, 0, 0, 0], (1, 3), new_camera_matrix=wide)
@@ -64,11 +64,11 @@ def distort_map(
     *,
     model: LensModel = "brown",
 ) -> Tensor:
-    """The field of points that makes of an ideal image what the lens would show of it.
+    """The point field that distorts an ideal image.
 
     camera_matrix (..., 3, 3) and distortion (..., n) as in `undistort_map`; size (h, w) of the
     distorted image. Returns (..., h, w, 2), for `warpkit.remap`: `undistort_points` of every pixel,
-    NaN where there is no ideal one. Gradients: to the third order, to both.
+    NaN where it has no solution. Gradients: up to the third order, to both.
 
     >>> distort_map([[100, 0, 0], [0, 100, 0], [0, 0, 1]], [0.1, 0, 0, 0], (1, 2)).round(decimals=4)
     tensor([[[0., 0.],
@@ -104,7 +104,7 @@ def as_view(
 def undistorting(
     lens: Lens, view: Tensor, size: tuple[int, int], *, opencv: bool = False
 ) -> Tensor:
-    """`undistort_map` in float64, (..., h, w, 2); as `opencv` does it, also where it looks back."""
+    """`undistort_map` in float64, (..., h, w, 2); `opencv`: also of pixels that look backwards."""
     to_ray = inverse_map(view)
     by_torch = partial(_undistorting, size=size, opencv=opencv)
     if kernels.serve(to_ray, *lens.tensors()):
@@ -115,7 +115,7 @@ def undistorting(
 def _undistorting(lens: Lens, to_ray: Tensor, size: tuple[int, int], opencv: bool) -> Tensor:
     """`undistorting` in torch's operations; to_ray (..., 3, 3), from pixels to directions."""
     pixels = pixel_points(size, torch.float64, to_ray.device)
-    # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
+    # one copy of the matrix per row, as in all maps: its gradient is summed by rows first
     rows = to_ray[..., None, :, :].expand(*to_ray.shape[:-2], size[0], 3, 3)
     x, y, w = rows_at(rows[..., None, :, :], *pixels.unbind(-1))
     lens = lens.beside(2)
@@ -131,7 +131,7 @@ def _undistorting(lens: Lens, to_ray: Tensor, size: tuple[int, int], opencv: boo
 
 
 def _shown(lens: Lens, x: Tensor, y: Tensor, w: Tensor, opencv: bool) -> Tensor:
-    """Where the lens beside them shows directions (x, y, w), each (..., h, w), in pixels."""
+    """Distorted pixels of directions (x, y, w), each (..., h, w)."""
     per = 1 / w  # as OpenCV divides
     u, v = models.distort(lens, x * per, y * per)
     points = torch.stack(torch.broadcast_tensors(*models.to_pixels(lens, u, v)), dim=-1)

@@ -1,8 +1,8 @@
 """The distortion formulas: from an ideal direction (x, y, 1) to the distorted one.
 
 Everything is float64 and broadcasts; a lens's numbers have the shape of its batch with dimensions
-of 1 for the points. Directions of both models differ by a factor of q = x^2 + y^2, to which brown
-adds what is not symmetric about the centre, and then the sensor's tilt.
+of 1 for the points. Both models scale a direction by a function of q = x^2 + y^2; brown adds terms
+that are not symmetric about the centre, and then the sensor's tilt.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ COUNTS = {"brown": (4, 5, 8, 12, 14), "fisheye": (4,)}
 """Models, and how many coefficients each may have."""
 
 SERIES_BELOW = 1e-2
-"""Of q: there the series of atan(r) / r to q^8 is exact to 1e-17, and the formula is 0 / 0 at 0."""
+"""Of q: below, the series of atan(r) / r to q^8 is exact to 1e-17; the formula is 0 / 0 at 0."""
 
 POLE = 1e-100
-"""In place of a denominator of 0, whose next neighbours are 1e-16: what the lens shows is beyond
-every image, and its second derivatives are finite, so that they times 0 are."""
+"""Replaces a denominator of 0, whose neighbours are 1e-16: the distorted point is beyond every
+image, and its second derivatives stay finite, so that 0 times them is 0."""
 
 
 class Lens(NamedTuple):
@@ -35,7 +35,7 @@ class Lens(NamedTuple):
     cx: Tensor
     cy: Tensor
     k: tuple[Tensor, ...]
-    """The coefficients, in OpenCV's order, as many as there are."""
+    """The coefficients given, in OpenCV's order."""
 
     def beside(self, ndim: int) -> Lens:
         """The same with `ndim` dimensions of 1 more at the end, to broadcast with points."""
@@ -48,16 +48,16 @@ class Lens(NamedTuple):
         fx, fy, cx, cy, *k = (value.detach() for value in self.tensors())
         return Lens(self.model, fx, fy, cx, cy, tuple(k))
 
-    # no property: of a NamedTuple's Dynamo of torch 2.7 knows nothing
+    # not a property: Dynamo of torch 2.7 does not support properties of a NamedTuple
     def tensors(self) -> tuple[Tensor, ...]:
         """All of its numbers."""
         return (self.fx, self.fy, self.cx, self.cy, *self.k)
 
 
 def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the lens shows ideal directions (x, y), of the same shape: its tilt included.
+    """Distorted directions of ideal ones (x, y), of the same shape, including the tilt.
 
-    x and y (...), directions: the pixel less the centre, over the focal length.
+    x and y (...), directions: the pixel minus the centre, divided by the focal length.
     """
     u, v = bend(lens, x, y)
     if len(lens.k) < 14:
@@ -68,9 +68,9 @@ def distort(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def untilt(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Shown directions as they would be on a sensor that is not tilted; NaN beyond its horizon.
+    """Distorted directions without the sensor's tilt; NaN beyond its horizon.
 
-    u and v (...), directions. The NaN goes to the solver, which lets none through.
+    u and v (...), directions. The solver handles the NaN.
     """
     if len(lens.k) < 14:
         return u, v
@@ -138,7 +138,7 @@ def slopes(lens: Lens, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Te
 
 
 def is_radial(lens: Lens) -> Tensor:
-    """Whether nothing but the radial factor bends, of the lens's shape."""
+    """Whether the distortion is purely radial, of the lens's shape."""
     others = () if lens.model == "fisheye" else (*lens.k[2:4], *lens.k[8:12])
     result = torch.ones_like(lens.k[0], dtype=torch.bool)
     for value in others:
@@ -147,9 +147,9 @@ def is_radial(lens: Lens) -> Tensor:
 
 
 def fold(lens: Lens) -> tuple[Tensor, Tensor]:
-    """Where the radial part first folds, or leaves the finite: q there, and the radius it shows.
+    """Where the radial part first folds or becomes infinite: q there, and the distorted radius.
 
-    Both are infinite for one that never does; a fisheye's end is a quarter turn, where q is.
+    Both are infinite if it never does; a fisheye ends at 90 degrees, where q is infinite.
     """
     one, zero = torch.ones_like(lens.k[0]), torch.zeros_like(lens.k[0])
     if lens.model == "fisheye":
@@ -216,7 +216,7 @@ def _fisheye(k: tuple[Tensor, ...], q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def tilt(lens: Lens) -> Tensor:
-    """The perspective of a sensor that is turned by tx about x, then by ty about y: (..., 3, 3)."""
+    """The perspective of a sensor tilted by tx about x, then by ty about y: (..., 3, 3)."""
     tx, ty = lens.k[12:14]
     one, zero = torch.ones_like(tx), torch.zeros_like(tx)
     (cx, sx), (cy, sy) = ((t.cos(), t.sin()) for t in (tx, ty))
@@ -228,9 +228,9 @@ def tilt(lens: Lens) -> Tensor:
 
 
 def _polynomial(coefficients: list[Tensor], at: Tensor) -> Tensor:
-    """The lowest power first.
+    """Evaluate a polynomial, lowest power first.
 
-    coefficients, and at what (...), which broadcast.
+    coefficients and `at` (...), which broadcast.
     """
     total = torch.zeros_like(at)
     for coefficient in reversed(coefficients):
@@ -253,7 +253,7 @@ def _times_slope(coefficients: list[Tensor]) -> list[Tensor]:
 
 
 def first_root(coefficients: list[Tensor]) -> Tensor:
-    """The smallest positive root of 1 + c1 q + c2 q^2 + ..., infinite where there is none.
+    """The smallest positive root of 1 + c1 q + c2 q^2 + ..., infinite if there is none.
 
     1 / q is an eigenvalue of the companion matrix, which needs no highest power.
     """

@@ -18,7 +18,7 @@ from warpkit.geometry.arguments import floats
 from warpkit.types import LensModel, MatrixLike, NumbersLike
 
 SIDE_POINTS = 9
-"""Points along each side of the image that OpenCV looks at, since 4.12 at no others."""
+"""Points along each side of the image that OpenCV checks; since 4.12 no others."""
 
 FARTHEST = torch.finfo(torch.float32).max
 """Where OpenCV's search for the rectangles begins."""
@@ -28,9 +28,9 @@ class Rectangles(NamedTuple):
     """(x, y, x of the far side, y of the far side) of two rectangles, each (...)."""
 
     inner: tuple[Tensor, ...]
-    """Inside of what the image's edges become: every pixel of it is one of the image."""
+    """Inside the undistorted edges: every pixel of it is valid."""
     outer: tuple[Tensor, ...]
-    """Around all of the image."""
+    """Around the whole image."""
 
 
 @batched(camera_matrix=2, distortion=1, alpha=0)
@@ -46,12 +46,13 @@ def optimal_camera_matrix(
     """The new camera matrix for `undistort`: cv2.getOptimalNewCameraMatrix.
 
     camera_matrix (..., 3, 3) and distortion (..., n) of `model` as in `distort_points`; size (H, W)
-    of the image; alpha (...): 0 shows only pixels that the image has, 1 all that it has; new_size
-    (h, w) of the undistorted image, the same if None. All broadcast. Returns (..., 3, 3). Points
-    are solved for, where cv2 takes five steps: strong lenses' matrices differ; of fisheyes cv2 has
-    another estimate, `warpkit.opencv.fisheye.estimateNewCameraMatrixForUndistortRectify`, by four
-    points. Gradients: to the third order, to camera, distortion and alpha. Raises ValueError where
-    the image reaches beyond the model's fold, or a fisheye's beyond 90 degrees.
+    of the image; alpha (...): 0 shows only valid pixels, 1 all pixels of the image; new_size (h, w)
+    of the undistorted image, the same if None. All broadcast. Returns (..., 3, 3). Points are
+    solved to convergence, while cv2 takes five steps: matrices of strong lenses differ; for
+    fisheyes cv2 has only an estimate from four points,
+    `warpkit.opencv.fisheye.estimateNewCameraMatrixForUndistortRectify`. Gradients: up to the third
+    order, to camera, distortion and alpha. Raises ValueError if the image reaches beyond the
+    model's fold, or a fisheye's beyond 90 degrees.
 
     >>> camera = [[100, 0, 50], [0, 100, 50], [0, 0, 1]]
     >>> optimal_camera_matrix(camera, [0, 0, 0, 0], (101, 101), 0.0)
@@ -86,7 +87,7 @@ def border(size: Sequence[int], device: torch.device) -> Tensor:
 
 
 def rectangles(x: Tensor, y: Tensor) -> Rectangles:
-    """Of the undistorted points of `border`, x and y (..., 36); OpenCV passes over NaN."""
+    """Rectangles of the undistorted points of `border`, x and y (..., 36); OpenCV skips NaN."""
     (left, _, right, _), (_, top, _, bottom) = (v.split(SIDE_POINTS, -1) for v in (x, y))
     return Rectangles(
         (_last(left), _last(top), _first(right), _first(bottom)),
@@ -105,8 +106,8 @@ def _first(values: Tensor) -> Tensor:
 
 
 def between(found: Rectangles, size: Sequence[int], alpha: Tensor) -> Tensor:
-    """The matrix that lays the rectangles, in directions, on an image of `size`, mixed by alpha."""
-    # a number over a tensor is its product with 1 / the tensor to torch, which rounds twice
+    """The matrix that maps the rectangles (directions) to an image of `size`, blended by alpha."""
+    # torch computes a number over a tensor as a product with 1 / the tensor, which rounds twice
     height, width = (torch.full_like(alpha, n - 1) for n in size)
     lenses = []
     for left, top, right, bottom in found:

@@ -25,11 +25,11 @@ def distort_points(
     *,
     model: LensModel = "brown",
 ) -> Tensor:
-    """Where a lens shows ideal pixels: cv2.projectPoints of points on the plane z = 1, in pixels.
+    """Distort ideal pixels: cv2.projectPoints of points on the plane z = 1, in pixels.
 
-    points (..., N, 2) or (2,), (x, y) in pixels of the camera without its lens; camera_matrix
+    points (..., N, 2) or (2,), (x, y) in pixels of the camera without distortion; camera_matrix
     (..., 3, 3), pixels; distortion (..., n) of `model`, "brown" or "fisheye": see `warpkit.camera`.
-    All broadcast. Returns (..., N, 2), pixels. Beyond the model's fold it is what the formula says.
+    All broadcast. Returns (..., N, 2), pixels. Beyond the model's fold it is the formula's value.
     Gradients: all orders, to all three.
 
     >>> distort_points([[120.0, 50.0]], [[100, 0, 20], [0, 100, 50], [0, 0, 1]], [-0.1, 0, 0, 0])
@@ -54,18 +54,17 @@ def undistort_points(
     new_camera_matrix: MatrixLike | None = None,
     model: LensModel = "brown",
 ) -> tuple[Tensor, Tensor]:
-    """Ideal pixels of what a lens shows, and where there are any: cv2.undistortPoints, solved.
+    """Undistort pixels, and report which have a solution: cv2.undistortPoints, converged.
 
     points (..., N, 2) or (2,), (x, y) in pixels; camera_matrix (..., 3, 3) and distortion (..., n)
-    as in `distort_points`; rotation (..., 3, 3) turns the directions; new_camera_matrix
-    (..., 3, 3), the camera's own if None, makes pixels of them. All broadcast. Returns the points
-    (..., N, 2) and `converged` (..., N), bool: False, with a point of NaN, where the lens shows no
-    such pixel (beyond the model's fold, or behind the new camera). Of several roots only the one on
-    the centre's branch counts.
+    as in `distort_points`; rotation (..., 3, 3) rotates the directions; new_camera_matrix (..., 3,
+    3), the camera's own if None, maps them to pixels. All broadcast. Returns the points (..., N, 2)
+    and `converged` (..., N), bool: False, with a NaN point, if there is no solution (beyond the
+    model's fold, or behind the new camera). Of several roots only the one on the centre's branch
+    counts.
 
-    Newton's iteration with safeguards, to the last bits, where cv2 takes five steps. Gradients:
-    those of the solution (implicit function), to the third order, to all; nothing of the iteration
-    is stored.
+    Uses a safeguarded Newton iteration until convergence, while cv2 takes five steps. Gradients: up
+    to the third order, to all, by the implicit function theorem; the iterations are not stored.
 
     >>> camera = [[100, 0, 20], [0, 100, 50], [0, 0, 1]]
     >>> undistort_points([[110.0, 50.0], [400.0, 50.0]], camera, [-0.1, 0, 0, 0])
@@ -88,7 +87,7 @@ def undistort_points(
 
 
 def distorted(lens: Lens, points: Tensor) -> Tensor:
-    """float64 ideal pixels (..., 2) as the lens beside them shows them, NaN of what is none."""
+    """Distort float64 ideal pixels (..., 2); NaN for invalid points."""
     lens, sound = guards.sound_lens(lens)
     points, near = guards.sound_points(lens, points)
     x, y = models.from_pixels(lens, *points.unbind(-1))
@@ -99,7 +98,7 @@ def distorted(lens: Lens, points: Tensor) -> Tensor:
 
 
 def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor, Tensor]:
-    """float64 pixels (..., 2) as ideal ones of `view` (see `new_view`), and where there are any."""
+    """Undistort float64 pixels (..., 2) to those of `view` (see `new_view`); where they exist."""
     x, y, found = directions(lens, points)
     if view is None:
         lens, _ = guards.sound_lens(lens)
@@ -115,9 +114,9 @@ def undistorted(lens: Lens, points: Tensor, view: Tensor | None) -> tuple[Tensor
 
 
 def directions(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Ideal directions x and y of float64 pixels (..., N, 2), the centre's where there are none.
+    """Ideal directions x and y of float64 pixels (..., N, 2), the centre's if there is none.
 
-    The third, (..., N): where there are any. Gradients: see `solver.unbend`.
+    The third, (..., N): where they exist. Gradients: see `solver.unbend`.
     """
     lens, sound = guards.sound_lens(lens)
     points, near = guards.sound_points(lens, points)
@@ -129,7 +128,7 @@ def directions(lens: Lens, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def new_view(
     name: str, rotation: Any, new_camera_matrix: Any, lens: Lens, device: torch.device
 ) -> Tensor | None:
-    """The matrix (..., 3, 3) that carries ideal directions to pixels; None for the camera's own."""
+    """The matrix (..., 3, 3) that maps ideal directions to pixels; None for the camera's own."""
     if rotation is None and new_camera_matrix is None:
         return None
     if new_camera_matrix is None:

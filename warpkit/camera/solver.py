@@ -1,9 +1,9 @@
 """Inverts a distortion by a Newton iteration that stays on the branch of the centre.
 
-The formulas of lenses fold: beyond some radius a barrel's image turns back, and a shown direction
-has a second, mirrored root far outside, or none at all. Steps start at the centre, and one that
-would reach a fold or come no nearer is halved. What is found counts only if the map's determinant
-is positive all the way from the centre to it.
+Distortion formulas fold: beyond some radius, barrel distortion turns back towards the centre, and a
+distorted direction has a second, mirrored root far outside, or none at all. Steps start at the
+centre; a step that would reach a fold or does not reduce the residual is halved. A root counts only
+if the map's determinant is positive all the way from the centre to it.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.reference import with_gradient_of
 
 STEPS, TRACED_STEPS = 100, 20
-"""At most; where values cannot be read all are made. A lens takes 4 to 8, its fold some 30."""
+"""At most; all of them if values cannot be read. A lens takes 4 to 8, its fold about 30."""
 
 TIGHT, LOOSE = 4 * torch.finfo(torch.float64).eps, 1e-10
-"""Residuals, in parts of 1 + |shown|: where a step has nothing to gain, and what counts as found:
-1e-7 pixels at a focal length of 1000."""
+"""Residuals relative to 1 + |distorted|: no further step, and converged: 1e-7 pixels at a focal
+length of 1000."""
 
 AT_ONCE = 1 << 14
-"""Points that are solved together: what is computed of them, 128 KB each, stays in the cache."""
+"""Points that are solved together: their intermediate arrays, 128 KB each, stay in the cache."""
 
 SMALLEST_STEP = 2.0**-30
 CHECKS = 16
-"""Places between the centre and a root where the determinant is looked at."""
+"""Positions between the centre and a root where the determinant is checked."""
 
 NEWTON_STEPS = 2
-"""From the solution, taken as constant: k steps have its derivatives up to order 2^k - 1."""
+"""Newton steps from the constant solution: k steps have its derivatives up to order 2^k - 1."""
 
 
 class State(NamedTuple):
-    """Where the iteration stands, everything of the points' shape."""
+    """The state of the iteration; everything has the points' shape."""
 
     x: Tensor
     y: Tensor
@@ -51,11 +51,11 @@ class State(NamedTuple):
 
 
 def unbend(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The ideal directions that `models.bend` carries to (u, v), and where there is one.
+    """The ideal directions that `models.bend` maps to (u, v), and where they exist.
 
-    u, v (..., N), lens beside them. The centre's, (0, 0), where there is none: a NaN would go
-    through the products of the callers, and is theirs to write. Gradients: to the third order,
-    those of the solution (implicit function), to u, v and the coefficients.
+    u, v (..., N), lens with point dimensions. The centre's, (0, 0), where there is none: a NaN
+    would spread through the callers' products, so they write it. Gradients: up to the third order,
+    by the implicit function theorem, to u, v and the coefficients.
     """
     if kernels.serve(u, v, *lens.k):
         return kernels.solve(lens, u, v, Solution(lens.model, _reach(lens), _with_gradient))
@@ -95,7 +95,7 @@ def _reach(lens: Lens) -> np.ndarray:
 
 
 def _solve(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The ideal directions of shown ones, u and v (...), and where they were found."""
+    """The ideal directions of distorted ones, u and v (...), and where they were found."""
     folds_at, reach = models.fold(lens)
     if u.shape[-1] <= AT_ONCE or not (is_readable(u) and is_eager(u)):
         return _solve_piece(lens, folds_at, reach, u, v)
@@ -115,7 +115,7 @@ def _solve_piece(
     shape = torch.broadcast_shapes(u.shape, limit.shape)
     u, v = (torch.where(finite, value, 0.0).expand(shape) for value in (u, v))
     scale = 1 + torch.hypot(u, v)
-    # no direction is shown beyond the fold of a lens that is only radial
+    # a purely radial lens shows no direction beyond its fold
     hopeless = (radial & (torch.hypot(u, v) > reach * (1 + 1e-12))) | ~finite
     x, y = torch.zeros_like(u), torch.zeros_like(v)
     state = State(
@@ -138,7 +138,7 @@ def _solve_piece(
 
 
 def _step(lens: Lens, state: State, u: Tensor, v: Tensor, scale: Tensor, limit: Tensor) -> State:
-    """One step: taken where it comes nearer on the centre's branch, halved where it does not.
+    """One step: taken if it reduces the residual on the centre's branch, otherwise halved.
 
     All (...), of one shape; directions.
     """

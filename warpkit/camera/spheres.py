@@ -31,11 +31,11 @@ from warpkit.engine.sampling.named import check_nearest, named_rule
 from warpkit.types import Interpolation, LensModel, MatrixLike, NumbersLike
 
 LATTICE = 64
-"""Steps along a side of a view at which the turn from pixel to pixel is looked at, at most: between
-them a view of 180 degrees turns by 4e-4 more."""
+"""Steps along a side of a view at which the angle between pixels is measured, at most: between them
+the angle of a view of 180 degrees is up to 4e-4 larger."""
 
 STEP = 1e-3
-"""Of a pixel, between two directions whose angle is looked at."""
+"""Distance in pixels between two directions whose angle is measured."""
 
 MARGIN = 1.01
 
@@ -60,36 +60,36 @@ def from_sphere(
     antialias: bool | int = False,
     interpolation: Interpolation = "bilinear",
 ) -> Tensor:
-    """What a camera in the middle of an equirectangular picture sees.
+    """Render the view of a camera at the centre of an equirectangular image.
 
     Args:
-        sphere: (..., C, H, W) of any type of `warpkit.remap`'s images. Its middle looks along +z,
-            x right, y down; longitude grows to the right over 360 degrees, latitude downwards over
-            180, from edge to edge.
+        sphere: (..., C, H, W) of any type of `warpkit.remap`'s images. Its centre looks along +z, x
+            right, y down; longitude increases to the right over 360 degrees, latitude downwards
+            over 180, from edge to edge.
         size: (h, w) of the view.
-        field_of_view: (...), degrees from edge to edge of the view's width, before coefficients:
-            f = (w / 2) / tan(field / 2), below 180; of model="fisheye" f = (w / 2) / (field / 2 in
+        field_of_view: (...), degrees across the view's width, from edge to edge, before distortion:
+            f = (w / 2) / tan(field / 2), below 180; for model="fisheye" f = (w / 2) / (field / 2 in
             radians), at most 360. The principal point is ((w - 1) / 2, (h - 1) / 2).
-        camera_matrix: (..., 3, 3), pixels; it or `field_of_view`.
+        camera_matrix: (..., 3, 3), pixels; exactly one of it and `field_of_view`.
         rotation: (..., 3, 3), from the sphere's directions to the view's; None is the identity. Its
             rows are the view's right, down and forward.
-        distortion: (..., n), the lens's coefficients by `model`: see `warpkit.camera`. Fisheyes see
-            beyond 90 degrees from their axis. What a lens shows nowhere is 0.
-        antialias: the mean of the sphere over each pixel's square, carried to directions: samples
-            evenly in the pixel, closer than 180 / H degrees, at most 256 an axis. An integer fixes
-            their number an axis, as vmap, torch.compile and export need.
-        interpolation: as in `warpkit.remap`. It has no seam and no hole: a row beyond a pole is its
-            own row, half a turn round.
+        distortion: (..., n), the lens's coefficients by `model`: see `warpkit.camera`. Fisheyes
+            reach beyond 90 degrees from their axis. Pixels beyond the lens's range are 0.
+        antialias: average the sphere over each pixel's square, mapped to directions: samples evenly
+            spaced in the pixel, closer than 180 / H degrees, at most 256 per axis. An integer fixes
+            their number per axis, which vmap, torch.compile and export need.
+        interpolation: as in `warpkit.remap`. There is no seam and no hole: a row beyond a pole is
+            the same row, rotated by 180 degrees.
 
     Returns:
-        (..., C, h, w) of the sphere's type. All batches broadcast; the sphere is never copied.
+        (..., C, h, w) of the sphere's type. All batches broadcast; the sphere is not copied.
 
     Gradients: all orders, forward and reverse, to sphere, field of view, camera and rotation, and
-    to coefficients to the third. At a pole itself the derivative by direction is 0.
+    to coefficients up to the third. At a pole itself the derivative by direction is 0.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came. A rotation that
-            is none gets a warning: its transpose carries the view to the sphere.
+        ValueError, TypeError: with the argument, what it must be and what it got. A matrix that is
+        not a rotation causes a warning: its transpose maps the view to the sphere.
 
     >>> import torch
     >>> sphere = torch.arange(8.0).expand(1, 4, 8)
@@ -111,7 +111,7 @@ def from_sphere(
 
 
 def _named(*numbers: Any) -> str:
-    """The names of the arguments that make a view, as far as they are given."""
+    """The names of the given arguments of a view."""
     return ", ".join(key for key, value in zip(CORES, numbers, strict=True) if value is not None)
 
 
@@ -129,11 +129,12 @@ def to_sphere(
     antialias: bool | int = False,
     interpolation: Interpolation = "bilinear",
 ) -> Tensor:
-    """A camera's picture laid on the sphere, as an equirectangular picture.
+    """Project a camera's image onto the sphere, as an equirectangular image.
 
     view (..., C, h, w); size (H, W) of the sphere; the camera's numbers as in `from_sphere`;
-    border_value, antialias and interpolation as in `warpkit.remap`, with border="constant": it is
-    what the view does not show. Returns (..., C, H, W). Gradients and errors as of `from_sphere`.
+    border_value, antialias and interpolation as in `warpkit.remap`, with border="constant", which
+    fills the sphere outside the view. Returns (..., C, H, W). Gradients and errors as in
+    `from_sphere`.
 
     >>> import torch
     >>> view = torch.ones(1, 8, 8)
@@ -162,15 +163,15 @@ def seen(
     antialias: bool | int,
     interpolation: str,
 ) -> Tensor:
-    """What a view of `size` (h, w) sees, for a public function; sphere (*I, C, H, W)."""
+    """Render a view of `size` (h, w), for a public function; sphere (*I, C, H, W)."""
     sphere_size = (sphere.shape[-2], sphere.shape[-1])
     whole = torch.eye(2, 3, dtype=torch.float64, device=sphere.device)
 
     def one_sample(
         view: View, image: Tensor, to_view: Tensor, fill: Tensor, size: tuple[int, int]
     ) -> Tensor:
-        """One sample a pixel of an image of `size`; to_view (2, 3) carries its pixels to the
-        view's, as of `mean_of_samples`.
+        """One sample per pixel of an image of `size`; to_view (2, 3) maps its pixels to the
+        view's, as in `mean_of_samples`.
         """
         if is_plain(view):
             return spheres.view(name, image, to_rays(view) @ to_3x3(to_view), size, interpolation)
@@ -191,7 +192,7 @@ def seen(
     counts = _counts(name, view, size, sphere_size[0], least_density(interpolation))
     if len(set(counts)) <= 1:
         return mean(sphere, view, counts[0] if counts else (1, 1))
-    # an item pays for its own scale, and does not change with what else is in its batch
+    # each item uses its own scale, so that it does not depend on the rest of the batch
     batch = torch.broadcast_shapes(sphere.shape[:-3], view.batch)
     number = torch.arange(len(counts)).reshape(view.batch).expand(batch)
     images, views = sphere.expand(*batch, *sphere.shape[-3:]), _expanded(view, batch)
@@ -209,7 +210,7 @@ def _expanded(view: View, batch: Sequence[int]) -> View:
 def _places(
     view: View, to_view: Tensor, size: tuple[int, int], sphere_size: tuple[int, int]
 ) -> Tensor:
-    """Where the pixels (h, w) that to_view (..., 2, 3) carries to the view's look on the sphere."""
+    """Sphere positions of pixels (h, w) that to_view (..., 2, 3) maps to the view's pixels."""
     to_view = to_view.flatten(0, -3)[0] if to_view.ndim > 2 else to_view  # the same for all
     y, x = (torch.arange(n, dtype=torch.float64, device=to_view.device) for n in size)
     points = map_points(to_view[None], x, y[:, None])
@@ -237,7 +238,7 @@ def _counts(
 
 
 def _lattice(length: int, device: torch.device) -> Tensor:
-    """Places along a side of a view from edge to edge, its middle among them."""
+    """Positions along a side of a view from edge to edge, including its centre."""
     steps = min(2 * length, LATTICE) + 1
     return torch.linspace(-0.5, length - 0.5, steps, dtype=torch.float64, device=device)
 

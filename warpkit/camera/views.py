@@ -1,7 +1,7 @@
 """Views of the sphere: directions of the pixels of a rotated camera with any lens, and back.
 
-x is right, y down and z forward, in the view as on the sphere. A fisheye's angle from its axis is
-solved for itself, not by way of the ideal pixel, its tangent: it may be beyond a quarter turn.
+x is right, y down and z forward, in the view and on the sphere. A fisheye's angle from its axis is
+solved for directly, not through the ideal pixel, its tangent: it may exceed 90 degrees.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry.arguments import as_matrix, floats
 
 TURNED = 1e-3
-"""Off the identity, of the product of a rotation and its transpose: float32 leaves 1e-6 there, a
-rotation that was rounded to three digits as much as this."""
+"""Deviation of a rotation times its transpose from the identity: 1e-6 in float32, as much as this
+for a rotation rounded to three digits."""
 
 SMALL = 1e-2
-"""Of a squared angle: there the series of its sine and cosine to its eighth power are exact."""
+"""Of a squared angle: below, the series of sine and cosine to its eighth power are exact."""
 
 STEPS = 30
-"""Newton's, at most, from an angle that no lens shows farther out; 3 to 6 are taken."""
+"""Newton steps, at most, from the largest angle that a lens can show; 3 to 6 are typical."""
 
 Rays = tuple[Tensor, Tensor, Tensor]
 
 
 class View(NamedTuple):
-    """A camera in the middle of the sphere."""
+    """A camera at the centre of the sphere."""
 
     lens: Lens
-    """Numbers of the batch's shape (...); a brown one without coefficients is none."""
+    """Numbers of the batch's shape (...); a brown lens without coefficients has no distortion."""
     turn: Tensor
     """(..., 3, 3), float64: from the sphere's directions to the view's."""
     sound: Tensor
-    """(...), bool: where all its numbers are finite; elsewhere others stand in their place."""
+    """(...), bool: where all its numbers are finite; elsewhere they are replaced."""
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -71,11 +71,11 @@ def as_view(
     distortion: Any,
     model: Any,
 ) -> View:
-    """The view of `size` (h, w) that the arguments name, checked."""
+    """The view of `size` (h, w), from validated arguments."""
     model = checks.check_name(name, "model", model, COUNTS)
     if (field_of_view is None) == (camera_matrix is None):
         got = "neither" if camera_matrix is None else "both"
-        wanted = "given, or `camera_matrix`: one of the two"
+        wanted = "given, or `camera_matrix`: exactly one of the two"
         checks.fail(name, "field_of_view", wanted, got)
     if camera_matrix is None:
         matrix = _matrix_of_field(name, size, device, field_of_view, model)
@@ -114,7 +114,7 @@ def _matrix_of_field(
     wanted += f" for model={model!r}"
     checks.check_values(name, "field_of_view", bad.detach(), wanted, degrees.detach())
     half = degrees * (math.pi / 360)
-    half = torch.where(bad, 1.0, half)  # where it could not be read
+    half = torch.where(bad, 1.0, half)  # if it could not be read
     focal = (width / 2) / (half if model == "fisheye" else half.tan())
     focal = torch.where(bad, torch.nan, focal)
     zero, one = torch.zeros_like(focal), torch.ones_like(focal)
@@ -123,19 +123,19 @@ def _matrix_of_field(
 
 
 def _look_at_rotation(name: str, turn: Tensor) -> None:
-    """A matrix (..., 3, 3) that is no rotation, which one that is being learned may be."""
+    """Warn about a matrix (..., 3, 3) that is not a rotation, as may happen in training."""
     if not (is_readable(turn) and is_eager(turn)):
         return
     slack, turn = max(TURNED, 8 * torch.finfo(turn.dtype).eps), turn.double()
     identity = torch.eye(3, dtype=torch.float64, device=turn.device)
     off = (turn @ turn.mT - identity).abs().amax((-1, -2))
     if bool(((off > slack) | (determinant(turn) < 0)).any()):
-        text = f"{name}: `rotation` is none: its rows are not of length 1 and at right angles, or "
-        warn(text + "it mirrors. The view is what its transpose carries to the sphere")
+        text = f"{name}: `rotation` is not a rotation: its rows are not orthonormal, or it "
+        warn(text + "mirrors. Its transpose maps the view to the sphere")
 
 
 def is_plain(view: View) -> bool:
-    """Whether its pixels become directions by a matrix."""
+    """Whether a matrix maps its pixels to directions."""
     return view.lens.model == "brown" and not view.lens.k
 
 
@@ -148,13 +148,13 @@ def to_rays(view: View) -> Tensor:
         (zero, 1 / lens.fy, -lens.cy / lens.fy),
         (zero, zero, one),
     )
-    # not @: some processors' matmul rounds a batch otherwise than each of its items
+    # not @: on some processors matmul rounds a batch differently from its items
     found = (view.turn.mT[..., None] * matrix_of(rows)[..., None, :, :]).sum(-2)
     return torch.where(view.sound[..., None, None], found, torch.nan)
 
 
 def rays(view: View, x: Tensor, y: Tensor) -> Rays:
-    """The directions on the sphere in which pixels x and y (..., h, w) look, beside the view's.
+    """The directions on the sphere of pixels x and y (..., h, w) of a view.
 
     NaN where the lens shows nothing.
     """
@@ -177,9 +177,9 @@ def rays(view: View, x: Tensor, y: Tensor) -> Rays:
 
 
 def pixels(view: View, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """The pixels (..., h, w, 2) in which a view shows directions on the sphere, (h, w) each.
+    """The pixels (..., h, w, 2) of directions on the sphere, (h, w) each, in a view.
 
-    NaN where it does not.
+    NaN where the view does not show them.
     """
     m, lens = view.turn[..., None, None, :, :], view.lens.beside(2)
     a, b, c = (m[..., k, 0] * x + m[..., k, 1] * y + m[..., k, 2] * z for k in range(3))
@@ -198,17 +198,17 @@ def pixels(view: View, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 
 
 def _before_fold(lens: Lens, x: Tensor, y: Tensor) -> Tensor:
-    """Where a brown lens shows directions x and y (...) on the branch of its centre."""
+    """Whether a brown lens shows directions x and y (...) on the branch of its centre."""
     end, _ = models.fold(lens.detach())
     good = x * x + y * y < end
-    for part in (1.0, 0.75, 0.5, 0.25):  # what is not radial may fold sooner
+    for part in (1.0, 0.75, 0.5, 0.25):  # the non-radial part may fold earlier
         ux, uy, vx, vy = models.slopes(lens.detach(), x * part, y * part)
         good = good & (ux * vy - uy * vx > 0)
     return good
 
 
-# -- fisheyes: p is the squared angle from the axis, q the squared radius at which it is shown,
-# p b(p)^2 with b = 1 + k1 p + k2 p^2 + ..., so that nothing is a root, and all is smooth at 0
+# -- fisheyes: p is the squared angle from the axis, q the squared distorted radius,
+# p b(p)^2 with b = 1 + k1 p + k2 p^2 + ..., so that no square root occurs, and all is smooth at 0
 
 
 def _bend(lens: Lens, p: Tensor) -> tuple[Tensor, Tensor]:
@@ -219,9 +219,9 @@ def _bend(lens: Lens, p: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _last_angle(lens: Lens) -> Tensor:
-    """The squared angle up to which a fisheye shows each direction once: its fold, or half a turn.
+    """The squared angle up to which a fisheye shows each direction once: its fold, or 180 degrees.
 
-    At half a turn all around the circle is one direction, straight back.
+    At 180 degrees the whole circle is one direction, straight back.
     """
     k = [(2 * i + 3) * value for i, value in enumerate(lens.k)]
     fold = models.first_root([torch.ones_like(k[0]), *k])
@@ -229,9 +229,9 @@ def _last_angle(lens: Lens) -> Tensor:
 
 
 def _rays_of_fisheye(lens: Lens, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The directions that a fisheye beside them shows at u and v (..., N), and where there are any.
+    """The directions of a fisheye at distorted u and v (..., N), and where they exist.
 
-    Gradients to the third order, those of the solution: see `solver`.
+    Gradients up to the third order, by the implicit function theorem: see `solver`.
     """
     near = guards.within(u.detach(), v.detach())
     u, v = (torch.where(near, value, 0.0) for value in (u, v))
@@ -263,7 +263,7 @@ def _series(p: Tensor, first: int) -> Tensor:
 
 
 def _solve(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
-    """The squared angles of squared radii q (..., N), and where there are any."""
+    """The squared angles of squared radii q (..., N), and where they exist."""
     end = _last_angle(lens).expand(torch.broadcast_shapes(q.shape, lens.k[0].shape))
     b, _ = _bend(lens, end)
     reached = end.sqrt() * b
@@ -287,7 +287,7 @@ def _solve(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _shown_by_fisheye(lens: Lens, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Where a fisheye shows directions (...) beside it, over its focal length; and where at all."""
+    """Distorted directions (...) of a fisheye, over its focal length; and where it shows them."""
     square, ahead = x * x + y * y, z.detach() > 0
     none = (square.detach() == 0) & ~ahead  # straight back, or no direction
     small = ahead & (square.detach() < SMALL * z.detach().square())

@@ -1,14 +1,14 @@
 """Deformation fields: an offset for every pixel; made, composed and integrated, with gradients.
 
-A flow is (..., h, w, 2), the offset (dx, dy) in pixels of every output pixel p = (x, y):
-out(p) = image(p + flow(p)). Between its pixels a flow is interpolated bilinearly, and beyond its
-edges it goes on as at the edge. Fields of other libraries: (B, 2, h, w) is flow.movedim(-3, -1)
-here, and a grid of F.grid_sample is first made pixels: see `warpkit.remap`'s warning.
+A flow is (..., h, w, 2), the offset (dx, dy) in pixels of every output pixel p = (x, y): out(p) =
+image(p + flow(p)). Between its pixels a flow is interpolated bilinearly, and beyond its edges it
+keeps its value at the edge. Fields of other libraries: (B, 2, h, w) needs flow.movedim(-3, -1), and
+a grid of F.grid_sample must be converted to pixels: see `warpkit.remap`'s warning.
 
-`images` has the warp, `fields` what makes flows and puts them together, `inverse` what undoes
-them, `splines` those of few numbers, `splatting` what carries images along them; `resizing` has
-those of pictures of another size, `occlusion` compares two, `colors` shows one. `places` are where
-pixels look or land, `arguments` checks. Sampling is `warpkit.remap`'s.
+`images` has the warp, `fields` makes and combines flows, `inverse` inverts them, `splines` makes
+them from few parameters, `splatting` moves images along them; `resizing` resizes flows, `occlusion`
+compares two, `colors` visualises one. `places` computes positions, `arguments` validates.
+`warpkit.remap` samples.
 """
 
 from warpkit.flow.colors import to_image as to_image

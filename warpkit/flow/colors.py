@@ -17,18 +17,18 @@ from warpkit.types import FlowLike
 STRETCHES = ((15, 0, 1), (6, 1, 0), (4, 1, 2), (11, 2, 1), (13, 2, 0), (6, 0, 2))
 """The wheel of Baker et al. (2007): steps, the channel that is full, the one that changes.
 
-The next colour of the wheel is full once the changing channel is: by turns it rises and falls.
+The channels rise and fall in turn.
 """
 
 
 @batched(flow=3)
 def to_image(flow: FlowLike) -> Tensor:
-    """A flow in colours: torchvision.utils.flow_to_image's, each flow by its own longest offset.
+    """Visualise a flow in torchvision.utils.flow_to_image's colours, scaled by its longest offset.
 
     flow (..., h, w, 2), pixels. Returns (..., 3, h, w), RGB in [0, 1], of the flow's type: the
-    direction as a colour of the wheel, paler the shorter the offset is beside the longest of the
-    same flow, 0 white. Offsets that are not finite are black, and no measure. torchvision's bytes
-    are (255 * image).floor(). No gradient.
+    direction as a colour of the wheel, paler for shorter offsets relative to the longest of the
+    same flow, white for 0. Offsets that are not finite are black, and do not count as longest.
+    torchvision's bytes are (255 * image).floor(). No gradient.
 
     >>> to_image([[[0.0, 0.0], [2.0, 0.0]]])[:, 0]
     tensor([[1., 1.],

@@ -21,10 +21,10 @@ from warpkit.geometry.arguments import as_matrix
 from warpkit.types import FlowLike, MatrixLike, PointsLike
 
 BETWEEN_PIXELS = SamplingRule("bilinear", "replicate", "exact")
-"""What a flow is where it has no pixel."""
+"""How a flow continues beyond its pixels."""
 
 MOST_STEPS = 60
-"""Of `integrate`: 2^-60 of a velocity is below the last bit of a pixel's place."""
+"""For `integrate`: 2^-60 of a velocity is below the last bit of a pixel's position."""
 
 
 @batched(matrix=2)
@@ -52,7 +52,7 @@ def from_matrix(matrix: MatrixLike, size: Sequence[int], *, inverse: bool = Fals
 
 @batched(points=3)
 def from_points(points: PointsLike) -> Tensor:
-    """The flow of a field of points, as `warpkit.remap` takes it: points minus every pixel's own.
+    """The flow of a point field, as `warpkit.remap` takes it: points minus pixel coordinates.
 
     points (..., h, w, 2), (x, y) in pixels. Returns (..., h, w, 2), pixels. Gradients: all orders.
 
@@ -70,7 +70,7 @@ def from_points(points: PointsLike) -> Tensor:
 
 @batched(flow=3)
 def to_points(flow: FlowLike) -> Tensor:
-    """Where every pixel looks under a flow, for `warpkit.remap`: every pixel's own place plus flow.
+    """The point field of a flow, for `warpkit.remap`: pixel coordinates plus flow.
 
     flow (..., h, w, 2), pixels. Returns (..., h, w, 2), pixels, rounded to the flow's type, where
     `warpkit.warp_flow` adds in float64. Gradients: all orders.
@@ -90,11 +90,11 @@ def to_points(flow: FlowLike) -> Tensor:
 def compose(first: FlowLike, second: FlowLike) -> Tensor:
     """One flow for two warps in a row: by `first`, then by `second`.
 
-    first (..., H, W, 2) and second (..., h, w, 2), pixels; their batches broadcast. Returns
-    (..., h, w, 2), second(p) + first(p + second(p)): warp_flow(image, compose(first, second)) is
-    warp_flow(warp_flow(image, first), second), sampled once. Beyond its edges `first` goes on as at
-    the edge, where the two warps show their border. NaN where `second` is. Gradients: all orders,
-    to both.
+    first (..., H, W, 2) and second (..., h, w, 2), pixels; their batches broadcast. Returns (...,
+    h, w, 2), second(p) + first(p + second(p)): warp_flow(image, compose(first, second)) is
+    warp_flow(warp_flow(image, first), second), sampled once. Beyond its edges `first` keeps its
+    value at the edge, where the two warps would show their border. NaN where `second` is.
+    Gradients: all orders, to both.
 
     >>> compose([[[1.0, 0.0], [3.0, 0.0]]], [[[0.5, 0.0], [0.0, 0.0]]])
     tensor([[[2.5000, 0.0000],
@@ -115,11 +115,11 @@ def compose(first: FlowLike, second: FlowLike) -> Tensor:
 def integrate(velocity: FlowLike, *, steps: int = 7) -> Tensor:
     """The flow along a steady velocity over the time 1, by scaling and squaring.
 
-    velocity (..., h, w, 2), pixels; beyond its edges it goes on as at the edge. steps: the field
-    over 2^-steps of the time is taken as straight, and composed with itself `steps` times, so that
-    the error is some |slope| |velocity| / 2^(steps + 1). Returns (..., h, w, 2): where the velocity
-    changes by less than 2^steps a pixel it does not fold, and that of -velocity undoes it, up to
-    resampling. Gradients: all orders.
+    velocity (..., h, w, 2), pixels; beyond its edges it keeps its value at the edge. steps: the
+    motion over 2^-steps of the time is taken as straight, and composed with itself `steps` times,
+    so that the error is about |slope| |velocity| / 2^(steps + 1). Returns (..., h, w, 2): it does
+    not fold if the velocity changes by less than 2^steps per pixel, and the flow of -velocity is
+    its inverse, up to resampling. Gradients: all orders.
 
     >>> integrate(torch.ones(1, 1, 2))
     tensor([[[1., 1.]]])
@@ -137,10 +137,10 @@ def integrate(velocity: FlowLike, *, steps: int = 7) -> Tensor:
 
 @batched(flow=3)
 def jacobian_determinant(flow: FlowLike) -> Tensor:
-    """How much area p + flow(p) makes of a pixel's: 1 where nothing changes, <= 0 where it folds.
+    """The change of area by p + flow(p): 1 for no change, <= 0 where it folds.
 
-    flow (..., h, w, 2), pixels. Returns (..., h, w). Slopes are central differences, at the edges
-    to the one neighbour (numpy.gradient), and of an axis of one pixel 0. Gradients: all orders.
+    flow (..., h, w, 2), pixels. Returns (..., h, w). Slopes are central differences, one-sided at
+    the edges (numpy.gradient), and 0 along an axis of one pixel. Gradients: all orders.
 
     >>> jacobian_determinant([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]])
     tensor([[2., 2.],

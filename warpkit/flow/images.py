@@ -33,9 +33,9 @@ def warp_flow(
 
     image (..., C, H, W); flow (..., h, w, 2), the offset (dx, dy) in pixels of every output pixel,
     added to it in float64; background (..., C, h, w). The batches of image and flow broadcast, and
-    neither is copied. Returns (..., C, h, w). A flow of zeros gives a finite image, bit for bit,
-    by every backend and under every border. The rest is `warpkit.remap`'s with relative=True
-    (cv2.WARP_RELATIVE_MAP): types, errors, antialias, and gradients in all orders to image and
+    neither is copied. Returns (..., C, h, w). A zero flow returns a finite image bit for bit, with
+    every backend and border. Otherwise as `warpkit.remap` with relative=True
+    (cv2.WARP_RELATIVE_MAP): types, errors, antialias, and gradients of all orders to image and
     flow; nearest has none to the flow.
 
     >>> image = torch.arange(6.0).reshape(1, 2, 3)
@@ -51,7 +51,7 @@ def warp_flow(
         name, image, flow, rule, border_value, background, backend, made_of={"flow": flow},
         relative=True, antialias=antialias,
     )  # fmt: skip
-    # lanczos4's weights beside a pixel's centre are sines of whole turns, 1e-17 and not 0
+    # lanczos4's weights at integer positions are sines of multiples of pi, 1e-17 and not 0
     rounds = backend == "grid_sample" or (
         rule.interpolation == "lanczos4" and rule.arithmetic == "exact"
     )
@@ -61,7 +61,7 @@ def warp_flow(
 
 
 def _exact_where_still(result: Tensor, image: Tensor, flow: Tensor) -> Tensor:
-    """The result with the pixels of zero offset as the image has them, and its gradient.
+    """The result, with the image's own value and gradient for pixels of zero offset.
 
     result (..., C, h, w); image (..., C, H, W); flow (..., h, w, 2).
     """

@@ -19,49 +19,49 @@ from warpkit.geometry.arguments import as_points
 from warpkit.types import FlowLike, PointsLike
 
 FIXED_POINT_STEPS, STEPS, BLIND_STEPS = 5, 60, 20
-"""Steps of u = q - flow(u), which halve the error of a field of slopes up to 1/2, then Newton's.
-A smooth field takes 3 or 4 of these. Where values cannot be read, under a transform or in a graph,
-the last number are made: each is 100 operations of the graph."""
+"""Steps of u = q - flow(u), which halve the error of a field of slopes up to 1/2, then Newton
+steps. A smooth field takes 3 or 4 of these. If values cannot be read, in a transform or a graph,
+the last number of steps is made: each is 100 operations of the graph."""
 
 TIGHT, LOOSE = 1e-12, 1e-6
-"""Residuals in pixels: where a step has nothing to gain, and what counts as found."""
+"""Residuals in pixels: no further step, and converged."""
 
 EDGE = 0.5 + LOOSE
-"""How far beyond the first and the last centres a place still lies in the picture, which ends half
-a pixel there; what is found is as sure as its residual."""
+"""Distance beyond the first and last pixel centres that still counts as inside the image, which
+ends half a pixel beyond them; a root is as accurate as its residual."""
 
 SMALLEST_STEP = 2.0**-20
 STEEP = 1e-9
-"""Determinants below it have no Newton step: its length would be noise."""
+"""Below this determinant there is no Newton step: its length would be noise."""
 
 NEWTON_STEPS = 2
-"""From the solution, taken as constant: k steps have its derivatives up to order 2^k - 1."""
+"""Newton steps from the constant solution: k steps have its derivatives up to order 2^k - 1."""
 
 
 class InverseFlow(NamedTuple):
-    """What undoes a flow, and how well."""
+    """The inverse of a flow, and its accuracy."""
 
     flow: Tensor
     """(..., h, w, 2), pixels."""
     residual: Tensor
-    """(..., h, w): how far, in pixels, the two flows in a row carry a pixel from its place."""
+    """(..., h, w): how far, in pixels, the two flows in a row move a pixel."""
     valid: Tensor
-    """(..., h, w), bool: False where the flow folds, leads off the picture or has no inverse."""
+    """(..., h, w), bool: False where the flow folds, leaves the image or has no inverse."""
 
 
 @batched(3, flow=3)
 def invert(flow: FlowLike) -> InverseFlow:
-    """The flow that undoes a flow: compose(flow, invert(flow).flow) is zero.
+    """Invert a flow: compose(flow, invert(flow).flow) is zero.
 
-    flow (..., h, w, 2), pixels, on the grid of the image that it warps. Returns the inverse
-    (..., h, w, 2), its residual (..., h, w) in pixels, before rounding to the flow's type, and
-    valid (..., h, w), bool: False where the residual is above 1e-6, where what undoes the flow lies
-    off the picture, and wherever a pixel that folds over (a determinant <= 0 in a corner of it) is
-    laid, also if the residual is 0. The picture ends half a pixel beyond its first and last
-    centres; beyond those the flow goes on as at the edge. A flow that mirrors, whose determinants
-    are all below 0, does not fold. Nothing is raised for one that does.
+    flow (..., h, w, 2), pixels, on the grid of the image that it warps. Returns the inverse (...,
+    h, w, 2), its residual (..., h, w) in pixels, before rounding to the flow's type, and valid
+    (..., h, w), bool: False where the residual is above 1e-6, where the inverse lies outside the
+    image, and wherever a pixel that folds (a determinant <= 0 in one of its corners) lands, even if
+    the residual is 0. The image ends half a pixel beyond its first and last centres; beyond those
+    the flow continues with its value at the edge. A flow that mirrors, whose determinants are all
+    below 0, does not fold. A fold raises no error.
 
-    Gradients: those of the solution (implicit function), to the third order; none where not found.
+    Gradients: up to the third order, by the implicit function theorem; none where not converged.
 
     >>> inverse = invert([[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]])
     >>> inverse.flow[0, :, 0], inverse.valid
@@ -84,12 +84,12 @@ def invert(flow: FlowLike) -> InverseFlow:
 
 @batched(2, points=2, flow=3)
 def transform_points(points: PointsLike, flow: FlowLike) -> tuple[Tensor, Tensor]:
-    """Where points of an image appear in warp_flow(image, flow).
+    """Map points of an image to their positions in warp_flow(image, flow).
 
     points (..., N, 2) or (2,), (x, y) in pixels of the image; flow (..., h, w, 2), pixels; the
-    batches broadcast. Returns the points p with p + flow(p) = point, (..., N, 2), and valid
-    (..., N), bool, as of `invert`: False, with the nearest place that was found, where the flow
-    folds or the point leaves the picture. Gradients: as of `invert`, to both.
+    batches broadcast. Returns the points p with p + flow(p) = point, (..., N, 2), and valid (...,
+    N), bool, as in `invert`: False, with the nearest position found, if the flow folds or the point
+    leaves the image. Gradients: as in `invert`, to both.
 
     >>> transform_points([[2.0, 0.0], [0.25, 0.0]], [[[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]])
     (tensor([[ 1.0000,  0.0000],
@@ -123,7 +123,7 @@ class Cell(NamedTuple):
 
 
 def _at(field: Tensor, points: Tensor) -> Cell:
-    """field (*B, h, w, 2) at points (*B, N, 2): bilinear, and beyond the edges as at them."""
+    """field (*B, h, w, 2) at points (*B, N, 2): bilinear, clamped at the edges."""
     height, width = field.shape[-3:-1]
     pixels = field.flatten(-3, -2)
     x, x_inside, left, right = _axis(points[..., 0], width)
@@ -177,7 +177,7 @@ def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _newton_steps(field: Tensor, targets: Tensor, places: Tensor, steady: Tensor) -> Tensor:
-    """Newton's steps from the solution, (..., N, 2), which have its derivatives; 0 where unsteady.
+    """Newton steps from the solution, (..., N, 2), which have its derivatives; 0 where unsteady.
 
     field (..., h, w, 2); targets and places (..., N, 2); steady (..., N).
     """
@@ -191,7 +191,7 @@ def _newton_steps(field: Tensor, targets: Tensor, places: Tensor, steady: Tensor
 
 
 def _newton(cell: Cell, det: Tensor, error: Tensor) -> Tensor:
-    """The step (..., N, 2) that takes an error (..., N, 2) away; det (..., N)."""
+    """The step (..., N, 2) that removes an error (..., N, 2); det (..., N)."""
     a, b = error.unbind(-1)
     x = ((1 + cell.vy) * a - cell.uy * b) / det
     y = ((1 + cell.ux) * b - cell.vx * a) / det
@@ -199,10 +199,10 @@ def _newton(cell: Cell, det: Tensor, error: Tensor) -> Tensor:
 
 
 def _iterate(field: Tensor, targets: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest places found, (..., N, 2), and their residuals in pixels, (..., N).
+    """The nearest positions found, (..., N, 2), and their residuals in pixels, (..., N).
 
     field (..., h, w, 2); targets (..., N, 2); side (..., 1): -1 where the field mirrors, or 1. A
-    step that comes no nearer is not made, and halved.
+    step that does not reduce the residual is rejected and halved.
     """
     places = _first_places(field, targets)
     cell = _at(field, places)
@@ -223,7 +223,7 @@ def _iterate(field: Tensor, targets: Tensor, side: Tensor) -> tuple[Tensor, Tens
         new_cell = _at(field, tried)
         new_error = tried + torch.stack((new_cell.u, new_cell.v), -1) - targets
         before, after = torch.hypot(*error.unbind(-1)), torch.hypot(*new_error.unbind(-1))
-        # beyond the edges the slopes are others: only Newton's steps may lead there, from within
+        # beyond the edges the slopes differ: only Newton steps from inside may lead there
         good = (after < before) & (is_newton | inside(tried) | ~inside(places))
         share = torch.where(good, (2 * share).clamp(max=1), share / 2)
         if number == FIXED_POINT_STEPS - 1:
@@ -238,11 +238,11 @@ def _iterate(field: Tensor, targets: Tensor, side: Tensor) -> tuple[Tensor, Tens
 
 
 def _first_places(field: Tensor, targets: Tensor) -> Tensor:
-    """Where the iteration starts, (..., N, 2): at a pixel that is laid near each target.
+    """Starting points, (..., N, 2): for each target a pixel that lands near it.
 
-    field (..., h, w, 2); targets (..., N, 2). Pixels are looked up by where they are laid, in boxes
-    of 1, 2, 4 ... pixels: the smallest box that holds one counts. From a target itself, Newton's
-    steps would not reach the other side of a turned, mirrored or folded field.
+    field (..., h, w, 2); targets (..., N, 2). Pixels are looked up by where they land, in boxes of
+    1, 2, 4 ... pixels, smallest first. From the target itself, Newton steps would not reach the
+    other side of a rotated, mirrored or folded field.
     """
     height, width = field.shape[-3:-1]
     grid = pixel_points((height, width), field.dtype, field.device)
@@ -256,7 +256,7 @@ def _first_places(field: Tensor, targets: Tensor) -> Tensor:
         shape = (*laid.shape[:-2], columns * rows + 1)
         boxes = torch.full(shape, height * width, device=field.device)
         boxes = boxes.scatter_reduce(-1, index, numbers, "amin")
-        # the last box is that of all points that no other holds
+        # the last box is for points that no other box contains
         boxes = torch.cat((boxes[..., :-1], torch.full_like(boxes[..., -1:], height * width)), -1)
         found = torch.where(found == height * width, boxes.gather(-1, here), found)
         side *= 2
@@ -265,7 +265,7 @@ def _first_places(field: Tensor, targets: Tensor) -> Tensor:
 
 
 def _box_numbers(points: Tensor, side: int, columns: int, rows: int) -> Tensor:
-    """The number of the box that holds each point (..., N, 2); the last for all that none holds."""
+    """The box of each point (..., N, 2); the last one for points outside all boxes."""
     x, y = ((points + 0.5) / side).floor().unbind(-1)
     held = (x >= 0) & (y >= 0) & (x < columns) & (y < rows)  # false for NaN
     return torch.where(held, y * columns + x, columns * rows).long()
@@ -275,7 +275,8 @@ def _determinants(field: Tensor) -> Tensor:
     """Of p + flow(p) at the corners of each piece of field (..., h, w, 2): (..., m, n, corners).
 
     A piece lies between four pixels, where the determinant is linear along both axes: it folds if
-    that of a corner is not positive. Of one row or column it lies between two, and of one pixel 1.
+    that of a corner is not positive. For one row or column it lies between two pixels, and for one
+    pixel it is 1.
     """
     height, width = field.shape[-3:-1]
     points = field + pixel_points((height, width), field.dtype, field.device)
@@ -296,9 +297,9 @@ def _determinants(field: Tensor) -> Tensor:
 
 
 def _is_under(pieces: Tensor, field: Tensor, targets: Tensor) -> Tensor:
-    """Whether a marked piece (..., m, n) of field (..., h, w, 2) is laid over targets (..., N, 2).
+    """Whether a marked piece (..., m, n) of field (..., h, w, 2) covers targets (..., N, 2).
 
-    Returns (..., N). What a piece is laid over is counted by its box.
+    Returns (..., N). A piece's bounding box stands for the piece.
     """
     height, width = field.shape[-3:-1]
     points = field + pixel_points((height, width), field.dtype, field.device)

@@ -17,13 +17,13 @@ from warpkit.types import FlowLike
 
 @batched(forward=3, backward=3)
 def consistency(forward: FlowLike, backward: FlowLike, *, tolerance: float = 1.0) -> Tensor:
-    """Where `backward` leads back to where `forward` came from: the forward-backward check.
+    """Where `backward` undoes `forward`: the forward-backward check.
 
-    forward (..., h, w, 2), from the first picture to the second, and backward (..., H, W, 2), from
-    the second to the first, both in pixels; their batches broadcast. Returns bool, (..., h, w):
-    whether |forward(p) + backward(p + forward(p))| is at most `tolerance` pixels, above 0, and
-    p + forward(p) lies on the second picture, which ends half a pixel beyond its last centres.
-    False at a NaN. Computed in float64; it has no gradient.
+    forward (..., h, w, 2), from the first image to the second, and backward (..., H, W, 2), from
+    the second to the first, both in pixels; their batches broadcast. tolerance: pixels, above 0.
+    Returns bool, (..., h, w): whether |forward(p) + backward(p + forward(p))| is at most
+    `tolerance` and p + forward(p) lies in the second image, which ends half a pixel beyond its last
+    centres. False for NaN. Computed in float64; no gradient.
 
     >>> consistency([[[1.0, 0.0], [1.0, 0.0]]], [[[0.0, 0.0], [-1.0, 0.0]]])
     tensor([[ True, False]])

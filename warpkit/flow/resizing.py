@@ -15,7 +15,7 @@ from warpkit.types import FlowLike
 
 @batched(flow=3)
 def resize(flow: FlowLike, size: Sequence[int]) -> Tensor:
-    """The flow of the same motion between pictures of another size.
+    """The flow of the same motion between images of another size.
 
     flow (..., H, W, 2), pixels; size (h, w). Returns (..., h, w, 2): `warpkit.resize` of both
     components, dx times w / W and dy times h / H. Gradients: all orders.

@@ -11,7 +11,7 @@ from warpkit.core.tracing import exports_to_onnx
 def solve(matrix: Tensor, right: Tensor) -> Tensor:
     """The x of matrix @ x = right; matrix (..., n, n), right (..., n, m), which broadcast.
 
-    No error where there is none: what comes then is no number, or a large one.
+    A singular matrix raises no error: the result is then NaN or large.
     """
     if exports_to_onnx():
         return solve_by_reflections(matrix, right)
@@ -19,10 +19,9 @@ def solve(matrix: Tensor, right: Tensor) -> Tensor:
 
 
 def solve_by_reflections(matrix: Tensor, right: Tensor) -> Tensor:
-    """As `solve`, by Householder's reflections, written out: some 25 operations a row.
+    """As `solve`, by explicit Householder reflections: about 25 operations per row.
 
-    They need no pivots, which would be decisions about values. matrix (..., n, n); right
-    (..., n, m).
+    They need no pivoting, which depends on values. matrix (..., n, n); right (..., n, m).
     """
     rest = torch.cat((matrix, right.expand(*matrix.shape[:-1], right.shape[-1])), -1)
     count, rows = matrix.shape[-1], []
@@ -30,7 +29,7 @@ def solve_by_reflections(matrix: Tensor, right: Tensor) -> Tensor:
         column = rest[..., :, :1]
         head = column[..., :1, :]
         length = (column * column).sum((-2, -1), keepdim=True).sqrt()
-        length = torch.where(head < 0, -length, length)  # away from the head: no digits are lost
+        length = torch.where(head < 0, -length, length)  # so that no digits cancel
         normal = torch.cat((head + length, column[..., 1:, :]), -2)
         square = (normal * normal).sum((-2, -1), keepdim=True)
         rest = rest - normal * (2 / square) * (normal.mT @ rest)

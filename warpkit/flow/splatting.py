@@ -26,18 +26,18 @@ SPREAD = SamplingRule("bilinear", "constant", "exact")
 WHOLE_PIXELS = SamplingRule("nearest", "constant", "exact")
 
 LEAST = 2.0**-60
-"""A weight below it is a hole where one divides: its inverse squared, as a second derivative has
-it, is 1e36, which float32 still holds."""
+"""A weight below it counts as a hole when dividing: its inverse squared, as in a second
+derivative, is 1e36, which float32 still represents."""
 
 LARGEST_LOGIT = 1e300
-"""Two of it are still apart from infinity, whose difference from itself is NaN."""
+"""Twice this is still finite; the difference of infinities is NaN."""
 
 NOWHERE = -2.0
-"""A place from where no tap reaches a target."""
+"""A position from which no tap reaches a target."""
 
 
 class Splat(NamedTuple):
-    """What has been carried along a flow."""
+    """The result of `splat`."""
 
     image: Tensor
     """(..., C, h, w)."""
@@ -55,26 +55,27 @@ def splat(
     weights: Tensor | None = None,
     temperature: NumbersLike = 1.0,
 ) -> Splat:
-    """Carry images along flows: pixel p lands on p + flow(p), spread bilinearly over four pixels.
+    """Splat images along flows: pixel p lands on p + flow(p), spread bilinearly over four pixels.
 
     Args:
         image: (..., C, H, W), floats, or integers as in `warp_affine`, rounded at the end.
         flow: (..., H, W, 2), the offset (dx, dy) in pixels of every pixel of the image.
-        size: (h, w) of the result; None keeps the image's. What lands outside is lost, and so is
-            what lands at NaN or at 2^31 and beyond.
-        mode: "sum" adds up what lands on a pixel: the adjoint of `warpkit.warp_flow` with zeros
-            beyond the border. "average" divides by the weight that landed. "softmax" averages by
+        size: (h, w) of the result; None keeps the image's. Pixels that land outside, at NaN or at
+            2^31 and beyond are lost.
+        mode: "sum" adds everything that lands on a pixel: the adjoint of `warpkit.warp_flow` with a
+            zero border. "average" divides by the accumulated weight. "softmax" averages with
             exp(weights / temperature), shifted by the largest that reaches each pixel, so that
-            nothing overflows, and where one pixel lands alone it is seen whatever its weight.
-        weights: (..., 1, H, W): factors of the pixels in "sum", and of at least 0 in "average"; in
-            "softmax" of any size (-inf: never seen). None: all alike. All batches broadcast.
-        temperature: of "softmax", above 0: a number or (...); small ones leave the largest weight.
+            nothing overflows and a pixel that lands alone is visible whatever its weight.
+        weights: (..., 1, H, W): factors of the pixels; at least 0 for "average", of any size for
+            "softmax" (-inf: invisible). None: all equal. All batches broadcast.
+        temperature: for "softmax", above 0: a number or (...); small values select the largest
+            weight.
 
     Returns:
         Splat(image (..., C, h, w), weight (..., 1, h, w)): the weight is the sum of the shares of
-        pixels that land (in "softmax" of those with a weight), times `weights` in "sum" and
-        "average". The image of a hole, of weight 0, is 0; in the averages also a weight below 1e-18
-        is one. The same bits for any number of threads.
+        the pixels that land (for "softmax" of those with a weight), times `weights` for "sum" and
+        "average". In a hole, where the weight is 0, the image is 0; the averages also treat a
+        weight below 1e-18 as a hole. The same bits for any number of threads.
 
     Gradients: all orders, to image, flow, weights and temperature.
 
@@ -182,7 +183,7 @@ def _softmax(
     total = torch.zeros_like(image[..., :1, :1, :1])
     for place, share, index in taps:
         largest = peak.gather(-1, index).unflatten(-1, held.shape[-2:])
-        # the shift cancels in the mean: it is taken as constant
+        # the shift cancels in the mean, so it is treated as constant
         below = torch.where(share.detach() > 0, held - largest, -torch.inf)
         share, factor = share.to(image.dtype), (share * below.exp()).to(image.dtype)
         total = total + add(

@@ -20,7 +20,7 @@ from warpkit.geometry.arguments import as_points, floats
 from warpkit.types import FlowLike, NumbersLike, PointsLike
 
 AT_ONCE = 1 << 16
-"""Distances that are evaluated together: 512 KB each of six arrays, which stay in the cache."""
+"""Distances that are evaluated together: six arrays of 512 KB, which stay in the cache."""
 
 SMALLEST = 1e-300
 """Of the logarithms' arguments: what it is multiplied by is 0 there."""
@@ -37,9 +37,9 @@ def bspline(control: FlowLike, size: Sequence[int]) -> Tensor:
     """The flow of a uniform cubic B-spline lattice over an image.
 
     control (..., m, n, 2), the displacements (dx, dy) in pixels of m rows and n columns of control
-    points, at least 4 each; size (h, w). The m - 3 by n - 3 spans share the image from edge to
-    edge, -1/2 to w - 1/2 and h - 1/2. Returns (..., h, w, 2), pixels, computed in float64: a sum of
-    the control points around with weights that add to 1. Gradients: all orders.
+    points, at least 4 each; size (h, w). The m - 3 by n - 3 spans divide the image evenly from edge
+    to edge, -1/2 to w - 1/2 and h - 1/2. Returns (..., h, w, 2), pixels, computed in float64: a
+    weighted mean of the nearby control points. Gradients: all orders.
 
     >>> bspline(torch.ones(4, 4, 2), (1, 2))
     tensor([[[1., 1.],
@@ -73,18 +73,18 @@ def _cubic_weights(length: int, count: int, device: torch.device) -> Tensor:
 def thin_plate_spline(
     source: PointsLike, target: PointsLike, size: Sequence[int], *, smoothing: NumbersLike = 0.0
 ) -> Tensor:
-    """The smoothest flow that carries points of an image to where they shall appear.
+    """The smoothest flow that moves points of an image to given positions.
 
     source (..., N, 2), (x, y) in pixels of the image; target (..., N, 2), where they appear in
-    warp_flow(image, flow); N >= 3; size (h, w); smoothing (...), at least 0, what is added to the
-    kernel's diagonal (scipy.interpolate.RBFInterpolator's): 0 meets every point, larger values bend
-    less, towards the affine map of least squares. All broadcast. Returns (..., h, w, 2), pixels: at
-    p a point's place minus p, an affine map plus a sum of r^2 log r about the targets, solved and
-    evaluated in float64, by blocks of rows. Exactly affine where the pairs are.
+    warp_flow(image, flow); N >= 3; size (h, w); smoothing (...), at least 0, is added to the
+    kernel's diagonal (as in scipy.interpolate.RBFInterpolator): 0 interpolates every point, larger
+    values bend less, towards the least-squares affine map. All broadcast. Returns (..., h, w, 2),
+    pixels: at p the source position minus p, an affine map plus a sum of r^2 log r about the
+    targets, solved and evaluated in float64, in blocks of rows. Exactly affine if the pairs are.
 
-    Targets that lie on a line, or twice in one place, are an error with smoothing 0, that names
-    the item; with smoothing the affine part across a line is 0. Gradients: all orders, to source,
-    target and smoothing; of second order to a target only at pixels apart from it.
+    Collinear or coinciding targets raise an error with smoothing 0, which names the item; with
+    smoothing, the affine part across a line is 0. Gradients: all orders, to source, target and
+    smoothing; to a target, the second order only exists at other pixels.
 
     >>> corners = [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]]
     >>> flow = thin_plate_spline([[x + 1, y] for x, y in corners], corners, (1, 2))
@@ -106,20 +106,20 @@ def thin_plate_spline(
 def thin_plate_points(
     points: PointsLike, source: PointsLike, target: PointsLike, *, smoothing: NumbersLike = 0.0
 ) -> Tensor:
-    """Where the smoothest map that carries `source` onto `target` carries other points.
+    """Map points by the smoothest map from `source` to `target`.
 
     points (..., P, 2) or (2,), (x, y) in pixels; source and target (..., N, 2), N >= 3 pairs;
     smoothing (...), as in `thin_plate_spline`: with 0 a source lands on its target. All batches
     broadcast. Returns (..., P, 2) or (..., 2): an affine map plus a sum of r^2 log r about the
-    sources, solved and evaluated in float64, with no grid; NaN where a point is not finite. This is
-    scipy.interpolate.RBFInterpolator(source, target, kernel="thin_plate_spline")(points).
+    sources, solved and evaluated in float64, without a grid; NaN for points that are not finite.
+    This is scipy.interpolate.RBFInterpolator(source, target, kernel="thin_plate_spline")(points).
 
-    A flow looks back, from where things appear to where they are: at p, `thin_plate_spline(source,
-    target, size)` is thin_plate_points(p, target, source) - p. The two maps undo each other at the
-    pairs alone; elsewhere `flow.transform_points` inverts the flow.
+    A flow points back, from where things appear to where they are: at p, `thin_plate_spline(source,
+    target, size)` is thin_plate_points(p, target, source) - p. The two maps are inverse only at the
+    pairs; elsewhere, `flow.transform_points` inverts the flow.
 
-    Errors name `source` where thin_plate_spline's name `target`. Gradients: all orders, to points,
-    source, target and smoothing; of second order only where a point lies apart from the sources.
+    Errors name `source`; those of thin_plate_spline name `target`. Gradients: all orders, to
+    points, source, target and smoothing; the second order only for points apart from the sources.
 
     >>> square = [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]]
     >>> moved = thin_plate_points([[1.0, 0.5]], square, [[2 * x, y + 1] for x, y in square])
@@ -137,7 +137,7 @@ def thin_plate_points(
     fit = _fit(name, target, source, smooth, at="source")
     points = points.double()
     finite = points.detach().isfinite().all(-1, keepdim=True)
-    # a point without an answer spoils no other's gradient
+    # a point without a solution does not affect other gradients
     safe = torch.where(finite, points, 0.0)
     moved = torch.where(finite, safe + _evaluate(fit, safe), torch.nan).to(dtype)
     return moved[..., 0, :] if single else moved
@@ -178,11 +178,11 @@ def _fit(
 ) -> tuple[Tensor, ...]:
     """The plate: centres in its own units (..., N, 2), coefficients (..., N + 3, 2), middle, unit.
 
-    It is the offset from a place to where the map carries it, of centres to their values, both
-    (..., N, 2), pixels; `at` is the centres' name in errors. smooth (...), the diagonal's: all
-    broadcast, and one set of centres has one system for all values. The unit is the centres'
-    spread, so that all entries of the system are near 1; a change of unit adds a square of r to the
-    kernel, which coefficients without moments of order 0 and 1 turn into an affine map.
+    It is the offset of the map that moves centres to their values, both (..., N, 2), pixels; `at`
+    is the centres' name in errors. smooth (...) is added to the diagonal: all broadcast, and one
+    set of centres has one system for all values. The unit is the centres' spread, so that all
+    entries of the system are near 1; a change of unit adds a square of r to the kernel, which
+    coefficients without moments of order 0 and 1 turn into an affine map.
     """
     with torch.no_grad():
         middle = centres.mean(-2, keepdim=True)
@@ -199,7 +199,7 @@ def _fit(
     count = sites.shape[-2]
     kernel = _kernel(sites, sites)
     eye = torch.eye(count, dtype=kernel.dtype, device=kernel.device)
-    # a unit of 1e-200 has no square; and no solver takes infinity
+    # the square of a unit of 1e-200 underflows; and solvers reject infinity
     diagonal = (smooth[..., None, None] / unit / unit).clamp(max=LARGEST)
     kernel = kernel + diagonal * eye
     ones = torch.ones_like(sites[..., :1])
@@ -211,7 +211,7 @@ def _fit(
     )
     right = torch.nn.functional.pad(moves, (0, 0, 0, 3))
     if is_readable(flat) and bool(flat.any()):
-        # across the line nothing is known: the smallest coefficients of least squares
+        # undetermined across the line: the minimum-norm coefficients of least squares
         return sites, torch.linalg.pinv(system, rtol=FLAT, hermitian=True) @ right, middle, unit
     coefficients = _for_all(system, right, solve)
     bad = ((flat | twice) & exact) | flat
@@ -219,9 +219,9 @@ def _fit(
 
 
 def _for_all(matrix: Tensor, right: Tensor, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """What `function` makes of matrix (..., n, m) and right (..., m, 2), which broadcast.
+    """`function(matrix, right)` of (..., n, m) and (..., m, 2), which broadcast.
 
-    One matrix for many is not repeated: their columns stand side by side.
+    One matrix for many right-hand sides is not repeated: their columns are concatenated.
     """
     if matrix.ndim > 2 or right.ndim == 2:
         return function(matrix, right)
@@ -233,8 +233,8 @@ def _on_a_line(sites: Tensor) -> Tensor:
     """Whether points (..., N, 2) of spread 1 lie on one line, or in one place."""
     x, y = sites.unbind(-1)
     a, b, c = (x * x).sum(-1), (x * y).sum(-1), (y * y).sum(-1)
-    # the smaller moment by the determinant, of rows apart from the line: the larger's direction,
-    # (u, v), by roots: onnxruntime has no arctangent of float64
+    # the smaller moment by the determinant, from the rows' distances to the line; the larger
+    # moment's direction, (u, v), by roots: onnxruntime has no arctangent of float64
     apart, both = a - c, 2 * b
     length = (apart * apart + both * both).sqrt()
     u = torch.where(apart < 0, both, length + apart)
@@ -258,8 +258,8 @@ def _kernel(points: Tensor, sites: Tensor) -> Tensor:
     (x, y), (u, v) = points.unbind(-1), sites.unbind(-1)
     x, y = x[..., :, None] - u[..., None, :], y[..., :, None] - v[..., None, :]
     square = torch.addcmul(x * x, y, y)
-    # at r = 0 value and slope are 0, where the logarithm has none; not by a clamp, whose bound is 0
-    # in an ONNX graph's float32
+    # at r = 0 value and slope are 0, but the logarithm is infinite; not by a clamp, whose bound is
+    # 0 in an ONNX graph's float32
     return square * (torch.where(square > SMALLEST, square, 1.0).log() / 2)
 
 
@@ -276,10 +276,10 @@ def _evaluate(fit: tuple[Tensor, ...], points: Tensor) -> Tensor:
 
 
 class PlateAgain(torch.autograd.Function):
-    """`_plate`, computed again for its gradient.
+    """`_plate`, recomputed for its gradient.
 
-    1,000 points on 512 x 512 pixels would keep 2 GB of each of six arrays. torch's checkpoint would
-    do, but loads 400 MB of torch's compiler when it is first used.
+    1,000 points on 512 x 512 pixels would need six arrays of 2 GB. torch's checkpoint would work,
+    but loads 400 MB of torch's compiler on first use.
     """
 
     @staticmethod
@@ -290,10 +290,10 @@ class PlateAgain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        """Of what autograd records of the same; differentiable where it shall be."""
+        """Differentiates the recomputed plate; differentiable if needed."""
         twice, wanted = torch.is_grad_enabled(), ctx.needs_input_grad
         with torch.enable_grad():
-            # views: the coefficients come from the sites, and a gradient to those ends here
+            # views: the coefficients depend on the sites, whose gradient ends here
             inputs = [
                 t.view_as(t) if twice else t.detach().requires_grad_(want)
                 for t, want in zip(ctx.saved_tensors, wanted, strict=True)

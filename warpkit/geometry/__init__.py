@@ -8,13 +8,13 @@ Conventions, here and everywhere in warpkit:
 - Boxes are (x1, y1, x2, y2) in edge coordinates: pixel i covers [i, i + 1).
 - Sizes are (H, W).
 
-Numbers, sequences and arrays are accepted beside tensors. Results are computed in float64 and
+Numbers, sequences and arrays are accepted as well as tensors. Results are computed in float64 and
 returned in the arguments' common type (torch's default type for Python numbers). All functions are
 differentiable any number of times.
 
-`matrices` makes and combines them, `from_points` finds them by pairs (`quads` those of four, `fits`
-the nearest of more), `boxes` and `theta` convert other forms, `grid` has every pixel's own place;
-`arguments` checks. Images are no business of this room.
+`matrices` makes and combines matrices, `from_points` computes them from pairs of points (`quads`
+from four, `fits` by least squares from more), `boxes` and `theta` convert other forms, `grid` has
+pixel coordinates; `arguments` validates. Nothing here handles images.
 """
 
 from warpkit.geometry.boxes import box_to_matrix as box_to_matrix

@@ -18,7 +18,7 @@ def as_matrix(
     device: torch.device | None = None,
     rows: tuple[int, ...] = (2, 3),
 ) -> Tensor:
-    """A matrix (..., 2 or 3, 3), as far as `rows` allows, checked."""
+    """A validated matrix (..., 2 or 3, 3), with one of `rows`."""
     tensor = floats(name, argument, matrix, device)
     checks.check_matrix_shape(name, argument, tensor, rows)
     return tensor
@@ -39,12 +39,12 @@ def floats(
     device: torch.device | None,
     read: Callable[..., Tensor] = checks.as_float,
 ) -> Tensor:
-    """A tensor on the device of the others; numbers in float64, in which all is computed."""
+    """A tensor on the device of the others; numbers in float64, the type of the computation."""
     tensor = read(name, argument, value, device, torch.float64)
     checks.check_device(name, argument, tensor, device or tensor.device, "the first tensor")
     return tensor
 
 
 def as_result(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """In the caller's type, and without negative zeros, which only puzzle a reader."""
+    """In the caller's type, and without confusing negative zeros."""
     return (matrix + 0.0).to(dtype)

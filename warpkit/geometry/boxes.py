@@ -28,7 +28,7 @@ from warpkit.types import BoxesLike, NumbersLike, PointsLike
 KINDS = {
     UPRIGHT: "finite (x1, y1, x2, y2) with x1 < x2 and y1 < y2",
     TURNED: "finite (cx, cy, w, h, angle) with w > 0 and h > 0",
-    QUAD: "finite convex quads, four corners (x, y) from the box's own top left clockwise",
+    QUAD: "finite convex quads, four corners (x, y) clockwise from the box's own top left",
 }
 """What boxes of each kind must be."""
 
@@ -47,18 +47,18 @@ def box_to_matrix(
     scale: NumbersLike = 1.0,
     translation: PointsLike = (0.0, 0.0),
 ) -> Tensor:
-    """The matrix that lays a patch of `size` pixels on its box in an image.
+    """The matrix that maps a patch of `size` pixels to its box in an image.
 
-    boxes, in edge coordinates: (..., 4), (x1, y1, x2, y2); (..., 5), (cx, cy, w, h, angle), turned
-    by degrees counter-clockwise on the screen; (..., 4, 2), four corners from the box's own top
-    left clockwise; or torchvision's BoundingBoxes of any format. size (H, W) of the patch. The
-    patch is turned by angle (...) degrees, which are added to a turned box's own, and scaled by
-    scale (...) about the box's centre, then moved by translation (..., 2) pixels; angle and scale
-    have no meaning for four corners, and are refused. Returns (..., 2, 3), patch pixel -> image
-    pixel, of four corners (..., 3, 3), whose depth is 1 in the box's middle; boxes are in edge
-    coordinates and matrices in centre coordinates, and the half pixel between them is dealt with
-    here. Gradients: all orders, to all tensors. Raises ValueError for four corners that make no
-    convex quad, and w <= 0 or h <= 0 (on an accelerator: NaN).
+    boxes, in edge coordinates: (..., 4), (x1, y1, x2, y2); (..., 5), (cx, cy, w, h, angle), rotated
+    by degrees counter-clockwise on the screen; (..., 4, 2), four corners clockwise from the box's
+    own top left; or torchvision's BoundingBoxes of any format. size (H, W) of the patch. The patch
+    is rotated by angle (...) degrees, which are added to a rotated box's own, and scaled by scale
+    (...) about the box's centre, then moved by translation (..., 2) pixels; angle and scale have no
+    meaning for four corners, and raise an error. Returns (..., 2, 3), patch pixel -> image pixel,
+    of four corners (..., 3, 3), whose depth is 1 in the box's middle; boxes are in edge coordinates
+    and matrices in centre coordinates, and the half pixel between them is dealt with here.
+    Gradients: all orders, to all tensors. Raises ValueError for four corners that make no convex
+    quad, and w <= 0 or h <= 0 (on an accelerator: NaN).
 
     >>> box_to_matrix((4.0, 2.0, 8.0, 4.0), (2, 4))
     tensor([[1., 0., 4.],
@@ -81,7 +81,7 @@ def box_to_matrix(
     if kind == QUAD:
         for argument, value, none in (("angle", angle, 0), ("scale", scale, 1)):
             if not (isinstance(value, int | float) and value == none):
-                wanted = f"{none}, the default, where boxes are four corners, which say it all"
+                wanted = f"{none}, the default, for four corners, which determine everything"
                 checks.fail(name, argument, wanted, f"{value!r:.60}")
         checks.broadcast_batch(name, boxes=batch, translation=translation.shape[:-1])
         matrix = patch_matrix(frame_of(boxes.double()), (height, width))
@@ -110,7 +110,7 @@ def box_to_matrix(
     cos, sin = (part * scale.double() for part in cos_sin(degrees))
     per_x, per_y = long / width, high / height  # image pixels per patch pixel
     a, b, d, e = cos * per_x, sin * per_y, -sin * per_x, cos * per_y
-    # the patch's centre, ((W - 1) / 2, (H - 1) / 2), goes to the box's, half a pixel off its edges
+    # the patch's centre, ((W - 1) / 2, (H - 1) / 2), maps to the box's centre minus half a pixel
     u, v = (width - 1) / 2, (height - 1) / 2
     right, down = translation.double().unbind(-1)
     c = x - 0.5 + right - a * u - b * v
@@ -122,9 +122,9 @@ def box_to_matrix(
 
 
 def check_boxes(function: str, boxes: Tensor) -> Tensor:
-    """Which boxes (..., 4), (..., 5) or (..., 4, 2) are none, (...); an error where that is seen.
+    """Which boxes (..., 4), (..., 5) or (..., 4, 2) are invalid, (...), or an error.
 
-    An error says of a quad what it is instead.
+    It is raised if values can be read; for a quad it gives the reason.
     """
     values = boxes.detach()
     kind = kind_of_boxes(values.shape)
@@ -154,7 +154,7 @@ def check_boxes(function: str, boxes: Tensor) -> Tensor:
 
 
 def read_boxes(function: str, value: Any) -> Any:
-    """The numbers of boxes that know their format, torchvision's; anything else as it is.
+    """The numbers of torchvision's boxes, which have a format; anything else unchanged.
 
     (N, 4) corners; of rotated formats (N, 5), the centre first, or (N, 4, 2).
     """
@@ -165,7 +165,7 @@ def read_boxes(function: str, value: Any) -> Any:
         return tensor
     if form == "XYXYXYXY":
         return tensor.unflatten(-1, (4, 2))
-    if form == "XYWHR":  # its own top left corner, after the turn
+    if form == "XYWHR":  # its own top left corner, after the rotation
         x, y, width, height, angle = tensor.double().unbind(-1)
         cos, sin = cos_sin(angle)
         x = x + (width * cos + height * sin) / 2
@@ -176,11 +176,11 @@ def read_boxes(function: str, value: Any) -> Any:
 
 
 def as_corners(function: str, value: Any) -> Any:
-    """The corners of boxes that know their format, torchvision's; anything else as it is."""
+    """The corners of torchvision's boxes, which have a format; anything else unchanged."""
     if type(value).__name__ != "BoundingBoxes":  # by name, since torchvision may be absent
         return value
     if value.format.name not in ("XYXY", "XYWH", "CXCYWH"):
-        wanted = "of the format XYXY, XYWH or CXCYWH: a box here has no rotation"
+        wanted = "of the format XYXY, XYWH or CXCYWH: boxes here cannot be rotated"
         checks.fail(function, "boxes", wanted, value.format.name)
     from torchvision.transforms.v2.functional import convert_bounding_box_format
 

@@ -1,9 +1,9 @@
 """Least squares: matrices that map N weighted points as close as possible to N others.
 
-Points are (..., N, 2), (x, y) in pixels, weights (..., N), all float64; batches broadcast. No
-singular value decomposition is differentiated, whose derivative is infinite where singular values
-meet: affine matrices and similarities have closed forms, and a homography is a null vector whose
-derivative is that of the equations it solves.
+Points are (..., N, 2), (x, y) in pixels, weights (..., N), all float64; batches broadcast. The
+derivative of a singular value decomposition is infinite for equal singular values, so none is
+differentiated: affine matrices and similarities have closed forms, and a homography is a null
+vector whose derivative follows from the equations it solves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROUNDING = 16
 each point, its centre, and what is taken away along the line, with room to spare."""
 
 NEWTON_STEPS = 2
-"""From the solution, taken as constant: k steps have its derivatives up to order 2^k - 1."""
+"""Newton steps from the constant solution: k steps have its derivatives up to order 2^k - 1."""
 
 
 def affine(src: Tensor, dst: Tensor, weights: Tensor) -> Tensor:
@@ -45,10 +45,10 @@ def affine(src: Tensor, dst: Tensor, weights: Tensor) -> Tensor:
 
 
 def similarity(src: Tensor, dst: Tensor, weights: Tensor) -> Tensor:
-    """The matrix (..., 2, 3) of a turn, a uniform scale and a shift.
+    """The matrix (..., 2, 3) of a rotation, a uniform scale and a shift.
 
     Umeyama's closed form is linear in two dimensions: with points as complex numbers, the factor
-    that carries one list to the other.
+    between the two lists.
     """
     (x, y), (u, v), source, target = _centred(src, dst, weights)
     length = _mean(weights, x * x + y * y)
@@ -61,11 +61,11 @@ def similarity(src: Tensor, dst: Tensor, weights: Tensor) -> Tensor:
 
 
 def perspective(src: Tensor, dst: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """The normalised direct linear transform up to a factor, and where there is one, (...).
+    """The normalised direct linear transform up to a factor, and where it exists, (...).
 
     Both lists are moved to their centre and scaled to a mean distance of sqrt(2) from it (Hartley,
-    1997); then the equations' weighted squares are least. Where several matrices do equally well
-    the result is none.
+    1997); then the weighted squares of the equations are minimised. If several matrices are equally
+    good, there is no result.
     """
     (x, y), to_local, _ = _normalised(src, weights)
     (u, v), _, from_local = _normalised(dst, weights)
@@ -149,7 +149,7 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     if is_eager(equations, weights) and not wants_gradient(equations, weights):
         return torch.where(alone[..., None], start, start.new_tensor([1.0] + [0.0] * 8)), alone
     product = equations.mT @ (weights * equations)
-    # an item without a solution must not be one without a gradient: any other matrix will do
+    # an item without a solution still needs a finite gradient: any other matrix will do
     other = torch.diag(torch.arange(9, dtype=product.dtype, device=product.device))
     product = torch.where(alone[..., None, None], product, other)
     eye = torch.eye(9, dtype=product.dtype, device=product.device)
@@ -170,7 +170,7 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _normalised(points: Tensor, weights: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
-    """The points about their centre, at a mean distance of sqrt(2); the matrices there and back.
+    """The points about their centre, at a mean distance of sqrt(2); the matrices to them and back.
 
     points (..., N, 2), pixels; weights (..., N).
     """

@@ -19,13 +19,13 @@ from warpkit.types import NumbersLike, PointsLike
 def affine_from_points(
     src: PointsLike, dst: PointsLike, *, weights: NumbersLike | None = None
 ) -> Tensor:
-    """The affine matrix that carries points to points: cv2.getAffineTransform, batched.
+    """The affine matrix that maps points to points: cv2.getAffineTransform, batched.
 
     src and dst (..., N, 2), (x, y) in pixels, N of at least 3; weights (..., N), none of them
-    negative; all broadcast. Returns (..., 2, 3). Three points are carried exactly; of more, the
-    weighted sum of the squared distances in pixels is least (cv2.estimateAffine2D's refinement,
-    without its search for outliers). Gradients: all orders, to all three. Raises ValueError where
-    the points of `src` lie on a line, those of weight 0 left out.
+    negative; all broadcast. Returns (..., 2, 3). Three points are mapped exactly; for more, the
+    weighted sum of squared distances in pixels is minimal (cv2.estimateAffine2D's refinement,
+    without its outlier rejection). Gradients: all orders, to all three. Raises ValueError if the
+    points of `src` with positive weight are collinear.
 
     >>> affine_from_points([[0, 0], [1, 0], [0, 1]], [[5, 7], [6, 7], [5, 9]])
     tensor([[1., 0., 5.],
@@ -53,13 +53,13 @@ def affine_from_points(
 def similarity_from_points(
     src: PointsLike, dst: PointsLike, *, weights: NumbersLike | None = None
 ) -> Tensor:
-    """The turn, uniform scale and shift that carry points nearest to points: Umeyama's, batched.
+    """The rotation, uniform scale and shift between points by least squares: Umeyama's, batched.
 
     src and dst (..., N, 2), (x, y) in pixels, N of at least 2; weights (..., N), none of them
-    negative; all broadcast. Returns (..., 2, 3), never a mirror, of the least weighted sum of the
-    squared distances in pixels; two points are carried exactly (cv2.estimateAffinePartial2D without
-    its search for outliers). Gradients: all orders, to all three. Raises ValueError where the
-    points of `src` are at one place, those of weight 0 left out.
+    negative; all broadcast. Returns (..., 2, 3), never a reflection, with the smallest weighted sum
+    of squared distances in pixels; two points are mapped exactly (cv2.estimateAffinePartial2D
+    without its outlier rejection). Gradients: all orders, to all three. Raises ValueError if the
+    points of `src` with positive weight coincide.
 
     >>> similarity_from_points([[0, 0], [2, 0]], [[1, 1], [1, 5]])
     tensor([[ 0., -2.,  1.],
@@ -79,21 +79,22 @@ def similarity_from_points(
 def perspective_from_points(
     src: PointsLike, dst: PointsLike, *, weights: NumbersLike | None = None
 ) -> Tensor:
-    """The perspective matrix that carries points to points: cv2.getPerspectiveTransform.
+    """The perspective matrix that maps points to points: cv2.getPerspectiveTransform, batched.
 
     src and dst (..., N, 2), (x, y) in pixels, N of at least 4; weights (..., N), none of them
-    negative; all broadcast. Returns (..., 3, 3) whose last entry is 1, or whose norm is 1 where
-    that entry is 0: where the source's origin goes to infinity.
+    negative; all broadcast. Returns (..., 3, 3) whose last entry is 1, or whose norm is 1 if that
+    entry is 0: if the source's origin goes to infinity.
 
-    Four points are carried exactly. The points of `dst` may be collapsed or lie on a line; where
-    more than one matrix carries them, it is the one nearest to an affine one. More points, or any
-    with weights, give the normalised direct linear transform, in which the weighted squares of its
-    equations are least: cv2.findHomography(src, dst, 0) where the points fit exactly (elsewhere
-    cv2 refines what this is by a descent).
+    Four points are mapped exactly. The points of `dst` may coincide or be collinear; if several
+    matrices map them, the result is the one closest to an affine one. More points, or any with
+    weights, give the normalised direct linear transform, which minimises the weighted squares of
+    its
+    equations: cv2.findHomography(src, dst, 0) if the points fit exactly (otherwise cv2 refines this
+    result iteratively).
 
-    Gradients: all orders, to all (to a line's points, as if they stayed on it); of more than four
-    points, to the third order. Raises ValueError where points of `src` lie on a line and those of
-    `dst` do not; of more than four, where no four of `src` are in general position.
+    Gradients: all orders, to all (to collinear points, as if they stayed on the line); for more
+    than four points, up to the third order. Raises ValueError if points of `src` are collinear and
+    those of `dst` are not; for more than four, if no four of `src` are in general position.
 
     >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
     >>> perspective_from_points(square, [[0, 0], [2, 0], [2, 2], [0, 2]])
@@ -128,7 +129,7 @@ def _fitted(name: str, src: Tensor, dst: Tensor, weights: Tensor, dtype: torch.d
         bad = bad if argument == "src" else bad & ~alone
         wanted = "points of positive weight of which four are in general position (no three on a"
         checks.check_values(name, argument, bad, f"{wanted} line)")
-    checks.check_values(name, "src, dst", ~alone, "pairs of points that one matrix carries")
+    checks.check_values(name, "src, dst", ~alone, "pairs of points that one matrix maps")
     whole = torch.where(alone[..., None, None], whole, torch.nan)
     return quads.normalised(whole, quads.origin_is_far(whole, src, dtype))
 
@@ -148,7 +149,7 @@ def _carry_lines(
 
 
 def _lines(points: Tensor, dtype: torch.dtype) -> Tensor:
-    """Which three of four points (..., 4, 2) lie on a line, (4, ...): all but the i-th."""
+    """Which three of four points (..., 4, 2) are collinear, (4, ...): all except the i-th."""
     threes = ([1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2])
     return torch.stack([collinear(points[..., three, :], dtype) for three in threes])
 
@@ -158,7 +159,7 @@ def weighted_pairs(
 ) -> tuple[Tensor, Tensor, Tensor | None, torch.dtype]:
     """Checked pairs (..., N, 2), N at least `minimum`, and weights (..., N) or None, in float64.
 
-    Last the type of what is made from them.
+    Finally the type of the result.
     """
     given = (src, dst) if weights is None else (src, dst, weights)
     device, dtype = checks.result_kind(*given)
@@ -182,7 +183,7 @@ def weighted_pairs(
 def collinear(points: Tensor, dtype: torch.dtype) -> Tensor:
     """Whether three points (..., 3, 2) lie on a line, up to the rounding of `dtype`.
 
-    A coordinate c known to eps c moves the doubled area by eps c times an edge; 4 for safety.
+    A coordinate c with error eps c changes the doubled area by eps c times an edge; 4 for safety.
     """
     points = points.detach()
     (ax, ay), (bx, by) = ((points[..., i, :] - points[..., 0, :]).unbind(-1) for i in (1, 2))

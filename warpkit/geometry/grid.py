@@ -16,7 +16,7 @@ def pixel_grid(
 ) -> Tensor:
     """The (x, y) of every pixel of an image of `size` (H, W): `warpkit.remap`'s identity.
 
-    Returns (h, w, 2), pixels, of torch's default type unless told, which must be a floating one.
+    Returns (h, w, 2), pixels, of `dtype`, a floating type, by default torch's.
 
     >>> pixel_grid((1, 3))
     tensor([[[0., 0.],

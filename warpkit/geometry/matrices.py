@@ -18,7 +18,7 @@ from warpkit.types import MatrixLike, NumbersLike, PointsLike
 
 @batched(center=1, angle=0, scale=0)
 def rotation_matrix(center: PointsLike, angle: NumbersLike, scale: NumbersLike = 1.0) -> Tensor:
-    """Turn by `angle` and scale by `scale` about `center`: cv2.getRotationMatrix2D, batched.
+    """Rotate by `angle` and scale by `scale` about `center`: cv2.getRotationMatrix2D, batched.
 
     center (..., 2), (x, y) in pixels; angle (...), degrees, counter-clockwise; scale (...); all
     broadcast. Returns (..., 2, 3), source -> destination. Gradients: all orders, to all three.
@@ -36,7 +36,7 @@ def rotation_matrix(center: PointsLike, angle: NumbersLike, scale: NumbersLike =
     x, y = center.double().unbind(-1)
     radians = angle.double() * (math.pi / 180)
     cos, sin = radians.cos() * scale.double(), radians.sin() * scale.double()
-    # cv2's own order of operations, so that its float64 matrix comes out to the last bit
+    # cv2's own order of operations, so that the float64 matrix equals cv2's to the last bit
     rows = ((cos, sin, (1 - cos) * x - sin * y), (-sin, cos, sin * x + (1 - cos) * y))
     return as_result(matrix_of(rows), dtype)
 
@@ -50,12 +50,12 @@ def affine_matrix(
     translation: PointsLike = (0.0, 0.0),
     center: PointsLike = (0.0, 0.0),
 ) -> Tensor:
-    """Scale, shear and turn about `center`, then translate.
+    """Scale, shear and rotate about `center`, then translate.
 
-    angle (...) and shear in degrees; scale (...), of both axes: a pair is a batch of two;
-    translation and center (..., 2), pixels, the center the top-left pixel's unless told. shear is
-    x alone, (...), or a pair (x, y), (..., 2): x' = x + tan(x shear) y, y' = y + tan(y shear) x.
-    All broadcast. Returns (..., 2, 3), source -> destination. Gradients: all orders, to all.
+    angle (...) and shear in degrees; scale (...), for both axes: a pair is a batch of two;
+    translation and center (..., 2), pixels, center by default (0, 0). shear is x alone, (...), or a
+    pair (x, y), (..., 2): x' = x + tan(x shear) y, y' = y + tan(y shear) x. All broadcast. Returns
+    (..., 2, 3), source -> destination. Gradients: all orders, to all.
 
     >>> affine_matrix(scale=2.0, translation=(2.0, 0.0), center=(1.0, 1.0))
     tensor([[ 2.,  0.,  1.],
@@ -79,7 +79,7 @@ def affine_matrix(
     radians, s = angle.double() * (math.pi / 180), scale.double()
     tx, ty = (shear.double() * (math.pi / 180)).tan().unbind(-1)
     cos, sin = radians.cos() * s, radians.sin() * s
-    # turn [[cos, sin], [-sin, cos]] after shear [[1, tx], [ty, 1]]
+    # rotation [[cos, sin], [-sin, cos]] after shear [[1, tx], [ty, 1]]
     a, b = cos + sin * ty, cos * tx + sin
     d, e = cos * ty - sin, cos - sin * tx
     (x, y), (right, down) = center.double().unbind(-1), translation.double().unbind(-1)
@@ -94,7 +94,7 @@ def _shear_pair(name: str, shear: Any, batch: Sequence[int], device: Any) -> Ten
     if shear.ndim == 0 or shear.shape[-1] != 2:
         return torch.stack((shear, torch.zeros_like(shear)), dim=-1)
     if shear.ndim == len(batch) and batch[-1] == 2:
-        wanted = "a tuple (x, y) here: two shears could also be one for each of the batch of 2"
+        wanted = "a tuple (x, y) here: two numbers could also be a batch of 2 shears"
         checks.fail(name, "shear", wanted, f"a tensor of shape {checks.shape_of(shear)}")
     return shear
 
@@ -114,7 +114,7 @@ def invert(matrix: MatrixLike) -> Tensor:
     """The inverse map, destination -> source: cv2.invertAffineTransform, batched.
 
     matrix (..., 2, 3) or (..., 3, 3). Returns the same shape. Closed form, exact for shifts by
-    whole pixels. Gradients: all orders. Raises ValueError where a matrix is singular.
+    whole pixels. Gradients: all orders. Raises ValueError for a singular matrix.
 
     >>> invert([[2, 0, 4], [0, 1, -3]])
     tensor([[ 0.5000,  0.0000, -2.0000],
@@ -129,7 +129,7 @@ def invert(matrix: MatrixLike) -> Tensor:
 
 @batched(matrices=2)
 def compose(*matrices: MatrixLike) -> Tensor:
-    """One matrix for several in a row: ``compose(a, b)`` applies `a` first.
+    """Combine matrices: ``compose(a, b)`` applies `a` first.
 
     matrices (..., 2, 3) or (..., 3, 3), batches broadcast. Returns (..., 2, 3) if all are affine,
     else (..., 3, 3). Gradients: all orders, to all.
@@ -154,7 +154,7 @@ def compose(*matrices: MatrixLike) -> Tensor:
 
 @batched(matrix=2, points=2)
 def transform_points(matrix: MatrixLike, points: PointsLike) -> Tensor:
-    """Where a matrix carries points: cv2.transform and cv2.perspectiveTransform, batched.
+    """Map points by a matrix: cv2.transform and cv2.perspectiveTransform, batched.
 
     matrix (..., 2, 3) or (..., 3, 3); points (..., N, 2) or (2,), (x, y) in pixels; the batches
     broadcast. Returns (..., N, 2). Gradients: all orders, to both.

@@ -1,7 +1,7 @@
 """Perspectives from four pairs of points: H s_i = w_i (u_i, v_i, 1) for i = 0 ... 3.
 
-Points are (..., 4, 2), (x, y) in pixels, float64; matrices (..., 3, 3). A matrix is found up to a
-factor first, since its last entry, by which it is divided as a rule, may be 0.
+Points are (..., 4, 2), (x, y) in pixels, float64; matrices (..., 3, 3). A matrix is computed up to
+a factor first, because its last entry, by which it is usually divided, may be 0.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ ROUNDING = 8 * torch.finfo(torch.float64).eps
 
 
 def carry(src: Tensor, dst: Tensor) -> Tensor:
-    """The matrix, up to a factor, that carries `src` to `dst`; zeros where more than one does.
+    """The matrix, up to a factor, that maps `src` to `dst`; zeros if several do.
 
     src and dst (..., 4, 2), pixels.
     """
-    # both quadrilaterals are images of one projective frame: source -> frame -> destination.
-    # The origin moves to each first point, so that a far-away quadrilateral loses no digits.
+    # both quadrilaterals are images of one projective frame: source -> frame -> destination. The
+    # origin moves to the first point of each, so that a distant quadrilateral loses no digits.
     frame_to_src, frame_to_dst = (_frame_matrix(p - p[..., :1, :]) for p in (src, dst))
     return _moved(frame_to_dst @ adjugate(frame_to_src), src, dst)
 
 
 def carry_somehow(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
-    """One of several matrices that carry `src` to `dst`, and whether it does, (...).
+    """One of several matrices that map `src` to `dst`, and whether it does, (...).
 
-    The one whose w_i are nearest to 1, which is an affine one if there is one. The points of `src`
-    may not all lie on a line. Gradients: to both, at the same w_i.
+    The one whose w_i are closest to 1, an affine matrix if there is one. The points of `src` must
+    not all be collinear. Gradients: to both, at the same w_i.
     """
     local_src, local_dst = (_columns(p - p[..., :1, :]) for p in (src, dst))  # (..., 3, 4)
     with torch.no_grad():
-        # n: what combination of the source's points is nothing; then D diag(n) w = 0. Lengths
-        # are divided out: with points on a line up to float32's 1e-7, nothing is below 1e-6
+        # n: the combination of the source's points that vanishes; then D diag(n) w = 0. Lengths are
+        # divided out: with points collinear to float32's 1e-7, nothing is below 1e-6
         s, d = (_of_size_one(p) for p in (local_src, local_dst))
         n = torch.linalg.svd(s)[2][..., -1, :]
         n = torch.where(n.abs() < 1e-6, 0.0, n)
@@ -43,7 +43,7 @@ def carry_somehow(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
         sizes = torch.nn.functional.pad(sizes, (0, 1))
         free = torch.where((sizes < 1e-6 * sizes[..., :1])[..., None], rows, 0.0)
         w = (free * free.sum(-1, keepdim=True)).sum(-2)  # 1 = (1, 1, 1, 1), projected
-        # where 1 is at right angles to all of them, any will do
+        # if 1 is orthogonal to all of them, any will do
         w = torch.where(w.abs().amax(-1, keepdim=True) < 1e-6, rows[..., -1, :], w)
     carried = (w.abs() > 1e-6).all(-1)
     local = (local_dst * w[..., None, :]) @ torch.linalg.pinv(local_src)
@@ -51,13 +51,13 @@ def carry_somehow(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def normalised(matrix: Tensor, far: Tensor) -> Tensor:
-    """Divided by the last entry, or where `far` (...) holds by the norm."""
+    """Divided by the last entry, or where `far` (...) by the norm."""
     norm = matrix.square().sum((-1, -2)).sqrt()
     return matrix / torch.where(far, norm, matrix[..., 2, 2])[..., None, None]
 
 
 def origin_is_far(matrix: Tensor, src: Tensor, dtype: torch.dtype) -> Tensor:
-    """Whether the matrix carries (0, 0) to infinity, or divided by its last entry exceeds `dtype`.
+    """Whether the matrix maps (0, 0) to infinity, or exceeds `dtype` divided by its last entry.
 
     matrix (..., 3, 3) up to a factor, from `src` (..., 4, 2). Returns (...).
     """
@@ -81,14 +81,14 @@ def _of_size_one(columns: Tensor) -> Tensor:
 
 
 def _frame_matrix(points: Tensor) -> Tensor:
-    """The matrix that carries (1,0,0), (0,1,0), (0,0,1) and (1,1,1) to four points (..., 4, 2)."""
+    """The matrix that maps (1,0,0), (0,1,0), (0,0,1) and (1,1,1) to four points (..., 4, 2)."""
     columns = _columns(points)
     first = columns[..., :3]
     return first * (adjugate(first) @ columns[..., 3:]).mT
 
 
 def _moved(local: Tensor, src: Tensor, dst: Tensor) -> Tensor:
-    """The matrix between points counted from the first of each quadrilateral, from the origin.
+    """Convert a matrix relative to the first point of each quadrilateral to one from the origin.
 
     local (..., 3, 3); src and dst (..., 4, 2), pixels.
     """

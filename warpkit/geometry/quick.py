@@ -1,7 +1,7 @@
 """Matrices of plain points by one call of the native library each, for all items that allow it.
 
-Where some item has none, or more than one, `from_points` goes on as without the library, and says
-what is wrong.
+If some item has no solution, or several, `from_points` continues without the library, and reports
+the reason.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def _by_torch(src: Tensor, dst: Tensor, dtype: torch.dtype) -> Tensor:
 class _EagerFourPoints(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, src: Tensor, dst: Tensor, found: Tensor, dtype: torch.dtype) -> Tensor:
-        """`found` (..., 3, 3), as it was made of src and dst (..., 4, 2)."""
+        """`found` (..., 3, 3), computed from src and dst (..., 4, 2)."""
         ctx.save_for_backward(src, dst)
         ctx.dtype = dtype
         return found
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # pyright: ignore
-        """By one launch; by torch's operations where it is to be differentiated, or is a batch."""
+        """By one launch; by torch's operations if it needs derivatives, or is a batch."""
         src, dst = ctx.saved_tensors
         wanted, dtype = ctx.needs_input_grad[:2], ctx.dtype
         if torch.is_grad_enabled() or not is_eager(grad):

@@ -22,11 +22,11 @@ def to_theta(
     *,
     align_corners: bool = False,
 ) -> Tensor:
-    """The theta of torch.nn.functional.affine_grid that does what a pixel matrix does.
+    """Convert a pixel matrix to the theta of torch.nn.functional.affine_grid.
 
     matrix (..., 2, 3) or (..., 3, 3), source -> destination pixels; size_in and size_out (H, W) of
     the source and the destination. Returns the same shape, destination -> source in [-1, 1].
-    align_corners as it will be given to affine_grid and grid_sample. Gradients: all orders.
+    Pass the same align_corners to affine_grid and grid_sample. Gradients: all orders.
 
     >>> to_theta([[1, 0, 1], [0, 1, 0]], (4, 4), (4, 4))
     tensor([[ 1.0000,  0.0000, -0.5000],
@@ -50,7 +50,7 @@ def from_theta(
     *,
     align_corners: bool = False,
 ) -> Tensor:
-    """The pixel matrix, source -> destination, that does what a theta of affine_grid does.
+    """Convert a theta of affine_grid to the pixel matrix, source -> destination.
 
     theta (..., 2, 3) or (..., 3, 3), destination -> source in [-1, 1]; size_in and size_out (H, W)
     of the source and the destination. Returns the same shape. The inverse of `to_theta`, with

@@ -1,8 +1,7 @@
 """Inspects, replaces and checks gradients.
 
-`surrogates` gives a value another's gradient, `support` says which entries get one and asks
-`reasons` why the others do not, `check` compares with finite differences. The gradients themselves
-are made where the values are: in `engine`.
+`surrogates` replaces gradients, `support` finds the entries that get one, with `reasons` for the
+others, and `check` compares with finite differences. `engine` computes the gradients themselves.
 """
 
 from warpkit.gradients.check import GradientReport as GradientReport

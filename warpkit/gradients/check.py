@@ -15,12 +15,12 @@ from warpkit.core import checks
 from warpkit.gradients.reasons import fixed_weights
 
 STEP, ABSOLUTE, RELATIVE = 1e-6, 1e-5, 1e-3
-"""gradcheck's own: a step that balances float64's rounding against the curvature left out."""
+"""gradcheck's own: a step that balances float64's rounding against the neglected curvature."""
 
 
 @dataclass(frozen=True)
 class GradientEntry:
-    """One entry of one input, and its gradient by both ways."""
+    """One entry of one input, and its gradient by both methods."""
 
     input: int
     """Its place among the inputs."""
@@ -31,15 +31,15 @@ class GradientEntry:
 
 @dataclass(frozen=True)
 class GradientReport:
-    """What `check_gradients` found in all entries of all inputs; shown in words."""
+    """The result of `check_gradients` for all entries of all inputs; printed as text."""
 
     passed: bool
     worst: GradientEntry | None
-    """The entry that is farthest off for its tolerance; None where there was none to compare."""
+    """The entry with the largest error relative to its tolerance; None if there was none."""
     checked: int
     wrong: int
     error: str | None = None
-    """What autograd raised, if it did."""
+    """The error that autograd raised, if any."""
 
     def __repr__(self) -> str:
         if self.error is not None:
@@ -56,15 +56,15 @@ class GradientReport:
 
 
 def check_gradients(function: Callable[..., Any], *inputs: Any) -> GradientReport:
-    """Central finite differences against autograd, for every entry of every floating input.
+    """Compare autograd with central differences, for every entry of every floating input.
 
     function takes the inputs, floating tensors as float64 copies, and returns a tensor, floating
     and differentiable, or a tuple of them; several outputs are checked through one fixed weighted
     sum. An entry agrees within 1e-5 + 1e-3 |numeric|, as in torch.autograd.gradcheck. A wrong
-    gradient does not raise, it is reported; nor does an error in autograd's backward. On a kink,
-    such as a whole pixel position under "bilinear", there is no derivative to agree with.
+    gradient, or an error in autograd's backward, does not raise but is reported. On a kink, such as
+    an integer position with "bilinear", there is no derivative to compare with.
 
-    Raises TypeError where no input is a floating tensor or the function returns something else.
+    Raises TypeError if no input is a floating tensor or the function returns something else.
 
     >>> report = check_gradients(lambda x: x.square().sum(), torch.tensor([1.0, 3.0]))
     >>> report.passed, report.checked
@@ -94,7 +94,7 @@ def check_gradients(function: Callable[..., Any], *inputs: Any) -> GradientRepor
 
 
 def _floating_places(name: str, inputs: Sequence[Any]) -> list[int]:
-    """Which inputs get a gradient: at least one, and their values can be moved."""
+    """The inputs that get a gradient: at least one, with values that can be changed."""
     places = [i for i, value in enumerate(inputs) if _is_floating(value)]
     if not places:
         got = ", ".join(type(value).__name__ for value in inputs) or "none"
@@ -128,7 +128,7 @@ def _weighted_sum(output: Any) -> Tensor:
 
 
 def _gradients(total: Tensor, inputs: list[Tensor]) -> list[Tensor]:
-    """Zero where the total does not depend on an input.
+    """Zero for inputs that the total does not depend on.
 
     total (); inputs of any shape.
     """
@@ -154,5 +154,5 @@ def _difference(
 
 
 def _excess(entry: GradientEntry) -> float:
-    """How far the two are apart, in tolerances."""
+    """The difference of the two, in tolerances."""
     return abs(entry.analytic - entry.numeric) / (ABSOLUTE + RELATIVE * abs(entry.numeric))

@@ -55,7 +55,7 @@ class ReadPixels:
         self.outside = self.image.new_zeros(())
 
     def mask(self, rule: SamplingRule, weighted: bool) -> Tensor:
-        """The pixels that some output pixel reads; with a weight other than 0 where `weighted`."""
+        """The pixels that some output pixel reads; if `weighted`, with a weight other than 0."""
         image = self.image.clone().requires_grad_()
         with torch.enable_grad():
             result = self.warp(image, rule, weighted)
@@ -63,7 +63,7 @@ class ReadPixels:
         return grad != 0
 
     def warp(self, image: Tensor, rule: SamplingRule, weighted: bool) -> Tensor:
-        """The warp of `image` over a border of 0; the plain sum of taps where not `weighted`."""
+        """The warp of `image` with border 0; if not `weighted`, the plain sum of taps."""
         if self.map is None:
             return sum_of_taps(image, self.points, self.outside, rule, weighted=weighted)
 
@@ -80,7 +80,7 @@ class ReadPixels:
         return antialiased.warp("explain", plain_warp, *arguments)
 
     def reasons(self, image_gradient: str) -> dict[str, Tensor]:
-        """Every reason why a pixel may get no gradient, and the pixels it holds for."""
+        """Every reason why a pixel may get no gradient, and the pixels that it applies to."""
         weighted = self.mask(self.rule, weighted=True)
         present = self.mask(self.rule, weighted=False)
         beside = present
@@ -95,11 +95,11 @@ class ReadPixels:
             "are not visible: no output pixel reads them": ~beside & ~present,
             "lie between the pixels that nearest picks: bilinear reads them": beside & ~present,
             unweighted: present & ~weighted,
-            "are read, but the output does not depend on what they become": weighted,
+            "are read, but the output does not depend on them": weighted,
         }
 
     def output(self) -> str:
-        """What the output pixels show, in one line."""
+        """A summary of the output pixels, in one line."""
         near = (self.points.abs() < LIMIT).all(-1)  # false for NaN
         shown = self.warp(self.image, self.rule, weighted=True)
         border = (shown[..., 0, :, :] == 0) & near
@@ -112,7 +112,7 @@ def fixed_weights(output: Tensor) -> Tensor:
     """Fixed weights in [0.5, 1.5), all different; 1 for a single number."""
     if output.numel() == 1:
         return torch.ones_like(output)
-    # drawn on the CPU, whatever torch's default device is
+    # drawn on the CPU, independent of torch's default device
     generator = torch.Generator("cpu").manual_seed(0)
     options: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}
     weights = torch.rand(output.shape, generator=generator, **options) + 0.5

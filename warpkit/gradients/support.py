@@ -18,7 +18,7 @@ from warpkit.warp import IMAGE_GRADIENTS
 
 @dataclass(frozen=True)
 class GradientSupport:
-    """Which entries of an input get a gradient; it is shown as one line of text."""
+    """Which entries of an input get a gradient; printed as one line of text."""
 
     nonzero: int
     total: int
@@ -40,11 +40,11 @@ class GradientSupport:
         antialias: bool | int = False,
         image_gradient: ImageGradient = "exact",
     ) -> str:
-        """Why the other entries of a warped image get none, with counts, as text.
+        """The reasons why the other entries of a warped image get no gradient, with counts.
 
         The input must be the image (..., C, H, W); where is the matrix (..., 2, 3) or (..., 3, 3)
-        given to the warp, or the points (..., h, w, 2) given to `remap`; the options are the warp's
-        own, those that decide which pixels are read.
+        of the warp, or the points (..., h, w, 2) of `remap`; the options are the warp's options
+        that decide which pixels are read.
 
         >>> image = torch.rand(1, 4, 4, requires_grad=True)
         >>> matrix = torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]])
@@ -68,9 +68,9 @@ class GradientSupport:
 def gradient_support(output: Tensor, input: Tensor) -> GradientSupport:
     """Which entries of `input` the gradient of `output` reaches.
 
-    output any shape, a loss or an image; input any shape, part of output's graph, which is kept.
-    The gradient is that of a fixed weighting of the outputs (1 for a single number), so that
-    gradients of different outputs do not cancel. Raises ValueError where there is no graph.
+    output has any shape, a loss or an image; input has any shape and is part of output's graph,
+    which is kept. The gradient is that of a fixed weighting of the outputs (1 for a single number),
+    so that gradients of different outputs do not cancel. Raises ValueError if there is no graph.
 
     >>> x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     >>> print(gradient_support(x[:2].prod(), x))

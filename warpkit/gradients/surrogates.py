@@ -14,12 +14,13 @@ from warpkit.engine.sampling.reference import compute_dtype, with_gradient_of
 
 
 def straight_through(value: Tensor, surrogate: Tensor) -> Tensor:
-    """`value` on the way forward, the gradient of `surrogate` on the way back.
+    """The value of `value` with the gradient of `surrogate`.
 
-    Both of one shape, floating; the result is `value` to the last bit, in its type, and nothing
-    flows back to `value`. Biased: the gradient is that of another function. It helps where the true
-    one is zero or absent (rounding, nearest, a hard threshold) and the surrogate moves the same
-    way. Gradients: all orders and both modes of `surrogate`; zero where it is NaN or infinite.
+    Both have the same shape and a floating type. The result equals `value` to the last bit, in its
+    type; `value` gets no gradient. Biased: the gradient is that of another function. Use it if the
+    true gradient is zero or missing (rounding, nearest, a hard threshold) and the surrogate behaves
+    similarly. docs/gradients.md lists the other straight-through forms. Gradients: all orders and
+    both modes of `surrogate`; zero where it is NaN or infinite.
 
     >>> import torch
     >>> x = torch.tensor([0.2, 0.7], requires_grad=True)
@@ -38,14 +39,14 @@ def straight_through(value: Tensor, surrogate: Tensor) -> Tensor:
 
 
 def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
-    """What a file of `levels` levels holds of an image in [0, 1]; the gradient passes unchanged.
+    """Round an image in [0, 1] to `levels` levels, as a file stores it, with gradient 1.
 
     image (...), floating; values below 0 and above 1 become 0 and 1; ties go to the even level.
     Returns the same shape and type. Biased: the true gradient is zero nearly everywhere, this one
-    is 1, outside [0, 1] too, so that a saturated pixel can come back. It helps where a perturbation
-    must survive being saved as 8 bits. NaN stays NaN. Gradients: first order, both modes (the
-    second is zero). Warns, on the CPU, of values that no change by at most 1 brings about: below
-    -1 and above 2, as images in [0, 255] have them.
+    is 1, even outside [0, 1], so that a saturated pixel can recover. Use it if a perturbation must
+    survive being saved as 8 bits. NaN stays NaN. Gradients: first order, both modes (the second is
+    zero). On the CPU, warns about values below -1 or above 2, as in images in [0, 255]: no
+    perturbation by at most 1 causes them.
 
     >>> import torch
     >>> quantize(torch.tensor([0.1, 0.5, 1.2]), levels=3)
@@ -55,7 +56,7 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
     check_floating(name, "image", image)
     if not isinstance(levels, Integral) or isinstance(levels, bool) or levels < 2:
         checks.fail(name, "levels", "an integer of at least 2", repr(levels))
-    if levels > 2**53:  # no type tells more of them apart
+    if levels > 2**53:  # no type distinguishes more
         checks.fail(name, "levels", "an integer of at most 2^53", f"{levels!r:.60}")
     levels = int(levels)
     warn_beyond_unit(name, image)
@@ -65,17 +66,17 @@ def quantize(image: Tensor, *, levels: int = 256) -> Tensor:
 
 
 def through_uint8(function: Callable[[Tensor], Tensor], image: Tensor) -> Tensor:
-    """What an 8-bit program makes of an image, with the gradient of the same steps on floats.
+    """The result of an 8-bit function of an image, with the gradient of the same steps on floats.
 
     The value is function(8-bit image) / 255, where the 8-bit image is image * 255 rounded half to
     even; the gradient is that of function(image). function: a callable on images, such as
     functools.partial(warpkit.resize, size=(224, 224), arithmetic="pillow"), a warp, or a chain of
-    them; of a uint8 image it must make a uint8 tensor, of a floating one a floating tensor of the
-    same shape. image (...), floating, in [0, 1] (by up to half a level beyond, which rounds back).
-    Returns function's shape, of the image's type. Numbers that function adds (a border's value)
-    are its own business: 255 in the one call is 1 in the other. Gradients: all orders and both
-    modes of function's, to what function holds too. Errors: ValueError where the image is read on
-    the CPU and leaves [0, 1] or has a NaN; TypeError where function makes something else.
+    them; for a uint8 image it must return a uint8 tensor, for a floating one a floating tensor of
+    the same shape. image (...), floating, in [0, 1] (or up to half a level beyond, which rounds
+    back). Returns function's shape, of the image's type. function must scale its own constants,
+    such as a border value: 255 in the first call is 1 in the second. Gradients: all orders and
+    both modes of function's, also to tensors that function holds. Raises ValueError if the image
+    is on the CPU and leaves [0, 1] or has a NaN; TypeError if function returns something else.
 
     >>> import torch
     >>> image = torch.tensor([0.1, 0.5], requires_grad=True)
@@ -111,16 +112,16 @@ def through_uint8(function: Callable[[Tensor], Tensor], image: Tensor) -> Tensor
 
 
 def warn_beyond_unit(name: str, image: Tensor) -> None:
-    """Say that an image is not one in [0, 1], nor one that a perturbation has driven out of it.
+    """Warn that an image is outside [0, 1] by more than a perturbation.
 
-    One pass over its values, where they can be read and nothing waits for them.
+    Reads the values once, if they can be read without synchronisation.
     """
     if image.device.type != "cpu" or image.numel() == 0 or not tracing.is_eager(image):
         return
     low, high = (bound.item() for bound in image.detach().aminmax())
     if low < -1 or high > 2:
-        text = f"{name}: the image has values from {low:g} to {high:g}, but is taken as one in "
-        warn(text + "[0, 1]: what lies outside becomes 0 or 1 (image / 255, if it is in 8 bits)")
+        text = f"{name}: the image has values from {low:g} to {high:g}, but it should be in "
+        warn(text + "[0, 1]: values outside become 0 or 1 (divide an 8-bit image by 255)")
 
 
 def check_floating(name: str, argument: str, tensor: object) -> None:

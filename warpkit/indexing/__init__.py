@@ -1,21 +1,21 @@
 """Differentiable array access: lookups between rows, under distributions, and the matching writes.
 
 An index is a position between the rows of an array, or a distribution over them: weights, which
-`soft_one_hot` makes from a position. `linear_lookup` is to a row of numbers what
-`warpkit.sample_pixels` is to an image: the same two neighbours and weights (`sampling.rules`).
-The functions check here; `rows` reads and writes.
+`soft_one_hot` makes from a position. `linear_lookup` does for a row of numbers what
+`warpkit.sample_pixels` does for an image, with the same two neighbours and weights
+(`sampling.rules`). This module validates arguments; `rows` reads and writes.
 
 Rules, for every function here:
 
 - The index's own dimensions take the place of `dim` in the result.
-- Floating index: clamped to the ends; beyond them its gradient is 0. At a whole number the
-  derivative is the one from the right. NaN: reads NaN and writes nothing, with gradient 0.
+- Floating index: clamped to the ends; beyond them its gradient is 0. At an integer the
+  derivative is the one from the right. NaN reads NaN and writes nothing, with gradient 0.
 - Integer index: a row; a negative one counts from the end, as in torch; clamped beyond.
-  Boolean: refused, because torch reads it as a mask.
+  Boolean: raises an error, because torch would read it as a mask.
 - Weights: (..., n) for the n rows along `dim`; their leading dimensions are the index's own, and
-  they hold for all other dimensions of the array.
+  they apply to all other dimensions of the array.
 - A value to write has the shape of what the same index reads, or broadcasts to it.
-- Several writes happen in order, as in a loop: a later one covers an earlier one.
+- Several writes happen in order, as in a loop: later ones cover earlier ones.
 - The result has the array's type; integers of any kind become torch's default type first.
 - Gradients: all orders, forward and reverse, to every floating argument, bitwise repeatable.
 """
@@ -59,11 +59,11 @@ def linear_lookup(
 ) -> Tensor:
     """Interpolate between the two rows next to each index: np.interp on tensors, with gradients.
 
-    array (*A, n, *B), n at `dim`; index, any shape I. Returns (*A, *I, *B); memory grows with that
-    alone. border: "replicate" clamps; "reflect", "reflect_101" and "wrap" (periodic tables)
+    array (*A, n, *B), n at `dim`; index, any shape I. Returns (*A, *I, *B); memory grows only with
+    the result. border: "replicate" clamps; "reflect", "reflect_101" and "wrap" (periodic tables)
     continue the array, for negative integers too, and read NaN at positions of 2^31 and beyond.
 
-    Raises ValueError or TypeError for a `dim`, border or type that does not fit.
+    Raises ValueError or TypeError for an invalid `dim`, border or type.
 
     >>> linear_lookup([1.0, 2.0, 3.0, 4.0, 5.0], [1.25, 9.0])
     tensor([2.2500, 5.0000])
@@ -90,7 +90,7 @@ def soft_one_hot(index: ArrayLike, length: int, *, border: Continuation = "repli
     """The weights of the rows that `linear_lookup` reads: one, or two that add up to one.
 
     index (...). Returns (..., length), of the index's type; an integer index gives one 1, a NaN
-    weights NaN. Dense: `linear_lookup` and `assign` do without it. border as in `linear_lookup`.
+    weights NaN. Dense: `linear_lookup` and `assign` do not need it. border as in `linear_lookup`.
 
     >>> soft_one_hot(2.25, 5)
     tensor([0.0000, 0.0000, 0.7500, 0.2500, 0.0000])
@@ -122,7 +122,7 @@ def superposition_lookup(array: ArrayLike, weights: ArrayLike, *, dim: int = 0) 
     array (*A, n, *B); weights (*I, n). Returns (*A, *I, *B). With `soft_one_hot(index, n)` for
     weights this is `linear_lookup(array, index)`, by a matrix product.
 
-    Raises ValueError where the weights do not end in n.
+    Raises ValueError if the last dimension of the weights is not n.
 
     >>> superposition_lookup([1.0, 2.0, 3.0, 5.0, 4.0], [0.5, 0.0, 0.0, 0.25, 0.25])
     tensor(2.7500)
@@ -138,10 +138,11 @@ def superposition_lookup(array: ArrayLike, weights: ArrayLike, *, dim: int = 0) 
 
 @shardable(sharding.reads_rows, "array", "index")
 def residual_lookup(array: ArrayLike, index: ArrayLike, *, dim: int = 0) -> tuple[Tensor, Tensor]:
-    """The nearest row (ties to even), and how far the index is from it: (value, residual).
+    """The nearest row (ties to even), and the index's distance from it: (value, residual).
 
     array (*A, n, *B); index I. Returns (*A, *I, *B) and I. The value is always a row of the array,
-    with a gradient to the array alone; the residual, of the index's type, carries the index's.
+    with a gradient only to the array; the residual, of the index's type, has the gradient to the
+    index.
 
     >>> residual_lookup([1.0, 2.0, 3.0, 4.0, 5.0], 1.5)
     (tensor(3.), tensor(-0.5000))
@@ -167,9 +168,9 @@ def assign(array: ArrayLike, index: ArrayLike, value: ArrayLike, *, dim: int = 0
     """A copy of the array with rows replaced: `array[index] = value`, with gradients.
 
     array (*A, n, *B); index I; value (*A, *I, *B) or broadcasting to it. Returns the array's shape.
-    A floating index shares each write between its two neighbours: row <- (1 - w) row + w value, w
-    being its `soft_one_hot`, in O(K log K) for K indices. Where an integer index repeats, its last
-    value stands.
+    A floating index shares each write between its two neighbours: row <- (1 - w) row + w value,
+    where w is its `soft_one_hot`, in O(K log K) for K indices. If an integer index repeats, its
+    last value counts.
 
     >>> assign([1.0, 2.0, 3.0], [0, -1], [7.0, 9.0])
     tensor([7., 2., 9.])
@@ -258,7 +259,7 @@ def _table(array: Tensor) -> Tensor:
 
 
 def _unflatten(result: Tensor, dim: int, shape: Sequence[int]) -> Tensor:
-    """The flat dimension `dim` of the result in the index's own shape."""
+    """Restore the index's own shape in the flat dimension `dim` of the result."""
     return result.reshape((*result.shape[:dim], *shape, *result.shape[dim + 1 :]))
 
 

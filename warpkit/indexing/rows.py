@@ -2,9 +2,10 @@
 
 The weights and borders are those of `rules`, as in an image, which is read along two axes.
 
-Gradients repeat bitwise. On the CPU `index_select` and `index_add` run in a fixed order, where the
-backward of `array[index]` adds from several threads (1e6 reads of 100 rows differ in the last bits
-from run to run). On CUDA it is the other way round: see torch.use_deterministic_algorithms.
+Gradients are bitwise repeatable. On the CPU, `index_select` and `index_add` run in a fixed order,
+while the backward of `array[index]` adds from several threads (1e6 reads of 100 rows differ in the
+last bits from run to run). On CUDA it is the other way round: see
+torch.use_deterministic_algorithms.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from warpkit.engine.sampling.rules import LIMIT, axis_weights, resolve
 
 
 def whole_rows(index: Tensor, length: int, border: str) -> Tensor:
-    """Rows for an integer index; negative ones count from the end where the ends are clamped."""
+    """Rows for an integer index; with clamped ends, negative ones count from the end."""
     if border == "replicate":
         index = torch.where(index < 0, index + length, index)
     return resolve(index, length, border)[0]
@@ -25,7 +26,7 @@ def whole_rows(index: Tensor, length: int, border: str) -> Tensor:
 def position(index: Tensor, length: int, border: str) -> tuple[Tensor, Tensor]:
     """A position that `taps` may take, and whether the index was one: not NaN, not too far."""
     if border == "replicate":
-        # not clamp alone: its gradient at the limits themselves depends on the version of torch
+        # not clamp alone: its gradient at the limits depends on the version of torch
         limited = index.detach().clamp(0, length - 1).nan_to_num(0.0)
         return torch.where(limited == index, index, limited), ~index.isnan()
     valid = index.abs() < LIMIT  # false for NaN

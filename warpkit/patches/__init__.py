@@ -1,7 +1,7 @@
 """Crops, pastes and transforms the objects of images, all at once and with gradients.
 
-`crop`, `paste` and `transform` have a function each; `arguments` checks what they are handed. How
-objects become pixels is in `engine.compositing`, and in whatever backend has kernels for it.
+`crop`, `paste` and `transform` have one function each; `arguments` validates their arguments.
+`engine.compositing`, and the backends that have kernels for it, paint the objects.
 """
 
 from warpkit.patches.crop import crop_patches as crop_patches

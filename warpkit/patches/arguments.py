@@ -25,17 +25,17 @@ from warpkit.geometry.boxes import as_corners, check_boxes, read_boxes
 
 @dataclass(frozen=True)
 class Given:
-    """The images of a call, as they came and as they are computed with.
+    """The images of a call, as passed and in the type of the computation.
 
-    No tuple, whose properties Dynamo could not trace before torch 2.8.
+    Not a tuple, whose properties Dynamo could not trace before torch 2.8.
     """
 
     given: Tensor
     """Of a list the first."""
     pixels: canvases.Images
-    """In the type of the computation; of labels their words."""
+    """In the type of the computation; for labels, their bits."""
     listed: tuple[Tensor, ...] | None = None
-    """The images (C, H_i, W_i) of a list, as they came."""
+    """The images (C, H_i, W_i) of a list, as passed."""
 
     @property
     def count(self) -> int:
@@ -56,7 +56,7 @@ class Given:
         return self.given.shape[-3]
 
     def rounded(self, values: Tensor) -> Tensor:
-        """What is left of values that are written to the given images, and read again."""
+        """Values as they are after being written to the given images and read again."""
         return values if self.of_labels else convert(values, self.given.dtype).to(values.dtype)
 
     @property
@@ -71,10 +71,10 @@ class Given:
     def painted(
         self, image_of: Tensor, paint: Callable[[canvases.Images, Tensor], canvases.Images]
     ) -> Tensor | list[Tensor]:
-        """What `paint` makes of the images with objects, as they were given.
+        """The result of `paint` for the images with objects, in their original form.
 
-        It is handed these images and each object's number among them, image_of (N,). Those of a
-        list without objects are the caller's own.
+        `paint` gets these images and each object's index among them, image_of (N,). Images of a
+        list without objects are returned unchanged.
         """
         if self.listed is None:
             result = paint(self.pixels, image_of)
@@ -96,7 +96,7 @@ class Given:
 
 
 def images(function: str, value: Any) -> Given:
-    """Images (B, C, H, W), or one (C, H, W), or a list of these, of sizes of their own."""
+    """Images (B, C, H, W), or one (C, H, W), or a list of these, of different sizes."""
     if isinstance(value, checks.LISTS):
         return _listed(function, value)
     image = checks.check_image(function, "images", value, labels=True)
@@ -116,7 +116,7 @@ def _listed(function: str, value: Sequence[Any]) -> Given:
     first = checks.check_image(function, "images[0]", value[0], labels=True)
     like = first.dtype, first.device, first.layout, first.ndim, first.shape[:-2]
     for number, image in enumerate(value):
-        # nearly always; a check of everything takes four times as long, 5 us an image
+        # nearly always; a full check takes four times as long, 5 us per image
         if type(image) is Tensor and min(image.shape[-2:], default=0) > 0:
             this = image.dtype, image.device, image.layout, image.ndim, image.shape[:-2]
             if this == like and image.ndim == 3:
@@ -148,7 +148,7 @@ def _check_listed(function: str, name: str, image: Any, first: Tensor) -> None:
 def check_whole(
     function: str, data: Given, mask: object, opacity: object, edge: object = "hard"
 ) -> None:
-    """Labels are painted whole or not at all: nothing may blend them with what is below."""
+    """Labels cannot be blended: they are painted completely or not at all."""
     dtype = data.given.dtype
     whole = mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool)
     checks.check_labels(function, "mask", mask, dtype, "None or of booleans", whole)
@@ -158,7 +158,7 @@ def check_whole(
 
 
 def _empty(value: Any, *item: int) -> Any:
-    """No objects at all, as an empty list, are none of shape `item`; anything else is as it is."""
+    """An empty list means no objects of shape `item`; anything else is returned unchanged."""
     kind = np.float64 if item else np.int64
     return np.zeros((0, *item), kind) if isinstance(value, checks.LISTS) and not value else value
 
@@ -168,7 +168,7 @@ def boxes(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Boxes of any kind, (N, 4), (N, 5) or (N, 4, 2), and the index (N,) of each one's image.
 
-    Also which of them are good, (N,); None where all are, since the values could be read.
+    Also which of them are valid, (N,); None if all are, because the values could be checked.
     """
     value = _empty(read_boxes(function, value), 4)
     value = checks.as_float(function, "boxes", value, data.given.device)
@@ -196,15 +196,15 @@ def upright_boxes(function: str, value: Any, index: Any, data: Given) -> tuple[T
 
 
 def image_index(function: str, value: Any, count: int, data: Given) -> Tensor:
-    """The image of each object, (N,) int64; None where there is one image."""
+    """The image of each object, (N,) int64; None if there is one image."""
     batch, device = data.count, data.given.device
     if value is None:
         if batch != 1:
-            wanted = f"given where there are {batch} images"
+            wanted = f"given for {batch} images"
             checks.fail(function, "image_index", wanted, None)
         return torch.zeros(count, dtype=torch.int64, device=device)
     value = checks.as_exact(function, "image_index", _empty(value), device)
-    wanted = "a tensor of integers of shape (N,), or None where there is one image"
+    wanted = "a tensor of integers of shape (N,), or None for one image"
     if not isinstance(value, Tensor):
         checks.fail(function, "image_index", wanted, f"{value!r:.60}", TypeError)
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
@@ -269,7 +269,7 @@ def per_object(
 
 
 def patches(function: str, value: Any, count: int, data: Given) -> Tensor:
-    """(N or 1, C, h, w) in the type of the computation, of the range that the images have."""
+    """(N or 1, C, h, w) in the type of the computation, in the range of the images."""
     value = per_object(function, "patches", value, count, (data.channels, "h", "w"), data)
     kind, own_dtype = data.given.dtype, value.dtype
     if own_dtype.is_floating_point != kind.is_floating_point and own_dtype != torch.bool:
@@ -280,18 +280,18 @@ def patches(function: str, value: Any, count: int, data: Given) -> Tensor:
 
 
 def mask(function: str, value: Any, space: str | None, count: int, data: Given) -> Tensor:
-    """(N or 1, 1, h, w), as large as the images where it lies over them.
+    """(N or 1, 1, h, w), as large as the images if it covers them.
 
-    In the type of the computation, save bytes: a box may need few of them.
+    In the type of the computation, except bytes: a box may need few of them.
     """
     if space == "image" and data.listed is not None:
-        wanted = "'box' where images are a list: no mask lies over images of different sizes"
+        wanted = "'box' for a list of images: a mask cannot cover images of different sizes"
         checks.fail(function, "mask_space", wanted, repr(space))
     item = (1, *data.sizes[0]) if space == "image" else (1, "h", "w")
     value = per_object(function, "mask", value, count, item, data)
     if space is None and tuple(value.shape[-2:]) in data.sizes:
         wanted = "'image' (a mask over the whole image) or 'box' (one stretched over each box) "
-        wanted += f"where the mask is of the images' size, {tuple(value.shape[-2:])}"
+        wanted += f"for a mask of the images' size, {tuple(value.shape[-2:])}"
         checks.fail(function, "mask_space", wanted, None)
     return value if value.dtype in (torch.bool, torch.uint8) else value.to(data.dtype)
 
@@ -339,6 +339,6 @@ def canvas(name: str, value: Any) -> Given:
     """Images to paint on."""
     data = images(name, value)
     if data.given.is_meta:
-        wanted = "on a device that holds values: how much is painted depends on them"
+        wanted = "on a device that holds values: the number of painted pixels depends on them"
         checks.fail(name, "images", wanted, "meta")
     return data

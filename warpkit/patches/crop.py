@@ -41,26 +41,25 @@ def crop_patches(
     border_value: NumbersLike = 0.0,
     antialias: bool = False,
 ) -> Tensor:
-    """Cut boxes out of images and resize them: torchvision.ops.roi_align with one sample a bin.
+    """Crop boxes from images and resize them: torchvision.ops.roi_align with one sample per bin.
 
-    Of turned boxes it is what detectron2 and mmcv call RoIAlignRotated, and of four corners a
-    document's cv2.warpPerspective.
+    For rotated boxes this is RoIAlignRotated of detectron2 and mmcv, and for four corners
+    cv2.warpPerspective of a document.
 
     Args:
         images: (B, C, H, W), or (C, H, W) for one image; types as in `warp_affine`. Or a list of
-            (C, H_i, W_i), which are read where they lie, each with its own border.
+            (C, H_i, W_i), which are read in place, each with its own border.
         boxes: in edge coordinates, which may leave the image: (N, 4), (x1, y1, x2, y2); (N, 5),
-            (cx, cy, w, h, angle), turned by degrees counter-clockwise on the screen; (N, 4, 2),
-            four corners from the box's own top left clockwise, which a perspective carries to the
+            (cx, cy, w, h, angle), rotated by degrees counter-clockwise on the screen; (N, 4, 2),
+            four corners clockwise from the box's own top left, which a perspective maps to the
             crop's (counter-clockwise ones mirror it); or torchvision's BoundingBoxes of any format.
-        image_index: (N,), integers: the image of each box, its place in a list. None where there is
-            one image.
-        size: (h, w) of the result; each pixel is the image at the middle of its share of the box.
+        image_index: (N,), integers: the image of each box, or its index in a list. None for one
+            image.
+        size: (h, w) of the result; each pixel samples the centre of its cell of the box.
         interpolation, border: as in `warp_affine`; the border is the image's, not the box's, and
             "transparent" has no meaning here.
         border_value: a number, a sequence of C, or a tensor (C,) or (N, C).
-        antialias: average over each pixel's share of the box where the box is larger than `size`,
-            as the warps do.
+        antialias: average over each pixel's cell if the box is larger than `size`, as the warps do.
 
     Returns:
         (N, C, h, w) of the images' type.
@@ -68,9 +67,9 @@ def crop_patches(
     Gradients: all orders, to images, boxes and border value.
 
     Raises:
-        ValueError, TypeError: naming the argument; on the CPU also for boxes that are not finite,
-            have no width or height, or four corners that make no convex quad, and for an index out
-            of range, which on an accelerator give the border's value.
+        ValueError, TypeError: with the argument; on the CPU also for boxes that are not finite or
+        have no width or height, for corners of no convex quad, and for an index out of range; these
+        give the border value on an accelerator.
 
     >>> image = torch.arange(16.0).reshape(1, 1, 4, 4)
     >>> crop_patches(image, [[1, 0, 3, 4]], None, (2, 2))
@@ -95,8 +94,8 @@ def crop_patches(
     upright = kind_of_boxes(boxes.shape) == UPRIGHT
     to_source = patch_matrix(frame_of(boxes.double()), (height, width))
     if good is not None:
-        to_source = torch.where(good[:, None, None], to_source, torch.nan)  # looks nowhere
-    if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+        to_source = torch.where(good[:, None, None], to_source, torch.nan)  # samples nothing
+    if rule.interpolation == "nearest":  # it has no gradient, and autograd should say so
         to_source = to_source.detach()
     painter = backends.select_painter(name, data.pixels, rule)
     by_item = fill.mT[..., None, None]
@@ -119,10 +118,10 @@ def _mean(
     size: tuple[int, int],
     rule: SamplingRule,
 ) -> Tensor:
-    """Crops of `size` (h, w) whose pixels are means where the maps (N, 2 or 3, 3) shrink.
+    """Crops of `size` (h, w) whose pixels are means if the maps (N, 2 or 3, 3) shrink.
 
-    As many samples as the warps take. Of a perspective, the number is that of the pixel that it
-    shrinks most, and a pixel that it does not shrink is sampled once.
+    Takes as many samples as the warps. For a perspective, the pixel that it shrinks most sets the
+    number, and a pixel that it does not shrink is sampled once.
     """
     height, width = size
     foot = footprint(to_source, size)
@@ -193,10 +192,10 @@ def _crop_reference(
 
 
 def _within(samples: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """Where the samples of `length` pixels lie, in pixels, and the weights of one pixel's.
+    """The positions of the samples of `length` pixels, in pixels, and the weights of one pixel's.
 
-    (N, length k) and (N, k), k being the most of `samples` (N,); the weight is 0 for those that a
-    box does not need.
+    (N, length k) and (N, k), where k is the largest of `samples` (N,); samples that a box does not
+    need have weight 0.
     """
     most_samples = int(samples.max()) if len(samples) else 1  # no trace has a number
     samples = samples[:, None, None]

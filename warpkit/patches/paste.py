@@ -36,29 +36,28 @@ def paste_patches(
     interpolation: Interpolation = "bilinear",
     flow: FlowLike | None = None,
 ) -> Any:
-    """Paste patches on images, each under a matrix of its own, in order.
+    """Paste patches on images, each with its own matrix, in order.
 
     Args:
         images: (B, C, H, W), or (C, H, W) for one image, or a list of (C, H_i, W_i); types as in
-            `warp_affine`. Labels are painted whole: by "nearest", with no mask but one of booleans,
-            and no opacity.
+            `warp_affine`. Labels need "nearest", a boolean mask or none, and no opacity.
         patches: (N, C, h, w), or one (C, h, w) for all, which is never copied. Floats where the
             images are floats, integers where they are integers.
         matrices: (N, 2, 3) or (N, 3, 3), patch pixel -> image pixel; `box_to_matrix` makes them.
-        image_index: (N,), integers: the image of each object. None where there is one image.
+        image_index: (N,), integers: the image of each object. None for one image.
         mask: (N, 1, h, w), or one (1, h, w) for all: how much of each patch pixel there is.
         opacity: a number, or (N,).
         interpolation: as in `warp_affine`.
-        flow: (N, k, l, 2), or one (k, l, 2) for all: how each patch bends before its matrix places
-            it, in patch pixels, as `warp_flow(patch, flow)`, of k x l pixels, would show it; patch
-            and mask are still sampled once. None: flat.
+        flow: (N, k, l, 2), or one (k, l, 2) for all, in patch pixels: bends each patch before its
+            matrix places it, as `warp_flow(patch, flow)`, of k x l pixels, does; patch and mask are
+            still sampled once. None: flat.
 
     Returns:
-        Images like `images`; of a list a list, whose images without objects are the same tensors.
-        An object's alpha is mask x opacity x coverage; the coverage is what
-        the interpolation makes of 1 on the patch and 0 outside. Patch and mask are warped together,
-        the colour multiplied by the mask beforehand, so that edges do not darken. Objects are
-        composited "over" in order: a later one covers an earlier one.
+        Images like `images`; for a list a list, in which images without objects are the same
+        tensors. An object's alpha is mask x opacity x coverage; the coverage is the interpolation
+        of 1 on the patch and 0 outside. Patch and mask are warped together, with the colour
+        multiplied by the mask first, so that edges do not darken. Objects are composited "over" in
+        order: later ones cover earlier ones.
 
     Time and memory grow with the covered pixels and one pass over the images. Results and gradients
     are the same at every run. A matrix without an inverse paints nothing.
@@ -66,8 +65,8 @@ def paste_patches(
     Gradients: all orders, to images, patches, matrices, mask, opacity and flow.
 
     Raises:
-        ValueError, TypeError: naming the argument; on the CPU also for an index out of range, which
-            on an accelerator paints nothing.
+        ValueError, TypeError: with the argument; on the CPU also for an index out of range, which
+        paints nothing on an accelerator.
 
     >>> import torch
     >>> patch = torch.ones(1, 1, 2)
@@ -95,7 +94,7 @@ def paste_patches(
 
 
 class _Objects(NamedTuple):
-    """What is pasted, checked."""
+    """The validated objects."""
 
     patches: Tensor
     matrices: Tensor
@@ -107,7 +106,7 @@ class _Objects(NamedTuple):
 def _pasted(
     name: str, given: _Objects, rule: SamplingRule, images: Images, index: Tensor
 ) -> Images:
-    """Images of the computation with patches pasted on, each on that of its number, index (N,)."""
+    """Images of the computation with patches pasted on, each on its image, index (N,)."""
     patches, matrices, mask, alpha, bend = given
     canvas = canvas_of(images)
     size = (patches.shape[-2], patches.shape[-1])

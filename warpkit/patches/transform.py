@@ -67,9 +67,9 @@ def transform_patches(
     border: Border = "constant",
     border_value: NumbersLike = 0.0,
 ) -> Any:
-    """Warp what the images show in boxes, each box by its own matrix, and put it back.
+    """Warp the contents of boxes in place, each box by its own matrix.
 
-    What this loop does, for all objects of all images at once, without its in-place writes::
+    Equals this loop, for all objects of all images at once, without its in-place writes::
 
         for i, (x1, y1, x2, y2), matrix in zip(image_index, boxes, matrices):
             images[i, :, y1:y2, x1:x2] = warp_affine(images[i, :, y1:y2, x1:x2], matrix)
@@ -77,51 +77,51 @@ def transform_patches(
     Args:
         images: (B, C, H, W), or (C, H, W) for one image, or a list of (C, H_i, W_i); labels as in
             `paste_patches`, and with edge="hard".
-        boxes: (N, 4), (N, 5), (N, 4, 2) or torchvision's, as in `crop_patches`: upright, turned, or
-            four corners. The part outside the image is neither read nor painted.
+        boxes: (N, 4), (N, 5), (N, 4, 2) or torchvision's, as in `crop_patches`: upright, rotated,
+            or four corners. The part outside the image is neither read nor painted.
         matrices: space="pixel": (N, 2, 3), source -> destination in the box's own pixels, whose
             origin is the centre of a pixel at the box's own top-left corner, (x1, y1) + 1/2 of an
-            upright one. They lie along the box's own axes, w x h of them; of four corners the means
-            of opposite sides.
-            space="theta": (N, 2, 3) or (N, 6) as F.affine_grid takes it with align_corners=False,
-            destination -> source in [-1, 1] over the box.
-        image_index: (N,), integers: the image of each object. None where there is one image.
+            upright one. There are w x h of them along the box's own axes; for four corners the
+            means of opposite sides. space="theta": (N, 2, 3) or (N, 6) as F.affine_grid takes it
+            with align_corners=False, destination -> source in [-1, 1] over the box.
+        image_index: (N,), integers: the image of each object. None for one image.
         mask: (N, 1, h, w), or one (1, h, w) for all: how much of each pixel of the box belongs to
             the object. It is warped with the box's pixels.
-        mask_space: "box" stretches the mask over the box; "image" says that it lies over the whole
-            image, (N, 1, H, W), and is refused where images are a list. None: "box", and a mask of
-            the images' size is refused.
+        mask_space: "box" stretches the mask over the box; "image" means that it covers the whole
+            image, (N, 1, H, W), which needs a batch of images. None: "box", but a mask of the
+            images' size raises an error.
         opacity: a number, or (N,).
-        overlap: "last": every object reads the original images; "sequential": what the earlier
-            ones left, as the loop does. Both paint in order, a later object over an earlier one.
-        edge: what a fractional box does. "hard": it reads and paints the pixels whose centre lies
-            in it. "soft": all that it touches, each by the share that it covers, so that the
-            result is continuous in the box and its gradient knows of the edges; for upright ones.
+        overlap: "last": every object reads the original images; "sequential": the result of the
+            earlier objects, as the loop does. Both paint in order, later objects over earlier ones.
+        edge: for fractional boxes. "hard": a box reads and paints the pixels whose centre lies in
+            it. "soft": all pixels that it touches, weighted by the covered share, so that the
+            result is continuous in the box and its gradient includes the edges; needs upright
+            boxes.
         interpolation, border: as in `warp_affine`, but the border is the box's: a tap outside it is
-            never a neighbouring pixel of the image. "transparent" shows what is below.
+            never a neighbouring pixel of the image. "transparent" keeps the pixels below.
         border_value: a number, a sequence of C, or a tensor (C,) or (N, C).
 
     Returns:
-        Images like `images`; of a list a list, whose images without objects are the same tensors.
-        Without a mask the whole box is painted, border value included; with one, what comes from
-        outside the box has mask 0 under border="constant", and is what the border makes of the mask
-        otherwise. Colours are multiplied by the mask before the warp and composited "over", so that
-        edges do not darken. On integer boxes both edges are the slices of the loop; under
-        edge="soft" a tap outside that is not constant jumps where the box reaches another pixel. Of
-        turned boxes and four corners, a pixel or a tap is in the box where its centre is; borders
-        other than constant lead a place outside back by the box's own pixels, and read it there
-        from the image. At angle 0 all is as of the upright box; the identity changes nothing.
+        Images like `images`; for a list a list, in which images without objects are the same
+        tensors. Without a mask the whole box is painted, border values included; with one, pixels
+        from outside the box have mask 0 with border="constant", and otherwise the border's
+        continuation of the mask. Colours are multiplied by the mask before the warp and composited
+        "over", so that edges do not darken. For integer boxes both edges equal the slices of the
+        loop; with edge="soft", a tap outside that is not constant jumps when the box reaches
+        another pixel. A pixel or tap is in a rotated box or quad if its centre is; borders other
+        than constant fold a position outside back by the box's own pixels, and read the image
+        there. Angle 0 equals the upright box; the identity changes nothing.
 
-    Time and memory grow with the pixels of the images where opaque objects paint "last": only the
-    topmost object of a pixel is sampled. With a mask or an opacity they grow with the covered
-    pixels; "sequential" takes a pass for each level of overlap. Results and gradients are the same
-    at every run.
+    For opaque objects with overlap="last", time and memory grow with the pixels of the images: only
+    the topmost object of a pixel is sampled. With a mask or an opacity they grow with the covered
+    pixels; "sequential" takes one pass per level of overlap. Results and gradients are the same at
+    every run.
 
     Gradients: all orders, to images, boxes, matrices, mask, opacity and border value.
 
     Raises:
-        ValueError, TypeError: naming the argument; on the CPU also for boxes as in `crop_patches`
-            and for an index out of range, which on an accelerator paint nothing.
+        ValueError, TypeError: with the argument; on the CPU also for invalid boxes as in
+        `crop_patches` and for an index out of range, which paint nothing on an accelerator.
 
     >>> image = torch.arange(12.0).reshape(1, 3, 4)
     >>> mirror = torch.tensor([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
@@ -145,7 +145,7 @@ def transform_patches(
     arguments.check_whole(name, data, mask, opacity, edge)
     count, soft = len(boxes), edge == "soft"
     if soft and kind_of_boxes(boxes.shape) != UPRIGHT:
-        checks.fail(name, "edge", "'hard' where boxes are turned or four corners", repr(edge))
+        checks.fail(name, "edge", "'hard' for rotated boxes and four corners", repr(edge))
     matrices = arguments.matrices(name, matrices, data, ((2, 3),), count, flat=space == "theta")
     followed = {} if soft and data.given.is_floating_point() else {"boxes": boxes}
     warn_of_lost_gradients(name, data.given, rule.interpolation, **followed, matrices=matrices)
@@ -159,7 +159,7 @@ def transform_patches(
 
 
 class _Objects(NamedTuple):
-    """What is transformed, checked."""
+    """The validated objects."""
 
     boxes: Tensor
     matrices: Tensor
@@ -170,7 +170,7 @@ class _Objects(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """How it is."""
+    """The options of the call."""
 
     name: str
     rule: SamplingRule
@@ -179,7 +179,7 @@ class _Options(NamedTuple):
     overlap: str
     soft: bool
     rounded: Callable[[Tensor], Tensor]
-    """What is left of values that are written to the given images."""
+    """Rounds values as writing them to the given images does."""
 
 
 def _transformed(given: _Objects, options: _Options, images: Images, index: Tensor) -> Images:
@@ -205,7 +205,7 @@ def _transformed(given: _Objects, options: _Options, images: Images, index: Tens
         cover = cropped_mask(mask, painted, canvas).to(one.dtype)
     elif mask is not None:
         cover = stretched_mask(mask.to(one.dtype), painted, edges, canvas, rule)
-    elif rule.border == "transparent":  # what a mask of 1 within the box and 0 outside shows
+    elif rule.border == "transparent":  # as with a mask of 1 inside the box and 0 outside
         cover = one.new_ones(1, int((painted.width * painted.height).sum()))
     if rule.border == "transparent":
         rule = SamplingRule(rule.interpolation, "constant")

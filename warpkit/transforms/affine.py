@@ -43,18 +43,18 @@ class RandomAffine(Geometric, v2.RandomAffine):
         interpolation: as in `warp_affine`, or torchvision's InterpolationMode, or Pillow's number
             (2: bilinear); masks are nearest.
         fill: a number, one for each channel, or a dictionary by type; for border="constant".
-        center: (x, y) to turn about, from the top-left corner; the middle where None.
-        border: as in `warp_affine`, a pair too, "transparent" excepted.
+        center: (x, y) of the rotation, from the top-left corner; None is the image's centre.
+        border: as in `warp_affine`, also a pair, except "transparent".
 
-    A pixel on the image's edge is `fill` as far as it is outside; torchvision multiplies it by its
-    coverage twice there, unless fill is None.
+    A pixel on the image's edge is blended with `fill` by the share that is outside; torchvision
+    applies that share twice, unless fill is None.
 
-    Takes and returns what torchvision's does: tensors of every integer type, bool too, and float,
-    PIL images, tv_tensors, and structures of them, of which images, videos, masks, boxes and
+    Takes and returns the same as torchvision's: tensors of every integer and float type and bool,
+    PIL images, tv_tensors, and structures of them, in which images, videos, masks, boxes and
     keypoints move together.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came.
+        ValueError, TypeError: with the argument, what it must be and what it got.
 
     >>> import torch
     >>> RandomAffine((90, 90))(torch.tensor([[[1, 2], [3, 4]]], dtype=torch.uint8))
@@ -88,7 +88,7 @@ class RandomAffine(Geometric, v2.RandomAffine):
         self.border = check_border("RandomAffine", border)
 
     def matrix(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
-        """What the drawn `params` do to images of `size` (H, W): (2, 3), source -> destination."""
+        """The matrix of `params` for images of `size` (H, W): (2, 3), source -> destination."""
         return self.map(params, size)[:2]
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
@@ -103,7 +103,8 @@ class RandomAffine(Geometric, v2.RandomAffine):
         angle, scale, (right, down) = radians(params["angle"]), params["scale"], params["translate"]
         tx, ty = (tan(radians(shear)) for shear in params["shear"])
         c, s = cos(angle) * scale, sin(angle) * scale
-        # turn [[c, -s], [s, c]] after shear y [[1, 0], [-ty, 1]] after shear x [[1, -tx], [0, 1]]
+        # rotation [[c, -s], [s, c]] after shear y [[1, 0], [-ty, 1]] after shear x [[1, -tx], [0,
+        # 1]]
         a, d = c + s * ty, s - c * ty
         b, e = -s - a * tx, c - d * tx
         return (a, b, x - a * x - b * y + right), (d, e, y - d * x - e * y + down)
@@ -122,11 +123,11 @@ class RandomRotation(Geometric, v2.RandomRotation):
         degrees: (low, high), or a number for (-degrees, degrees); counter-clockwise, as in
             torchvision's RandomRotation (its RandomAffine turns clockwise).
         interpolation, fill, center, border: as in `RandomAffine`.
-        expand: whether the result is made large enough for the whole turned image; `center` is not
-            used then. The result has the size of torchvision's tensor. Boxes and key points move
-            by `map`, as the image does; torchvision moves them up to a pixel beside its image.
+        expand: enlarge the result to hold the whole rotated image; `center` is then ignored. The
+            result has the size of torchvision's tensor. Boxes and key points move by `map`, as the
+            image does; torchvision moves them up to a pixel off its image.
 
-    By quarters of a turn about the middle pixels are moved and none is blended.
+    Rotations by multiples of 90 degrees about the centre move pixels without blending.
 
     >>> import torch
     >>> RandomRotation((90, 90))(torch.tensor([[[1, 2], [3, 4]]], dtype=torch.uint8))
@@ -178,7 +179,7 @@ class RandomRotation(Geometric, v2.RandomRotation):
         """Numbers, as RandomAffine's."""
         height, width = size
         angle = params["angle"]
-        quarter = angle % 90 == 0  # whose cosine in floating point is no 0
+        quarter = angle % 90 == 0  # whose cosine in floating point is not 0
         c, s = (f(radians(angle)) for f in (cos, sin))
         c, s = (round(c), round(s)) if quarter else (c, s)
         x, y = (width / 2, height / 2) if self.expand or not self.center else self.center
@@ -198,10 +199,10 @@ class RandomRotation(Geometric, v2.RandomRotation):
         return warp(self, inpt, lambda size: self._rows(params, size), out)
 
     def _turned(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """Boxes or key points on an expanded canvas, by the image's own map.
+        """Move boxes or key points onto an expanded canvas, by the image's own map.
 
-        torchvision lays the turned corners of the image at 0. Its image, on a whole number of
-        pixels, begins up to a pixel before them, and ours up to half of one.
+        torchvision puts the rotated corners of the image at 0. Its image, on a whole number of
+        pixels, starts up to a pixel before them, and ours up to half a pixel.
         """
         size = inpt.canvas_size
         turned = compose([self.map(params, size)], self.output_size(params, size))

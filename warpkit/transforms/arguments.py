@@ -21,7 +21,7 @@ AnyInterpolation: TypeAlias = Interpolation | InterpolationMode | int
 AnyFilter: TypeAlias = Filter | Literal["nearest-exact"] | InterpolationMode | int
 """The same of a filter of `resize`."""
 Fill: TypeAlias = float | Sequence[float] | dict[Any, Any] | None
-"""What torchvision fills with: a number, one for each channel, or these by the type of input."""
+"""torchvision's fills: a number, one for each channel, or these by input type."""
 
 SHOWN: tuple[BorderName, ...] = tuple(
     border for border in get_args(BorderName) if border != "transparent"
@@ -41,9 +41,9 @@ def mode_name(function: str, interpolation: Any, names: Sequence[Name]) -> Name:
 
 
 def check_border(function: str, border: Any) -> Border:
-    """A border that shows something beside the image, or two, (along y, along x)."""
+    """Check a border other than "transparent", or two, (along y, along x)."""
     if isinstance(border, checks.LISTS):
-        named_rule(function, "bilinear", border, "exact")  # refuses what is no pair
+        named_rule(function, "bilinear", border, "exact")  # rejects what is no pair
         return tuple(border)
     return checks.check_name(function, "border", border, SHOWN)
 
@@ -63,7 +63,7 @@ def check_center(function: str, center: Any) -> list[float] | None:
 
 
 def check_fill(function: str, fill: Any) -> Any:
-    """A fill, in a form that torchvision reads: None, a number, some, or a dictionary of these."""
+    """Check a fill in torchvision's form: None, a number, several, or a dictionary of these."""
     if isinstance(fill, dict):
         return {kind: check_fill(function, value) for kind, value in fill.items()}
     if isinstance(fill, Real):
@@ -78,7 +78,7 @@ def check_fill(function: str, fill: Any) -> Any:
 
 
 def check_ranges(function: str, **ranges: Any) -> None:
-    """What is drawn between two numbers, or two pairs of them, must be in their order."""
+    """Ranges, given by two numbers or two pairs, must be in order."""
     for argument, ends in ranges.items():
         if ends is None:
             continue
@@ -98,7 +98,7 @@ def plain_lengths(size: Any) -> Any:
 
 
 def check_lengths(function: str, size: Any) -> Any:
-    """A size is one or two whole numbers of at least 1; how many is torchvision's to say.
+    """A size is one or two integers of at least 1; torchvision decides how many.
 
     Returned as `plain_lengths`.
     """

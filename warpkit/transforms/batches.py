@@ -32,7 +32,7 @@ class BatchRun(Run):
     composes_one = True
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """{"draws": for each image, what was drawn for each transform}."""
+        """{"draws": for each image, the draws of each transform}."""
         batch = {batch_of(inpt) for inpt in flat_inputs}
         if len(batch) > 1:
             checks.fail("Fused", "inpt", "of one batch with per_image=True", sorted(batch))
@@ -48,7 +48,7 @@ class BatchRun(Run):
             sizes = {composed.size for composed in known[size]}
             if len(sizes) > 1:
                 wanted = "of transforms that give every image of a batch one size with "
-                wanted += "per_image=True (a Resize after an expand=True does)"
+                wanted += "per_image=True (add a Resize after an expand=True)"
                 checks.fail("Fused", "transforms", wanted, sorted(sizes))
         return known[size]
 
@@ -89,12 +89,12 @@ class BatchRun(Run):
 
 
 def batch_of(inpt: Any) -> int:
-    """B of what can be drawn for image by image."""
+    """The batch size B of an input that can be drawn image by image."""
     if isinstance(inpt, PIL.Image.Image) or (not has_pixels(inpt) and not isinstance(inpt, LABELS)):
         checks.fail("Fused", "inpt", "a tensor with per_image=True", type(inpt).__name__, TypeError)
     if isinstance(inpt, tv_tensors.BoundingBoxes):
-        wanted = "without boxes with per_image=True: torchvision's are those of one image (for "
-        wanted += "each image, Fused.map(params, size) gives the map to move them by)"
+        wanted = "without boxes with per_image=True: torchvision's belong to one image (for "
+        wanted += "each image, Fused.map(params, size) returns the map to move them by)"
         checks.fail("Fused", "inpt", wanted, f"BoundingBoxes of shape {checks.shape_of(inpt)}")
     dims, shape = 4, "(B, C, H, W)"
     if not has_pixels(inpt):

@@ -14,7 +14,7 @@ from warpkit.transforms.crops import CROPS, MODES
 from warpkit.types import Border, BorderName
 
 KINDS = (Tensor, PIL.Image.Image, tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask)
-"""What has pixels, and so a fill."""
+"""Types with pixels, which have a fill."""
 
 
 class ShownBorder(NamedTuple):
@@ -26,7 +26,7 @@ class ShownBorder(NamedTuple):
     """For each of KINDS: a number or numbers; () of a border that has none."""
 
     def is_zero(self, kind: type) -> bool:
-        """Whether it shows 0 beside an input of `kind`."""
+        """Whether it shows 0 outside an input of `kind`."""
         if self.name != "constant":
             return False
         fits = [

@@ -15,16 +15,16 @@ from warpkit.geometry.arguments import as_result
 from warpkit.geometry.matrices import transform_points
 
 NEAR = 1e-6
-"""Of the longer side: a canvas that ends on the picture's edge but for rounding is inside it."""
+"""Relative to the longer side: a canvas that ends on the image's edge up to rounding is inside."""
 
 
 class ComposedMap(NamedTuple):
-    """Where the pixels of an image go under transforms in a row."""
+    """The map of an image under consecutive transforms."""
 
     mappings: tuple[Tensor, ...]
     """Each transform's: (3, 3), source -> destination, or a flow (h, w, 2), float64."""
     mapping: Tensor
-    """All in one: (3, 3), or a flow (h, w, 2) on the last canvas."""
+    """All combined: (3, 3), or a flow (h, w, 2) on the last canvas."""
     size: tuple[int, int]
     """(h, w) of the last canvas."""
 
@@ -35,7 +35,7 @@ def is_matrix(mapping: Tensor) -> bool:
 
 
 def compose(mappings: Sequence[Tensor], size: tuple[int, int]) -> ComposedMap:
-    """Mappings, (3, 3) or (h, w, 2), the first first, whose last canvas is `size` (h, w)."""
+    """Combine mappings, (3, 3) or (h, w, 2), in order; the last canvas has `size` (h, w)."""
     if all(map(is_matrix, mappings)):
         total = torch.eye(3, dtype=torch.float64)
         for matrix in mappings:
@@ -56,7 +56,7 @@ def compose(mappings: Sequence[Tensor], size: tuple[int, int]) -> ComposedMap:
 
 
 def is_whole(mapping: Tensor) -> bool:
-    """Whether a mapping, (3, 3) or (h, w, 2), only moves pixels: flips, quarter turns, steps."""
+    """Whether a mapping, (3, 3) or (h, w, 2), only flips, turns by 90° or shifts."""
     if not is_matrix(mapping):
         return False
     (a, b, x), (c, d, y), bottom = mapping.tolist()
@@ -88,7 +88,7 @@ def sees_inside(mapping: Tensor, size: tuple[int, int], source: tuple[int, int])
 
 
 def _to_edges(points: Tensor) -> Tensor:
-    """A field of points (h, w, 2), gone on from the outermost pixels' middles to their edges."""
+    """A point field (h, w, 2), extended from the outermost pixels' centres to their edges."""
     for axis in (0, 1):
         n = points.shape[axis]
         first, second = points.narrow(axis, 0, 1), points.narrow(axis, min(1, n - 1), 1)

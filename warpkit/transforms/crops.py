@@ -17,11 +17,11 @@ MODES: dict[str, BorderName] = {
     "reflect": "reflect_101",
     "symmetric": "reflect",
 }
-"""torchvision's padding modes, and the borders of those names here."""
+"""torchvision's padding modes, and warpkit's names of the borders."""
 
 
 def shows_border(transform: Any) -> bool:
-    """Whether a Pad or a RandomCrop may show what lies beside the image."""
+    """Whether a Pad or a RandomCrop may show pixels outside the image."""
     if isinstance(transform, v2.RandomCrop):
         return bool(transform.pad_if_needed) or max(transform.padding or (0,)) > 0
     return max(_sides(transform.padding)) > 0
@@ -37,7 +37,7 @@ def moved_by(transform: Any, params: dict[str, Any]) -> tuple[int, int]:
 
 
 def output_size(transform: Any, params: dict[str, Any], size: tuple[int, int]) -> tuple[int, int]:
-    """(H, W) of what images of `size` (H, W) become."""
+    """(H, W) of the result for images of `size` (H, W)."""
     if isinstance(transform, v2.RandomCrop):
         return params["height"], params["width"]
     left, top, right, bottom = _sides(transform.padding)
@@ -45,7 +45,7 @@ def output_size(transform: Any, params: dict[str, Any], size: tuple[int, int]) -
 
 
 def map_of(transform: Any, params: dict[str, Any]) -> Tensor:
-    """Where pixels go: (3, 3), source -> destination."""
+    """The map: (3, 3), source -> destination."""
     right, down = moved_by(transform, params)
     rows = [[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]]
     return torch.tensor(rows, dtype=torch.float64)

@@ -27,7 +27,7 @@ class ElasticTransform(Geometric, v2.ElasticTransform):
         sigma: how smooth the field is, one number or (x, y), in pixels.
         interpolation, fill, border: as in `RandomAffine`.
 
-    Boxes and keypoints move by torchvision's code, which takes the field backwards for its inverse.
+    torchvision's code moves boxes and keypoints, and takes the negative field for its inverse.
 
     >>> ElasticTransform(alpha=0.0, sigma=0.1)(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
     tensor([[[1., 2.],

@@ -69,7 +69,7 @@ class CenterCrop(Geometric, v2.CenterCrop):
     """torchvision.transforms.v2.CenterCrop, with a `map`.
 
     Args:
-        size: (h, w), or one number for a square. What is smaller is padded with 0.
+        size: (h, w), or one number for a square. Smaller images are padded with 0.
 
     >>> CenterCrop((1, 2))(torch.tensor([[[1, 2, 3, 4]]]))
     tensor([[[2, 3]]])
@@ -79,7 +79,7 @@ class CenterCrop(Geometric, v2.CenterCrop):
         super().__init__(check_lengths("CenterCrop", size))
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The middle of one input."""
+        """The centre of one input."""
         if has_pixels(inpt):
             check_planes("CenterCrop", inpt)
             check_sides("CenterCrop", v2.functional.get_size(inpt))

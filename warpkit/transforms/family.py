@@ -19,10 +19,10 @@ from warpkit.transforms.labels import LABELS
 
 
 class Geometric(v2.Transform):
-    """The base class beside torchvision's own of the same name."""
+    """The base class, in addition to torchvision's class of the same name."""
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
-        """torchvision's checks, and no array where an image is wanted."""
+        """torchvision's checks; arrays in place of images raise an error."""
         super().check_inputs(flat_inputs)
         check_arrays(type(self).__name__, flat_inputs)
 
@@ -31,9 +31,9 @@ class Geometric(v2.Transform):
         return super()._call_kernel(functional, inpt, *args, **kwargs)
 
     def _extract_params_for_v1_transform(self) -> dict[str, Any]:
-        """The arguments of torchvision's first transform of the name, which is what is scripted.
+        """The arguments of torchvision's first-generation transform, which scripting uses.
 
-        It has no border and not every interpolation, and must not stand in for one that has.
+        It has no border and not every interpolation, so others raise an error.
         """
         name, scripted = type(self).__name__, self._v1_transform_cls
         assert scripted is not None
@@ -66,10 +66,10 @@ class Geometric(v2.Transform):
 
 
 def check_arrays(name: str, inputs: Sequence[Any]) -> None:
-    """No NumPy image in the place of a tensor: torchvision hands arrays on as they are.
+    """Reject NumPy images: torchvision passes arrays through unchanged.
 
-    An array beside an image is data of the caller's own. One beside boxes, points or masks alone is
-    not if it has the size of their canvas.
+    An array in addition to an image is the caller's own data. With boxes, points or masks only, an
+    array of their canvas's size counts as an image.
     """
     arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.ndim >= 2]
     if not arrays:

@@ -23,37 +23,38 @@ from warpkit.transforms.unfused import look_at_kind
 class Fused(v2.Compose):
     """torchvision.transforms.v2.Compose whose geometric transforms are sampled once.
 
-    Those of `warpkit.transforms`, and torchvision's own v2.Pad and v2.RandomCrop, that follow each
-    other are a run: they are drawn as Compose draws them, from the same seed, and composed to one
-    map, a matrix, or a field where an ElasticTransform bends, by which images, videos and masks
-    are sampled once and boxes and key points moved once. Every other transform or function ends a
-    run, and runs as it stands. A warning names those of torchvision's that are geometric.
+    Consecutive transforms of `warpkit.transforms`, and torchvision's own v2.Pad and v2.RandomCrop,
+    form a run: they are drawn as Compose draws them, from the same seed, and composed to one map, a
+    matrix, or a flow if an ElasticTransform is among them. Images, videos and masks are sampled
+    once by this map, and boxes and key points moved once. Every other transform or function ends a
+    run, and is applied unchanged. A warning names torchvision's geometric ones among these.
 
     Args:
         transforms: one or more, in their order.
-        per_image: draw anew for every image of a batch (B, C, H, W), one image after another, and
-            warp them in one call. Videos are (B, T, C, H, W) then, masks (B, H, W) or (B, N, H, W),
-            key points (B, ..., 2); boxes are refused, of which torchvision has no batch.
+        per_image: draw separately for every image of a batch (B, C, H, W), one image after another,
+            and warp them in one call. Videos are then (B, T, C, H, W), masks (B, H, W) or (B, N, H,
+            W), key points (B, ..., 2); boxes raise an error, because torchvision has no batches of
+            them.
 
-    What a run shows is the image itself, as far as the last canvas reaches: what Compose would cut
-    off at a canvas between and fill is there. Beside the image is the border and the fill of its
-    transforms, which must be the same (CenterCrop pads with 0); a Pad or a RandomCrop of another
-    border, which copies pixels, is a run by itself, and a warning says so. The interpolation is the
+    A run shows the whole image within the last canvas, including parts that Compose would cut off
+    at an intermediate canvas and fill. Outside the image it shows the border and fill of its
+    transforms, which must be the same (CenterCrop pads with 0); a Pad or a RandomCrop with another
+    border, which copies pixels, is a separate run, and causes a warning. The interpolation is the
     finest of its transforms', "nearest" < "bilinear" < "bicubic" < "lanczos4", and nearest for
-    masks. Where the map shrinks, the mean over each output pixel is taken (`warp_affine`'s
-    antialias), unless a Resize says antialias=False or all is nearest. No value is blended in a run
-    that only flips, crops, pads, turns by quarters or moves by whole pixels. Where a Resize or a
-    RandomResizedCrop is all in it that samples, its own filter does (not with per_image, after a
-    crop that leaves a part out, or where padding follows such a crop). A run of one transform is
-    that transform.
+    masks. If the map shrinks, each output pixel is averaged (`warp_affine`'s antialias), unless a
+    Resize has antialias=False or all is nearest. A run that only flips, crops, pads, rotates by
+    multiples of 90 degrees or moves by whole pixels blends no values. If a Resize or a
+    RandomResizedCrop is the only transform that samples, its own filter is used (not with
+    per_image, after a crop that drops a part, or if padding follows such a crop). A run of one
+    transform is that transform.
 
-    In a run of several, a box becomes the tight box of its outline under the whole map, also
-    through a field, clamped once if torchvision would clamp it; of a rotated one the corners move,
-    and torchvision's rectangle is laid about them. Key points count from where each of
-    torchvision's transforms counts them: from pixel centres in flips, from the corner elsewhere.
+    In a run of several, a box becomes the tight box of its outline under the whole map, also under
+    a flow, clamped once if torchvision would clamp it; for a rotated box the corners move, and
+    torchvision's rectangle encloses them. Key points have the origin that each torchvision
+    transform uses: pixel centres in flips, the corner elsewhere.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came.
+        ValueError, TypeError: with the argument, what it must be and what it got.
 
     >>> from warpkit.transforms import RandomHorizontalFlip, RandomRotation
     >>> turn, flip = RandomRotation((90, 90)), RandomHorizontalFlip(p=1.0)
@@ -81,11 +82,11 @@ class Fused(v2.Compose):
         super().__init__(list(transforms))
         self.per_image = checks.check_bool("Fused", "per_image", per_image)
         self._made: tuple[list[Any], list[Callable[..., Any]]] = ([], [])
-        _ = self._pieces  # what cannot be one run is refused here
+        _ = self._pieces  # raises errors about impossible runs now
 
     @property
     def _pieces(self) -> list[Callable[..., Any]]:
-        """The runs of the transforms and what stands between them, of the list as it is now."""
+        """The runs and the other transforms between them, from the current list."""
         made_of, pieces = self._made
         if [*map(id, made_of)] != [*map(id, self.transforms)]:
             pieces = _pieces(self.transforms, BatchRun if self.per_image else Run)
@@ -93,7 +94,7 @@ class Fused(v2.Compose):
         return pieces
 
     def forward(self, *inputs: Any) -> Any:
-        """The inputs, as torchvision's Compose takes and gives them."""
+        """Transform the inputs, as torchvision's Compose does."""
         if not inputs:
             checks.fail("Fused", "inputs", "an image, or more", "none", TypeError)
         several = len(inputs) > 1
@@ -111,10 +112,10 @@ class Fused(v2.Compose):
         return self._run("make_params").make_params(flat_inputs)
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
-        """Where pixels of images of `size` (H, W) go under the drawn `params`, float64.
+        """The map of the drawn `params` for images of `size` (H, W), float64.
 
-        (3, 3), source -> destination, or where something bends the flow (h, w, 2) that `warp_flow`
-        takes. With per_image a batch of them, (B, 3, 3) or (B, h, w, 2).
+        (3, 3), source -> destination, or with an elastic transform the flow (h, w, 2) that
+        `warp_flow` takes. With per_image a batch of them, (B, 3, 3) or (B, h, w, 2).
         """
         maps = self._maps("map", params, size)
         mappings = [each.mapping for each in maps]
@@ -131,7 +132,7 @@ class Fused(v2.Compose):
         return run.transform(inpt, params)
 
     def extra_repr(self) -> str:
-        """One transform a line."""
+        """One transform per line."""
         lines = super().extra_repr()
         return f"{lines}\n    per_image=True" if self.per_image else lines
 
@@ -149,11 +150,11 @@ class Fused(v2.Compose):
         )
 
     def _check_params(self, params: Any) -> None:
-        """They are of `make_params`, of as many transforms."""
+        """They must come from `make_params`, for as many transforms."""
         draws = params.get("draws") if isinstance(params, dict) else None
         each = draws if self.per_image and isinstance(draws, list) else [draws]
         if not all(isinstance(d, list) and len(d) == len(self.transforms) for d in each):
-            wanted = f"what make_params gives for these {len(self.transforms)} transforms"
+            wanted = f"what make_params returns for these {len(self.transforms)} transforms"
             checks.fail("Fused", "params", wanted, f"{params!r:.60}")
 
     def _run(self, method: str) -> Run:
@@ -161,14 +162,14 @@ class Fused(v2.Compose):
         (piece, *more) = self._pieces
         if more or not isinstance(piece, Run):
             others = [type(t).__name__ for t in self.transforms if not is_fused(t)]
-            wanted = f"geometric ones alone for {method}, which is of one run"
+            wanted = f"only geometric ones for {method}, which needs one run"
             got = f"{others[0]} among them" if others else f"{len(more) + 1} runs, of two borders"
             checks.fail("Fused", "transforms", wanted, got)
         return piece
 
 
 def is_fused(transform: Any) -> bool:
-    """Whether a transform is one of the geometric ones of a run, and does what they do."""
+    """Whether a transform can be part of a run."""
     if not isinstance(transform, FUSED):
         return False
     theirs = next(kind for kind in FUSED if isinstance(transform, kind))
@@ -176,7 +177,7 @@ def is_fused(transform: Any) -> bool:
 
 
 def _pieces(transforms: Sequence[Any], kind: type[Run]) -> list[Callable[..., Any]]:
-    """The runs, as long as can be, and what stands between them."""
+    """The runs, as long as possible, and the other transforms between them."""
     pieces: list[Callable[..., Any]] = []
     stretch: list[Any] = []
     for k, transform in enumerate((*transforms, None)):
@@ -192,8 +193,8 @@ def _pieces(transforms: Sequence[Any], kind: type[Run]) -> list[Callable[..., An
 
 
 def _runs(stretch: Sequence[Any], place: int, kind: type[Run]) -> list[Callable[..., Any]]:
-    """Transforms that follow each other, the first at `place`: one run, but for what torchvision
-    pads in another way. That copies pixels, and is a run by itself."""
+    """Consecutive transforms, the first at `place`: one run, except for torchvision's padding with
+    another border, which copies pixels and is a separate run."""
     giver = border_giver(stretch)
     runs: list[list[Any]] = [[]]
     for k, transform in enumerate(stretch, place):
@@ -202,7 +203,7 @@ def _runs(stretch: Sequence[Any], place: int, kind: type[Run]) -> list[Callable[
             if one != two:
                 text = f"Fused: transforms[{k}] is torchvision's {type(transform).__name__}, whose "
                 text += f"padding is not fused: {two}, and {one} in {type(giver).__name__} "
-                warn(text + "(v2.Identity() beside it says that this is meant)")
+                warn(text + "(put v2.Identity() next to it if this is intended)")
                 runs += [[transform], []]
                 continue
         runs[-1].append(transform)

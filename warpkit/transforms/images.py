@@ -19,7 +19,7 @@ from warpkit.geometry.arguments import as_result
 from warpkit.warp import warp_affine, warp_perspective
 
 PIL_MODES = ("L", "LA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "I", "I;16", "F")
-"""Those whose channels are numbers: no bits and no palettes."""
+"""Modes with numeric channels: no bits and no palettes."""
 
 Rows = tuple[tuple[float, float, float], ...]
 """A matrix, row by row."""
@@ -49,7 +49,7 @@ def check_planes(name: str, inpt: Any) -> None:
 
 
 def check_sides(name: str, size: Sequence[int]) -> None:
-    """Inputs of `size` (H, W) must have a pixel, where their number changes."""
+    """Inputs of `size` (H, W) must have a pixel if the size changes."""
     if 0 in size:
         checks.fail(name, "inpt", "of at least one pixel a side", f"size {tuple(size)}")
 
@@ -62,15 +62,15 @@ def through(
     size: tuple[int, int] | None = None,
     look: bool = True,
 ) -> Any:
-    """Any kind of image through `sample`, onto `size` (h, w) or its own; masks with nearest.
+    """Apply `sample` to any kind of image, onto `size` (h, w) or its own; masks with nearest.
 
-    look: whether its layout may be the caller's slip, which `check_planes` has not looked at yet.
+    look: whether to check for the wrong layout, which `check_planes` has not done yet.
     """
     if isinstance(inpt, PIL.Image.Image):
         if inpt.mode not in PIL_MODES:
             wanted = f"a PIL image of one of the modes {', '.join(PIL_MODES)}: see convert()"
             checks.fail(name, "inpt", wanted, repr(inpt.mode))
-        # as a batch it is channels-last, as Pillow's pixels lie: 512 x 512 RGB in half the time
+        # as a batch it is channels-last, like Pillow's pixels: 512 x 512 RGB in half the time
         batch = v2.functional.pil_to_tensor(inpt)[None]
         sampled = through(name, batch, interpolation, sample)[0]
         if inpt.mode == "I;16":
@@ -99,7 +99,7 @@ def through(
 
 
 def retyped(result: Tensor, given: Any, **changes: Any) -> Any:
-    """A result of any shape in the type of what was given, a tensor's or one of torchvision's."""
+    """A result of any shape in the type of the input, a tensor or one of torchvision's."""
     if not isinstance(given, tv_tensors.TVTensor):
         return result
     return tv_tensors.wrap(result, like=given, **changes)  # pyright: ignore
@@ -127,7 +127,7 @@ def warp(
     rows_of: Callable[[tuple[int, int]], Rows],
     size: tuple[int, int] | None = None,
 ) -> Any:
-    """Any kind of image under the matrix for its size, onto `size` (H, W), or its own.
+    """Warp any kind of image by the matrix for its size, onto `size` (H, W), or its own.
 
     Two rows map source -> destination, three destination -> source.
     """

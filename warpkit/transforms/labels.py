@@ -17,15 +17,15 @@ from warpkit.transforms.composed import ComposedMap, is_matrix
 from warpkit.transforms.images import retyped
 
 LABELS = (tv_tensors.BoundingBoxes, getattr(tv_tensors, "KeyPoints", tv_tensors.BoundingBoxes))
-"""What is on the canvas and has no pixels; key points since torchvision 0.23."""
+"""Labels without pixels; key points since torchvision 0.23."""
 ROTATED = ("XYWHR", "CXCYWHR", "XYXYXYXY")
 EDGES = (0.5, 0.5)
-"""How far the origin lies from the middle of pixel (0, 0), for points counted from the corner."""
+"""The origin relative to the centre of pixel (0, 0), for points relative to the corner."""
 MOST_POINTS = 128
-"""On an edge of a box that bends; a pixel apart on shorter ones, where a chord is 0.01 px off. On
-an edge of 600 pixels it is 0.1 px off for bends as an ElasticTransform has by default."""
+"""Points on a bent edge of a box; a pixel apart on shorter ones, where a chord is 0.01 px off. On
+an edge of 600 pixels it is 0.1 px off for the default ElasticTransform."""
 HORIZON = 1e-9
-"""Of a depth: how near to the horizon an edge that crosses it is followed, to 10^9 pixels away."""
+"""A depth: an edge that crosses the horizon is followed up to here, 10^9 pixels away."""
 MIRRORED = [1, 0, 3, 2]
 """The corners of a rotated box that was mirrored, in the order that torchvision's flips leave."""
 
@@ -33,7 +33,7 @@ MIRRORED = [1, 0, 3, 2]
 def move_keypoints(
     points: Any, composed: ComposedMap, offsets: Sequence[tuple[float, float]]
 ) -> Any:
-    """Key points where each mapping counts them from (-x, -y) of its offset, in pixels."""
+    """Move key points, which each mapping counts from (-x, -y) of its offset, in pixels."""
     moved = points.as_subclass(Tensor).double()
     shape, moved = moved.shape, moved.reshape(-1, 2)
     pending = torch.eye(3, dtype=torch.float64)
@@ -49,7 +49,7 @@ def move_keypoints(
 
 
 def move_boxes(boxes: Any, composed: ComposedMap, clamps: bool) -> Any:
-    """The tight boxes of what boxes (N, 4) become; of rotated ones the rectangles about them."""
+    """The tight boxes of mapped boxes (N, 4); for rotated ones the enclosing rectangles."""
     kind, size = boxes.format, composed.size
     if boxes.numel() == 0:
         return retyped(boxes.as_subclass(Tensor).clone(), boxes, canvas_size=size)
@@ -80,10 +80,10 @@ def move_boxes(boxes: Any, composed: ComposedMap, clamps: bool) -> Any:
 
 
 def outline(corners: Tensor, composed: ComposedMap, spans: int) -> Tensor:
-    """Points on what becomes of quads (N, 4, 2), whose pixels count from edges: (N, K, 2).
+    """Points on the outlines of mapped quads (N, 4, 2), in edge coordinates: (N, K, 2).
 
-    Under matrices the corners, and for edges that cross the horizon the points far out on both
-    sides of it; under flows `spans` points on each edge.
+    Under matrices the corners, and for edges that cross the horizon distant points on both sides of
+    it; under flows `spans` points on each edge.
     """
     if is_matrix(composed.mapping):
         return _under_matrix(corners, counted_from(composed.mapping, EDGES).to(corners.device))
@@ -100,7 +100,7 @@ def outline(corners: Tensor, composed: ComposedMap, spans: int) -> Tensor:
 
 
 def counted_from(matrix: Tensor, offset: tuple[float, float]) -> Tensor:
-    """A matrix (3, 3) between pixels whose coordinates are greater by `offset` (x, y)."""
+    """A matrix (3, 3) for coordinates that are greater by `offset` (x, y)."""
     there = torch.eye(3, dtype=torch.float64)
     there[:2, 2] = torch.tensor(offset, dtype=torch.float64)
     back = torch.eye(3, dtype=torch.float64)
@@ -109,7 +109,7 @@ def counted_from(matrix: Tensor, offset: tuple[float, float]) -> Tensor:
 
 
 def _by_flow(points: Tensor, flow: Tensor) -> Tensor:
-    """Where points (N, 2) appear under a flow (h, w, 2); the nearest place where it folds."""
+    """Positions of points (N, 2) under a flow (h, w, 2); the nearest position if it folds."""
     return transform_by_flow(points, flow.to(points.device))[0]
 
 
@@ -130,7 +130,7 @@ def _under_matrix(corners: Tensor, matrix: Tensor) -> Tensor:
 
 
 def _in_order(quads: Tensor) -> Tensor:
-    """Quads (N, 4, 2) whose corners run the way round that they do in a box."""
+    """Quads (N, 4, 2) with corners in the order of a box."""
     x, y = quads.unbind(-1)
     area = (x * y.roll(-1, dims=1) - x.roll(-1, dims=1) * y).sum(1)
     return torch.where(area[:, None, None] < 0, quads[:, MIRRORED], quads)

@@ -25,8 +25,8 @@ class RandomPerspective(Geometric, v2.RandomPerspective):
     """torchvision.transforms.v2.RandomPerspective, warped by warpkit.
 
     Args:
-        distortion_scale: in [0, 1]: how far the corners move, in parts of half the image.
-        p: the probability of doing anything.
+        distortion_scale: in [0, 1]: how far the corners move, relative to half the image.
+        p: the probability of the transform.
         interpolation, fill, border: as in `RandomAffine`.
 
     >>> RandomPerspective(0.0, p=1.0)(torch.ones(1, 2, 2))
@@ -49,7 +49,7 @@ class RandomPerspective(Geometric, v2.RandomPerspective):
         self.border = check_border("RandomPerspective", border)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """torchvision's draw, which solves for the matrix of four corners that must differ."""
+        """torchvision's draw, which solves for the matrix of four distinct corners."""
         try:
             return super().make_params(flat_inputs)
         except torch.linalg.LinAlgError:  # pyright: ignore
@@ -58,7 +58,7 @@ class RandomPerspective(Geometric, v2.RandomPerspective):
             checks.fail("RandomPerspective", "inpt", wanted, f"size {tuple(size)}")
 
     def matrix(self, params: dict[str, Any], size: Sequence[int] | None = None) -> Tensor:
-        """What the drawn `params` do to images of `size` (H, W): (3, 3), source -> destination.
+        """The matrix of `params` for images of `size` (H, W): (3, 3), source -> destination.
 
         Without `size`, which is deprecated, the matrix maps destination -> source.
         """
@@ -66,12 +66,12 @@ class RandomPerspective(Geometric, v2.RandomPerspective):
         if size is not None:
             return as_result(inverse_map(to_source), torch.float64)
         text = "RandomPerspective.matrix(params) maps destination -> source; "
-        text += "matrix(params, size) maps source -> destination, as every matrix here"
+        text += "matrix(params, size) maps source -> destination, as every matrix in warpkit"
         warnings.warn(text, FutureWarning, stacklevel=2)
         return to_source
 
     def map(self, params: dict[str, Any], size: Sequence[int]) -> Tensor:
-        """Where pixels of images of `size` (H, W) go: (3, 3), source -> destination."""
+        """The map of images of `size` (H, W): (3, 3), source -> destination."""
         return self.matrix(params, size)
 
     def _rows(self, params: dict[str, Any]) -> Rows:

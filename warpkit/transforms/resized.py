@@ -27,7 +27,7 @@ from warpkit.transforms.images import check_planes, check_sides, has_pixels, siz
 from warpkit.types import Filter, ResizeArithmetic
 
 PLAIN_FILTERS = ("nearest", "lanczos4")
-"""Those that have no antialias."""
+"""Filters without antialias."""
 
 
 class Resize(Geometric, v2.Resize):
@@ -35,15 +35,15 @@ class Resize(Geometric, v2.Resize):
 
     Args:
         size: (h, w); or one number for the shorter side; None: by `max_size` alone.
-        interpolation: as in `resize`, or torchvision's InterpolationMode, or Pillow's number;
-            masks are nearest. "nearest" looks at the middles of pixels, as "nearest-exact" does
-            (half way between two: the even one).
-        max_size: the largest that the longer side may be.
-        antialias: False for two or four pixels along each axis however much it shrinks; in
-            torchvision that has no effect on PIL images, here it has.
-        arithmetic: as in `resize`. "pillow" gives a PIL image of any mode torchvision's own pixels,
-            and a tensor those of Pillow; "torchvision" gives tensors torchvision's own. Masks that
-            are tensors are sampled as under "exact", but for "torchvision".
+        interpolation: as in `resize`, or torchvision's InterpolationMode, or Pillow's number; masks
+            use nearest. "nearest" samples pixel centres, as "nearest-exact" does (ties go to the
+            even pixel).
+        max_size: the maximum of the longer side.
+        antialias: False for two or four pixels along each axis, whatever the scale; unlike in
+            torchvision, this also applies to PIL images.
+        arithmetic: as in `resize`. "pillow" gives torchvision's own pixels for PIL images of any
+            mode, and Pillow's pixels for tensors; "torchvision" gives torchvision's own pixels for
+            tensors. Tensor masks use "exact", except with "torchvision".
 
     >>> Resize((1, 2))(torch.tensor([[[1.0, 3.0, 5.0, 7.0]]]))
     tensor([[[2.4286, 5.5714]]])
@@ -121,7 +121,7 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
         self.arithmetic: ResizeArithmetic = arithmetic
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """torchvision's draw, of a part of the inputs."""
+        """torchvision's draw of a crop of the inputs."""
         check_sides("RandomResizedCrop", query_size(flat_inputs))
         return super().make_params(flat_inputs)
 
@@ -146,7 +146,7 @@ class RandomResizedCrop(Geometric, v2.RandomResizedCrop):
 
 
 def filter_name(function: str, interpolation: Any, antialias: Any, arithmetic: Any) -> Filter:
-    """warpkit's name of a filter that the arithmetic has, and an antialias that is one."""
+    """Check warpkit's name of a filter for the arithmetic, and antialias."""
     if antialias is not None:
         checks.check_bool(function, "antialias", antialias)
     checks.check_name(function, "arithmetic", arithmetic, RESIZE_ARITHMETICS)
@@ -156,7 +156,7 @@ def filter_name(function: str, interpolation: Any, antialias: Any, arithmetic: A
 
 
 def antialias_of(interpolation: str, antialias: bool | None, arithmetic: str) -> bool | None:
-    """What `resize` is told: True, the default here, is what the arithmetic has."""
+    """The antialias for `resize`: True, the default, means if the arithmetic has it."""
     if arithmetic == "torchvision":  # whose None is False
         return bool(antialias) if interpolation in ("bilinear", "bicubic", "lanczos") else None
     if arithmetic != "exact":
@@ -168,7 +168,7 @@ def resized(transform: Resize | RandomResizedCrop, inpt: Any, size: tuple[int, i
     """Any kind of image at another size (H, W)."""
     name, arithmetic = transform.interpolation, transform.arithmetic
     if arithmetic == "pillow" and isinstance(inpt, PIL.Image.Image):
-        # as torchvision does: Pillow knows what alpha and palettes need
+        # as in torchvision: Pillow handles alpha and palettes
         same = (inpt.height, inpt.width) == size
         height, width = size
         wanted = (width, height), PIL.Image.Resampling[name.upper()]

@@ -35,7 +35,7 @@ GEOMETRIC = (*FLIPS, CenterCrop, *RESIZES, *BORDERED)
 FUSED = (*GEOMETRIC, *CROPS)
 COPIES = (*FLIPS, CenterCrop, *CROPS)
 Draws = list[dict[str, Any] | None]
-"""The params of each transform; None where it was not to be."""
+"""The params of each transform; None if it is skipped."""
 
 
 class Step(NamedTuple):
@@ -44,10 +44,10 @@ class Step(NamedTuple):
     transform: Any
     params: dict[str, Any]
     size: tuple[int, int]
-    """(H, W) of what it is given."""
+    """(H, W) of its input."""
 
     def output_size(self) -> tuple[int, int]:
-        """(H, W) of what it gives."""
+        """(H, W) of its output."""
         if isinstance(self.transform, CROPS):
             return crops.output_size(self.transform, self.params, self.size)
         of = getattr(self.transform, "output_size", None)
@@ -60,7 +60,7 @@ class Step(NamedTuple):
         return self.transform.map(self.params, self.size)
 
     def margins(self) -> tuple[int, ...]:
-        """How far a copy's canvas goes beyond what it is given, in pixels; < 0 where it cuts."""
+        """How far a copy's canvas extends beyond its input, in pixels; < 0 if it cuts."""
         if not isinstance(self.transform, (CenterCrop, *CROPS)):
             return ()
         (height, width), (h, w) = self.size, self.output_size()
@@ -71,21 +71,21 @@ class Step(NamedTuple):
         return left, top, wider - left, higher - top
 
     def pads(self) -> bool:
-        """Whether it shows more than there is, as it stands."""
+        """Whether it shows more than its input, on its own."""
         return any(margin > 0 for margin in self.margins())
 
     def cuts(self) -> bool:
-        """Whether a part of what it is given is left out, as it stands."""
+        """Whether it drops a part of its input, on its own."""
         if isinstance(self.transform, RandomResizedCrop):
             return (self.params["height"], self.params["width"]) != self.size
         return any(margin < 0 for margin in self.margins())
 
 
 class Run(v2.Transform):
-    """Geometric transforms that follow each other, the first of them at `place` of a list."""
+    """Consecutive geometric transforms, the first of them at `place` of a list."""
 
     composes_one = False
-    """Whether a single transform is sampled as a run is, and not as it stands."""
+    """Whether a single transform is sampled as a run, not on its own."""
 
     def __init__(self, transforms: Sequence[Any], place: int) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class Run(v2.Transform):
         one, two = border_of(first), border_of(other)
         if one != two:
             wanted = "of one border and fill in a run, which is sampled once (another transform, "
-            wanted += "as v2.Identity(), ends a run)"
+            wanted += "such as v2.Identity(), ends a run)"
             got = f"{one} in {self._named(first)} and {two} in {self._named(other)}"
             checks.fail("Fused", "transforms", wanted, got)
 
@@ -121,7 +121,7 @@ class Run(v2.Transform):
             name = getattr(transform, "interpolation", None)
             if name not in (None, *INTERPOLATIONS) and not alone:
                 wanted = "of interpolations that a warp has ("
-                wanted += ", ".join(map(repr, INTERPOLATIONS)) + ") where they are sampled as one"
+                wanted += ", ".join(map(repr, INTERPOLATIONS)) + ") if they are sampled as one"
                 checks.fail("Fused", "transforms", wanted, f"{name!r} in {self._named(transform)}")
         order = [name for name in INTERPOLATIONS if name in names]
         return order[-1] if order else (names[0] if names else "nearest")
@@ -145,15 +145,15 @@ class Run(v2.Transform):
         return draws
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
-        """No array where an image is wanted."""
+        """Reject arrays in place of images."""
         check_arrays("Fused", flat_inputs)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """{"draws": what was drawn for each transform}."""
+        """{"draws": the draws of each transform}."""
         return {"draws": self.draw(self.sizes_of(flat_inputs)), "composed": {}}
 
     def steps(self, draws: Draws, size: tuple[int, int]) -> list[Step]:
-        """What was drawn for images of `size` (H, W)."""
+        """The drawn steps for images of `size` (H, W)."""
         steps: list[Step] = []
         for transform, params in zip(self.transforms, draws, strict=True):
             if params is not None:
@@ -162,7 +162,7 @@ class Run(v2.Transform):
         return steps
 
     def composed(self, params: dict[str, Any], size: tuple[int, int]) -> ComposedMap:
-        """The one map of images of `size` (H, W), made once for all that have it."""
+        """The combined map of images of `size` (H, W), computed once per size."""
         known = params.setdefault("composed", {})
         if size not in known:
             steps = self.steps(params["draws"], size)
@@ -179,7 +179,7 @@ class Run(v2.Transform):
         if len(draws) == 1:
             return self.transforms[0].transform(inpt, draws[0])
         if not has_pixels(inpt) and not isinstance(inpt, LABELS):
-            return one_by_one(inpt, self.transforms, draws)  # a type of someone else's
+            return one_by_one(inpt, self.transforms, draws)  # another library's type
         height, width = v2.functional.get_size(inpt)
         steps = self.steps(draws, (height, width))
         if has_pixels(inpt):
@@ -197,11 +197,11 @@ class Run(v2.Transform):
         return move_keypoints(inpt, composed, self.offsets(steps))
 
     def offsets(self, steps: Sequence[Step]) -> list[tuple[float, float]]:
-        """From where torchvision counts key points in each: see `move_keypoints`."""
+        """The origin of torchvision's key points in each: see `move_keypoints`."""
         return [(0.0, 0.0) if isinstance(s.transform, FLIPS) else EDGES for s in steps]
 
     def check_padding(self, steps: Sequence[Step], kind: type) -> None:
-        """What CenterCrop pads with 0 cannot be shown beside another border."""
+        """CenterCrop's padding with 0 cannot be combined with another border."""
         if self.bordered is None or border_of(self.bordered).is_zero(kind):
             return
         for step in steps:
@@ -214,10 +214,10 @@ class Run(v2.Transform):
     def _samples_once(
         self, steps: Sequence[Step], params: dict[str, Any], size: tuple[int, int]
     ) -> bool:
-        """Whether at most a resize samples, and Compose cuts nothing off that the run would show.
+        """Whether at most a resize samples, and Compose cuts off nothing that the run would show.
 
-        Nothing is cut off before the resize, whose filter looks beyond a cut, and nothing pads
-        what was cut.
+        Nothing is cut off before the resize, whose filter reads beyond a cut, and nothing pads
+        a cut.
         """
         samplers = [k for k, s in enumerate(steps) if not isinstance(s.transform, COPIES)]
         cuts = [k for k, step in enumerate(steps) if step.cuts()]
@@ -247,13 +247,13 @@ class Run(v2.Transform):
         return through("Fused", inpt, interpolation, sampled, composed.size)
 
     def look_at_arithmetic(self, inpt: Any) -> None:
-        """Of a run that is sampled as one: the arithmetic that is asked for is not in it. Once."""
+        """Warn once that a run sampled as one does not use the requested arithmetic."""
         resize, is_mask = self.not_exact, isinstance(inpt, tv_tensors.Mask)
         if resize is None or is_mask:
             return
         self.not_exact = None
         text = f"Fused: arithmetic={resize.arithmetic!r} of {self._named(resize)} has no effect "
-        text += "where the run is sampled as one, which is exact (v2.Identity() beside it ends the "
+        text += "if the run is sampled as one, which is exact (v2.Identity() next to it ends the "
         warn(text + "run)")
 
     def options(self, inpt: Any) -> RunSampling:
@@ -265,14 +265,14 @@ class Run(v2.Transform):
 
 
 def border_giver(transforms: Sequence[Any]) -> Any:
-    """The transform whose border is the run's: the first that warps, or the first that pads."""
+    """The transform that determines the run's border: the first that warps, or else that pads."""
     warps = [t for t in transforms if isinstance(t, BORDERED)]
     pads = [t for t in transforms if isinstance(t, CROPS) and shows_border(t)]
     return next(iter([*warps, *pads]), None)
 
 
 def one_by_one(inpt: Any, transforms: Sequence[Any], draws: Draws) -> Any:
-    """What was drawn, as it stands."""
+    """Apply the drawn transforms one after another."""
     for transform, params in zip(transforms, draws, strict=True):
         inpt = inpt if params is None else transform.transform(inpt, params)
     return inpt

@@ -15,7 +15,7 @@ from warpkit.warp import warp_affine, warp_perspective
 
 
 class RunSampling(NamedTuple):
-    """How a run samples, all but where."""
+    """How a run samples, except the positions."""
 
     interpolation: str
     border: Border
@@ -26,8 +26,8 @@ class RunSampling(NamedTuple):
     def under(self, composed: ComposedMap, source: tuple[int, int]) -> RunSampling:
         """Under one map of an image of `source` (H, W).
 
-        Moved pixels are copied: by nearest. A canvas that shows nothing beside the image has no
-        border: a pixel larger than the output's would fade there, as it does not in a Resize.
+        Pixels moved by whole steps are copied, by nearest. A canvas that shows nothing outside the
+        image has no border: otherwise enlarged pixels would fade at the edge, unlike in a Resize.
         """
         mapping, size = composed.mapping, composed.size
         if is_whole(mapping):
@@ -47,7 +47,7 @@ def sample(image: Tensor, composed: ComposedMap, options: RunSampling) -> Tensor
 def sample_each(image: Tensor, maps: Sequence[ComposedMap], options: RunSampling) -> Tensor:
     """Images (B, ..., C, H, W), each under its map: (B, ..., C, h, w).
 
-    In one call where all maps are of a kind; otherwise those of each kind, in their places.
+    In one call if all maps are of one kind; otherwise one call per kind.
     """
     source = (image.shape[-2], image.shape[-1])
     kinds: dict[RunSampling, list[int]] = {}

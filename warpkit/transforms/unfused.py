@@ -21,11 +21,11 @@ ALONE = (
     "ScaleJitter",
     "TenCrop",
 )
-"""Those that have no equal in `warpkit.transforms`."""
+"""Those without an equivalent in `warpkit.transforms`."""
 
 
 def _advice() -> dict[type, str]:
-    """torchvision's classes, of both its generations, and what to take in their place."""
+    """torchvision's classes, of both generations, and their replacements."""
     advice: dict[type, str] = {}
     for module in (v1, v2):
         for name in TWINS:
@@ -44,7 +44,7 @@ ADVICE = _advice()
 
 
 def look_at_kind(place: int, transform: Any) -> None:
-    """A geometric transform of torchvision's that ends a run, which was hardly meant."""
+    """Warn about a geometric torchvision transform that ends a run, probably by accident."""
     kind = next((kind for kind in type(transform).__mro__ if kind in ADVICE), None)
     if kind is None or isinstance(transform, GEOMETRIC):
         return
