@@ -37,7 +37,7 @@ SHAPE = re.compile(
 )
 """A shape as docstrings write it: (..., C, H, W), (N, 4), (*P, h, w, 2), ()."""
 
-SAME = re.compile(r"\b(?:[Aa]s|of|[Ss]ee) (?:of )?`[\w.]+`")
+SAME = re.compile(r"\b(?:[Aa]s|of|[Ss]ee) (?:of |in )?`[\w.]+`")
 """A reference to another function for the shapes."""
 
 
