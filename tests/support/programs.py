@@ -21,6 +21,8 @@ import torch.nn.functional as F
 from PIL import Image, ImageFilter, ImageOps
 from torchvision.transforms import InterpolationMode, v2
 
+from tests.support import hostile_programs
+
 PILLOW = {
     "nearest": Image.Resampling.NEAREST,
     "box": Image.Resampling.BOX,
@@ -652,6 +654,7 @@ def traps() -> dict[str, Drawn]:
         )
     for side in (31, 77, 180):
         kinds[f"pyramid {side}"] = lambda x, n=side: small(cv2.pyrDown(x), n)
+    kinds |= hostile_programs.PROGRAMS | hostile_programs.BY_PILLOW
     return {name: _array(function) for name, function in kinds.items()}
 
 

@@ -28,7 +28,7 @@ KINDS = {
         {"rule": "shortest", "size": 96, "crop": (84, 84), "interpolation": "bicubic"},
     ),
     "Janus": (
-        {"size": SMALL},
+        {"size": SMALL, "min_size": 1},
         {"rule": "longest", "size": 96, "pad": ("center", (122, 116, 104))},
     ),
     "Detr": (
@@ -65,3 +65,14 @@ def test_a_processor_is_named_as_its_configuration_says(kind, library):
         mean, std = (torch.tensor(v) for v in NAMED[kind])
         torch.testing.assert_close(gain[:, 0, 0], 1 / (255 * std), rtol=1e-5, atol=0)
         torch.testing.assert_close(torch.tensor(found.offset), -mean / std, rtol=1e-5, atol=0)
+
+
+def test_sides_that_never_fall_below_a_number_are_noticed():
+    source = {"image_processor_type": "JanusImageProcessor", "size": SMALL, "min_size": 14}
+    pipeline = Pipeline.from_processor(source, library="pillow")
+    found = identify(lambda image: pipeline(image[None]), takes="tensor")
+    assert (found.rule, found.size, found.interpolation) == ("longest", 96, "bicubic")
+    assert found.arithmetic is None
+    assert "on pictures of 10 to 1" in found.reasons[0]
+    image = tensor(picture((301, 417)))
+    torch.testing.assert_close(found.pipeline(image), pipeline(image), rtol=0, atol=1e-5)

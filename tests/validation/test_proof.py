@@ -8,18 +8,13 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.support.hostile_programs import PROGRAMS, SIDE, resized
 from warpkit.validation import identify
 from warpkit.validation.programs.asking import Program
 from warpkit.validation.programs.geometry import Geometry
-from warpkit.validation.programs.proof import prove
+from warpkit.validation.programs.proof import prove, where_it_fails
 from warpkit.validation.programs.search import Search
 from warpkit.validation.programs.values import Measured
-
-SIDE = 96
-
-
-def resized(x: np.ndarray) -> np.ndarray:
-    return cv2.resize(x, (SIDE, SIDE))
 
 
 def proved(program, found):
@@ -68,6 +63,45 @@ def test_a_planted_difference_is_found_out(found, program):
     answer = identify(program, takes="array")
     assert not answer.known
     assert answer.arithmetic is None
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_differs_on_some_pictures_is_found_out(found, name):
+    assert proved(PROGRAMS[name], found).differing > 0
+
+
+WHERE = {
+    "scales below 1 / 3": "where a side grows",
+    "scales above 4": "where a side shrinks by more than 4",
+    "one scale above 6": "where a side shrinks by more than 5.3",
+    "first at most 4096": "on pictures longer than 617 pixels",
+    "long ones cut": "on pictures of 10 to 1",
+    "weak contrast stretched": "on dark and pale pictures",
+    "those without colours blurred": "on pictures without colours",
+    "black and white ones": "on black and white pictures",
+    "the size that is wanted": None,
+    "odd sides": None,
+}
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_it_is_said_where_values_differ(found, name):
+    assert where_it_fails(proved(PROGRAMS[name], found), found.twin) == WHERE[name]
+
+
+def test_too_few_values_are_no_proof():
+    asked = []
+
+    def program(x):
+        asked.append(x.shape)
+        if len(asked) > 52:
+            raise OSError("gone")
+        return resized(x)
+
+    answer = identify(program, takes="array")
+    assert not answer.known
+    assert answer.pipeline is None
+    assert "It refuses most pictures: only" in answer.reasons[0]
 
 
 def test_a_row_at_one_size_is_found_out():

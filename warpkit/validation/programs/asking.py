@@ -49,9 +49,10 @@ class Program:
         self.function, self.takes, self.advance = function, takes, advance
         self.calls, self.allowed = 0, MAX_CALLS
         self.seconds = 0.0
+        self.refusals: list[RefusedError] = []
         self.layout = "CHW"
         self.batched = False
-        self.dtype = ""
+        self.axes, self.dtype = 0, ""
         self.returns_pil = False
         self.changes_argument = False
         self.shape = FIRST_SHAPES[0]
@@ -70,7 +71,9 @@ class Program:
             shape = f"{picture.shape[0]} x {picture.shape[1]}"
             kind = type(error).__name__
             text = f"raises {kind} on a picture of {shape} taken as {self.takes!r}: {error}"
-            raise RefusedError(text) from error
+            refusal = RefusedError(text)
+            self.refusals.append(refusal)
+            raise refusal from error
         finally:
             self.seconds += time.perf_counter() - begun
         if not self.changes_argument:
@@ -99,20 +102,33 @@ class Program:
             if isinstance(returned, (np.ndarray, torch.Tensor)):
                 returned = returned[None]
         if isinstance(returned, torch.Tensor):
-            self.dtype = str(returned.dtype).removeprefix("torch.")
+            dtype = str(returned.dtype).removeprefix("torch.")
             tensor = returned.detach().cpu()
             tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
             array = tensor.numpy()
         else:
             self.returns_pil = type(returned).__module__.startswith("PIL.")
             array = np.asarray(returned)
-            self.dtype = str(array.dtype)
+            dtype = str(array.dtype)
         while array.ndim > 4 and array.shape[0] == 1:  # of a batch of lists of one
             array = array[0]
         if array.dtype.kind not in "uif" or array.ndim not in (2, 3, 4):
             got = f"shape {array.shape}, {array.dtype}" if array.ndim else type(returned).__name__
             raise NotKnownError(f"What it returns is no picture ({got}).")
+        one, other = f"{self.axes} axes of {self.dtype}", f"{array.ndim} axes of {dtype}"
+        if self.axes and one != other:
+            text = "What it returns depends on the picture"
+            raise NotKnownError(f"{text}: {one}, then {other}.")
+        self.axes, self.dtype = array.ndim, dtype
         return array
+
+    def said_refusals(self) -> str | None:
+        """A sentence about the pictures on which it raised; None where it took them all."""
+        if not self.refusals:
+            return None
+        others = len(self.refusals) - 1
+        more = f" (and on {others} more)" if others else ""
+        return f"It {self.refusals[0]}{more}."
 
     def look_at_layout(self) -> None:
         """Call it on one noise picture again and again: is it random, and what does it return?"""

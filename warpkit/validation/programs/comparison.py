@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from warpkit.core import checks
 from warpkit.validation.pages import can_render
 from warpkit.validation.programs import pictures as made
-from warpkit.validation.programs.asking import Program, RefusedError
+from warpkit.validation.programs.asking import NotKnownError, Program, RefusedError
 from warpkit.validation.programs.findings import (
     Drift,
     Finding,
@@ -163,10 +163,10 @@ def _asked(found: Preprocessing, function: Callable[[Any], Any]) -> Program:
 
 
 def _result(program: Program, picture: Picture) -> Array | None:
-    """Numbers (C, h, w); None where the program refuses the picture."""
+    """Numbers (C, h, w); None where the program refuses the picture or returns none."""
     try:
         return program(picture)
-    except RefusedError:
+    except (RefusedError, NotKnownError):
         return None
 
 

@@ -35,6 +35,26 @@ def smooth(height: int, width: int, seed: int) -> Picture:
     return picture
 
 
+def dark(height: int, width: int, seed: int) -> Picture:
+    """Noise of the levels 0 to 28."""
+    return noise(height, width, seed) // 9
+
+
+def pale(height: int, width: int, seed: int) -> Picture:
+    """Noise of the levels 227 to 255."""
+    return 255 - dark(height, width, seed)
+
+
+def gray(height: int, width: int, seed: int) -> Picture:
+    """Noise whose channels are alike."""
+    return np.repeat(noise(height, width, seed)[..., :1], 3, axis=2)
+
+
+def black_and_white(height: int, width: int, seed: int) -> Picture:
+    """Noise of the levels 0 and 255, which every bicubic overshoots."""
+    return (noise(height, width, seed) > 127).astype(np.uint8) * np.uint8(255)
+
+
 KINDS: tuple[Callable[[int, int, int], Picture], ...] = (noise, smooth)
 
 

@@ -18,7 +18,7 @@ from warpkit.validation.programs.looks import Look, look, try_look
 from warpkit.validation.programs.proof import prove, where_it_fails
 from warpkit.validation.programs.report import Preprocessing
 from warpkit.validation.programs.saying import say_geometry, say_resampling, say_values
-from warpkit.validation.programs.search import Pair, Search
+from warpkit.validation.programs.search import VALUES, Pair, Search
 from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Measured, measure
 
@@ -89,6 +89,8 @@ def _identified(program: Program) -> Preprocessing:
         if not asked:
             raise
         found.reasons.append(f"Not known: it {refused}.")
+    else:
+        found.raised = program.said_refusals()
     if program.changes_argument:
         found.reasons.append("It changes the picture that it is given.")
     found.calls = program.calls
@@ -147,7 +149,7 @@ class _Steps:
         search.first(square[0].height if square else side)
         near = _near(search.geometries[0], square[0] if square else looks[0])
         search.refine(near)
-        pair = min(search.pairs, key=lambda pair: _order(pair, self.program.takes))
+        pair = self._best(search)
         if search.trouble:
             search.reconsider(search.trouble, pair)
         proof, twin = None, None
@@ -155,7 +157,9 @@ class _Steps:
             twin = search.twin(search.geometries[0], pair)
             proof = prove(search, twin, near, number, last=number > 0)
             if proof.failed and number < ROUNDS - 1:
-                if not search.reconsider(proof.failed, pair):
+                if search.drop_unfit(proof.evidence):
+                    pair = self._best(search)
+                elif proof.by_content or not search.reconsider(proof.shapes, pair):
                     break
             elif number > 0:
                 break
@@ -169,10 +173,13 @@ class _Steps:
             proof.largest,
         )
         if not proof.failed and not search.trouble:
+            if proof.compared < VALUES:
+                text = f"It refuses most pictures: only {proof.compared:,} values were compared."
+                raise NotKnownError(text)
             found.twin, found.pipeline = twin, twin.pipeline()
             return
         where = where_it_fails(proof, twin)
-        shapes = ", ".join(f"{h} x {w}" for h, w in (proof.failed or search.trouble)[:3])
+        shapes = ", ".join(f"{h} x {w}" for h, w in (proof.shapes or search.trouble)[:3])
         place = where or f"on pictures such as {shapes}"
         text = f"It does something else {place}: the arithmetic is not named."
         found.reasons.append(f"Not known: {text[0].lower()}{text[1:]}")
@@ -181,6 +188,10 @@ class _Steps:
         else:
             found.twin, found.pipeline = twin, twin.pipeline()
         found.arithmetic = None
+
+    def _best(self, search: Search) -> Pair:
+        """Of what fits the one that such programs usually have."""
+        return min(search.pairs, key=lambda pair: _order(pair, self.program.takes))
 
     def _looks(self, measured: Measured, side: int) -> list[Look]:
         """Wide, tall and square pictures, two long ones, and a small one."""

@@ -2,46 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.asking import RefusedError
-from warpkit.validation.programs.search import VALUES, Pair, Search
+from warpkit.validation.programs.geometry import Geometry
+from warpkit.validation.programs.pictures import Picture
+from warpkit.validation.programs.search import VALUES, Difference, Pair, Search
 from warpkit.validation.programs.twin import Twin
 
 SCALES = ((1.31, 1.72), (0.73, 0.64), (1.57, 0.83), (0.71, 1.46), (2.33, 2.12))
 """Of the resized sides: smaller, larger, and larger along one side alone."""
 
-FAR = (4.41, 4.23)
-"""Above 4 some programs reduce first: Pillow's thumbnail and reducing_gap."""
+LAST_SCALES = ((4.41, 4.23), (3.37, 3.19), (0.27, 0.24))
+"""Of the last proof: above 4 some programs reduce first (Pillow's thumbnail and reducing_gap), and
+tiny pictures are often treated apart."""
+
+WHOLE_SCALES = ((1, 1), (2, 3))
+"""Exactly the resized size, and whole multiples of it: where many programs take another way."""
+
+FARTHER = 6.4
+"""Above 6 Pillow's reducing_gap = 3 reduces first."""
+
+LONG = 4100
+"""The longer side of a picture as cameras take them: programs that shrink those first begin at
+1,024 to 4,096 pixels. The other side is a tenth, for the sake of the time."""
+
+SHORTER = 8
+"""By this a long picture is divided where values differ, to tell its aspect from its length."""
 
 LARGE = 1_000_000
 """Pixels above which pictures are noise: smooth ones take ten times as long to make."""
 
-REFUSED = 12
+FAR_PIXELS = 4_000_000
+"""Pixels that a picture may have for `FARTHER`; it stays below that scale where that is more."""
+
+EVIDENCE = 3
+"""Pictures that are kept, of those on which values differ."""
+
+REFUSED = 24
 """Pictures that a program may refuse before the proof ends without them."""
+
+CONTENTS: dict[str, Callable[[int, int, int], Picture]] = {
+    "dark": pictures.dark,
+    "pale": pictures.pale,
+    "gray": pictures.gray,
+    "black and white": pictures.black_and_white,
+}
+"""Pictures that programs treat apart, by what words call them: in the last proof, at `SCALES`."""
+
+
+class Asked(NamedTuple):
+    """A picture of the proof: its sides, and the name of its content where that is special."""
+
+    height: int
+    width: int
+    content: str = ""
 
 
 @dataclass
 class Proof:
-    """What was compared, and the shapes (H, W) of pictures on which values differ."""
+    """What was compared, and the pictures on which values differ and on which none does."""
 
     differing: int = 0
     compared: int = 0
     largest: float = 0.0
-    failed: list[tuple[int, int]] = field(default_factory=list)
+    failed: list[Asked] = field(default_factory=list)
+    passed: list[Asked] = field(default_factory=list)
+    evidence: list[tuple[Picture, NDArray[np.float64]]] = field(default_factory=list)
+    """A few of the pictures on which values differ, and the program's levels."""
 
-    def add(self, differing: int, compared: int, largest: float, shape: tuple[int, int]) -> None:
+    def add(
+        self, asked: Asked, picture: Picture, levels: NDArray[np.float64], apart: Difference
+    ) -> None:
         """One more picture."""
-        self.differing += differing
-        self.compared += compared
-        self.largest = max(self.largest, largest)
-        if differing:
-            self.failed.append(shape)
+        self.differing += min(apart.differing, levels.size)
+        self.compared += levels.size
+        self.largest = max(self.largest, apart.largest if np.isfinite(apart.largest) else 255.0)
+        (self.failed if apart.differing else self.passed).append(asked)
+        if apart.differing and len(self.evidence) < EVIDENCE:
+            self.evidence.append((picture, levels))
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """(H, W) of the pictures on which values differ."""
+        return list(dict.fromkeys((asked.height, asked.width) for asked in self.failed))
+
+    @property
+    def by_content(self) -> bool:
+        """Whether values differ on pictures of special contents alone."""
+        return bool(self.failed) and all(asked.content for asked in self.failed)
 
 
 def prove(
@@ -49,63 +105,115 @@ def prove(
 ) -> Proof:
     """Compare at least `VALUES` values at fixed kinds of scales.
 
-    The last proof also asks above 4, and what was left aside to find a rule."""
+    The last proof also asks at the scales, sizes and contents that programs treat apart, and what
+    was left aside to find a rule. It compares fewer values where the program refuses too many."""
     proof = Proof()
     refused = 0
-    aside = search.aside if last else []
-    needed = len(SCALES) + last + len(aside)
-    far = last and twin.resampling is not None
-    for number, shape in enumerate(_shapes(near, seed, aside, far=far)):
-        if (number >= needed and (not last or proof.compared >= VALUES)) or refused > REFUSED:
+    fixed = _fixed(near, seed, search.aside, twin) if last else _scaled(near, seed, SCALES)
+    needed = len(fixed)
+    again: list[Asked] = []  # is it the content that makes values differ, the aspect, the length?
+    any_others = _others(near, seed)
+    for number in count():
+        enough = number >= needed and (not last or proof.compared >= VALUES)
+        if (enough and not again) or refused > REFUSED:
             break
-        kind = (
-            pictures.noise if shape[0] * shape[1] > LARGE else pictures.KINDS[(number + seed) % 2]
-        )
-        picture = kind(*shape, 7000 + 100 * seed + number)
+        asked = fixed[number] if number < needed else again.pop() if again else next(any_others)
+        picture = _picture(asked, number, seed)
+        if number >= needed:
+            search.program.allowed += 1  # small results need more pictures
         try:
             levels = search.levels(picture)
         except RefusedError:
             refused += 1
             continue
         pair: Pair = (twin.resampling, twin.values)
-        if number >= needed:
-            search.program.allowed += 1  # small results need more pictures
         made = twin.levels(picture).numpy()
         difference = search.compare(made, levels, pair)
-        differing = min(difference.differing, levels.size)
-        largest = 255.0 if np.isinf(difference.largest) else difference.largest
-        proof.add(differing, levels.size, largest, shape)
+        proof.add(asked, picture, levels, difference)
+        if difference.differing and asked.content:
+            again.append(asked._replace(content=""))
+        if difference.differing and asked.height == LONG:
+            again.append(Asked(LONG // SHORTER, asked.width // SHORTER))
     if proof.differing == 0 and proof.largest < search.tolerance:
         proof.largest = 0.0
     return proof
 
 
-def _shapes(
-    near: tuple[int, int], seed: int, aside: Sequence[tuple[int, int]], *, far: bool
-) -> Iterator[tuple[int, int]]:
-    """Fixed kinds of scales first, each a little off, then what was left aside, then any."""
+def _picture(asked: Asked, number: int, seed: int) -> Picture:
+    """Noise and smooth pictures in turn, where no content is asked for."""
+    height, width, content = asked
+    kind = CONTENTS.get(content, pictures.KINDS[(number + seed) % 2])
+    if kind is pictures.smooth and height * width > LARGE:
+        kind = pictures.noise
+    return kind(height, width, 7000 + 100 * seed + number)
+
+
+def _fixed(
+    near: tuple[int, int], seed: int, aside: Sequence[tuple[int, int]], twin: Twin
+) -> list[Asked]:
+    """The pictures of the last proof, whatever the results' sizes."""
+    asked = _scaled(near, seed, SCALES)
+    for number, content in zip((0, 2, 3, 4), CONTENTS, strict=True):
+        asked[number] = asked[number]._replace(content=content)
+    follows = twin.geometry.rule in ("keep", "factor")  # no scale differs from the others
+    if twin.resampling is not None:
+        asked += _scaled(near, seed + 1, LAST_SCALES[-1:] if follows else LAST_SCALES)
+        whole = [Asked(y * near[0], x * near[1]) for y, x in WHOLE_SCALES]
+        asked += [one for one in whole if not follows or one.height * one.width <= LARGE]
+        asked += [] if follows else [_farther(near, twin.geometry)]
+    asked.append(Asked(LONG, LONG // 10 if follows else max(LONG // 10, int(1.2 * min(near)))))
+    return asked + [Asked(*shape) for shape in aside]
+
+
+def _farther(near: tuple[int, int], geometry: Geometry) -> Asked:
+    """A picture that shrinks by more than 6, with as few pixels as its rule allows."""
+    height, width = (FARTHER * side for side in near)
+    follows_short = geometry.rule == "shortest" or geometry.before not in (None, ("pad", 0))
+    if height * width > FAR_PIXELS and not follows_short:
+        return Asked(max(int(1.2 * near[0]), int(width) // 10), int(width) + 3)
+    less = min(1.0, (FAR_PIXELS / (height * width)) ** 0.5)
+    return Asked(int(less * height) + 1, int(less * width) + 3)
+
+
+def _scaled(near: tuple[int, int], seed: int, scales: Sequence[tuple[float, float]]) -> list[Asked]:
+    """Fixed kinds of scales, each a little off."""
     generator = np.random.default_rng(2024 + seed)
+    sides = [generator.uniform(0.97, 1.03, 2) * scale * near for scale in scales]
+    return [Asked(int(height) + 5, int(width) + 5) for height, width in sides]
 
-    def shape(scale: Any) -> tuple[int, int]:
-        return int(near[0] * scale[0]) + 5, int(near[1] * scale[1]) + 5
 
-    for scale in (*SCALES, *((FAR,) if far else ())):
-        yield shape(generator.uniform(0.97, 1.03, 2) * scale)
-    yield from aside
+def _others(near: tuple[int, int], seed: int) -> Iterator[Asked]:
+    """Any number of others, not much smaller or larger."""
+    generator = np.random.default_rng(3024 + seed)
     while True:
-        yield shape(generator.uniform(0.55, 2.3, 2))
+        height, width = generator.uniform(0.55, 2.3, 2) * near
+        yield Asked(int(height) + 5, int(width) + 5)
 
 
 def where_it_fails(proof: Proof, twin: Twin) -> str | None:
-    """Words for failures that lie at scales of one kind alone; None for others."""
-    grows, far = [], []
-    for height, width in proof.failed:
-        size = twin.geometry.placed(height, width).size
-        scales = (height / size[0], width / size[1])
-        grows.append(min(scales) < 1)
-        far.append(max(scales) > 4)
-    if proof.failed and all(grows):
+    """Words for failures at scales or contents of one kind alone; None for others."""
+    if not proof.failed:
+        return None
+    contents = {asked.content for asked in proof.failed}
+    if contents == {"gray"}:
+        return "on pictures without colours"
+    if proof.by_content:
+        return f"on {' and '.join(name for name in CONTENTS if name in contents)} pictures"
+    if all(asked.height in (LONG, LONG // SHORTER) for asked in proof.failed):
+        if len(proof.failed) > 1:
+            return f"on pictures of {LONG / proof.failed[0].width:.0f} to 1"
+        longest = max((max(asked[:2]) for asked in proof.passed), default=0)
+        return f"on pictures longer than {longest} pixels"
+    if all(min(_scales(asked, twin)) < 1 for asked in proof.failed):
         return "where a side grows"
-    if proof.failed and all(far):
-        return "where a side shrinks by more than 4"
+    if all(max(_scales(asked, twin)) > 4 for asked in proof.failed):
+        passed = max((max(_scales(asked, twin)) for asked in proof.passed), default=0.0)
+        least = min(max(_scales(asked, twin)) for asked in proof.failed)
+        return f"where a side shrinks by more than {passed if 4 < passed < least else 4:.2g}"
     return None
+
+
+def _scales(asked: Asked, twin: Twin) -> tuple[float, float]:
+    """By how much a picture's sides shrink."""
+    size = twin.geometry.placed(asked.height, asked.width).size
+    return asked.height / size[0], asked.width / size[1]

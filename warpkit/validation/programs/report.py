@@ -24,7 +24,8 @@ class Preprocessing:
     Attributes that nothing was found for are None. `.pipeline` is the program as an
     `attacks.Pipeline` with gradients; `.differing` of `.compared` values were more than 0.001
     levels (0.0015 of floats, more of float16) from the program's, on pictures that were not used
-    to find it, by `.largest` levels at most. `.reasons` say what is not known, and why.
+    to find it, by `.largest` levels at most. `.reasons` say what is not known, and why; `.raised`
+    the error of a program that refused some of the pictures.
 
     Of `identify_pairs`: `.candidates` are the programs that remain, or the nearest, best first,
     each with the share of values that differ and the mean distance in levels; `.groups` None, or
@@ -60,6 +61,7 @@ class Preprocessing:
     compared: int = 0
     largest: float | None = None
     pipeline: attacks.Pipeline | None = None
+    raised: str | None = None
     reasons: list[str] = field(default_factory=list)
     calls: int = 0
     candidates: list[tuple[Preprocessing, float, float]] = field(default_factory=list)
@@ -108,7 +110,7 @@ def _sentences(found: Preprocessing) -> list[str]:
         more = len(found.left_out) - LISTED
         shown += f" and {more} more" if more > 0 else ""
         said.append(f"Left out, {len(found.left_out)}: {shown}.")
-    return [*said, *found.reasons]
+    return [*said, found.raised or "", *found.reasons]
 
 
 def _returned(found: Preprocessing) -> str:

@@ -127,7 +127,7 @@ class Search:
             return UNLIKE
         levels = self._by_variant(levels, pair[1])
         apart = np.abs(made - levels)
-        differing = int((apart > self.room(pair[0])).sum())
+        differing = int((~(apart <= self.room(pair[0]))).sum())  # NaN differs
         return Difference(differing / apart.size, float(apart.max(initial=0)), differing)
 
     def _by_variant(self, levels: Array, values: Values) -> Array:
@@ -310,6 +310,19 @@ class Search:
             height, width = shapes[k % len(shapes)]
             self.settle(height + k // 4 * 2, width + k // 4 * 3)
 
+    def drop_unfit(self, evidence: Sequence[tuple[Picture, Array]]) -> bool:
+        """Keep the resizes that fit these pictures too; False, and all of them, where none does."""
+        left = self.pairs
+        for picture, levels in evidence:
+            placement = self.geometries[0].placed(picture.shape[0], picture.shape[1])
+            left = [
+                pair
+                for pair in left
+                if self.difference(picture, levels, placement, pair).differing == 0
+            ]
+        self.pairs = left or self.pairs
+        return bool(left)
+
     def reconsider(self, failed: Sequence[tuple[int, int]], pair: Pair) -> bool:
         """Take another rule, by what the one in hand did not fit; False where there is none."""
         seen: list[tuple[Picture, Array, dict[Placement, bool]]] = []
@@ -346,9 +359,10 @@ class Search:
 
 def makes_gray(how: Resampling, values: Values) -> bool:
     """Whether a resize and a gray sum go together: floats by weights, 8 bits by integers first."""
+    floats = how.rounded is False and not how.moves
     if values.gray_first:
-        return (how.rounded is False) == (values.sum == "floats") or how.moves
-    return True
+        return floats == (values.sum == "floats") or how.moves
+    return values.sum == "floats" or not floats
 
 
 def _single(values: Values) -> Values:

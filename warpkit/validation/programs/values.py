@@ -29,7 +29,6 @@ LIBRARY_WEIGHTS: dict[str, Triple] = {
 KNOWN_WEIGHTS: tuple[Triple, ...] = (
     (0.299, 0.587, 0.114),
     (0.2989, 0.587, 0.114),
-    (0.2989, 0.587, 0.1140),
     (0.2125, 0.7154, 0.0721),
     (0.2126, 0.7152, 0.0722),
     (1 / 3, 1 / 3, 1 / 3),
@@ -152,9 +151,10 @@ def measure(program: Program) -> Measured:
         if len(gain) == 3 and np.abs(matrix - np.eye(3)[::order]).max() < max(
             room, tolerance / 100
         ):
-            bent = _bent(at, gain, offset, max(tolerance, CUT if cutting else 1e-3))
-            if bent is not None and _bent(at, gain * 255 / 254, offset, CUT) is None:
-                gain, bent, cutting = gain * 255 / 254, None, True  # white is cut to 254 as well
+            bent = _bent(at, gain, offset, max(tolerance, CUT + tolerance if cutting else 1e-3))
+            lower = gain * 255 / 254
+            if bent is not None and _bent(at, lower, offset, CUT + tolerance) is None:
+                gain, bent, cutting = lower, None, True  # white is cut to 254 as well
             if bent is not None:
                 raise NotKnownError(f"{bent}: numbers are not gain * level + offset.")
             return Measured((_values(channels, gain, offset),), tolerance, cutting)
