@@ -64,3 +64,13 @@ def ramp(shape: tuple[int, int], axis: int, low: float, high: float) -> Picture:
     line = np.clip((places - low) / max(high - low, 1) * 255, 0, 255).round().astype(np.uint8)
     line = line[:, None] if axis == 0 else line[None, :]
     return np.broadcast_to(line[..., None], (*shape, 3)).copy()
+
+
+def probes(side: int) -> list[tuple[int, int]]:
+    """The shapes among which pictures are looked for on which rules disagree."""
+    generator = np.random.default_rng(5)
+    low, high = max(24, int(side * 0.6)), int(side * 2.2) + 30
+    shapes = [(int(a), int(b)) for a, b in generator.integers(low, high, (400, 2))]
+    for even in (2 * (side // 2), int(side * 1.5), 2 * side):
+        shapes += [(even, int(other)) for other in generator.integers(low, high, 60)]
+    return shapes

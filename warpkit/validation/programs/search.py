@@ -284,7 +284,7 @@ class Search:
         """Ask where rules disagree, then at other scales, until enough values were compared.
 
         near: (h, w) about which pictures are neither much larger nor much smaller."""
-        probes = _probes(max(24, *near))
+        probes = pictures.probes(max(24, *near))
         tried: set[tuple[int, int]] = set()
         for _ in range(14):
             worth = [
@@ -379,16 +379,6 @@ def _quick() -> list[Resampling]:
         Resampling("nearest", False, opencv),
         Resampling("bilinear", False, "torch", "corners", rounded=True),
     ]
-
-
-def _probes(side: int) -> list[tuple[int, int]]:
-    """The shapes among which pictures are looked for on which rules disagree."""
-    generator = np.random.default_rng(5)
-    low, high = max(24, int(side * 0.6)), int(side * 2.2) + 30
-    shapes = [(int(a), int(b)) for a, b in generator.integers(low, high, (400, 2))]
-    for even in (2 * (side // 2), int(side * 1.5), 2 * side):
-        shapes += [(even, int(other)) for other in generator.integers(low, high, 60)]
-    return shapes
 
 
 def _said_nearest(how: Resampling | None, difference: Difference) -> str:
