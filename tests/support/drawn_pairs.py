@@ -24,6 +24,7 @@ from warpkit.validation import Preprocessing
 IMAGES = Path(__file__).parents[2] / "data" / "images"
 KINDS = ("lossless", "lossy", "files", "two")
 TORCH = ("bilinear", "bicubic")
+LIBRARIES = ("pillow", "opencv", "torchvision", "torch")
 SIDES = (16, 24, 32, 48, 64, 64, 96, 112, 128, 160, 224)
 MEANS = (None, ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), ((0.5,) * 3, (0.5,) * 3))
 QUALITIES = (75, 80, 90, 95)
@@ -43,6 +44,7 @@ class Program:
 class Run:
     """A data set, and what is true of it."""
 
+    seed: int
     kind: str
     name: str
     images: list[Array]
@@ -115,11 +117,11 @@ def _resize(library: str, name: str, antialias: bool) -> Callable[[Array, tuple[
     return by_torch
 
 
-def draw_resize(generator: np.random.Generator) -> tuple[dict[str, Any], Any]:
-    """A filter of a library, in the words of `Preprocessing`."""
-    library = str(
-        generator.choice(["pillow", "opencv", "torchvision", "torch"], p=[0.4, 0.36, 0.12, 0.12])
-    )
+def draw_resize(
+    generator: np.random.Generator, instead: str | None = None
+) -> tuple[dict[str, Any], Any]:
+    """A filter of a library, in the words of `Preprocessing`; `instead` has another do the same."""
+    library = str(generator.choice(LIBRARIES, p=[0.4, 0.36, 0.12, 0.12]))
     if library == "pillow":
         name = str(generator.choice(list(PILLOW)))
         antialias = name != "nearest"
@@ -128,13 +130,14 @@ def draw_resize(generator: np.random.Generator) -> tuple[dict[str, Any], Any]:
         antialias = False
     else:
         name, antialias = str(generator.choice(TORCH)), bool(generator.random() < 0.6)
+    library = instead or library
     words = {"interpolation": name, "antialias": antialias, "arithmetic": library}
     return words, _resize(library, name, antialias)
 
 
-def draw_program(generator: np.random.Generator, side: int) -> Program:
+def draw_program(generator: np.random.Generator, side: int, instead: str | None = None) -> Program:
     """A rule and a resize."""
-    words, resize = draw_resize(generator)
+    words, resize = draw_resize(generator, instead)
     rule = str(
         generator.choice(["fixed", "crop", "letterbox", "longest"], p=[0.64, 0.18, 0.1, 0.08])
     )
@@ -180,15 +183,15 @@ def through_jpeg(image: Array, quality: int, sampling: int) -> bytes:
     return memory.getvalue()
 
 
-def draw_run(seed: int, kind: str) -> Run:
-    """One data set."""
+def draw_run(seed: int, kind: str, instead: str | None = None) -> Run:
+    """One data set; `instead` is a library whose resize makes it in the place of the drawn one."""
     generator = np.random.default_rng(seed)
     side = int(generator.choice(SIDES))
     count = int(generator.choice([8, 16] if kind == "two" else [4, 8, 8, 16]))
     images = pictures(generator, count, 0)
-    program = draw_program(generator, side)
+    program = draw_program(generator, side, instead)
     results: list[Any] = [program.run(image) for image in images]
-    run = Run(kind, _named(program.words), images, results, program)
+    run = Run(seed, kind, _named(program.words), images, results, program)
     if kind == "lossless":
         return _finished(run, generator)
     quality, sampling = int(generator.choice(QUALITIES)), int(generator.choice([0, 2]))
@@ -261,7 +264,7 @@ def is_said(name: str, wanted: Any, said: Any, room: float = 0) -> bool:
 
 
 def judged(run: Run, found: Preprocessing) -> tuple[str, str]:
-    """ "whole", "first", "open", "not" or "wrong"; and what is not so."""
+    """ "whole", "alike", "first", "open", "not" or "wrong"; and what is not so."""
     words = run.program.words
     room = 2 if run.kind == "lossy" else 0
     wrong = [
@@ -283,7 +286,22 @@ def judged(run: Run, found: Preprocessing) -> tuple[str, str]:
         return ("first" if same else "not"), "" if same else f"first: {best}"
     if not missing:
         return "whole", ""
+    if missing == ["arithmetic"] and (libraries := alike(run, found)):
+        return "alike", "the same results by " + " and ".join(libraries)
     return "open", "open: " + ", ".join(missing)
+
+
+def alike(run: Run, found: Preprocessing) -> list[str]:
+    """The libraries that remain, where each of them, called itself, gives these very results."""
+    names = {str(program.arithmetic) for program, _, _ in found.candidates}
+    libraries = sorted({"opencv" if n.startswith("opencv") else n for n in names})
+    if not {run.program.words["arithmetic"]} < set(libraries) <= {*LIBRARIES}:
+        return []
+    for library in libraries:
+        again = draw_run(run.seed, run.kind, library).results
+        if not all(map(np.array_equal, map(np.asarray, again), map(np.asarray, run.results))):
+            return []
+    return libraries
 
 
 def _unsaid(found: Preprocessing, name: str) -> bool:
