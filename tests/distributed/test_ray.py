@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import warpkit as wk
+from examples import parquet_data_set
 from tests.distributed.test_rows import encoded, half, photograph, pillows
 from warpkit import attacks, validation
 from warpkit.distributed import ray as distributed_ray
@@ -205,6 +206,16 @@ def test_columns_that_do_not_fit_stop_the_run():
         prepare(items(PICTURES[:2]), half, column="picture").take_all()
     with pytest.raises(Exception, match="has a column 'id' already: rename or drop it"):
         prepare(items(PICTURES[:2]), half, output="id").take_all()
+
+
+def test_the_example_compares_ten_million_values():
+    result = parquet_data_set.run()
+    assert list(result.errors) == [parquet_data_set.CUT]
+    assert "truncated" in result.errors[parquet_data_set.CUT]
+    assert result.rows == parquet_data_set.COUNT - 1
+    assert result.values == result.rows * 3 * 224 * 224 > 10_000_000
+    assert result.differing == 0
+    assert parquet_data_set.table(result).row_count == 4
 
 
 def test_the_docstrings_example():

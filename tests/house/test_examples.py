@@ -16,6 +16,7 @@ from examples import (
     frame_interpolation,
     lens_patch,
     parity_matters,
+    parquet_data_set,
     real_patch,
     resize_matters,
     robust_perturbation,
@@ -198,6 +199,20 @@ def test_warpkit_has_the_programs_pixels():
     files = torch.randint(0, 256, (1, 1, 120, 120), dtype=torch.uint8)
     for program, own in resize_matters.PROGRAMS.values():
         assert torch.equal(own(files)[0, 0], torch.from_numpy(program(files[0, 0].numpy())))
+
+
+def test_a_data_set_is_drawn_and_without_ray_one_line_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    files = parquet_data_set.draw_pictures(8)
+    small = parquet_data_set.by_pillow(files[0])
+    assert small.shape == (3, 224, 224)
+    assert small.std() > 5
+    with pytest.raises(OSError, match="truncated"):
+        parquet_data_set.by_pillow(files[parquet_data_set.CUT])
+    monkeypatch.setattr(parquet_data_set, "find_spec", lambda name: None)
+    assert parquet_data_set.main([]) == 0
+    assert capsys.readouterr().out.startswith("skipped: this example needs Ray")
 
 
 def test_a_model_that_is_served_wrong_is_put_right(data: tuple[Digits, Digits]):

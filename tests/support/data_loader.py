@@ -1,7 +1,7 @@
 """Photographs warped by the workers of a DataLoader: python -m tests.support.data_loader METHOD
 
 METHOD is how the workers start. They warp after their parent has, on threads; two epochs by
-workers that stay must be the parent's bits.
+workers that stay must be the parent's bits. Each worker has one thread, and a generator of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 import warpkit as wk
 
@@ -18,8 +18,10 @@ LARGE = 400
 """Pixels a side, enough that a warp of three channels wakes a second thread."""
 
 
-class Warped(Dataset[tuple[Tensor, Tensor]]):
-    """Items whose warps and resizes the worker computes."""
+class Warped(Dataset[tuple[Tensor, ...]]):
+    """Items whose warps and resizes the worker computes; then its threads, and a random number."""
+
+    generator: torch.Generator | None = None
 
     def __init__(self) -> None:
         self.image = torch.rand(3, LARGE, LARGE, generator=torch.Generator().manual_seed(0))
@@ -27,11 +29,21 @@ class Warped(Dataset[tuple[Tensor, Tensor]]):
     def __len__(self) -> int:
         return 6
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
         matrix = wk.rotation_matrix(wk.image_center((LARGE, LARGE)), 10.0 * index)
         warped = wk.warp_affine(self.image, matrix)
         small = wk.resize((warped * 255).byte(), (64, 64), arithmetic="pillow")
-        return warped, small
+        threads, drawn = (
+            torch.tensor(torch.get_num_threads()),
+            torch.rand(1, generator=self.generator),
+        )
+        return warped, small, threads, drawn
+
+
+def give_generator(worker: int) -> None:
+    """A generator of the worker's own: copies of one in the data set would all draw the same."""
+    data = get_worker_info().dataset
+    data.generator = torch.Generator().manual_seed(torch.initial_seed())
 
 
 def main(method: str) -> None:
@@ -45,12 +57,17 @@ def main(method: str) -> None:
         num_workers=2,
         multiprocessing_context=method,
         persistent_workers=True,
+        worker_init_fn=give_generator,
         timeout=60,
     )
+    numbers: list[float] = []
     for _ in range(2):
-        found = [torch.cat(parts) for parts in zip(*loader, strict=True)]
-        for got, want in zip(found, zip(*own, strict=True), strict=True):
+        *found, threads, drawn = (torch.cat(parts) for parts in zip(*loader, strict=True))
+        for got, want in zip(found, zip(*own, strict=True), strict=False):
             assert torch.equal(got, torch.stack(want))
+        assert threads.eq(1).all()
+        numbers += drawn.flatten().tolist()
+    assert len(set(numbers)) == len(numbers)  # no worker and no epoch repeats another's
     again = data[0]
     assert torch.equal(again[0], own[0][0])  # the parent's threads go on
     print("the same bits")
