@@ -37,6 +37,7 @@ from torch import Tensor
 
 import warpkit as wk
 from warpkit.alignment.models import MODELS
+from warpkit.cli.bench.timing import Turns, in_turns
 from warpkit.core.environment import processor
 
 ROOT = Path(__file__).parents[1]
@@ -360,13 +361,8 @@ def speed_rows() -> Iterator[Row]:
     moving, fixed = (torch.stack([getattr(p, n) for p in pairs]) for n in ("moving", "fixed"))
 
     def timed(run: Callable[[], object], count: int, turns: int) -> float:
-        run()
-        seconds = []
-        for _ in range(turns):
-            begin = time.process_time()
-            run()
-            seconds.append(time.process_time() - begin)
-        return 1000 * min(seconds) / count
+        how = Turns(turns, clock=time.process_time)
+        return 1000 * min(in_turns({"": run}, how)[""]) / count
 
     def one_by_one() -> None:
         for pair in pairs[:16]:

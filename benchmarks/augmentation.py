@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +29,7 @@ from torchvision.transforms import v2
 
 from benchmarks.indexing import about
 from warpkit import transforms
+from warpkit.cli.bench.timing import Turns, in_turns
 from warpkit.cli.image_files import read_image
 from warpkit.core.environment import installed
 from warpkit.transforms import Fused
@@ -209,16 +209,16 @@ def measure(count: int, batch: int, photograph: Tensor) -> Iterator[dict[str, ob
         raise AssertionError(f"not the same picture: {wrong}")
     images = photograph.expand(batch, -1, -1, -1).contiguous()
     made = ways(count)
-    least = {(name, seed): float("inf") for name in made for seed in range(SEEDS)}
-    for turn in range(TURNS + 1):  # the first one is not counted
-        for name, seed in least:
+    spent = dict.fromkeys(made, 0.0)
+    for seed in range(SEEDS):
+
+        def seeded(seed: int = seed) -> tuple[Tensor]:
             torch.manual_seed(seed)
-            start = time.perf_counter()
-            made[name].call(images)
-            if turn:
-                took = time.perf_counter() - start
-                least[name, seed] = min(least[name, seed], took)
-    spent = {name: sum(least[name, k] for k in range(SEEDS)) / SEEDS for name in made}
+            return (images,)
+
+        calls = {name: way.call for name, way in made.items()}
+        for name, taken in in_turns(calls, Turns(TURNS), inputs=seeded).items():
+            spent[name] += min(taken) / SEEDS
     for name in made:
         yield {
             "transforms": count,

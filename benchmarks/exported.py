@@ -25,6 +25,7 @@ from onnx import TensorProto, helper
 from torch import Tensor
 
 import warpkit as wk
+from warpkit.cli.bench.timing import Turns, in_turns
 from warpkit.core.environment import processor
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "exported.csv"
@@ -106,14 +107,12 @@ def measure(kind: Kind, source: tuple[int, int], size: tuple[int, int], turns: i
     feeds = [{part.get_inputs()[0].name: image.numpy()} for part in (ours, own)]
     differing = int((ours.run(None, feeds[0])[0] != module(image).numpy()).sum())
     assert differing == 0, f"{kind}: {differing} values differ"
-    taken: list[list[float]] = [[], []]
-    for _ in range(turns):
-        for times, part, feed in zip(taken, (ours, own), feeds, strict=True):
-            part.run(None, feed)
-            start = time.thread_time()
-            part.run(None, feed)
-            times.append(time.thread_time() - start)
-    least = [min(times) * 1e3 for times in taken]
+    calls = {
+        name: partial(part.run, None, feed)
+        for name, part, feed in zip(("ours", "own"), (ours, own), feeds, strict=True)
+    }
+    how = Turns(turns, untimed=0, warm=True, clock=time.thread_time)
+    least = [min(taken) * 1e3 for taken in in_turns(calls, how).values()]
     ways = ("warpkit", f"Resize {kind.mode}{' antialias' * kind.antialias}")
     graph = {
         "nodes": len(model.model_proto.graph.node),

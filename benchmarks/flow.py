@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +22,7 @@ import warpkit as wk
 from benchmarks.indexing import about
 from benchmarks.patches import peak_mb
 from warpkit import flow
+from warpkit.cli.bench.timing import Turns, in_turns
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "flow.csv"
 TURNS = 3
@@ -138,12 +138,8 @@ def measure(case: Case) -> Iterator[dict[str, object]]:
             share = ((ours - theirs).abs() < 2e-3).float().mean()
             assert_close(share, torch.ones(()), rtol=0, atol=1e-3, msg=f"{case.name}: {name}")
     del results
-    least = dict.fromkeys(case.ways, float("inf"))
-    for _ in range(case.turns):
-        for name, way in case.ways.items():
-            start = time.perf_counter()
-            way()
-            least[name] = min(least[name], time.perf_counter() - start)
+    times = in_turns(case.ways, Turns(case.turns, untimed=0))
+    least = {name: min(taken) for name, taken in times.items()}
     for name, way in case.ways.items():
         yield {
             "case": case.name,

@@ -10,8 +10,8 @@ import argparse
 import csv
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from torch.testing import assert_close
 
 import warpkit as wk
 from benchmarks.indexing import about
+from warpkit.cli.bench.timing import Turns, in_turns, ratio
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "gradients.csv"
 TURNS = 11
@@ -127,21 +128,14 @@ def prove_equal(case: Case) -> None:
 def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     """One row for each way, in float32."""
     prove_equal(case)
-    seconds: dict[str, list[float]] = {name: [] for name in case.ways}
-    for turn in range(turns + 2):
-        for name, way in case.ways.items():
-            data = inputs(case, torch.float32)
-            start = time.perf_counter()
-            way(*data)
-            if turn >= 2:  # the first turns fill caches
-                seconds[name].append(time.perf_counter() - start)
+    how = Turns(turns, untimed=2)
+    seconds = in_turns(case.ways, how, inputs=partial(inputs, case, torch.float32))
     for name, taken in seconds.items():
-        pairs = zip(taken, seconds["warpkit"], strict=True)
         yield {
             "case": case.name,
             "way": name,
             "ms": f"{1e3 * statistics.median(taken):.1f}",
-            "times_warpkit": f"{statistics.median(t / o for t, o in pairs):.2f}",
+            "times_warpkit": f"{ratio(taken, seconds['warpkit']):.2f}",
             "turns": turns,
         }
 

@@ -12,6 +12,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import warpkit as wk
+from warpkit.cli.bench.timing import Turns, in_turns, ratio
 from warpkit.core.environment import processor
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "indexing.csv"
@@ -115,23 +117,16 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     """One row for each way."""
     prove_equal(case)
     data = inputs(case)
-    seconds: dict[str, list[float]] = {name: [] for name in case.ways}
-    for turn in range(turns + 2):
-        for name, way in case.ways.items():
-            start = time.perf_counter()
-            run(way, data)
-            if turn >= 2:  # the first turns fill caches
-                seconds[name].append(time.perf_counter() - start)
-    ours = seconds["warpkit"]
+    calls = {name: partial(run, way, data) for name, way in case.ways.items()}
+    seconds = in_turns(calls, Turns(turns, untimed=2))
     for name, taken in seconds.items():
-        ratio = statistics.median(t / o for t, o in zip(taken, ours, strict=True))
         yield {
             "case": case.name,
             "indices": case.indices,
             "rows": case.rows,
             "way": name,
             "forward_backward_ms": f"{1e3 * statistics.median(taken):.2f}",
-            "times_warpkit": f"{ratio:.2f}",
+            "times_warpkit": f"{ratio(taken, seconds['warpkit']):.2f}",
             "turns": turns,
         }
 

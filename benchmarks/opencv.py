@@ -24,7 +24,7 @@ import torch
 
 import warpkit as wk
 import warpkit.opencv as wcv
-from warpkit.cli.bench.work import PAUSE
+from warpkit.cli.bench.timing import PAUSE, Turns, in_turns, ratio
 from warpkit.core.environment import processor
 from warpkit.opencv.values import BORDERS, INTERPOLATIONS
 
@@ -98,25 +98,18 @@ def reference(image: np.ndarray, ours: partial[np.ndarray]) -> np.ndarray:
 def measure(work: Workload, seconds: float) -> Iterator[dict[str, object]]:
     """One row for each way."""
     calls = prepare(work)
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    load, stop = os.getloadavg()[0], time.perf_counter() + seconds
-    while time.perf_counter() < stop or len(times["cv2"]) < 6:
-        for name, call in calls.items():
-            time.sleep(PAUSE)
-            call()  # each finds its own data in the caches and its own threads awake
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
+    load = os.getloadavg()[0]
+    how = Turns(seconds=seconds, at_least=3, untimed=3, warm=True, pause=PAUSE)
+    times = in_turns(calls, how)
     for name, taken in times.items():
-        pairs = zip(taken[3:], times["warpkit"][3:], strict=True)  # the first turns warm up
         yield {
             "image": "x".join(map(str, work.shape)),
             **work._asdict(),
             "way": name,
-            "ms": f"{statistics.median(taken[3:]) * 1e3:.4g}",
-            "least_ms": f"{min(taken[3:]) * 1e3:.4g}",
-            "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
-            "turns": len(taken) - 3,
+            "ms": f"{statistics.median(taken) * 1e3:.4g}",
+            "least_ms": f"{min(taken) * 1e3:.4g}",
+            "times_warpkit": f"{ratio(taken, times['warpkit']):.2f}",
+            "turns": len(taken),
             "threads": torch.get_num_threads(),
             "load": f"{load:.1f}",
             "machine": processor(),

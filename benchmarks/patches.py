@@ -16,6 +16,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from torch.testing import assert_close
 
 import warpkit as wk
 from benchmarks.indexing import about
+from warpkit.cli.bench.timing import Turns, in_turns, ratio
 from warpkit.engine.backends.cpu.memory import release
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "patches.csv"
@@ -290,22 +292,12 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     """One row for each way."""
     prove_equal(case)
     given = case.inputs(case.objects)
-    seconds: dict[str, list[float]] = {name: [] for name in case.ways}
-    busy: dict[str, list[float]] = {name: [] for name in case.ways}
     turns = min(turns, case.most or turns)
-    for turn in range(turns + 1):
-        for name, way in case.ways.items():
-            # each way finds its own data in the caches, not what another left
-            if turns > 1 or name == "warpkit":  # what takes a second has no use for them
-                run(way, given)
-            start, cpu = time.perf_counter(), time.process_time()
-            run(way, given)
-            if turn >= 1:  # the first turn fills caches
-                seconds[name].append(time.perf_counter() - start)
-                busy[name].append(time.process_time() - cpu)
-    ours = seconds["warpkit"]
+    calls = {name: partial(run, way, given) for name, way in case.ways.items()}
+    how = Turns(turns, warm=turns > 1)  # slow calls do not need warm caches
+    seconds = in_turns(calls, how)
+    busy = in_turns(calls, how._replace(clock=time.process_time))
     for name, taken in seconds.items():
-        ratio = statistics.median(t / o for t, o in zip(taken, ours, strict=True))
         # the profiler's record of a loop over thousands of copies would not fit itself
         held = memory(case.ways[name], given) if name == "warpkit" or case.objects < 1000 else None
         yield {
@@ -313,7 +305,7 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
             "objects": case.objects,
             "way": name,
             "forward_backward_ms": f"{1e3 * statistics.median(taken):.1f}",
-            "times_warpkit": f"{ratio:.2f}",
+            "times_warpkit": f"{ratio(taken, seconds['warpkit']):.2f}",
             "cpu_ms": f"{1e3 * statistics.median(busy[name]):.1f}",
             "peak_mb": "" if held is None else f"{held:.0f}",
             "turns": turns,

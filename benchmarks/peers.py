@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ import warpkit.opencv as wcv
 from benchmarks import align, flow
 from benchmarks.indexing import about
 from warpkit import camera
+from warpkit.cli.bench.timing import Turns, in_turns
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "peers.csv"
 
@@ -192,14 +192,9 @@ def prove(case: Case) -> None:
 
 def least(case: Case, seconds: float) -> tuple[float, float]:
     """The least times of both, in ms an item."""
-    times: tuple[list[float], list[float]] = ([], [])
-    stop = time.perf_counter() + seconds
-    while time.perf_counter() < stop or len(times[0]) < 3:
-        for way, taken in zip((case.ours, case.theirs), times, strict=True):
-            start = time.perf_counter()
-            way()
-            taken.append(time.perf_counter() - start)
-    ours, theirs = (1e3 * min(t) / n for t, n in zip(times, case.units, strict=True))
+    how = Turns(seconds=seconds, at_least=3, untimed=0)
+    times = in_turns({"ours": case.ours, "theirs": case.theirs}, how)
+    ours, theirs = (1e3 * min(t) / n for t, n in zip(times.values(), case.units, strict=True))
     return ours, theirs
 
 

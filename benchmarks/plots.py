@@ -1,4 +1,4 @@
-"""The rows of data/benchmarks as tables and plots: python -m benchmarks.plots [FOLDER]
+"""The rows of data/benchmarks as tables and plots, for the documentation and `scripts/draw`.
 
 Takes whatever rows there are. In every file the columns before `way` name the case, one column
 holds milliseconds, and `times_warpkit` says how many times warpkit's time a way takes.
@@ -6,7 +6,6 @@ holds milliseconds, and `times_warpkit` says how many times warpkit's time a way
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 from itertools import cycle
@@ -155,16 +154,8 @@ def picture(rows: list[Row]) -> str:
     return buffer.getvalue()
 
 
-def main() -> None:
+def write(folder: Path) -> None:
     """Write the plots into a folder."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("."))
-    folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
     for name, svg in pictures().items():
         (folder / f"{name}.svg").write_text(svg)
         print(f"wrote {folder / name}.svg")
-
-
-if __name__ == "__main__":
-    main()

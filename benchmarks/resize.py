@@ -28,7 +28,7 @@ from PIL import Image
 from torch import Tensor
 
 import warpkit as wk
-from warpkit.cli.bench.work import PAUSE
+from warpkit.cli.bench.timing import PAUSE, Turns, in_turns, ratio
 from warpkit.core.environment import processor
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "resize.csv"
@@ -130,27 +130,20 @@ def bytes_of(work: Workload) -> dict[str, Call]:
 def measure(work: Workload, seconds: float) -> Iterator[dict[str, object]]:
     """One row for each way."""
     calls = floats(work) if work.group.startswith("float32") else bytes_of(work)
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    load, stop = os.getloadavg()[0], time.perf_counter() + seconds
-    while time.perf_counter() < stop or len(times["warpkit"]) < 6:
-        for name, call in calls.items():
-            time.sleep(PAUSE)
-            call()  # each finds its own data in the caches and its own threads awake
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
+    load = os.getloadavg()[0]
+    how = Turns(seconds=seconds, at_least=3, untimed=2, warm=True, pause=PAUSE)
+    times = in_turns(calls, how)
     for name, taken in times.items():
-        pairs = zip(taken[2:], times["warpkit"][2:], strict=True)  # the first turns warm up
         yield {
             "computes": work.group,
             "batch": work.batch,
             "from": "x".join(map(str, work.source)),
             "to": "x".join(map(str, work.target)),
             "way": name,
-            "ms": f"{statistics.median(taken[2:]) * 1e3:.4g}",
-            "least_ms": f"{min(taken[2:]) * 1e3:.4g}",
-            "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
-            "turns": len(taken) - 2,
+            "ms": f"{statistics.median(taken) * 1e3:.4g}",
+            "least_ms": f"{min(taken) * 1e3:.4g}",
+            "times_warpkit": f"{ratio(taken, times['warpkit']):.2f}",
+            "turns": len(taken),
             "threads": torch.get_num_threads(),
             "load": f"{load:.1f}",
             "machine": processor(),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +27,7 @@ from torch import Tensor
 import warpkit as wk
 from benchmarks.indexing import about
 from warpkit import camera
+from warpkit.cli.bench.timing import Turns, in_turns
 from warpkit.cli.view import rotation
 from warpkit.engine.sampling import sphere as definition
 
@@ -147,13 +147,7 @@ def cases() -> Iterator[Case]:
 
 def least(case: Case, seconds: float) -> dict[str, float]:
     """The least time of each way, in ms."""
-    times: dict[str, list[float]] = {name: [] for name in case.ways}
-    stop = time.perf_counter() + seconds
-    while time.perf_counter() < stop or len(times["warpkit"]) < 3:
-        for name, way in case.ways.items():
-            start = time.perf_counter()
-            way()
-            times[name].append(time.perf_counter() - start)
+    times = in_turns(case.ways, Turns(seconds=seconds, at_least=3, untimed=0))
     return {name: 1e3 * min(taken) for name, taken in times.items()}
 
 

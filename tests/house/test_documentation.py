@@ -95,9 +95,9 @@ def test_a_picture_is_drawn_by_a_script_and_shown_on_a_page(picture: Path):
 
 
 def test_the_scripts_draw(tmp_path: Path):
-    load("draw_conventions").draw(tmp_path / "conventions.png")
+    pictures = load("draw")
+    pictures.draw("conventions", tmp_path / "conventions.png")
     assert (tmp_path / "conventions.png").stat().st_size > 1e5
-    pictures = load("draw_pictures")
     pictures.draw("flow_fields", tmp_path / "flow.png")
     assert (tmp_path / "flow.png").stat().st_size > 3e4
     assert all((ROOT / path).is_file() for path in pictures.PICTURES.values())

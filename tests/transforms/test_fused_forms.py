@@ -185,5 +185,5 @@ def test_what_overrides_transform_ends_a_run():
 
     fused = Fused([Black((3, 3)), RandomHorizontalFlip(1.0)])
     assert fused(torch.ones(1, 4, 4)).max() == 0
-    with pytest.raises(ValueError, match=r"Fused: `transforms` must be geometric .* got Black"):
+    with pytest.raises(ValueError, match=r"Fused: `transforms` must be only .* got Black"):
         fused.make_params([torch.ones(1, 4, 4)])

@@ -1,1 +1,1 @@
-"""`warpkit bench`: `work` measures, `noise` checks the machine's load, `run` prints the table."""
+"""`warpkit bench`: `work` measures by `timing`, `noise` checks the machine's load, `run` prints."""

@@ -7,9 +7,8 @@ but for the last bits. Where OpenCV's IPP gives other bits it is switched off fo
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -18,9 +17,8 @@ import torch
 
 import warpkit.opencv as ours
 from warpkit.cli.bench.noise import Noise
+from warpkit.cli.bench.timing import PAUSE, Turns, in_turns, ratio
 
-PAUSE = 0.002
-"""Seconds before each turn: threads of others fall asleep."""
 LONG = 2e-3
 """Seconds that a turn takes at least: short calls are repeated."""
 LAST_BITS = 1e-6
@@ -338,28 +336,17 @@ def _arrays(found: Any) -> list[np.ndarray]:
 def measure(work: FaceWork, turns: int, noise: Noise) -> Iterator[dict[str, Any]]:
     """One row for each way; the noise is listened to between the turns."""
     modules = prepare(work)
-    start = time.perf_counter()
-    work.call(ours)
-    repeat = max(1, round(LONG / (time.perf_counter() - start)))
-    times: dict[str, list[float]] = {name: [] for name in modules}
-    names = list(modules)
-    for turn in range(turns + 1):  # the first turn warms up
-        for name in names if turn % 2 else names[::-1]:
-            time.sleep(PAUSE)
-            module = modules[name]
-            work.call(module)  # each finds its own data in the caches
-            start = time.perf_counter()
-            for _ in range(repeat):
-                work.call(module)
-            times[name].append((time.perf_counter() - start) / repeat)
-        noise.listen()
+    calls = {name: partial(work.call, module) for name, module in modules.items()}
+    (once,) = in_turns({"warpkit": calls["warpkit"]}, Turns(1, untimed=0))["warpkit"]
+    repeat = max(1, round(LONG / once))
+    how = Turns(turns, warm=True, pause=PAUSE, repeat=repeat, rotate=True)
+    times = in_turns(calls, how, between=noise.listen)
     for name, seconds in times.items():
-        pairs = zip(seconds[1:], times["warpkit"][1:], strict=True)
         yield {
             "workload": work.name,
             "interpolation": work.interpolation,
             "does": f"at most {work.at_most:g} x cv2's time",
             "way": name,
-            "ms": f"{statistics.median(seconds[1:]) * 1e3:.4g}",
-            "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
+            "ms": f"{statistics.median(seconds) * 1e3:.4g}",
+            "times_warpkit": f"{ratio(seconds, times['warpkit']):.2f}",
         }

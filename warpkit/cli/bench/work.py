@@ -10,7 +10,6 @@ listens to the machine (`noise`).
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
@@ -23,11 +22,8 @@ from torch import Tensor
 
 import warpkit as wk
 from warpkit.cli.bench.noise import Noise
+from warpkit.cli.bench.timing import PAUSE, Turns, in_turns, ratio
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
-
-PAUSE = 0.005
-"""Seconds before each way's turn: OpenMP's threads spin for about one millisecond after their work,
-and would take a core from a way that comes next and has threads of its own."""
 
 Way = tuple[str, Callable[..., Any], list[Tensor]]
 
@@ -198,24 +194,14 @@ def measure(work: Workload, turns: int, noise: Noise) -> Iterator[dict[str, Any]
     """One row for each way; the noise is listened to between the turns."""
     calls = prepare(work)
     repeat = 200 if work.shape == TINY else 1
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    names = list(calls)
-    for turn in range(turns + 1):  # the first turn warms up
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
-            time.sleep(PAUSE)
-            start = time.perf_counter()
-            for _ in range(repeat):
-                calls[name]()
-            times[name].append((time.perf_counter() - start) / repeat)
-        noise.listen()
+    how = Turns(turns, pause=PAUSE, repeat=repeat, rotate=True)
+    times = in_turns(calls, how, between=noise.listen)
     for name, seconds in times.items():
-        pairs = zip(seconds[1:], times["warpkit"][1:], strict=True)
         yield {
             "workload": work.name,
             "interpolation": work.interpolation,
             "does": work.does,
             "way": name,
-            "ms": f"{statistics.median(seconds[1:]) * 1e3:.4g}",
-            "times_warpkit": f"{statistics.median(a / b for a, b in pairs):.2f}",
+            "ms": f"{statistics.median(seconds) * 1e3:.4g}",
+            "times_warpkit": f"{ratio(seconds, times['warpkit']):.2f}",
         }

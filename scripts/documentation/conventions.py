@@ -1,12 +1,7 @@
-#!/usr/bin/env python
-"""Draw docs/images/conventions.png: pixel centres, box edges, and which way a matrix maps.
-
-Needs matplotlib and pillow, which the extra `cli` brings: scripts/draw_conventions [FILE]
-"""
+"""The figure of docs/conventions.md: pixel centres, box edges, and the direction of a matrix."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -21,7 +16,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import ConnectionPatch, Rectangle
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 INK, BLUE, RED = "#1b1f24", "#1f5fa8", "#d1495b"
 WIDTH, HEIGHT = 4, 3
 BOX = (1.0, 0.0, 3.0, 2.0)
@@ -96,12 +91,3 @@ def draw(path: Path) -> None:
         figure.add_axes((0.46, 0.34, 0.255, 0.6)), figure.add_axes((0.735, 0.34, 0.255, 0.6))
     )
     figure.savefig(path, dpi=100)
-    print(f"wrote {path}, {path.stat().st_size // 1000} kB")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "file", nargs="?", type=Path, default=ROOT / "docs" / "images" / "conventions.png"
-    )
-    draw(parser.parse_args().file)

@@ -1,12 +1,7 @@
-#!/usr/bin/env python
-"""Draw docs/images/lookups.png: value and gradient of the four lookups against the index.
-
-Needs matplotlib, which the extra `cli` brings: scripts/draw_lookups [FILE]
-"""
+"""The figure of docs/indexing.md: value and gradient of the four lookups against the index."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -70,10 +65,3 @@ def draw(path: Path) -> None:
     axes[0, 0].set_ylabel("value")
     axes[1, 0].set_ylabel("derivative")
     figure.savefig(path, dpi=110)
-
-
-if __name__ == "__main__":
-    default = Path(__file__).parents[1] / "docs" / "images" / "lookups.png"
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path, default=default)
-    draw(parser.parse_args().file)
