@@ -112,7 +112,7 @@ def test_exact_is_the_cores():
 WRONG = [
     ({"dsize": (9, -1)}, "`dsize` must be (W, H), two integers of at least 1, got (9, -1)"),
     ({"dsize": 5}, "`dsize` must be (W, H), two integers of at least 1, got 5"),
-    ({"dsize": None}, "`fy` must be a number above 0 where dsize is None or has a 0, got 0"),
+    ({"dsize": None}, "`fy` must be a number above 0 if dsize is None or has a 0, got 0"),
     ({"dsize": None, "fx": -1, "fy": 1}, "`fx` must be a number above 0 where dsize is None"),
     ({"dsize": None, "fx": 0.01, "fy": 1}, "`fx` must be a factor that makes a side of at least"),
     ({"interpolation": 7}, "`interpolation` must be one of INTER_NEAREST, _LINEAR, _CUBIC, _AREA"),

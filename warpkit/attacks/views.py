@@ -66,7 +66,7 @@ def expectation(
     holds; all orders.
 
     Raises:
-        ValueError, TypeError: naming the argument, what was wanted and what came.
+        ValueError, TypeError: with the argument, what it must be and what it got.
 
     >>> image = torch.ones(1, 3, 3)
     >>> shift = [[[1.0, 0, 1], [0, 1, 0]], [[1.0, 0, 2], [0, 1, 0]]]

@@ -1,30 +1,30 @@
 """The drop-in replacement for cv2: ``import warpkit.opencv as cv2``, for tensors and arrays.
 
 OpenCV's names, argument order and defaults; images (H, W) or (H, W, C), sizes (W, H). Tensor in,
-tensor out, with gradients; array in, array out. One keyword more: ``arithmetic``, by default
-"auto", the pixels of the OpenCV that is installed (of OpenCV 5 where there is none); "opencv4",
-"opencv5" and "exact" as in `warpkit.warp_affine`.
+tensor out, with gradients; array in, array out. An additional keyword, ``arithmetic``, is "auto" by
+default: the pixels of the installed OpenCV (of OpenCV 5 if none is installed); "opencv4", "opencv5"
+and "exact" are as in `warpkit.warp_affine`.
 
-These modules translate names and layouts, and choose which gradient cv2's pixels get. Where they
-differ from cv2, beside docs/opencv-versions.md:
+These modules translate names and layouts, and choose the gradients of cv2's pixels. Differences
+from cv2, in addition to docs/opencv-versions.md:
 
 - a `dst` array of the result's shape and type is written to and returned, as in cv2, but a
-  tensor given as `dst` is only read;
-- BORDER_TRANSPARENT without `dst` is an error, where cv2 shows uninitialised memory; warpPolar
+  tensor passed as `dst` is only read;
+- BORDER_TRANSPARENT without `dst` raises an error, while cv2 shows uninitialised memory; warpPolar
   without WARP_FILL_OUTLIERS shows 0;
-- points of every type are taken, and rounded to float32, where cv2 takes float32 alone;
-- what cv2 computes wrongly is refused or done rightly: perspectiveTransform by matrices that are
-  not square, convertMaps of whole pixels to two float maps;
-- findHomography has method 0 alone, and refuses points on a line;
-- findTransformECC goes coarse to fine, takes as many channels as there are, and raises `error`, not
-  cv2.error, where it does not converge.
+- points of every type are accepted, and rounded to float32; cv2 accepts only float32;
+- what cv2 computes wrongly raises an error or is computed correctly: perspectiveTransform by
+  matrices that are not square, convertMaps of integer maps to two float maps;
+- findHomography has only method 0, and rejects collinear points;
+- findTransformECC works coarse to fine, takes any number of channels, and raises `error`, not
+  cv2.error, if it does not converge.
 
 `warps`, `resizing`, `matrices`, `homography`, `alignment`, `lenses` and `fisheye`, `projection` and
-`jacobians` (scenes to pixels), `maps`, `polar`, `points`, `pyramids` and `arrangements` (whole
-pixels moved) have the functions by subject; `quick` makes a warp again without its checks.
-`layout`, `values`, `sizes`, `cameras` and `outputs` translate arguments, and `constants` are cv2's.
+`jacobians` (scenes to pixels), `maps`, `polar`, `points`, `pyramids` and `arrangements` (moving
+whole pixels) have the functions by subject; `quick` repeats a warp without validation. `layout`,
+`values`, `sizes`, `cameras` and `outputs` translate arguments, and `constants` are cv2's.
 
-Whatever else cv2 has stays OpenCV's: ``import cv2`` beside it.
+For everything else in cv2, ``import cv2`` as well.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Say where the rest of cv2 is; what looks like a slip of a name here is told as by Python."""
+    """Say where the rest of cv2 is; for a misspelled name, raise Python's error."""
     text = f"module {__name__!r} has no attribute {name!r}"
     if not name.startswith("_") and not difflib.get_close_matches(name, __all__, cutoff=0.85):
-        text += ": what of cv2 is not here, or not yet, stays OpenCV's; import cv2 beside it"
+        text += ": warpkit.opencv has only a part of cv2; import cv2 for the rest"
     raise AttributeError(text)

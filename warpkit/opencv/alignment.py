@@ -51,18 +51,18 @@ def findTransformECC(
     inputMask: ImageLike | None = None,
     gaussFiltSize: int = 5,
 ) -> tuple[float, Any]:
-    """cv2.findTransformECC: `warpkit.align` of the input onto the template, with loss="ecc".
+    """cv2.findTransformECC: `warpkit.align` of the input with the template, with loss="ecc".
 
     templateImage (h, w) or (h, w, C), inputImage (H, W) or (H, W, C); warpMatrix (2, 3), for
-    MOTION_HOMOGRAPHY (3, 3), template pixel -> input pixel: where to start. An array of float32 is
-    written to, as by cv2. inputMask (H, W): input pixels that are not 0 count. Returns the
-    correlation and the matrix, as warpAffine takes it with WARP_INVERSE_MAP: float32, a tensor with
-    gradients to the images where one of the images is a tensor. Raises `error` where cv2 raises
-    cv2.error, and where the images do not agree, also if the iteration stands still.
+    MOTION_HOMOGRAPHY (3, 3), template pixel -> input pixel: the starting point. A float32 array is
+    written to, as in cv2. inputMask (H, W): nonzero input pixels count. Returns the correlation and
+    the matrix, as warpAffine takes it with WARP_INVERSE_MAP: float32, and a tensor with gradients
+    to the images if one of them is a tensor. Raises `error` where cv2 raises cv2.error, and also if
+    the images do not agree although the iteration has stopped.
 
-    criteria: as many steps at most, on each level; no step is too small that moves a corner by
-    0.001 pixels, which takes the place of epsilon. gaussFiltSize must be odd, and is not needed:
-    pyramids smooth.
+    criteria: the maximum number of steps on each level; the iteration stops when a step moves no
+    corner by 0.001 pixels, instead of epsilon. gaussFiltSize must be odd, and is ignored: pyramids
+    smooth.
 
     >>> y, x = np.mgrid[:32, :40].astype(np.float32)
     >>> def blob(u, v):
@@ -106,7 +106,7 @@ def findTransformECC(
 
 
 def _start(value: Any, model: str, device: torch.device) -> Tensor:
-    """warpMatrix, template -> input, as `align` takes its init."""
+    """warpMatrix, template -> input, as the init of `align`."""
     rows = 3 if model == "perspective" else 2
     if value is None:
         return torch.eye(rows, 3, dtype=torch.float64, device=device)
@@ -136,7 +136,7 @@ def _steps(criteria: Any) -> int:
 
 
 def _renamed(text: str) -> str:
-    """An error of `align` under cv2's names."""
+    """An error of `align` with cv2's names."""
     names = {
         "align": NAME,
         "`moving_mask`": "`inputMask`",

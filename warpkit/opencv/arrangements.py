@@ -48,11 +48,11 @@ def copyMakeBorder(
     dst: Image | None = None,
     value: NumbersLike | None = None,
 ) -> Image:
-    """cv2.copyMakeBorder: the image with rows and columns around it.
+    """cv2.copyMakeBorder: add rows and columns around an image.
 
-    src (H, W) or (H, W, C) of any type; how many on each side; borderType any but
-    BORDER_TRANSPARENT; value: of BORDER_CONSTANT, a number, which as in cv2 fills the first channel
-    alone, or up to four; of more than four channels all the same. Gradients, where src is a tensor:
+    src (H, W) or (H, W, C) of any type; the number on each side; borderType any but
+    BORDER_TRANSPARENT; value: for BORDER_CONSTANT, a number, which fills only the first channel, as
+    in cv2, or up to four; with more than four channels all equal. Gradients, if src is a tensor:
     all orders, to src and a tensor `value`.
 
     >>> import numpy as np
@@ -119,7 +119,7 @@ def _fill(name: str, value: Any, channels: int, dtype: Any, device: torch.device
 def flip(src: Image, flipCode: int, dst: Image | None = None) -> Image:
     """cv2.flip: upside down (0), left to right (above 0), or both (below 0).
 
-    src (H, W) or (H, W, C) of any type. Gradients, where src is a tensor: all orders.
+    src (H, W) or (H, W, C) of any type. Gradients, if src is a tensor: all orders.
 
     >>> import numpy as np
     >>> flip(np.array([[1, 2], [3, 4]]), 1)
@@ -136,7 +136,7 @@ def flip(src: Image, flipCode: int, dst: Image | None = None) -> Image:
 def rotate(src: Image, rotateCode: int, dst: Image | None = None) -> Image:
     """cv2.rotate: by ROTATE_90_CLOCKWISE, ROTATE_180 or ROTATE_90_COUNTERCLOCKWISE.
 
-    src (H, W) or (H, W, C) of any type. Gradients, where src is a tensor: all orders.
+    src (H, W) or (H, W, C) of any type. Gradients, if src is a tensor: all orders.
 
     >>> import numpy as np
     >>> rotate(np.array([[1, 2], [3, 4]]), ROTATE_90_CLOCKWISE)
@@ -156,7 +156,7 @@ def rotate(src: Image, rotateCode: int, dst: Image | None = None) -> Image:
 def transpose(src: Image, dst: Image | None = None) -> Image:
     """cv2.transpose: rows become columns.
 
-    src (H, W) or (H, W, C) of any type. Gradients, where src is a tensor: all orders.
+    src (H, W) or (H, W, C) of any type. Gradients, if src is a tensor: all orders.
 
     >>> import numpy as np
     >>> transpose(np.array([[1, 2, 3]]))
@@ -171,7 +171,7 @@ def hconcat(src: Sequence[Image], dst: Image | None = None) -> Image:
     """cv2.hconcat: images side by side.
 
     src: a sequence of images (H, W) or (H, W, C) of one type, all arrays or all tensors, that
-    differ in W alone. Gradients, where they are tensors: all orders.
+    differ in W alone. Gradients, if they are tensors: all orders.
 
     >>> import numpy as np
     >>> hconcat([np.array([[1, 2], [3, 4]]), np.array([[5], [6]])])
@@ -185,7 +185,7 @@ def vconcat(src: Sequence[Image], dst: Image | None = None) -> Image:
     """cv2.vconcat: images one below the other.
 
     src: a sequence of images (H, W) or (H, W, C) of one type, all arrays or all tensors, that
-    differ in H alone. Gradients, where they are tensors: all orders.
+    differ in H alone. Gradients, if they are tensors: all orders.
 
     >>> import numpy as np
     >>> vconcat([np.array([[1, 2], [3, 4]]), np.array([[5, 6]])])

@@ -29,7 +29,7 @@ def common_device(*values: Any) -> torch.device:
 
 
 def as_array(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    """Numbers in float64, which are looked at: cv2's loops end by them."""
+    """Numbers in float64, whose values are read: cv2's loops depend on them."""
     return as_numbers(name, argument, value, device).double()
 
 
@@ -42,7 +42,7 @@ def as_number(name: str, argument: str, value: Any, device: torch.device) -> Ten
 
 
 def is_nothing(value: Any) -> bool:
-    """None, or an array or a list of no numbers: what cv2 takes for no lens."""
+    """None, or an empty array or list: cv2's ways to pass no lens."""
     if isinstance(value, (np.ndarray, Tensor)):
         return tuple(value.shape) == (0,)
     return value is None or (isinstance(value, Sequence) and len(value) == 0)
@@ -51,7 +51,7 @@ def is_nothing(value: Any) -> bool:
 def as_lens(
     name: str, camera: Any, k: Any, device: torch.device, model: str, names: tuple[str, str]
 ) -> Lens:
-    """A camera's matrix and its coefficients, as vectors or matrices of one row or column."""
+    """A camera matrix and its coefficients, as vectors or matrices of one row or column."""
     matrix = as_array(name, names[0], camera, device)
     if tuple(matrix.shape) != (3, 3):
         checks.fail(name, names[0], "of shape (3, 3)", checks.shape_of(matrix))
@@ -110,7 +110,7 @@ def as_points(
 def point_rows(points: Any, n: int) -> Any:
     """Points (N, n) of an array or tensor that `as_points` takes; None of others."""
     if points.shape[-1:] == (1,) and points.ndim == 3:
-        points = points[..., 0]  # a channel of its own
+        points = points[..., 0]  # a separate channel
     if tuple(points.shape) == (n,) or (points.ndim == 2 and len(points) == n != points.shape[1]):
         return points.reshape(n, -1).T
     fits = points.ndim == 2 or (points.ndim == 3 and 1 in points.shape[:2])
@@ -129,7 +129,7 @@ def as_places(name: str, argument: str, value: Any, device: torch.device, number
 
 
 def as_numbers(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    """Numbers of their own floating type, float64 of others, which are looked at."""
+    """Numbers in their floating type, or float64, whose values are read."""
     numbers = floats(name, argument, value, device)
     checks.check_held(name, argument, numbers)
     return numbers
@@ -158,7 +158,7 @@ def checked_criteria(name: str, value: Any) -> tuple[int, Any, Any]:
 
 
 def as_flag(name: str, argument: str, value: Any) -> bool:
-    """cv2's bool: also a whole number, and numpy's of both."""
+    """cv2's bool: also an integer, and numpy's of both."""
     if not isinstance(value, (bool, np.bool_, Integral)):
         checks.fail(name, argument, "True or False", f"{value!r:.60}", TypeError)
     return bool(value)
@@ -200,7 +200,7 @@ def _as_given_map(found: Any, given: bool, output: Any) -> Any:
 
 
 def map_kind(name: str, argument: str, value: Any, kinds: Sequence[str]) -> str:
-    """What a map of a cv2 type holds; negative numbers and None ask for the fixed one."""
+    """The kind of a map of a cv2 type; negative numbers and None mean the fixed one."""
     if value is None or (isinstance(value, Integral) and value <= 0):
         return "fixed"
     kind = MAP_KINDS.get(int(value)) if isinstance(value, Integral) else None

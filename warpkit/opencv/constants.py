@@ -16,7 +16,7 @@ WARP_POLAR_LINEAR, WARP_POLAR_LOG = 0, 256
 MOTION_TRANSLATION, MOTION_EUCLIDEAN, MOTION_AFFINE, MOTION_HOMOGRAPHY = range(4)
 TERM_CRITERIA_COUNT = TERM_CRITERIA_MAX_ITER = TermCriteria_COUNT = TermCriteria_MAX_ITER = 1
 TERM_CRITERIA_EPS = TermCriteria_EPS = 2
-_CHANNEL = 32 if installed_arithmetic() == "opencv5" else 8  # OpenCV 5 has more types of numbers
+_CHANNEL = 32 if installed_arithmetic() == "opencv5" else 8  # OpenCV 5 has more number types
 CV_8U, CV_8S, CV_16U, CV_16S, CV_32S, CV_32F, CV_64F = range(7)
 CV_16UC1, CV_32FC1 = CV_16U, CV_32F
 CV_16SC2, CV_32FC2 = CV_16S + _CHANNEL, CV_32F + _CHANNEL

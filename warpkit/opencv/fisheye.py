@@ -48,7 +48,7 @@ def initUndistortRectifyMap(
 
     K (3, 3); D None or 4 numbers; R (3, 3), three numbers, or None; P (3, 3) or (3, 4), the
     identity if None; size (W, H); m1type CV_32FC1 or CV_16SC2. Returns two (H, W) float32, or
-    (H, W, 2) int16 and (H, W) uint16. Gradients, where an argument is a tensor and the maps are
+    (H, W, 2) int16 and (H, W) uint16. Gradients, if an argument is a tensor and the maps are
     floats: all orders, to all.
 
     >>> import numpy as np
@@ -79,7 +79,7 @@ def _view(name: str, R: Any, P: Any, device: torch.device) -> Tensor:
 
 
 def _map(lens: Lens, view: Tensor, size: tuple[int, int]) -> Tensor:
-    """Where pixels look, (h, w, 2), float64; infinitely far off behind the camera, as in OpenCV."""
+    """Source positions (h, w, 2), float64; infinite behind the camera, as in OpenCV."""
     points = maps.undistorting(lens, view, size)
     behind = points.detach().isnan()
     if not bool(behind.any()):
@@ -103,8 +103,8 @@ def undistortImage(
     """cv2.fisheye.undistortImage: `warpkit.camera.undistort` through OpenCV's map of 1/32 pixels.
 
     distorted (H, W) or (H, W, C); K (3, 3); D 4 numbers; Knew (3, 3), the identity if None, which
-    shows one pixel of the middle: give K; new_size (W, H). Bilinear, with 0 around the image.
-    Gradients, where `distorted` is a tensor: to it, K, D and Knew.
+    shows a single pixel of the centre: pass K; new_size (W, H). Bilinear, with 0 around the image.
+    Gradients, if `distorted` is a tensor: to it, K, D and Knew.
 
     >>> import numpy as np
     >>> camera = np.array([[9.0, 0, 1], [0, 9, 0], [0, 0, 1]])
@@ -143,9 +143,9 @@ def undistortPoints(
 
     distorted (N, 1, 2), (1, N, 2), (H, W, 2) or (N, 2), pixels; K (3, 3); D 4 numbers; R (3, 3) or
     three numbers; P (3, 3) or (3, 4), without which the result is in directions; criteria (type,
-    steps, error of the angle). Returns the shape and type of `distorted`, (-1000000, -1000000)
-    where OpenCV finds nothing. Gradients, where an argument is a tensor: those of the exact
-    solution, 0 where there is none.
+    steps, error of the angle). Returns the shape and type of `distorted`, (-1000000, -1000000) if
+    OpenCV finds no solution. Gradients, if an argument is a tensor: those of the exact solution, 0
+    if there is none.
 
     >>> import numpy as np
     >>> undistortPoints(np.array([[[np.pi / 4, 0.0]]]), np.eye(3), np.zeros(4)).round(6)
@@ -191,7 +191,7 @@ def projectPoints(
     alpha: NumbersLike = 0,
     jacobian: ImageLike | None = None,
 ) -> tuple[Any, Any]:
-    """cv2.fisheye.projectPoints: where a fisheye shows points of a scene, and the derivatives.
+    """cv2.fisheye.projectPoints: project points of a scene to pixels, with the derivatives.
 
     objectPoints (N, 1, 3), (1, N, 3), (H, W, 3) or (N, 3); rvec and tvec three numbers; K (3, 3); D
     4 numbers; alpha the skew. Returns pixels of objectPoints' type and shape, with 2 in place of 3,
@@ -234,8 +234,8 @@ def estimateNewCameraMatrixForUndistortRectify(
 
     K (3, 3); D 4 numbers; image_size and new_size (W, H); R (3, 3), three numbers or None; balance
     from 0, the longest focal length, to 1, the shortest; fov_scale divides it. Returns (3, 3) of
-    K's type, or of P's, which it is written to. `warpkit.camera.optimal_camera_matrix` looks at the
-    whole border. Gradients, where an argument is a tensor: those of the exact solution, to all.
+    K's type, or of P's, which it is written to. `warpkit.camera.optimal_camera_matrix` considers
+    the whole border. Gradients, if an argument is a tensor: those of the exact solution, to all.
 
     >>> import numpy as np
     >>> camera = np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])
@@ -291,10 +291,10 @@ def distortPoints(
     """cv2.fisheye.distortPoints: `warpkit.camera.distort_points` of directions, not of pixels.
 
     undistorted (N, 1, 2), (1, N, 2), (H, W, 2) or (N, 2), directions, or pixels of the camera
-    Kundistorted, (3, 3); K (3, 3); D 4 numbers; alpha the skew. cv2's other order of arguments is
-    read too: (undistorted, Kundistorted, K, D, distorted, alpha). Returns pixels of the shape and
-    type of `undistorted`, under Kundistorted always float64, as cv2 does. Gradients, where an
-    argument is a tensor: all orders, to all.
+    Kundistorted, (3, 3); K (3, 3); D 4 numbers; alpha the skew. cv2's other argument order works,
+    too: (undistorted, Kundistorted, K, D, distorted, alpha). Returns pixels of the shape and type
+    of `undistorted`, with Kundistorted always float64, as in cv2. Gradients, if an argument is a
+    tensor: all orders, to all.
 
     >>> import numpy as np
     >>> distortPoints(np.array([[[1.0, 0.0]]]), np.eye(3), np.zeros(4)).round(4)
@@ -318,7 +318,7 @@ def distortPoints(
         if tuple(view.shape) != (3, 3):
             checks.fail(name, "Kundistorted", "of shape (3, 3)", checks.shape_of(view))
         real = points.detach().isfinite().all(-1, keepdim=True)
-        # cv2 reads the focal lengths and the centre alone, and no skew
+        # cv2 reads only the focal lengths and the centre, no skew
         seen = (torch.where(real, points, 0.0) - view[:2, 2]) / view.diagonal()[:2]
         points, dtype = torch.where(real, seen, torch.nan), torch.float64
     output = check_output(name, "distorted", distorted, undistorted)

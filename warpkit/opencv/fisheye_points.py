@@ -15,7 +15,7 @@ FLOATS = (torch.float32, torch.float64)
 
 
 def distorted(directions: Tensor, lens: Lens, skew: Tensor) -> Tensor | None:
-    """cv2.fisheye.distortPoints of directions (..., 2), in their type; None where not served."""
+    """cv2.fisheye.distortPoints of directions (..., 2), in their type; None if unsupported."""
     known, points = _plain(directions, lens, skew)
     if known is None:
         return None
@@ -26,7 +26,7 @@ def distorted(directions: Tensor, lens: Lens, skew: Tensor) -> Tensor | None:
 def undistorted(
     pixels: Tensor, lens: Lens, view: Tensor | None, criteria: Criteria
 ) -> Tensor | None:
-    """cv2.fisheye.undistortPoints of pixels (..., 2), in their type; None where not served.
+    """cv2.fisheye.undistortPoints of pixels (..., 2), in their type; None if unsupported.
 
     view (3, 3): what directions are multiplied by.
     """
@@ -39,7 +39,7 @@ def undistorted(
 
 
 def _plain(places: Tensor, lens: Lens, *others: Tensor) -> tuple[Any, Any]:
-    """The library's points, and places (..., 2) as an array (N, 2); None where not served."""
+    """The library's points, and positions (..., 2) as an array (N, 2); None if unsupported."""
     known, tensors = numbers_alone.kernels(), (places, *lens.tensors(), *others)
     if known is None or places.dtype not in FLOATS or not numbers_alone.are_plain(*tensors):
         return None, None

@@ -37,19 +37,19 @@ def findHomography(
     maxIters: int = 2000,
     confidence: float = 0.995,
 ) -> tuple[Any, Any]:
-    """cv2.findHomography of method 0: the homography nearest to all pairs of points.
+    """cv2.findHomography with method 0: the homography of all pairs of points by least squares.
 
     srcPoints and dstPoints (N, 2), (N, 1, 2) or (1, N, 2), N of at least 4, rounded to float32 as
     in cv2; of tensors (..., N, 2). Returns the matrix (3, 3), float64, whose last entry is 1, and
-    cv2's mask (N, 1), uint8; of tensors (..., 3, 3) and (..., N, 1). Of more than four pairs the
-    mask says which lie within ransacReprojThreshold pixels, as in cv2, and the sum of the squared
-    distances in pixels is least. cv2 ends its descent after ten steps: within 1e-5 of a pixel of
-    that where the pairs agree to a few pixels, and anywhere where they do not. All points of one x
-    or one y: None and zeros, as in cv2. Other methods choose points, which has no gradient, and are
-    refused; what only they use (maxIters, confidence) is ignored.
+    cv2's mask (N, 1), uint8; of tensors (..., 3, 3) and (..., N, 1). For more than four pairs the
+    mask says which lie within ransacReprojThreshold pixels, as in cv2, and the sum of squared
+    distances in pixels is minimal. cv2 stops after ten steps: within 1e-5 of a pixel of the minimum
+    if the pairs agree to a few pixels, and anywhere otherwise. If all points have one x or one y,
+    the result is None and zeros, as in cv2. Other methods select points, which has no gradient, and
+    raise an error; arguments that only they use (maxIters, confidence) are ignored.
 
-    Gradients, where an argument is a tensor: first order, of four pairs all orders, to both. Raises
-    ValueError where no four of the source's points are in general position.
+    Gradients, if an argument is a tensor: first order, for four pairs all orders, to both. Raises
+    ValueError if no four of the source's points are in general position.
 
     >>> square = np.float32([[0, 0], [1, 0], [1, 1], [0, 1]])
     >>> findHomography(square, square * 2 + 1)[0].round(6) + 0.0
@@ -59,7 +59,7 @@ def findHomography(
     """
     name = "findHomography"
     if not isinstance(method, Integral) or method != 0:
-        wanted = "0: others choose points, which has no gradient (cv2.findHomography does that)"
+        wanted = "0: others select points, which has no gradient (use cv2.findHomography)"
         checks.fail(name, "method", wanted, f"{method!r:.60}")
     given = has_tensor(srcPoints, dstPoints)
     mask = check_output(name, "mask", mask, torch.empty(0) if given else np.empty(0))

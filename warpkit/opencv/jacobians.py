@@ -19,9 +19,9 @@ def of_projection(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Of pixels of points (N, 3), without a gradient: by pose, camera, skew and lens.
 
-    seen: the points before the camera, three (N,); turning (3, 3, 3): what the turn (3, 3) gains by
-    each number of its vector. Returns (2N, 6), by vector and shift, (2N, 4), by fx, fy, cx and cy,
-    (2N, 1) and (2N, n).
+    seen: the points before the camera, three (N,); turning (3, 3, 3): the derivative of the
+    rotation (3, 3) by its vector. Returns (2N, 6), by vector and shift, (2N, 4), by fx, fy, cx and
+    cy, (2N, 1) and (2N, n).
     """
     x, y, z = seen
     z = torch.where(z == 0, 1.0, z)
@@ -51,7 +51,7 @@ def _matrix(rows: tuple[tuple[Tensor, ...], ...]) -> Tensor:
 
 
 def _by_lens(lens: Lens, x: Tensor, y: Tensor) -> Tensor:
-    """What `models.bend` gains by each coefficient but the tilt's: (N, 2, n)."""
+    """The derivative of `models.bend` by each coefficient except the tilt's: (N, 2, n)."""
     q = x * x + y * y
     if lens.model == "fisheye":
         r = q.sqrt()
@@ -95,7 +95,7 @@ def _tilted(lens: Lens, u: Tensor, v: Tensor) -> Parts:
 
 
 def _tilting(tx: float, ty: float) -> tuple[Tensor, Tensor]:
-    """What `models.tilt` gains by each of its angles, (3, 3)."""
+    """The derivative of `models.tilt` by each of its angles, (3, 3)."""
     (cx, sx), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (tx, ty))
     about_x = _of((1, 0, 0), (0, cx, sx), (0, -sx, cx))
     about_y = _of((cy, 0, -sy), (0, 1, 0), (sy, 0, cy))

@@ -14,7 +14,7 @@ from warpkit.opencv.outputs import written
 
 
 def device_of(src: Any) -> torch.device:
-    """Where the work is done: arrays are on the CPU, whatever torch's default is."""
+    """The device of the computation: arrays are on the CPU, whatever torch's default is."""
     return src.device if isinstance(src, Tensor) else torch.device("cpu")
 
 
@@ -23,7 +23,7 @@ def check_picture(
 ) -> Any:
     """An array or tensor (H, W) or (H, W, C) of one of the types, or of any (None).
 
-    under: what these are the types of, for the message.
+    under: why these types, for the message.
     """
     if not isinstance(src, (Tensor, np.ndarray)):
         checks.fail(name, argument, "a tensor or an array", type(src).__name__, TypeError)
@@ -58,7 +58,7 @@ def finish(src: Any, dst: Any, result: Tensor) -> Any:
 def as_picture(src: Any, *others: Tensor) -> np.ndarray | None:
     """An array or tensor (H, W) or (H, W, C) as an array (H, W, C), for kernels; no copy is made.
 
-    None where there is no memory to read, a derivative is wanted of it or of the `others`, or torch
+    None if there is no memory to read, a derivative of it or of the `others` is wanted, or torch
     traces.
     """
     if isinstance(src, Tensor):
@@ -89,7 +89,7 @@ def from_picture(src: Any, dst: Any, picture: np.ndarray) -> Any:
 
 
 def _array(dst: Any, array: np.ndarray) -> np.ndarray:
-    """The array as cv2 returns it, or `dst` with it."""
+    """The array as cv2 returns it, or `dst` with its values."""
     if written(dst, array) is dst and dst is not None:
         return dst
     if array.ndim == 3 and array.shape[2] == 1:
@@ -98,14 +98,14 @@ def _array(dst: Any, array: np.ndarray) -> np.ndarray:
 
 
 def as_given(given: bool, result: Tensor, output: Any = None) -> Any:
-    """A tensor where one was `given`, else an array, written to `output` if that fits."""
+    """A tensor if one was `given`, otherwise an array, written to `output` if that fits."""
     if given:
         return result
     return written(output, np.ascontiguousarray(result.detach().numpy()))
 
 
 def is_followed(*tensors: Tensor) -> bool:
-    """Whether any derivative is asked for: by autograd, forward mode or torch.func."""
+    """Whether any derivative is wanted: by autograd, forward mode or torch.func."""
     return wants_gradient(*tensors) or not is_eager(*tensors)
 
 

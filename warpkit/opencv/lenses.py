@@ -1,8 +1,8 @@
 """cv2's lens functions: undistorts images and points as OpenCV does, with gradients.
 
 Values are OpenCV's own: maps from float64, rounded once; images by a map of 1/32 pixels; points by
-its five steps, which `warpkit.camera` goes on from. Gradients are those of the exact model, passed
-through what is rounded; for points those of the solution.
+its five steps (`warpkit.camera` iterates to convergence). Gradients are those of the exact model,
+straight through the rounding; for points those of the solution.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def initUndistortRectifyMap(
     """cv2.initUndistortRectifyMap: `warpkit.camera.undistort_map` as two maps for `remap`.
 
     cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers; R (3, 3) or None;
-    newCameraMatrix (3, 3) or (3, 4), None for the camera's with its principal point in the middle;
+    newCameraMatrix (3, 3) or (3, 4), None for the camera's with its principal point in the centre;
     size (W, H); m1type CV_32FC1, CV_32FC2 or CV_16SC2. Returns two (H, W) float32, or (H, W, 2)
-    float32 and None, or (H, W, 2) int16 and (H, W) uint16. Gradients, where an argument is a tensor
+    float32 and None, or (H, W, 2) int16 and (H, W) uint16. Gradients, if an argument is a tensor
     and the maps are floats: all orders, to all.
 
     >>> import numpy as np
@@ -99,7 +99,7 @@ def undistort(
 
     src (H, W) or (H, W, C); cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers;
     newCameraMatrix (3, 3), the camera's if None. Bilinear, with 0 around the image. Returns src's
-    shape and type. Gradients, where src is a tensor: to src, camera and coefficients.
+    shape and type. Gradients, if src is a tensor: to src, camera and coefficients.
 
     >>> import numpy as np
     >>> undistort(np.arange(6, dtype=np.uint8).reshape(2, 3), np.eye(3), None)
@@ -139,7 +139,7 @@ def undistorted_array(
     size: tuple[int, int] | None,
     arithmetic: str,
 ) -> Any:
-    """An array by the map of a lens where that and the size, its own if None, are plain.
+    """Sample an array by the map of a lens, if map and size (its own if None) are plain.
 
     lens: the first arguments of `plain_maps.lens_map`.
     """
@@ -155,7 +155,7 @@ def undistorted_array(
 
 
 def check_source(name: str, argument: str, src: Any, device: torch.device) -> None:
-    """An image that OpenCV remaps, where the other tensors are."""
+    """Check an image of a type that OpenCV remaps, on the device of the other tensors."""
     check_picture(name, argument, src, OPENCV_TYPES)
     if isinstance(src, Tensor):
         checks.check_device(name, argument, src, device, "the first tensor")
@@ -201,12 +201,12 @@ def undistortPoints(
     P: MatrixLike | None = None,
     criteria: Any = None,
 ) -> Any:
-    """cv2.undistortPoints: `warpkit.camera.undistort_points` as far as OpenCV goes, five steps.
+    """cv2.undistortPoints: `warpkit.camera.undistort_points` with OpenCV's five steps.
 
-    src (N, 2), (N, 1, 2), (1, N, 2), (2, N) or (2,), pixels, where (2, 2) has a point in each row;
+    src (N, 2), (N, 1, 2), (1, N, 2), (2, N) or (2,), pixels; (2, 2) has a point in each row;
     cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers; R (3, 3); P (3, 3) or (3, 4),
     without which the result is in directions, not in pixels; criteria (type, steps, error in
-    pixels). Returns (N, 1, 2) of src's type. Gradients, where an argument is a tensor: those of
+    pixels). Returns (N, 1, 2) of src's type. Gradients, if an argument is a tensor: those of
     the exact solution, 0 where there is none.
 
     >>> import numpy as np
@@ -245,7 +245,7 @@ def undistorted(lens: Lens, points: Tensor, steps: Criteria) -> Tensor:
 def project(view: Tensor, directions: Tensor) -> Tensor:
     """Directions (..., 2) under a matrix (3, 3), divided as OpenCV does.
 
-    Gradients: 0 where the result is at infinity or no number, and what is so spoils no other's.
+    Gradients: 0 where the result is infinite or NaN, without effect on others.
     """
     fixed, moved = view.detach(), directions.detach()
     value = _divided(*rows_at(fixed, *moved.unbind(-1)))
@@ -271,12 +271,12 @@ def getOptimalNewCameraMatrix(
     newImgSize: Sequence[int] | None = None,
     centerPrincipalPoint: bool = False,
 ) -> tuple[Any, tuple[int, int, int, int]]:
-    """cv2.getOptimalNewCameraMatrix: `warpkit.camera.optimal_camera_matrix` by OpenCV's five steps.
+    """cv2.getOptimalNewCameraMatrix: `camera.optimal_camera_matrix` with OpenCV's five steps.
 
-    cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers; imageSize and newImgSize
-    (W, H); alpha from 0, nothing but the image's pixels, to 1, all of them. Returns the matrix
-    (3, 3) and the rectangle (x, y, w, h) of the new image without a pixel from outside. Gradients,
-    where an argument is a tensor: to camera, coefficients and alpha, those of the exact solution.
+    cameraMatrix (3, 3); distCoeffs None or 4, 5, 8, 12 or 14 numbers; imageSize and newImgSize (W,
+    H); alpha from 0, only valid pixels, to 1, all pixels of the image. Returns the matrix (3, 3)
+    and the rectangle (x, y, w, h) of valid pixels in the new image. Gradients, if an argument is a
+    tensor: to camera, coefficients and alpha, those of the exact solution.
 
     >>> import numpy as np
     >>> camera = np.array([[100.0, 0, 50], [0, 100, 50], [0, 0, 1]])

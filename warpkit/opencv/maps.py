@@ -44,12 +44,12 @@ def convertMaps(
     dstmap2: ImageLike | None = None,
     nninterpolation: bool = False,
 ) -> tuple[Any, Any]:
-    """cv2.convertMaps: maps for `remap` of one kind as those of another.
+    """cv2.convertMaps: convert maps for `remap` from one kind to another.
 
     map1 and map2: two (h, w) float32, (h, w, 2) float32 and None, or (h, w, 2) int16 and (h, w)
-    uint16; dstmap1type CV_32FC1, CV_32FC2 or CV_16SC2, -1 for the fixed one of floats and the pairs
-    of a fixed one. nninterpolation: whole pixels, without a fixed map's 1/32 parts. Gradients,
-    where a map is a tensor and both kinds are floats: all orders.
+    uint16; dstmap1type CV_32FC1, CV_32FC2 or CV_16SC2; -1 converts floats to fixed maps and fixed
+    maps to pairs. nninterpolation: whole pixels, without a fixed map's 1/32 fractions. Gradients,
+    if a map is a tensor and both kinds are floats: all orders.
 
     >>> convertMaps(np.float32([[[1.25, 2.0]]]), None, -1)
     (array([[[1, 2]]], dtype=int16), array([[8]], dtype=uint16))
@@ -131,14 +131,14 @@ def warpPolar(
     *,
     arithmetic: FaceArithmetic = "auto",
 ) -> Image:
-    """cv2.warpPolar: a picture around a point, with radius along x and angle along y, or back.
+    """cv2.warpPolar: an image in polar coordinates, radius along x and angle along y, or back.
 
     src (H, W) or (H, W, C); dsize (W, H), with 0 made to keep the circle's area; center (x, y) and
     maxRadius in pixels; flags: an INTER_* value with WARP_POLAR_LINEAR or _LOG, WARP_INVERSE_MAP
-    for polar to picture, and WARP_FILL_OUTLIERS, without which what lies outside is dst's, or 0
-    without dst, where cv2 shows memory that nobody wrote to. The pixels are cv2's own; of the
-    inverse with WARP_POLAR_LOG 0.01 % of bytes differ by 1. Gradients, where src is a tensor: to
-    src, center and maxRadius.
+    for polar to image, and WARP_FILL_OUTLIERS; without it pixels outside are dst's, or 0 without
+    dst, while cv2 shows uninitialised memory. The pixels are cv2's own; for the inverse with
+    WARP_POLAR_LOG, 0.01 % of bytes differ by 1. Gradients, if src is a tensor: to src, center and
+    maxRadius.
 
     >>> warpPolar(np.arange(25.0).reshape(5, 5), (2, 4), (2.0, 2.0), 2.0, 1)
     array([[12., 13.],
@@ -186,7 +186,7 @@ def warpPolar(
         if followed:
             points = with_gradient_of(points, field(True, center, radius).float())
     if back:  # the angles' first row follows the last
-        rows = source.movedim(1, -1)  # as they lie, so that the channels stay side by side
+        rows = source.movedim(1, -1)  # in memory order, so that the channels stay contiguous
         source = torch.cat((rows[:, -1:], rows, rows[:, :1]), dim=1).movedim(-1, 1)
         if made is None:
             points = points + torch.tensor([0.0, 1.0], dtype=points.dtype, device=points.device)
@@ -212,7 +212,7 @@ def _polar_array(
     flags: Any,
     arithmetic: str,
 ) -> Any:
-    """The warp of an array without a tensor on the way; None where anything is not plain."""
+    """Warp an array without tensors; None if an argument is not plain."""
     if not plain_maps.can_sample(src) or not isinstance(flags, int) or type(dsize) is not tuple:
         return None
     if not flags & WARP_FILL_OUTLIERS or is_empty(dsize) or 0 in dsize:

@@ -1,9 +1,9 @@
 """cv2's functions for matrices and box corners: OpenCV's own bits, exact gradients.
 
-Arrays and numbers give float64 arrays, as in cv2. Where an argument is a tensor the result is one,
-float64 too, batched and with gradients; values on another device are read back from it. Under
-torch.compile, torch.func and forward mode, which leave no values to be read, it is the result of
-warpkit's own function, the same but for the last bits.
+Arrays and numbers give float64 arrays, as in cv2. If an argument is a tensor, the result is a
+float64 tensor, batched and with gradients; values on another device are read back. With
+torch.compile, torch.func and forward mode, where values cannot be read, it is the result of
+warpkit's own function, equal up to the last bits.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def getAffineTransform(src: PointsLike, dst: PointsLike) -> Any:
     """cv2.getAffineTransform: `warpkit.affine_from_points` of points rounded to float32.
 
     src and dst (3, 2), (3, 1, 2) or (1, 3, 2), (x, y) in pixels; of tensors (..., 3, 2). Returns
-    (2, 3), of tensors (..., 2, 3); zeros, with gradient 0, where `src` lies on a line.
+    (2, 3), of tensors (..., 2, 3); zeros, with gradient 0, for collinear `src`.
 
     >>> getAffineTransform([[0, 0], [1, 0], [0, 1]], [[5, 7], [6, 7], [5, 9]])
     array([[1., 0., 5.],
@@ -111,7 +111,7 @@ def getPerspectiveTransform(
     found, solved = opencv_matrices.perspective(_array(src, SINGLE), _array(dst, SINGLE))
 
     def exact(value: Tensor) -> Tensor:
-        # rounding moves what is nearly singular: the exact matrix must be along OpenCV's
+        # rounding changes nearly singular matrices: the exact one must have OpenCV's sign
         raw = quads.carry(src, dst).detach()
         along = (raw * value).sum((-1, -2)).abs() / (
             raw.norm(dim=(-1, -2)) * value.norm(dim=(-1, -2))
@@ -132,7 +132,7 @@ def invertAffineTransform(M: MatrixLike, iM: ImageLike | None = None) -> Any:
     """cv2.invertAffineTransform: `warpkit.invert` of a matrix (2, 3), of tensors (..., 2, 3).
 
     Returns the same shape, float32 for float32 and float64 for all others; zeros, with gradient 0,
-    where there is no inverse. iM: an array to write to, if it has the result's shape and type.
+    if there is no inverse. iM: an array to write to, if it has the result's shape and type.
 
     >>> invertAffineTransform(np.array([[2.0, 0, 4], [0, 1, -3]]))
     array([[ 0.5, -0. , -2. ],
@@ -155,12 +155,12 @@ def invertAffineTransform(M: MatrixLike, iM: ImageLike | None = None) -> Any:
 
 
 def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
-    """cv2.boxPoints: the four corners of a turned box, `box` as cv2.minAreaRect returns it.
+    """cv2.boxPoints: the four corners of a rotated box, `box` as cv2.minAreaRect returns it.
 
     box ((x, y), (w, h), angle), the centre and the sides in pixels, degrees clockwise on the
     screen; of tensors (..., 2), (..., 2) and (...). Returns (4, 2), float32, of tensors (..., 4, 2)
-    in their type: from (-w, h) / 2 on clockwise. points: an array to write to, if it has the
-    result's shape and type. Gradients, where a part is a tensor: all orders, to all three.
+    in their type: clockwise from (-w, h) / 2. points: an array to write to, if it has the result's
+    shape and type. Gradients, if a part is a tensor: all orders, to all three.
 
     >>> boxPoints(((3, 4), (2, 6), 0))
     array([[2., 7.],
@@ -200,20 +200,20 @@ def boxPoints(box: Any, points: ImageLike | None = None) -> Any:
 
 
 _UNIT_SQUARE = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=torch.float64)
-"""What stands for points that have no gradient; any that are fit for the formulas."""
+"""Replaces points without a gradient; any for which the formulas are finite."""
 _METHODS = (DECOMP_LU, DECOMP_SVD, DECOMP_QR, DECOMP_NORMAL, DECOMP_NORMAL | DECOMP_SVD)
 """Those with which OpenCV's own answer is the solution; the others need a symmetric system."""
 
 
 def _is_readable(values: tuple[Any, ...]) -> bool:
     if checks.result_kind(*values)[0] is None:
-        return True  # numbers and arrays, whatever torch does around them
+        return True  # numbers and arrays, whatever torch does
     tensors = [value for value in values if isinstance(value, Tensor)]
     return is_eager(*tensors) and not any(tensor.is_meta for tensor in tensors)
 
 
 def _call(name: str, function: Callable[..., Tensor], *args: Any) -> Tensor:
-    """What the core's function makes in float64; its errors under the names of cv2."""
+    """The core function's result in float64; errors have cv2's names."""
     try:
         return function(*(arg.double() if isinstance(arg, Tensor) else arg for arg in args))
     except (ValueError, TypeError) as error:
@@ -228,7 +228,7 @@ def _floats(
     device: torch.device | None,
     read: Callable[..., Tensor] = checks.as_float,
 ) -> Tensor:
-    """In float64; numbers and arrays on the CPU, where arrays are, whatever torch's default is."""
+    """In float64; numbers and arrays on the CPU, whatever torch's default device is."""
     return arguments.floats(name, argument, value, device or torch.device("cpu"), read).double()
 
 
@@ -269,7 +269,7 @@ def _result(
 ) -> Any:
     """An array, or with tensors among the arguments a tensor with the gradient of `exact`.
 
-    That is made from the value, and only where a gradient is wanted.
+    `exact` gets the value, and is called only if a gradient is wanted.
     """
     if device is None:
         return found

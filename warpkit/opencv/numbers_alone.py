@@ -1,8 +1,8 @@
 """Arguments that are plain numbers, for the native library: makes no tensors.
 
-Arrays are, and tensors on the CPU that no derivative follows. Each function here gives None where
-something is not plain, or is not what was asked for: its caller then goes on as before, says what
-is wrong, or computes by torch's operations, whose gradients are those of the exact formulas.
+Plain arguments are arrays, and CPU tensors without derivatives. Each function returns None if an
+argument is not plain or not valid: its caller then raises the error, or computes by torch's
+operations, whose gradients are those of the exact formulas.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NUMBERS = FLOATS | {np.dtype(np.int32), np.dtype(np.int64)}
 
 
 def kernels() -> ModuleType | None:
-    """The native library's maps and points, where it is there."""
+    """The native library's maps and points, if it is available."""
     return None if torch.compiler.is_compiling() else _native()
 
 
@@ -55,7 +55,7 @@ def _native() -> ModuleType | None:
 
 
 def are_plain(*tensors: Tensor, followed: bool = True) -> bool:
-    """Whether tensors hold numbers on the CPU; `followed`: and no derivative of them is wanted."""
+    """Whether tensors hold numbers on the CPU; `followed`: and need no derivative."""
     if any(tensor.device.type != "cpu" for tensor in tensors) or not is_eager(*tensors):
         return False
     return not (followed and wants_gradient(*tensors))
@@ -119,7 +119,7 @@ def undistorted_points(
             projection = _matrix(P, (3, 3), (3, 4))
             if projection is None:
                 return None
-            # torch's product: numpy's may round otherwise
+            # torch's product: numpy's may round differently
             view = (torch.from_numpy(projection)[:, :3] @ torch.from_numpy(turn)).numpy()
         view = view.ravel().tolist()
     return kernels().undistorted_points(rows, lens, criteria, view)[:, None]  # pyright: ignore
@@ -159,7 +159,7 @@ def _transforms() -> ModuleType:
 def matrix_of_pairs(src: Any, dst: Any, n: int) -> np.ndarray | None:
     """cv2.getAffineTransform of 3 pairs of points, or cv2.getPerspectiveTransform of 4.
 
-    None where there is none, or it is not as everywhere: points that are not in general position.
+    None if there is none or several: points that are not in general position.
     """
     known, pairs = kernels(), []
     for value in (src, dst):
@@ -193,7 +193,7 @@ def optimal_matrix(
     lenses = []
     for left, top, right, bottom in _rectangles(directions):
         if right == left or bottom == top:
-            return None  # Python would raise, where torch has infinities
+            return None  # Python would raise, while torch returns infinities
         fx, fy = width / (right - left), height / (bottom - top)
         lenses.append((fx, fy, -fx * left, -fy * top))
     fx, fy, cx, cy = (a * (1 - alpha) + b * alpha for a, b in zip(*lenses, strict=True))

@@ -11,7 +11,7 @@ from warpkit.core import checks
 
 
 def check_output(name: str, argument: str, value: Any, src: Any) -> Any:
-    """An array or tensor as `src` is one, or None; a number or a tuple is nothing, as in cv2."""
+    """An array or tensor, as `src`, or None; numbers and tuples are ignored, as in cv2."""
     if value is None or isinstance(value, int | float | complex | tuple):
         return None
     kind = Tensor if isinstance(src, Tensor) else np.ndarray
@@ -23,7 +23,7 @@ def check_output(name: str, argument: str, value: Any, src: Any) -> Any:
 
 
 def written(output: Any, result: np.ndarray) -> np.ndarray:
-    """`output`, an array or None, with the result in it if it has its shape and type; else the
+    """`output`, an array or None, holding the result if it has its shape and type; otherwise the
     result.
     """
     if output is None or output.shape != result.shape or output.dtype != result.dtype:

@@ -1,7 +1,7 @@
 """cv2's maps of plain arrays and numbers, and images sampled at them, without tensors.
 
-Each function gives None where something is not plain, or not what was asked for; its caller then
-goes on as it would have gone, by tensors, or says what is wrong. The bits are the same.
+Each function returns None if an argument is not plain or not valid; its caller then continues with
+tensors, or raises the error. The bits are the same.
 """
 
 from __future__ import annotations

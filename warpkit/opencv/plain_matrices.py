@@ -1,7 +1,7 @@
 """cv2's small matrices of Python numbers and arrays, without tensors.
 
-The bits are those of `engine.arithmetic.opencv_matrices`. Each function gives None where something
-is not plain, or not what was asked for; its caller then says what is wrong.
+The bits are those of `engine.arithmetic.opencv_matrices`. Each function returns None if an argument
+is not plain or not valid; its caller then raises the error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from warpkit.opencv.numbers_alone import NUMBERS
 
 FLOAT64 = np.dtype(np.float64)
 EXACT = 2**53
-"""Whole numbers below it are float64's."""
+"""Below this, float64 represents all integers."""
 
 
 def number(value: Any) -> float | None:

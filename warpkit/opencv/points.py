@@ -22,9 +22,9 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
     """cv2.transform: a matrix for the channels of every pixel, or for every point.
 
     src (H, W, C), or (H, W) of one channel; m (R, C), or (R, C + 1) whose last column is added.
-    Returns (H, W, R), (H, W) for R = 1, of src's type, with cv2's bits; of float64 with more than
-    four channels to the last bits. Gradients, where src or m is a tensor and src floats: all
-    orders, to both.
+    Returns (H, W, R), (H, W) for R = 1, of src's type, with cv2's bits; float64 with more than four
+    channels up to the last bits. Gradients, if src or m is a tensor and src is float: all orders,
+    to both.
 
     >>> import numpy as np
     >>> transform(np.array([[[1.0, 2.0]]]), np.array([[1.0, 0, 5], [0, 1, 7]]))
@@ -34,7 +34,7 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
     if (moved := numbers_alone.transformed(src, m)) is not None:
         return numbers_alone.given((src, m), moved, check_output(name, "dst", dst, src))
     values, matrix, given = _arguments(name, src, m, OPENCV_TYPES)
-    checks.check_held(name, "m", matrix)  # it is asked whether it is diagonal
+    checks.check_held(name, "m", matrix)  # its values decide whether it is diagonal
     channels = values.shape[-1]
     if matrix.shape[1] not in (channels, channels + 1):
         wanted = f"of shape (R, {channels}) or (R, {channels + 1}) for {channels} channels"
@@ -53,12 +53,11 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
 
 
 def perspectiveTransform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> Any:
-    """cv2.perspectiveTransform: points under a perspective matrix.
+    """cv2.perspectiveTransform: map points by a perspective matrix.
 
-    src (N, 1, C) or (H, W, C), float32 or float64; m (C + 1, C + 1), others refused: cv2 multiplies
-    by what it should divide by there. Returns src's shape and type, 0 where a point goes to
-    infinity. Gradients, where an argument is a tensor: all orders, to
-    both.
+    src (N, 1, C) or (H, W, C), float32 or float64; m (C + 1, C + 1), others raise an error: for
+    them cv2 multiplies instead of dividing. Returns src's shape and type, 0 for points at infinity.
+    Gradients, if an argument is a tensor: all orders, to both.
 
     >>> import numpy as np
     >>> perspectiveTransform(np.array([[[2.0, 4.0]]]), np.diag([1.0, 1.0, 2.0]))

@@ -33,9 +33,9 @@ def cartToPolar(
     """cv2.cartToPolar: the lengths of vectors, and their angles from 0 up to 2 pi or 360.
 
     x and y of one shape and type, float32 or float64, which OpenCV rounds to float32. Returns two
-    of the same. The numbers are cv2's own (IPP off, arrays that are no parts of others), whose
-    polynomial is off by up to 0.01 degrees; NaN where either is. Gradients, where an argument is
-    a tensor: all orders, those of the exact formulas, 0 at (0, 0).
+    of the same. The numbers are cv2's own (IPP off, arrays that are not views of others), whose
+    polynomial is off by up to 0.01 degrees; NaN if either is. Gradients, if an argument is a
+    tensor: all orders, those of the exact formulas, 0 at (0, 0).
 
     >>> import numpy as np
     >>> cartToPolar(np.float32([[3, 0]]), np.float32([[4, -2]]), angleInDegrees=True)
@@ -72,9 +72,9 @@ def polarToCart(
 
     magnitude and angle of one shape and type, float32 or float64, which OpenCV rounds to float32;
     magnitude None: 1. Returns x and y of the same. The numbers are cv2's own (IPP off, arrays that
-    are no parts of others), within 3e-7 of the length for angles of some turns; beyond 2^31 eighths
-    of a turn, where OpenCV's overflow, the true ones. Gradients, where an argument is a tensor: all
-    orders, those of the exact formulas.
+    are not views of others), within 3e-7 of the length for angles of a few turns; beyond 2^31
+    eighths of a turn, where OpenCV overflows, they are exact. Gradients, if an argument is a
+    tensor: all orders, those of the exact formulas.
 
     >>> import numpy as np
     >>> polarToCart(np.float32([[2]]), np.float32([[90]]), angleInDegrees=True)

@@ -1,7 +1,7 @@
 """cv2's projection of scenes to pixels, with gradients: Rodrigues and projectPoints.
 
-Values are OpenCV's steps, gradients those of the exact formulas. Jacobians are numbers, as cv2
-returns them, without a gradient of their own.
+Values follow OpenCV's steps, gradients the exact formulas. Jacobians are returned as in cv2,
+without gradients.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ NEAR_NO_TURN = 1e-3
 LARGEST = 100
 """Entries of a matrix from which on OpenCV's vector is zero."""
 NEWTON_STEPS = 2
-"""From the nearest rotation, taken as constant: k steps have its derivatives to order 2^k - 1."""
+"""Newton steps from the constant rotation: k steps have its derivatives up to order 2^k - 1."""
 
 
 def Rodrigues(
     src: PointsLike, dst: ImageLike | None = None, jacobian: ImageLike | None = None
 ) -> tuple[Any, Any]:
-    """cv2.Rodrigues: a rotation vector as a matrix, or a matrix as a vector, and the derivatives.
+    """cv2.Rodrigues: convert a rotation vector to a matrix, or back, with the derivatives.
 
     src (3,), (3, 1), (1, 3) or (1, 1, 3), the axis times the angle in radians, or a matrix (3, 3),
-    of which the nearest orthogonal one counts. Returns (3, 3) and (3, 9), or (3, 1) and (9, 3), of
-    src's type; entry (i, j) of the jacobian is what j gains by i. Gradients, where src is a tensor:
-    to the third order of the matrix or vector, 0 at a half turn; the jacobian has none.
+    which is replaced by the nearest orthogonal one. Returns (3, 3) and (3, 9), or (3, 1) and (9,
+    3), of src's type; entry (i, j) of the jacobian is the derivative of j by i. Gradients, if src
+    is a
+    tensor: up to the third order of the matrix or vector, 0 at 180 degrees; the jacobian has none.
 
     >>> import numpy as np
     >>> Rodrigues(np.array([0, 0, np.pi / 2]))[0].round(6)
@@ -122,11 +123,11 @@ def projectPoints(
     jacobian: ImageLike | None = None,
     aspectRatio: float = 0,
 ) -> tuple[Any, Any]:
-    """cv2.projectPoints: where a camera shows points of a scene, and the derivatives.
+    """cv2.projectPoints: project points of a scene to pixels, with the derivatives.
 
-    objectPoints (N, 3), (N, 1, 3), (1, N, 3), (3, N) or (3,), where (3, 3) has a point in each row;
-    rvec three numbers or a matrix (3, 3); tvec three numbers; cameraMatrix (3, 3); distCoeffs None
-    or 4, 5, 8, 12 or 14 numbers; aspectRatio: fx / fy, which then is no number of its own, or 0.
+    objectPoints (N, 3), (N, 1, 3), (1, N, 3), (3, N) or (3,); (3, 3) has a point in each row; rvec
+    three numbers or a matrix (3, 3); tvec three numbers; cameraMatrix (3, 3); distCoeffs None or 4,
+    5, 8, 12 or 14 numbers; aspectRatio: a fixed fx / fy, or 0.
     Returns pixels (N, 1, 2) of objectPoints' type, and (2N, 10 + n), float64: their derivatives by
     rvec, tvec, fx, fy, cx, cy and the n coefficients. Gradients of the pixels, where an argument is
     a tensor: all orders, to all; the jacobian has none.
@@ -158,17 +159,17 @@ def projectPoints(
 
 
 def _five_zeros(k: Any) -> Any:
-    """cv2 projects without a lens by five coefficients, which its jacobian shows."""
+    """Without a lens, cv2 uses five zero coefficients, which its jacobian includes."""
     return torch.zeros(5, dtype=torch.float64) if cameras.is_nothing(k) else k
 
 
 class Pose(NamedTuple):
-    """Where a scene stands before a camera."""
+    """The pose of a scene relative to a camera."""
 
     turn: Tensor
-    """(3, 3), OpenCV's number for number, with the exact gradient."""
+    """(3, 3), OpenCV's own numbers, with the exact gradient."""
     turning: Tensor
-    """(3, 3, 3), without a gradient: what the turn gains by each number of its vector."""
+    """(3, 3, 3), without a gradient: the derivative of the rotation by its vector."""
     shift: Tensor
     """(3,)."""
 

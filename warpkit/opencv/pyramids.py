@@ -50,11 +50,11 @@ def pyrDown(
     dstsize: Sequence[int] | None = None,
     borderType: Any = BORDER_DEFAULT,
 ) -> Image:
-    """cv2.pyrDown: blurred by 1 4 6 4 1 and every second pixel of it.
+    """cv2.pyrDown: blur by 1 4 6 4 1 and take every second pixel.
 
     src (H, W) or (H, W, C); dstsize (W, H), within a pixel of half, ((W + 1) // 2, (H + 1) // 2) if
     None; borderType any but BORDER_CONSTANT and _TRANSPARENT. Integers and whole floats are cv2's
-    own, other floats to the last bits. Gradients, where src is a tensor: all orders.
+    own, other floats to the last bits. Gradients, if src is a tensor: all orders.
 
     >>> import numpy as np
     >>> pyrDown(np.arange(0, 64, 8, dtype=np.uint8)[None])
@@ -81,11 +81,11 @@ def pyrUp(
     dstsize: Sequence[int] | None = None,
     borderType: Any = BORDER_DEFAULT,
 ) -> Image:
-    """cv2.pyrUp: twice the size, by the weights of `pyrDown`.
+    """cv2.pyrUp: double the size, by the weights of `pyrDown`.
 
     src (H, W) or (H, W, C); dstsize (W, H), twice src's if None, or one more or less; borderType
     BORDER_DEFAULT. Integers and whole floats are cv2's own, other floats to the last bits.
-    Gradients, where src is a tensor: all orders.
+    Gradients, if src is a tensor: all orders.
 
     >>> import numpy as np
     >>> pyrUp(np.array([[0, 64]], dtype=np.uint8))
@@ -120,13 +120,13 @@ def getRectSubPix(
     patch: Image | None = None,
     patchType: int = -1,
 ) -> Image:
-    """cv2.getRectSubPix: a rectangle about a point between the pixels, bilinear.
+    """cv2.getRectSubPix: a rectangle about a fractional position, bilinear.
 
-    image (H, W) or (H, W, C), uint8, float32, or (not in cv2) float64; patchSize (W, H); center
-    (x, y) in pixels; patchType CV_32F makes floats of bytes. What lies outside is the nearest
-    pixel. The pixels are cv2's own without IPP, which reads wrong pixels of one channel where a
-    rectangle reaches beyond the top right corner. Gradients: all orders to an image of floats; to a
-    tensor `center` where the result is floats.
+    image (H, W) or (H, W, C), uint8, float32, or (not in cv2) float64; patchSize (W, H); center (x,
+    y) in pixels; patchType CV_32F converts bytes to floats. Outside the image the nearest pixel is
+    repeated. The pixels are cv2's own without IPP, which reads wrong pixels of one-channel images
+    if a rectangle reaches beyond the top right corner. Gradients: all orders to a float image; to a
+    tensor `center` if the result is float.
 
     >>> import numpy as np
     >>> getRectSubPix(np.arange(12, dtype=np.uint8).reshape(3, 4) * 10, (2, 1), (1.0, 1.5))
@@ -187,7 +187,7 @@ def _rectangle(
         c_float(middle - (side - 1) / 2).value  # float64 rounds to float32 as float32 would
         for middle, side in zip(center, size[::-1], strict=True)
     )
-    left, top = math.floor(x), math.floor(y)  # a corner far outside reads the edge alone
+    left, top = math.floor(x), math.floor(y)  # a corner far outside reads only the edge
     first = (
         min(max(top, -size[0] - 2), image.shape[0] + 1),
         min(max(left, -size[1] - 2), image.shape[1] + 1),

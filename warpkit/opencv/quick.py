@@ -1,7 +1,7 @@
 """Warps plain arrays from their memory, with cached validation.
 
-A warp of 224 x 224 takes OpenCV 0.2 ms, and to look at its arguments took as long.
-`engine.backends.prepared` finds what the first call of a kind has left here.
+OpenCV takes 0.2 ms for a warp of 224 x 224; validating its arguments took as long.
+`engine.backends.prepared` caches the calls.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ PARTS = {PIXEL, np.dtype(np.uint16)}
 
 
 def key_of(name: str, arrays: tuple[Any, ...], *options: Any) -> prepared.Key:
-    """What a call of plain arrays is known by; None for others.
+    """The cache key of a call with plain arrays; None for others.
 
-    options: dst, flags, borderMode, borderValue, arithmetic, and what else there is before them.
+    options: dst, flags, borderMode, borderValue, arithmetic, and those before them.
     """
     for array in arrays:
         if type(array) is not np.ndarray:
@@ -45,7 +45,7 @@ def call_of(
     rule: SamplingRule,
     value: Any,
 ) -> Any:
-    """A call of OpenCV's kernels for all that is like this; None where none serves.
+    """A call of OpenCV's kernels for all calls like this; None if unsupported.
 
     value: the border's. image (1, C, H, W); mapping (2 or 3, 3), float64, (h, w, 2) or (h, w);
     second (h, w).
@@ -74,7 +74,7 @@ def leave(
     flags: int,
     options: dict[str, Any],
 ) -> None:
-    """What the next call of this key is made by, if kernels serve it; all arguments are checked.
+    """Cache the kernel call for the next call with this key, if supported; arguments are valid.
 
     src (H, W) or (H, W, C); matrix (2 or 3, 3); options: the core's.
     """
@@ -110,7 +110,7 @@ def leave_maps(
     rule: SamplingRule,
     value: Any,
 ) -> None:
-    """The same of a call of remap: two planes of floats, or pixels with their parts or without.
+    """The same for remap: two float maps, or integer maps with or without fractions.
 
     src (H, W) or (H, W, C); first and second (h, w), or (h, w, 2) and (h, w) or None.
     """

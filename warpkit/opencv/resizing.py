@@ -57,12 +57,12 @@ def resize(
     """cv2.resize: src (H, W) or (H, W, C); dsize (W, H), or None and fx, fy.
 
     With fx and fy the result is round(W fx) x round(H fy) pixels (half to even), and the sampled
-    grid follows fx and fy, not the sizes, as in cv2. interpolation: INTER_NEAREST, _LINEAR,
-    _CUBIC, _AREA, _LANCZOS4, _LINEAR_EXACT or _NEAREST_EXACT. arithmetic: "auto", the pixels of
-    the OpenCV that is installed, with IPP where its wheel has it; "opencv4", "opencv5" (IPP off:
-    cv2.ipp.setUseIPP(False)), "opencv4_ipp", "opencv5_ipp"; or "exact", by the sizes alone.
-    Gradients, where src is a tensor: those of `warpkit.resize`. More than 4 channels by INTER_AREA
-    are resized too, which cv2 refuses. Errors: ValueError and TypeError, naming the argument.
+    grid follows fx and fy, not the sizes, as in cv2. interpolation: INTER_NEAREST, _LINEAR, _CUBIC,
+    _AREA, _LANCZOS4, _LINEAR_EXACT or _NEAREST_EXACT. arithmetic: "auto", the pixels of the
+    installed OpenCV, with IPP if its wheel has it; "opencv4", "opencv5" (IPP off:
+    cv2.ipp.setUseIPP(False)), "opencv4_ipp", "opencv5_ipp"; or "exact", by the sizes only.
+    Gradients, if src is a tensor: those of `warpkit.resize`. INTER_AREA also takes more than 4
+    channels, unlike in cv2. Raises ValueError and TypeError with the argument.
 
     >>> import numpy as np
     >>> image = np.arange(8, dtype=np.uint8).reshape(2, 4)
@@ -98,7 +98,7 @@ def resize(
 
 
 def _key(src: Any, dsize: Any, dst: Any, *options: Any) -> prepared.Key:
-    """What a call of a plain array, by a plain size or factors, is known by; None for others."""
+    """The cache key of a call with a plain array and a plain size or factors; None for others."""
     if type(src) is not np.ndarray or dst is not None:
         return None
     if src.dtype not in PLAIN_TYPES or not src.flags.c_contiguous:
@@ -113,9 +113,9 @@ def _leave(
     rule: ResizeRule,
     factors: tuple[float, float] | None,
 ) -> None:
-    """What the next call of this key is made by, if a kernel serves it.
+    """Cache the call of a kernel for the next call with this key, if a kernel supports it.
 
-    image (1, C, H, W); factors: fy and fx where they made the size.
+    image (1, C, H, W); factors: fy and fx if they determined the size.
     """
     if select_backend("resize", "auto", image, rule) is not backend_module("cpu", rule):
         return
@@ -136,7 +136,7 @@ def _leave(
 def _size(
     name: str, dsize: Any, fx: Any, fy: Any, shape: Sequence[int]
 ) -> tuple[tuple[int, int], tuple[float, float] | None]:
-    """(h, w); and (fy, fx) where they made it."""
+    """(h, w); and (fy, fx) if they determined it."""
     dsize = as_list(name, "dsize", dsize)
     empty = dsize is None or (
         isinstance(dsize, Sequence)
@@ -152,10 +152,10 @@ def _size(
         factor = 0 if factor is None else factor
         known = isinstance(factor, Real) and not isinstance(factor, bool)
         if not known or not 0 < checks.float64_of(name, argument, factor) < math.inf:
-            wanted = "a number above 0 where dsize is None or has a 0"
+            wanted = "a number above 0 if dsize is None or has a 0"
             checks.fail(name, argument, wanted, f"{factor!r:.60}")
         made.append(round(length * float(factor)))
         if not 1 <= made[-1] < checks.MAX_SIDE:
-            wanted = f"a factor that makes a side of at least 1 pixel of {length}"
+            wanted = f"a factor that gives at least 1 pixel for {length}"
             checks.fail(name, argument, wanted, f"{factor!r:.60}")
     return (made[0], made[1]), (float(fy), float(fx))

@@ -25,5 +25,5 @@ def as_size(name: str, argument: str, value: Any) -> tuple[int, int]:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a size is left to the function: None, nothing, or zeros."""
+    """Whether the function chooses the size: None, empty, or zeros."""
     return value is None or (isinstance(value, Sequence) and tuple(value) in ((), (0, 0)))

@@ -31,7 +31,7 @@ INTERPOLATIONS = {
     INTER_NEAREST: "nearest",
     INTER_LINEAR: "bilinear",
     INTER_CUBIC: "bicubic",
-    INTER_AREA: "bilinear",  # OpenCV's warps replace it without a word
+    INTER_AREA: "bilinear",  # OpenCV's warps replace it silently
     INTER_LANCZOS4: "lanczos4",
 }
 BORDERS = {
@@ -73,7 +73,7 @@ def as_arithmetic(name: str, value: Any) -> Arithmetic:
 
 
 def as_scalar(name: str, argument: str, value: Any, device: torch.device) -> Tensor:
-    """cv2.Scalar: up to four numbers with zeros behind them, (4,); channel c takes c mod 4."""
+    """cv2.Scalar: up to four numbers, padded with zeros, (4,); channel c takes c mod 4."""
     value = checks.as_float(name, argument, value, device, torch.float64)
     checks.check_device(name, argument, value, device, "`src`")
     scalar = torch.atleast_1d(value)

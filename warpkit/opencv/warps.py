@@ -47,9 +47,9 @@ def warpAffine(
 ) -> Image:
     """cv2.warpAffine: M (2, 3); dsize (W, H), None or (0, 0) for the source's.
 
-    src (H, W) or (H, W, C). flags: an INTER_* value, with WARP_INVERSE_MAP if M maps destination
-    -> source. borderValue: a number, which as in cv2 fills the first channel alone, or up to four.
-    Gradients, where src is a tensor: those of `warpkit.warp_affine`.
+    src (H, W) or (H, W, C). flags: an INTER_* value, with WARP_INVERSE_MAP if M maps destination ->
+    source. borderValue: a number, which fills only the first channel, as in cv2, or up to four.
+    Gradients, if src is a tensor: those of `warpkit.warp_affine`.
 
     >>> image = np.arange(6, dtype=np.uint8).reshape(2, 3)
     >>> warpAffine(image, np.array([[1.0, 0, 1], [0, 1, 0]]), (3, 2))
@@ -156,7 +156,7 @@ def _warp(
     result = function(
         planes(src), matrix, size=size, inverse=inverse, background=background, **options
     )
-    quick.leave(key, src, M, size, flags, options)  # of what nothing refused
+    quick.leave(key, src, M, size, flags, options)  # all arguments are valid
     return finish(src, dst, result)
 
 
@@ -169,7 +169,7 @@ def _options(
     border_value: Any,
     arithmetic: str,
 ) -> dict[str, Any]:
-    """The options of the core that flags, borderMode, borderValue and arithmetic ask for."""
+    """The core's options for flags, borderMode, borderValue and arithmetic."""
     arithmetic = as_arithmetic(name, arithmetic)
     types = checks.FLOATS + checks.INTEGERS if arithmetic == "exact" else OPENCV_TYPES
     check_picture(name, "src", src, types + checks.LABELS, f" with arithmetic={arithmetic!r}")
@@ -184,7 +184,7 @@ def _options(
     interpolation = as_interpolation(name, argument, flags, others)
     checks.check_labels(name, argument, flags, dtype, "INTER_NEAREST", interpolation == "nearest")
     border_mode = BORDER_CONSTANT if border_mode is None else border_mode
-    # no warp looks beyond the image that it is given
+    # no warp reads beyond its image
     border = as_border(name, "borderMode", border_mode, BORDERS.values(), ignored=BORDER_ISOLATED)
     return {
         "interpolation": interpolation,
@@ -195,7 +195,7 @@ def _options(
 
 
 def _scalar(name: str, value: Any, src: Any, dtype: Any) -> Tensor | list[int]:
-    """cv2.Scalar: up to four numbers, zeros behind them; channel c takes number c mod 4."""
+    """cv2.Scalar: up to four numbers, padded with zeros; channel c takes number c mod 4."""
     channels = src.shape[2] if src.ndim == 3 else 1
     value = 0 if value is None else value
     if dtype in checks.LABELS and (whole := whole_scalar(value, channels)):  # exact above 2^53 too
