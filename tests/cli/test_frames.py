@@ -31,7 +31,7 @@ def save(name: str, count: int) -> None:
 
 
 def said(name: str, count: int) -> str:
-    return f"warpkit: {name}: has {count} images: the first is taken, the others are left out\n"
+    return f"warpkit: {name}: has {count} images: using the first one only\n"
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -102,7 +102,7 @@ def test_the_gradient_is_that_of_the_optimum(n, noise):
     [
         (
             lambda s, d: ours.findHomography(s, d, 8),
-            "findHomography: `method` must be 0: others choose points, which has no gradient",
+            "findHomography: `method` must be 0: others select points, which has no gradient",
         ),
         (
             lambda s, d: ours.findHomography(s[:3], d[:3]),

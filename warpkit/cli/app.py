@@ -58,7 +58,7 @@ from warpkit.cli.view import view
 app = typer.Typer(
     name="warpkit",
     help="Warp, resize, undistort and align images, with the pixels of OpenCV or Pillow.",
-    epilog="warpkit COMMAND --help explains a command.",
+    epilog="Run warpkit COMMAND --help for the options of a command.",
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def fail(message: str, status: int) -> int:
-    """Say in one line on stderr what was wrong."""
+    """Print an error as one line on stderr."""
     say(message)
     return status
 
@@ -111,7 +111,7 @@ def common(
         typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Options before the command."""
 
 
 @app.command(short_help="Warp image files.")
@@ -145,8 +145,8 @@ def warp(
     Sizes are height and width; pixels are (x, y), and the centre of the top-left pixel is (0, 0).
 
     A result keeps its image's kind (grey, colour, alpha, palette, CMYK; 16-bit, 32-bit and
-    floating-point grey) where its format holds it; what was converted is said on stderr. With
-    --out, files keep their names; those that fail are listed at the end.
+    floating-point grey) if its format supports it; conversions are reported on stderr. With --out,
+    files keep their names; those that fail are listed at the end.
     """
     from warpkit.cli.warp.many import Folder
     from warpkit.cli.warp.run import run
@@ -199,33 +199,33 @@ def resize(
 
 
 app.command("export-resize", short_help="Write a resize as an ONNX model.")(export_resize)
-app.command(short_help="Undo what a lens did to image files.")(undistort)
-app.command(short_help="Look into pictures of the whole sphere.")(view)
+app.command(short_help="Undistort image files.")(undistort)
+app.command(short_help="Render views of 360-degree images.")(view)
 
 
-@app.command(short_help="Lay one image file on another.")
+@app.command(short_help="Align two image files.")
 def align(
     moving: Annotated[str, typer.Argument(metavar="MOVING", help="The image to move.")],
-    fixed: Annotated[str, typer.Argument(metavar="FIXED", help="The image to lay it on.")],
-    out: Annotated[str, typer.Argument(metavar="OUT", help="The moved image, as large as FIXED.")],
+    fixed: Annotated[str, typer.Argument(metavar="FIXED", help="The image to align it with.")],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="The result, with FIXED's size.")],
     model: Model = "affine",
     loss: Loss = "ecc",
     init: Init = None,
     matrix_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the matrix, as warpkit warp --matrix takes it."),
+        typer.Option(metavar="FILE", help="Write the matrix for warpkit warp --matrix."),
     ] = None,
     overlay: Annotated[
         Path | None,
-        typer.Option(metavar="PNG", help="Write both images above each other, before and after."),
+        typer.Option(metavar="PNG", help="Write both images overlaid, before and after."),
     ] = None,
     interpolation: Interpolation = "bilinear",
 ) -> int:
-    """Find the matrix that lays MOVING on FIXED, and move it: warpkit align MOVING FIXED OUT.
+    """Align MOVING with FIXED: warpkit align MOVING FIXED OUT.
 
-    Says the correlation, the steps and the matrix, MOVING pixel to FIXED pixel. In the overlay
-    MOVING is red and FIXED green and blue: grey is where they agree. Exit status 1 where the two do
-    not agree; what is written is then the best that was found.
+    Prints the correlation, the number of steps and the matrix, MOVING pixel to FIXED pixel. In the
+    overlay MOVING is red and FIXED green and blue: they agree where it is grey. The exit status is
+    1 if the alignment does not converge; the files then hold the best result found.
     """
     from warpkit.cli.align import Options, run
 
@@ -263,11 +263,11 @@ def parity(
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every figure.")] = None,
     arithmetic: ParityArithmetic = "auto",
 ) -> int:
-    """Warp photographs and noise by warpkit and by the installed OpenCV, and count what differs.
+    """Warp photographs and noise with warpkit and the installed OpenCV, and count the differences.
 
-    Every map, interpolation, border, type and number of channels, which takes about a minute; then
-    every filter of resize, beside OpenCV, Pillow and other libraries. Exit status 1 where a pixel
-    differs that is promised to be a library's own.
+    Covers every map, interpolation, border, type and number of channels, which takes about a
+    minute; then every filter of resize, with OpenCV, Pillow and other libraries. The exit status is
+    1 if a guaranteed pixel differs.
     """
     from warpkit.cli.parity import run
 
@@ -277,11 +277,11 @@ def parity(
         return fail(str(error), 1)
 
 
-app.command(short_help="Name a preprocessing program from outside.")(identify)
-app.command(short_help="Say what makes two preprocessing programs differ.")(compare)
+app.command(short_help="Identify a preprocessing program.")(identify)
+app.command(short_help="Explain how two preprocessing programs differ.")(compare)
 
 
-@app.command(short_help="Fool a classifier about a photograph.")
+@app.command(short_help="Fool a classifier with a perturbed photograph.")
 def attack(
     image: Annotated[
         Path | None,
@@ -291,7 +291,8 @@ def attack(
         "attack.png"
     ),
     epsilon: Annotated[
-        int, typer.Option(min=1, max=255, metavar="N", help="Levels of 255 a value may change.")
+        int,
+        typer.Option(min=1, max=255, metavar="N", help="The largest change, in levels of 255."),
     ] = 16,
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of the descent.")] = 40,
     model: Annotated[
@@ -302,39 +303,39 @@ def attack(
         ),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its classes' names, one a line.")
+        Path | None, typer.Option(metavar="FILE", help="The names of its classes, one per line.")
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What it shall say. [default: anything else]"),
+        typer.Option(metavar="NAME", help="The target class. [default: any other class]"),
     ] = None,
     pipeline: Annotated[
         str | None,
-        typer.Option(metavar="STEPS", help="What stands before it: resize:224:pillow,normalize"),
+        typer.Option(metavar="STEPS", help="Its preprocessing: resize:224:pillow,normalize"),
     ] = None,
     image_out: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Where to write the perturbed photograph.")
     ] = None,
 ) -> None:
-    """Perturb a photograph so that a model is misled about it, however it is turned.
+    """Perturb a photograph so that a model misclassifies it, even rotated and scaled.
 
     The steps of --pipeline are resize:SIZE:ARITHMETIC:INTERPOLATION, crop:SIZE, jpeg:QUALITY,
-    normalize:MEAN:STD, scale:FACTOR, bgr and round, with commas between them; the model is given
-    floats in [0, 1] of what they make of the 8-bit photograph. Without --model it is a small one
-    that knows five photographs: astronaut, brick, coffee, rocket, text. The photograph is perturbed
-    twice, as it stands and under random transformations; both are judged under
-    transformations not seen before. Writes one figure.
+    normalize:MEAN:STD, scale:FACTOR, bgr and round, separated by commas; the model receives their
+    result for the 8-bit photograph, as floats in [0, 1]. Without --model, a small classifier of
+    five photographs is used: astronaut, brick, coffee, rocket, text. The photograph is perturbed
+    twice, without and with random transformations; both are tested with unseen transformations.
+    Writes one figure.
 
-    A model file is a program, and runs with your rights: take it from people you trust.
+    A model file is a program, and runs with your permissions: use only files from people you trust.
     """
     from warpkit.cli.attack.run import Options, run
 
     run(image, out, epsilon, steps, Options(model, labels, target, pipeline, image_out))
 
 
-@app.command(short_help="Time warps on this machine beside grid_sample, kornia and OpenCV.")
+@app.command(short_help="Time warps on this machine, with grid_sample, kornia and OpenCV.")
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="5 turns each, not 21.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="5 turns instead of 21.")] = False,
     only: Annotated[
         str, typer.Option(metavar="TEXT", help="Only workloads whose name contains this.")
     ] = "",
@@ -343,14 +344,15 @@ def bench(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="CSV", help="Write the rows.")] = None,
     loud: Annotated[
-        bool, typer.Option("--loud", help="Take what a busy machine gives for a result.")
+        bool, typer.Option("--loud", help="Accept results measured under load.")
     ] = False,
 ) -> int:
-    """Time warps on the CPU, forward and with gradients, in turns with those of other libraries.
+    """Time warps on the CPU, forward and with gradients, in turns with other libraries.
 
-    Every workload first proves that all compute the same numbers. The ratios are medians over the
-    turns of (other / warpkit): above 1, warpkit is faster. kornia and OpenCV take part where they
-    are installed. Exit status 1, and nothing written, where others used the machine meanwhile.
+    Every workload first checks that all libraries compute the same numbers. The ratios are medians
+    over the turns of (other / warpkit): above 1, warpkit is faster. kornia and OpenCV are included
+    if they are installed. If other programs used the machine, the exit status is 1 and nothing is
+    written.
     """
     from warpkit.cli.bench.run import run
 

@@ -9,7 +9,7 @@ from warpkit.cli.image_files import INPUTS, ImageFileError
 
 
 class CommandError(Exception):
-    """Options that do not go together, or values that a command cannot use."""
+    """Incompatible options, or values that a command cannot use."""
 
 
 def cause_of(error: Exception) -> tuple[str, int] | None:

@@ -52,8 +52,8 @@ Source = Annotated[
         "--from",
         parser=numbers(2, positive=True, whole=True),
         metavar="H W",
-        help="The images' height and width. [default: any, which Pillow's bilinear, bicubic and "
-        "lanczos can]",
+        help="The images' height and width. [default: any; only for Pillow's bilinear, bicubic and "
+        "lanczos]",
     ),
 ]
 Channels = Annotated[int, typer.Option(min=1, metavar="N", help="The images' channels.")]
@@ -70,8 +70,8 @@ def export_resize(
 ) -> None:
     """Write a resize as an ONNX model: warpkit export-resize OUT.onnx --size H W --from H W
 
-    It takes `image`, uint8 of (N, C, H, W) with any N, and returns `resized`, uint8 of the new
-    size: the very integers of Pillow, torch or OpenCV, in onnxruntime on the CPU, without Python.
+    It takes `image`, uint8 (N, C, H, W) with any N, and returns `resized`, uint8 of the new size,
+    with the integers of Pillow, torch or OpenCV in onnxruntime on the CPU.
     """
     if size is None:
         raise CommandError("takes --size H W: the model's result has one size")

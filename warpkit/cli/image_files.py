@@ -42,7 +42,7 @@ def read_image(path: str | Path) -> Picture:
     except Exception as error:  # a broken file makes Pillow's readers raise nearly anything
         raise ImageFileError(f"{name}: {reason(error)}") from None
     if picture.frames > 1:
-        say(f"{name}: has {picture.frames} images: the first is taken, the others are left out")
+        say(f"{name}: has {picture.frames} images: using the first one only")
     return picture
 
 
@@ -53,7 +53,7 @@ def read_photograph(path: Path, wanted: str) -> Picture:
         raise ImageFileError(f"{path}: {wanted}")
     if picture.dropped:
         raise ImageFileError(
-            f"{path}: 16 bits a channel, of which Pillow reads 8 (grey may have 16)"
+            f"{path}: 16 bits per channel, of which Pillow reads 8 (grey may have 16)"
         )
     return picture
 

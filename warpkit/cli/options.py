@@ -148,13 +148,13 @@ Files = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="FILE",
-        help="IN and OUT, each a file or - for a pipe; with --out, all are images to warp.",
+        help="IN and OUT, each a file or - for a pipe; with --out, only input images.",
         show_default=False,
     ),
 ]
 OutFolder = Annotated[
     str | None,
-    typer.Option("--out", metavar="DIR", help="The folder to write to, made if need be."),
+    typer.Option("--out", metavar="DIR", help="The folder to write to; created if necessary."),
 ]
 Angle = Annotated[Numbers | None, option(numbers(1), "A", "Degrees, counter-clockwise.")]
 Scale = Annotated[
@@ -164,14 +164,14 @@ Shear = Annotated[Numbers | None, option(numbers(1, 2), "X [Y]", "Degrees along 
 Translate = Annotated[Numbers | None, option(numbers(2), "X Y", "Pixels to the right and down.")]
 Center = Annotated[
     Numbers | None,
-    option(numbers(2), "X Y", "The pixel to turn about. [default: the middle]"),
+    option(numbers(2), "X Y", "The centre of rotation. [default: the image's]"),
 ]
 Matrix = Annotated[
     Numbers | None,
     option(
         numbers(6, 9),
         "M ...",
-        "In place of the above: 6 numbers (affine) or 9 (perspective), row by row, source pixel "
+        "Instead of the above: 6 numbers (affine) or 9 (perspective), row by row, source pixel "
         "to destination pixel, as for cv2.warpAffine.",
     ),
 ]
@@ -183,8 +183,8 @@ Corners = Annotated[
     option(
         numbers(8),
         "X Y ...",
-        "In place of the above: four pixels of IN, such as a document's corners, that become those "
-        "of the result; first the one for its top left.",
+        "Instead of the above: four pixels of IN, such as a document's corners, that become the "
+        "corners of the result; the first becomes the top left.",
     ),
 ]
 Camera = Annotated[
@@ -205,7 +205,7 @@ Alpha = Annotated[
     option(
         numbers(1),
         "A",
-        "0 shows only pixels that IN has, 1 all that it has. [default: the camera's own view]",
+        "0 shows only valid pixels, 1 all pixels of IN. [default: keep the camera matrix]",
     ),
 ]
 Size = Annotated[
@@ -226,24 +226,22 @@ Loss = Annotated[
     option(
         one_of(LOSSES),
         "NAME",
-        "ecc (gain and bias do not matter), ssd, robust (what only one of them shows neither)",
+        "ecc (ignores gain and bias), ssd, robust (also ignores what only one image shows)",
     ),
 ]
 Init = Annotated[
     str | None,
-    option(one_of(("search",)), "search", "Try all turns and scales from 0.5 to 2."),
+    option(one_of(("search",)), "search", "Try all rotations and scales from 0.5 to 2."),
 ]
 Interpolation = Annotated[
     types.Interpolation, option(one_of(INTERPOLATIONS), "NAME", ", ".join(INTERPOLATIONS))
 ]
 Antialias = Annotated[
-    bool, typer.Option("--antialias", help="Average over the pixels that shrink to one.")
+    bool, typer.Option("--antialias", help="Average over the pixels that become one.")
 ]
 ShownBorder = Annotated[
     Any,
-    option(
-        a_border, "NAME[,NAME]", ", ".join(SHOWN) + "; two are the border along y and that along x."
-    ),
+    option(a_border, "NAME[,NAME]", ", ".join(SHOWN) + "; two names are for y and x."),
 ]
 Arithmetic = Annotated[
     types.Arithmetic,
@@ -267,22 +265,22 @@ BorderValue = Annotated[
 ]
 Scales = Annotated[
     Numbers | None,
-    option(numbers(1, 2, positive=True), "S [S]", "In place of --size: of both sides, or of each."),
+    option(numbers(1, 2, positive=True), "S [S]", "Instead of --size; one per side, or one."),
 ]
 Filter = Annotated[
     types.Filter,
     option(
         str,  # which names there are depends on the arithmetic
         "NAME",
-        "exact: nearest, bilinear, bicubic, lanczos4, box, hamming, lanczos, area; each other "
-        "arithmetic names its own when it has not got one.",
+        "exact: nearest, bilinear, bicubic, lanczos4, box, hamming, lanczos, area; for other "
+        "arithmetics, an error lists the names.",
     ),
 ]
 Means = Annotated[
     bool | None,
     typer.Option(
         "--antialias/--no-antialias",
-        help="Average where it shrinks. [default: where the interpolation has it]",
+        help="Average if the image shrinks. [default: if the interpolation supports it]",
         show_default=False,
     ),
 ]
@@ -299,37 +297,35 @@ Format = Annotated[
     option(
         an_ending,
         "ENDING",
-        "The format to write, such as png, tif or jpg, for - and pipes; with --out, the names' "
-        "new ending. [default: that of the name; png for -]",
+        "The format to write, such as png, tif or jpg, for - and pipes; with --out, the new "
+        "suffix. [default: the name's suffix; png for -]",
     ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="With --out: files worked on at once. [default: the cores]"
+        min=1, metavar="N", help="With --out: files processed at once. [default: one per core]"
     ),
 ]
 Report = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE", help="With --out: write a line of JSON for each file, in their order."
-    ),
+    typer.Option(metavar="FILE", help="With --out: write one line of JSON per file, in order."),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="With --out: leave out files whose result is there.")
+    bool, typer.Option("--resume", help="With --out: skip files whose result exists.")
 ]
 Ray = Annotated[
     str | None,
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="With --out: work on the machines of a Ray cluster: auto, HOST:PORT, ray://HOST:PORT, "
-        "or local, which starts one here. FILE and DIR may be buckets, such as s3://bucket/folder; "
-        "a folder as FILE stands for the images in it.",
+        help="With --out: use a Ray cluster: auto, HOST:PORT, ray://HOST:PORT, or local, which "
+        "starts one on this machine. FILE and DIR may be buckets, such as s3://bucket/folder; a "
+        "folder as FILE stands for the images in it.",
         show_default=False,
     ),
 ]
 Quality = Annotated[
     int | None,
-    option(percent, "Q", "1 to 100, for JPEG and AVIF, and for WebP in place of lossless."),
+    option(percent, "Q", "1 to 100, for JPEG and AVIF, and for lossy WebP."),
 ]

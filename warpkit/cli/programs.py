@@ -22,7 +22,7 @@ Asked = Annotated[
     str,
     typer.Argument(
         metavar="PROGRAM",
-        help="package.module:function, or file.py:function; with RESULTS a folder of pictures.",
+        help="package.module:function, or file.py:function; with RESULTS a folder of originals.",
         show_default=False,
     ),
 ]
@@ -30,7 +30,7 @@ Made = Annotated[
     Path | None,
     typer.Argument(
         metavar="RESULTS",
-        help="A folder of what was made of the pictures, by the same names.",
+        help="A folder with the results of the originals, under the same names.",
         show_default=False,
     ),
 ]
@@ -40,13 +40,13 @@ Photographs = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="IMAGE",
-        help="Photographs to compare them on. [default: three made for it]",
+        help="Photographs for the comparison. [default: three synthetic images]",
         show_default=False,
     ),
 ]
 Takes = Annotated[
     types.Takes,
-    option(one_of(KINDS), "NAME", "What it takes: auto, pil, array (H, W, 3), tensor (3, H, W)"),
+    option(one_of(KINDS), "NAME", "Its input: auto, pil, array (H, W, 3), tensor (3, H, W)"),
 ]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write what was found.")]
 Html = Annotated[
@@ -55,10 +55,10 @@ Html = Annotated[
 
 
 def identify(program: Asked, results: Made = None, takes: Takes = "auto", json: Json = None) -> int:
-    """Say what a preprocessing program does, by asking it, or by the pictures that it made.
+    """Describe a preprocessing program, by calling it or from its results.
 
-    Its size, crop, padding, filter, whose arithmetic, rounding, channels, gain and offset: what is
-    named was compared, on 200,000 values or more. Exit status 1 where something is not known.
+    Finds its size, crop, padding, filter, arithmetic, rounding, channels, gain and offset, and
+    verifies them on 200,000 values or more. The exit status is 1 if something is not known.
 
     With two folders nothing is asked: every value of every result is compared with what the known
     programs make of the picture of the same name (without the suffix), and the candidates that
@@ -119,12 +119,12 @@ def compare(
     html: Html = None,
     json: Json = None,
 ) -> int:
-    """Identify two preprocessing programs and say what makes them differ, the worst first.
+    """Identify two preprocessing programs and explain how they differ, the worst first.
 
-    Each finding says how many values it alone makes differ. Exit status 1 where more than last bits
+    Each finding says how many values it alone changes. The exit status is 1 if more than last bits
     differ.
 
-    The programs run with your rights: name those of people you trust.
+    The programs run with your permissions: name only those of people you trust.
     """
     from warpkit import validation
 

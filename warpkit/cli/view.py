@@ -48,18 +48,16 @@ Field = Annotated[
     option(
         numbers(1, positive=True),
         "A",
-        "Degrees from the view's left edge to its right one. [default: 90]",
+        "The horizontal field of view in degrees. [default: 90]",
     ),
 ]
 Yaw = Annotated[Numbers | None, option(numbers(1), "A", "Degrees to the right.")]
 Pitch = Annotated[Numbers | None, option(numbers(1), "A", "Degrees upwards.")]
 Roll = Annotated[
     Numbers | None,
-    option(numbers(1), "A", "Degrees that the camera leans right: the picture turns left."),
+    option(numbers(1), "A", "Degrees that the camera tilts to the right."),
 ]
-Fisheye = Annotated[
-    bool, typer.Option("--fisheye", help="A fisheye's view: --fov may be up to 360.")
-]
+Fisheye = Annotated[bool, typer.Option("--fisheye", help="A fisheye view: --fov may be up to 360.")]
 
 
 def view(
@@ -80,10 +78,10 @@ def view(
     format: Format = None,
     quality: Quality = None,
 ) -> int:
-    """See what a camera in the middle of a sphere sees: warpkit view SPHERE OUT --yaw 30 --pitch 10
+    """Render a view of a 360-degree image: warpkit view SPHERE OUT --yaw 30 --pitch 10
 
-    SPHERE is an equirectangular picture, 360 degrees wide and 180 high, of a 360-degree camera or a
-    game. Files, kinds of images and --out are as in warpkit warp.
+    SPHERE is an equirectangular image, 360 degrees wide and 180 high, from a 360-degree camera or a
+    renderer. Files, kinds of images and --out are as in warpkit warp.
     """
     from warpkit.cli.warp.many import Folder
     from warpkit.cli.warp.run import run
