@@ -239,7 +239,7 @@ ERRORS = [
     (lambda: attack([IMAGES, IMAGES]), "or (images, boxes, image_index, extra), got one of Tensor"),
     (
         lambda: optimize_patch(weighted, LIST, [BOX], None, patch_size=(2, 2)),
-        "`boxes` must be None where `images` is an iterable of batches, which hold them, got list",
+        "`boxes` must be None if `images` is an iterable of batches, which hold them, got list",
     ),
     (
         lambda: attack([(IMAGES[:2] + 1, *LIST[0][1:])]),

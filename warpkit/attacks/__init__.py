@@ -4,12 +4,12 @@ Everything here minimises: `objective` takes images in [0, 1] and returns a scal
 them. Images come image by image: with B images and n samples, (B * n, C, H, W) holds the n views of
 image 0 first. Labels follow with ``labels.repeat_interleave(len(views) // len(labels))``.
 
-`scaling` makes an image that a resize turns into another one. `perturbation`, `flow_perturbation`
-and `patch` are the other attacks, and `descent` their loop; what each
-step draws is in `distribution`, `photometric` and `draws`, and `views` or, for patches, `scene` and
-`surface` make images of it. `pipeline` is the attacked program, of `steps`, one of which is
-`jpeg_files`. `batches` are where scenes come from, `ball` and `penalties` what bounds a result, and
-`cuts` says what cut a gradient.
+`scaling` finds an image that a resize turns into another one. `perturbation`, `flow_perturbation`
+and `patch` are the other attacks, and `descent` is their loop; `distribution`, `photometric` and
+`draws` draw the random numbers of each step, from which `views` or, for patches, `scene` and
+`surface` make images. `pipeline` is the attacked program, made of `steps`, one of which is
+`jpeg_files`. `batches` provides scenes, `ball` and `penalties` limit the result, and `cuts` finds
+the call that detached a gradient.
 """
 
 from warpkit.attacks.distribution import AffineDistribution as AffineDistribution

@@ -19,7 +19,7 @@ SAME_BYTE = 0.5 / 255
 
 @dataclass(frozen=True)
 class Ball:
-    """All images in [0, 1] within `epsilon` of `image` (B, C, H, W), each by itself."""
+    """All images in [0, 1] within `epsilon` of `image` (B, C, H, W), per image."""
 
     image: Tensor
     epsilon: float
@@ -39,7 +39,7 @@ class Ball:
         object.__setattr__(self, "high", self._inward(high, reach))
 
     def _inward(self, bound: Tensor, reach: float) -> Tensor:
-        """`bound` moved by the last bits by which rounding put it too far away."""
+        """Correct `bound` by the last bits by which rounding moved it too far."""
         for _ in range(2):
             far = (bound - self.image).abs().double() > reach
             bound = torch.where(far, torch.nextafter(bound, self.image), bound)
@@ -52,7 +52,7 @@ class Ball:
         """The nearest member (for l2: nearest in the ball, then in the box)."""
         if self.norm == "l2":
             delta = x - self.image
-            # a part in a million for the rounding of x, so that the norm stays within epsilon
+            # one part in a million for the rounding of x, so that the norm stays within epsilon
             shrink = self.epsilon * (1 - 1e-6) / self.lengths(delta).clamp(min=1e-300)
             x = self.image + delta * shrink.clamp(max=1).to(x.dtype)
         return x.clamp(self.low, self.high)
@@ -78,11 +78,11 @@ class Ball:
 def make_ball(
     function: str, image: object, epsilon: object, norm: object, quantize: object
 ) -> Ball:
-    """The ball of checked arguments."""
+    """The ball of validated arguments."""
     images = check_unit(function, "image", image)
     epsilon = check_positive(function, "epsilon", epsilon)
     norm = checks.check_name(function, "norm", norm, NORMS)
-    if norm == "linf" and epsilon > 1:  # white is no farther from black
+    if norm == "linf" and epsilon > 1:  # the distance from black to white
         levels = f" ({epsilon:g}/255?)" if epsilon <= 255 else ""
         checks.fail(function, "epsilon", "at most 1 on images in [0, 1]", f"{epsilon:g}{levels}")
     quantize = checks.check_bool(function, "quantize", quantize)

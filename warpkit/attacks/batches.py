@@ -19,7 +19,7 @@ ITEM = "(images, boxes, image_index) or (images, boxes, image_index, extra)"
 
 
 class Batch(NamedTuple):
-    """Images (B, C, H, W), boxes (N, 4), the image of each (N,), and what the objective is told."""
+    """Images (B, C, H, W), boxes (N, 4), the image of each (N,), and extra objective arguments."""
 
     images: Tensor
     boxes: Tensor
@@ -38,7 +38,7 @@ def make_batch(name: str, images: object, boxes: Any, index: Any, *extra: Any) -
 
 
 def is_iterable_of_batches(images: object) -> bool:
-    """Whether `images` is what minibatches come from."""
+    """Whether `images` is an iterable of minibatches."""
     return isinstance(images, Iterable) and not isinstance(
         images, (Tensor, np.ndarray, str, bytes, dict)
     )
@@ -67,11 +67,11 @@ class SameImages:
 
 
 class BatchStream:
-    """Minibatches in turn; an iterable that can be gone through again is, when it ends.
+    """Minibatches in order; an iterable that can be iterated again starts over at its end.
 
-    With a generator each pass has random numbers of its own, seeded by it: what a DataLoader draws
-    from torch's global generator, to shuffle or in its dataset, is the same in a resumed run, and
-    moves nothing of the caller's.
+    With a generator, each pass has its own random state, seeded by it: a DataLoader's draws from
+    torch's global generator, to shuffle or in its dataset, are the same in a resumed run, and do
+    not affect the caller's.
     """
 
     def __init__(self, name: str, batches: Iterable[Any], steps: int, state: Any) -> None:
@@ -89,7 +89,7 @@ class BatchStream:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What a later stream of the same iterable goes on from."""
+        """The state from which a later stream of the same iterable continues."""
         return {"position": self.position, "seed": self.seed, "loader": self.loader}
 
     def peek(self, generator: torch.Generator | None) -> Batch:
@@ -147,7 +147,7 @@ class BatchStream:
         return self._with_random(lambda: next(iterator, END))
 
     def _with_random(self, function: Callable[[], Any]) -> Any:
-        """Call a function with torch's global generator as this pass has left it."""
+        """Call a function with this pass's state of torch's global generator."""
         if self._random is None:
             return function()
         with torch.random.fork_rng(devices=[]):
@@ -157,7 +157,7 @@ class BatchStream:
         return result
 
     def _replay(self, state: Any) -> None:
-        """Go to where an earlier stream stood."""
+        """Restore the position of an earlier stream."""
         keys = {"position", "seed", "loader"}
         if not isinstance(state, dict) or state.keys() != keys:
             wanted = "the state of an earlier result of the same call, with batches"

@@ -25,10 +25,10 @@ WRAPPERS = ("warpkit.core.sharding", "warpkit.distributed")
 
 
 class GradientTracer(TorchFunctionMode):
-    """Follows what is computed from a tensor, and which call took the gradient of each result.
+    """Tracks what is computed from a tensor, and which call detached each result.
 
-    Not every call without a gradient is to blame: noise is drawn in an image's shape, and warps
-    compute in arrays of their own. The one that counts is where the objective's value came from.
+    Not every call without a gradient is the cause: noise is drawn in an image's shape, and warps
+    compute in separate arrays. The cause is the one from which the objective's value came.
     """
 
     def __init__(self, leaf: Tensor) -> None:
@@ -36,7 +36,7 @@ class GradientTracer(TorchFunctionMode):
         self.leaf = leaf
         self.start = leaf.clone()  # no leaf, so that the objective may write to it
         self.cuts: dict[int, tuple[Any, str]] = {}
-        """By id, what has lost the gradient, and where; kept alive, so that no id is used again."""
+        """By id, what has lost the gradient, and where; kept alive, so that no id is reused."""
         self.escapes: dict[int, str] = {}
         """The last cut by how likely it is the cause: see `_record`."""
         self._reaches: dict[Any, bool] = {}
@@ -59,8 +59,8 @@ class GradientTracer(TorchFunctionMode):
         """Note where `lost`, of the results of a call, come from.
 
         Numbers that leave torch in the objective are the likeliest cause of a value without any
-        history; then a decision (`if`), then any tensor that is cut there, as one whose length is
-        asked for; what happens inside the package is so last.
+        history; then a decision (`if`), then any tensor detached there, such as one whose length is
+        read; calls inside the package come last.
         """
         inside, line = place()
         cut = inherited or describe(func, inside, line)
@@ -101,7 +101,7 @@ HELD = (Tensor, np.ndarray)
 
 
 def reads_shape(func: Callable[..., Any]) -> bool:
-    """Whether a call makes nothing of the values of what it is given."""
+    """Whether a call does not use the values of its arguments."""
     name = getattr(func, "__name__", "")
     return any(name.startswith(part) or name.endswith(part) for part in SHAPES_ALONE)
 
@@ -113,7 +113,7 @@ def values_of(func: Callable[..., Any], result: object) -> list[Any]:
 
 
 def describe(func: Callable[..., Any], inside: str, line: str) -> str:
-    """A cut in words: `torch.Tensor.detach at model.py:12` and the like."""
+    """Describe a cut, such as `torch.Tensor.detach at model.py:12`."""
     cut = inside or resolve_name(func) or getattr(func, "__name__", repr(func))
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
         line += ", where gradients are switched off (no_grad or inference_mode)"
@@ -121,7 +121,7 @@ def describe(func: Callable[..., Any], inside: str, line: str) -> str:
 
 
 def place() -> tuple[str, str]:
-    """The package's function that makes the watched call, if one does, and the objective's line."""
+    """The package's function that makes the traced call, if any, and the objective's line."""
     inside = ""
     frame = sys._getframe(3)  # what made the call that `GradientTracer` watches
     while frame and frame.f_code is not fail_without_gradient.__code__:

@@ -22,12 +22,12 @@ from warpkit.core.progress import progress_bar
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
 SAME_CALL = "the state of an earlier result of the same call"
 ROUNDED = 1e-5
-"""What projecting twice may change of a value in [0, 1], or of some pixels."""
+"""The tolerance for projecting twice, for values in [0, 1] or a few pixels."""
 STATE = {"variable", "history", "optimizer", "generator"}
-"""What a run goes on from."""
+"""The state that a run resumes from."""
 
 Render = Callable[[Tensor, Draws], Tensor]
-"""What the objective is given of a variable under the draws of a piece."""
+"""Renders the objective's input from a variable and the draws of a chunk."""
 
 
 class Steepest(torch.optim.Optimizer):
@@ -66,7 +66,7 @@ STEPS: dict[str, MakeOptimizer] = {"sign": sign, "gradient": normalized}
 def make_optimizer(
     name: str, optimizer: str | MakeOptimizer, variable: Tensor, step_size: float
 ) -> torch.optim.Optimizer:
-    """One of STEPS by name, or by the caller's own function."""
+    """An optimizer: one of STEPS by name, or made by the caller's function."""
     if isinstance(optimizer, torch.optim.Optimizer):
         wanted = "a class such as torch.optim.Adam, or a function of ([tensor], lr=step_size)"
         checks.fail(name, "optimizer", wanted, f"one of {type(optimizer).__name__} made already")
@@ -93,10 +93,10 @@ def mean_and_gradient(
     *extra: Any,
     patch: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[float, Tensor]:
-    """The objective's mean over all pieces and its gradient; one piece in memory at a time.
+    """The objective's mean over all chunks and its gradient, with one chunk in memory at a time.
 
-    variable: the image or patch, (..., C, H, W); extra: what else the objective is given; patch:
-    what it is given of the variable, if it has an argument `patch`.
+    variable: the image or patch, (..., C, H, W); extra: further arguments of the objective; patch:
+    makes its argument `patch` from the variable, if it has one.
     """
     count = sum(map(len, pieces))
     total, gradient = 0.0, torch.zeros_like(variable)
@@ -115,7 +115,7 @@ def mean_and_gradient(
 
 
 def describe(history: list[float]) -> str:
-    """A descent in words."""
+    """A summary of a descent."""
     ends = f", objective {history[0]:.4g} -> {history[-1]:.4g}" if history else ""
     return f"{len(history)} steps{ends}"
 
@@ -133,9 +133,9 @@ def descend(
     progress: bool,
     step_size: float | None,
 ) -> tuple[list[float], dict[str, Any]]:
-    """Move `variable` in place; the history, and the state to go on from.
+    """Optimise `variable` in place; return the history, and the state to resume from.
 
-    step_size: where the caller gave one, with which a state must have been made.
+    step_size: the caller's, if given; a resumed state must have the same.
     """
     steps = check_count(name, "steps", steps)
     checks.check_bool(name, "progress", progress)
@@ -173,7 +173,7 @@ def descend(
 
 
 def check_state(name: str, state: object) -> None:
-    """`resume` must be None or what `descend` returned."""
+    """`resume` must be None or a state that `descend` returned."""
     if state is not None and not (isinstance(state, dict) and state.keys() >= STATE):
         got = f"a dict of {sorted(state)}" if isinstance(state, dict) else type(state).__name__
         checks.fail(name, "resume", SAME_CALL, got, TypeError)
@@ -186,7 +186,7 @@ def check_resumed(
     optimizer: torch.optim.Optimizer,
     step_size: float | None,
 ) -> None:
-    """What was put back must be of these inputs, limits and steps: it would be left as it is."""
+    """A resumed state must match these inputs, limits and steps."""
     with torch.no_grad():
         away = (project(variable) - variable).abs().max().item() if variable.numel() else 0.0
     if away > ROUNDED:
@@ -204,7 +204,7 @@ def restore(
     optimizer: torch.optim.Optimizer,
     generator: torch.Generator | None,
 ) -> list[float]:
-    """Put back what `descend` returned; the history so far."""
+    """Restore a state that `descend` returned; return the history so far."""
     check_state(name, state)
     if state["variable"].shape != variable.shape:
         got = f"one of shape {checks.shape_of(state['variable'])}"
@@ -219,6 +219,6 @@ def restore(
         generator.set_state(state["generator"])
     with torch.no_grad():
         variable.copy_(state["variable"])
-    # a copy: torch's optimizers go on in the very tensors that they load
+    # a copy: torch's optimizers modify the tensors that they load
     optimizer.load_state_dict(deepcopy(state["optimizer"]))
     return list(state["history"])

@@ -15,9 +15,9 @@ from warpkit.core.numbers import check_count, check_range
 from warpkit.geometry import affine_matrix, compose, image_center, perspective_from_points
 
 MOST_CORNERS = 0.5
-"""Of a side: where two corners of one side can meet."""
+"""A share of the side: where two corners of one side can meet."""
 SHRINKS = 2
-"""Halvings after which four corners make a convex quadrilateral: below 1/4 of a side they do."""
+"""Halvings after which four corners are convex: below 1/4 of a side they always are."""
 
 
 class Distribution(Protocol):
@@ -32,11 +32,11 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AffineDistribution:
-    """Affine transformations whose parts are uniform and independent of each other.
+    """Affine transformations with independent, uniformly distributed parameters.
 
-    Each part is a range (low, high): angle in degrees, counter-clockwise; scale, 2 makes twice as
-    large; shear in degrees, along x; translation in pixels, drawn for x and y alone. They combine
-    as in `affine_matrix`. Raises ValueError where low > high or a scale is not positive.
+    Each parameter is a range (low, high): angle in degrees, counter-clockwise; scale, 2 doubles the
+    size; shear in degrees, along x; translation in pixels, drawn for x and y separately. They
+    combine as in `affine_matrix`. Raises ValueError if low > high or a scale is not positive.
 
     >>> AffineDistribution(scale=(2.0, 2.0)).sample(1, size=(3, 3))
     tensor([[[ 2.,  0., -1.],
@@ -60,8 +60,8 @@ class AffineDistribution:
     ) -> Tensor:
         """n matrices (n, 2, 3), source -> destination, about the centre of `size` (H, W).
 
-        The draw depends on `generator` alone (torch's global one where None), and comes in
-        torch's default type on the generator's device.
+        The draw depends only on `generator` (None is torch's global one), and has torch's default
+        type and the generator's device.
         """
         n, size = self._check_sample(n, size, generator)
         return self._affine(n, size, generator).to(torch.get_default_dtype())
@@ -97,15 +97,15 @@ class AffineDistribution:
 
 @dataclass(frozen=True, kw_only=True)
 class PerspectiveDistribution(AffineDistribution):
-    """Perspectives: the corners move, each by itself; then what `AffineDistribution` does.
+    """Perspectives: each corner moves independently, followed by an `AffineDistribution`.
 
-    corners is a range (low, high) of how far a corner moves along x and along y, in parts of the
-    side between the corner pixels' centres: uniform, to either side, both axes drawn alone;
-    (0, 0.1) and (-0.1, 0.1) are the same. At most 1/2; where corners so far away would fold the
-    image, the four moves of that draw are halved until they do not. angle, scale, shear and
-    translation are those of `AffineDistribution`, after the corners and from the same numbers of
-    the generator. For a patch the sides are the patch's own, wherever it lies. Raises ValueError
-    where low > high, a corner moves by more than 1/2 or a scale is not positive.
+    corners is a range (low, high) of a corner's motion along x and y, relative to the side between
+    the corner pixels' centres: uniform, in both directions, with the axes drawn separately; (0,
+    0.1) and (-0.1, 0.1) are the same. At most 1/2; if the corners would fold the image, the four
+    motions of that draw are halved until they do not. angle, scale, shear and translation are those
+    of `AffineDistribution`, after the corners and from the same random numbers. For a patch the
+    sides are the patch's own. Raises ValueError if low > high, a corner moves by more than 1/2 or a
+    scale is not positive.
 
     >>> PerspectiveDistribution(scale=(2.0, 2.0)).sample(1, size=(3, 3))
     tensor([[[ 2.,  0., -1.],
@@ -180,7 +180,7 @@ def draw(
     generator: torch.Generator | None,
     device: torch.device,
 ) -> Tensor:
-    """`samples` matrices of a distribution, or all the matrices given in its place."""
+    """`samples` matrices of a distribution, or all given matrices."""
     check_generator(name, generator)
     check_distribution(name, distribution)
     if hasattr(distribution, "sample"):
@@ -222,7 +222,7 @@ def check_distribution(name: str, distribution: object) -> None:
 
 
 def refuses(function: Any, *args: Any, **kwargs: Any) -> str | None:
-    """What `function` takes, where that is seen to be something else than these arguments."""
+    """The parameters of `function`, if it does not accept these arguments."""
     if torch.compiler.is_compiling():  # Dynamo reads no signatures
         return None
     try:

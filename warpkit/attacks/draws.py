@@ -17,20 +17,20 @@ from warpkit.gradients import quantize as to_8_bits
 
 @dataclass(frozen=True)
 class Draws:
-    """The draws of n views of each of B images, all made before the first piece of them."""
+    """The draws of n views of each of B images, all made before the first chunk."""
 
     matrices: Tensor
     """(n, rows, 3), or (n, N, rows, 3) for N boxes."""
     colours: Tensor | None = None
     """(n, B, 4): `Photometric.sample` of each view."""
     patch_colours: Tensor | None = None
-    """(n, N, 4): of the patch as it lies on each box in each view."""
+    """(n, N, 4): for the patch on each box in each view."""
 
     def __len__(self) -> int:
         return len(self.matrices)
 
     def split(self, name: str, chunk: int | None) -> list[Draws]:
-        """Pieces of at most `chunk` views of each image."""
+        """Chunks of at most `chunk` views of each image."""
         if chunk is None:
             return [self]
         size = check_count(name, "chunk", chunk)
@@ -43,7 +43,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Capture:
-    """From warped views to what the objective is given: their colours, 8 bits, the program."""
+    """From warped views to the objective's input: colours, 8 bits, the program."""
 
     name: str
     photometric: Photometric | None
@@ -67,7 +67,7 @@ class Capture:
         return to_8_bits(images) if self.quantize else images
 
     def show(self, views: Tensor, colours: Tensor | None) -> Tensor:
-        """What the objective is given of views (B * n, C, H, W); colours (n, B, 4)."""
+        """The objective's input from views (B * n, C, H, W); colours (n, B, 4)."""
         if colours is not None:
             views = self.colour(views, colours)
             views = self.rounded(views)
@@ -75,7 +75,7 @@ class Capture:
 
 
 def make_capture(name: str, photometric: object, pipeline: object, quantize: object) -> Capture:
-    """Of checked arguments."""
+    """Make a `Capture` from validated arguments."""
     checks.check_bool(name, "quantize", quantize)
     light, program = check_photometric(name, photometric), check_pipeline(name, pipeline)
     return Capture(name, light, program, quantize is True)

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 WITHIN = 1 - 1e-6
-"""Of a budget: what is left of it after rounding to float32."""
+"""The share of a budget that remains after rounding to float32."""
 
 
 @dataclass(frozen=True)
 class FlowPerturbation:
-    """What `optimize_flow` found; shown as one line."""
+    """The result of `optimize_flow`; printed as one line."""
 
     image: Tensor
     """warp_flow(input, flow, border="replicate"), shaped like the input; rounded if asked."""
@@ -52,7 +52,7 @@ class FlowPerturbation:
     history: list[float]
     """The objective at each step, before it."""
     state: dict[str, Any] = field(repr=False)
-    """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
+    """The state for ``resume=``: tensors and numbers, for `torch.save`."""
 
     def __repr__(self) -> str:
         return f"flow of {tuple(self.image.shape)}: {describe(self.history)}"
@@ -79,30 +79,30 @@ def optimize_flow(
     pipeline: Pipeline | Function | None = None,
     **warp_options: Unpack[WarpKeywords],
 ) -> FlowPerturbation:
-    """Move pixels by at most `epsilon` so that `objective` falls, as a mean over random views.
+    """Move pixels by at most `epsilon` to minimise `objective`, as a mean over random views.
 
     Args:
         objective, distribution, steps, samples, chunk: as in `optimize_perturbation`.
         generator, progress, resume, photometric, pipeline: as there, too.
         image: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Each image
-            gets a flow of its own.
-        epsilon: how far a pixel may move, in pixels.
-        smoothness: by how much the offsets of two neighbouring pixels may differ, in pixels; below
-            1/2 nothing folds.
-        spacing: pixels between two control points of the cubic B-spline lattice that is optimised:
-            the flow has no finer detail.
+            gets its own flow.
+        epsilon: the largest motion of a pixel, in pixels.
+        smoothness: the largest difference between the offsets of neighbouring pixels, in pixels;
+            below 1/2 nothing folds.
+        spacing: pixels between control points of the optimised cubic B-spline lattice: the flow has
+            no finer detail.
         step_size: of one step; None is 2.5 epsilon / steps.
         optimizer: "sign": both coordinates of every control point move by the step size;
             "gradient": each lattice moves by the step size in l2 norm; or what makes a torch
             optimizer of ``([tensor], lr=step_size)``.
-        quantize: the objective sees the moved image, and each view of it, as an 8-bit file holds
-            them; so is the result. The gradient passes straight through.
-        **warp_options: of the views, as of `warp_affine`.
+        quantize: the objective receives the moved image, and each view of it, rounded to 8 bits, as
+            is the result. The gradient is straight-through. **warp_options: for the views, as in
+            `warp_affine`.
 
     Returns:
         FlowPerturbation: .image and .flow, detached; .history, the objective at each step; .state.
-        After each step a lattice is pulled back into the budgets: its points to length epsilon, and
-        then all of it, by one factor, until no two neighbours differ by more than `smoothness`.
+        After each step a lattice is projected into the budgets: its points to length epsilon, and
+        then the whole lattice is scaled until no two neighbours differ by more than `smoothness`.
 
     Raises:
         ValueError, TypeError, UserWarning: as `optimize_perturbation`.
@@ -165,7 +165,7 @@ def pulled_back(
 ) -> Tensor:
     """Lattices (B, m, n, 2) whose fields of `size` are within both budgets.
 
-    A field is a mean of its control points, so that it is no longer than the longest of them.
+    A flow is a mean of its control points, so no longer than the longest of them.
     """
     lengths = control.norm(dim=-1, keepdim=True)
     control = control * (epsilon / lengths.clamp(min=1e-30)).clamp(max=1)

@@ -22,7 +22,7 @@ SUBSAMPLING = {
     "4:2:2": (1, 2),
     "4:2:0": (2, 2),
 }
-"""How many rows and columns of luminance there are for one of colour."""
+"""Rows and columns of luminance per row and column of colour."""
 BLOCK = 8
 
 # Tables K.1 and K.2 of ITU-T T.81, row by row: what libjpeg scales by the quality
@@ -40,7 +40,7 @@ CHROMINANCE = (
 
 
 def check_quality(name: str, quality: object, subsampling: object) -> tuple[int, Subsampling]:
-    """The checked arguments; ImportError where there is no Pillow."""
+    """The validated arguments; ImportError without Pillow."""
     whole = check_count(name, "quality", quality, 1, 100)
     names: tuple[Subsampling, ...] = get_args(Subsampling)
     chosen = checks.check_name(name, "subsampling", subsampling, names)
@@ -61,7 +61,7 @@ def check_colours(images: Tensor) -> None:
 
 
 def encode_and_decode(images: Tensor, quality: int, subsampling: str) -> Tensor:
-    """uint8 images (N, C, H, W) as Pillow reads the files that it wrote of them."""
+    """uint8 images (N, C, H, W), encoded and decoded by Pillow."""
     from PIL import Image
 
     check_colours(images)
@@ -79,7 +79,7 @@ def encode_and_decode(images: Tensor, quality: int, subsampling: str) -> Tensor:
 
 
 def stand_in(images: Tensor, quality: int, subsampling: str) -> Tensor:
-    """What a JPEG file keeps of floats (N, C, H, W) in [0, 1], within a level or two of Pillow's.
+    """JPEG compression of floats (N, C, H, W) in [0, 1], within a level or two of Pillow's.
 
     The forward value rounds the coefficients as the file does; see `rounded` for the gradient.
     """
@@ -117,9 +117,9 @@ def through_blocks(planes: Tensor, table: Tensor) -> Tensor:
 
 
 def rounded(x: Tensor) -> Tensor:
-    """x rounded; the gradient passes, of what becomes 0 too.
+    """x rounded, with gradient 1, even for values that become 0.
 
-    Without that, details that a picture has not got could never come: a flat one stays flat.
+    Otherwise details that an image lacks could never appear: a flat image would stay flat.
     """
     return with_gradient_of(x.detach().round(), x)
 

@@ -49,14 +49,14 @@ from warpkit.types import (
 
 @dataclass(frozen=True)
 class Patch:
-    """What `optimize_patch` found; shown as one line."""
+    """The result of `optimize_patch`; printed as one line."""
 
     patch: Tensor
     """(C, h, w), within the limits."""
     history: list[float]
     """The objective at each step, before it."""
     state: dict[str, Any] = field(repr=False)
-    """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
+    """The state for ``resume=``: tensors and numbers, for `torch.save`."""
 
     def __repr__(self) -> str:
         return f"patch of {tuple(self.patch.shape)}: {describe(self.history)}"
@@ -88,44 +88,45 @@ def optimize_patch(
     pipeline: Pipeline | Function | None = None,
     surface: Cylinder | FlowLike | None = None,
 ) -> Patch:
-    """One patch that, pasted on every box of every image, makes `objective` fall.
+    """Optimise one patch that, pasted on every box of every image, minimises `objective`.
 
     Args:
         objective: takes images (B * n, C, H, W), image by image, and returns a scalar, their mean,
-            which is minimised. If it has an argument of the name `patch`, it is given the patch
-            (C, h, w) by that name, as it is printed: for `total_variation`, `nonprintability`.
+            which is minimised. If it has a parameter named `patch`, it receives the patch (C, h, w)
+            as it is printed: for `total_variation`, `nonprintability`.
         images: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Or
             minibatches: an iterable, such as a DataLoader, of (images, boxes, image_index) or
             (images, boxes, image_index, extra), one for each step; extra is the objective's second
-            argument. What can be gone through again is, when it ends.
+            argument. Iterables that can be iterated again start over at their end.
         boxes: (N, 4), (x1, y1, x2, y2) in edge coordinates, where the patch is pasted; or a
-            function of the generator that draws them anew for each step. None with minibatches.
-        image_index: (N,), integers: the image of each box. None where there is one image, and with
+            function of the generator that draws them for each step. None with minibatches.
+        image_index: (N,), integers: the image of each box. None for one image, and with
             minibatches.
         patch_size: (h, w) of the patch.
-        distribution: how each pasted patch is turned, scaled, sheared and moved about its box's
+        distribution: how each pasted patch is rotated, scaled, sheared and moved about its box's
             centre, in pixels of the image: an `AffineDistribution`, or anything with its `sample`,
-            drawn anew for each box at each step; or matrices (samples, 2, 3) or (samples, 3, 3)
-            about the centre of `patch_size`, the same for all boxes. The corners of a
-            `PerspectiveDistribution` move in parts of the patch. None: as the boxes lie.
-        mask: (1, h, w): how much of each patch pixel there is, such as a disc; 1 where None.
+            drawn for each box at each step; or matrices (samples, 2, 3) or (samples, 3, 3) about
+            the centre of `patch_size`, the same for all boxes. The corners of a
+            `PerspectiveDistribution` move relative to the patch's size. None: no transformation.
+        mask: (1, h, w): the opacity of each patch pixel, such as a disc; None is 1.
         samples: views of each image at each step.
-        limits: (low, high) of the patch's values: what a printer can print.
-        start: (C, h, w), the first patch; the middle of the limits where None.
-        quantize: round the patch, and the images it is pasted on, to 8 bits; the gradient passes
-            straight through.
-        interpolation, arithmetic: as in `warp_affine`. With OpenCV's arithmetic a patch is what
-            cv2.warpAffine makes of it on a frame as large as the image, with its mask premultiplied
-            as a fourth channel: slower, one frame for each object.
-        photometric: a `Photometric`, drawn anew for the patch on each box in each view, before it
-            is pasted, and for every view.
+        limits: (low, high) of the patch's values, such as a printer's range.
+        start: (C, h, w), the first patch; None is the middle of the limits.
+        quantize: round the patch, and the images it is pasted on, to 8 bits, with a
+            straight-through gradient.
+        interpolation, arithmetic: as in `warp_affine`. With OpenCV's arithmetic, cv2.warpAffine
+            warps a patch onto a frame as large as the image, with its mask premultiplied as a
+            fourth
+            channel: slower, one frame for each object.
+        photometric: a `Photometric`, drawn for the patch on each box in each view, before it is
+            pasted, and for every view.
         pipeline: as in `optimize_perturbation`.
-        surface: what the patch is put on: a `Cylinder`, or a flow (h, w, 2) as `paste_patches`
+        surface: the surface of the patch: a `Cylinder`, or a flow (h, w, 2) as `paste_patches`
             takes it. None: flat.
         steps, step_size, chunk, generator, progress, optimizer: as in `optimize_perturbation`.
-        resume: as there; minibatches from the start of the iterable, as in the first call: those
-            that were used are gone through again. A DataLoader draws from random numbers seeded by
-            the generator, and from a generator of its own.
+        resume: as there; pass the iterable of minibatches from its start, as in the first call:
+            used ones are skipped. A DataLoader draws from random numbers seeded by the generator,
+            and from its own generator.
 
     Returns:
         Patch: .patch, detached; .history, the objective at each step; .state.
@@ -192,7 +193,7 @@ def optimize_patch(
 
 @dataclass(frozen=True)
 class PatchMotion:
-    """How the patch is moved at each step, on every box."""
+    """The transformations of the patch at each step, on every box."""
 
     distribution: Distribution | MatrixLike | None
     samples: int
@@ -230,7 +231,7 @@ def _source(
     steps: int,
     resume: dict[str, Any] | None,
 ) -> SameImages | BatchStream:
-    """Where each step's batch comes from."""
+    """The source of each step's batch."""
     batches = is_iterable_of_batches(images)
     if resume is not None and batches != ("batches" in resume):
         got = "one with batches" if "batches" in resume else "one without batches"
@@ -240,7 +241,7 @@ def _source(
         return SameImages(name, images, boxes, index)
     for argument, value in (("boxes", boxes), ("image_index", index)):
         if value is not None:
-            wanted = "None where `images` is an iterable of batches, which hold them"
+            wanted = "None if `images` is an iterable of batches, which hold them"
             checks.fail(name, argument, wanted, type(value).__name__)
     return BatchStream(name, images, steps, None if resume is None else resume["batches"])
 

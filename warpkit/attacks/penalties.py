@@ -11,12 +11,12 @@ from warpkit.types import MatrixLike
 
 
 def total_variation(patch: Tensor) -> Tensor:
-    """How rough a patch is: the mean difference of neighbours, which print and camera blur away.
+    """The roughness of a patch: the mean difference of neighbours, which print and camera blur.
 
-    patch (..., C, h, w), floating. Returns a scalar: the mean of |difference| of pixels beside each
-    other, plus that of pixels above each other; 0 for a patch of one pixel a side. Gradients: to
-    the patch, the signs; 0 where neighbours are equal. Raises TypeError or ValueError for what is
-    no floating image.
+    patch (..., C, h, w), floating. Returns a scalar: the mean of |difference| of horizontal
+    neighbours, plus that of vertical neighbours; 0 for a patch of one pixel a side. Gradients: to
+    the patch, the signs; 0 for equal neighbours. Raises TypeError or ValueError for anything but a
+    floating image.
 
     >>> total_variation(torch.tensor([[[0.0, 1.0], [0.0, 0.5]]]))
     tensor(1.)
@@ -29,12 +29,12 @@ def total_variation(patch: Tensor) -> Tensor:
 
 
 def nonprintability(patch: Tensor, colours: MatrixLike) -> Tensor:
-    """How far a patch is from what a printer can print: the mean distance to the nearest colour.
+    """The distance of a patch from printable colours: the mean distance to the nearest colour.
 
     patch (..., C, h, w), floating; colours (K, C), at least one, such as those measured on a
-    printed chart, in the numbers of the patch. Returns a scalar: the mean over the pixels of the
-    Euclidean distance to the nearest of the colours. Gradients: to the patch and the colours, of
-    that distance; 0 where it is 0. Raises TypeError or ValueError, naming the argument.
+    printed chart, in the units of the patch. Returns a scalar: the mean over the pixels of the
+    Euclidean distance to the nearest colour. Gradients: to the patch and the colours; 0 where the
+    distance is 0. Raises TypeError or ValueError, with the argument.
 
     >>> patch = torch.tensor([0.0, 0.5, 1.0]).expand(3, 1, 3)
     >>> nonprintability(patch, [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])

@@ -40,7 +40,7 @@ PLAIN = {"linf": "sign", "l2": "gradient"}
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What `optimize_perturbation` found; shown as one line."""
+    """The result of `optimize_perturbation`; printed as one line."""
 
     image: Tensor
     """The perturbed image, shaped like the input, in [0, 1] and within epsilon of it."""
@@ -49,7 +49,7 @@ class Perturbation:
     history: list[float]
     """The objective at each step, before it."""
     state: dict[str, Any] = field(repr=False)
-    """What ``resume=`` goes on from: tensors and numbers, for `torch.save`."""
+    """The state for ``resume=``: tensors and numbers, for `torch.save`."""
 
     def __repr__(self) -> str:
         return f"perturbation of {tuple(self.image.shape)}: {describe(self.history)}"
@@ -75,36 +75,37 @@ def optimize_perturbation(
     pipeline: Pipeline | Function | None = None,
     **warp_options: Unpack[WarpKeywords],
 ) -> Perturbation:
-    """Change images by at most `epsilon` so that `objective` falls, as a mean over random views.
+    """Change images by at most `epsilon` to minimise `objective`, as a mean over random views.
 
     Args:
         objective: takes images (B * n, C, h, w), image by image, and returns a scalar, their mean,
             which is minimised.
         image: (B, C, H, W), or (C, H, W) for one image; float32 or float64 in [0, 1]. Each image
-            gets a perturbation of its own.
-        distribution: an `AffineDistribution`, or anything with its `sample`, drawn anew at each
-            step; or matrices (samples, 2, 3) or (samples, 3, 3), all of which are used at each
-            step. None: the images as they are, one view of each, or `samples` under a photometric.
+            gets its own perturbation.
+        distribution: an `AffineDistribution`, or anything with its `sample`, drawn at each step; or
+            matrices (samples, 2, 3) or (samples, 3, 3), all of which are used at each step. None:
+            the images unchanged, one view of each, or `samples` with a photometric.
         epsilon: the largest change: of a value ("linf", at most 1; 8 / 255 is 8 levels of a file),
             or of an image in l2 norm ("l2").
         norm: "linf" or "l2".
-        steps: how many, those before `resume` included.
+        steps: the number of steps, including those before `resume`.
         samples: views of each image at each step.
         step_size: of one step; None is 2.5 epsilon / steps.
-        chunk: how many samples of each image to hold at once; the result is the same.
-        generator: what to draw with; None is torch's global generator.
+        chunk: how many samples of each image to keep in memory; the result is the same.
+        generator: the random generator; None is torch's global generator.
         progress: show a progress bar (needs rich).
         optimizer: "sign": every value moves by the step size; "gradient": every image moves by the
-            step size in l2 norm; or what makes a torch optimizer of ``([tensor], lr=step_size)``,
-            such as `torch.optim.Adam`. None is "sign" for linf and "gradient" for l2.
-        quantize: the objective sees what the pipeline makes of 8-bit images, rounded before the
-            warp and after it, to the last bit under `arithmetic`; the result is such an image.
-            The gradient passes straight through.
-        resume: the `state` of an earlier result of the same call, to go on from with the step size
-            that it began with (None follows the first call's `steps`). With a generator
-            the result is that of one run, to the last bit.
-        photometric: a `Photometric`, drawn anew for every view.
-        pipeline: what the attacked program makes of the views, and the objective is given: a
+            step size in l2 norm; or a function that makes a torch optimizer from
+            ``([tensor], lr=step_size)``, such as `torch.optim.Adam`. None is "sign" for linf and
+            "gradient" for l2.
+        quantize: the objective receives 8-bit images, rounded before and after the warp, to the
+            last bit with `arithmetic`; the result is such an image. The gradient is
+            straight-through.
+        resume: the `state` of an earlier result of the same call, to continue with its step size
+            (None follows the first call's `steps`). With a generator, the result equals that of one
+            run, to the last bit.
+        photometric: a `Photometric`, drawn for every view.
+        pipeline: the attacked program's preprocessing of the views, before the objective: a
             `Pipeline`, or a function of images (N, C, h, w) that returns as many.
         **warp_options: of `warp_affine`: size, interpolation, border, arithmetic, ...
 
@@ -112,9 +113,8 @@ def optimize_perturbation(
         Perturbation: .image and .delta, detached; .history, the objective at each step; .state.
 
     Raises:
-        ValueError, TypeError: naming the argument; for an objective that carries no gradient, the
-            call that cut it off.
-        UserWarning: the gradient is zero everywhere at the first step.
+        ValueError, TypeError: with the argument; for an objective without a gradient, the call that
+        detached it. UserWarning: the gradient is zero everywhere at the first step.
 
     >>> image = torch.full((1, 2, 2), 0.5)
     >>> found = optimize_perturbation(torch.mean, image, epsilon=0.25, steps=3)
@@ -140,7 +140,7 @@ def optimize_perturbation(
         return mean_and_gradient(name, objective, x, draws.split(name, chunk), render)
 
     def render(x: Tensor, piece: Draws) -> Tensor:
-        """What the objective is given of x (B, C, H, W)."""
+        """The objective's input from x (B, C, H, W)."""
         return show_views(capture, x, piece, warp_options)
 
     history, state = descend(

@@ -20,21 +20,21 @@ from warpkit.gradients.surrogates import warn_beyond_unit
 DRAWS = 4
 """Numbers of one view: brightness, contrast, gamma, and the seed of its noise."""
 STEEPEST = 1 / 255
-"""Where the slope of a power is taken at the least: at 0 it can be infinite."""
+"""The smallest value at which the slope of a power is taken: at 0 it can be infinite."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Photometric:
-    """Random changes of colour, drawn anew for every view.
+    """Random changes of colour, drawn for every view.
 
     Each is a range (low, high), uniform and independent: brightness is added; contrast scales about
     the mean of the view, all channels together; gamma is a power; noise, one number, is the
     standard deviation of normal noise of each value. Applied to a view x in [0, 1] with mean m, in
     this order: ``clamp(clamp((x - m) * contrast + m + brightness, 0, 1) ** gamma + noise, 0, 1)``.
-    Gradients: to the view, those of the formula, 0 and 1 themselves
-    included; the slope of the power is that at 1/255 below it.
-    Raises ValueError where low > high, contrast is negative, gamma is not positive or noise is
-    negative. Warns of a brightness or a noise above 1, which are numbers for levels of 0 to 255.
+    Gradients: to the view, those of the formula, including at 0 and 1; below 1/255 the slope of the
+    power is that at 1/255. Raises ValueError if low > high, contrast is negative, gamma is not
+    positive or noise is negative. Warns about a brightness or a noise above 1, which are values for
+    levels from 0 to 255.
 
     >>> brighter = Photometric(brightness=(0.25, 0.25), contrast=(0.5, 0.5))
     >>> brighter(torch.tensor([[[[0.0, 1.0]]]]))
@@ -64,7 +64,7 @@ class Photometric:
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> Tensor:
         """The draws of n views, (n, 4), float64: brightness, contrast, gamma, seed of the noise.
 
-        They depend on `generator` alone (torch's global one where None), and lie on its device.
+        They depend only on `generator` (None is torch's global one), and are on its device.
         """
         n = check_count("Photometric.sample", "n", n)
         check_generator("Photometric.sample", generator)
@@ -99,7 +99,7 @@ class Photometric:
         return held(result, 0, 1)
 
     def __call__(self, views: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Views (N, C, H, W), each under a draw of its own."""
+        """Views (N, C, H, W), each with its own draw."""
         count = len(checks.check_image("Photometric", "views", views))
         if views.is_floating_point():
             warn_beyond_unit("Photometric", views)
@@ -120,9 +120,9 @@ def power(x: Tensor, gamma: Tensor) -> Tensor:
 
 
 def noise_of(views: Tensor, seeds: Tensor) -> Tensor:
-    """Normal noise of each view by its own seed: (N, C, H, W) for seeds (N,), whatever the pieces.
+    """Normal noise of each view by its own seed: (N, C, H, W) for seeds (N,), whatever the chunks.
 
-    Drawn where it is used: all of it before the first piece would be as large as all views.
+    Drawn when used: all noise drawn before the first chunk would be as large as all views.
     """
     generator = torch.Generator(views.device)
     rows = [

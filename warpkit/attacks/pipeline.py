@@ -26,28 +26,28 @@ from warpkit.types import Library, Subsampling
 
 
 class Pipeline:
-    """The steps of the attacked program, from the picture to what the network is given.
+    """The preprocessing steps of the attacked program, from the image to the network's input.
 
     steps: callables on images (N, C, H, W), such as ``partial(warpkit.resize, size=(224, 224),
     arithmetic="pillow")``, a warp, a function of torchvision's, or `jpeg`, `normalize`,
     `reverse_channels`, `to_uint8`. Called with images (N, C, H, W), floats in [0, 1] or uint8, it
-    returns what the last step makes of them: floats, 8 bits divided by 255.
+    returns the last step's result: floats, with 8 bits divided by 255.
 
     The value is the real program's, bit for bit: the images are rounded to 8 bits, and every step
-    that takes 8 bits is given them, as they come from the step before. The first that takes floats
-    alone is given levels / 255, and those after it floats, until `to_uint8`. The gradient is that
-    of the same steps on floats, each at the real program's own values, straight through rounding.
+    that takes 8 bits receives them from the previous step. The first step that takes only floats
+    receives levels / 255, and the following ones floats, until `to_uint8`. The gradient is that of
+    the same steps on floats, each at the real program's own values, straight through the rounding.
 
-    What a step takes is found out at the first call, on a pattern of the images' shape. It takes 8
-    bits if of uint8 it makes uint8, or floats like those that it makes of floats (it looks at the
-    type, as torchvision's presets do), or only turns them into floats (``x.float()``, ``x / 255``).
-    If it raises or makes other floats, as ``(x - mean) / std`` does, it takes floats alone.
-    `on_uint8` and `on_floats` say it instead.
+    The first call determines what each step takes, on a pattern of the images' shape. A step takes
+    8 bits if it returns uint8 for uint8, or the same floats as for floats (it checks the type, as
+    torchvision's presets do), or only converts them to floats (``x.float()``, ``x / 255``). If it
+    raises or returns other floats, as ``(x - mean) / std`` does, it takes only floats. `on_uint8`
+    and `on_floats` state it explicitly.
 
-    Raises ValueError or TypeError, naming the step, where it returns no tensor, another number of
-    images, or nothing that carries a gradient. What a step itself raises is raised again under the
-    step's name: TypeError and ValueError as such, anything else as RuntimeError. UserWarning: a
-    step makes very different images of 8 bits and of floats (``x ** 3``), or nearly one value of
+    Raises ValueError or TypeError, with the step, if it returns no tensor, another number of
+    images, or a result without a gradient. A step's own exceptions are raised again with the step's
+    name: TypeError and ValueError unchanged, others as RuntimeError. UserWarning: a step returns
+    very different images for 8 bits and for floats (``x ** 3``), or nearly constant values for
     floats (it divides by 255 itself).
 
     >>> halve = Pipeline(lambda x: x // 2 if x.dtype == torch.uint8 else x / 2)
@@ -66,19 +66,19 @@ class Pipeline:
         """The pipeline of an image processor: its numbers, with gradients.
 
         source: a preprocessor_config.json of transformers (its path, its folder's, or its dict), an
-        image processor of transformers, or timm's pretrained_cfg or open_clip's preprocess_cfg.
-        Of images (N, 3, H, W) of one size the pipeline makes the processor's `pixel_values`, within
-        1e-5: (N, 3, h, w), or of kinds that hand patches (N, patches, D), the processor's own rows;
-        of kinds that take a video, of one frame. docs/processors.md has the kinds that are served.
+        image processor of transformers, or timm's pretrained_cfg or open_clip's preprocess_cfg. For
+        images (N, 3, H, W) of one size the pipeline returns the processor's `pixel_values`, within
+        1e-5: (N, 3, h, w), or for kinds that return patches (N, patches, D), the processor's own
+        rows; for kinds that take a video, of one frame. docs/processors.md lists the kinds.
 
-        library: "pillow" or "torchvision", which resizes. None is the processor object's own; of a
-        configuration torchvision's, as transformers 5 has it (a file never says which), and for
-        timm, open_clip and kinds without another Pillow's. A kind that has no twin on Pillow does
-        its steps with Pillow's resize. What a configuration leaves out is the default of its class;
-        null is off. Neither transformers nor timm nor open_clip is imported.
+        library: "pillow" or "torchvision", which resizes. None is the processor object's own; for a
+        configuration torchvision, as in transformers 5 (a file does not say which), and for timm,
+        open_clip and kinds without torchvision Pillow. A kind without a Pillow version runs its
+        steps with Pillow's resize. Missing keys of a configuration have the defaults of its class;
+        null is off. transformers, timm and open_clip are not imported.
 
-        Raises ValueError for a kind that is not served (tiles, pairs, ...) with the reason, for no
-        kind at all, and for an option that is needed and null; OSError for no such file.
+        Raises ValueError for an unsupported kind (tiles, pairs, ...) with the reason, for no kind
+        at all, and for a required option that is null; OSError if the file does not exist.
 
         >>> vit = {"image_processor_type": "ViTImageProcessor", "size": {"height": 2, "width": 2}}
         >>> pipeline = Pipeline.from_processor(vit)
@@ -91,7 +91,7 @@ class Pipeline:
         return f"Pipeline({', '.join(map(repr, self.steps))})"
 
     def __call__(self, images: Tensor) -> Tensor:
-        """What the program makes of images (N, C, H, W)."""
+        """The program's result for images (N, C, H, W)."""
         if check_pictures("Pipeline", images).ndim != 4:
             wanted = "of shape (N, C, H, W)"
             checks.fail("Pipeline", "images", wanted, checks.shape_of(images))
@@ -105,7 +105,7 @@ class Pipeline:
 
 
 def _run(step: Step, place: str, given: Pictures) -> Pictures:
-    """The step's result; what it raises has its place. Memory that ran out is another matter."""
+    """The step's result; its exceptions get its name, except out-of-memory errors."""
     try:
         return step.run(place, given)
     except (Warning, torch.OutOfMemoryError):
@@ -121,12 +121,12 @@ def _run(step: Step, place: str, given: Pictures) -> Pictures:
 def on_uint8(
     step: Callable[[Tensor], Tensor], surrogate: Callable[[Tensor], Tensor] | None = None
 ) -> Step:
-    """A step of a `Pipeline` that is given uint8, with what stands for it in the gradient.
+    """A step of a `Pipeline` that takes uint8, with a surrogate for the gradient.
 
-    step: a function of uint8 images (N, C, H, W) that returns uint8, or floats in the numbers that
-    the program goes on with: it may leave torch, and needs no gradient. surrogate: a function of
-    floats in [0, 1] that returns the same shape, in the same numbers (floats in [0, 1] for uint8);
-    None is the step itself, on floats.
+    step: a function of uint8 images (N, C, H, W) that returns uint8, or the program's floats: it
+    may leave torch, and needs no gradient. surrogate: a function of floats in [0, 1] that returns
+    the same shape and the same values (floats in [0, 1] for uint8); None is the step itself, on
+    floats.
 
     >>> posterize = on_uint8(lambda x: x // 64 * 64, lambda x: x)
     >>> posterize(torch.tensor([[[[0.3, 1.0]]]])) * 255
@@ -140,10 +140,10 @@ def on_uint8(
 
 
 def on_floats(step: Callable[[Tensor], Tensor]) -> Step:
-    """A step of a `Pipeline` that is given floats, 8 bits divided by 255.
+    """A step of a `Pipeline` that takes floats, 8 bits divided by 255.
 
-    step: a differentiable function of floats (N, C, H, W). A `Pipeline` finds by itself what most
-    steps take; this is for one that would also run on uint8, with another meaning.
+    step: a differentiable function of floats (N, C, H, W). A `Pipeline` determines what most steps
+    take; use this for one that would also run on uint8, with another meaning.
 
     >>> negative = Pipeline(on_floats(lambda x: 1 - x))
     >>> negative(torch.tensor([[[[0.0, 1.0]]]]))
@@ -153,10 +153,10 @@ def on_floats(step: Callable[[Tensor], Tensor]) -> Step:
 
 
 def normalize(mean: Sequence[float], std: Sequence[float]) -> Step:
-    """A step of a `Pipeline`: (x - mean) / std of each channel, on floats, as torchvision's.
+    """A step of a `Pipeline`: (x - mean) / std per channel, on floats, as in torchvision.
 
     mean and std: a number for each channel, or one for all; std not 0. Raises ValueError or
-    TypeError for what is none.
+    TypeError for anything else.
 
     >>> normalize([0.5], [0.25])(torch.tensor([[[[0.0, 1.0]]]]))
     tensor([[[[-2.,  2.]]]])
@@ -185,13 +185,13 @@ def _normalized(images: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
 
 
 def jpeg(quality: int = 75, *, subsampling: Subsampling = "4:2:0") -> Step:
-    """A step of a `Pipeline`: saved as a JPEG file and read again, by Pillow.
+    """A step of a `Pipeline`: JPEG compression by Pillow.
 
-    quality: an integer from 1 to 100; subsampling of the colours: "4:2:0", "4:2:2" or "4:4:4". Of
+    quality: an integer from 1 to 100; subsampling of the colours: "4:2:0", "4:2:2" or "4:4:4". For
     images (N, 3, H, W) or, grey, (N, 1, H, W) the value is that of PIL.Image.save(quality=quality,
     subsampling=subsampling) and PIL.Image.open, bit for bit. The gradient is that of the same steps
-    in torch, straight through the rounding of the coefficients. Raises ImportError where Pillow is
-    not installed, ValueError or TypeError otherwise.
+    in torch, straight through the rounding of the coefficients. Raises ImportError if Pillow is not
+    installed, otherwise ValueError or TypeError.
 
     >>> grey = torch.full((1, 3, 8, 8), 0.5)
     >>> jpeg(90)(grey)[0, :, 0, 0] * 255
@@ -204,7 +204,7 @@ def jpeg(quality: int = 75, *, subsampling: Subsampling = "4:2:0") -> Step:
 
 
 def reverse_channels(images: Tensor) -> Tensor:
-    """A step of a `Pipeline`: RGB becomes BGR, and the other way round; (..., C, H, W).
+    """A step of a `Pipeline`: converts RGB to BGR, and vice versa; (..., C, H, W).
 
     >>> reverse_channels(torch.tensor([1.0, 2.0, 3.0])[:, None, None]).flatten()
     tensor([3., 2., 1.])
@@ -213,10 +213,10 @@ def reverse_channels(images: Tensor) -> Tensor:
 
 
 def to_uint8(images: Tensor) -> Tensor:
-    """A step of a `Pipeline` that has worked on floats: 8 bits again, the gradient passes.
+    """A step of a `Pipeline`: converts floats back to 8 bits, with gradient 1.
 
-    images (N, C, H, W): floats in [0, 1] are rounded half to even and saturated, and the steps that
-    follow in a `Pipeline` are given uint8; uint8 stays as it is.
+    images (N, C, H, W): floats in [0, 1] are rounded half to even and saturated, and the following
+    steps of a `Pipeline` receive uint8; uint8 is unchanged.
 
     >>> to_uint8(torch.tensor([[[[0.499, 1.1]]]])) * 255
     tensor([[[[127., 255.]]]])

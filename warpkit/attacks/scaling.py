@@ -18,17 +18,17 @@ from warpkit.resizing import resize
 from warpkit.types import Filter, ResizeArithmetic
 
 NEAR = 0.02
-"""What a level of the large image costs beside one of the small one; 1 / 20 of it at the end."""
+"""The weight of a level in the large image relative to the small one; 1 / 20 of it at the end."""
 
 
 @dataclass(frozen=True)
 class ScalingAttack:
-    """What `scaling_attack` found; `str` of it is one line."""
+    """The result of `scaling_attack`; `str` of it is one line."""
 
     image: Tensor
     """Shaped like the input, in [0, 1] and on the levels of an 8-bit file."""
     seen: Tensor
-    """(..., C, h, w): what the resize makes of it, bytes / 255."""
+    """(..., C, h, w): the resize's result for it, bytes / 255."""
     changed: float
     """Root mean square difference of `image` to the input, in levels of 255."""
     missed: float
@@ -52,15 +52,15 @@ def scaling_attack(
     steps: int = 400,
     step_size: float = 0.02,
 ) -> ScalingAttack:
-    """Change an image as little as possible so that one program's resize makes another of it.
+    """Change an image as little as possible so that one program's resize turns it into another.
 
-    The image-scaling attack (Xiao et al., USENIX Security 2019), by gradients through the bytes
-    that the program computes. It says how far a preprocessing can be told what nobody sees: two
-    pixels of four along an axis can, a mean over all of them can not.
+    The image-scaling attack (Xiao et al., USENIX Security 2019), with gradients through the bytes
+    that the program computes. It measures whether preprocessing can be fooled by invisible changes:
+    a resize that reads two of four pixels along an axis can, a mean over all of them cannot.
 
     Args:
-        target: (..., C, h', w') in [0, 1], floating: what the program shall see; resized to `size`
-            where it has another, and rounded to bytes.
+        target: (..., C, h', w') in [0, 1], floating: what the program should see; resized to
+            `size` if necessary, and rounded to bytes.
         image: (..., C, H, W) in [0, 1], of the same batch: what people see.
         size: (h, w) that the program resizes to.
         interpolation, antialias, arithmetic: the program's resize, as in `resize`: "opencv5" for
@@ -115,7 +115,7 @@ def _descend(
     optimizer = torch.optim.Adam([levels], lr=step_size)
     for step in range(steps):
         small = through_uint8(shrink, quantize(levels))
-        # in the last quarter the small image alone counts
+        # in the last quarter only the small image counts
         near = NEAR if step < steps * 3 // 4 else NEAR / 20
         loss = (small - wanted).square().mean() + near * (levels - shown).square().mean()
         history.append(float(loss.detach()))

@@ -27,7 +27,7 @@ class PatchScene:
     mask: Tensor | None
     patch_size: tuple[int, int]
     bend: Tensor | None
-    """(h, w, 2): the surface that the patch is put on."""
+    """(h, w, 2): the surface of the patch."""
     capture: Capture
     interpolation: Interpolation
     arithmetic: Arithmetic
@@ -47,14 +47,14 @@ class PatchScene:
         return compose(*placed) if corners is None else compose(corners.double(), *placed)
 
     def render(self, patch: Tensor, draws: Draws) -> Tensor:
-        """What the objective is given of a patch (C, h, w): of scenes (B * n, C, H, W)."""
+        """The objective's input from a patch (C, h, w): from scenes (B * n, C, H, W)."""
         n = len(draws)
         patches = self.print(patch)[None]
-        if draws.patch_colours is not None:  # each box in each view has a patch of its colours
+        if draws.patch_colours is not None:  # each box in each view has its own colours
             patches = patches.expand(len(self.boxes) * n, -1, -1, -1)
             patches = self.capture.colour(patches, draws.patch_colours)
         scenes = self.images.repeat_interleave(n, dim=0)
-        # object by object, so that a later one covers an earlier one in each view
+        # object by object, so that later ones cover earlier ones in each view
         index = (self.index[:, None] * n + torch.arange(n, device=self.index.device)).flatten()
         objects = draws.matrices.movedim(0, 1).flatten(0, 1)
         paste: Any = paste_patches if self.arithmetic == "exact" else self._paste_on_frames
@@ -107,7 +107,7 @@ class PatchScene:
 
 
 def printed(patch: Tensor, limits: tuple[float, float], quantize: bool) -> Tensor:
-    """The patch (C, h, w) as it is handed back: on 8-bit levels within the limits, if asked."""
+    """The patch (C, h, w) as it is returned: on 8-bit levels within the limits, if requested."""
     if not quantize:
         return patch
     low, high = (torch.tensor(limit, dtype=torch.float64) * 255 for limit in limits)

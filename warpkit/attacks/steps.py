@@ -16,29 +16,29 @@ from warpkit.engine.sampling.reference import compute_dtype, with_gradient_of
 Function = Callable[[Tensor], Tensor]
 
 AGREES = 0.05
-"""Of the spread of floats that a step makes of 8 bits: how far those it makes of floats may be.
+"""The allowed difference between a step's results for 8 bits and floats, relative to the spread.
 
 Rounding to 8 bits on the way is 1/500 of the full range; a factor of 255 is far beyond."""
 UNLIKE = 0.1
 """A mean difference of 25 levels between what a step makes of 8 bits and of floats: no rounding."""
 FLAT = 1 / 50
-"""Of the spread of floats: what is left of it where a step divides them by 255 once more."""
+"""The remaining share of the spread if a step divides floats by 255 once more."""
 
 
 class Pictures(NamedTuple):
-    """What a step is given, and makes: (N, C, H, W), or what a step makes of them."""
+    """A step's input and output: (N, C, H, W), or any shape that a step returns."""
 
     levels: Tensor | None
-    """uint8, where the real program has 8 bits at this place; else None."""
+    """uint8, if the real program has 8 bits here; otherwise None."""
     values: Tensor
-    """Floats with the gradient; of the same values, levels / 255 where there are levels."""
+    """Floats with the gradient, of the same values: levels / 255 if there are levels."""
 
 
 class Step:
-    """A callable on images with what is known of the numbers that it takes.
+    """A callable on images, and the type of numbers that it takes.
 
-    takes: "uint8", "floats", or None where the first call has to find out. surrogate: what stands
-    for the function in the gradient of 8-bit values; None is the function on floats.
+    takes: "uint8", "floats", or None if the first call has to find out. surrogate: replaces the
+    function in the gradient of 8-bit values; None is the function on floats.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Step:
         self.surrogate: Function = function if surrogate is None else surrogate
         self.said = said or name_of(function)
         self.scale: float | None = None
-        """Of a function that only turns 8 bits into floats: what white becomes."""
+        """The value of white, for a function that only converts 8 bits to floats."""
 
     def __repr__(self) -> str:
         return self.said
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Of uint8 what the real program makes of it; of floats that value, with the gradient."""
+        """For uint8 the real program's result; for floats the same value, with the gradient."""
         if check_pictures(self.said, images).dtype == torch.uint8:
             return self.function(images)
         return self.run(self.said, photographed(self.said, images)).values
@@ -88,10 +88,9 @@ class Step:
         return Pictures(levels if levels.dtype == torch.uint8 else None, value)
 
     def _of_floats(self, place: str, values: Tensor, begun: list[Tensor]) -> Tensor | None:
-        """The step on floats (N, ...), for the gradient; None where nothing asks for one.
+        """The step on floats (N, ...), for the gradient; None if no gradient is wanted.
 
-        values (N, C, H, W). begun: the random numbers that the step on 8 bits began with, for the
-        same draws.
+        values (N, C, H, W). begun: the random state before the step on 8 bits, for the same draws.
         """
         if not tracing.can_differentiate():
             return None
@@ -115,7 +114,7 @@ class Step:
         return made
 
     def _takes(self, place: str, levels: Tensor) -> str:
-        """What the function takes, found out once, on a pattern of the shape of the images."""
+        """The type of numbers that the function takes, tested once on a pattern."""
         if self.takes is None:
             with torch.no_grad(), torch.random.fork_rng(list(cuda_of(levels))):
                 self.takes = self._find_out(place, pattern(levels))
@@ -128,7 +127,7 @@ class Step:
         set_random_state(levels, begun)
         of_floats = attempt(self.function, values)
         if made is None and of_floats is None:
-            self.function(levels)  # takes neither: its own error, and nothing is remembered
+            self.function(levels)  # takes neither: raises its own error, and nothing is cached
         if made is None:
             return "floats"
         if of_floats is not None and of_floats.shape != made.shape:
@@ -136,10 +135,10 @@ class Step:
         if made.dtype == torch.uint8:
             if of_floats is not None:
                 difference = unit(made, of_floats.dtype) - of_floats
-                # a constant that is added (255 - x) does no harm to the gradient
+                # an added constant (255 - x) does not affect the gradient
                 if (difference - difference.mean()).abs().mean() > UNLIKE:
-                    text = f"{place} makes other images of 8 bits than of floats: its numbers are "
-                    text += "levels in the one and parts of 1 in the other; it is given 8 bits, "
+                    text = f"{place} returns different images for 8 bits and floats: values are "
+                    text += "in [0, 255] in one case and in [0, 1] in the other; it gets 8 bits, "
                     warn(text + "`on_floats(step)` gives it floats")
             return "uint8"
         if not made.is_floating_point() or of_floats is None:
@@ -152,8 +151,8 @@ class Step:
                 self.scale = scale
                 return "uint8"
         if of_floats.std(correction=0) < FLAT * values.std(correction=0):
-            text = f"{place} is given floats in [0, 1] and makes nearly one value of them: if it "
-            warn(text + "divides 8 bits by 255 itself, say so by `on_uint8(step, surrogate)`")
+            text = f"{place} gets floats in [0, 1] and returns nearly constant values: if it "
+            warn(text + "divides 8 bits by 255 itself, use `on_uint8(step, surrogate)`")
         return "floats"
 
 
@@ -163,7 +162,7 @@ def unchanged(images: Tensor) -> Tensor:
 
 
 class Rounding(Step):
-    """Back to 8 bits: rounded half to even and saturated; the gradient passes."""
+    """Back to 8 bits: rounded half to even and saturated, with gradient 1."""
 
     def __init__(self) -> None:
         super().__init__(unchanged, said="to_uint8")
@@ -240,7 +239,7 @@ def cuda_of(images: Tensor) -> tuple[torch.device, ...]:
 def check_made(
     place: str, made: object, given: Tensor, kinds: tuple[torch.dtype, ...] = checks.FLOATS
 ) -> None:
-    """A step must make a tensor of a kind, of as many images as it is given (N, ...)."""
+    """A step must return a tensor of one of the types, with as many images as it gets (N, ...)."""
     if not isinstance(made, Tensor):
         fail(place, "one that returns a tensor", type(made).__name__, TypeError)
     if made.dtype not in kinds:
@@ -254,14 +253,14 @@ def check_made(
 
 
 def check_gradient(place: str, made: Tensor, given: Tensor) -> None:
-    """What is made (N, ...) must carry a gradient if what is given (N, ...) does."""
+    """The result (N, ...) must carry a gradient if the input (N, ...) does."""
     if torch.is_grad_enabled() and given.requires_grad and not made.requires_grad:
         no_gradient(place, "no gradient")
 
 
 def no_gradient(place: str, got: str, cause: Exception | None = None) -> NoReturn:
     """Raise the error of a step that stops the gradient."""
-    wanted = "differentiable on floats, or `on_uint8(step, surrogate)` with what stands for it"
+    wanted = "differentiable on floats, or `on_uint8(step, surrogate)` with a surrogate"
     try:
         fail(place, wanted, got)
     except ValueError as error:
@@ -274,7 +273,7 @@ def fail(place: str, wanted: str, got: object, error: type[Exception] = ValueErr
 
 
 def name_of(function: Any) -> str:
-    """A function in words: its name, without what is bound to it; a lambda's line."""
+    """The name of a function, without bound arguments; for a lambda its line."""
     while isinstance(function, partial):
         function = function.func
     if isinstance(function, nn.Module):

@@ -20,9 +20,9 @@ from warpkit.geometry import image_center
 class Cylinder:
     """An upright cylinder that a patch is wrapped around, such as a bottle, seen from far away.
 
-    radius: in patch pixels, above 0. The middle column faces the camera; the paper at the distance
-    s from it is seen at radius * sin(s / radius), and what is turned away is not seen. Raises
-    ValueError for a radius that is not above 0.
+    radius: in patch pixels, above 0. The middle column faces the camera; paper at the distance s
+        from it appears at radius * sin(s / radius), and the far side is invisible. Raises
+        ValueError for a radius that is not above 0.
 
     >>> flow = Cylinder(2.0).flow((1, 5))
     >>> flow[0, :, 0].round(decimals=3).tolist()
@@ -38,9 +38,9 @@ class Cylinder:
         """(h, w, 2), float64: what `warp_flow` and `paste_patches` take for a patch of (h, w)."""
         height, width = checks.check_size("Cylinder.flow", "size", size)
         x = torch.arange(width, dtype=torch.float64) - image_center((height, width))[0]
-        radius = float(self.radius)  # whole numbers beyond 64 bits are no scalars of torch's
+        radius = float(self.radius)  # torch has no scalars for integers beyond 64 bits
         along = (x / radius).clamp(-1, 1).asin() * radius
-        # beside the cylinder: twice the patch away, where there is no paper
+        # outside the cylinder: twice the patch away, where there is no paper
         beside = along + x.sign() * 2 * width
         offset = torch.where(x.abs() <= radius, along, beside) - x
         return torch.stack((offset.expand(height, -1), offset.new_zeros(height, width)), -1)

@@ -44,23 +44,23 @@ def expectation(
 
     Args:
         objective: takes images (B * n, C, h, w), image by image, and returns a scalar, their mean.
-        image: (B, C, H, W), or (C, H, W) for one image; every image is seen under every matrix,
-            and none is copied.
+        image: (B, C, H, W), or (C, H, W) for one image; every image is warped by every matrix, and
+            none is copied.
         distribution: an `AffineDistribution`, or anything with its `sample`; or the matrices
             themselves, (samples, 2, 3) or (samples, 3, 3), so that labels and boxes can follow.
-        samples: how many matrices to draw; with given matrices None, or their number.
-        chunk: how many samples of each image to hold at once, in the backward pass too. Value and
-            gradient are those of one piece, since all matrices are drawn before the first; the
-            objective is called once more for each piece on the way back.
-        generator: what to draw with; None is torch's global generator.
-        quantize: show what comes of an 8-bit file of the image, see `optimize_perturbation`.
-        photometric: a `Photometric`, drawn anew for every view, after all matrices.
-        pipeline: what the attacked program makes of the views, and the objective is given: a
+        samples: the number of matrices to draw; for given matrices None, or their number.
+        chunk: how many samples of each image to keep in memory, in the backward pass, too. Value
+            and gradient are the same as without chunks, because all matrices are drawn before the
+            first; the backward pass calls the objective once more for each chunk.
+        generator: the random generator; None is torch's global generator.
+        quantize: process an 8-bit version of the image, see `optimize_perturbation`.
+        photometric: a `Photometric`, drawn for every view, after all matrices.
+        pipeline: the attacked program's preprocessing of the views, before the objective: a
             `Pipeline`, or a function of images (N, C, h, w) that returns as many.
         **warp_options: of `warp_affine`: size, interpolation, border, arithmetic, ...
 
     Returns:
-        A scalar: the mean over the pieces, weighted by their sizes.
+        A scalar: the mean over the chunks, weighted by their sizes.
 
     Gradients: those of the objective and the warp, to image, matrices and whatever the objective
     holds; all orders.
@@ -104,7 +104,7 @@ def source_of(
 ) -> tuple[Any, int | None]:
     """What each step of an attack on images (B, C, H, W) draws from, and how many; see `draw`.
 
-    Without a distribution the images as they are: `samples` times where their light differs.
+    Without a distribution the images unchanged: `samples` times if their lighting differs.
     """
     if distribution is None:
         count = 1 if capture.photometric is None else samples
@@ -129,17 +129,17 @@ def draw_views(
 def show_views(
     capture: Capture, images: Tensor, piece: Draws, warp_options: WarpKeywords
 ) -> Tensor:
-    """What the objective is given of images (B, C, H, W) under the draws of a piece."""
+    """The objective's input from images (B, C, H, W) with the draws of a chunk."""
     warped = views(images, piece.matrices, capture.quantize, warp_options)
     return capture.show(warped, piece.colours)
 
 
 @without_looking
 def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: WarpKeywords) -> Tensor:
-    """Images (B, C, H, W) under every matrix, as the attacked pipeline sees them, image by image.
+    """Images (B, C, H, W) warped by every matrix, as the pipeline sees them, image by image.
 
-    With `quantize` the forward value is what the pipeline makes of 8-bit images, to the last bit;
-    the gradient is that of the same warp in floating point.
+    With `quantize` the value is the warp of the 8-bit images, to the last bit; the gradient is that
+    of the same warp in floating point.
     """
     warp = warp_affine if matrices.shape[-2] == 2 else warp_perspective
     warped = warp(images[:, None], matrices, **warp_options).flatten(0, 1)
@@ -153,21 +153,21 @@ def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: WarpKe
 
 
 def in_levels(name: str, value: Any) -> Any:
-    """A warp option for 8-bit images: what stands for a colour is in levels of 255."""
+    """A warp option for 8-bit images: colours are in levels of 255."""
     if name == "border_value":
         return torch.as_tensor(value).detach() * 255
     return to_levels(value) if name == "background" and value is not None else value
 
 
 def to_levels(image: Tensor) -> Tensor:
-    """What an 8-bit file holds of an image in [0, 1]."""
+    """An image in [0, 1] as an 8-bit file stores it."""
     return (image.detach().clamp(0, 1) * 255).round().to(torch.uint8)
 
 
 def check_objective(name: str, objective: object, *extra: str, patch: bool = False) -> None:
-    """Said before the first draw, which a generator would remember.
+    """Check the objective before the first draw, which changes the generator.
 
-    extra: what it is given beside images; patch: whether there is one to give it by its name.
+    extra: its further arguments; patch: whether it may have a parameter `patch`.
     """
     takes_all = " and ".join(("images", *extra))
     wanted = f"a function that takes {takes_all} and returns a scalar tensor"
@@ -179,7 +179,7 @@ def check_objective(name: str, objective: object, *extra: str, patch: bool = Fal
 
 
 def patch_of(objective: object, patch: Any, *extra: object) -> dict[str, Any]:
-    """The patch by its name, for an objective that has an argument of that name."""
+    """The patch as a keyword, for an objective with a parameter of that name."""
     if torch.compiler.is_compiling() or not callable(objective):
         return {}
     try:
