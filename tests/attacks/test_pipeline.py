@@ -184,10 +184,10 @@ class ToBytes(torch.nn.Module):
         (lambda x: x[:1], ("step 2 (lambda at test_pipeline.py:{line}) must be one that returns as "
          "many images as it is given, 2, got shape (1, 3, 8, 8)")),
         (lambda x: (x > 0.5).float(), ("must be differentiable on floats, or `on_uint8(step, "
-         "surrogate)` with what stands for it, got no gradient")),
+         "surrogate)` with a surrogate, got no gradient")),
         (lambda x: x.detach(), "got no gradient"),
         (ToBytes(), ("step 2 (ToBytes) must be differentiable on floats, or `on_uint8(step, "
-         "surrogate)` with what stands for it, got no gradient: of floats it raises ")),
+         "surrogate)` with a surrogate, got no gradient: of floats it raises ")),
         (lambda x: x.tolist(), "must be one that returns a tensor, got list"),
         (lambda x: x.sum(), "as it is given, 2, got shape ()"),
         (on_uint8(lambda x: x, lambda x: x[..., 1:]), ("must be of one shape of 8 bits and of "
@@ -255,9 +255,9 @@ def test_a_function_in_its_place_is_checked_too():
 
 def test_numbers_of_another_kind_are_warned_of():
     images = smooth(1, 3, 8, 8)
-    with pytest.warns(UserWarning, match=r"makes other images of 8 bits than of floats"):
+    with pytest.warns(UserWarning, match=r"returns different images for 8 bits and floats"):
         Pipeline(lambda x: x.clamp(max=1))(images)
-    with pytest.warns(UserWarning, match=r"makes nearly one value of them: if it divides"):
+    with pytest.warns(UserWarning, match=r"returns nearly constant values: if it divides"):
         Pipeline(lambda x: (x / 255 - 0.45) / 0.22)(images)
     with pytest.warns(UserWarning, match=r"the image has values from"):
         Pipeline()(images * 255)

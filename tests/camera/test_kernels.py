@@ -45,22 +45,22 @@ def close(mine, wanted):
         torch.testing.assert_close(a, b, rtol=0, atol=limit, equal_nan=True)
 
 
+@pytest.mark.parametrize("turn", [0.3, 2.6, 3.14159])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("opencv", [False, True])
 @pytest.mark.parametrize(("model", "n"), MODELS)
-def test_fields_and_their_gradients(model, n, opencv, size):
-    for turn in (0.3, 2.6, 3.14159):  # some pixels look back, then most, then all
-        inputs = made(model, n, turn)
-        lens = as_lens("f", inputs[0], inputs[1], model, None)
-        mine = maps.undistorting(lens, inputs[2], size, opencv=opencv)
-        wanted = maps._undistorting(lens, inverse_map(inputs[2]), size, opencv)
-        assert type(mine.grad_fn).__name__ == "_EagerFieldBackward"
-        assert torch.equal(mine.isnan(), wanted.isnan())
-        if model == "brown":  # a fisheye's arctangent is the C library's
-            assert torch.equal(mine.nan_to_num(), wanted.nan_to_num())
-        close([mine], [wanted])
-        grad = torch.where(mine.isnan(), 0.0, torch.randn_like(mine))
-        close(*(torch.autograd.grad(f, inputs, grad) for f in (mine, wanted)))
+def test_fields_and_their_gradients(model, n, opencv, size, turn):
+    inputs = made(model, n, turn)
+    lens = as_lens("f", inputs[0], inputs[1], model, None)
+    mine = maps.undistorting(lens, inputs[2], size, opencv=opencv)
+    wanted = maps._undistorting(lens, inverse_map(inputs[2]), size, opencv)
+    assert type(mine.grad_fn).__name__ == "_EagerFieldBackward"
+    assert torch.equal(mine.isnan(), wanted.isnan())
+    if model == "brown":  # a fisheye's arctangent is the C library's
+        assert torch.equal(mine.nan_to_num(), wanted.nan_to_num())
+    close([mine], [wanted])
+    grad = torch.where(mine.isnan(), 0.0, torch.randn_like(mine))
+    close(*(torch.autograd.grad(f, inputs, grad) for f in (mine, wanted)))
 
 
 def test_an_item_without_an_answer_has_no_gradient_and_spoils_none():

@@ -51,35 +51,33 @@ def test_arguments_stand_in_cv2s_order(name):
     assert list(inspect.signature(mine).parameters) == wanted
 
 
+@pytest.mark.parametrize("size", [0, 1e-17, 1e-9, 1e-4, 0.1, 1, 3, 10], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_matrices_of_vectors_are_cv2s_to_the_last_bit(dtype):
-    for size in (0, 1e-17, 1e-9, 1e-4, 0.1, 1, 3, 10):
-        for _ in range(20):
-            vector = (RANDOM.normal(0, 1, 3) * size).astype(dtype)
-            for shape in ((3,), (3, 1), (1, 3), (1, 1, 3)):
-                truth, out = (
-                    cv2.Rodrigues(vector.reshape(shape)),
-                    ours.Rodrigues(vector.reshape(shape)),
-                )
-                for mine, theirs in zip(out, truth, strict=True):
-                    assert_form(mine, theirs)
-                    assert np.array_equal(mine, theirs)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_vectors_of_matrices_are_cv2s(dtype):
-    """From 0.5 to 2.8 radians: at angles of 1e-4 the arc cosine's noise is 1e-7, cv2's as well."""
-    for angle in (0.5, 1.0, 2.0, 2.8):
-        for _ in range(40):
-            axis = RANDOM.normal(0, 1, 3)
-            matrix = cv2.Rodrigues(axis / np.linalg.norm(axis) * angle)[0]
-            matrix = (matrix + RANDOM.normal(0, 0.03, (3, 3)) * (RANDOM.random() < 0.5)).astype(
-                dtype
+def test_matrices_of_vectors_are_cv2s_to_the_last_bit(dtype, size):
+    for _ in range(20):
+        vector = (RANDOM.normal(0, 1, 3) * size).astype(dtype)
+        for shape in ((3,), (3, 1), (1, 3), (1, 1, 3)):
+            truth, out = (
+                cv2.Rodrigues(vector.reshape(shape)),
+                ours.Rodrigues(vector.reshape(shape)),
             )
-            truth, out = cv2.Rodrigues(matrix), ours.Rodrigues(matrix)
             for mine, theirs in zip(out, truth, strict=True):
                 assert_form(mine, theirs)
-                assert np.abs(mine - theirs).max() < TOLERANCE[f"cv2 vectors {np.dtype(dtype)}"]
+                assert np.array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("angle", [0.5, 1.0, 2.0, 2.8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vectors_of_matrices_are_cv2s(dtype, angle):
+    """From 0.5 to 2.8 radians: at angles of 1e-4 the arc cosine's noise is 1e-7, cv2's as well."""
+    for _ in range(40):
+        axis = RANDOM.normal(0, 1, 3)
+        matrix = cv2.Rodrigues(axis / np.linalg.norm(axis) * angle)[0]
+        matrix = (matrix + RANDOM.normal(0, 0.03, (3, 3)) * (RANDOM.random() < 0.5)).astype(dtype)
+        truth, out = cv2.Rodrigues(matrix), ours.Rodrigues(matrix)
+        for mine, theirs in zip(out, truth, strict=True):
+            assert_form(mine, theirs)
+            assert np.abs(mine - theirs).max() < TOLERANCE[f"cv2 vectors {np.dtype(dtype)}"]
 
 
 def test_turns_of_nothing_of_a_half_and_of_no_numbers():
@@ -124,33 +122,33 @@ def test_gradients_of_turns():
         assert value.shape == (3, 1)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [0, *COUNTS])
 @pytest.mark.parametrize("ratio", [0, 1.3])
-def test_pixels_are_cv2s_to_the_last_bit_and_their_jacobian_nearly(n, ratio):
-    for dtype in (np.float32, np.float64):
-        for _ in range(15):
-            k = RANDOM.normal(0, 1, n) * SIZES[:n] if n else None
-            turn, shift = RANDOM.normal(0, 0.7, 3), RANDOM.normal(0, 0.3, 3) + np.array([0, 0, 4])
-            args = (SCENE.astype(dtype), turn, shift, CAMERA, k, None, None, ratio)
-            truth, out = cv2.projectPoints(*args), ours.projectPoints(*args)
-            for mine, theirs in zip(out, truth, strict=True):
-                assert_form(mine, theirs)
-            assert np.array_equal(out[0], truth[0])
-            assert relative(out[1], truth[1]) < TOLERANCE["cv2 jacobians"]
+def test_pixels_are_cv2s_to_the_last_bit_and_their_jacobian_nearly(n, ratio, dtype):
+    for _ in range(15):
+        k = RANDOM.normal(0, 1, n) * SIZES[:n] if n else None
+        turn, shift = RANDOM.normal(0, 0.7, 3), RANDOM.normal(0, 0.3, 3) + np.array([0, 0, 4])
+        args = (SCENE.astype(dtype), turn, shift, CAMERA, k, None, None, ratio)
+        truth, out = cv2.projectPoints(*args), ours.projectPoints(*args)
+        for mine, theirs in zip(out, truth, strict=True):
+            assert_form(mine, theirs)
+        assert np.array_equal(out[0], truth[0])
+        assert relative(out[1], truth[1]) < TOLERANCE["cv2 jacobians"]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("skew", [0, 0.1])
-def test_fisheyes_pixels_are_cv2s(skew):
-    for dtype in (np.float32, np.float64):
-        for _ in range(30):
-            turn, shift = RANDOM.normal(0, 0.7, 3), RANDOM.normal(0, 0.3, 3) + np.array([0, 0, 4])
-            k = FISHEYE * RANDOM.normal(0, 1, 4)
-            args = (SCENE.astype(dtype), turn, shift, CAMERA, k, None, skew)
-            truth, out = cv2.fisheye.projectPoints(*args), ours.fisheye.projectPoints(*args)
-            for mine, theirs in zip(out, truth, strict=True):
-                assert_form(mine, theirs)
-            assert relative(out[0], truth[0]) < TOLERANCE[f"cv2 points {np.dtype(dtype)}"]
-            assert relative(out[1], truth[1]) < TOLERANCE["cv2 jacobians"]
+def test_fisheyes_pixels_are_cv2s(skew, dtype):
+    for _ in range(30):
+        turn, shift = RANDOM.normal(0, 0.7, 3), RANDOM.normal(0, 0.3, 3) + np.array([0, 0, 4])
+        k = FISHEYE * RANDOM.normal(0, 1, 4)
+        args = (SCENE.astype(dtype), turn, shift, CAMERA, k, None, skew)
+        truth, out = cv2.fisheye.projectPoints(*args), ours.fisheye.projectPoints(*args)
+        for mine, theirs in zip(out, truth, strict=True):
+            assert_form(mine, theirs)
+        assert relative(out[0], truth[0]) < TOLERANCE[f"cv2 points {np.dtype(dtype)}"]
+        assert relative(out[1], truth[1]) < TOLERANCE["cv2 jacobians"]
 
 
 def test_scenes_come_in_cv2s_forms():

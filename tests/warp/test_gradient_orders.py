@@ -103,15 +103,15 @@ def make_case(operation: str, backend: str, interpolation: str, border: str) -> 
     return case
 
 
-def test_the_cases_hold_every_pair_of_values():
-    for backend in BACKENDS:
-        mine = [case for case in CASES if case[1] == backend]
-        assert {(i, b) for _, _, i, b in mine} == set(RULES)
-        for border in BORDERS:
-            assert {o for o, _, _, b in mine if b == border} == set(operations_of(backend, border))
-        for interpolation in INTERPOLATIONS:
-            found = {o for o, _, i, _ in mine if i == interpolation}
-            assert found == set(operations_of(backend, "constant"))
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_cases_hold_every_pair_of_values(backend):
+    mine = [case for case in CASES if case[1] == backend]
+    assert {(i, b) for _, _, i, b in mine} == set(RULES)
+    for border in BORDERS:
+        assert {o for o, _, _, b in mine if b == border} == set(operations_of(backend, border))
+    for interpolation in INTERPOLATIONS:
+        found = {o for o, _, i, _ in mine if i == interpolation}
+        assert found == set(operations_of(backend, "constant"))
 
 
 def test_a_list_of_points_has_no_background():

@@ -71,15 +71,15 @@ def test_a_result_and_its_matrix_may_be_written_to():
         assert torch.equal(got, want)
 
 
-def test_a_second_derivative_refuses_a_matrix_that_was_written_to():
-    for where in (TURNS[0], TURNS[:1]):  # as a prepared call the second time
-        for _ in range(2):
-            image, matrix = noise(1, 3, 6, 7), where.clone().requires_grad_()
-            result = wk.warp_affine(image, matrix, inverse=True)
-            with torch.no_grad():
-                matrix *= 3
-            with pytest.raises(RuntimeError, match=r"in.?place"):
-                torch.autograd.grad(result.sum(), matrix, create_graph=True)
+@pytest.mark.parametrize("where", [TURNS[0], TURNS[:1]], ids=["one matrix", "a batch of one"])
+def test_a_second_derivative_refuses_a_matrix_that_was_written_to(where):
+    for _ in range(2):
+        image, matrix = noise(1, 3, 6, 7), where.clone().requires_grad_()
+        result = wk.warp_affine(image, matrix, inverse=True)
+        with torch.no_grad():
+            matrix *= 3
+        with pytest.raises(RuntimeError, match=r"in.?place"):
+            torch.autograd.grad(result.sum(), matrix, create_graph=True)
 
 
 @pytest.mark.parametrize("last", [False, True])

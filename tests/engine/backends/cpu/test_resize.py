@@ -45,16 +45,16 @@ ROUNDED = [(a, n) for a in ("opencv4", "opencv5_ipp") for n in FLAGS]
 ROUNDED += [("pillow", n) for n in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")]
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 @pytest.mark.parametrize(("arithmetic", "name"), ROUNDED)
-def test_other_arithmetics_have_the_references_bits(arithmetic, name, dtype):
-    for channels in (1, 2, 3, 4):
-        image = noise(2, channels, 50, 68, dtype=dtype)
-        for given in (image, image.contiguous(memory_format=torch.channels_last)):
-            for size in ((25, 34), (10, 17), (21, 40), (90, 111), (60, 30), (3, 68)):
-                options = {"interpolation": name, "arithmetic": arithmetic}
-                got = wk.resize(given, size, backend="cpu", **options)
-                assert torch.equal(got, wk.resize(given, size, backend="reference", **options))
+def test_other_arithmetics_have_the_references_bits(arithmetic, name, dtype, channels):
+    image = noise(2, channels, 50, 68, dtype=dtype)
+    for given in (image, image.contiguous(memory_format=torch.channels_last)):
+        for size in ((25, 34), (10, 17), (21, 40), (90, 111), (60, 30), (3, 68)):
+            options = {"interpolation": name, "arithmetic": arithmetic}
+            got = wk.resize(given, size, backend="cpu", **options)
+            assert torch.equal(got, wk.resize(given, size, backend="reference", **options))
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -105,16 +105,18 @@ def test_the_same_bits_for_any_number_of_threads(name):
             assert torch.equal(got, wanted)
 
 
+@pytest.mark.parametrize(
+    ("shape", "size"), [((2, 3, 40, 51), (11, 77)), ((1, 30, 30), (64, 7))], ids=str
+)
 @pytest.mark.parametrize(("name", "antialias"), WAYS)
-def test_gradients_are_the_references(name, antialias):
-    for shape, size in (((2, 3, 40, 51), (11, 77)), ((1, 30, 30), (64, 7))):
-        found = []
-        for which in ("cpu", "reference"):
-            image = noise(*shape).requires_grad_()
-            options = {"interpolation": name, "antialias": antialias, "backend": which}
-            result = wk.resize(image, size, **options)
-            found += torch.autograd.grad(result, image, noise(*result.shape, seed=3))
-        torch.testing.assert_close(*found, rtol=0, atol=1e-12)
+def test_gradients_are_the_references(name, antialias, shape, size):
+    found = []
+    for which in ("cpu", "reference"):
+        image = noise(*shape).requires_grad_()
+        options = {"interpolation": name, "antialias": antialias, "backend": which}
+        result = wk.resize(image, size, **options)
+        found += torch.autograd.grad(result, image, noise(*result.shape, seed=3))
+    torch.testing.assert_close(*found, rtol=0, atol=1e-12)
 
 
 def test_a_nan_in_the_gradient_stays_with_what_was_read():

@@ -69,22 +69,22 @@ def test_what_is_not_finite_lies_nowhere():
     assert (grad[:4] == 0).all()
 
 
+@pytest.mark.parametrize("size", [(6, 12), (40, 81), (9, 3)], ids=str)
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos4"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_views_and_their_gradients_are_the_definitions(interpolation, dtype):
-    for size in ((6, 12), (40, 81), (9, 3)):
-        picture = noise(3, *size, dtype=dtype).requires_grad_()
-        matrix = matrices((37, 53))[:4].requires_grad_()  # the last looks at a pole itself
-        found = kernels.view(picture, matrix, (37, 53), interpolation)
-        points = definition.places_of_pixels(matrix, (37, 53), size)
-        truth = definition.sample(picture, points, interpolation)
-        near = TOLERANCE[f"cpu {dtype}"]
-        assert (found - truth).abs().max() <= near
-        push = noise(*truth.shape).to(dtype)
-        wanted = [picture] if interpolation == "nearest" else [picture, matrix]
-        ours, theirs = (torch.autograd.grad(seen, wanted, push) for seen in (found, truth))
-        for mine, definitions in zip(ours, theirs, strict=True):
-            assert (mine - definitions).abs().max() <= near * definitions.abs().max()
+def test_views_and_their_gradients_are_the_definitions(interpolation, dtype, size):
+    picture = noise(3, *size, dtype=dtype).requires_grad_()
+    matrix = matrices((37, 53))[:4].requires_grad_()  # the last looks at a pole itself
+    found = kernels.view(picture, matrix, (37, 53), interpolation)
+    points = definition.places_of_pixels(matrix, (37, 53), size)
+    truth = definition.sample(picture, points, interpolation)
+    near = TOLERANCE[f"cpu {dtype}"]
+    assert (found - truth).abs().max() <= near
+    push = noise(*truth.shape).to(dtype)
+    wanted = [picture] if interpolation == "nearest" else [picture, matrix]
+    ours, theirs = (torch.autograd.grad(seen, wanted, push) for seen in (found, truth))
+    for mine, definitions in zip(ours, theirs, strict=True):
+        assert (mine - definitions).abs().max() <= near * definitions.abs().max()
 
 
 CALLS = """
