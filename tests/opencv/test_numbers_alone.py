@@ -188,6 +188,38 @@ def test_undistorted_points():
         assert differing(tensors.numpy(), found) == 0
 
 
+def test_points_of_fisheyes():
+    """Plain arguments go another way than lists, and come to the same kernels."""
+    for random in calls():
+        dtype, shape = random.choice(["f4", "f8"]), ((7, 1, 2), (1, 7, 2), (7, 2), (2, 3, 2))
+        points = random.normal(0, 0.5, shape[random.integers(4)]).astype(dtype)
+        matrix, k = camera(random, (60, 40)), random.normal(0, 0.05, 4)
+        skew = float(random.choice([0, 0.1]))
+        shown = ours.fisheye.distortPoints(points, matrix, k, alpha=skew)
+        assert not differing(
+            shown, ours.fisheye.distortPoints(points, matrix.tolist(), k, alpha=skew)
+        )
+        turn, view = ours.Rodrigues(random.normal(0, 0.1, 3))[0], camera(random, (60, 40))
+        for seen in ({}, {"R": turn}, {"P": view}, {"R": turn, "P": view}):
+            found = ours.fisheye.undistortPoints(shown, matrix, k, **seen)
+            assert not differing(
+                found, ours.fisheye.undistortPoints(shown, matrix.tolist(), k, **seen)
+            )
+
+
+def test_turns_and_matrices_of_four_pairs():
+    for random in calls():
+        dtype = random.choice(["f4", "f8"])
+        vector = (random.normal(0, 1, 3) * random.choice([1e-9, 1, 10])).astype(dtype)
+        matrix = ours.Rodrigues(vector)[0] + random.normal(0, 1e-3, (3, 3)).astype(dtype)
+        for given in (vector, matrix.astype(dtype), matrix.astype(dtype) * 101):
+            by_tensor = tuple(t.numpy() for t in ours.Rodrigues(torch.from_numpy(given)))
+            assert not differing(ours.Rodrigues(given), by_tensor)
+        pairs = [random.uniform(0, 200, (4, 2)).astype(dtype) for _ in range(2)]
+        by_lists = ours.findHomography(pairs[0].tolist(), pairs[1].tolist())
+        assert not differing(ours.findHomography(*pairs), by_lists)
+
+
 def test_points_under_a_perspective():
     for random in calls():
         channels = int(random.integers(1, 5))

@@ -153,14 +153,17 @@ def undistortPoints(
     """
     name = "fisheye.undistortPoints"
     values = (distorted, K, D, R, P)
+    steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
+    output = check_output(name, "undistorted", undistorted, distorted)
+    plain = fisheye_points.undistorted_numbers(*values, steps)
+    if plain is not None:
+        return numbers_alone.given(values, plain, output)
     device = cameras.common_device(*values)
     given = cameras.as_places(name, "distorted", distorted, device, 2)
     points = given.double().reshape(-1, 2)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
-    steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
     turn = cameras.as_turn(name, R, device, vectors=True)
     view = turn if P is None else cameras.as_view(name, "P", P, device) @ turn
-    output = check_output(name, "undistorted", undistorted, distorted)
     seen_by = None if R is None and P is None else view
     if (moved := fisheye_points.undistorted(given, lens, seen_by, steps)) is not None:
         return as_given(has_tensor(*values), moved, output)
@@ -308,6 +311,12 @@ def distortPoints(
     if rest:
         checks.fail(name, "alpha", "the last argument", f"{len(rest)} more", TypeError)
     values = (undistorted, K, D, alpha, Kundistorted)
+    output = check_output(name, "distorted", distorted, undistorted)
+    plain = None
+    if Kundistorted is None:
+        plain = fisheye_points.distorted_numbers(undistorted, K, D, alpha)
+    if plain is not None:
+        return numbers_alone.given(values, plain, output)
     device = cameras.common_device(*values)
     given = cameras.as_places(name, "undistorted", undistorted, device, 2)
     points, dtype = given.double(), given.dtype
@@ -321,7 +330,6 @@ def distortPoints(
         # cv2 reads only the focal lengths and the centre, no skew
         seen = (torch.where(real, points, 0.0) - view[:2, 2]) / view.diagonal()[:2]
         points, dtype = torch.where(real, seen, torch.nan), torch.float64
-    output = check_output(name, "distorted", distorted, undistorted)
     if (shown := fisheye_points.distorted(points.to(dtype), lens, skew)) is not None:
         return as_given(has_tensor(*values), shown, output)
     shown = _skewed(lens, points, skew)

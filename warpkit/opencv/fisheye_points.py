@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,6 +37,37 @@ def undistorted(
     matrix = None if view is None else view.detach().flatten().tolist()
     found = known.fisheye_found(points, _numbers(known, lens), criteria, matrix)
     return torch.from_numpy(found).view(pixels.shape)
+
+
+def distorted_numbers(directions: Any, K: Any, D: Any, alpha: Any) -> np.ndarray | None:
+    """`distorted` of plain arguments; None of others."""
+    points, lens = _places(directions), numbers_alone.fisheye_lens(K, D)
+    if points is None or lens is None or type(alpha) not in (int, float):
+        return None
+    return _known().fisheye_shown(points.reshape(-1, 2), lens, float(alpha)).reshape(points.shape)
+
+
+def undistorted_numbers(
+    pixels: Any, K: Any, D: Any, R: Any, P: Any, criteria: Criteria
+) -> np.ndarray | None:
+    """`undistorted` of plain arguments; None of others."""
+    points, lens = _places(pixels), numbers_alone.fisheye_lens(K, D)
+    looks = R is not None or P is not None
+    view = numbers_alone.view_of(R, P) if looks else None
+    if points is None or lens is None or (looks and view is None):
+        return None
+    found = _known().fisheye_found(points.reshape(-1, 2), lens, criteria, view)
+    return found.reshape(points.shape)
+
+
+def _known() -> Any:
+    return numbers_alone.kernels()
+
+
+def _places(value: Any) -> np.ndarray | None:
+    points = numbers_alone.numbers(value, numbers_alone.FLOATS)
+    good = points is not None and points.ndim in (2, 3) and points.shape[-1] == 2
+    return points if good else None
 
 
 def _plain(places: Tensor, lens: Lens, *others: Tensor) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import prod
 from numbers import Integral
 from typing import Any
@@ -16,6 +17,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry.arguments import floats
 from warpkit.geometry.from_points import perspective_from_points
 from warpkit.geometry.matrices import transform_points
+from warpkit.opencv import numbers_alone
 from warpkit.opencv.cameras import common_device
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output, written
@@ -63,6 +65,9 @@ def findHomography(
         checks.fail(name, "method", wanted, f"{method!r:.60}")
     given = has_tensor(srcPoints, dstPoints)
     mask = check_output(name, "mask", mask, torch.empty(0) if given else np.empty(0))
+    threshold = checks.float64_of(name, "ransacReprojThreshold", ransacReprojThreshold)
+    if not given and (matrix := _of_four(srcPoints, dstPoints)) is not None:
+        return matrix, written(mask, np.ones((4, 1), np.uint8))
     device = common_device(srcPoints, dstPoints)
     src = _points(name, "srcPoints", srcPoints, device, given)
     dst = _points(name, "dstPoints", dstPoints, device, given)
@@ -70,7 +75,6 @@ def findHomography(
         wanted = f"as many points as `srcPoints`, {src.shape[-2]}"
         checks.fail(name, "dstPoints", wanted, dst.shape[-2])
     batch = checks.broadcast_batch(name, srcPoints=src.shape[:-2], dstPoints=dst.shape[:-2])
-    threshold = checks.float64_of(name, "ransacReprojThreshold", ransacReprojThreshold)
     rounded = [points.detach().float().double() for points in (src, dst)]
     if not given and any(bool((p == p[:1]).all(0).any()) for p in rounded):
         return None, written(mask, np.zeros((len(src), 1), np.uint8))
@@ -83,6 +87,26 @@ def findHomography(
     if is_followed(src, dst):
         matrix = with_gradient_of(matrix, _exact(name, src, dst))
     return as_given(given, matrix), as_given(given, found, mask)
+
+
+def _of_four(src: Any, dst: Any) -> np.ndarray | None:
+    """The matrix (3, 3) of four pairs of plain points, where they have just one; None of others."""
+    pairs = []
+    for value in (src, dst):
+        points = numbers_alone.numbers(value)
+        if points is None or points.shape not in ((4, 2), (4, 1, 2), (1, 4, 2)):
+            return None
+        with np.errstate(over="ignore"):
+            rounded = points.reshape(4, 2).astype(np.float32).astype(np.float64)
+        x, y = rounded.T.tolist()
+        if not all(map(math.isfinite, (*x, *y))) or x.count(x[0]) == 4 or y.count(y[0]) == 4:
+            return None
+        pairs.append(torch.from_numpy(rounded[None]))
+    known = select_fits(*pairs)
+    if known is None:
+        return None
+    found, alone = known.four_points(*pairs, torch.float64)
+    return (found[0] / found[0, 2, 2]).numpy() if alone else None
 
 
 def _points(name: str, argument: str, value: Any, device: torch.device, given: bool) -> Tensor:

@@ -109,20 +109,31 @@ def undistorted_points(
     rows = None if points is None else point_rows(points, 2)
     if rows is None or lens is None:
         return None
-    view = None
-    if R is not None or P is not None:
-        turn = np.eye(3) if R is None else _matrix(R, (3, 3))
-        if turn is None:
-            return None
-        view = turn
-        if P is not None:
-            projection = _matrix(P, (3, 3), (3, 4))
-            if projection is None:
-                return None
-            # torch's product: numpy's may round differently
-            view = (torch.from_numpy(projection)[:, :3] @ torch.from_numpy(turn)).numpy()
-        view = view.ravel().tolist()
+    view = None if R is None and P is None else view_of(R, P)
+    if view is None and not (R is None and P is None):
+        return None
     return kernels().undistorted_points(rows, lens, criteria, view)[:, None]  # pyright: ignore
+
+
+def view_of(R: Any, P: Any) -> list[float] | None:
+    """What directions are multiplied by, row by row: R (3, 3) or None, then P (3, 3) or (3, 4)."""
+    turn = np.eye(3) if R is None else _matrix(R, (3, 3))
+    if P is None or turn is None:
+        return None if turn is None else turn.ravel().tolist()
+    projection = _matrix(P, (3, 3), (3, 4))
+    if projection is None:
+        return None
+    # torch's product: numpy's may round differently
+    return (torch.from_numpy(projection)[:, :3] @ torch.from_numpy(turn)).ravel().tolist()
+
+
+def fisheye_lens(camera: Any, k: Any) -> Any:
+    """A `PlainLens` of a matrix (3, 3) and four coefficients."""
+    known, matrix, k = kernels(), _matrix(camera, (3, 3)), numbers(k)
+    if known is None or matrix is None or k is None or k.size != 4 or max(k.shape) != 4:
+        return None
+    (fx, _, cx), (_, fy, cy), _ = matrix.tolist()
+    return known.PlainLens("fisheye", (fx, fy, cx, cy), tuple(map(float, k.ravel().tolist())))
 
 
 def moved_points(src: Any, m: Any) -> np.ndarray | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,9 +17,9 @@ from warpkit.camera.models import Lens
 from warpkit.core import checks
 from warpkit.engine.arithmetic import opencv_projection
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import cameras, jacobians
+from warpkit.opencv import cameras, jacobians, numbers_alone
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
-from warpkit.opencv.outputs import check_output
+from warpkit.opencv.outputs import check_output, written
 from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
 
 BROWN = ("cameraMatrix", "distCoeffs")
@@ -48,6 +49,13 @@ def Rodrigues(
            [ 0.,  0.,  1.]])
     """
     name = "Rodrigues"
+    if (plain := _plain(src)) is not None:
+        outputs = check_output(name, "dst", dst, src), check_output(name, "jacobian", jacobian, src)
+        first, second = (
+            written(output, np.ascontiguousarray(made, src.dtype))  # pyright: ignore
+            for output, made in zip(outputs, plain, strict=True)
+        )
+        return first, second
     device = cameras.common_device(src)
     given = cameras.as_numbers(name, "src", src, device)
     values = given.double()
@@ -58,6 +66,23 @@ def Rodrigues(
     pair = zip((result, slopes), outputs, strict=True)
     first, second = (as_given(has_tensor(src), made.to(given.dtype), out) for made, out in pair)
     return first, second
+
+
+def _plain(src: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """The same of a plain array, in float64 and without a tensor for a vector."""
+    values = src if type(src) is np.ndarray and src.dtype in numbers_alone.FLOATS else None
+    if values is None or torch.compiler.is_compiling():
+        return None
+    if values.size == 3:
+        rotation, slopes = opencv_projection.turn_of(values.ravel().tolist())
+        return np.array(rotation).reshape(3, 3), np.array(slopes)
+    if values.shape != (3, 3):
+        return None
+    if not all(-LARGEST <= entry < LARGEST for entry in values.ravel().tolist()):
+        return np.zeros((3, 1)), np.zeros((9, 3))
+    nearest = _orthogonal(torch.from_numpy(values.astype(np.float64)))
+    vector, slopes = opencv_projection.vector_of(nearest.tolist())
+    return np.array(vector)[:, None], np.array(slopes).T
 
 
 def _turn(vector: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,13 +99,18 @@ def _vector(matrix: Tensor) -> tuple[Tensor, Tensor]:
     fixed = matrix.detach()
     if not bool(((fixed >= -LARGEST) & (fixed < LARGEST)).all()):
         return matrix.new_zeros(3, 1), matrix.new_zeros(9, 3)
-    u, _, v = torch.linalg.svd(fixed)
-    nearest = u @ v
+    nearest = _orthogonal(fixed)
     vector, slopes = opencv_projection.vector_of(nearest.tolist())
     value, slopes = fixed.new_tensor(vector)[:, None], fixed.new_tensor(slopes).T
     if is_followed(matrix) and bool(slopes.any()):  # not at a half turn
         value = with_gradient_of(value, _logarithm(_nearest(matrix, nearest))[:, None])
     return value, slopes
+
+
+def _orthogonal(matrix: Tensor) -> Tensor:
+    """The orthogonal matrix that is nearest to one (3, 3)."""
+    u, _, v = torch.linalg.svd(matrix)
+    return u @ v
 
 
 def _nearest(matrix: Tensor, rotation: Tensor) -> Tensor:
