@@ -106,6 +106,25 @@ def test_images_and_flows_broadcast():
     assert torch.equal(out[1, 3], wk.warp_flow(image[1, 0], field[3]))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "lanczos4"])
+def test_planes_of_x_and_y_have_the_bits_of_pairs(interpolation, dtype):
+    """A call that is known, too; 35 columns are no whole registers."""
+    image = noise(2, 3, 33, 20).to(dtype)
+    pairs = bend(2, 33, 35, size=5.0).to(dtype)
+    planes = pairs.movedim(-1, 1).contiguous().movedim(1, -1)
+    found = []
+    for field in (pairs, planes, planes):
+        i, f = image.clone().requires_grad_(), field.detach().requires_grad_()
+        out = wk.warp_flow(i, f, interpolation=interpolation)
+        leaves = (i,) if interpolation == "nearest" else (i, f)
+        found.append((out, *torch.autograd.grad(out, leaves, torch.ones_like(out).cumsum(-1))))
+        plain = wk.warp_flow(image, field, interpolation=interpolation)
+        assert torch.equal(plain, out)
+    for other in found[1:]:
+        assert all(map(torch.equal, found[0], other))
+
+
 def test_gradients_of_the_warp():
     image, field = noise(2, 5, 6).requires_grad_(), bend(4, 5, seed=1).requires_grad_()
 

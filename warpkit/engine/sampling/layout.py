@@ -38,6 +38,18 @@ def mapping_kind(mapping: Sequence[int]) -> int:
 
 
 @lru_cache(maxsize=256)
+def are_planes(mapping: Tensor) -> bool:
+    """Whether points (*P, h, w, 2) lie as planes of x and of y, as a network's flows do."""
+    if mapping.shape[-1] != 2 or mapping.is_contiguous():
+        return False
+    return mapping.movedim(-1, -3).is_contiguous()
+
+
+def dense_mapping(mapping: Tensor) -> Tensor:
+    """A map (*M, 2 or 3, 3) or (*P, h, w, 2) without gaps; planes of points stay so."""
+    return mapping if are_planes(mapping) else mapping.contiguous()
+
+
 def broadcast_index(
     source: tuple[int, ...], batch: tuple[int, ...], strides: tuple[int, ...] | None = None
 ) -> np.ndarray:

@@ -95,7 +95,8 @@ for border in BORDERS:
                 dense = border == "transparent"
                 fill = torch.rand(shape[1], *(size if dense else (1, 1))) * 200
                 fill = fill.to(compute_dtype(dtype) if dtype in types[:5] else dtype)
-                maps = [turn[None], tilt[None], around, around.float(), around / 4]
+                planes = around.movedim(-1, 1).contiguous().movedim(1, -1)
+                maps = [turn[None], tilt[None], around, around.float(), around / 4, planes]
                 maps += [turn.repeat(3, 1, 1)] if shape[0] == 1 else []
                 maps += [pick(shape[0], 2, 3), pick(shape[0], 3, 3), pick(1, *size, 2)]
                 for n, where in enumerate(maps):
@@ -177,7 +178,7 @@ rows = bytes_between_guards(20 * 30 * 4, True).view(np.float32)
 image = torch.from_numpy(rows).as_strided((1, 1, 20, 30), (600, 600, 30, 1))
 if {wrong}:  # a kernel is told of more rows than there are
     launch._dense = lambda image, _: image[:, :, 5:]
-    launch._call = lambda given, stored, *rest, call=launch._call: call(given, given, *rest)
+    launch.call_of = lambda given, stored, *rest, call=launch.call_of: call(given, given, *rest)
 launch.forward(image, torch.eye(2, 3).double(), torch.zeros(()), (20, 30),
                SamplingRule("{interpolation}", "replicate"))
 """

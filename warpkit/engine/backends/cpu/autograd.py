@@ -19,7 +19,7 @@ from warpkit.engine.backends.cpu import launch
 from warpkit.engine.backends.cpu.inverse import inverse_vjp, invert
 from warpkit.engine.backends.cpu.warp_calls import Shape, WarpCall
 from warpkit.engine.backends.inverse import inverse_vjp as inverse_vjp_by_torch
-from warpkit.engine.sampling.layout import batch_of
+from warpkit.engine.sampling.layout import are_planes, batch_of, dense_mapping
 from warpkit.engine.sampling.maps import added_to_pixels
 from warpkit.engine.sampling.rules import SamplingRule
 
@@ -67,10 +67,12 @@ def prepare(
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
     """
     real = torch.float64 if mapping.shape[-1] == 3 else mapping.dtype
-    source = torch.empty(mapping.shape, dtype=real, device="cpu")
+    source = torch.empty_like(mapping, dtype=real)  # with the strides of points in planes
     size, rule, relative = options.size, options.rule, options.relative
     dense, made = launch.prepared(image, source, fill, size, rule, relative=relative)
-    if dense.data_ptr() != image.data_ptr() or not mapping.is_contiguous():
+    if not (mapping.is_contiguous() or are_planes(mapping)):
+        return None
+    if dense.data_ptr() != image.data_ptr():
         return None
     fill_read = launch.as_shown(fill, image.dtype) if made.taps == 1 else fill
     options = options._replace(made=(made, launch.stored_fill(made, fill_read)))
@@ -101,7 +103,7 @@ class EagerWarp(torch.autograd.Function):
         Tensors as of `call`.
         """
         source = invert(mapping) if options.forward else mapping
-        ctx.dense = source.detach().contiguous()  # a field of planes is copied once
+        ctx.dense = dense_mapping(source.detach())
         result = _result(image, ctx.dense, fill, options)
         grad_mapping = ctx.needs_input_grad[1]
         # the image's pixels serve the gradient to the map alone

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from warpkit.engine.backends.cpu import calls
@@ -17,14 +16,15 @@ from warpkit.engine.backends.cpu.jobs import by_list
 from warpkit.engine.backends.cpu.launch import (
     FIELDS,
     as_shown,
+    call_of,
     fill_gradient,
     mapping_gradient,
     result,
     room,
     stored_fill,
 )
-from warpkit.engine.backends.cpu.warp_calls import WarpCall, WarpKey, warp_call
-from warpkit.engine.sampling.layout import POINTS
+from warpkit.engine.backends.cpu.warp_calls import WarpCall
+from warpkit.engine.sampling.layout import POINTS, dense_mapping
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 LISTED = FIELDS["listed"]
@@ -48,7 +48,7 @@ def forward(
     fill = stored_fill(call, as_shown(fill, images[0].dtype) if call.taps == 1 else fill)
     table = _table(images, None)
     call.numbers[LISTED] = table.ctypes.data
-    return result(call, images[0], mapping.contiguous(), fill, image_of)
+    return result(call, images[0], dense_mapping(mapping), fill, image_of)
 
 
 def backward(
@@ -76,7 +76,7 @@ def backward(
     buffer = room((sum(sizes) * needs_images,), grad.dtype, False)
     table = _table(images, buffer if needs_images else None)
     jobs = by_list(image_of, sizes if needs_images else [0] * len(sizes), shapes.tile_rows)
-    points, fill_memory, grad = mapping.contiguous(), stored_fill(call, fill), grad.contiguous()
+    points, fill_memory, grad = dense_mapping(mapping), stored_fill(call, fill), grad.contiguous()
     each = shapes.mapping_size if shapes.kind == POINTS else 9
     grad_mapping = np.zeros(needs_mapping * shapes.items * each)
     each = shapes.values if shapes.dense else shapes.items * images[0].shape[0]
@@ -111,23 +111,9 @@ def _call(
     rule: SamplingRule,
 ) -> WarpCall:
     """The call of tensors as of `forward`, with a block of its own; heights and widths are 1."""
-    one = images[0]
-    call = warp_call(
-        WarpKey(
-            image=(len(images), one.shape[0], 1, 1),
-            stored=(len(images),),
-            dtype=one.dtype,
-            channels_last=False,
-            mapping=mapping.shape,
-            wide_points=mapping.dtype == torch.float64,
-            fill=fill.shape,
-            size=tuple(size),
-            interpolation=rule.interpolation,
-            border=rule.border,
-            listed=True,
-            relative=False,
-        )
-    )
+    like = images[0].new_empty(()).expand(len(images), len(images[0]), 1, 1)
+    options = {"listed": True, "relative": False, "channels_last": False}
+    call = call_of(like, like, mapping, fill, size, rule, **options)
     return call._replace(numbers=call.numbers.copy())
 
 

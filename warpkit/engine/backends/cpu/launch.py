@@ -32,7 +32,13 @@ from warpkit.engine.backends.cpu.warp_calls import (
     WarpShapes,
     warp_call,
 )
-from warpkit.engine.sampling.layout import POINTS, is_channels_last, read_in_place
+from warpkit.engine.sampling.layout import (
+    POINTS,
+    are_planes,
+    dense_mapping,
+    is_channels_last,
+    read_in_place,
+)
 from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 IMAGE, MAPPING, FILL, OUT = (FIELDS[name] for name in ("image", "mapping", "fill", "out"))
@@ -61,7 +67,7 @@ def prepared(
     batch_dims = max(batch_dims, mapping.ndim - (3 if mapping.shape[-1] == 2 else 2))
     # by a function of torch's, so that who watches these sees where a gradient ends
     dense = _dense(image.detach(), batch_dims)
-    return dense, _call(
+    return dense, call_of(
         image, dense, mapping, fill, size, rule, listed, relative, is_channels_last(dense)
     )
 
@@ -72,7 +78,7 @@ def _dense(image: Tensor, batch_dims: int) -> Tensor:
     return image if batch_dims == 1 else image.contiguous()
 
 
-def _call(
+def call_of(
     image: Tensor,
     stored: Tensor,
     mapping: Tensor,
@@ -92,6 +98,7 @@ def _call(
             channels_last=channels_last,
             mapping=mapping.shape,
             wide_points=mapping.dtype == torch.float64,
+            planar=are_planes(mapping),
             fill=fill.shape,
             size=tuple(size),
             interpolation=rule.interpolation,
@@ -122,13 +129,13 @@ def forward(
     listed = image_of is not None
     dense, call = prepared(image, mapping, fill, size, rule, listed, relative)
     fill = stored_fill(call, as_shown(fill, image.dtype) if call.taps == 1 else fill)
-    return result(call, dense, mapping.contiguous(), fill, _listed(dense, image_of))
+    return result(call, dense, dense_mapping(mapping), fill, _listed(dense, image_of))
 
 
 def result(
     call: WarpCall, image: Tensor, mapping: Tensor, fill: Tensor, images: np.ndarray | None = None
 ) -> Tensor:
-    """The same of arrays that lie as the call says.
+    """The result for arrays that lie as the call says.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill as `stored_fill` has it.
     """
@@ -265,9 +272,9 @@ def backward(
     call, listed = made, image_of is not None
     reads = (source.shape[:-3], channels_last)
     if call is None or (call.key.stored, call.key.channels_last) != reads:
-        call = _call(image, source, mapping, fill, size, rule, listed, relative, channels_last)
+        call = call_of(image, source, mapping, fill, size, rule, listed, relative, channels_last)
     shapes, values = call.shapes, call.shapes.values
-    points, fill_memory = mapping.contiguous(), stored_fill(call, fill)
+    points, fill_memory = dense_mapping(mapping), stored_fill(call, fill)
     block, shares, jobs = _backward_call(call.key, needs)
     numbers = block.copy()
     if shares is None or jobs is None:

@@ -55,6 +55,8 @@ class WarpKey(NamedTuple):
     mapping: Shape
     wide_points: bool
     """Points are float64."""
+    planar: bool
+    """Points are planes of x and of y."""
     fill: Shape
     size: Shape
     interpolation: str
@@ -173,6 +175,7 @@ def warp_call(key: WarpKey) -> WarpCall:
         "mapping_size": shapes.mapping_size,
         "double_points": key.wide_points,
         "relative": key.relative,
+        "planar": key.planar,
         "fill_item": item,
         "fill_channel": channel,
         "fill_row": row,

@@ -59,9 +59,15 @@ struct OddLanes {
     static constexpr int at(int k) { return 2 * k + 1; }
 };
 
-// D points from memory, where x and y lie side by side; `left` pixels of their row are left.
+// D points from memory, of whose row `left` pixels are left. plane: from x to y; 0 where they lie
+// side by side.
 template <class P>
-INLINE void given(const P *row, int64_t c, int64_t left, Doubles &u, Doubles &v) {
+INLINE void given(const P *row, int64_t plane, int64_t c, int64_t left, Doubles &u, Doubles &v) {
+    if (plane && D <= left) {
+        u = convert<Doubles>(load<Vec<P, D>>(row + c));
+        v = convert<Doubles>(load<Vec<P, D>>(row + plane + c));
+        return;
+    }
     if (D <= left) {
         auto pairs = load<Vec<P, 2 * D>>(row + 2 * c);
         u = convert<Doubles>(pick<D, EvenLanes>(pairs, pairs));
@@ -69,8 +75,8 @@ INLINE void given(const P *row, int64_t c, int64_t left, Doubles &u, Doubles &v)
         return;
     }
     for (int64_t k = 0; k < D; k++) {
-        const P *here = row + 2 * (c + least(k, left - 1));
-        u[k] = here[0], v[k] = here[1];
+        const P *here = row + (plane ? 1 : 2) * (c + least(k, left - 1));
+        u[k] = here[0], v[k] = here[plane ? plane : 1];
     }
 }
 
@@ -85,7 +91,7 @@ void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
     Longs near = ~Longs{};
     // in registers: a store may reach any member, for all that the compiler knows
     [[maybe_unused]] const bool double_points = p.double_points, relative = p.relative;
-    [[maybe_unused]] const int64_t end = width;
+    [[maybe_unused]] const int64_t end = width, plane = p.planar ? p.mapping_size / 2 : 0;
     Doubles least_x = low_x, least_y = low_y, most_x = high_x, most_y = high_y, m[9];
     for (int k = 0; k < 3 * KIND; k++) m[k] = splat<Doubles>(matrix[k]);
     for (int64_t n = 0; n < rows; n++) {
@@ -94,9 +100,10 @@ void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
         for (int64_t c = 0; c < columns; c += D) {
             Doubles x = smaller(count_up<Doubles>() + double(x0 + c), last), u, v;
             if constexpr (KIND == POINTS) {
-                const int64_t start = map + 2 * (row * p.out_width + x0);
-                if (double_points) given(at<const double>(p.mapping) + start, c, end - c, u, v);
-                else given(at<const float>(p.mapping) + start, c, end - c, u, v);
+                const int64_t start = map + (plane ? 1 : 2) * (row * p.out_width + x0);
+                if (double_points)
+                    given(at<const double>(p.mapping) + start, plane, c, end - c, u, v);
+                else given(at<const float>(p.mapping) + start, plane, c, end - c, u, v);
                 if (relative) u += x, v += y;
             } else {
                 u = x * m[0] + y * m[1] + m[2];

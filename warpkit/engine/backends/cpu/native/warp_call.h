@@ -18,8 +18,8 @@
     FIELD(border_y) FIELD(border_x) FIELD(interpolation) FIELD(taps)                             \
     /* codes of `Kind` and of `Type`, and the bytes of a number */                               \
     FIELD(kind) FIELD(type) FIELD(number_bytes)                                                  \
-    /* numbers of one matrix or field of points; points are float64; points are offsets */       \
-    FIELD(mapping_size) FIELD(double_points) FIELD(relative)                                     \
+    /* numbers of one matrix or field of points; points are float64; offsets; planes of x and y */ \
+    FIELD(mapping_size) FIELD(double_points) FIELD(relative) FIELD(planar)                       \
     /* strides of the fill; `dense`: it has a value for every output pixel */                    \
     FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column) FIELD(dense)         \
     /* the channels of a pixel lie side by side; the result is written past the caches */        \
