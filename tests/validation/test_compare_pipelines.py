@@ -102,6 +102,31 @@ def test_an_unknown_program_is_said_to_be_one():
     assert not comparison.only_last_bits
 
 
+def test_a_program_that_returns_no_picture_is_said_to_be_one():
+    comparison = compare_pipelines(served, lambda x: "words")
+    assert str(comparison).split("\n")[0] == "Nothing could be compared."
+    assert kinds(comparison) == ["arithmetic"]
+    assert "of B: Not known: What it returns is no picture (str)" in str(comparison)
+    assert not comparison.equal
+
+    def broken(x):
+        raise RuntimeError("no device")
+
+    with pytest.raises(ValueError, match="`second` raises RuntimeError on a picture of 480 x 640"):
+        compare_pipelines(served, broken)
+
+
+def test_a_program_that_is_known_in_part_is_compared_and_told():
+    def other(x):
+        if max(x.shape[:2]) > 1024:
+            x = x[:1024, :1024]
+        return cv2.resize(x, (64, 64), interpolation=cv2.INTER_AREA)
+
+    comparison = compare_pipelines(lambda x: cv2.resize(x, (64, 64)), other)
+    assert kinds(comparison) == ["interpolation", "arithmetic"]
+    assert "on pictures longer than" in comparison.findings[1].message
+
+
 def test_a_model_drifts_by_each_finding():
     def model(numbers: torch.Tensor) -> torch.Tensor:
         return numbers.mean((2, 3))

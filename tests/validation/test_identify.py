@@ -300,6 +300,51 @@ def test_a_program_that_raises_is_named_with_the_picture():
         identify(program, takes="numpy")
 
 
+def test_the_error_of_each_kind_of_picture_is_told():
+    def program(image):
+        resized = cv2.resize(image, (64, 64))  # refuses PIL images and tensors
+        raise OSError(f"no network for {resized.shape}")
+
+    with pytest.raises(ValueError, match="taken as 'array': no network for") as caught:
+        identify(program)
+    said = str(caught.value)
+    assert "raises error on a picture of 480 x 640 taken as 'pil'" in said
+    assert "\n" not in said
+    assert len(said) < 1000
+    with pytest.raises(TypeError, match="identify: `progress` must be True or False"):
+        identify(program, progress=1)  # type: ignore[arg-type]
+
+
+def test_pictures_that_a_program_refuses_are_told():
+    def program(image):
+        if image.shape[0] < 40:
+            raise ValueError(f"at least 40 rows, got {image.shape[0]}")
+        return cv2.resize(image, (60, 50))
+
+    found = identify(program, takes="array")
+    assert found.known
+    assert "It raises ValueError on a picture of " in found.raised
+    assert "at least 40 rows, got " in found.raised
+    assert found.raised in str(found)
+    assert identify(lambda x: cv2.resize(x, (60, 50)), takes="array").raised is None
+
+
+def test_results_whose_form_depends_on_the_picture_are_not_known():
+    def by_type(x):
+        return cv2.resize(x, (60, 50)).astype(np.float32 if x.shape[0] % 2 else np.uint8)
+
+    def by_axes(x):
+        return cv2.resize(x, (60, 50))[None if x.shape[0] % 2 else ...]
+
+    for program, words in (
+        (by_type, "3 axes of uint8, then 3 axes of float32"),
+        (by_axes, "3 axes of uint8, then 4 axes of uint8"),
+    ):
+        found = identify(program, takes="array")
+        assert not found.known
+        assert words in found.reasons[0]
+
+
 def test_calls_are_counted_and_bounded(monkeypatch):
     found = identify(lambda x: cv2.resize(x, (140, 120)), takes="array")
     assert found.known

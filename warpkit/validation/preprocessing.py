@@ -53,7 +53,9 @@ def identify(
     (True, 'Not known: Level 128 comes out as level 55.978: numbe')
     """
     _check_program("identify", "pipeline", pipeline)
-    return identify_by("identify", pipeline, check_takes("identify", takes), progress=progress)
+    checks.check_bool("identify", "progress", progress)
+    kinds = check_takes("identify", takes)
+    return identify_by("identify", "pipeline", pipeline, kinds, progress=progress)
 
 
 def identify_pairs(
@@ -143,12 +145,14 @@ def compare_pipelines(
     (False, ['channels'])
     """
     name = "compare_pipelines"
+    checks.check_bool(name, "progress", progress)
     programs = []
     pictures = comparison.as_pictures(name, images)
     both = _check_both(name, takes)
     for argument, program, kind in zip(("first", "second"), (first, second), both, strict=True):
         _check_program(name, argument, program)
-        found = identify_by(name, program, check_takes(name, kind), progress=progress)
+        kinds = check_takes(name, kind)
+        found = identify_by(name, argument, program, kinds, progress=progress)
         programs.append((found, program))
     if model is not None:
         _check_program(name, "model", model)

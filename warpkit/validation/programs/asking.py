@@ -32,6 +32,10 @@ PICTURE_KEYS = ("pixel_values", "image", "images")
 """Where a dict has its picture; else its first value with a shape."""
 
 
+ERROR = 200
+"""Characters of a program's error that are told; OpenCV's name every overload."""
+
+
 class NotKnownError(Exception):
     """The program does what none of the known ones does; the text is a sentence for the user."""
 
@@ -69,9 +73,8 @@ class Program:
             returned = self.function(given)
         except Exception as error:
             shape = f"{picture.shape[0]} x {picture.shape[1]}"
-            kind = type(error).__name__
-            text = f"raises {kind} on a picture of {shape} taken as {self.takes!r}: {error}"
-            refusal = RefusedError(text)
+            words = f"raises {type(error).__name__} on a picture of {shape} taken as {self.takes!r}"
+            refusal = RefusedError(f"{words}: {' '.join(str(error).split())[:ERROR]}")
             self.refusals.append(refusal)
             raise refusal from error
         finally:

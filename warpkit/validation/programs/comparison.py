@@ -72,7 +72,9 @@ class PipelineComparison:
         if self.equal:
             return f"Both give the same: {self.compared:,} values compared, none differs."
         share = 100 * self.differing / max(1, self.compared)
-        if np.isinf(self.largest):
+        if not self.compared:
+            lines = ["Nothing could be compared."]
+        elif np.isinf(self.largest):
             lines = ["The results have other shapes."]
         else:
             lines = [f"{share:.3g} % of values differ, by up to {self.largest:.3g} levels."]
@@ -192,9 +194,9 @@ def _rest(result: PipelineComparison) -> list[Finding]:
     """What is not explained: an unknown program, or last bits."""
     found = []
     for letter, program in (("A", result.first), ("B", result.second)):
-        if program.pipeline is None and result.differing:
-            reason = program.reasons[0] if program.reasons else "not known"
-            found.append(Finding("arithmetic", f"of {letter}: {reason}"))
+        reasons = [reason for reason in program.reasons if reason.startswith("Not known")]
+        if reasons and (result.differing or not result.compared):
+            found.append(Finding("arithmetic", f"of {letter}: {reasons[0]}"))
     if result.differing and not result.findings and not found:
         fine = result.largest <= CUT
         kind = "last bits" if fine else "values"

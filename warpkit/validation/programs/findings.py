@@ -260,6 +260,7 @@ def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
         found.append(("rounding", text, _resampling_change("rounded", "clamped")))
     same = not any(kind in ("interpolation", "antialias", "shift") for kind, *_ in found)
     names = ("arithmetic", "interpolation")
+    same = same and None not in (first.arithmetic, second.arithmetic)  # why is said of each
     if same and any(getattr(first, name) != getattr(second, name) for name in names):
         text = f"A computes by {wording.computes(first, a)}, B by {wording.computes(second, b)}"
         found.append(("arithmetic", text, _resampling_change(*names, "antialias")))
@@ -298,11 +299,13 @@ def _works(how: Resampling) -> bool:
 
 
 def _numbers(first: Preprocessing, second: Preprocessing) -> list[Told]:
-    """Channels, gain and offset, layout and type."""
+    """Channels, gain and offset, layout and type, where they are known of both."""
     found: list[Told] = []
+    if None in (first.gain, second.gain):
+        return found
     if first.channels != second.channels:
         words = {"kept": "RGB", "reversed": "BGR", "gray": "gray", "gray reversed": "gray of BGR"}
-        a, b = (words.get(str(p.channels), "not known") for p in (first, second))
+        a, b = (words[str(p.channels)] for p in (first, second))
         text = "channels reversed" if {a, b} == {"RGB", "BGR"} else f"A is {a}, B {b}"
         found.append(("channels", f"{text} (A {a}, B {b})", _channel_change))
     if not _close(first, second):

@@ -34,13 +34,18 @@ looks before are 4 to 1, and tell nothing of a side that none of them meets."""
 
 
 def identify_by(
-    name: str, function: Callable[[Any], Any], kinds: Sequence[str], *, progress: bool
+    name: str,
+    argument: str,
+    function: Callable[[Any], Any],
+    kinds: Sequence[str],
+    *,
+    progress: bool,
 ) -> Preprocessing:
     """Identify, taking pictures as one of the kinds: what returns numbers and changes something.
 
-    Raises ValueError where the program raises on every kind of picture."""
+    Raises ValueError where the program, the caller's `argument`, raises on every kind."""
     found: list[Preprocessing] = []
-    refused: RefusedError | None = None
+    refused: list[RefusedError] = []
     calls = 0
     with progress_bar("identify", total=MAX_CALLS * len(kinds), shown=progress) as advance:
         for takes in kinds:
@@ -48,7 +53,7 @@ def identify_by(
             try:
                 answer = _identified(program)
             except RefusedError as error:
-                refused = refused or error
+                refused.append(error)
                 calls += program.calls
                 continue
             calls += program.calls
@@ -56,12 +61,17 @@ def identify_by(
             if answer.known and not _idle(answer, program):
                 break
     if not found:
-        tried = " and ".join(map(repr, kinds))
-        assert refused is not None
-        raise ValueError(f"{name}: `pipeline` {refused} (tried: {tried})") from refused.__cause__
+        raise ValueError(f"{name}: `{argument}` {_said(refused, kinds)}") from refused[0].__cause__
     best = min(found, key=lambda f: (f.pipeline is None, bool(f.differing), _changes_little(f)))
     best.calls = calls
     return best
+
+
+def _said(refused: Sequence[RefusedError], kinds: Sequence[str]) -> str:
+    """The errors of a program that takes no kind of picture: one where all are the same."""
+    errors = {(type(error.__cause__), str(error.__cause__)) for error in refused}
+    told = refused[:1] if len(errors) == 1 else refused
+    return f"{'; '.join(map(str, told))} (tried: {' and '.join(map(repr, kinds))})"
 
 
 def _idle(answer: Preprocessing, program: Program) -> bool:
