@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import cv2
 import numpy as np
 import pytest
@@ -90,6 +92,26 @@ def up_to_multiples(x: np.ndarray) -> np.ndarray:
     return cv2.resize(x, (width, height))
 
 
+def resize_with_pad(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """tf.image.resize_with_pad's sizes and places, in its float32; the resize is OpenCV's."""
+    sides = [np.float32(side) for side in x.shape[:2]]
+    ratio = max(side / np.float32(n) for side, n in zip(sides, size, strict=True))
+    height, width = (math.floor(side / ratio) for side in sides)
+    top, left = (
+        max(0, math.floor((np.float32(n) - side / ratio) / 2))
+        for side, n in zip(sides, size, strict=True)
+    )
+    result = np.zeros((*size, 3), np.uint8)
+    result[top : top + height, left : left + width] = cv2.resize(x, (width, height))
+    return result
+
+
+def pad_to_aspect_ratio(x: np.ndarray) -> np.ndarray:
+    """Keras' square, which lacks a pixel where the rest is odd."""
+    top, left = ((max(x.shape[:2]) - side) // 2 for side in x.shape[:2])
+    return cv2.resize(np.pad(x, ((top, top), (left, left), (0, 0))), (90, 90))
+
+
 WORDS = {
     "YOLOv5 classify": (
         lambda x: cv2.resize(square(x), (96, 96)),
@@ -125,6 +147,21 @@ WORDS = {
         lambda image: ImageOps.pad(image, (96, 64), color=(1, 2, 3)),
         "pil",
         {"rule": "longest", "size": (64, 96), "pad": ("center", (1, 2, 3)), "canvas": (64, 96)},
+    ),
+    "TensorFlow's pad": (
+        lambda x: resize_with_pad(x, (112, 112)),
+        "array",
+        {"rule": "longest", "size": 112, "pad": ("center", 0), "canvas": (112, 112)},
+    ),
+    "TensorFlow's pad, a rectangle": (
+        lambda x: resize_with_pad(x, (90, 150)),
+        "array",
+        {"rule": "longest", "size": (90, 150), "pad": ("center", 0), "canvas": (90, 150)},
+    ),
+    "Keras' pad": (
+        pad_to_aspect_ratio,
+        "array",
+        {"before": ("pad", 0), "rule": "fixed", "size": (90, 90), "pad": None},
     ),
     "never enlarged": (
         lambda x: cv2.resize(x, _at_most(x, 80), interpolation=cv2.INTER_AREA),

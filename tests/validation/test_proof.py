@@ -144,6 +144,10 @@ def test_sides_round_as_the_libraries_have_it():
     def size(geometry, height, width):
         return geometry.placed(height, width).size
 
+    # TensorFlow's resize_with_pad, of float32: 114 / (114 / 112) is a little less than 112
+    tensorflow = Geometry("longest", 112, rounding="v / (s / n) floor, float32", place="exact")
+    assert size(tensorflow, 114, 57) == (111, 55)
+    assert replace(tensorflow, window=(112, 112)).placed(114, 57).corner == (0, -28)
     # torchvision: int(size * long / short); with max_size int(max_size * short / long)
     assert size(Geometry("shortest", 256), 480, 641) == (256, 341)
     assert size(Geometry("shortest", 800, limit=533), 172, 448) == (204, 533)

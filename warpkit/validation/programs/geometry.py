@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 Pair = tuple[int, int]
 
 ROUNDINGS: dict[str, Callable[[float], int]] = {
@@ -29,12 +31,13 @@ SIDES: dict[str, tuple[str, str]] = {
     "v * r even, other": ("other", "even"),
     "n * (v / s) floor": ("aspect", "floor"),
     "n * (v / s) even": ("aspect", "even"),
+    "v / (s / n) floor, float32": ("single", "floor"),
 }
 """How a side is reckoned: n the size asked for, s the side that becomes n, v a side, r = n / s.
 
 torchvision and transformers: n * v / s floor; Pillow: n * v / s even; albumentations and
 ultralytics: v * r even; mmcv and detectron2: v * r half up. "other": the side that was asked for is
-n itself."""
+n itself. "single": TensorFlow's resize_with_pad, in which n may become n - 1."""
 
 LIMITS = ("torchvision", "detr", "factor")
 """What becomes of the sides where the longer one passes the limit; "factor": mmcv, detectron2."""
@@ -51,6 +54,12 @@ OFFSETS: dict[str, Callable[[int], int]] = {
 
 ENDS: dict[str, Callable[[int], int]] = {"end": lambda rest: 0, "start": lambda rest: rest}
 PLACES = {**OFFSETS, **ENDS}
+EXACT = "exact"
+"""A place that is reckoned from the side before it was rounded: TensorFlow's resize_with_pad."""
+
+TWICE = "twice"
+"""A picture padded to a square by the same whole number on both sides: a pixel is missing where
+the rest is odd (Keras' pad_to_aspect_ratio)."""
 
 
 class Placement(NamedTuple):
@@ -59,7 +68,7 @@ class Placement(NamedTuple):
     cut: tuple[float, float, float, float] | None
     """The part (x1, y1, x2, y2) that is resized; None: the whole picture."""
     padded: tuple[int, int, int, int] | None
-    """(side, side, top, left): the square that the picture is laid in before the resize."""
+    """(rows, columns, top, left): the square that the picture is laid in before the resize."""
     size: Pair
     """(h, w) after the resize."""
     factors: tuple[float, float]
@@ -109,24 +118,34 @@ class Geometry:
         rows, columns = self.window or size
         if self.stride is not None:
             rows, columns = (-(-side // self.stride) * self.stride for side in size)
+        exact = [np.float32(side * factor) for side, factor in zip(sides, factors, strict=True)]
         corner = tuple(
-            OFFSETS[self.crop_rounding](n - o) if n >= o else -PLACES[self.place](o - n)
-            for n, o in zip(size, (rows, columns), strict=True)
+            OFFSETS[self.crop_rounding](n - o) if n >= o else -self._rest(o, n, side)
+            for n, o, side in zip(size, (rows, columns), exact, strict=True)
         )
         return Placement(cut, padded, size, factors, (rows, columns), (corner[0], corner[1]))
+
+    def _rest(self, length: int, side: int, exact: np.float32) -> int:
+        """How much of the padding comes first."""
+        if self.place == EXACT:
+            return max(0, math.floor((np.float32(length) - exact) / 2))
+        return PLACES[self.place](length - side)
 
     def _before(self, height: int, width: int) -> tuple[Any, Any, Pair]:
         """The part that is resized, the square it is padded to, and the sides that follow."""
         if self.before is None:
             return None, None, (height, width)
         kind, what = self.before
-        offset = OFFSETS[self.before_rounding]
+        offset = OFFSETS["floor" if self.before_rounding == TWICE else self.before_rounding]
         short, long = min(height, width), max(height, width)
         if short == long and (kind != "crop" or what == "square"):
             return None, None, (height, width)
         if kind == "pad":
-            padded = (long, long, offset(long - height), offset(long - width))
-            return None, padded, (long, long)
+            top, left = offset(long - height), offset(long - width)
+            rows, columns = long, long
+            if self.before_rounding == TWICE:
+                rows, columns = height + 2 * top, width + 2 * left
+            return None, (rows, columns, top, left), (rows, columns)
         if kind == "box":
             x, y = (width - short) * 0.5, (height - short) * 0.5
             return (x, y, x + short, y + short), None, (short, short)
@@ -166,6 +185,9 @@ class Geometry:
             factor = min(factor, 1.0)
         how, name = SIDES[self.rounding]
         near = ROUNDINGS[name]
+        if how == "single":
+            ratios = np.array((height, width), np.float32) / np.array(self.size, np.float32)
+            return _single(height, width, max(ratios))
         if how != "quotient":
             return (near(height * factor), near(width * factor)), factor
         if factor == 1.0:
@@ -189,6 +211,8 @@ class Geometry:
             return (height, width), 1.0
         how, name = SIDES[self.rounding]
         near = ROUNDINGS[name]
+        if how == "single":
+            return _single(height, width, np.float32(side) / np.float32(n))
 
         def reckoned(v: int) -> int:
             if how == "both":
@@ -223,3 +247,9 @@ class Geometry:
             return (height, width), 1.0
         other = int(raw * long / short)
         return ((other, new) if width < height else (new, other)), factor
+
+
+def _single(height: int, width: int, ratio: np.float32) -> tuple[tuple[float, ...], float]:
+    """The sides divided by a ratio, in float32."""
+    sides = [math.floor(np.float32(side) / ratio) for side in (height, width)]
+    return tuple(sides), 1 / float(ratio)

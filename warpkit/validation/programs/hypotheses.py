@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warpkit.validation.programs.geometry import LIMITS, SIDES, Geometry
+from warpkit.validation.programs.geometry import EXACT, LIMITS, OFFSETS, SIDES, TWICE, Geometry
 from warpkit.validation.programs.looks import Look
 
 MULTIPLES = (128, 64, 32, 28, 16, 14, 8, 4)
@@ -90,6 +90,8 @@ def _proposed(known: Sequence[Look]) -> Iterator[Geometry]:
     for rule in _rules(known, window):
         crops = _crops(rule, known, window)
         for crop, place in product(crops, _places(known) if padded else ["floor"]):
+            if place == EXACT and SIDES[rule.rounding][0] != "single":
+                continue
             geometry = replace(rule, crop_rounding=crop, place=place)
             if window is not None:
                 yield replace(geometry, window=window)
@@ -115,10 +117,8 @@ def _places(known: Sequence[Look]) -> list[str]:
         top, left, bottom, right = seen.content
         for low, rest in ((top, seen.window[0] - bottom), (left, seen.window[1] - right)):
             if low + rest > 1:
-                return (
-                    ["end"] if low == 0 else ["start"] if rest == 0 else ["floor", "even", "ceil"]
-                )
-    return ["floor", "even", "ceil", "end", "start"]
+                return ["end"] if low == 0 else ["start"] if rest == 0 else [*OFFSETS, EXACT]
+    return [*OFFSETS, EXACT, "end", "start"]
 
 
 def _all_multiples(sizes: Iterable[tuple[int, int]], of: int) -> bool:
@@ -278,7 +278,7 @@ def _rectangles(
             if size[0] == size[1]:
                 continue
             for enlarge, rounding in product((True, False), SIDES):
-                if SIDES[rounding][0] in ("both", "quotient"):
+                if SIDES[rounding][0] in ("both", "quotient", "single"):
                     yield Geometry(rule, size, enlarge=enlarge, rounding=rounding)
 
 
@@ -296,6 +296,7 @@ def _squares(
             fixed = Geometry("fixed", window, before_rounding=offset)
             yield replace(fixed, before=("crop", "square"))
             yield replace(fixed, before=("pad", 0))
+        yield Geometry("fixed", window, before=("pad", 0), before_rounding=TWICE)
         yield Geometry("fixed", window, before=("box", "square"))
         n = window[0]
         if n < 0.99 * shortest:
