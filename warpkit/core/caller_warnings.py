@@ -12,12 +12,12 @@ from torch import Tensor
 from warpkit.core import tracing
 
 INSIDE = ("warpkit", "torch", "torchvision")
-"""Packages whose lines are not the caller's: layers, transforms, sharding and OpenCV's face lie
-between."""
+"""Packages whose lines are not the caller's: layers, transforms, sharding and `warpkit.opencv` call
+each other."""
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the innermost line outside the package, once a line by Python's filter."""
+    """Warn at the innermost line outside the package; Python's filter shows it once per line."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
         level, frame = level + 1, frame.f_back
@@ -28,10 +28,10 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 
 
 def warn_of_lost_gradients(function: str, image: Tensor, interpolation: str, **places: Any) -> None:
-    """Say that no gradient comes back to `places`, by their names.
+    """Warn that no gradient reaches `places`, by name.
 
-    Integers have none, and nearest has none. Nothing is said of labels, integers under nearest:
-    they follow a trained matrix, and train nothing.
+    Integers have none, and nearest has none. Labels, integers with nearest, cause no warning: they
+    follow a trained matrix, and train nothing.
     """
     floating, nearest = image.is_floating_point(), interpolation == "nearest"
     if floating != nearest or torch.compiler.is_compiling():

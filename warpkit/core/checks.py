@@ -1,7 +1,7 @@
 """Validates arguments; errors name the function, the argument, what was wanted and what it got.
 
-A check raises before any work is done and reads shapes, types and names only. Values are looked at
-by `check_values` alone, and only where that costs nothing: see there.
+A check raises before any work is done and reads only shapes, types and names. Only `check_values`
+reads values, and only if that needs no synchronisation: see there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int16, torch.uint16)
 """The image types OpenCV rounds and saturates to; they carry no gradient."""
 LABELS = (torch.bool, torch.int8, torch.int32, torch.int64, torch.uint32, torch.uint64)
-"""The image types that nearest alone takes: it moves them, bit by bit."""
+"""The image types that only nearest takes: it copies them unchanged."""
 ARRAYS = (np.ndarray, np.generic)
 MAX_SIDE = 2**31
 """Sides of images are below it, as their coordinates are."""
@@ -40,7 +40,7 @@ def shape_of(tensor: Tensor) -> tuple[int, ...]:
 
 
 def shape_if_any(value: Any) -> tuple[int, ...]:
-    """Of a tensor, an array, a number or a nested sequence; () of what has none."""
+    """The shape of a tensor, an array, a number or a nested sequence; () of anything else."""
     if isinstance(value, Tensor):
         return tuple(value.shape)
     try:
@@ -50,7 +50,7 @@ def shape_if_any(value: Any) -> tuple[int, ...]:
 
 
 def kind_of(value: object) -> str:
-    """What came in place of an object, for messages; a class by its name."""
+    """The kind of a wrong argument, for messages; a class by its name."""
     if isinstance(value, type):
         return f"the class {value.__name__} (an instance of it?)"
     return type(value).__name__
@@ -76,7 +76,7 @@ def check_size(
 ) -> tuple[int, int]:
     """A size is (H, W), or in another `order`: two integers of at least 1."""
     wanted = f"{order}, two integers of at least 1"
-    if isinstance(value, Tensor):  # an image in place of its size would fill the screen
+    if isinstance(value, Tensor):  # an image passed as the size would fill the screen
         fail(function, argument, wanted, f"a tensor of shape {shape_of(value)}", TypeError)
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = tuple(value)
@@ -97,8 +97,8 @@ def check_image(
 ) -> Tensor:
     """An image is a tensor (..., C, H, W) of a supported type with at least one pixel a side.
 
-    labels: whether the function takes types that only nearest does; see `check_labels`. look:
-    whether its layout may be the caller's slip, which nobody has looked at yet.
+    labels: whether the function takes types that only nearest supports; see `check_labels`. look:
+        whether to warn about a wrong layout.
     """
     if not isinstance(image, Tensor):
         got = type(image).__name__
@@ -125,7 +125,7 @@ def check_image(
 def check_labels(
     function: str, argument: str, value: object, dtype: torch.dtype | None, wanted: str, fits: bool
 ) -> None:
-    """An argument must not ask for a mean of labels; it is `wanted`, or None at all, if it fits."""
+    """An argument cannot average labels; `wanted`: the valid value, or None if there is none."""
     if dtype in LABELS and not fits:
         got = type(value).__name__ if isinstance(value, Tensor) else f"{value!r:.60}"
         names = f"for {dtype}: labels have no mean (convert them to floats for one)"
@@ -144,21 +144,21 @@ def check_dense(function: str, argument: str, tensor: Tensor) -> None:
 
 
 def check_held(function: str, argument: str, tensor: Tensor) -> None:
-    """A tensor whose values are looked at must have some."""
+    """A tensor whose values are read must have some."""
     check_dense(function, argument, tensor)
     if tensor.is_meta:
         fail(function, argument, "a tensor that holds values", "one on the device meta", TypeError)
 
 
 def check_no_dtensor(function: str, argument: str, tensor: Tensor) -> None:
-    """`warpkit.distributed` hands shards on: no DTensor comes this far once it is imported."""
+    """`warpkit.distributed` passes shards on: once it is imported, no DTensor gets here."""
     if type(tensor).__name__ == "DTensor":
         wanted = "a plain tensor, or any after `import warpkit.distributed`"
         fail(function, argument, wanted, "DTensor", TypeError)
 
 
 def check_matrix_shape(function: str, argument: str, matrix: Tensor, rows: tuple[int, ...]) -> None:
-    """A matrix is (..., 2, 3) or (..., 3, 3), as far as `rows` allows."""
+    """A matrix is (..., 2, 3) or (..., 3, 3), with one of `rows`."""
     if matrix.ndim < 2 or matrix.shape[-1] != 3 or matrix.shape[-2] not in rows:
         wanted = " or ".join(f"(..., {r}, 3)" for r in rows)
         fail(function, argument, f"of shape {wanted}", shape_of(matrix))
@@ -190,8 +190,8 @@ def as_float(
     elif isinstance(value, ARRAYS):
         tensor = from_array(function, argument, value, device)
     elif isinstance(value, Real) and not isinstance(value, bool):
-        # filled on the device: a copy from the host would wait for it, and end a graph's capture;
-        # in float64: torch refuses to fill a float32 with 1e300, which `to` makes infinite
+        # filled on the device: a copy from the host would synchronise, and end a graph's capture;
+        # in float64: torch cannot fill a float32 with 1e300, which `to` makes infinite
         number = float64_of(function, argument, value)
         tensor = torch.full((), number, dtype=torch.float64, device=device).to(default)
     elif isinstance(value, Sequence) and not isinstance(value, TEXT) and len(value) > 0:
@@ -218,7 +218,7 @@ def float64_of(function: str, argument: str, value: Real | float) -> float:
 
 
 def as_exact(function: str, argument: str, value: Any, device: torch.device | None) -> Any:
-    """Integers and booleans of any kind as a tensor of their own type; anything else as it is."""
+    """Integers and booleans as a tensor of their own type; anything else unchanged."""
     if isinstance(value, ARRAYS):
         return from_array(function, argument, value, device)
     if isinstance(value, WHOLE_NUMBERS):
@@ -234,7 +234,7 @@ def as_exact(function: str, argument: str, value: Any, device: torch.device | No
 
 
 def array_dtype(value: np.ndarray | np.generic) -> torch.dtype | None:
-    """torch's name for an array's type, of either byte order; None where torch has no such type."""
+    """torch's type for an array's type, of either byte order; None if torch has none."""
     if torch.compiler.is_compiling():  # Dynamo has no types, flags or strides of arrays
         return torch.as_tensor(value).dtype
     return _named_dtype(value.dtype)
@@ -249,9 +249,10 @@ def _named_dtype(dtype: np.dtype) -> torch.dtype | None:
 def from_array(
     function: str, argument: str, value: np.ndarray | np.generic, device: torch.device | None
 ) -> Tensor:
-    """An array as a tensor: a view, or a copy where torch cannot share the memory.
+    """An array as a tensor: a view, or a copy if torch cannot share the memory.
 
-    That is where it is read-only, in a foreign byte order, or has negative or uneven strides.
+    That is the case if it is read-only, in non-native byte order, or has negative or uneven
+    strides.
     """
     if array_dtype(value) is None:
         fail(function, argument, "of a number type that torch has", value.dtype, TypeError)
@@ -271,7 +272,7 @@ def as_pair(
     device: torch.device | None,
     default: torch.dtype | None = None,
 ) -> Tensor:
-    """An (x, y) pair as a tensor (..., 2); x and y of a tuple may be batches of their own."""
+    """An (x, y) pair as a tensor (..., 2); x and y of a tuple may be batches."""
     if (
         isinstance(value, LISTS)
         and len(value) == 2
@@ -317,10 +318,10 @@ def same_type(
 
 
 def result_kind(*values: Any) -> tuple[torch.device | None, torch.dtype]:
-    """The device and the type of what is made from arguments.
+    """The device and the type of a result computed from arguments.
 
-    The device is the first tensor's, or None; the type is torch's promotion of all, where numbers
-    and integers of any kind count as torch's default type, whatever they are computed in.
+    The device is the first tensor's, or None; the type is torch's promotion of all, with numbers
+    and integers counted as torch's default type, whatever the type of the computation.
     """
     device, dtype = None, None
     for value in values:
@@ -349,7 +350,7 @@ def common_dtype(*tensors: Tensor) -> torch.dtype:
 def check_device(
     function: str, argument: str, tensor: Tensor, device: torch.device, owner: str = "the image"
 ) -> None:
-    """Every tensor of a call lives on one device, that of `owner`; nothing is moved silently."""
+    """All tensors of a call must be on one device, that of `owner`; nothing is moved silently."""
     if tensor.device != device:
         fail(function, argument, f"on {device}, where {owner} is", tensor.device)
 
@@ -357,7 +358,7 @@ def check_device(
 def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:
     """The common batch shape of the named arguments, or an error that names all of them."""
     first, *others = map(tuple, shapes.values())
-    if all(other in (first, ()) for other in others):  # as nearly always, 10 us sooner
+    if all(other in (first, ()) for other in others):  # nearly always; saves 10 us
         return first
     try:
         return tuple(torch.broadcast_shapes(first, *others))
@@ -372,12 +373,12 @@ def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:
 def check_values(
     function: str, argument: str, bad: Tensor, wanted: str, values: Tensor | None = None
 ) -> None:
-    """Raise where `bad` holds, naming the first item; on the CPU and outside transforms only.
+    """Raise an error about the first item where `bad` is true; only on the CPU, outside transforms.
 
     The message shows the item of `values`, if they are given.
 
-    Reading a value back from an accelerator would stop its queue, and a traced or vmapped tensor
-    has no value to read: there the result of the bad item is NaN instead.
+    Reading a value from an accelerator would synchronise, and a traced or vmapped tensor has no
+    value to read: the result of the bad item is NaN instead.
     """
     if is_readable(bad) and bool(bad.any()):
         at_index = tuple(bad.nonzero()[0].tolist())

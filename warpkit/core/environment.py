@@ -21,7 +21,7 @@ def processor() -> str:
 
 
 def installed(package: str) -> str:
-    """A package's version, without importing it; nothing where it is not installed."""
+    """A package's version, without importing it; empty if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

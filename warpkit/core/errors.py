@@ -20,7 +20,7 @@ def fail(
 def end_at(function: Callable[..., object], error: Exception) -> None:
     """Drop the frames of the checks, four to seven, from the traceback of an error by `fail`.
 
-    What wraps a public function calls this, so that the function's own frame is the last one.
+    The wrapper of a public function calls this, so that the function's own frame is the last one.
     """
     entries, entry = [], error.__traceback__
     while entry is not None:

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 
 class Names(NamedTuple):
-    """How the values of an argument are called elsewhere."""
+    """Other libraries' names for the values of an argument."""
 
     prefix: str
     """Of cv2's constants, in small letters."""
     numbers: tuple[str, ...]
     """cv2's constants by their number."""
     here: dict[str, str]
-    """What to write, by the name elsewhere in small letters; the argument's own names too."""
+    """warpkit's value by the other name in lower case; also its own names."""
 
 
 VALUES = {
@@ -65,7 +65,7 @@ INVERSE = 16
 
 
 def instead_of(argument: str, value: object) -> str:
-    """What to write instead of `value`, in brackets; nothing where it is called so nowhere."""
+    """The suggestion for `value`, in brackets; empty for unknown names."""
     names = VALUES.get(argument)
     if names is None:
         return ""
@@ -97,7 +97,7 @@ KEYWORDS = {
     "grid": "`points`, (x, y) in pixels",
     **dict.fromkeys(("src", "img", "input", "images"), "`image`"),
 }
-"""The name here by the name elsewhere, between the first pair of ` `, and what else to know."""
+"""warpkit's keyword, between the first pair of ` `, by the other name, with a note."""
 
 
 def instead_of_keyword(keyword: str, parameters: Collection[str]) -> str | None:

@@ -1,8 +1,8 @@
 """Declares, with a decorator, how the arguments of a function may be sharded over processes.
 
-A rule gives every dimension of every tensor a label, or None where it must be whole on each
-process. Dimensions of one label are sharded together. `warpkit.distributed` acts on the rules;
-until it is imported they cost one comparison a call, and torch's DTensor is not loaded.
+A rule gives every dimension of every tensor a label, or None if it must be whole on each process.
+Dimensions with the same label are sharded together. `warpkit.distributed` applies the rules; until
+it is imported they cost one comparison per call, and torch's DTensor is not loaded.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _handler: Handler | None = None
 
 
 def register(handler: Handler) -> None:
-    """From now on `handler` makes every call of a shardable function."""
+    """From now on, `handler` handles every call of a shardable function."""
     global _handler
     _handler = handler
 
@@ -81,7 +81,7 @@ def shardable(rule: ShardingRule, *tensors: str) -> Callable[[Callable[P, R]], C
 
 
 def _named_elsewhere(shardable: Shardable, kwargs: Mapping[str, Any]) -> str | None:
-    """What to say about a keyword that the function lacks, and has by another name."""
+    """The message about a keyword that the function has under another name."""
     names = shardable.signature.parameters
     for keyword, value in kwargs.items():
         if keyword not in names and (wanted := instead_of_keyword(keyword, names)):
@@ -190,7 +190,7 @@ def _around(shapes: Shapes, options: Mapping[str, Any]) -> tuple[DimLabels, DimL
     """The labels of the array's dimensions before and after `dim`."""
     ndim = len(shapes["array"])
     dim = options["dim"]
-    dim = int(dim) % ndim if isinstance(dim, Integral) and ndim else 0  # a bad one is refused later
+    dim = int(dim) % ndim if isinstance(dim, Integral) and ndim else 0  # checked later
     labels = tuple(("array", d) for d in range(ndim))
     return labels[:dim], labels[dim + 1 :]
 

@@ -1,10 +1,9 @@
 """Warns about arguments in another library's convention.
 
-Values are looked at on the CPU alone, outside of tracing and transforms, and only as far as it
-takes to see that all is well: one number of a field of points, the largest of the boxes.
-
-Whoever takes an argument from the caller looks at it. A public function that hands it on to another
-one does so by `without_looking`, so that the caller reads one warning.
+Values are only read on the CPU, outside of tracing and transforms, and as few as necessary: one
+number of a point field, the largest of the boxes. The function that the caller calls checks its
+arguments. If it passes them on to another public function, it does so by `without_looking`, so that
+there is one warning.
 """
 
 from __future__ import annotations
@@ -22,17 +21,18 @@ from warpkit.core.caller_warnings import warn
 from warpkit.core.tracing import is_eager
 
 MOST_CHANNELS_LAST = 4
-"""RGBA; an image that is no wider than this is (H, W, C) more often than a strip."""
+"""RGBA; an image at most this wide is more likely (H, W, C) than a narrow image."""
 LEAST_SIDE = 24
-"""Of both sides of an (H, W, C) image; the features of networks are as narrow only where they are
-as low, such as (512, 4, 4)."""
+"""Both sides of an (H, W, C) image, at least; a network's features are this narrow only if they are
+also this low, such as (512, 4, 4)."""
 MOST_SHARE = 4.0
-"""Of a focal length in parts of a side: 14 degrees over the image. A camera of as few pixels whose
-centre is the first one looks over no image."""
+"""A focal length relative to a side: 14 degrees across the image. No camera has so few pixels and
+its centre in the first one."""
 LEAST_IMAGE, LEAST_POINTS = 16, 512
-"""Sides and points below which all near a corner can be meant, and a look of 4 us would cost."""
+"""Sides and points below which all may intentionally be near a corner, and the 4 us check
+matters."""
 SHARE_OUTSIDE = 0.5
-"""Of the pixels of a field of points that is read as offsets: more of them look off the image."""
+"""The share of pixels that sample outside the image if a point field is read as offsets."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,18 +40,18 @@ R = TypeVar("R")
 
 class _State(local):
     looked = 0
-    """Calls under way, in this thread, of functions whose arguments have been looked at."""
+    """Running calls, in this thread, of functions whose arguments have been checked."""
 
 
 _state = _State()
 
 
 def without_looking(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which looks at nothing: its arguments have been looked at before."""
+    """The function without these checks: its arguments have been checked before."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if torch.compiler.is_compiling():  # where nobody looks
+        if torch.compiler.is_compiling():  # no checks there
             return function(*args, **kwargs)
         _state.looked += 1
         try:
@@ -63,12 +63,12 @@ def without_looking(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _is_readable(*values: Tensor) -> bool:
-    """Whether somebody should look, and can."""
+    """Whether to check, and whether the values can be read."""
     return values[0].device.type == "cpu" and not _state.looked and is_eager(*values)
 
 
 def looks_channels_last(shape: Sequence[int]) -> bool:
-    """Whether the shape of an image is that of (..., H, W, C) more often than of (..., C, H, W)."""
+    """Whether the shape of an image is more likely (..., H, W, C) than (..., C, H, W)."""
     channels, height, width = shape[-3:]
     return (
         type(width) is int and width <= MOST_CHANNELS_LAST and min(channels, height) >= LEAST_SIDE
@@ -76,7 +76,7 @@ def looks_channels_last(shape: Sequence[int]) -> bool:
 
 
 def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
-    """An image (..., C, H, W) whose shape is that of (..., H, W, C)."""
+    """Warn about an image (..., C, H, W) that looks like (..., H, W, C)."""
     if torch.compiler.is_compiling():  # a comparison would bind a dynamic size
         return
     if looks_channels_last(shape) and not _state.looked:
@@ -85,7 +85,7 @@ def look_at_layout(function: str, argument: str, shape: Sequence[int]) -> None:
 
 
 def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
-    """A field of points (..., h, w, 2) that is the [-1, 1] of F.grid_sample, not pixels.
+    """Warn about a point field (..., h, w, 2) in F.grid_sample's [-1, 1] instead of pixels.
 
     size: (H, W) of the image that they are points of, or the field's own.
     """
@@ -106,18 +106,17 @@ def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
 def look_at_flow(
     function: str, flow: Tensor, size: Sequence[int] | None = None, argument: str = "flow"
 ) -> bool:
-    """A field (..., h, w, 2) of offsets that is a field of points, in [-1, 1] or in pixels.
+    """Warn about a flow (..., h, w, 2) that is a point field, in [-1, 1] or in pixels.
 
-    Small offsets are the usual case: only a ramp that runs from one end of [-1, 1] to the other is
-    no field of offsets, and one that runs over the pixels of the image that it is for, so that read
-    as offsets it leads off it nearly everywhere. size: (H, W) of that image; None: the field's.
-    Returns whether it has warned.
+    Small offsets are common, so only two fields cause a warning: a ramp from one end of [-1, 1] to
+    the other, and one over the pixels of the image, which as offsets would leave the image nearly
+    everywhere. size: (H, W) of that image; None: the field's. Returns whether it has warned.
     """
     height, width = flow.shape[-3:-1]
     if min(height, width) < LEAST_IMAGE or not _is_readable(flow):
         return False
     values = flow.detach()
-    # as numbers: a dozen operations on so few take as long as warping a small image
+    # as numbers: a dozen tensor operations take as long as warping a small image
     corners = values[(0,) * (values.ndim - 3)][:: height - 1, :: width - 1].tolist()
     if _is_grid(values, corners):
         text = f"{function}: `{argument}` runs from -1 to 1 over {height} x {width} pixels, as a "
@@ -145,9 +144,9 @@ def _is_grid(values: Tensor, corners: list[Any]) -> bool:
 def _is_of_points(values: Tensor, corners: list[Any], size: Sequence[int]) -> bool:
     """Whether a field (..., h, w, 2) with these corners, 2 x 2 x 2, is one of points of an image.
 
-    Each corner lies within a quarter of the sides from its own pixel, and of the first item's
-    offsets most lead off the image. Fields that shrink an image to half about its first pixel, onto
-    a canvas as large as itself, are the only warps of which both is so.
+    Each corner lies within a quarter of the sides from its own pixel, and most of the first item's
+    offsets leave the image. The only warps with both properties shrink an image to half about its
+    first pixel, on a canvas of the same size.
     """
     height, width = values.shape[-3:-1]
     for i, j in product((0, 1), (0, 1)):
@@ -167,7 +166,7 @@ def _pixels(height: int, width: int) -> Tensor:
 
 
 def look_at_levels(function: str, **largest: float) -> None:
-    """Numbers for images in [0, 1], by their names, that only mean something in levels of 255."""
+    """Warn about numbers for images in [0, 1] that only make sense in levels of 255."""
     names = [f"`{argument}`" for argument, number in largest.items() if number > 1]
     if names:
         text = (
@@ -179,7 +178,7 @@ def look_at_levels(function: str, **largest: float) -> None:
 def look_at_camera(
     function: str, argument: str, numbers: Sequence[Tensor], size: Sequence[int]
 ) -> None:
-    """A camera's fx, fy, cx and cy, each (...), that are shares of the sides of an image (H, W)."""
+    """Warn about a camera's fx, fy, cx and cy, each (...), relative to the sides of an image."""
     if not _is_readable(*numbers) or numbers[0].numel() == 0:
         return
     if min(size) < LEAST_IMAGE or not numbers[0].detach().amax().item() <= MOST_SHARE:
@@ -196,7 +195,7 @@ def look_at_camera(
 def look_at_boxes(
     function: str, boxes: Tensor, size: Sequence[int], argument: str = "boxes"
 ) -> None:
-    """Boxes (..., 4) that are shares of the images' sides, not pixels."""
+    """Warn about boxes (..., 4) relative to the images' sides instead of pixels."""
     if boxes.numel() == 0 or min(size) < LEAST_IMAGE or not _is_readable(boxes):
         return
     if not boxes.detach().amax().item() <= 1:
@@ -212,7 +211,7 @@ def look_at_boxes(
 
 
 def look_at_pairs(function: str, source: Tensor, target: Tensor, size: Sequence[int]) -> None:
-    """Pairs of points (..., N, 2) in shares of an image of `size`, or in [-1, 1], not pixels."""
+    """Warn about pairs of points (..., N, 2) relative to `size`, or in [-1, 1], not in pixels."""
     if min(source.numel(), target.numel()) == 0 or min(size) < LEAST_IMAGE:
         return
     if not (_is_readable(source) and _is_readable(target)):

@@ -13,7 +13,7 @@ def print_fitting(
 ) -> None:
     """Print the table that `make` makes of its last columns, by their names.
 
-    Those that the console has no room for are left out, and a line names them.
+    Columns that do not fit the console are dropped, and a line names them.
     """
     kept, wide = list(names), console.options.update_width(1000)
     while kept and console.measure(make(kept), options=wide).minimum > console.width:

@@ -14,21 +14,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def constant_to_compilers(function: F) -> F:
-    """torch.compiler.assume_constant_result, which imports the whole compiler to set this mark.
+    """torch.compiler.assume_constant_result without its import of the whole compiler.
 
-    That takes 1.5 s of the first call, of which nothing is compiled.
+    The import would take 1.5 s of the first call, although nothing is compiled.
     """
     function._dynamo_marked_constant = True  # pyright: ignore
     return function
 
 
 def has_tangents() -> bool:
-    """Whether forward mode is at work, on whatever tensors."""
+    """Whether forward mode is active, on any tensors."""
     return forward_ad._current_level >= 0
 
 
 def in_transform() -> bool:
-    """Whether torch.func's transforms are at work; not while Dynamo traces, which sees to them."""
+    """Whether torch.func's transforms are active; not while Dynamo traces, which handles them."""
     if torch.compiler.is_compiling():
         return False
     return torch._C._are_functorch_transforms_active()  # pyright: ignore
@@ -40,9 +40,9 @@ def can_differentiate() -> bool:
 
 
 def runs_eagerly() -> bool:
-    """Whether operations are done as they are called, followed by autograd's tape at most.
+    """Whether operations run immediately, with at most autograd's tape.
 
-    Not while torch traces, transforms, or hands all operations to a mode of its dispatcher.
+    Not while torch traces, transforms, or passes all operations to a dispatch mode.
     """
     if torch.compiler.is_compiling() or has_tangents() or in_transform():
         return False
@@ -50,9 +50,9 @@ def runs_eagerly() -> bool:
 
 
 def is_eager(*tensors: Tensor) -> bool:
-    """Whether the tensors hold numbers, and nothing but autograd's reverse mode follows them.
+    """Whether the tensors hold numbers, and only autograd's reverse mode tracks them.
 
-    A subclass with a dispatch of its own, such as a fake tensor, may have no memory.
+    A subclass with its own dispatch, such as a fake tensor, may have no memory.
     """
     if not runs_eagerly() or any(map(Tensor.is_neg, tensors)) or any(map(is_batch, tensors)):
         return False
@@ -69,33 +69,33 @@ def _has_memory(kind: Any) -> bool:
 
 @constant_to_compilers
 def exports_to_onnx() -> bool:
-    """Whether torch.onnx.export is tracing, which knows torch's own operators alone.
+    """Whether torch.onnx.export is tracing, which supports only torch's own operators.
 
-    Asked while Dynamo traces, too, by which torch.onnx.export tries again what could not be traced
-    otherwise: Dynamo takes torch's own function for False.
+    Also correct while Dynamo traces, which torch.onnx.export uses as a fallback: Dynamo evaluates
+    torch's own function to False.
     """
-    # importing it takes 80 ms; who exports has done so
+    # importing it takes 80 ms; an export has already done so
     return "torch.onnx" in sys.modules and torch.onnx.is_in_onnx_export()
 
 
 NO_ONNX = "has no ONNX operator"
-"""Why kernels do not serve what is exported to ONNX."""
+"""Why kernels do not support the export to ONNX."""
 
 
 def is_watched() -> bool:
-    """Whether a mode sees the functions of torch that are called."""
+    """Whether a mode intercepts calls of torch functions."""
     return torch._C._len_torch_function_stack() > 0  # pyright: ignore
 
 
 def wants_gradient(*tensors: Tensor) -> bool:
-    """Whether autograd's tape records what is done to the tensors."""
+    """Whether autograd records operations on the tensors."""
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def wants_derivative(image: Tensor, *others: Tensor) -> bool:
-    """Whether autograd or a tangent follows an image (..., C, H, W), or others beside it.
+    """Whether autograd or a tangent tracks an image (..., C, H, W), or the others.
 
-    An integer image has no derivative, and then neither has what is made of it.
+    An integer image has no derivative, nor has any result computed from it.
     """
     if not image.is_floating_point():
         return False
@@ -106,7 +106,7 @@ def wants_derivative(image: Tensor, *others: Tensor) -> bool:
 
 
 def is_readable(tensor: Tensor) -> bool:
-    """Whether looking at the values costs nothing: on the CPU, outside traces and transforms."""
+    """Whether values can be read without synchronising: on the CPU, outside traces, transforms."""
     on_cpu = tensor.device.type == "cpu"
     return on_cpu and not torch.compiler.is_compiling() and not is_transformed(tensor)
 
@@ -117,7 +117,7 @@ def is_transformed(tensor: Tensor) -> bool:
 
 
 def peel(tensor: Tensor) -> Tensor | None:
-    """The tensor under torch.func's gradient wrappers; None where no value is there to be read."""
+    """The tensor under torch.func's gradient wrappers; None if it has no readable value."""
     if torch.compiler.is_compiling():
         return None
     functorch = torch._C._functorch  # pyright: ignore

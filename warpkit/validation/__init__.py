@@ -1,14 +1,14 @@
 """Measures how far warpkit is from OpenCV, and identifies preprocessing programs.
 
-OpenCV is loaded on first use. Its IPP, which has other pixels in OpenCV 4, is switched off for the
-comparison and restored after it.
+OpenCV is loaded on first use. Its IPP, which gives other pixels in OpenCV 4, is switched off for
+the comparison and restored afterwards.
 
-`calls` makes one warp by both and `metrics` counts what differs; `suite` has all settings of warps,
-`resizes` those of resizes, `peers` what other libraries make of them. `report` runs them, `results`
-is what it holds, shown by `table` on a terminal and by `html` as a page.
+`calls` runs one warp with both and `metrics` counts the differences; `suite` has all settings of
+warps, `resizes` those of resizes, `peers` the results of other libraries. `report` runs them,
+`results` holds the results, `table` prints them and `html` writes a page.
 
-`preprocessing` names a program from outside, or from what it made, and compares two; `programs`
-and `pairs` are how.
+`preprocessing` identifies a program by calling it, or from its results, and compares two;
+`programs` and `pairs` implement this.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ def compare_with_opencv(
     arithmetic: FaceArithmetic = "auto",
     **options: Unpack[SamplingKeywords],
 ) -> Parity:
-    """Warp by warpkit and by the installed OpenCV, and count what differs.
+    """Warp with warpkit and with the installed OpenCV, and count the differences.
 
     image (..., C, H, W) of a type that OpenCV warps; matrix (..., 2, 3) for `warp_affine` and
     cv2.warpAffine, (..., 3, 3) for `warp_perspective` and cv2.warpPerspective, source pixel ->
     destination pixel; size (H, W). The other options are those of these functions. arithmetic:
-    "auto" is the installed OpenCV's. Figures are in the image's units; `interior` and `border` are
-    those of the pixels whose neighbours all lie on the image, and of the rest.
+    "auto" is the installed OpenCV's. Figures are in the image's units; `interior` covers the pixels
+    whose neighbours all lie in the image, `border` the rest.
 
-    Raises ImportError where OpenCV is not installed, ValueError for what OpenCV refuses.
+    Raises ImportError if OpenCV is not installed, ValueError for calls that OpenCV rejects.
 
     >>> import torch
     >>> image = torch.arange(12, dtype=torch.uint8).reshape(1, 3, 4)
@@ -103,10 +103,10 @@ def parity_suite(
     """Compare every map, interpolation, border, type and number of channels with OpenCV.
 
     images: photographs (C, H, W), grey or RGB, integers or floats in [0, 1]; a batch, a sequence or
-    a mapping by name. Their middles are warped, and white noise besides, each by one of two maps;
-    1,080 rows, about a minute on two cores. kornia, torchvision and grid_sample stand beside
-    warpkit where they are installed and can do the same. Then they are resized, in the 102 rows
-    of `.resizes`, by every filter of OpenCV and Pillow. progress: a bar on the terminal.
+    a mapping by name. Their centres and white noise are warped, each by one of two maps; 1,080
+    rows, about a minute on two cores. kornia, torchvision and grid_sample are included if they are
+    installed and support the setting. Then they are resized, in the 102 rows of `.resizes`, by
+    every filter of OpenCV and Pillow. progress: a bar on the terminal.
     """
     name = "parity_suite"
     cv2 = load_cv2(name)

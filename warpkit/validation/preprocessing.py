@@ -21,19 +21,19 @@ from warpkit.validation.programs.report import Preprocessing
 def identify(
     pipeline: Callable[[Any], Any], *, takes: Takes = "auto", progress: bool = False
 ) -> Preprocessing:
-    """Name a preprocessing program from outside, prove it, and hand back its twin with gradients.
+    """Identify a preprocessing program by calling it, verify the result, and return a twin.
 
-    The program is called 60 to 110 times, 240 times at most for each kind of picture (more where
-    its results have fewer than 33,000 values), on pictures made for the purpose; each is a copy of
-    its own. What is named was compared: `.pipeline` gives the program's values on at least 200,000
-    that were not used to find it. What is not known is told as such, with the nearest.
+    The program is called 60 to 110 times, at most 240 times for each kind of input (more if its
+    results have fewer than 33,000 values), on test images, each a separate copy. The result is
+    verified: `.pipeline` gives the program's values on at least 200,000 that were not used to find
+    it, with gradients. What is not known is reported as such, with the nearest known program.
 
     Args:
         pipeline: any callable that takes one image and returns an array, a tensor, a PIL image, or
             a dict with one ("pixel_values"): a torchvision, albumentations or OpenCV chain, an
             image processor of transformers, somebody's own function.
-        takes: "pil" (RGB), "array" (H, W, 3) uint8, "tensor" (3, H, W) uint8; "auto" tries them
-            and prefers what returns numbers and changes something.
+        takes: "pil" (RGB), "array" (H, W, 3) uint8, "tensor" (3, H, W) uint8; "auto" tries all
+            three and prefers one that returns numbers and changes something.
         progress: a bar on the terminal.
 
     Returns:
@@ -41,8 +41,8 @@ def identify(
         offset, layout, and `.pipeline`, an `attacks.Pipeline` on images (N, 3, H, W) in [0, 1].
 
     Raises:
-        ValueError: the program raises on every kind of picture that was tried; its own error is the
-            cause. TypeError: it cannot be called.
+        ValueError: the program raises on every kind of input that was tried; its own error is the
+        cause. TypeError: it cannot be called.
 
     >>> import numpy as np
     >>> found = identify(lambda image: image[..., ::-1] / np.float32(255), takes="array")
@@ -61,26 +61,26 @@ def identify(
 def identify_pairs(
     images: Sequence[Any], results: Sequence[Any], *, progress: bool = False
 ) -> Preprocessing:
-    """Name the program that made a data set, from its pictures and their originals alone.
+    """Identify the program that made a data set, from its results and their originals.
 
-    Every value of every pair is compared with each known resize, rule of sizes, crop and padding.
-    What these pairs cannot tell is None, and `.candidates` has all programs that remain; where none
-    gives every value it has the nearest. Results that are JPEG files are compared with each
-    candidate written with the file's own tables. Four pairs tell most programs.
+    Every value of every pair is compared with each known resize, size rule, crop and padding.
+    Attributes that the pairs do not determine are None, and `.candidates` lists all programs that
+    fit, or the nearest if none gives every value. Results that are JPEG files are compared with
+    each candidate encoded with the file's own tables. Four pairs determine most programs.
 
     Args:
         images: the originals: arrays (H, W, 3) or (H, W) uint8, tensors (3, H, W) uint8, PIL images
             or files. Each is tried with and without its EXIF orientation.
-        results: what was made of each: arrays or tensors (C, h, w), (h, w, C) or (h, w), with or
+        results: the result for each: arrays or tensors (C, h, w), (h, w, C) or (h, w), with or
             without a batch of one, of any type of numbers; PIL images, or files. Where both are
             files they are matched by name without the suffix, if any names are common.
         progress: a bar on the terminal.
 
     Returns:
         A `Preprocessing` without `.takes`. `.differing` and `.compared` count the values of the
-        pairs described; `.groups`, where several programs made the results, has their indices in
-        `images`, and the attributes are the largest group's. `.reasons` name what is not told,
-        and what was left out.
+        pairs described; if several programs made the results, `.groups` has their indices in
+        `images`, and the attributes are the largest group's. `.reasons` name what is open, and what
+        was skipped.
 
     Raises:
         ValueError: nothing can be read, lists have different lengths, or no result shows its
@@ -119,11 +119,11 @@ def compare_pipelines(
     model: Callable[[Tensor], Any] | None = None,
     progress: bool = False,
 ) -> PipelineComparison:
-    """Identify two preprocessing programs, and say what makes them differ, the worst first.
+    """Identify two preprocessing programs, and explain how they differ, the worst first.
 
     Args:
         first, second: programs, as for `identify`.
-        takes: how each takes a picture.
+        takes: the input of each.
         images: what they are compared on: PIL images, arrays (H, W, 3) uint8 or tensors (3, H, W),
             uint8 or in [0, 1]. None: three pictures made for the purpose.
         model: a callable on float32 numbers (1, C, h, w), such as the network that they feed: how
@@ -131,8 +131,8 @@ def compare_pipelines(
         progress: bars on the terminal.
 
     Returns:
-        A `PipelineComparison`. Each finding is measured alone: by the first program's twin with
-        this attribute of the second's.
+        A `PipelineComparison`. Each finding is measured separately: by the first program's twin
+        with this attribute of the second.
 
     Raises:
         ValueError: for images that are none, and as `identify`.
@@ -167,10 +167,10 @@ def assert_same_pipeline(
     images: Any = None,
     last_bits: bool = True,
 ) -> None:
-    """Fail with the findings of `compare_pipelines` where two programs differ: for pytest.
+    """Fail with the findings of `compare_pipelines` if two programs differ: for pytest.
 
-    last_bits: differences of a level at most, by arithmetic or rounding alone, are let pass. The
-    other arguments are those of `compare_pipelines`. Raises AssertionError.
+    last_bits: allow differences of at most one level, from arithmetic or rounding alone. The other
+    arguments are those of `compare_pipelines`. Raises AssertionError.
 
     >>> import numpy as np
     >>> assert_same_pipeline(lambda image: image / 255, lambda image: image * (1 / 255))

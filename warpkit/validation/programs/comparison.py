@@ -42,11 +42,11 @@ class Shown:
 
 @dataclass(repr=False)
 class PipelineComparison:
-    """What `compare_pipelines` found: the programs, and what makes them differ, the worst first.
+    """The result of `compare_pipelines`: the programs, and how they differ, the worst first.
 
     `.differing` of `.compared` values were more than 0.001 levels apart, by `.largest` at most
-    (infinite where the shapes differ). Each of `.findings` has `.kind`, `.message`, and how many
-    values it alone makes differ. `.outputs`: how far a model's results drift, where one was given.
+    (infinite where the shapes differ). Each of `.findings` has `.kind`, `.message`, and the number
+    of values that it alone changes. `.outputs`: how far a model's results drift, if one was given.
     """
 
     first: Preprocessing

@@ -19,18 +19,18 @@ LISTED = 5
 
 @dataclass(repr=False)
 class Preprocessing:
-    """What `identify` found of a program, in the order in which the program does it.
+    """The result of `identify`, in the order of the program's steps.
 
-    Attributes that nothing was found for are None. `.pipeline` is the program as an
+    Attributes that were not determined are None. `.pipeline` is the program as an
     `attacks.Pipeline` with gradients; `.differing` of `.compared` values were more than 0.001
-    levels (0.0015 of floats, more of float16) from the program's, on pictures that were not used
-    to find it, by `.largest` levels at most. `.reasons` say what is not known, and why; `.raised`
-    the error of a program that refused some of the pictures.
+    levels (0.0015 of floats, more of float16) from the program's, on pictures that were not used to
+    find it, by `.largest` levels at most. `.reasons` say what is not known, and why; `.raised` is
+    the error of a program that rejected some of the images.
 
-    Of `identify_pairs`: `.candidates` are the programs that remain, or the nearest, best first,
-    each with the share of values that differ and the mean distance in levels; `.groups` None, or
-    lists of indices, one for each program that made some of the results; `.left_out` names the
-    files without a partner, or that cannot be read.
+    For `identify_pairs`: `.candidates` are the programs that fit, or the nearest, best first, each
+    with the share of values that differ and the mean distance in levels; `.groups` is None, or
+    lists of indices, one per program; `.left_out` names the files without a match, or that cannot
+    be read.
     """
 
     takes: str | None = None
