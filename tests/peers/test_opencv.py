@@ -1,7 +1,9 @@
 """What OpenCV's own tests ask of the functions of the face: sizes, types, known faults, memory.
 
-The facts are of its imgproc (imgwarp), calib3d (undistort, fisheye) and core; the code is ours.
-Alignment by correlation is in `test_alignment`: OpenCV's cases of it are pictures of its data.
+The facts are of its imgproc (imgwarp), geometry (undistort, fisheye) and core; the code is ours.
+Pictures and numbers by hand are in `test_opencv_images`, points and matrices in
+`test_opencv_points`. Alignment by correlation is in `tests/opencv/test_alignment.py`: OpenCV's
+cases of it are pictures of its data.
 """
 
 from __future__ import annotations
@@ -34,13 +36,16 @@ def test_the_mean_of_four_is_rounded_upwards():
 
 @pytest.mark.parametrize(
     ("dtype", "channels"),
-    [(np.uint8, 1), (np.uint8, 4), (np.uint16, 4), (np.int16, 1), (np.int16, 3), (np.float32, 4)],
+    [
+        *((np.uint8, 1), (np.uint8, 4), (np.uint16, 1), (np.uint16, 4), (np.int16, 1)),
+        *((np.int16, 3), (np.int16, 4), (np.float32, 1), (np.float32, 4)),
+    ],
 )
 def test_areas_are_halved(dtype, channels):
     low, high = (0, 1000) if np.dtype(dtype).kind == "u" else (-1000, 1000)
     image = RANDOM.uniform(low, min(high, 256 if dtype == np.uint8 else high), (34, 26, channels))
     image = image.astype(dtype)
-    wide = image.astype(np.float64 if dtype == np.float32 else np.int64)
+    wide: Any = image.astype(np.float64 if dtype == np.float32 else np.int64)
     total = wide[::2, ::2] + wide[1::2, ::2] + wide[::2, 1::2] + wide[1::2, 1::2]
     wanted = total / 4 if dtype == np.float32 else (total + 2) >> 2
     out = ours.resize(image, (13, 17), interpolation=ours.INTER_AREA).reshape(wanted.shape)
@@ -70,7 +75,7 @@ def test_nothing_stays_nothing_in_any_number_of_channels():
         for inter in (0, 1, 2, 3, 4):
             border = (n + inter) % 5
             assert not ours.warpAffine(image, turn, size, None, inter, border).any()
-        assert not ours.warpPerspective(image, square, size, None, inter, border).any()
+            assert not ours.warpPerspective(image, square, size, None, inter, border).any()
 
 
 def test_a_strip_turned_by_an_eighth_reads_nothing_beside_it():
@@ -154,6 +159,7 @@ def test_maps_of_every_pair_of_types_are_within_a_pixel(kind, whole):
         (xy[..., 0].copy(), xy[..., 1].copy()),
         (pixels, parts),
         (pixels, parts.view(np.int16)),
+        *([(pixels, None)] if whole else []),
     ):
         first, second = ours.convertMaps(*pair, number, nninterpolation=whole)
         places = np.stack((first, second), -1) if kind == "CV_32FC1" else first.astype(float)

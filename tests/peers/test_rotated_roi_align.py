@@ -61,3 +61,42 @@ def test_detectron2s_recorded_case(quarters):
     found = wk.crop_patches(image, [[2.0, 2, 2, 2, 90 * quarters]], None, (4, 4))[0, 0]
     wanted = 4.5 + 2.5 * torch.arange(4.0)[:, None] + 0.5 * torch.arange(4.0)
     assert (found - torch.rot90(wanted, -quarters)).abs().max() < 1e-5
+
+
+def test_a_box_of_an_image_of_half_the_size():
+    """detectron2's; bins of 2 x 2 pixels there, and of one in the half."""
+    image = torch.rand(1, 30, 30, generator=torch.Generator().manual_seed(0)).double() * 100
+    half = image.unflatten(2, (15, 2)).unflatten(1, (15, 2)).mean((2, 4))
+    fine = wk.crop_patches(image, [[15.0, 15, 10, 10, 0]], None, (10, 10))[0, 0]
+    means = fine.unflatten(1, (5, 2)).unflatten(0, (5, 2)).mean((1, 3))
+    found = wk.crop_patches(half, [[7.5, 7.5, 5, 5, 0]], None, (5, 5))[0, 0]
+    torch.testing.assert_close(found, means, rtol=0, atol=1e-12)
+
+
+def test_an_empty_box():
+    """Is refused, where detectron2 answers 0."""
+    image = torch.rand(1, 5, 5, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="crop_patches: `boxes` must"):
+        wk.crop_patches(image, [[2.0, 3, 0, 0, 0]], None, (7, 7))
+
+
+BOXES = ((0.0, 0, 9, 9), (0, 5, 4, 9), (5, 5, 9, 9))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_boxes_that_are_not_turned_are_the_upright_ones(device):
+    """detectron2's on a GPU: values and gradients of three boxes."""
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    image = torch.rand(1, 10, 10, generator=torch.Generator().manual_seed(0)).double().to(device)
+    turned = [((a + c) / 2, (b + d) / 2, c - a, d - b, 0.0) for a, b, c, d in BOXES]
+    made = []
+    for boxes in (BOXES, turned):
+        leaf = image.clone().requires_grad_()
+        placed = torch.tensor(boxes, dtype=torch.float64, device=device)
+        fine = wk.crop_patches(
+            leaf[None], placed, torch.zeros(3, dtype=torch.int64, device=device), (9, 9)
+        )
+        made.append((fine, *torch.autograd.grad(fine.square().sum(), leaf)))
+    for upright, same in zip(*made, strict=True):
+        torch.testing.assert_close(upright, same, rtol=0, atol=1e-12)

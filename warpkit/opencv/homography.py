@@ -29,6 +29,9 @@ STEPS = 30
 FAR = 1e6
 """Entries of this size, of points near 1, send the middle of the points to infinity."""
 
+LEAST = 2.0**-23
+"""A last entry that is no larger, of the matrix that cv2 solves for, is none."""
+
 
 def findHomography(
     srcPoints: PointsLike,
@@ -42,7 +45,8 @@ def findHomography(
     """cv2.findHomography with method 0: the homography of all pairs of points by least squares.
 
     srcPoints and dstPoints (N, 2), (N, 1, 2) or (1, N, 2), N of at least 4, rounded to float32 as
-    in cv2; of tensors (..., N, 2). Returns the matrix (3, 3), float64, whose last entry is 1, and
+    in cv2; of tensors (..., N, 2). Returns the matrix (3, 3), float64, whose last entry is 1 (0 if
+    the origin goes to infinity: the other entries are then cv2's up to one sign for all), and
     cv2's mask (N, 1), uint8; of tensors (..., 3, 3) and (..., N, 1). For more than four pairs the
     mask says which lie within ransacReprojThreshold pixels, as in cv2, and the sum of squared
     distances in pixels is minimal. cv2 stops after ten steps: within 1e-5 of a pixel of the minimum
@@ -136,7 +140,8 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
     """The matrix (..., 3, 3) of least squares of src and dst (..., N, 2)."""
     start = _direct(name, src, dst)
     if src.shape[-2] == 4:
-        return start / start[..., 2:, 2:]
+        return _scaled(start, src, dst)
+    pixels = src, dst
     src, dst, into, out_of = _near_one(src, dst)
     matrix = torch.linalg.inv(out_of) @ start @ torch.linalg.inv(into)
     entries = (matrix / matrix[..., 2:, 2:]).flatten(-2)[..., :8]
@@ -146,7 +151,7 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
             p.expand(*batch, *p.shape[-2:]).reshape(prod(batch), *p.shape[-2:]) for p in (src, dst)
         ]
         found = fast.homography(entries.reshape(prod(batch), 8), *pairs, STEPS)
-        return _whole(found.view(entries.shape), into, out_of)
+        return _scaled(_whole(found.view(entries.shape), into, out_of), *pixels)
     rest, slopes = _left(entries, src, dst)
     error = rest.square().sum(-1)
     damping = torch.full_like(error, 1e-3)
@@ -166,7 +171,7 @@ def _fitted(name: str, src: Tensor, dst: Tensor) -> Tensor:
         damping = torch.where(better, damping * 0.1, damping * 10)
         if bool((step.abs().amax(-1) < 1e-14).all()):
             break
-    return _whole(entries, into, out_of)
+    return _scaled(_whole(entries, into, out_of), *pixels)
 
 
 def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
@@ -175,8 +180,7 @@ def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
     src and dst (..., N, 2).
     """
     if src.shape[-2] == 4:
-        direct = _direct(name, src, dst)
-        return direct / direct[..., 2:, 2:]
+        return _scaled(_direct(name, src, dst), src, dst)
     found = _fitted(name, src.detach(), dst.detach())
     near_src, near_dst, into, out_of = _near_one(src, dst)
     matrix = torch.linalg.inv(out_of) @ found @ torch.linalg.inv(into)
@@ -193,7 +197,7 @@ def _exact(name: str, src: Tensor, dst: Tensor) -> Tensor:
     unit = torch.eye(8, dtype=curved.dtype, device=curved.device)
     curved = torch.where(sharp[..., None, None], curved, unit)
     change = torch.linalg.solve(curved, torch.where(sharp[..., None], down, 0.0))
-    return _whole(entries - change, into, out_of)
+    return _scaled(_whole(entries - change, into, out_of), src, dst)
 
 
 def _near_one(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -212,10 +216,27 @@ def _near_one(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def _whole(entries: Tensor, into: Tensor, out_of: Tensor) -> Tensor:
-    """Eight entries (..., 8) as a matrix between pixels; into and out_of (..., 3, 3)."""
+    """Eight entries (..., 8) as a matrix between pixels of any scale; into, out_of (..., 3, 3)."""
     nine = torch.cat((entries, torch.ones_like(entries[..., :1])), dim=-1)
-    matrix = out_of @ nine.unflatten(-1, (3, 3)) @ into
-    return matrix / matrix[..., 2:, 2:]
+    return out_of @ nine.unflatten(-1, (3, 3)) @ into
+
+
+def _scaled(matrix: Tensor, src: Tensor, dst: Tensor) -> Tensor:
+    """matrix (..., 3, 3) of src and dst (..., N, 2) with a last entry of 1, or cv2's scale.
+
+    cv2 solves for a matrix of norm 1 between points whose coordinates have a mean of 0 and a mean
+    size of 1 along each axis, and divides by the last entry where that is not 0.
+    """
+    last, frames = src.new_tensor([0.0, 0.0, 1.0]), []
+    for points in (src, dst):
+        middle = points.mean(-2, keepdim=True)
+        spread = torch.diag_embed((points - middle).abs().mean(-2))
+        top = torch.cat((spread, middle.mT), dim=-1)
+        frames.append(torch.cat((top, last.expand(*top.shape[:-2], 1, 3)), dim=-2))
+    solved = torch.linalg.solve(frames[1], matrix @ frames[0])
+    norm = solved.square().sum((-1, -2), keepdim=True).sqrt()
+    divisor = matrix[..., 2:, 2:]
+    return matrix / torch.where(divisor.abs() <= LEAST * norm, norm, divisor)
 
 
 def _left(entries: Tensor, src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor]:
