@@ -1,7 +1,8 @@
 """What torchvision's own tests ask of the transforms that are subclassed here, beside torchvision.
 
-The facts are of its test_transforms_v2; sizes, types, fills and forms of images are in `test_cases`
-and `test_family`. torch.jit.script is left out: torchvision's v2 transforms refuse it as well.
+The facts are of its test_transforms_v2; kernels and pixels are in `test_torchvision_kinds`, sizes,
+types, fills and forms of images in `test_cases` and `test_family` of `tests/transforms`.
+torch.jit.script is left out: torchvision's v2 transforms refuse it as well.
 """
 
 from __future__ import annotations
@@ -252,3 +253,12 @@ def test_never_and_always(name: str, p: float):
     for seed in range(5):
         torch.manual_seed(seed)
         assert (ours(IMAGE) is IMAGE) == (p == 0.0)
+
+
+@pytest.mark.parametrize("padding", [None, 1, (1, 1), (1, 1, 1, 1)])
+def test_a_crop_that_is_larger_than_the_image(padding: Any):
+    """torchvision's own, in a run."""
+    fused = transforms.Fused([v2.RandomCrop((20, 14), padding=padding)])
+    with pytest.raises(ValueError, match=r"larger than (padded )?input image size"):
+        fused(IMAGE)
+    assert transforms.Fused([v2.RandomCrop((20, 14), 2)])(IMAGE).shape == (3, 20, 14)
