@@ -110,7 +110,20 @@ def _of_four(src: Any, dst: Any) -> np.ndarray | None:
     if known is None:
         return None
     found, alone = known.four_points(*pairs, torch.float64)
-    return (found[0] / found[0, 2, 2]).numpy() if alone else None
+    if not alone or _ends_in_zero(found[0].numpy(), *(p[0].numpy() for p in pairs)):
+        return None
+    return (found[0] / found[0, 2, 2]).numpy()
+
+
+def _ends_in_zero(matrix: np.ndarray, src: np.ndarray, dst: np.ndarray) -> bool:
+    """Whether the last entry of a matrix (3, 3) of src and dst (4, 2) is 0 for `_scaled`."""
+    middles = src.mean(0), dst.mean(0)
+    spreads = np.abs(src - middles[0]).mean(0), np.abs(dst - middles[1]).mean(0)
+    rows = np.empty((3, 3))
+    rows[:, :2] = matrix[:, :2] * spreads[0]
+    rows[:, 2] = matrix[:, :2] @ middles[0] + matrix[:, 2]
+    rows[:2] = (rows[:2] - middles[1][:, None] * rows[2]) / spreads[1][:, None]
+    return abs(float(matrix[2, 2])) <= LEAST * math.sqrt(float(np.square(rows).sum()))
 
 
 def _points(name: str, argument: str, value: Any, device: torch.device, given: bool) -> Tensor:
