@@ -22,10 +22,15 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
-from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
-from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
 
 from warpkit.attacks import Pipeline, optimize_perturbation
+from warpkit.core.environment import how_to_install
+
+try:
+    from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
+    from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
+except ImportError as error:
+    raise ImportError(f"the example needs transformers: {how_to_install('processors')}") from error
 
 PHOTOGRAPH = Path(__file__).parents[1] / "data" / "images" / "coffee.png"
 WORDS = ("coffee", "tea", "rocket", "brick", "letter", "person", "nothing", "everything")

@@ -368,6 +368,8 @@ def test_what_is_no_source_is_a_type_error(source: Any):
 def test_files_that_cannot_be_read_are_named(tmp_path: Path):
     with pytest.raises(FileNotFoundError, match=r"nothing\.json"):
         Pipeline.from_processor(tmp_path / "nothing.json")
+    with pytest.raises(FileNotFoundError, match=r"from_pretrained\('a/b'\), with the extra `proc"):
+        Pipeline.from_processor("a/b")
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(ValueError, match=r"broken\.json"):
         Pipeline.from_processor(tmp_path / "broken.json")

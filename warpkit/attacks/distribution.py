@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.numbers import check_count, check_range
 from warpkit.geometry import affine_matrix, compose, image_center, perspective_from_points
 
@@ -168,6 +168,11 @@ def is_convex(corners: Tensor) -> Tensor:
 
 def uniform(shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor:
     """Numbers in [0, 1), float64, on the generator's device."""
+    exports.refuse(
+        "attacks",
+        "which draws nothing at random",
+        "draw before the export by `sample`, and give the model what was drawn",
+    )
     device = generator.device if generator is not None else torch.device("cpu")
     return torch.rand(shape, generator=generator, dtype=torch.float64, device=device)
 

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.numbers import check_count
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.types import Subsampling
@@ -64,6 +64,9 @@ def encode_and_decode(images: Tensor, quality: int, subsampling: str) -> Tensor:
     """uint8 images (N, C, H, W), encoded and decoded by Pillow."""
     from PIL import Image
 
+    exports.refuse(
+        "attacks.jpeg", "which writes no file", "leave it out of the pipeline that is exported"
+    )
     check_colours(images)
     checks.check_held("jpeg", "images", images)
     if len(images) == 0:

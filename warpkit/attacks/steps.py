@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch import Tensor, nn
 
-from warpkit.core import checks, tracing
+from warpkit.core import checks, exports, tracing
 from warpkit.core.caller_warnings import warn
 from warpkit.engine.sampling.reference import compute_dtype, with_gradient_of
 
@@ -116,6 +116,11 @@ class Step:
     def _takes(self, place: str, levels: Tensor) -> str:
         """The type of numbers that the function takes, tested once on a pattern."""
         if self.takes is None:
+            exports.refuse(
+                "Pipeline",
+                "since what its steps take is found out on values at the first call",
+                "call it once before the export, on images of the example's size",
+            )
             with torch.no_grad(), torch.random.fork_rng(list(cuda_of(levels))):
                 self.takes = self._find_out(place, pattern(levels))
         return self.takes
@@ -247,8 +252,9 @@ def check_made(
             "one that returns floats of floats" if kinds == checks.FLOATS else "uint8 or floats"
         )
         fail(place, wanted, made.dtype, TypeError)
-    if made.ndim == 0 or len(made) != len(given):
-        wanted = f"one that returns as many images as it is given, {len(given)}"
+    count = given.shape[0]  # len would bind a batch of any size
+    if made.ndim == 0 or made.shape[0] != count:
+        wanted = f"one that returns as many images as it is given, {count}"
         fail(place, wanted, f"shape {checks.shape_of(made)}")
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from warpkit.core import exports
 from warpkit.engine.sampling.maps import adjugate, determinant, matrix_of, rows_at
 
 COUNTS = {"brown": (4, 5, 8, 12, 14), "fisheye": (4,)}
@@ -205,8 +206,9 @@ def _fisheye(k: tuple[Tensor, ...], q: Tensor) -> tuple[Tensor, Tensor]:
             series_slope = series_slope * near + i * sign
     far = torch.where(small, 1.0, q)
     root = far.sqrt()
-    ratio = torch.where(small, series, root.atan() / root)
-    ratio_slope = torch.where(small, series_slope, (1 / (1 + far) - root.atan() / root) / (2 * far))
+    part = exports.atan(root) / root
+    ratio = torch.where(small, series, part)
+    ratio_slope = torch.where(small, series_slope, (1 / (1 + far) - part) / (2 * far))
     square = q * ratio * ratio  # of the angle
     square_slope = ratio * ratio + 2 * q * ratio * ratio_slope
     k1, k2, k3, k4 = k
@@ -257,6 +259,12 @@ def first_root(coefficients: list[Tensor]) -> Tensor:
 
     1 / q is an eigenvalue of the companion matrix, which needs no highest power.
     """
+    exports.refuse(
+        "warpkit.camera",
+        "which would have to undo a lens by steps until they fit",
+        "make the points before the export, by distort_map or undistort_points, and give remap or "
+        "the model those",
+    )
     one, *others = torch.broadcast_tensors(*coefficients)
     n = len(others)
     first = -torch.stack(others, dim=-1)

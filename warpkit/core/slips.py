@@ -89,6 +89,8 @@ def look_at_points(function: str, points: Tensor, size: Sequence[int]) -> None:
 
     size: (H, W) of the image that they are points of, or the field's own.
     """
+    if torch.compiler.is_compiling():  # a comparison would bind a dynamic size
+        return
     if points.numel() < 2 * LEAST_POINTS or not _is_readable(points):
         return
     values = points.detach()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
@@ -156,6 +156,11 @@ def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     field (..., h, w, 2) and targets (..., N, 2), float64; their batches broadcast.
     """
+    exports.refuse(
+        "warpkit.flow",
+        "which would have to undo a flow by steps until they fit",
+        "call flow.invert or flow.transform_points before, and give the model the result",
+    )
     batch = torch.broadcast_shapes(field.shape[:-3], targets.shape[:-2])
     field = field.expand(*batch, *field.shape[-3:])
     targets = targets.expand(*batch, *targets.shape[-2:])

@@ -13,6 +13,7 @@ import math
 import torch
 from torch import Tensor
 
+from warpkit.core import exports
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.sampling.maps import matrix_of
 from warpkit.engine.sampling.reference import with_gradient_of
@@ -137,6 +138,11 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     of the solution of A^T W A h = s h, |h| = 1, which exist wherever the least singular value is a
     single one, whatever the others do.
     """
+    exports.refuse(
+        "perspective_from_points",
+        "which has no singular values, of more pairs than four or of weights",
+        "take four pairs, or affine_from_points",
+    )
     with torch.no_grad():
         weighted = equations.detach() * weights.detach().sqrt()
         if weighted.shape[-2] < 9:

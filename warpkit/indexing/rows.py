@@ -13,6 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from warpkit.core import exports
 from warpkit.engine.sampling.rules import LIMIT, axis_weights, resolve
 
 
@@ -80,6 +81,11 @@ def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
     part = torch.where(valid & (upper > lower), far, 0.0)
     whole = torch.where(valid, 1 - part, 0.0)
     target = torch.stack((lower, upper), -1).reshape(-1)
+    exports.refuse(
+        "indexing.assign",
+        "which sorts no writes between rows by the row",
+        "write at whole numbers, or by superposition_assign with the weights of soft_one_hot",
+    )
     target, order = torch.sort(target, stable=True)
     weights = take(torch.stack((whole, part), -1).reshape(-1).to(table.dtype), 0, order)
     share = shares(weights, target)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.alignment import align
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.engine.sampling.maps import to_3x3
 from warpkit.opencv.cameras import checked_criteria
 from warpkit.opencv.constants import (
@@ -73,6 +73,7 @@ def findTransformECC(
     array([[ 1.,  0.,  2.],
            [ 0.,  1., -1.]], dtype=float32)
     """
+    exports.refuse_values("opencv.findTransformECC", templateImage, inputImage)
     if not isinstance(motionType, Integral) or motionType not in MODELS:
         got = f"{motionType!r:.60}"
         checks.fail(NAME, "motionType", "one of the MOTION_* values", got)

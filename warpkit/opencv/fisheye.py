@@ -12,7 +12,7 @@ from torch import Tensor
 from warpkit.camera import guards, maps, models
 from warpkit.camera.models import Lens
 from warpkit.camera.points import directions
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, NOWHERE, Criteria
 from warpkit.engine.sampling.maps import inverse_map, matrix_of, pixel_points
@@ -57,6 +57,7 @@ def initUndistortRectifyMap(
     array([[0.    , 0.7854]], dtype=float32)
     """
     name = "fisheye.initUndistortRectifyMap"
+    exports.refuse_values(f"opencv.{name}", K, D, R, P)
     values, outputs = (K, D, R, P), (map1, map2)
     kind = cameras.map_kind(name, "m1type", m1type, ("planes", "fixed"))
     sides = as_size(name, "size", size)
@@ -152,6 +153,7 @@ def undistortPoints(
     array([[[1., 0.]]])
     """
     name = "fisheye.undistortPoints"
+    exports.refuse_values(f"opencv.{name}", distorted, K, D)
     values = (distorted, K, D, R, P)
     steps = cameras.as_criteria(name, criteria, FISHEYE_STEPS)
     output = check_output(name, "undistorted", undistorted, distorted)
@@ -207,6 +209,7 @@ def projectPoints(
     array([[[128.5398,  40.    ]]])
     """
     name = "fisheye.projectPoints"
+    exports.refuse_values(f"opencv.{name}", objectPoints, rvec, tvec, K, D)
     values = (objectPoints, rvec, tvec, K, D, alpha)
     device = cameras.common_device(*values)
     scene = cameras.as_places(name, "objectPoints", objectPoints, device, 3)
@@ -249,6 +252,7 @@ def estimateNewCameraMatrixForUndistortRectify(
            [ 0.  ,  0.  ,  1.  ]])
     """
     name = "fisheye.estimateNewCameraMatrixForUndistortRectify"
+    exports.refuse_values(f"opencv.{name}", K, D)
     values = (K, D, R, balance, fov_scale)
     device = cameras.common_device(*values)
     height, width = as_size(name, "image_size", image_size)

@@ -20,7 +20,7 @@ from warpkit.camera import guards, maps, optimal
 from warpkit.camera.models import Lens
 from warpkit.camera.points import directions as exact_directions
 from warpkit.camera.points import own_view
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_lenses
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
 from warpkit.engine.arithmetic.opencv_lenses import BROWN_AT_ONCE, FIVE_STEPS, Criteria
@@ -214,6 +214,7 @@ def undistortPoints(
     array([[[1.5, 2. ]]])
     """
     name = "undistortPoints"
+    exports.refuse_values(f"opencv.{name}", src, cameraMatrix, distCoeffs)
     values = (src, cameraMatrix, distCoeffs, R, P)
     steps = cameras.as_criteria(name, criteria, FIVE_STEPS)
     found = numbers_alone.undistorted_points(src, cameraMatrix, distCoeffs, R, P, steps)
@@ -284,6 +285,7 @@ def getOptimalNewCameraMatrix(
     (0, 0, 100, 100)
     """
     name = "getOptimalNewCameraMatrix"
+    exports.refuse_values(f"opencv.{name}", cameraMatrix, distCoeffs)
     values = (cameraMatrix, distCoeffs, alpha)
     size = as_size(name, "imageSize", imageSize)
     newImgSize = as_list(name, "newImgSize", newImgSize)

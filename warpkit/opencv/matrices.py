@@ -140,12 +140,13 @@ def invertAffineTransform(M: MatrixLike, iM: ImageLike | None = None) -> Any:
     """
     name = "invertAffineTransform"
     iM = check_output(name, "iM", iM, M if isinstance(M, Tensor) else np.zeros(0))
+    single = getattr(M, "dtype", None) in (np.dtype(np.float32), torch.float32)
     if not _is_readable((M,)):
-        return _call(name, geometry.invert, M)
+        found = _call(name, geometry.invert, M)
+        return found.float() if single else found
     if (matrix := plain_matrices.inverse(M)) is not None:
         return written(iM, matrix)
     device = checks.result_kind(M)[0]
-    single = getattr(M, "dtype", None) in (np.dtype(np.float32), torch.float32)
     matrix = _floats(name, "M", M, device)
     checks.check_matrix_shape(name, "M", matrix, (2,))
     found = opencv_matrices.inverse(_array(matrix, SINGLE if single else torch.float64))

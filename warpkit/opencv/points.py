@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_points
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.arithmetic.opencv import TYPES as OPENCV_TYPES
@@ -31,6 +31,7 @@ def transform(src: PointsLike, m: MatrixLike, dst: ImageLike | None = None) -> A
     array([[[6., 9.]]])
     """
     name = "transform"
+    exports.refuse_values(f"opencv.{name}", src, m)
     if (moved := numbers_alone.transformed(src, m)) is not None:
         return numbers_alone.given((src, m), moved, check_output(name, "dst", dst, src))
     values, matrix, given = _arguments(name, src, m, OPENCV_TYPES)

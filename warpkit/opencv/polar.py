@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.guarantees import installed_arithmetic
 from warpkit.engine.sampling.reference import with_gradient_of
@@ -56,7 +56,7 @@ def cartToPolar(
         here = (first == 0) & (second == 0)
         a, b = torch.where(here, 1.0, first), torch.where(here, 0.0, second)
         turn = torch.atan2(b, a) * (180 / math.pi if degrees else 1.0)
-        exact = [torch.where(here, 0.0, value) for value in (torch.hypot(a, b), turn)]
+        exact = [torch.where(here, 0.0, value) for value in (exports.hypot(a, b), turn)]
         found = [with_gradient_of(v, e) for v, e in zip(found, exact, strict=True)]
     return _as_given(given, found, (magnitude, angle))
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from warpkit.camera import guards, models
 from warpkit.camera.models import Lens
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_projection
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.opencv import cameras, jacobians, numbers_alone
@@ -56,6 +56,7 @@ def Rodrigues(
             for output, made in zip(outputs, plain, strict=True)
         )
         return first, second
+    exports.refuse_values(f"opencv.{name}", src)
     device = cameras.common_device(src)
     given = cameras.as_numbers(name, "src", src, device)
     values = given.double()
@@ -168,6 +169,7 @@ def projectPoints(
     array([[[100.,  40.]]])
     """
     name = "projectPoints"
+    exports.refuse_values(f"opencv.{name}", objectPoints, rvec, tvec, cameraMatrix, distCoeffs)
     values = (objectPoints, rvec, tvec, cameraMatrix, distCoeffs)
     device = cameras.common_device(*values)
     scene = cameras.as_points(name, "objectPoints", objectPoints, device, 3)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.slips import look_at_boxes, look_at_flow
 from warpkit.core.tracing import is_readable
 from warpkit.engine.compositing import canvases
@@ -39,7 +39,8 @@ class Given:
 
     @property
     def count(self) -> int:
-        return len(self.pixels)
+        # len would bind a batch of any size
+        return self.pixels.shape[0] if isinstance(self.pixels, Tensor) else len(self.pixels)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -76,6 +77,12 @@ class Given:
         `paint` gets these images and each object's index among them, image_of (N,). Images of a
         list without objects are returned unchanged.
         """
+        exports.refuse(
+            "paste_patches, transform_patches",
+            "since how many pixels the objects cover depends on their values",
+            "warp each patch and its mask to the image's size by warp_affine, and blend: "
+            "image + mask * (patch - image)",
+        )
         if self.listed is None:
             result = paint(self.pixels, image_of)
             assert isinstance(result, Tensor)
@@ -179,7 +186,7 @@ def boxes(
     checks.check_device(function, "boxes", value, data.given.device)
     bad = check_boxes(function, value)
     look_at_boxes(function, value[:, :4].flatten(1), min(data.sizes, key=min))
-    index = image_index(function, index, len(value), data)
+    index = image_index(function, index, value.shape[0], data)
     if is_readable(value) and is_readable(index):
         return value, index, None
     return value, index, ~bad & (index >= 0) & (index < data.count)

@@ -90,7 +90,7 @@ def crop_patches(
     checks.check_bool(name, "antialias", antialias)
     checks.check_labels(name, "antialias", antialias, data.given.dtype, "False", not antialias)
     warn_of_lost_gradients(name, data.given, rule.interpolation, boxes=boxes)
-    fill = arguments.border_value(name, border_value, len(boxes), data)
+    fill = arguments.border_value(name, border_value, boxes.shape[0], data)
     upright = kind_of_boxes(boxes.shape) == UPRIGHT
     to_source = patch_matrix(frame_of(boxes.double()), (height, width))
     if good is not None:
@@ -179,7 +179,7 @@ def _crop_reference(
     canvas = canvas_of(images)
     begin, *window = canvas.at(index.clamp(0, canvas.images - 1)[:, None, None])
     width = window[1]
-    number = torch.arange(len(index), device=index.device)[:, None, None]
+    number = torch.arange(index.shape[0], device=index.device)[:, None, None]
     values = sample_opaque(
         flat(images),
         fill,
@@ -197,7 +197,7 @@ def _within(samples: Tensor, length: int) -> tuple[Tensor, Tensor]:
     (N, length k) and (N, k), where k is the largest of `samples` (N,); samples that a box does not
     need have weight 0.
     """
-    most_samples = int(samples.max()) if len(samples) else 1  # no trace has a number
+    most_samples = int(samples.max()) if samples.shape[0] else 1  # no trace has a number
     samples = samples[:, None, None]
     number = torch.arange(most_samples, dtype=samples.dtype, device=samples.device)
     pixel = torch.arange(length, dtype=samples.dtype, device=samples.device)[:, None]

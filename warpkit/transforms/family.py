@@ -12,10 +12,20 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.engine.sampling.named import ALIASES
 from warpkit.transforms.images import has_pixels
 from warpkit.transforms.labels import LABELS
+
+
+def refuse_draws(transform: v2.Transform) -> None:
+    """A graph would keep what is drawn while it is made."""
+    if hasattr(transform, "p") or type(transform).make_params is not v2.Transform.make_params:
+        exports.refuse(
+            type(transform).__name__,
+            "which draws nothing at random",
+            "transform the images before the model, or warp by a matrix that it is given",
+        )
 
 
 class Geometric(v2.Transform):
@@ -23,6 +33,7 @@ class Geometric(v2.Transform):
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         """torchvision's checks; arrays in place of images raise an error."""
+        refuse_draws(self)
         super().check_inputs(flat_inputs)
         check_arrays(type(self).__name__, flat_inputs)
 

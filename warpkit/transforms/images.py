@@ -153,12 +153,3 @@ def warp(
 def matrix_of(rows: Rows) -> Tensor:
     """The matrix (3, 3), float64, of two rows that map source -> destination."""
     return as_result(torch.tensor((*rows, (0.0, 0.0, 1.0)), dtype=torch.float64), torch.float64)
-
-
-def size_by(move: Callable[[Any], Any], size: tuple[int, int]) -> tuple[int, int]:
-    """(H, W) of what a function of torchvision's makes of images of `size` (H, W), by a box."""
-    box = tv_tensors.BoundingBoxes(  # pyright: ignore
-        torch.zeros(1, 4), format="XYXY", canvas_size=size
-    )
-    height, width = move(box).canvas_size
-    return height, width

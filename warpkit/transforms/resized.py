@@ -23,7 +23,7 @@ from warpkit.transforms.arguments import (
     plain_lengths,
 )
 from warpkit.transforms.family import Geometric
-from warpkit.transforms.images import check_planes, check_sides, has_pixels, size_by, through
+from warpkit.transforms.images import check_planes, check_sides, has_pixels, through
 from warpkit.types import Filter, ResizeArithmetic
 
 PLAIN_FILTERS = ("nearest", "lanczos4")
@@ -70,8 +70,9 @@ class Resize(Geometric, v2.Resize):
         """(H, W) of what images of `size` (H, W) become."""
         height, width = size
         check_sides("Resize", size)
-        new = {"size": self.size, "max_size": self.max_size}
-        made = size_by(lambda box: v2.functional.resize(box, **new), (height, width))
+        nothing = torch.empty(0, height, width)  # no channel: all of its size and no work
+        of_size = v2.functional.resize(nothing, self.size, max_size=self.max_size)
+        made = (of_size.shape[-2], of_size.shape[-1])
         if 0 in made:
             wanted = f"of sides that keep a pixel under size={self.size}, max_size={self.max_size}"
             checks.fail("Resize", "inpt", wanted, f"size {(height, width)}, which becomes {made}")

@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from warpkit.core import checks
+from warpkit.core import checks, exports
 from warpkit.core.caller_warnings import warn
 from warpkit.core.slips import without_looking
 from warpkit.engine.sampling.rules import INTERPOLATIONS
@@ -133,6 +133,11 @@ class Run(v2.Transform):
 
     def draw(self, sizes: Sequence[tuple[int, int]]) -> Draws:
         """Params as torchvision draws them for inputs of `sizes`, one transform after another."""
+        exports.refuse(
+            "Fused",
+            "which looks at its own map while it is made",
+            "export the transforms one after another, or warp by a matrix that it is given",
+        )
         draws: Draws = []
         for transform in self.transforms:
             p = getattr(transform, "p", None)

@@ -36,6 +36,16 @@ def test_fma_just_below_a_tie():
         assert got.item() == sign * float(one_rounding(a, b, c)) == sign * (1 + 2.0**-23)
 
 
+def test_fma_just_below_a_tie_with_infinity():
+    """Half a step, 2^103, above the largest float32 rounds to infinity, 2^57 less does not."""
+    largest = 2.0**128 - 2.0**104
+    for part, wanted in ((2.0**-23, largest), (0.0, torch.inf)):
+        for sign in (1.0, -1.0):
+            numbers = (sign * 2.0**52 * (1 - part), 2.0**51 * (1 + part), sign * largest)
+            got = fma32(*(torch.tensor(x, dtype=torch.float32) for x in numbers))
+            assert got.item() == sign * wanted
+
+
 def test_fma_of_special_numbers():
     inf = torch.tensor(torch.inf)
     assert fma32(inf, torch.tensor(2.0), torch.tensor(1.0)).item() == torch.inf

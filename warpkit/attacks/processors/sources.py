@@ -11,6 +11,7 @@ from typing import Any
 
 from warpkit.attacks.processors.configuration import NAME
 from warpkit.core import checks
+from warpkit.core.environment import how_to_install
 
 FILES = (
     "processor_config.json",
@@ -51,6 +52,12 @@ def read(source: Any) -> tuple[dict[str, Any], str | None]:
 
 
 def _from_path(path: Path) -> dict[str, Any]:
+    if not path.exists() and path.suffix != ".json":
+        raise FileNotFoundError(
+            f"{NAME}: `source` must be {WANTED}, got {str(path)!r}, which is no file here. Of a "
+            f"model's name transformers makes the object: AutoImageProcessor.from_pretrained("
+            f"{str(path)!r}), with the extra `processors` ({how_to_install('processors')})"
+        )
     if not path.is_dir():
         return _inner(_from_file(path))
     for name in FILES:

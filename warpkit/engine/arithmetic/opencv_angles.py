@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.engine.sampling.rounding import rounded_once
+
 AT_ONCE = 16
 BLOCK, BLOCK_OF_DOUBLES = 1024, 128
 MOST_CHANNELS = {"opencv4": 512, "opencv5": 128}
@@ -137,18 +139,14 @@ def _by_table(angle: Tensor, degrees: bool) -> tuple[Tensor, Tensor]:
 def _fused(a: Tensor, b: Tensor | float, c: Tensor | float) -> Tensor:
     """a b + c of float32 with one rounding; tensors (...), numbers as float32 has them.
 
-    The product is exact in float64. The sum is rounded to an odd last bit there, so that rounding
-    it once more gives what one rounding would have given.
+    The product is exact in float64.
     """
     product = a.double() * _double(b)
     c = _double(c)
     total = product + c
     back = total - product
     error = (product - (total - back)) + (c - back)
-    bits = total.view(torch.int64)
-    away = torch.where((error > 0) == (total > 0), 1, -1)
-    inexact = (error != 0) & error.isfinite() & ((bits & 1) == 0)
-    return torch.where(inexact, bits + away, bits).view(torch.float64).float()
+    return rounded_once(total, error)
 
 
 def _double(value: Tensor | float) -> Tensor | float:

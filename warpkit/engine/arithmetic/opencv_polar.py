@@ -10,6 +10,7 @@ import math
 import torch
 from torch import Tensor
 
+from warpkit.core import exports
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.sampling.maps import pixel_points
 
@@ -64,7 +65,7 @@ def exact_from_polar(
     dx, dy = (pixel_points(size, torch.float64, center.device) - center).unbind(-1)
     here = (dx == 0) & (dy == 0)
     dx = torch.where(here, 1.0, dx)
-    length, angle = torch.hypot(dx, dy), torch.atan2(dy, dx).remainder(2 * math.pi)
+    length, angle = exports.hypot(dx, dy), torch.atan2(dy, dx).remainder(2 * math.pi)
     column = (length + 1).log() * width / radius.log() if log else length * width / radius
     points = torch.stack((column, angle * (height / (2 * math.pi))), dim=-1)
     return torch.where(here[..., None], 0.0, points)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.tracing import in_transform, is_eager, peel
+from warpkit.core.tracing import exports_to_onnx, in_transform, is_eager, peel
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import TAPS, SamplingRule, missing_axes
 
@@ -244,8 +244,11 @@ def mean_of_samples(
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = torch.broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
     (height, width), (across, down) = size, counts
-    row = max(math.prod(batch) * image.shape[-3] * width * across, 1)
-    at_once = max(max(AT_ONCE, 2 * image.numel()) // row, 1)
+    if exports_to_onnx():  # pieces would bind a batch of any size
+        at_once = height * down
+    else:
+        row = max(math.prod(batch) * image.shape[-3] * width * across, 1)
+        at_once = max(max(AT_ONCE, 2 * image.numel()) // row, 1)
     rows, steps = max(at_once // down, 1), min(at_once, down)
     pieces = []
     for top in range(0, height, rows):

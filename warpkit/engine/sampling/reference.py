@@ -214,4 +214,6 @@ def convert(values: Tensor, dtype: torch.dtype) -> Tensor:
     if dtype.is_floating_point or dtype in LABELS or values.dtype == dtype:
         return values.to(dtype)
     limits = torch.iinfo(dtype)
-    return values.round().clamp(limits.min, limits.max).to(dtype)
+    if values.is_floating_point():  # ONNX rounds no whole numbers
+        values = values.round()
+    return values.clamp(limits.min, limits.max).to(dtype)

@@ -36,18 +36,23 @@ def saturate16(values: Tensor) -> Tensor:
 def fma32(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """a b + c in float32 with one rounding, as a fused multiply-add gives it.
 
-    The product is exact in float64. The sum is rounded to odd there: a second rounding to float32
-    then falls as one from the exact sum would. Rounding it to nearest instead would fail only on
-    ties that the first rounding makes, about once in 2^29 values.
-
-    a, b, c (...), float32.
+    The product is exact in float64. a, b, c (...), float32.
     """
-    product, addend = a.double() * b.double(), c.double()
-    total, lost = two_sum(product, addend)
-    bits = total.view(torch.int64)
-    away = torch.where((lost > 0) == (total > 0), 1, -1)  # one step up or down in magnitude
-    inexact = (lost != 0) & lost.isfinite() & (bits & 1 == 0)
-    return torch.where(inexact, bits + away, bits).view(torch.float64).float()
+    return rounded_once(*two_sum(a.double() * b.double(), c.double()))
+
+
+def rounded_once(total: Tensor, lost: Tensor) -> Tensor:
+    """A sum in float64 and what its rounding lost, (...), rounded to float32 as if at once.
+
+    That differs from total.float() only where the total is a tie, about once in 2^29 values: what
+    was lost decides then. Nothing looks at bits, which ONNX cannot.
+    """
+    near = total.float()
+    at = near.double().clamp(-(2.0**128), 2.0**128)  # infinity's own place, for ties with it
+    other = 2 * total - at  # as far on the other side: a float32 if the total is half way
+    tie = (other.float().double() == other) & (other != at) & (lost != 0) & lost.isfinite()
+    further = torch.where(lost > 0, torch.maximum(at, other), torch.minimum(at, other))
+    return torch.where(tie, further.float(), near)
 
 
 def fma64(a: Tensor, b: Tensor, c: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from warpkit.core import exports
 from warpkit.engine.sampling.maps import rows_at
 from warpkit.engine.sampling.reference import convert, reader
 from warpkit.engine.sampling.rules import LIMIT, TAPS, SamplingRule, taps
@@ -44,9 +45,9 @@ def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
     # both sides of a where get a gradient: at a pole that of another direction, times 0
     x, y = (torch.where(pole, 0.0, value) for value in (x, y))
     z, flat = (torch.where(pole, 1.0, value) for value in (z, flat))
-    lon, lat = torch.atan2(x, z), torch.atan2(y, flat.sqrt())
-    lon = torch.where(pole, torch.atan2(fixed_x, fixed_z), lon)
-    lat = torch.where(pole, torch.atan2(fixed_y, torch.hypot(fixed_x, fixed_z)), lat)
+    lon, lat = exports.atan2(x, z), exports.atan2(y, flat.sqrt())
+    lon = torch.where(pole, exports.atan2(fixed_x, fixed_z), lon)
+    lat = torch.where(pole, exports.atan2(fixed_y, exports.hypot(fixed_x, fixed_z)), lat)
     u = lon * (width / (2 * math.pi)) + (width - 1) / 2
     v = lat * (height / math.pi) + (height - 1) / 2
     return torch.where(good[..., None], torch.stack((u, v), dim=-1), torch.nan)

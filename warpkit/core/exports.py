@@ -1,0 +1,51 @@
+"""In an export to ONNX: what no graph holds is refused, what ONNX lacks is done otherwise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from warpkit.core.tracing import exports_to_onnx
+
+
+def refuse(where: str, because: str, instead: str) -> None:
+    """Raise RuntimeError in an export to ONNX, and say what to do instead.
+
+    Not where the operator is missing: torch would name it once it has traced all of the model, and
+    what iterates makes it trace for minutes.
+    """
+    if exports_to_onnx():
+        raise RuntimeError(f"{where}: no ONNX graph, {because}: {instead}")
+
+
+def refuse_values(function: str, *given: object) -> None:
+    """`refuse` of what decides by the values of tensors; those of arrays are constants."""
+    if any(isinstance(value, Tensor) for value in given):
+        refuse(
+            function,
+            "which decides nothing by values",
+            "call it before the export, and give the model what it returns",
+        )
+
+
+def atan2(y: Tensor, x: Tensor) -> Tensor:
+    """torch.atan2; onnxruntime has no arc tangent of float64: a float32 one and Newton's step.
+
+    The step is (y cos - x sin) / length, the sine of the error of at most 4e-7. y and x (...).
+    """
+    if not (exports_to_onnx() and x.dtype == torch.float64):
+        return torch.atan2(y, x)
+    angle = torch.atan2(y.float(), x.float()).double()
+    length = (x * x + y * y).sqrt()
+    error = (y * angle.cos() - x * angle.sin()) / torch.where(length > 0, length, 1.0)
+    return angle + error
+
+
+def atan(x: Tensor) -> Tensor:
+    """The arc tangent, as `atan2`."""
+    return atan2(x, torch.ones_like(x)) if exports_to_onnx() else x.atan()
+
+
+def hypot(x: Tensor, y: Tensor) -> Tensor:
+    """torch.hypot of x and y (...), which has no ONNX operator."""
+    return (x * x + y * y).sqrt() if exports_to_onnx() else torch.hypot(x, y)
