@@ -8,12 +8,33 @@ from __future__ import annotations
 
 import csv
 import io
-from itertools import cycle
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks"
-OURS = "#1f5fa8"
-COLOURS = ("#d1495b", "#d9730d", "#2a9d8f", "#7b5ea7", "#6b7280", "#b08900")
+LIBRARIES = {
+    # Okabe and Ito's colours and one more, which differ to protanopes; no marker stands twice
+    "warpkit": ("#0072b2", "*", ("warpkit",)),
+    "OpenCV": ("#d55e00", "s", ("cv2",)),
+    "Pillow": ("#cc79a7", "^", ("Pillow",)),
+    "torchvision": ("#009e73", "D", ("torchvision", "roi_align")),
+    "kornia": ("#56b4e9", "v", ("kornia",)),
+    "albumentations": ("#9a5cd0", "P", ("albumentations",)),
+    "onnxruntime": ("#808080", "p", ("Resize",)),
+    "py360convert": ("#808080", "<", ("py360convert",)),
+    "equilib": ("#808080", ">", ("equilib",)),
+    "ImageMagick": ("#808080", "h", ("mogrify",)),
+    "libvips": ("#808080", "X", ("vips",)),
+    "torch": ("#e69f00", "o", ("",)),
+}
+"""Each library's colour and marker in every plot, and how its ways begin; the first counts."""
+FILLS = ("full", "none", "left", "right", "top", "bottom")
+"""A library's ways in one plot."""
+THEMES = {"": ("white", "#1b1f24", "#d9dce0"), "-dark": ("#1f2129", "#d5d8de", "#3c414c")}
+"""The ending of a plot's name, and paper, ink and grid: the site has both themes."""
 ABOUT = {
     "machine": "{}",
     "device": "{}",
@@ -25,6 +46,12 @@ ABOUT = {
     "date": "{}",
 }
 """Columns that say how a file was measured, told where they are the same in all its rows."""
+
+BENCH = {
+    "face": "`warpkit.opencv` beside cv2, with its pixels",
+    "warps_cpu": "Warps on the CPU beside grid_sample, kornia and OpenCV",
+}
+"""What `warpkit bench` wrote."""
 
 Row = dict[str, str]
 
@@ -44,7 +71,10 @@ def case_of(row: Row) -> str:
     """What was measured: the columns before `way`, without empty ones."""
     columns = list(row)
     parts = [(name, row[name]) for name in columns[: columns.index("way")] if row[name]]
-    return ", ".join(f"{int(v):,} {name}" if v.isdigit() else v for name, v in parts)
+    return ", ".join(
+        f"{int(v):,} {name.removesuffix('s') if v == '1' else name}" if v.isdigit() else v
+        for name, v in parts
+    )
 
 
 def milliseconds(row: Row) -> str:
@@ -88,7 +118,11 @@ def section(name: str, rows: list[Row]) -> str:
         "",
         f"{about(name)}`data/benchmarks/{name}.csv`: {conditions(rows)}.",
         "",
-        f"![What other ways take, in times warpkit's time](images/benchmarks-{name}.svg)",
+        *(
+            f"![What other ways take, in times warpkit's time](images/benchmarks-{name}{theme}.svg"
+            f"#only-{'dark' if theme else 'light'})"
+            for theme in THEMES
+        ),
         "",
         "| case | way | ms | times warpkit's |",
         "|---|---|--:|--:|",
@@ -103,17 +137,45 @@ def section(name: str, rows: list[Row]) -> str:
 
 def about(name: str) -> str:
     """What the benchmark that wrote a file says of itself, and how to run it."""
-    module = name.split("_")[0]  # warps_cpu.csv is of warps.py
-    path = Path(__file__).with_name(f"{module}.py")
+    if name in BENCH:
+        return f"{BENCH[name]} (`scripts/bench`).\n"
+    path = Path(__file__).with_name(f"{name}.py")
     if not path.exists():
         return ""
     first = path.read_text().removeprefix('"""').split("\n")[0]
-    return f"{first.split(': python')[0]} (`python -m benchmarks.{module}`).\n"
+    return f"{re.split(': (?:python )?-m ', first)[0]} (`python -m benchmarks.{name}`).\n"
 
 
 def pictures() -> dict[str, str]:
-    """A plot for each file, as SVG."""
-    return {f"benchmarks-{name}": picture(rows) for name, rows in files().items()}
+    """A plot for each file and theme, as SVG."""
+    return {
+        f"benchmarks-{name}{theme}": picture(title(name), rows, *colours)
+        for name, rows in files().items()
+        for theme, colours in THEMES.items()
+    }
+
+
+def title(name: str) -> str:
+    """What a file's benchmark says of itself; its name, where it says nothing."""
+    return about(name).split(" (`")[0].replace("`", "") or name
+
+
+def library_of(way: str) -> str:
+    """Whose way it is; what names nobody is written in torch."""
+    return next(name for name, (_, _, begins) in LIBRARIES.items() if way.startswith(begins))
+
+
+def styles(ways: Iterable[str]) -> dict[str, dict[str, str]]:
+    """How each way of a plot is drawn: by its library, with a fill of its own."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for way in ways:
+        library = library_of(way)
+        colour, marker, _ = LIBRARIES[library]
+        fill = FILLS[(seen[library] + (library == "warpkit")) % len(FILLS)]
+        found[way] = {"color": colour, "marker": marker, "fillstyle": fill}
+        seen[library] += 1
+    return found
 
 
 def ratios(rows: list[Row]) -> dict[str, list[tuple[str, float]]]:
@@ -125,32 +187,50 @@ def ratios(rows: list[Row]) -> dict[str, list[tuple[str, float]]]:
     return {case: each for case, each in found.items() if each}
 
 
-def picture(rows: list[Row]) -> str:
-    """A line for each case, with a dot for each other way; to the right of 1 warpkit is faster."""
+def picture(title: str, rows: list[Row], paper: str, ink: str, grid: str) -> str:
+    """A line for each way of each case; to the right of 1 warpkit is faster."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     shown = ratios(rows)
-    ways = sorted({way for each in shown.values() for way, _ in each})
-    with mpl.rc_context({"svg.hashsalt": "warpkit", "font.size": 9}):  # the same at every run
-        figure = Figure(figsize=(8.5, 1.1 + 0.27 * len(shown)), layout="constrained")
+    own = [milliseconds(ways[0]) for case, ways in cases(rows).items() if case in shown]
+    drawn = styles(sorted({way for each in shown.values() for way, _ in each}))
+    parts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    params = {**dict.fromkeys(parts, ink), "axes.facecolor": paper, "grid.color": grid}
+    # hashsalt: the same at every run
+    with mpl.rc_context({"svg.hashsalt": "warpkit", "font.size": 9, **params}):
+        height = 1.5 + sum(0.16 + 0.12 * len(each) for each in shown.values())
+        figure = Figure(figsize=(8.5, height), layout="constrained")
         axes = figure.add_subplot()
-        axes.axvline(1, color=OURS, linewidth=1.5, label="warpkit")
-        for way, colour in zip(ways, cycle(COLOURS), strict=False):
-            dots = [(r, n) for n, each in enumerate(shown.values()) for w, r in each if w == way]
-            axes.plot(*zip(*dots, strict=True), "o", color=colour, label=way)
-            for ratio, line in dots:
-                axes.plot((1, ratio), (line, line), color=colour, linewidth=1, zorder=0)
+        axes.axvline(1, color=LIBRARIES["warpkit"][0], linewidth=1.5, label="warpkit")
+        places, line = [], 0.0
+        for each in shown.values():
+            places.append(line + 0.5 * (len(each) - 1))
+            for way, ratio in each:  # each on a line of its own: equal ones hid each other
+                style, label = drawn[way], f"_{way}"
+                axes.plot((1, ratio), (line, line), color=style["color"], linewidth=1, zorder=1)
+                axes.plot(ratio, line, **style, linestyle="", label=label, markerfacecoloralt=paper)
+                line += 1.0
+            line += 1.3
+        for way, style in drawn.items():
+            axes.plot([], [], **style, linestyle="", label=way, markerfacecoloralt=paper)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set_yticks(range(len(shown)), list(shown))
-        axes.set_ylim(len(shown) - 0.5, -0.5)
-        axes.set_xlabel("time, in times warpkit's")
-        axes.grid(axis="x", color="0.9")
+        axes.set_yticks(places, list(shown))
+        axes.set_ylim(line - 0.8, -1)
+        right = axes.secondary_yaxis("right")
+        right.set_yticks(places, [f"{ms} ms" for ms in own])
+        right.set_ylabel("warpkit's time")
+        axes.set_xlabel("time of a call, in multiples of warpkit's (right of 1: warpkit is faster)")
+        axes.grid(axis="x")
         axes.spines[["top", "right", "left"]].set_visible(False)
-        figure.legend(loc="outside upper center", ncols=len(ways) + 1, frameon=False)
+        right.spines["right"].set_visible(False)
+        for side in (axes, right):
+            side.tick_params(axis="y", length=0)
+        figure.suptitle(textwrap.fill(title, 90), fontsize=11)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False)
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", facecolor="white", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", facecolor=paper, metadata={"Date": None})
     return buffer.getvalue()
 
 

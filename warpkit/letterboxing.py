@@ -83,7 +83,7 @@ def letterbox(
 
     Raises:
         ValueError, TypeError: with the argument, what it must be and what it got; also for an image
-        so long that a resized side has no pixel.
+            so long that a resized side has no pixel.
 
     ultralytics' LetterBox(size)(image=array): letterbox(image, size, border_value=114,
     arithmetic="opencv5").

@@ -36,7 +36,7 @@ def test_it_aligns_and_writes_what_was_asked_for(folder, capsys):
     words += " --matrix-out matrix.txt --overlay overlay.png"
     assert main(words.split()) == 0
     said = capsys.readouterr()
-    assert said.out.startswith(("score 0.99", "score 1.00"))
+    assert said.out.startswith(("correlation 0.99", "correlation 1.00"))
     text = (folder / "matrix.txt").read_text()
     assert said.out.endswith(text)
     matrix = torch.tensor([[float(v) for v in row.split()] for row in text.splitlines()])

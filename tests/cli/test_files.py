@@ -31,7 +31,7 @@ resource = pytest.importorskip("resource")
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (90, 130, 3), dtype=np.uint8)
 COMMANDS = {
-    "warp in.png out.png": "out.png",
+    "warp in.png out.png --angle 0": "out.png",
     "resize in.png out.png --size 90 130": "out.png",
     "undistort in.png out.png --camera 99 99 65 45 --distortion 0.1 0 0 0": "out.png",
     "view in.png out.png --size 90 130": "out.png",
@@ -145,12 +145,12 @@ def test_a_folder_that_turns_read_only_is_one_line(
 ):
     (folder / "open").mkdir()
     (folder / "open").chmod(0o777)
-    assert main(["warp", "in.png", "out.png"]) == 0
+    assert main(["warp", "in.png", "out.png", "--angle", "0"]) == 0
     (folder / "out.png").unlink()
     folder.chmod(0o555)
     with nobody():
-        assert main(["warp", "in.png", "out.png"]) == 1
-        assert main(["warp", "in.png", "open/out.png"]) == 0
+        assert main(["warp", "in.png", "out.png", "--angle", "0"]) == 1
+        assert main(["warp", "in.png", "open/out.png", "--angle", "0"]) == 0
     assert capsys.readouterr().err == "warpkit: out.png: Permission denied\n"
     assert sorted(path.name for path in folder.iterdir()) == ["in.png", "open"]
 
@@ -200,7 +200,7 @@ def test_every_exif_orientation_is_seen_upright(orientation: int):
     exif = Image.Exif()
     exif[274] = orientation
     Image.fromarray(PIXELS).save("in.png", exif=exif)
-    assert main(["warp", "in.png", "out.png"]) == 0
+    assert main(["warp", "in.png", "out.png", "--angle", "0"]) == 0
     upright = {
         1: PIXELS,
         2: PIXELS[:, ::-1],

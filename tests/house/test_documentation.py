@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 import sys
 from importlib.machinery import SourceFileLoader
+from itertools import combinations
 from pathlib import Path
 from pkgutil import resolve_name
 from types import FrameType, ModuleType
 
+import numpy as np
 import pytest
 import torch
 import yaml
+from numpy.typing import NDArray
 
 import warpkit
 from benchmarks import plots
@@ -147,9 +150,42 @@ def test_the_plots_take_whatever_rows_there_are(tmp_path: Path, monkeypatch: pyt
     assert "| alone, 1 size | warpkit | 2.0 | 1.00 |" in table
     assert "2026" not in table  # told only where it is the same for all rows
     drawn = plots.pictures()
-    assert list(drawn) == ["benchmarks-new"]
-    assert drawn["benchmarks-new"].count("<svg") == 1
+    assert list(drawn) == ["benchmarks-new", "benchmarks-new-dark"]
+    assert [svg.count("<svg") for svg in drawn.values()] == [1, 1]
+    assert "#1f2129" in drawn["benchmarks-new-dark"]
+    assert "benchmarks-new-dark.svg#only-dark" in table
     assert plots.pictures() == drawn  # the same at every build
+
+
+def test_a_library_looks_the_same_in_every_plot():
+    """And like no other: by its marker, and most by colour, to protanopes too."""
+    markers = [marker for _, marker, _ in plots.LIBRARIES.values()]
+    assert len(set(markers)) == len(markers)
+    one = plots.styles(["cv2", "grid_sample", "kornia"])
+    other = plots.styles(["F.interpolate", "cv2, two threads", "cv2"])
+    assert other["cv2, two threads"] == one["cv2"]  # its first way
+    assert other["cv2"] == one["cv2"] | {"fillstyle": "none"}
+    assert other["F.interpolate"] == one["grid_sample"]
+    ways = {row["way"] for rows in plots.files().values() for row in rows}
+    for library in plots.LIBRARIES:
+        assert library in map(plots.library_of, ways)
+    seen = [protanope(colour) for colour, *_ in plots.LIBRARIES.values() if colour != "#808080"]
+    for one_seen, other_seen in combinations(seen, 2):
+        assert np.linalg.norm(one_seen - other_seen) > 15  # of CIELAB, where 2 is just seen
+
+
+def protanope(colour: str) -> NDArray[np.float64]:
+    """CIELAB of a colour as seen without red cones, by Machado, Oliveira and Fernandes (2009)."""
+    shares = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(shares > 0.04045, ((shares + 0.055) / 1.055) ** 2.4, shares / 12.92)
+    blind = [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ]
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(to_xyz @ (blind @ linear).clip(0, 1) / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def test_numbers_of_threads_are_told_apart_where_a_file_has_several():

@@ -309,6 +309,17 @@ def test_the_others_name_what_is_wrong(call, text):
         call()
 
 
+def test_what_must_be_named_says_so():
+    """Python's own error names neither the argument nor what to write."""
+    text = "`size` and what follows it must be named, as in size=..., got 3 without a name"
+    with pytest.raises(TypeError, match=re.escape(f"warp_affine: {text}")):
+        wk.warp_affine(torch.zeros(1, 4, 4), EYE, (2, 3))  # pyright: ignore
+    with pytest.raises(TypeError, match="resize: `interpolation` and what follows it must be"):
+        wk.resize(torch.zeros(1, 4, 4), (2, 3), "bilinear")  # pyright: ignore
+    with pytest.raises(TypeError, match="takes from 2 to 3 positional arguments but 4 were given"):
+        wk.rotation_matrix((0, 0), 3.0, 1.0, 2.0)  # pyright: ignore
+
+
 def test_a_device_without_float64_is_refused_with_reasons():
     with FakeTensorMode():  # such a device need not be there
         image = torch.empty(1, 3, 4, 5, device="mps")

@@ -111,7 +111,7 @@ def align(
 
     Raises:
         ValueError, TypeError: with the argument, what it must be and what it got; also for images
-        of less than 16 pixels a side.
+            of less than 16 pixels a side.
 
     >>> y, x = torch.meshgrid(torch.arange(32.0), torch.arange(40.0), indexing="ij")
     >>> blob = lambda u, v: torch.exp(-((x - u) ** 2 + (y - v) ** 2 / 4) / 20)[None]

@@ -74,7 +74,7 @@ def run(moving: str, fixed: str, out: str, options: Options) -> int:
     if options.overlay is not None:
         picture = Picture(overlay(greys[0], greys[1], found.matrix), "RGB")
         write_image(options.overlay, picture, overlay_kind)
-    print(f"score {found.score:.4f}, {int(found.steps)} steps")
+    print(f"correlation {found.score:.4f}, {int(found.steps)} steps")
     print(numbers(found.matrix), end="")
     if not found.converged:
         say(f"{moving}: does not converge on {fixed}: what was written is the best that was found")

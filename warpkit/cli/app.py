@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ import typer
 import warpkit as wk
 from warpkit.cli.errors import CommandError, cause_of
 from warpkit.cli.export_resize import export_resize
+from warpkit.cli.help import Command
 from warpkit.cli.image_files import leave_stdout
 from warpkit.cli.options import (
     Angle,
@@ -49,6 +51,8 @@ from warpkit.cli.options import (
     Translate,
     Workers,
     gather,
+    option,
+    whole,
 )
 from warpkit.cli.programs import compare, identify
 from warpkit.cli.stderr import say
@@ -63,6 +67,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+command = partial(app.command, cls=Command)
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as of a shell; typer returns it without a word."""
@@ -114,7 +120,7 @@ def common(
     """Options before the command."""
 
 
-@app.command(short_help="Warp image files.")
+@command(short_help="Warp image files.")
 def warp(
     files: Files = None,
     out: OutFolder = None,
@@ -166,10 +172,13 @@ def warp(
         border_value=border_value or Numbers((0.0,)),
         arithmetic=arithmetic,
     )
-    return run(files or [], Folder(out, workers, report, resume, ray), format, quality, options)
+    status = run(files or [], Folder(out, workers, report, resume, ray), format, quality, options)
+    if status == 0 and not options.moves and format is None:
+        say("no --angle, --scale, --matrix or the like: every pixel stayed in place")
+    return status
 
 
-@app.command(short_help="Resize image files.")
+@command(short_help="Resize image files.")
 def resize(
     files: Files = None,
     out: OutFolder = None,
@@ -198,12 +207,12 @@ def resize(
     return run(files or [], Folder(out, workers, report, resume, ray), format, quality, options)
 
 
-app.command("export-resize", short_help="Write a resize as an ONNX model.")(export_resize)
-app.command(short_help="Undistort image files.")(undistort)
-app.command(short_help="Render views of 360-degree images.")(view)
+command("export-resize", short_help="Write a resize as an ONNX model.")(export_resize)
+command(short_help="Undistort image files.")(undistort)
+command(short_help="Render views of 360-degree images.")(view)
 
 
-@app.command(short_help="Align two image files.")
+@command(short_help="Align two image files.")
 def align(
     moving: Annotated[str, typer.Argument(metavar="MOVING", help="The image to move.")],
     fixed: Annotated[str, typer.Argument(metavar="FIXED", help="The image to align it with.")],
@@ -233,7 +242,7 @@ def align(
     return run(moving, fixed, out, options)
 
 
-@app.command()
+@command()
 def demo(
     image: Annotated[
         Path | None,
@@ -252,7 +261,7 @@ def demo(
     run(image, out)
 
 
-@app.command(short_help="Compare with the installed OpenCV, pixel by pixel.")
+@command(short_help="Compare with the installed OpenCV, pixel by pixel.")
 def parity(
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGE", help="Photographs, grey or RGB.")
@@ -277,11 +286,11 @@ def parity(
         return fail(str(error), 1)
 
 
-app.command(short_help="Identify a preprocessing program.")(identify)
-app.command(short_help="Explain how two preprocessing programs differ.")(compare)
+command(short_help="Identify a preprocessing program.")(identify)
+command(short_help="Explain how two preprocessing programs differ.")(compare)
 
 
-@app.command(short_help="Fool a classifier with a perturbed photograph.")
+@command(short_help="Fool a classifier with a perturbed photograph.")
 def attack(
     image: Annotated[
         Path | None,
@@ -290,11 +299,8 @@ def attack(
     out: Annotated[Path, typer.Option(metavar="PNG", help="The figure to write.")] = Path(
         "attack.png"
     ),
-    epsilon: Annotated[
-        int,
-        typer.Option(min=1, max=255, metavar="N", help="The largest change, in levels of 255."),
-    ] = 16,
-    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Steps of the descent.")] = 40,
+    epsilon: Annotated[int, option(whole(255), "N", "The largest change, in levels of 255.")] = 16,
+    steps: Annotated[int, option(whole(), "N", "Steps of the descent.")] = 40,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -333,15 +339,13 @@ def attack(
     run(image, out, epsilon, steps, Options(model, labels, target, pipeline, image_out))
 
 
-@app.command(short_help="Time warps on this machine, with grid_sample, kornia and OpenCV.")
+@command(short_help="Time warps on this machine, with grid_sample, kornia and OpenCV.")
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="5 turns instead of 21.")] = False,
     only: Annotated[
         str, typer.Option(metavar="TEXT", help="Only workloads whose name contains this.")
     ] = "",
-    threads: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="[default: torch's]")
-    ] = None,
+    threads: Annotated[int | None, option(whole(), "N", "Threads. [default: torch's]")] = None,
     out: Annotated[Path | None, typer.Option(metavar="CSV", help="Write the rows.")] = None,
     loud: Annotated[
         bool, typer.Option("--loud", help="Accept results measured under load.")

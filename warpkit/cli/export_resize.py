@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import warpkit as wk
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_files import check_target, replacing
-from warpkit.cli.options import Means, NewSize, Numbers, numbers, one_of, option
+from warpkit.cli.options import Means, NewSize, Numbers, numbers, one_of, option, whole
 from warpkit.cli.sizes import check_size
 from warpkit.engine.arithmetic.resize import (
     OPENCV_FILTERS,
@@ -56,7 +56,7 @@ Source = Annotated[
         "lanczos]",
     ),
 ]
-Channels = Annotated[int, typer.Option(min=1, metavar="N", help="The images' channels.")]
+Channels = Annotated[int, option(whole(), "N", "The images' channels.")]
 
 
 def export_resize(

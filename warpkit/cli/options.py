@@ -129,11 +129,17 @@ def an_ending(text: str) -> str:
     return ending
 
 
-def percent(text: str) -> int:
-    """A whole number from 1 to 100."""
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise typer.BadParameter(f"takes a whole number from 1 to 100, got {text}")
-    return int(text)
+def whole(most: int | None = None) -> Callable[..., int]:
+    """A parser of a whole number from 1 on."""
+
+    def parse(text: str) -> int:
+        word = str(text)  # a default is a number
+        if not word.isdecimal() or int(word) < 1 or (most and int(word) > most):
+            wanted = f"a whole number from 1 to {most}" if most else "a whole number, 1 or more"
+            raise typer.BadParameter(f"takes {wanted}, got {text}")
+        return int(word)
+
+    return parse
 
 
 def option(parser: Callable[..., Any], metavar: str, help: str) -> Any:
@@ -303,9 +309,7 @@ Format = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
-        min=1, metavar="N", help="With --out: files processed at once. [default: one per core]"
-    ),
+    option(whole(), "N", "With --out: files processed at once. [default: one per core]"),
 ]
 Report = Annotated[
     Path | None,
@@ -327,5 +331,5 @@ Ray = Annotated[
 ]
 Quality = Annotated[
     int | None,
-    option(percent, "Q", "1 to 100, for JPEG and AVIF, and for lossy WebP."),
+    option(whole(100), "Q", "1 to 100, for JPEG and AVIF, and for lossy WebP."),
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -70,8 +70,10 @@ def shardable(rule: ShardingRule, *tensors: str) -> Callable[[Callable[P, R]], C
             except (TypeError, ValueError) as error:
                 if torch.compiler.is_compiling():
                     raise
-                if isinstance(error, TypeError) and (text := _named_elsewhere(declared, kwargs)):
-                    raise TypeError(text) from None
+                if isinstance(error, TypeError):
+                    text = _named_elsewhere(declared, kwargs) or _too_many(declared, args)
+                    if text is not None:
+                        raise TypeError(text) from None
                 end_at(function, error)
                 raise
 
@@ -88,6 +90,18 @@ def _named_elsewhere(shardable: Shardable, kwargs: Mapping[str, Any]) -> str | N
             said = f"`{keyword}` must be {wanted}, got {keyword}={value!r:.60}"
             return f"{shardable.function.__name__}: {said}"
     return None
+
+
+def _too_many(shardable: Shardable, args: Sequence[Any]) -> str | None:
+    """What to say about an argument that must be named and is not."""
+    kinds = {name: p.kind for name, p in shardable.signature.parameters.items()}
+    places = [name for name, kind in kinds.items() if kind is not inspect.Parameter.KEYWORD_ONLY]
+    named = [name for name in kinds if name not in places]
+    if len(args) <= len(places) or not named or inspect.Parameter.VAR_POSITIONAL in kinds.values():
+        return None
+    first = named[0]
+    said = f"`{first}` and what follows it must be named, as in {first}=..."
+    return f"{shardable.function.__name__}: {said}, got {len(args)} without a name"
 
 
 def batched(results: int = 1, /, **cores: int) -> Callable[[Callable[P, R]], Callable[P, R]]:

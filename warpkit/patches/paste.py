@@ -66,7 +66,7 @@ def paste_patches(
 
     Raises:
         ValueError, TypeError: with the argument; on the CPU also for an index out of range, which
-        paints nothing on an accelerator.
+            paints nothing on an accelerator.
 
     >>> import torch
     >>> patch = torch.ones(1, 1, 2)

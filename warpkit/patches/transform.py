@@ -121,7 +121,7 @@ def transform_patches(
 
     Raises:
         ValueError, TypeError: with the argument; on the CPU also for invalid boxes as in
-        `crop_patches` and for an index out of range, which paint nothing on an accelerator.
+            `crop_patches` and for an index out of range, which paint nothing on an accelerator.
 
     >>> image = torch.arange(12.0).reshape(1, 3, 4)
     >>> mirror = torch.tensor([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])

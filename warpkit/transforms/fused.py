@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from textwrap import dedent
 from typing import Any
 
 import torch
@@ -132,9 +133,9 @@ class Fused(v2.Compose):
         return run.transform(inpt, params)
 
     def extra_repr(self) -> str:
-        """One transform per line."""
-        lines = super().extra_repr()
-        return f"{lines}\n    per_image=True" if self.per_image else lines
+        """One transform per line; torch indents them, and writes one alone behind the name."""
+        lines = dedent(super().extra_repr())
+        return f"{lines}\nper_image=True" if self.per_image else lines
 
     def _maps(
         self, method: str, params: dict[str, Any], size: Sequence[int]

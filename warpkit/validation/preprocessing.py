@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.progress import bar_named
 from warpkit.types import Takes
 from warpkit.validation.pairs.procedure import identify_pairs_by
 from warpkit.validation.programs import comparison
@@ -152,7 +153,8 @@ def compare_pipelines(
     for argument, program, kind in zip(("first", "second"), (first, second), both, strict=True):
         _check_program(name, argument, program)
         kinds = check_takes(name, kind)
-        found = identify_by(name, argument, program, kinds, progress=progress)
+        with bar_named(f"identify {argument}"):
+            found = identify_by(name, argument, program, kinds, progress=progress)
         programs.append((found, program))
     if model is not None:
         _check_program(name, "model", model)

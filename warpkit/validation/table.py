@@ -20,13 +20,14 @@ from warpkit.validation.suite import Row
 
 AnyRow = TypeVar("AnyRow", Row, ResizeRow)
 
-HEADS = {
+HEADS = {"opencv": "OpenCV", "pillow": "Pillow"}
+BROKEN = {
     "differing": "differ-\ning",
     "torchvision": "torch-\nvision",
     "grid_sample": "grid_\nsample",
-    "opencv": "OpenCV",
-    "pillow": "Pillow",
 }
+WIDE = 90
+"""Columns of a terminal that has room for headings of one line."""
 LIBRARIES = {
     "opencv": "OpenCV",
     "opencv_ipp": "OpenCV + IPP",
@@ -51,10 +52,10 @@ def as_text(report: Results) -> str:
 def show(report: Results, console: Console) -> None:
     """Print the tables, what is not promised, and the verdict."""
     peers = list(report.rows[0].peers) if report.rows else []
-    print_fitting(console, lambda names: table(report, names), peers)
+    print_fitting(console, lambda names: table(report, names, console.width), peers)
     if report.resizes:
         peers = list(report.resizes[0].peers)
-        print_fitting(console, lambda names: resize_table(report, names), peers)
+        print_fitting(console, lambda names: resize_table(report, names, console.width), peers)
         console.print(DEFAULTS, style="dim")
     others = ", the others' in uint8 and float32" if report.rows and report.rows[0].peers else ""
     console.print(f"\n{NOTE}{others}", style="dim")
@@ -66,27 +67,27 @@ def show(report: Results, console: Console) -> None:
     console.print(report.verdict, style=style, markup=False)
 
 
-def empty_table(first: str, names: Iterable[str]) -> Table:
+def empty_table(first: str, names: Iterable[str], width: int) -> Table:
     """A table of words in its first column and numbers in the others."""
     made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     made.add_column(first)
     for name in names:
-        head = HEADS.get(name, name)
+        head = HEADS.get(name, name) if width >= WIDE else BROKEN.get(name, HEADS.get(name, name))
         made.add_column(head, justify="right", vertical="bottom", no_wrap=True)
     return made
 
 
-def table(report: Results, names: Sequence[str]) -> Table:
+def table(report: Results, names: Sequence[str], width: int) -> Table:
     """One line for each map and interpolation; a column for each peer in names."""
-    made = empty_table("warp", ("values", "differing", "warpkit", *names))
+    made = empty_table("warp", ("values", "differing", "warpkit", *names), width)
     for (kind, interpolation), group in groups(report.rows, "map"):
         made.add_row(f"{kind} {interpolation}", *cells(group, names))
     return made
 
 
-def resize_table(report: Results, names: Sequence[str]) -> Table:
+def resize_table(report: Results, names: Sequence[str], width: int) -> Table:
     """One line for each library and filter: how far from it warpkit and those in names are."""
-    made = empty_table("resize", ("differing", "warpkit", *names))
+    made = empty_table("resize", ("differing", "warpkit", *names), width)
     for (library, interpolation), group in groups(report.resizes, "library"):
         # all columns stand in 80 characters, if the longest name of a row has 21
         short = "IPP" if library == "opencv_ipp" else LIBRARIES[library]

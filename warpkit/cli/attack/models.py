@@ -19,6 +19,7 @@ from warpkit.cli.attack.exported import PROGRAMS, load_exported
 from warpkit.cli.errors import CommandError
 from warpkit.cli.image_files import ImageFileError
 from warpkit.cli.image_kinds import reason
+from warpkit.core.progress import bar_named
 
 UNSEEN, SAMPLES, BORDER = 50, 4, "reflect_101"
 
@@ -216,7 +217,10 @@ def attack_model(
                 raise CommandError(f"--model passes no gradient: {error}") from None
             raise
 
-    still, found = optimized(None), optimized(moves(size))
+    with bar_named("as it stands"):
+        still = optimized(None)
+    with bar_named("under transformations"):
+        found = optimized(moves(size))
     shown = {
         "the photograph": image,
         "perturbed as it stands": still.image,

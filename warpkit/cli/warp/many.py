@@ -90,7 +90,7 @@ def many(
         report = folder.report and stack.enter_context(
             folder.report.open("a" if folder.resume else "w", encoding="utf-8")
         )
-        advance = stack.enter_context(progress_bar("warping", total=len(files), shown=shown))
+        advance = stack.enter_context(progress_bar("images", total=len(files), shown=shown))
         raise_again = stack.enter_context(interruptions())
         waiting = [job for job in jobs if job.source not in done]
         if folder.ray is not None:

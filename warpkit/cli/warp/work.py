@@ -52,6 +52,11 @@ class Options:
         if self.antialias and self.arithmetic != "exact":
             raise CommandError(f"--antialias is for --arithmetic exact, got {self.arithmetic}")
 
+    @property
+    def moves(self) -> bool:
+        """Whether anything is asked that can move a pixel."""
+        return bool(self.parts.keys() - {"center"} or self.matrix or self.corners or self.size)
+
     def apply(self, picture: Picture) -> Picture:
         """The picture, warped."""
         height, width = picture.pixels.shape[1:]

@@ -1,0 +1,49 @@
+"""Progress on stderr: bars where they can move, lines where they cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpkit.core import progress
+
+
+@pytest.fixture
+def dumb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "60")
+
+
+@pytest.mark.usefixtures("dumb")
+@pytest.mark.parametrize("is_terminal", ["0", "1"])
+def test_where_no_bar_moves_there_are_lines(
+    is_terminal: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("TTY_COMPATIBLE", is_terminal)
+    monkeypatch.setattr(progress, "PAUSE", -1.0)
+    with progress.progress_bar("[looking]", total=3, done=1) as advance:
+        advance("one " + 50 * "x")
+        advance("[b]two")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == f"[looking] 2/3 one {50 * 'x'}\n[looking] 3/3 [b]two\n"
+
+
+@pytest.mark.usefixtures("dumb")
+def test_lines_leave_out_what_comes_at_once(capsys: pytest.CaptureFixture[str]):
+    with progress.progress_bar("looking", total=1000) as advance:
+        for number in range(1000):
+            advance(str(number))
+    assert capsys.readouterr().err == "looking 1000/1000 999\n"
+
+
+def test_two_bars_of_a_command_have_names_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("first", "second"):
+        with progress.bar_named(name), progress.progress_bar("both", total=1) as advance:
+            advance("")
+    with progress.progress_bar("both", total=1) as advance:
+        advance("")
+    names = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+    assert names == ["first", "second", "both"]
