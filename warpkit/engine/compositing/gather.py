@@ -37,6 +37,28 @@ class Points(NamedTuple):
     size: Sequence[int | Tensor]
 
 
+class Lines(NamedTuple):
+    """Rows of points, each of which crosses columns side by side."""
+
+    begins: Tensor
+    """(R,), int64: where the window of each row begins."""
+    step: int
+    """From one row of a window to the next."""
+    y: Tensor
+    """(R,), float64 and finite."""
+    x: Tensor
+    """(K,), of all columns."""
+    size: tuple[int, int]
+    """(H, W) of all windows."""
+    first: Tensor
+    """(R,), int64: the first column that each row crosses, and how many."""
+    runs: Tensor
+
+
+AT_ONCE = 1 << 15
+"""Points that are sampled together: what is computed of them stays in the cache."""
+
+
 class _Axis(NamedTuple):
     """One neighbour along one axis, its tensors as in `rules.AxisTap`."""
 
@@ -122,6 +144,37 @@ def sample_covered(
         colour = colour + (_read(store, indices) * weights).sum(1)
         coverage = coverage + weights.sum(0)
     return colour, coverage
+
+
+def sample_lines(flat: Tensor, lines: Lines, rule: SamplingRule) -> Tensor:
+    """The values (1, P) of `flat` (1, M) where rows and columns cross, row by row.
+
+    Under a border that misses nothing.
+    """
+    axes = []
+    for position, length, along in zip(
+        (lines.y, lines.x), lines.size, axis_rules(rule), strict=True
+    ):
+        one = position.new_ones(len(position))
+        axes.append([
+            (tap.index, (one if tap.weight is None else tap.weight).to(flat.dtype))
+            for tap in taps(position, length, along)
+        ])  # fmt: skip
+    rows = [(lines.begins + lines.step * at, weight) for at, weight in axes[0]]
+    row_of = torch.arange(len(lines.runs), device=flat.device).repeat_interleave(lines.runs)
+    to_column = lines.first - (lines.runs.cumsum(0) - lines.runs)
+    pieces = [flat[:, :0]]
+    for start in range(0, len(row_of), AT_ONCE):
+        row = row_of[start : start + AT_ONCE]
+        column = to_column[row] + torch.arange(start, start + len(row), device=flat.device)
+        across = [(at[column], columns(weight[None], column)) for at, weight in axes[1]]
+        total = flat.new_zeros(())
+        for at_row, weight_row in rows:
+            begin, weight = at_row[row], columns(weight_row[None], row)
+            for at_column, share in across:
+                total = total + columns(flat, begin + at_column) * (weight * share)
+        pieces.append(total)
+    return torch.cat(pieces, dim=1)
 
 
 def _axes(

@@ -14,7 +14,15 @@ from torch import Tensor
 
 from warpkit.engine.compositing.canvases import Canvas
 from warpkit.engine.compositing.frames import Frames, own_places
-from warpkit.engine.compositing.gather import Lookup, Points, columns, sample_covered, sample_opaque
+from warpkit.engine.compositing.gather import (
+    Lines,
+    Lookup,
+    Points,
+    columns,
+    sample_covered,
+    sample_lines,
+    sample_opaque,
+)
 from warpkit.engine.compositing.over import Painter
 from warpkit.engine.compositing.rectangles import Pixels, Rectangles, Rows, pixels_of
 from warpkit.engine.compositing.source_maps import source
@@ -170,17 +178,34 @@ def stretched_mask(
     of the box's own size is taken as it is.
     """
     height, width = mask.shape[-2:]
-    pixels = pixels_of(boxes, canvas)
+    rule = SamplingRule("nearest" if rule.interpolation == "nearest" else "bilinear", "replicate")
     if isinstance(edges, Frames):
+        pixels = pixels_of(boxes, canvas)
         x, y = own_places(edges, pixels.object, pixels.x.double(), pixels.y.double())
         long, high = columns(torch.stack((edges.width, edges.height)), pixels.object).unbind(0)
         x, y = (x + 0.5) * (width / long) - 0.5, (y + 0.5) * (height / high) - 0.5
-    else:
-        x1, y1, x2, y2 = columns(edges.mT, pixels.object).unbind(0)
-        x = (pixels.x + 0.5 - x1) * (width / (x2 - x1)) - 0.5
-        y = (pixels.y + 0.5 - y1) * (height / (y2 - y1)) - 0.5
-    kind = "nearest" if rule.interpolation == "nearest" else "bilinear"
-    return _sample_each(mask, pixels.object, x, y, SamplingRule(kind, "replicate"))
+        return _sample_each(mask, pixels.object, x, y, rule)
+    flat, step = _flat(mask)
+    (objects, y), (_, x) = (
+        _along(counts, length, edges[:, k], edges[:, k + 2])
+        for counts, length, k in ((boxes.height, height, 1), (boxes.width, width, 0))
+    )
+    runs = boxes.width[objects]
+    first = boxes.width.cumsum(0)[objects] - runs
+    lines = Lines(step * objects, width, y, x, (height, width), first, runs)
+    return sample_lines(flat, lines, rule)
+
+
+def _along(counts: Tensor, length: int, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """The rectangles of lines, one after the other, and where each looks in its mask.
+
+    counts, low and high (N,): the lines of each along an axis, and the edges between which a mask
+    of `length` lines is stretched.
+    """
+    objects = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+    first, last = columns(torch.stack((low, high)), objects).unbind(0)
+    number = torch.arange(len(objects), device=counts.device) - (counts.cumsum(0) - counts)[objects]
+    return objects, (number + 0.5 - first) * (length / (last - first)) - 0.5
 
 
 def _sample_each(
