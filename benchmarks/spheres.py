@@ -19,9 +19,6 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 import torch
-from equilib import Equi2Pers
-from py360convert import e2p
-from py360convert.utils import EquirecSampler
 from torch import Tensor
 
 import warpkit as wk
@@ -85,12 +82,16 @@ def conventions() -> dict[str, Convention]:
 
 def by_py360convert(picture: np.ndarray) -> np.ndarray:
     """The view of a picture (H, W, C), of square pixels; its map is made once."""
+    from py360convert import e2p
+
     along_y = math.atan(math.tan(math.radians(FIELD) / 2) * (SIZE[0] - 1) / (SIZE[1] - 1))
     return e2p(picture, (FIELD, 2 * math.degrees(along_y)), YAW, PITCH, SIZE)
 
 
 def anew(picture: np.ndarray) -> np.ndarray:
     """The same of a view that it has not seen."""
+    from py360convert.utils import EquirecSampler
+
     EquirecSampler.from_perspective.cache_clear()
     return by_py360convert(picture)
 
@@ -107,6 +108,8 @@ def by_remap(sphere: Tensor, matrix: Tensor) -> Tensor:
 
 def cases() -> Iterator[Case]:
     """Views of float32, without gradients and with."""
+    from equilib import Equi2Pers
+
     sphere, turn = smooth(), TURN.clone()
     picture = sphere.permute(1, 2, 0).contiguous().numpy()
     equilib, rots = Equi2Pers(*SIZE, FIELD), {"roll": 0.0, "pitch": 0.0, "yaw": 0.0}
