@@ -102,12 +102,16 @@ def test_an_unknown_program_is_said_to_be_one():
     assert not comparison.only_last_bits
 
 
-def test_a_program_that_returns_no_picture_is_said_to_be_one():
+def test_a_program_that_returns_no_picture_is_said_to_be_one(tmp_path):
     comparison = compare_pipelines(served, lambda x: "words")
     assert str(comparison).split("\n")[0] == "Nothing could be compared."
     assert kinds(comparison) == ["arithmetic"]
     assert "of B: Not known: What it returns is no picture (str)" in str(comparison)
     assert not comparison.equal
+    comparison.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Nothing could be compared." in page
+    assert "Pictures" not in page
 
     def broken(x):
         raise RuntimeError("no device")

@@ -227,7 +227,7 @@ def _picture(name: str, argument: str, image: Any) -> Picture:
             levels = (levels.float().clamp(0, 1) * 255).round().to(torch.uint8)
         image = levels.movedim(0, -1).numpy()
     elif hasattr(image, "convert"):
-        image = np.asarray(image.convert("RGB"))
+        image = np.array(image.convert("RGB"))  # a copy, which torch may write to
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3:
         got = getattr(image, "shape", type(image).__name__)
         checks.fail(name, argument, wanted, f"{got}", TypeError)
