@@ -20,9 +20,12 @@ from warpkit.validation.programs.twin import Twin
 SCALES = ((1.31, 1.72), (0.73, 0.64), (1.57, 0.83), (0.71, 1.46), (2.33, 2.12))
 """Of the resized sides: smaller, larger, and larger along one side alone."""
 
-LAST_SCALES = ((4.41, 4.23), (3.37, 3.19), (0.27, 0.24))
+LAST_SCALES = ((4.41, 4.23), (0.27, 0.24))
 """Of the last proof: above 4 some programs reduce first (Pillow's thumbnail and reducing_gap), and
 tiny pictures are often treated apart."""
+
+BETWEEN = (3.37, 3.19)
+"""Of the last proof, where such a picture has no more than `FAR_PIXELS`."""
 
 WHOLE_SCALES = ((1, 1), (2, 3))
 """Exactly the resized size, and whole multiples of it: where many programs take another way."""
@@ -41,7 +44,8 @@ LARGE = 1_000_000
 """Pixels above which pictures are noise: smooth ones take ten times as long to make."""
 
 FAR_PIXELS = 4_000_000
-"""Pixels that a picture may have for `FARTHER`; it stays below that scale where that is more."""
+"""Pixels that a picture may have for `FARTHER` and `BETWEEN`: a result of 640 x 640 would take a
+tenth more time. It shrinks by less than `FARTHER`, or along one side alone, where that is more."""
 
 EVIDENCE = 3
 """Pictures that are kept, of those on which values differ."""
@@ -158,6 +162,9 @@ def _fixed(
     follows = twin.geometry.rule in ("keep", "factor")  # no scale differs from the others
     if twin.resampling is not None:
         asked += _scaled(near, seed + 1, LAST_SCALES[-1:] if follows else LAST_SCALES)
+        between = _scaled(near, seed + 2, [BETWEEN])[0]
+        if not follows and between.height * between.width <= FAR_PIXELS:
+            asked.append(between)
         whole = [Asked(y * near[0], x * near[1]) for y, x in WHOLE_SCALES]
         asked += [one for one in whole if not follows or one.height * one.width <= LARGE]
         asked += [] if follows else [_farther(near, twin.geometry)]
