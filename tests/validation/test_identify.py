@@ -85,10 +85,11 @@ def multiples(image: np.ndarray) -> np.ndarray:
     return np.asarray(Image.fromarray(image).resize((max(32, width), max(32, height)), 2))
 
 
-def up_to_multiples(x: np.ndarray) -> np.ndarray:
+def up_to_multiples(x: np.ndarray, *, even: bool = False) -> np.ndarray:
     """TextNet's sizes: whole sides first, then multiples of them."""
-    factor = 160 / min(x.shape[:2])
-    height, width = (-(-round(side * factor) // 8) * 8 for side in x.shape[:2])
+    short = min(x.shape[:2])
+    whole = [round(v * (160 / short)) if even else 160 * v // short for v in x.shape[:2]]
+    height, width = (-(-side // 8) * 8 for side in whole)
     return cv2.resize(x, (width, height))
 
 
@@ -143,6 +144,11 @@ WORDS = {
         {"rule": "factor", "size": 0.5, "scale": "factor"},
     ),
     "TextNet": (up_to_multiples, "array", {"rule": "shortest", "size": 160, "multiple": 8}),
+    "TextNet, half to even": (
+        lambda x: up_to_multiples(x, even=True),
+        "array",
+        {"rule": "shortest", "size": 160, "multiple": 8},
+    ),
     "rectangle": (
         lambda image: ImageOps.pad(image, (96, 64), color=(1, 2, 3)),
         "pil",
@@ -214,6 +220,7 @@ def test_every_word_of_the_contract_is_found(name):
     assert found.compared >= 200_000
     if name == "TextNet":  # 256 and not 264: 261 becomes 256.2
         assert found.twin.geometry.placed(163, 261).size == (160, 256)
+        assert found.twin.geometry.placed(200, 201).size == (160, 160)  # 160.8 becomes 160
     assert str(found).count(".") >= 4
 
 

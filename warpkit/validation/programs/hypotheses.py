@@ -15,6 +15,9 @@ from warpkit.validation.programs.looks import Look
 MULTIPLES = (128, 64, 32, 28, 16, 14, 8, 4)
 """Strides of networks, the coarsest first."""
 
+WHOLE_FIRST = ("n * v / s floor", "v * r even")
+"""How a side is reckoned that becomes whole before it becomes a multiple: TextNet's; others'."""
+
 ALIKE = 0.015
 """Of a side: how far slopes of ramps may be from each other where they are one."""
 
@@ -252,11 +255,10 @@ def _multiples(ramps: Sequence[Look], rule: str, size: float) -> Iterator[Geomet
     for multiple in MULTIPLES:
         if not _all_multiples(windows, multiple):
             continue
-        roundings = ("even", "floor", "ceil", "ceil of whole", "floor of whole")
-        for n, near in product(_near(size, 0.05), roundings):
-            yield Geometry(
-                rule, n, multiple=multiple, multiple_rounding=near, rounding="v * r even"
-            )
+        roundings = [("v * r even", near) for near in ("even", "floor", "ceil")]
+        roundings += product(WHOLE_FIRST, ("ceil of whole", "floor of whole"))
+        for n, (rounding, near) in product(_near(size, 0.05), roundings):
+            yield Geometry(rule, n, multiple=multiple, multiple_rounding=near, rounding=rounding)
 
 
 def _rectangles(
