@@ -78,7 +78,7 @@ def test_opencvs_pixels_of_one_channel(out):
         (["--size", "7", "9", "--arithmetic", "exact"], "'exact' is not one of opencv4"),
         (
             ["--size", "7", "9", "--arithmetic", "opencv5_ipp", "--interpolation", "bicubic"],
-            "IPP's bicubic is not for ONNX: take --arithmetic opencv5",
+            "takes --from H W, the images' size",
         ),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import cv2
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 import warpkit as wk
-from warpkit.engine.arithmetic.resize import named_rule
+from tests.support import ROOT
+from warpkit.engine.arithmetic.resize import RESIZE_ARITHMETICS, filters_of, named_rule
 from warpkit.engine.backends import exported
 from warpkit.engine.backends.exported.blocks import EXACT, blocks_of
 
@@ -152,27 +155,51 @@ def run_in_onnxruntime(module: nn.Module, image: Tensor, *others: Tensor, sides:
     return model
 
 
-def test_onnxruntime_gives_the_same_integers():
-    names = {
-        "pillow": ("nearest", "lanczos"),
-        "torchvision": ("bilinear", "area"),
-        "opencv5": ("bilinear", "bilinear_exact", "bicubic", "area"),
-    }
-    pairs = [(arithmetic, name) for arithmetic, of in names.items() for name in of]
+MOST_NODES = {"bicubic": 49, "lanczos4": 66}
+"""Of OpenCV's, whose sums are floats, tap by tap; of all others 30."""
+NAMES = {
+    "pillow": ("nearest", "lanczos"),
+    "torchvision": ("bilinear", "area"),
+    "opencv4": ("bilinear", "area"),
+    "opencv5": ("bilinear", "bilinear_exact", "bicubic", "area"),
+    "opencv4_ipp": ("bilinear",),
+    "opencv5_ipp": ("bilinear",),
+}
+"""Of every arithmetic: all ways through its code; tests that need no runtime take all names."""
+
+
+def test_onnxruntime_gives_the_same_integers_by_small_graphs_in_float32():
+    pairs = [(arithmetic, name) for arithmetic, of in NAMES.items() for name in of]
     calls = [{"arithmetic": arithmetic, "interpolation": name} for arithmetic, name in pairs]
+    assert {arithmetic for arithmetic, _ in pairs} == {*RESIZE_ARITHMETICS} - {"exact"}
     module = Resizes(*(call | {"size": (12, 41)} for call in calls))
     few, many = bytes_of(1, 3, 40, 31), bytes_of(7, 3, 40, 31, ends=True)
-    run_in_onnxruntime(module, bytes_of(2, 3, 40, 31), few, many)
-
-
-def test_a_graph_is_small_and_in_float32():
-    module = Resizes({"arithmetic": "pillow", "interpolation": "lanczos", "size": (12, 41)})
-    model = run_in_onnxruntime(module, bytes_of(2, 3, 40, 31))
-    assert len(model.graph.node) <= 30
+    model = run_in_onnxruntime(module, bytes_of(2, 3, 40, 31), few, many)
+    assert len(model.graph.node) <= sum(MOST_NODES.get(name, 30) for _, name in pairs)
     kinds = {value.type.tensor_type.elem_type for value in model.graph.value_info}
     onnx = pytest.importorskip("onnx")
     assert onnx.TensorProto.DOUBLE not in kinds
     assert not {"Loop", "Scan", "If"} & {node.op_type for node in model.graph.node}
+
+
+def test_every_resize_of_bytes_is_a_small_graph_in_float32():
+    """What scripts/record_exports counted, each by itself."""
+    with (ROOT / "data" / "exports.csv").open(newline="") as file:
+        file.readline()
+        rows = [row for row in csv.DictReader(file) if row["function"] == "resize"]
+    counted = set()
+    for row in rows:
+        kind, arithmetic, name = row["call"].split(", ")
+        if kind == "uint8" and arithmetic in NAMES and row["dynamic"] == "batch":
+            if arithmetic.endswith("_ipp") and name == "bicubic":
+                continue  # fused multiply-adds of floats
+            counted.add((arithmetic, name))
+            most = MOST_NODES.get(name, 30) if arithmetic.startswith("opencv") else 30
+            assert int(row["nodes"]) <= most, row
+            assert row["largest"] == "0", row
+            assert not row["float64"], row
+    for arithmetic in ("pillow", "torchvision", "opencv5"):
+        assert {name for kind, name in counted if kind == arithmetic} == {*filters_of(arithmetic)}
 
 
 def test_height_and_width_may_be_any_for_pillow():

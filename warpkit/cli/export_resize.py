@@ -103,9 +103,6 @@ def _check_filter(
         named_rule("resize", interpolation, antialias, arithmetic)
     except ValueError as error:
         raise CommandError(str(error).replace("`", "--", 1).replace("`", "", 1)) from None
-    if arithmetic.endswith("_ipp") and interpolation == "bicubic":
-        without = arithmetic.removesuffix("_ipp")
-        raise CommandError(f"IPP's bicubic is not for ONNX: take --arithmetic {without}")
     if any_source and not (arithmetic == "pillow" and interpolation in any_size.FILTERS):
         raise CommandError(f"takes --from H W, the images' size: any is for {SIZED} alone")
 

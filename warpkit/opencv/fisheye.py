@@ -113,6 +113,7 @@ def undistortImage(
     array([[ 0.,  8., 16.]], dtype=float32)
     """
     name = "fisheye.undistortImage"
+    exports.refuse_values(f"opencv.{name}", K, D, Knew)
     new_size = as_list(name, "new_size", new_size)
     sides = None if is_empty(new_size) else as_size(name, "new_size", new_size)
     lens = ("fisheye", K, D, None, IDENTITY if Knew is None else Knew)

@@ -1,0 +1,101 @@
+"""The tensors that come into an exported call, some of whose sides may be of any number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+Shape = tuple[int | str, ...]
+"""Sides; a word is the name of one that may be any."""
+GIVEN = {
+    "batch": (2, 1, 5),
+    "points": (7, 4, 11),
+    "rows": (6, 3, 9),
+    "boxes": (3, 1, 6),
+    "height": (48, 90, 24),
+    "width": (63, 40, 25),
+}
+"""How long such a side is in the export, and in two runs beside it."""
+
+
+class Given(NamedTuple):
+    """A tensor that comes in."""
+
+    shape: Shape
+    make: Callable[[tuple[int, ...], torch.Generator], Tensor]
+
+    def tensor(self, turn: int) -> Tensor:
+        """Of the export's sizes (turn 0), or of another run's."""
+        sides = tuple(n if isinstance(n, int) else GIVEN[n][turn] for n in self.shape)
+        return self.make(sides, torch.Generator().manual_seed(turn))
+
+    @property
+    def dynamic(self) -> dict[int, torch.export.Dim]:
+        """torch.onnx.export's `dynamic_shapes` of it."""
+        return {k: torch.export.Dim(n) for k, n in enumerate(self.shape) if isinstance(n, str)}
+
+
+class ExportedCall(NamedTuple):
+    """One row."""
+
+    function: str
+    """As a user writes it behind `warpkit.`."""
+    words: str
+    """Which of its options and types."""
+    call: Callable[..., Any]
+    given: Sequence[Given]
+    """In a constructor's call, what the object is called with."""
+
+
+def floats(*shape: int | str) -> Given:
+    """Of [0, 1)."""
+    return Given(shape, lambda sides, random: torch.rand(sides, generator=random))
+
+
+def levels(*shape: int | str) -> Given:
+    """Bytes."""
+    return Given(
+        shape,
+        lambda sides, random: torch.randint(0, 256, sides, generator=random, dtype=torch.uint8),
+    )
+
+
+def near(*values: Any, shape: Shape = ("batch",), noise: float = 0.05) -> Given:
+    """Around the values, which stand at the end of the shape."""
+    middle = torch.tensor(values[0] if len(values) == 1 else values)
+
+    def made(sides: tuple[int, ...], random: torch.Generator) -> Tensor:
+        return middle + noise * torch.randn((*sides, *middle.shape), generator=random)
+
+    def whole(sides: tuple[int, ...], random: torch.Generator) -> Tensor:
+        return made(sides[: len(sides) - middle.ndim], random)
+
+    return Given((*shape, *middle.shape), whole)
+
+
+SIZE = (20, 25)
+IMAGE = floats("batch", 3, 24, 31)
+BYTES = levels("batch", 3, 24, 31)
+MATRIX = near([[0.9, 0.2, 0.3], [-0.15, 1.1, -0.4]])
+HOMOGRAPHY = near([[1.1, 0.2, 0.3], [-0.15, 0.9, -0.4], [0.001, -0.002, 1.0]], noise=1e-4)
+PLACES = Given(
+    ("batch", "points", 2), lambda sides, random: torch.rand(sides, generator=random) * 20
+)
+FLOW = Given(("batch", 24, 31, 2), lambda sides, random: torch.randn(sides, generator=random))
+CAMERA = near([[40.0, 0.0, 15.0], [0.0, 40.0, 12.0], [0.0, 0.0, 1.0]], noise=0.0)
+LENS = near([-0.1, 0.02, 0.001, -0.001], noise=0.002)
+FISHEYE = near([0.02, -0.01, 0.001, 0.0], noise=0.0)
+PAIRS = (near([[2.0, 3.0], [25.0, 2.0], [27.0, 20.0], [3.0, 21.0], [14.0, 11.0]], noise=0.5),) * 2
+QUAD = near([[2.0, 3.0], [25.0, 2.0], [27.0, 20.0], [3.0, 21.0]], noise=0.5)
+BOXES = near([3.0, 4.0, 16.0, 14.0], shape=("boxes",), noise=0.5)
+TURNED = near([12.0, 11.0, 9.0, 7.0, 20.0], shape=("boxes",), noise=0.5)
+OBJECTS = near([[0.9, 0.1, 1.0], [-0.1, 0.9, 0.5]], shape=("boxes",))
+LAID = near([[0.9, 0.1, 6.0], [-0.1, 0.9, 5.0]], shape=("boxes",))
+WHICH = Given(("boxes",), lambda sides, random: torch.zeros(sides, dtype=torch.int64))
+INDEX = Given(("rows",), lambda sides, random: torch.rand(sides, generator=random) * 8)
+ROWS = floats(10, 4)
+ANY = ("batch",)
+FIELD = Given(("batch", *SIZE, 2), lambda sides, random: torch.rand(sides, generator=random) * 20)
