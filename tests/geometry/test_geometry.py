@@ -76,8 +76,8 @@ def test_affine_matrix_reads_shear_as_x_or_as_a_pair():
     assert wk.affine_matrix(shear=torch.zeros(5), angle=torch.zeros(5)).shape == (5, 2, 3)
     assert wk.affine_matrix(shear=torch.zeros(5, 2), angle=torch.zeros(5)).shape == (5, 2, 3)
     message = (
-        "affine_matrix: `shear` must be a tuple (x, y) here: two shears could also be one for each "
-        "of the batch of 2, got a tensor of shape (2,)"
+        "affine_matrix: `shear` must be a tuple (x, y) here: two numbers could also be a "
+        "batch of 2 shears, got a tensor of shape (2,)"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         wk.affine_matrix(shear=torch.zeros(2), angle=torch.zeros(2))

@@ -37,7 +37,7 @@ from warpkit.engine.arithmetic import (
     pillow_tables,
     resize_tables,
 )
-from warpkit.engine.backends.cpu.resize import axes, prepared
+from warpkit.engine.backends.cpu.resize import axes, opencv_calls, prepared
 from warpkit.validation import resizes
 
 DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
@@ -261,7 +261,7 @@ def test_another_constant_gives_other_pixels(
             axes.opencv_axis,
             axes.pillow_axis,
             axes.table_axis,
-            prepared.opencv_call,
+            opencv_calls.opencv_call,
             prepared.pillow_call,
         ):
             kept.cache_clear()

@@ -109,7 +109,7 @@ def test_the_programs_own_pixels(name):
         pixels = np.random.default_rng(n).integers(0, 256, (*given, 3), dtype=np.uint8)
         fitted = [int(side * min(size[0] / given[0], size[1] / given[1])) for side in given]
         if 0 in fitted:
-            with pytest.raises(ValueError, match="keep a pixel"):
+            with pytest.raises(ValueError, match="keep at least one pixel"):
                 wk.letterbox(torch.zeros(3, *given), size, rounding="down")
             continue
         wanted = program(pixels, size)
@@ -202,7 +202,7 @@ def test_gradients():
         ({"size": (4, 4), "enlarge": 1}, "letterbox: `enlarge` must be True or False"),
         ({"size": (4, 4), "border_value": (1, 2)}, "letterbox: `border_value` must be"),
         ({"size": (4, 4), "arithmetic": "cv2"}, "letterbox: `arithmetic` must be one of"),
-        ({"size": (1, 1)}, "letterbox: `image` must be of sides that keep a pixel"),
+        ({"size": (1, 1)}, "letterbox: `image` must be of sides that keep at least one pixel"),
     ],
 )
 def test_refusals(options, words):
