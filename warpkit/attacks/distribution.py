@@ -170,8 +170,8 @@ def uniform(shape: tuple[int, ...], generator: torch.Generator | None) -> Tensor
     """Numbers in [0, 1), float64, on the generator's device."""
     exports.refuse(
         "attacks",
-        "which draws nothing at random",
-        "draw before the export by `sample`, and give the model what was drawn",
+        "because it draws random numbers",
+        "draw before the export by `sample`, and pass the draws to the model",
     )
     device = generator.device if generator is not None else torch.device("cpu")
     return torch.rand(shape, generator=generator, dtype=torch.float64, device=device)

@@ -65,7 +65,9 @@ def encode_and_decode(images: Tensor, quality: int, subsampling: str) -> Tensor:
     from PIL import Image
 
     exports.refuse(
-        "attacks.jpeg", "which writes no file", "leave it out of the pipeline that is exported"
+        "attacks.jpeg",
+        "because it encodes a JPEG file",
+        "leave it out of the pipeline that is exported",
     )
     check_colours(images)
     checks.check_held("jpeg", "images", images)

@@ -261,9 +261,9 @@ def first_root(coefficients: list[Tensor]) -> Tensor:
     """
     exports.refuse(
         "warpkit.camera",
-        "which would have to undo a lens by steps until they fit",
-        "make the points before the export, by distort_map or undistort_points, and give remap or "
-        "the model those",
+        "because inverting a lens takes an unknown number of iterations",
+        "make the points before the export, by distort_map or undistort_points, and pass them to "
+        "remap or to the model",
     )
     one, *others = torch.broadcast_tensors(*coefficients)
     n = len(others)

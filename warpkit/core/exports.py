@@ -15,7 +15,7 @@ def refuse(where: str, because: str, instead: str) -> None:
     what iterates makes it trace for minutes.
     """
     if exports_to_onnx():
-        raise RuntimeError(f"{where}: no ONNX graph, {because}: {instead}")
+        raise RuntimeError(f"{where}: cannot be exported to ONNX {because}: {instead}")
 
 
 def refuse_values(function: str, *given: object) -> None:
@@ -23,8 +23,8 @@ def refuse_values(function: str, *given: object) -> None:
     if any(isinstance(value, Tensor) for value in given):
         refuse(
             function,
-            "which decides nothing by values",
-            "call it before the export, and give the model what it returns",
+            "because it branches on the values of its arguments",
+            "call it before the export, and pass the result to the model",
         )
 
 

@@ -158,8 +158,8 @@ def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     exports.refuse(
         "warpkit.flow",
-        "which would have to undo a flow by steps until they fit",
-        "call flow.invert or flow.transform_points before, and give the model the result",
+        "because inverting a flow takes an unknown number of iterations",
+        "call flow.invert or flow.transform_points first, and pass the result to the model",
     )
     batch = torch.broadcast_shapes(field.shape[:-3], targets.shape[:-2])
     field = field.expand(*batch, *field.shape[-3:])

@@ -140,7 +140,7 @@ def _null_vector(equations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """
     exports.refuse(
         "perspective_from_points",
-        "which has no singular values, of more pairs than four or of weights",
+        "because ONNX has no singular value decomposition, for weights or more than four pairs",
         "take four pairs, or affine_from_points",
     )
     with torch.no_grad():

@@ -83,7 +83,7 @@ def write_between(table: Tensor, index: Tensor, values: Tensor) -> Tensor:
     target = torch.stack((lower, upper), -1).reshape(-1)
     exports.refuse(
         "indexing.assign",
-        "which sorts no writes between rows by the row",
+        "because it sorts writes between rows",
         "write at whole numbers, or by superposition_assign with the weights of soft_one_hot",
     )
     target, order = torch.sort(target, stable=True)

@@ -79,7 +79,7 @@ class Given:
         """
         exports.refuse(
             "paste_patches, transform_patches",
-            "since how many pixels the objects cover depends on their values",
+            "because the number of covered pixels depends on the values of the boxes",
             "warp each patch and its mask to the image's size by warp_affine, and blend: "
             "image + mask * (patch - image)",
         )

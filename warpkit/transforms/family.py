@@ -23,7 +23,7 @@ def refuse_draws(transform: v2.Transform) -> None:
     if hasattr(transform, "p") or type(transform).make_params is not v2.Transform.make_params:
         exports.refuse(
             type(transform).__name__,
-            "which draws nothing at random",
+            "because it draws random numbers",
             "transform the images before the model, or warp by a matrix that it is given",
         )
 

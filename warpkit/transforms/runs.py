@@ -135,7 +135,7 @@ class Run(v2.Transform):
         """Params as torchvision draws them for inputs of `sizes`, one transform after another."""
         exports.refuse(
             "Fused",
-            "which looks at its own map while it is made",
+            "because it inspects the map that it composes",
             "export the transforms one after another, or warp by a matrix that it is given",
         )
         draws: Draws = []
