@@ -119,10 +119,10 @@ template <class R> struct Scatter {
         return bits;
     }
 
-    // To images of one or two channels: a plane for each.
+    // To images. Sums as of patches, of as many pixels as the images, cost more than they save.
     void add_planes() const {
         const int64_t plane = area, line = source.image.width, count = p.channels;
-        R *colour = at<R>(p.grad_colour + source.image.sums) + source.object.top * line +
+        R *colour = at<R>(p.grad_images + source.image.grad_image) + source.object.top * line +
                     source.object.left;
         for (int64_t n = 0; n < run.count; n++) {
             const int bits = landing(n);
@@ -140,14 +140,11 @@ template <class R> struct Scatter {
         }
     }
 
-    // To sums of four channels side by side; the next four are in the next plane.
+    // To sums of patches, four channels side by side; the next four are in the next plane.
     void add_packed() const {
-        const int64_t quads = (p.channels + 3) / 4, width = source.image.width;
-        const int64_t plane = 4 * (p.bands ? area : p.plane), line = 4 * (p.bands ? width : p.line);
-        const Object &o = source.object;
-        R *sums = p.bands ? at<R>(p.grad_colour + source.image.sums) + o.top * line + 4 * o.left
-                          : at<R>(p.grad_colour) + part.sums * p.colour_step +
-                                4 * (o.source / p.channels * quads);
+        const int64_t quads = (p.channels + 3) / 4, plane = 4 * p.plane, line = 4 * p.line;
+        R *sums = at<R>(p.grad_colour) + part.sums * p.colour_step +
+                  4 * (source.object.source / p.channels * quads);
         alignas(64) R quad[4 * RUN];
         for (int64_t c = 0; c < p.channels; c += 4, sums += plane) {
             gather(c, quad);
@@ -276,8 +273,8 @@ template <class R> void add_run(const ObjectsCall &p, const Source<R> &source, c
     run.look(p, source, x, y, count);
     pull.find(p, source, run, grad, source.entry(x, y), owner && p.needs_alpha);
     const Scatter<R> to{p, source, run, pull, part, grad, area};
-    if (p.needs_colour && p.packed) to.add_packed();
-    if (p.needs_colour && !p.packed) to.add_planes();
+    if (p.needs_colour && p.bands) to.add_planes();
+    if (p.needs_colour && !p.bands) to.add_packed();
     if (!owner) return;
     if (p.needs_alpha) to.add_point(x, y, sums);
     if (p.needs_alpha && p.opacity) to.add_opacity();
@@ -336,38 +333,6 @@ void add_shown(const ObjectsCall &p, int64_t image, const Part &part, Run<R> &ru
                    });
 }
 
-// The sums of a band's rows, four channels side by side: set to 0, and added to the image's
-// gradient.
-template <class R> struct PackedRows {
-    using V = Vec<R, LANES<R>>;
-    const ObjectsCall &p;
-    const PaintedImage &image;
-    int64_t first, end;  // pixels
-    int64_t area = image.height * image.width;
-
-    R *quad(int64_t channel) const { return at<R>(p.grad_colour + image.sums) + channel * area; }
-    void clear() const {
-        for (int64_t c = 0; c < p.channels; c += 4)
-            memset(quad(c) + 4 * first, 0, size_t(4 * (end - first)) * sizeof(R));
-    }
-    void add() const {
-        for (int64_t c = 0; c < p.channels; c += 4) {
-            const R *from = quad(c);
-            R *to = at<R>(p.grad_images + image.grad_image) + c * area;
-            const int64_t count = least<int64_t>(4, p.channels - c);
-            int64_t n = first;
-            for (; n + LANES<R> <= end; n += LANES<R>) {
-                V v[4];
-                part(from + 4 * n, v);
-                for (int64_t k = 0; k < count; k++)
-                    store(to + k * area + n, load<V>(to + k * area + n) + v[k]);
-            }
-            for (; n < end; n++)
-                for (int64_t k = 0; k < count; k++) to[k * area + n] += from[4 * n + k];
-        }
-    }
-};
-
 // Units are bands of an image's gradient, or groups of objects; see `bands`.
 template <class R> void paint_backward(const Call &call, int64_t begin, int64_t end) {
     const ObjectsCall &p = as<ObjectsCall>(call);
@@ -382,13 +347,10 @@ template <class R> void paint_backward(const Call &call, int64_t begin, int64_t 
         }
         const int64_t number = unit / p.bands, band = unit % p.bands;
         const PaintedImage &image = at<const PaintedImage>(p.painted)[number];
-        const int64_t height = image.height, width = image.width;
+        const int64_t height = image.height;
         const Part part = {height * band / p.bands, height * (band + 1) / p.bands, 0};
-        const PackedRows<R> rows{p, image, part.low * width, part.high * width};
-        if (p.packed && p.needs_colour) rows.clear();
         if (p.opaque) add_shown(p, number, part, run, pull);
         else add_objects(p, part, starts[number], starts[number + 1], run, pull);
-        if (p.packed && p.needs_colour) rows.add();
     }
 }
 

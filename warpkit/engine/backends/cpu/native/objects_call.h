@@ -29,10 +29,8 @@
     FIELD(needs_fill)                                                                                 \
     /* of each pixel of each box: what the objects above let through, the gradient to its alpha */    \
     FIELD(passed) FIELD(alpha_grad)                                                                   \
-    /* sums of gradients to sources have four channels side by side, in `grad_colour` */              \
-    FIELD(packed)                                                                                     \
     /* bands of an image's gradient; 0: units are groups of objects, each with sums of its own, */    \
-    /* that lie so many numbers apart */                                                              \
+    /* that lie so many numbers apart; in `grad_colour` four channels are side by side */             \
     FIELD(bands) FIELD(colour_step) FIELD(mask_step)
 // clang-format on
 
@@ -48,7 +46,7 @@ struct PaintedImage {
     int64_t height, width, first_unit;  // of its bands
     int64_t pixels, plane, line;  // the steps to the next channel and row; to the next pixel 1
     int64_t out, grad;            // the result, and the gradient that comes in, both dense
-    int64_t grad_image, sums;     // from `grad_images`, and from `grad_colour`
+    int64_t grad_image;           // from `grad_images`
     int64_t top_object;           // of opaque objects the one that each pixel shows, int32
 };
 

@@ -37,9 +37,9 @@ PAINTED = np.dtype(
     {
         "names": [
             *("height", "width", "first_unit", "pixels", "plane", "line"),
-            *("out", "grad", "grad_images", "grad_colour", "top_object"),
+            *("out", "grad", "grad_images", "top_object"),
         ],
-        "formats": [np.int64] * 11,
+        "formats": [np.int64] * 10,
     }
 )
 """An image as that has it, its gradients by the fields of the block that they are counted from."""

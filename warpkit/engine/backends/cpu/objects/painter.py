@@ -42,10 +42,7 @@ BANDS = 4
 an image is gone through for both."""
 
 QUAD = 4
-"""Channels that lie side by side in the sums of the gradient to patches, and to images."""
-
-PACKED = 3
-"""Channels from which on images have such sums, too: one addition for four, but a pass more."""
+"""Channels that lie side by side in the sums of the gradient to patches."""
 
 
 def paint(
@@ -137,11 +134,6 @@ def _vjp(
     grad_patches, colour_step = _sums(
         _packed(patches.shape) if to_patches and patches is not None else None, count, dtype
     )
-    colour, packed = grad_patches, not windows or channels >= PACKED
-    if windows and to_images:
-        lanes = -(-channels // QUAD) * QUAD
-        colour = empty(painted.pixels * lanes, dtype) if packed else grad_images
-        table["grad_colour"] = painted.begins * ((lanes if packed else channels) * dtype.itemsize)
     table["grad_images"] = painted.begins * (channels * dtype.itemsize)
     table["top_object"] = painted.begins * 4
     bases = {"images": enter(painted, "pixels", dense), "grad": enter(painted, "grad", gradients)}
@@ -155,7 +147,7 @@ def _vjp(
     arrays = {
         "top_object": top_object, "groups": groups,
         "grad_images": grad_images, "grad_to_source": grad_to_source,
-        "grad_colour": colour, "grad_mask": grad_mask,
+        "grad_colour": grad_patches, "grad_mask": grad_mask,
         "grad_opacity": grad_opacity, "grad_fill": grad_fill,
         "passed": empty(visited, dtype), "alpha_grad": empty(visited * needs_alpha, dtype),
     }  # fmt: skip
@@ -163,7 +155,7 @@ def _vjp(
     options = {
         **bases, "backward": 1, "needs_images": to_images, "needs_alpha": needs_alpha,
         "needs_colour": to_images if windows else to_patches, "needs_mask": to_mask,
-        "needs_fill": to_fill, "bands": bands, "packed": packed,
+        "needs_fill": to_fill, "bands": bands,
         "colour_step": colour_step, "mask_step": mask_step,
     }  # fmt: skip
     values = painted.pixels * channels
