@@ -159,7 +159,7 @@ def test_how_often_it_looks():
     """On the CPU always; an accelerator, whose queue a look waits for, every hundredth time."""
     module = transformer(torch.tensor([0, 0, 1.2, 0, 0, 0]).double(), "affine", (6, 6))
     for _ in range(5):
-        with pytest.warns(UserWarning, match="2 of 2 images are sampled"):
+        with pytest.warns(UserWarning, match="2 of 2 images sample mostly"):
             module(noise(2, 1, 6, 6))
     module.looks = lambda device: False
     with warnings.catch_warnings():

@@ -283,6 +283,7 @@ COMPILED: dict[str, tuple[Callable[..., Any], tuple[object, ...]]] = {
 
 
 @pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.usefixtures("fresh_compiler")
 def test_functions_compile_whole(name: str):
     function, given = COMPILED[name]
     arguments = [torch.as_tensor(argument, dtype=DOUBLE) for argument in given]

@@ -22,6 +22,14 @@ SLACK = {"uint8": 16.0, "uint16": 1024.0, "float32": 0.05 * 255}
 FUNCTIONS = ["resize", "warpAffine", "warpPerspective", "remap", "getRectSubPix"]
 
 
+@pytest.fixture(autouse=True)
+def ipp_as_the_wheel_has_it():
+    before = cv2.ipp.useIPP()
+    cv2.ipp.setUseIPP(True)
+    yield
+    cv2.ipp.setUseIPP(before)
+
+
 def smooth(x: Any, y: Any, dtype: str) -> np.ndarray:
     """A picture of slow waves, at any places."""
     waves = np.sin((x + 1) * 0.01) * np.sin((y + 1) * 0.01)

@@ -53,6 +53,27 @@ def test_inductor_compiles_a_warp_whole_for_any_size():
         assert_same(warp, compiled, noise(6, 4, 9, 7).float(), MATRIX.repeat(3, 1, 1))
 
 
+def test_ten_functions_compile_in_one_process():
+    """torch.compile refuses a ninth of one code object, and all have the same wrapper."""
+    image, points = noise(1, 4, 5), noise(4, 2)
+    calls = {
+        "invert": (MATRIX,),
+        "compose": (MATRIX, MATRIX),
+        "transform_points": (MATRIX[0], points),
+        "rotation_matrix": (points, points[:, 0]),
+        "to_theta": (MATRIX, (4, 5), (4, 5)),
+        "from_theta": (MATRIX, (4, 5), (4, 5)),
+        "sample_pixels": (image, points),
+        "warp_affine": (image, MATRIX),
+        "warp_perspective": (image, HOMOGRAPHY),
+        "resize": (image, (3, 3)),
+    }
+    for name, given in calls.items():
+        function = getattr(wk, name)
+        compiled = torch.compile(function, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(*given), function(*given)), name
+
+
 def test_calls_outside_do_not_compile_it_again():
     """What is remembered of plain calls is no part of the compiled function."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import torch
 
@@ -77,6 +78,9 @@ def shardable(rule: ShardingRule, *tensors: str) -> Callable[[Callable[P, R]], C
                 end_at(function, error)
                 raise
 
+        # torch.compile counts what it compiled by code object, and refuses a ninth: each its own.
+        code = cast(types.FunctionType, call).__code__
+        cast(types.FunctionType, call).__code__ = code.replace(co_name=function.__name__)
         return call
 
     return decorate

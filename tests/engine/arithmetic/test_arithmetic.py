@@ -139,8 +139,10 @@ def cv2():
     if not module.__version__.startswith(("4.14", "5.0")):
         pytest.skip(f"OpenCV {module.__version__} is neither 4.14 nor 5.0")
     module.setNumThreads(1)
+    used = module.ipp.useIPP()
     module.ipp.setUseIPP(False)
-    return module
+    yield module
+    module.ipp.setUseIPP(used)
 
 
 @st.composite
