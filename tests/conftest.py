@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -9,6 +10,16 @@ import pytest
 import torch
 
 from tests.support.processes import Processes
+
+
+@pytest.fixture(autouse=True)
+def ipp_as_it_was() -> Iterator[None]:
+    """A test may switch OpenCV's IPP, which changes its pixels, and need not switch it back."""
+    cv2 = sys.modules.get("cv2")
+    used = cv2.ipp.useIPP() if cv2 else None
+    yield
+    if cv2 and cv2.ipp.useIPP() != used:
+        cv2.ipp.setUseIPP(used)
 
 
 @pytest.fixture

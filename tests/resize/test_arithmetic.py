@@ -50,13 +50,6 @@ IPP_IS_KNOWN = resizes.promised(A_ROW_OF_IPPS, cv2, INSTALLED).where == "everywh
 versions of OpenCV bring other versions of IPP, whose 16-bit numbers differ."""
 
 
-@pytest.fixture(autouse=True)
-def ipp_as_it_was():
-    before = cv2.ipp.useIPP()
-    yield
-    cv2.ipp.setUseIPP(before)
-
-
 @lru_cache
 def golden(name: str) -> dict[str, np.ndarray]:
     with np.load(GOLDEN / f"resize-{name}.npz") as arrays:
