@@ -16,6 +16,7 @@ from torch import Tensor
 
 from warpkit.camera import models
 from warpkit.camera.models import Lens
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends import select_lenses
 from warpkit.engine.backends.again import gradients_again
@@ -67,7 +68,7 @@ class _EagerField(torch.autograd.Function):
         """to_ray (..., 3, 3); values: of the lens, (...)."""
         known: Any = select_lenses(to_ray)
         lens = _lens(made.model, values)
-        batch = torch.broadcast_shapes(to_ray.shape[:-2], values[0].shape)
+        batch = broadcast_shapes(to_ray.shape[:-2], values[0].shape)
         numbers = _numbers(known, lens.tensors(), batch)
         if len(lens.k) == known.TILTED:
             numbers[..., known.TILT : known.TILT + 9] = models.tilt(lens).flatten(-2).numpy()
@@ -149,7 +150,7 @@ def _solved(
 ) -> tuple[tuple[Tensor, Tensor, Tensor], np.ndarray]:
     """x, y and found, (..., N), and the lenses' numbers."""
     known: Any = select_lenses(u)
-    shape = torch.broadcast_shapes(u.shape, v.shape, k[0].shape)
+    shape = broadcast_shapes(u.shape, v.shape, k[0].shape)
     camera = torch.zeros_like(k[0])[..., 0]
     numbers = _numbers(known, (*(camera,) * 4, *(value[..., 0] for value in k)), shape[:-1])
     reach = np.ascontiguousarray(np.broadcast_to(made.reach, (*shape[:-1], 3)))

@@ -17,6 +17,7 @@ from torch import Tensor
 from warpkit.camera import kernels, models
 from warpkit.camera.kernels import Solution
 from warpkit.camera.models import Lens
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.reference import with_gradient_of
 
@@ -112,7 +113,7 @@ def _solve_piece(
     radial = models.is_radial(lens)
     limit = torch.where(radial, folds_at, torch.inf)
     finite = u.isfinite() & v.isfinite()
-    shape = torch.broadcast_shapes(u.shape, limit.shape)
+    shape = broadcast_shapes(u.shape, limit.shape)
     u, v = (torch.where(finite, value, 0.0).expand(shape) for value in (u, v))
     scale = 1 + torch.hypot(u, v)
     # a purely radial lens shows no direction beyond its fold

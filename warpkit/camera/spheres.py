@@ -15,6 +15,7 @@ from warpkit import warp
 from warpkit.camera.views import View, as_view, is_plain, pixels, rays, to_rays
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn_of_lost_gradients
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.tracing import peel
 from warpkit.engine.backends import spheres
@@ -193,7 +194,7 @@ def seen(
     if len(set(counts)) <= 1:
         return mean(sphere, view, counts[0] if counts else (1, 1))
     # each item uses its own scale, so that it does not depend on the rest of the batch
-    batch = torch.broadcast_shapes(sphere.shape[:-3], view.batch)
+    batch = broadcast_shapes(sphere.shape[:-3], view.batch)
     number = torch.arange(len(counts)).reshape(view.batch).expand(batch)
     images, views = sphere.expand(*batch, *sphere.shape[-3:]), _expanded(view, batch)
     pieces = [

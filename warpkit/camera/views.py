@@ -17,6 +17,7 @@ from warpkit.camera.arguments import as_lens, camera
 from warpkit.camera.models import COUNTS, Lens
 from warpkit.core import checks
 from warpkit.core.caller_warnings import warn
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.slips import look_at_camera
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
 from warpkit.engine.sampling.maps import determinant, matrix_of
@@ -50,7 +51,7 @@ class View(NamedTuple):
     def batch(self) -> tuple[int, ...]:
         """The batch of its numbers, which broadcast."""
         shapes = (self.lens.fx.shape, self.turn.shape[:-2])
-        return tuple(torch.broadcast_shapes(*shapes))
+        return tuple(broadcast_shapes(*shapes))
 
     def item(self, index: tuple[int, ...]) -> View:
         """One of the batch."""
@@ -158,7 +159,7 @@ def rays(view: View, x: Tensor, y: Tensor) -> Rays:
 
     NaN where the lens shows nothing.
     """
-    shape = torch.broadcast_shapes(x.shape, y.shape)
+    shape = broadcast_shapes(x.shape, y.shape)
     flat_x, flat_y = (value.expand(shape).flatten(-2) for value in (x, y))
     lens = view.lens.beside(1)
     u, v = models.from_pixels(lens, flat_x, flat_y)
@@ -264,7 +265,7 @@ def _series(p: Tensor, first: int) -> Tensor:
 
 def _solve(lens: Lens, q: Tensor) -> tuple[Tensor, Tensor]:
     """The squared angles of squared radii q (..., N), and where they exist."""
-    end = _last_angle(lens).expand(torch.broadcast_shapes(q.shape, lens.k[0].shape))
+    end = _last_angle(lens).expand(broadcast_shapes(q.shape, lens.k[0].shape))
     b, _ = _bend(lens, end)
     reached = end.sqrt() * b
     radius = q.sqrt()

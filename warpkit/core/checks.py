@@ -18,6 +18,7 @@ from torch import Tensor
 from warpkit.core.errors import fail as fail
 from warpkit.core.integers import WHOLE_NUMBERS, plain_integer
 from warpkit.core.names import instead_of
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.slips import look_at_layout
 from warpkit.core.tracing import is_readable
 
@@ -361,7 +362,7 @@ def broadcast_batch(function: str, **shapes: Sequence[int]) -> tuple[int, ...]:
     if all(other in (first, ()) for other in others):  # nearly always; saves 10 us
         return first
     try:
-        return tuple(torch.broadcast_shapes(first, *others))
+        return tuple(broadcast_shapes(first, *others))
     except RuntimeError:
         wanted = " and ".join(f"`{name}`" for name in shapes)
         got = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())

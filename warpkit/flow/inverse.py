@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks, exports
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
@@ -161,7 +162,7 @@ def _solve(field: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         "because inverting a flow takes an unknown number of iterations",
         "call flow.invert or flow.transform_points first, and pass the result to the model",
     )
-    batch = torch.broadcast_shapes(field.shape[:-3], targets.shape[:-2])
+    batch = broadcast_shapes(field.shape[:-3], targets.shape[:-2])
     field = field.expand(*batch, *field.shape[-3:])
     targets = targets.expand(*batch, *targets.shape[-2:])
     with torch.no_grad():

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager
 from warpkit.engine.backends import empty
 from warpkit.engine.sampling.maps import added_to_pixels, pixel_points
@@ -26,7 +27,7 @@ def stacked(image: Tensor, planes: Tensor) -> Tensor:
     """image (*I, C, H, W) and planes (*P, K, H, W), side by side: (..., C + K, H, W)."""
     if image.device.type == "cpu" and is_eager(image, planes):
         return Stacked.apply(image, planes)  # pyright: ignore
-    batch = torch.broadcast_shapes(image.shape[:-3], planes.shape[:-3])
+    batch = broadcast_shapes(image.shape[:-3], planes.shape[:-3])
     return torch.cat([part.expand(*batch, *part.shape[-3:]) for part in (image, planes)], -3)
 
 
@@ -57,7 +58,7 @@ class Stacked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, image: Tensor, planes: Tensor) -> Tensor:
         """In reused memory; tensors as in `stacked`."""
-        batch = torch.broadcast_shapes(image.shape[:-3], planes.shape[:-3])
+        batch = broadcast_shapes(image.shape[:-3], planes.shape[:-3])
         ctx.shapes = image.shape, planes.shape
         count = image.shape[-3]
         out = empty((*batch, count + planes.shape[-3], *image.shape[-2:]), image.dtype)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_flow
 from warpkit.engine.backends import select_splat
@@ -163,7 +164,7 @@ def _softmax(
     points = torch.where(near, points, NOWHERE)
     base = points.detach().floor()
     (x, y), (height, width) = (points - base).unbind(-1), size
-    batch = torch.broadcast_shapes(logits.shape[:-3], points.shape[:-3])
+    batch = broadcast_shapes(logits.shape[:-3], points.shape[:-3])
     held = logits.clamp(-LARGEST_LOGIT, LARGEST_LOGIT).expand(*batch, *logits.shape[-3:])
     taps: list[tuple[Tensor, Tensor, Tensor]] = []
     peak = torch.full_like(held.detach().flatten(-2)[..., :1], -torch.inf)

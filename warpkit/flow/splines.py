@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.sharding import batched
 from warpkit.core.slips import look_at_pairs
 from warpkit.core.tracing import is_eager, is_readable, wants_gradient
@@ -266,7 +267,7 @@ def _kernel(points: Tensor, sites: Tensor) -> Tensor:
 def _evaluate(fit: tuple[Tensor, ...], points: Tensor) -> Tensor:
     """The plate at points (..., P, 2), whose batch broadcasts with its own, by blocks of points."""
     sites = fit[0]
-    plates = math.prod(torch.broadcast_shapes(points.shape[:-2], sites.shape[:-2]))
+    plates = math.prod(broadcast_shapes(points.shape[:-2], sites.shape[:-2]))
     step = max(1, AT_ONCE // (sites.shape[-2] * max(1, plates)))
     if points.shape[-2] <= step:
         return _plate(points, *fit)

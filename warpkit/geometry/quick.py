@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_eager, wants_gradient
 from warpkit.engine.backends import select_fits
 from warpkit.engine.backends.again import gradients_again
@@ -50,7 +51,7 @@ def _flat(*tensors: Tensor) -> tuple[list[Tensor], tuple[int, ...]]:
     """Points (..., N, 2) and weights (..., N) of one batch, flat, and the batch."""
     cores = [2, 2, 1][: len(tensors)]
     shapes = [t.shape[: t.ndim - core] for t, core in zip(tensors, cores, strict=True)]
-    batch = torch.broadcast_shapes(*shapes)
+    batch = broadcast_shapes(*shapes)
     flat = [
         t.detach().expand(*batch, *t.shape[t.ndim - core :]).reshape(prod(batch), *t.shape[-core:])
         for t, core in zip(tensors, cores, strict=True)

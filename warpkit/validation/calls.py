@@ -13,6 +13,7 @@ from torch import Tensor
 from warpkit import warp
 from warpkit.core import checks
 from warpkit.core.environment import how_to_install
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.slips import without_looking
 from warpkit.engine.arithmetic.opencv import TYPES
 from warpkit.engine.sampling.maps import inverse_map, output_points
@@ -83,7 +84,7 @@ def by_opencv(cv2: Any, call: ParityCall, name: str) -> Tensor:
     check_call(cv2, call, name)
     image, where = (t.detach().cpu() for t in (call.image, call.where))
     item = 3 if call.kind == "remap" else 2
-    batch = torch.broadcast_shapes(image.shape[:-3], where.shape[:-item])
+    batch = broadcast_shapes(image.shape[:-3], where.shape[:-item])
     images = spread(image, batch, 3).movedim(-3, -1)
     places = spread(where, batch, item)
     values = spread(border_values(call, name), batch, 1)

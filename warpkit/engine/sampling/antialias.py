@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import exports_to_onnx, in_transform, is_eager, peel
 from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import TAPS, SamplingRule, missing_axes
@@ -242,7 +243,7 @@ def mean_of_samples(
     image (*I, C, H, W); to_source (*M, 2 or 3, 3); fill broadcasts to the result.
     """
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
-    batch = torch.broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
+    batch = broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
     (height, width), (across, down) = size, counts
     if exports_to_onnx():  # pieces would bind a batch of any size
         at_once = height * down
@@ -310,7 +311,7 @@ def _in_groups(
 
     image (*I, C, H, W); to_source (*M, 2 or 3, 3); fill broadcasts to the result.
     """
-    batch = torch.broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
+    batch = broadcast_shapes(image.shape[:-3], to_source.shape[:-2])
     which_image, which_map = (_entries(s, batch) for s in (image.shape[:-3], to_source.shape[:-2]))
     which_fill = _entries(fill.shape[:-3], batch)
     images, maps = (

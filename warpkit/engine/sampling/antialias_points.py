@@ -14,6 +14,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import peel
 from warpkit.engine.sampling.antialias import (
     AT_ONCE,
@@ -63,7 +64,7 @@ def sample(
     if len(set(counts)) <= 1:
         return mean(image, points, [across, down], fill, counts[0] if counts else (1, 1))
     # an item pays for its own scale, and does not change with what else is in its batch
-    batch = torch.broadcast_shapes(image.shape[:-3], points.shape[:-3])
+    batch = broadcast_shapes(image.shape[:-3], points.shape[:-3])
     maps = torch.arange(len(counts)).reshape(points.shape[:-3]).expand(batch).flatten().tolist()
     images = image.expand(*batch, *image.shape[-3:])
     fields = [field.expand(*batch, *field.shape[-3:]) for field in (points, across, down)]
@@ -143,7 +144,7 @@ def _mean(
     Tensors as of `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels.
     """
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
-    batch = torch.broadcast_shapes(image.shape[:-3], points.shape[:-3])
+    batch = broadcast_shapes(image.shape[:-3], points.shape[:-3])
     missing = len(batch) - (points.ndim - 3)
     points, across, down = (t[(None,) * missing] for t in (points, *steps))
     outputs = math.prod(batch) * image.shape[-3] * points.shape[-3] * points.shape[-2]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core import checks
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.core.tracing import is_transformed
 from warpkit.engine.sampling.labels import label_fill, saturated
 from warpkit.engine.sampling.reference import compute_dtype, convert
@@ -136,6 +137,6 @@ def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
     if not shape:
         return True
     try:
-        return tuple(torch.broadcast_shapes(tuple(shape), tuple(target))) == tuple(target)
+        return tuple(broadcast_shapes(tuple(shape), tuple(target))) == tuple(target)
     except RuntimeError:
         return False

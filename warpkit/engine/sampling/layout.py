@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warpkit.core.shapes import broadcast_shapes
+
 POINTS, AFFINE, PERSPECTIVE = 0, 2, 3
 """Kinds of map in compiled kernels: given points, or a matrix by its rows."""
 
@@ -29,7 +31,7 @@ def mapping_batch(mapping: Sequence[int]) -> tuple[int, ...]:
 def batch_of(image: Sequence[int], mapping: Sequence[int]) -> tuple[int, ...]:
     """The batch of the result, by the shapes of image and map."""
     maps, batch = mapping_batch(mapping), tuple(image[:-3])
-    return batch if maps in (batch, ()) else tuple(torch.broadcast_shapes(batch, maps))
+    return batch if maps in (batch, ()) else tuple(broadcast_shapes(batch, maps))
 
 
 def mapping_kind(mapping: Sequence[int]) -> int:

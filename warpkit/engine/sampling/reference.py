@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from warpkit.core.checks import LABELS
+from warpkit.core.shapes import broadcast_shapes
 from warpkit.engine.sampling.maps import inverse_map, no_float64, output_points
 from warpkit.engine.sampling.rules import (
     LIMIT,
@@ -67,7 +68,7 @@ def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
     points = points.double()
     near = (points.abs() < LIMIT).all(-1)  # false for NaN
     points = torch.where(near[..., None], points, 0.0)
-    batch = torch.broadcast_shapes(image.shape[:-3], points.shape[:-3])
+    batch = broadcast_shapes(image.shape[:-3], points.shape[:-3])
     values = image.expand(*batch, *image.shape[-3:]).flatten(-2)
     total = torch.zeros_like(values[..., :1]).expand(*values.shape[:-1], height * width)
     for y in taps(points[..., 1], height, rule):
@@ -133,7 +134,7 @@ def by_rows(fill: Tensor, points: Tensor) -> Tensor:
 
     fill (*F, C, h, w), or fewer; points (*P, h, w, 2).
     """
-    return fill.expand(torch.broadcast_shapes(fill.shape, (points.shape[-3], 1)))
+    return fill.expand(broadcast_shapes(fill.shape, (points.shape[-3], 1)))
 
 
 def reader(
@@ -168,7 +169,7 @@ class Fold:
     """
 
     def __init__(self, image_batch: Sequence[int], points_batch: Sequence[int]) -> None:
-        self.batch = torch.broadcast_shapes(tuple(image_batch), tuple(points_batch))
+        self.batch = broadcast_shapes(tuple(image_batch), tuple(points_batch))
         n = len(self.batch)
         image_sizes = (1,) * (n - len(image_batch)) + tuple(image_batch)
         self.image_dims = [d for d in range(n) if image_sizes[d] == self.batch[d]]

@@ -1,0 +1,41 @@
+"""The common shape of several, as torch defines it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from warpkit.core.shapes import broadcast_shapes
+
+CASES = [
+    [()],
+    [(), ()],
+    [(3,), ()],
+    [(2, 1), (1, 5)],
+    [(1,), (0,)],
+    [(4, 1, 3), (2, 1), (1,)],
+    [(2**40, 1), (1, 2**40)],
+]
+
+
+@pytest.mark.parametrize("shapes", CASES, ids=str)
+def test_it_is_torchs(shapes: list[tuple[int, ...]]):
+    got = broadcast_shapes(*shapes)
+    assert isinstance(got, torch.Size)
+    assert got == torch.broadcast_shapes(*shapes)
+
+
+def test_what_does_not_broadcast_is_refused_as_by_torch():
+    with pytest.raises(RuntimeError):
+        broadcast_shapes((2,), (3,))
+    with pytest.raises(RuntimeError):
+        broadcast_shapes((0,), (3,))
+
+
+def test_symbolic_sizes_stay_symbolic():
+    with FakeTensorMode(shape_env=ShapeEnv()) as mode:
+        fake = mode.from_tensor(torch.zeros(3, 4))
+        n = (fake > 0).nonzero().shape[0]  # a size that the values decide
+        assert broadcast_shapes((n, 1), (1, 5))[0] is n
