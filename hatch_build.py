@@ -315,7 +315,8 @@ class NativeBuild(BuildHookInterface):  # pyright: ignore
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
-            build_here(self.app.display_warning)
+            if not (wants_none() and is_current()):  # built beside pip: scripts/environment
+                build_here(self.app.display_warning)
             return
         self.folder = tempfile.TemporaryDirectory()
         at = Path(self.folder.name)
@@ -338,6 +339,17 @@ class NativeBuild(BuildHookInterface):  # pyright: ignore
             self.folder.cleanup()
 
 
+def wants_none() -> bool:
+    """Whether WARPKIT_CXX asks for no library."""
+    return os.environ.get("WARPKIT_CXX") == "none"
+
+
+def is_current() -> bool:
+    """Whether the tree has a library of the sources in it."""
+    file = ROOT / PACKAGE / library.FILES.get(this_machine().system, "libwarpkit.so")
+    return file.exists() and library.source_digest(sources()).encode() in file.read_bytes()
+
+
 def build_here(warn: Any) -> bool:
     """The library of this machine in the tree itself; whether there is one."""
     folder = ROOT / PACKAGE
@@ -356,11 +368,7 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--if-older"]):
         print(__doc__, file=sys.stderr)
         return 0 if arguments == ["--help"] else 2
-    file = ROOT / PACKAGE / library.FILES.get(this_machine().system, "libwarpkit.so")
-    if arguments and (
-        os.environ.get("WARPKIT_CXX") == "none"
-        or (file.exists() and library.source_digest(sources()).encode() in file.read_bytes())
-    ):
+    if arguments and (wants_none() or is_current()):
         return 0
     os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(ROOT / "build" / "zig"))
     with with_zig():

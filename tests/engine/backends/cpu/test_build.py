@@ -197,6 +197,19 @@ def test_an_editable_install_has_it_beside_the_package(hook, tree):
     assert names(tree) == {hook.this_machine().file}
 
 
+def test_an_editable_install_without_a_compiler_keeps_the_library_of_its_sources(
+    hook, tree, monkeypatch
+):
+    library = tree / hook.this_machine().file
+    library.write_text(hook.library.source_digest(tree / "native"))
+    monkeypatch.setenv("WARPKIT_CXX", "none")
+    assert hatch(hook, "editable", {}).app.warnings == []
+    assert names(tree) == {library.name}
+    library.write_text("older")
+    assert len(hatch(hook, "editable", {}).app.warnings) == 1
+    assert names(tree) == {library.name, "libwarpkit.txt"}
+
+
 @pytest.mark.parametrize(
     ("cxx", "flags", "said"),
     [
