@@ -71,7 +71,7 @@ def test_importing_warpkit_imports_torch_alone():
     command = [*python(), "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     # the compiler would be 1.5 s of everyone's first call in OpenCV's arithmetic; sympy, which
-    # torch.broadcast_shapes imports, 0.7 s of the first call with batches
+    # torch.broadcast_shapes imports, 0.4 s of the first call with batches
     assert done.stdout.split() == ["[]", "False", "light"]
 
 

@@ -9,7 +9,7 @@ import torch
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> torch.Size:
-    """`torch.broadcast_shapes`, whose first call of a process imports sympy: 0.7 s.
+    """`torch.broadcast_shapes`, whose first call of a process imports sympy: 0.4 s.
 
     NumPy does the same on plain numbers. Symbolic sizes, and shapes that do not broadcast, go to
     torch, which raises RuntimeError.
