@@ -5,6 +5,7 @@ Every example runs, cell by cell, when scripts/document builds the site; an erro
 
 from __future__ import annotations
 
+import ast
 import runpy
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
@@ -43,6 +44,29 @@ def test_a_figure_shows_what_is_said(example: str, tmp_path: Path, monkeypatch: 
         assert moving.stat().st_size < 1e6
         with Image.open(moving) as picture:
             assert getattr(picture, "n_frames", 1) >= 20
+
+
+@pytest.mark.filterwarnings("ignore:warning_filter doesn't do anything:DeprecationWarning")
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("plot_*.py")), ids=lambda path: path.stem[5:])
+def test_a_notebook_runs_the_code_of_its_script(path: Path):
+    """The build runs the script, cell by cell; readers download the notebook, and this alone."""
+    from mkdocs_gallery import notebook, py_source_parser
+
+    blocks = py_source_parser.split_code_and_text_blocks(path)[1]
+    cells = notebook.jupyter_notebook_skeleton()
+    notebook.fill_notebook(cells, blocks)
+    code = ["".join(cell["source"]) for cell in cells["cells"] if cell["cell_type"] == "code"]
+    script = ast.parse(path.read_text())
+    assert ast.dump(ast.parse("\n".join(code))) == ast.dump(
+        ast.Module(script.body[1:], [])  # its text is a cell of its own
+    )
+    imported = {
+        (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for node in ast.walk(script)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    here = {item.name.removesuffix(".py") for item in (*ROOT.iterdir(), *FOLDER.parent.iterdir())}
+    assert not {name.split(".")[0] for name in imported} & (here - {"warpkit"}), imported
 
 
 def test_every_example_has_its_place():
