@@ -295,7 +295,7 @@ def test_arguments_are_checked(call, text: str):
 def test_jpeg_says_that_pillow_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"^jpeg: needs Pillow, which is not installed"):
+    with pytest.raises(ImportError, match=r"^jpeg: a JPEG file needs Pillow, which is not"):
         jpeg(75)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import cv2
 import numpy as np
@@ -14,7 +15,7 @@ from PIL import Image, ImageOps
 from tests.support import hostile_programs
 from tests.support.processors import picture
 from tests.support.programs import apart, draw, installed, mistakes, traps
-from warpkit.validation import identify
+from warpkit.validation import identify, pages
 from warpkit.validation.programs import asking, weights
 
 TORCH = ("pillow", "opencv", "torchvision", "torch")
@@ -415,3 +416,14 @@ def test_json_holds_what_was_found(tmp_path):
     text = (tmp_path / "found.json").read_text()
     assert '"interpolation": "bilinear"' in text
     assert "pipeline" not in text
+
+
+def test_programs_of_arrays_are_identified_without_pillow(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    found = identify(lambda image: np.ascontiguousarray(image[..., ::-1]))
+    assert (found.channels, found.differing) == ("reversed", 0)
+    with pytest.raises(ModuleNotFoundError, match=r"^identify: takes='pil' needs Pillow"):
+        identify(lambda image: image, takes="pil")
+    with pytest.raises(ModuleNotFoundError, match=r"^to_html: a report with pictures needs Pillow"):
+        pages.png_address(np.zeros((2, 3), np.uint8))

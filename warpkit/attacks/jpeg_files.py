@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.core import checks, exports
+from warpkit.core.environment import import_pillow
 from warpkit.core.numbers import check_count
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.types import Subsampling
@@ -40,16 +41,11 @@ CHROMINANCE = (
 
 
 def check_quality(name: str, quality: object, subsampling: object) -> tuple[int, Subsampling]:
-    """The validated arguments; ImportError without Pillow."""
+    """The validated arguments; ModuleNotFoundError without Pillow."""
     whole = check_count(name, "quality", quality, 1, 100)
     names: tuple[Subsampling, ...] = get_args(Subsampling)
     chosen = checks.check_name(name, "subsampling", subsampling, names)
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"{name}: needs Pillow, which is not installed: pip install pillow"
-        ) from error
+    import_pillow(name, "a JPEG file")
     return whole, chosen
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 
 TRITON_INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") not in ("", "0")
 """Whether kernels for CUDA run on the CPU; Triton reads it when they are imported."""
@@ -37,3 +39,12 @@ def versions_of(packages: Mapping[str, str]) -> dict[str, str]:
 def how_to_install(extra: str) -> str:
     """The command that installs an extra; on PyPI `warpkit` is another project."""
     return f"pip install '.[{extra}]' in a checkout"
+
+
+def import_pillow(name: str, purpose: str) -> ModuleType:
+    """PIL.Image; where Pillow is missing, an error of `name` that says what needs it."""
+    try:
+        return import_module("PIL.Image")
+    except ModuleNotFoundError as error:
+        text = f"{name}: {purpose} needs Pillow, which is not installed: pip install pillow"
+        raise ModuleNotFoundError(text, name=error.name) from None

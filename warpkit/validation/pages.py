@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpkit.core.environment import import_pillow
+
 LEAST, MOST = (190.0, 20.0, 20.0), (255.0, 225.0, 90.0)
 """A pixel that hardly differs, red, and the one that differs the most, yellow."""
 
@@ -42,8 +44,7 @@ def difference(apart: NDArray[Any]) -> NDArray[np.uint8]:
 
 def png_address(picture: NDArray[np.uint8]) -> str:
     """A picture (H, W) or (H, W, 3) as an address that holds it."""
-    from PIL import Image
-
+    pillow = import_pillow("to_html", "a report with pictures")
     file = BytesIO()
-    Image.fromarray(np.ascontiguousarray(picture)).save(file, format="PNG", optimize=True)
+    pillow.fromarray(np.ascontiguousarray(picture)).save(file, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

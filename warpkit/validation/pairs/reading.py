@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.environment import how_to_install
+from warpkit.core.environment import import_pillow
 from warpkit.validation.pairs.jpeg import Tables, tables_of
 from warpkit.validation.pairs.matching import Matched, is_file
 from warpkit.validation.programs.asking import NotKnownError, layout_of
@@ -193,13 +193,9 @@ def _is_pil(item: object) -> bool:
 
 
 def _from_file(name: str, path: Any, read: Callable[[Any], Any]) -> Any:
+    pillow = import_pillow(name, "reading files")
     try:
-        from PIL import Image
-    except ModuleNotFoundError as error:
-        text = f"{name}: reading files needs Pillow: {how_to_install('cli')}"
-        raise ModuleNotFoundError(text, name=error.name) from None
-    try:
-        file = Image.open(Path(path))
+        file = pillow.open(Path(path))
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else "not an image"
         raise UnreadableError(f"{path} ({reason})") from None

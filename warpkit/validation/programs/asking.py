@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from warpkit.core import checks
+from warpkit.core.environment import import_pillow
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.pictures import Picture
 
@@ -205,4 +207,8 @@ def _as_picture(given: Any, takes: str) -> NDArray[Any]:
 def check_takes(name: str, takes: object) -> tuple[str, ...]:
     """The kinds of pictures to try."""
     kind = checks.check_name(name, "takes", takes, ("auto", *TAKES))
-    return TAKES if kind == "auto" else (kind,)
+    if kind == "auto":
+        return TAKES if find_spec("PIL") else tuple(kind for kind in TAKES if kind != "pil")
+    if kind == "pil":
+        import_pillow(name, "takes='pil'")
+    return (kind,)
