@@ -215,7 +215,7 @@ def test_progress_is_shown_on_stderr(capsys: pytest.CaptureFixture[str]):
 
 def test_progress_without_rich_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    text = "optimize_perturbation: progress=True needs rich.console: "
+    text = "optimize_perturbation: progress=True needs rich, which is not installed: "
     text += "pip install '.[cli]' in a checkout"
     with pytest.raises(ModuleNotFoundError, match=re.escape(text)):
         run(progress=True)

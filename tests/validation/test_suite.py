@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 from html import unescape
 from io import BytesIO
 from pathlib import Path
@@ -176,6 +177,11 @@ def test_a_notebook_shows_a_report(monkeypatch: pytest.MonkeyPatch):
     assert len(cell) < 300_000  # a notebook's file keeps it
     monkeypatch.setattr(pages, "find_spec", lambda name: None)
     assert result._repr_html_() is None  # its text is shown
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(ModuleNotFoundError, match=r"^to_table: a table needs rich, which is not"):
+        result.to_table()
+    with pytest.raises(ModuleNotFoundError, match=r"^to_html: a page needs rich, which is not"):
+        result.to_html("page.html")
 
 
 def test_a_difference_is_red_where_there_is_one():

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from warpkit.core import checks, exports
-from warpkit.core.environment import import_pillow
+from warpkit.core.environment import import_optional
 from warpkit.core.numbers import check_count
 from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.types import Subsampling
@@ -45,7 +45,7 @@ def check_quality(name: str, quality: object, subsampling: object) -> tuple[int,
     whole = check_count(name, "quality", quality, 1, 100)
     names: tuple[Subsampling, ...] = get_args(Subsampling)
     chosen = checks.check_name(name, "subsampling", subsampling, names)
-    import_pillow(name, "a JPEG file")
+    import_optional("PIL.Image", name, "a JPEG file")
     return whole, chosen
 
 

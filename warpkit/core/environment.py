@@ -41,10 +41,11 @@ def how_to_install(extra: str) -> str:
     return f"pip install '.[{extra}]' in a checkout"
 
 
-def import_pillow(name: str, purpose: str) -> ModuleType:
-    """PIL.Image; where Pillow is missing, an error of `name` that says what needs it."""
+def import_optional(module: str, name: str, purpose: str, extra: str = "cli") -> ModuleType:
+    """A module of a package that may be missing; the error says what in `name` needs it."""
     try:
-        return import_module("PIL.Image")
+        return import_module(module)
     except ModuleNotFoundError as error:
-        text = f"{name}: {purpose} needs Pillow, which is not installed: pip install pillow"
+        package = {"PIL": "Pillow"}.get(module.partition(".")[0], module.partition(".")[0])
+        text = f"{name}: {purpose} needs {package}, which is not installed: {how_to_install(extra)}"
         raise ModuleNotFoundError(text, name=error.name) from None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from warpkit.core.environment import how_to_install
+from warpkit.core.environment import import_optional
 
 PAUSE = 5.0
 """Seconds between two lines where a bar cannot move: in pipes, logs and dumb terminals."""
@@ -37,12 +37,8 @@ def progress_bar(
     if not shown:
         yield lambda words: None
         return
-    try:
-        from rich.console import Console
-    except ModuleNotFoundError as error:
-        text = f"{label}: progress=True needs {error.name}: {how_to_install('cli')}"
-        raise ModuleNotFoundError(text, name=error.name) from None
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    rich_console = import_optional("rich.console", label, "progress=True")
+    console = rich_console.Console(stderr=True, highlight=False, soft_wrap=True)
     label = _named.get() or label
     if console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
         with _moving(console, label, total, done) as advance:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpkit.core.environment import import_pillow
+from warpkit.core.environment import import_optional
 
 LEAST, MOST = (190.0, 20.0, 20.0), (255.0, 225.0, 90.0)
 """A pixel that hardly differs, red, and the one that differs the most, yellow."""
@@ -18,17 +18,16 @@ LEAST, MOST = (190.0, 20.0, 20.0), (255.0, 225.0, 90.0)
 
 def can_render() -> bool:
     """Whether the extra `cli` is here, without which a notebook shows a report's text."""
-    return all(map(find_spec, ("jinja2", "PIL")))
+    return all(map(find_spec, ("jinja2", "PIL", "rich")))
 
 
 def render(template: str, **values: Any) -> str:
     """A template of this folder, filled in."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("warpkit.validation", ""),
+    jinja = import_optional("jinja2", "to_html", "a page")
+    environment = jinja.Environment(
+        loader=jinja.PackageLoader("warpkit.validation", ""),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -44,7 +43,7 @@ def difference(apart: NDArray[Any]) -> NDArray[np.uint8]:
 
 def png_address(picture: NDArray[np.uint8]) -> str:
     """A picture (H, W) or (H, W, 3) as an address that holds it."""
-    pillow = import_pillow("to_html", "a report with pictures")
+    pillow = import_optional("PIL.Image", "to_html", "a report with pictures")
     file = BytesIO()
     pillow.fromarray(np.ascontiguousarray(picture)).save(file, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

@@ -17,7 +17,7 @@ from torch import Tensor
 
 import warpkit
 from warpkit.core import checks
-from warpkit.core.environment import processor
+from warpkit.core.environment import import_optional, processor
 from warpkit.core.progress import progress_bar
 from warpkit.validation.calls import by_opencv, by_warpkit
 from warpkit.validation.metrics import Figures
@@ -50,6 +50,7 @@ class ParityReport(Results):
 
     def to_table(self) -> str:
         """A summary as text, one line for each map and interpolation."""
+        import_optional("rich.console", "to_table", "a table")
         from warpkit.validation.table import as_text
 
         return as_text(self)
@@ -61,6 +62,7 @@ class ParityReport(Results):
 
     def to_html(self, path: str | Path) -> None:
         """Write one page that needs no other file: summary, pictures, and a table to filter."""
+        import_optional("rich.console", "to_html", "a page")
         from warpkit.validation.html import render
 
         Path(path).write_text(render(self), encoding="utf-8")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpkit.core import checks
-from warpkit.core.environment import import_pillow
+from warpkit.core.environment import import_optional
 from warpkit.validation.pairs.jpeg import Tables, tables_of
 from warpkit.validation.pairs.matching import Matched, is_file
 from warpkit.validation.programs.asking import NotKnownError, layout_of
@@ -193,7 +193,7 @@ def _is_pil(item: object) -> bool:
 
 
 def _from_file(name: str, path: Any, read: Callable[[Any], Any]) -> Any:
-    pillow = import_pillow(name, "reading files")
+    pillow = import_optional("PIL.Image", name, "reading files")
     try:
         file = pillow.open(Path(path))
     except OSError as error:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from warpkit.core import checks
-from warpkit.core.environment import import_pillow
+from warpkit.core.environment import import_optional
 from warpkit.validation.programs import pictures
 from warpkit.validation.programs.pictures import Picture
 
@@ -210,5 +210,5 @@ def check_takes(name: str, takes: object) -> tuple[str, ...]:
     if kind == "auto":
         return TAKES if find_spec("PIL") else tuple(kind for kind in TAKES if kind != "pil")
     if kind == "pil":
-        import_pillow(name, "takes='pil'")
+        import_optional("PIL.Image", name, "takes='pil'")
     return (kind,)
