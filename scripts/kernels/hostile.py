@@ -20,6 +20,7 @@ from scripts.kernels.usual import (
     FLOATS,
     HERE,
     LENS,
+    TILTED,
     TYPES,
     VIEW,
     noise,
@@ -118,6 +119,7 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
         made[f"hostile fits {name}"] = lambda g=given: fitted(g)
         made[f"hostile vectors {name}"] = lambda g=given: vectors(g)
         made[f"hostile fisheye points {name}"] = lambda g=given: fisheye_points(g)
+        made[f"hostile scenes {name}"] = lambda g=given: scenes(g)
         for dtype in FLOATS:
             made[f"hostile splat {name} {dtype}"] = lambda g=given, d=dtype: [
                 pushed(lambda p, f: wk.flow.splat(p, f).image, g(*s, dtype=d), g(s[0], *s[2:], 2))
@@ -295,3 +297,12 @@ def fisheye_points(made: Callable[..., torch.Tensor]) -> None:
         points = arrays(70, 2, kind=kind)
         maps.fisheye_shown(points, lens, 0.1)
         maps.fisheye_found(points, lens, Criteria(10, 1e-8), view)
+
+
+def scenes(made: Callable[..., torch.Tensor]) -> None:
+    """Scenes as pixels, with their derivatives."""
+    for kind, lens, turned in product((np.float32, np.float64), (TILTED, FISHEYE), (False, True)):
+        numbers = [tuple(made(n).tolist()) for n in (4, len(lens.k), 3, 9, 3)]
+        hard = lens._replace(camera=numbers[0], k=numbers[1])
+        pose = maps.PlainPose(numbers[2], numbers[3] if turned else None, numbers[4])
+        maps.projected(arrays(70, 3, kind=kind), hard, pose, 0.1)

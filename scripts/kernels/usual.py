@@ -53,7 +53,9 @@ def spheres_of(interpolation: str) -> None:
 FLOATS = torch.float32, torch.float64
 TYPES = *FLOATS, torch.uint8
 LENS = maps.PlainLens("brown", (50.0, 52.0, 31.0, 22.0), (0.1, -0.05, 0.01, 0.02, 0.03))
+TILTED = LENS._replace(k=(0.01,) * 14, tilt=(1, 0, 0.1, 0, 1, 0.1, 0.1, 0.2, 1))
 FISHEYE = LENS._replace(model="fisheye", k=(0.1, -0.05, 0.01, 0.02))
+POSE = maps.PlainPose((0.1, -0.2, 0.3), None, (0.2, 0.1, 4.0))
 VIEW = tuple(np.linalg.inv([[45.0, 0, 30], [0, 44, 21], [0, 0, 1]]).ravel().tolist())
 HERE = {"backend": "cpu"}
 
@@ -184,6 +186,11 @@ def usual_calls() -> dict[str, Callable[[], Any]]:
             lambda p: maps.fisheye_shown(p, FISHEYE, 0.1),
             lambda p: maps.fisheye_found(p, FISHEYE, Criteria(10, 1e-8), VIEW),
         )
+    ]
+    made["scenes"] = lambda: [
+        maps.projected(noise(2100, 3).numpy().astype(kind), one, POSE, extra)
+        for kind in (np.float32, np.float64)
+        for one, extra in ((LENS, 1.1), (TILTED, 0.0), (FISHEYE, 0.1))
     ]
     for model, count in (("brown", 14), ("fisheye", 4)):
         made[f"lenses {model}"] = lambda m=model, n=count: lenses_of(m, n)

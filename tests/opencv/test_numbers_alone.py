@@ -207,6 +207,38 @@ def test_points_of_fisheyes():
             )
 
 
+def test_scenes_as_pixels():
+    """The jacobians have OpenCV 5's bits without a tilt, and the fisheye's pixels cv2's."""
+    first = cv2.__version__.startswith("5.")
+    for random in calls(300):
+        count, dtype = int(random.choice([1, 2, 7, 8, 9, 68, 1025])), random.choice(["f4", "f8"])
+        form = [(count, 3), (count, 1, 3), (1, count, 3)][random.integers(3)]
+        scene, turn = random.normal(size=form).astype(dtype), random.normal(size=3)
+        turn *= random.choice([0, 1e-9, 0.3, 3])
+        shift = random.normal(size=3) * 0.3 + (0, 0, random.choice([0, 4]))
+        if random.random() < 0.1:
+            scene.flat[random.integers(scene.size)] = random.choice([np.nan, np.inf, -3e30])
+        ordinary = bool((np.abs(scene) < 1e9).all())
+        scene = scene[::-1] if random.random() < 0.3 else scene
+        axes = cv2.Rodrigues(turn)[0] if random.random() < 0.2 else turn
+        k, ratio = lens(random), float(random.choice([0, 1.3]))
+        args = (scene, axes, shift, camera(random, (60, 40)), k, None, None, ratio)
+        found, truth = ours.projectPoints(*args), cv2.projectPoints(scene.copy(), *args[1:])
+        with by_torch():
+            assert differing(found[0], ours.projectPoints(*args)[0]) == 0
+        assert differing(found[0], truth[0]) == 0
+        if ordinary and np.size(k) < 14 and axes is turn and first:
+            assert differing(found[1], truth[1]) == 0
+        args = (scene.reshape(-1, 1, 3), turn, shift, args[3], random.normal(size=4) * 0.05)
+        args += (None, float(random.choice([0, 0.1])))
+        found = ours.fisheye.projectPoints(*args)
+        truth = cv2.fisheye.projectPoints(args[0].copy(), *args[1:])
+        assert differing(found[0], truth[0]) == 0
+        assert differing(found[1], truth[1]) == 0 or not first
+        tensors = ours.fisheye.projectPoints(torch.from_numpy(args[0].copy()), *args[1:])
+        assert differing(tuple(part.numpy() for part in tensors), found) == 0
+
+
 def test_turns_and_matrices_of_four_pairs():
     for random in calls():
         dtype = random.choice(["f4", "f8"])
@@ -319,6 +351,10 @@ for turn in range(200):
     for dtype in (np.float32, np.float64):
         points = guarded(random.choice(big, (h, 2)).astype(dtype))
         maps.undistorted_points(points, lens, Criteria(20, 0.1), numbers(9))
+        scene = guarded(random.choice(big, (h, 3)).astype(dtype))
+        pose = maps.PlainPose(numbers(3), numbers(9), numbers(3))
+        maps.projected(scene, lens, pose, 1.5)
+        maps.projected(scene, lens._replace(model="fisheye", k=numbers(4)), pose, 0.1)
         for n in (1, 2, 3):
             points = guarded(random.choice(big, (h, n)).astype(dtype))
             maps.moved_points(points, guarded(random.choice(big, (n + 1, n + 1))))

@@ -23,6 +23,7 @@ from warpkit.opencv import (
     lenses,
     numbers_alone,
     plain_maps,
+    plain_projections,
     projection,
 )
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
@@ -212,6 +213,10 @@ def projectPoints(
     name = "fisheye.projectPoints"
     exports.refuse_values(f"opencv.{name}", objectPoints, rvec, tvec, K, D)
     values = (objectPoints, rvec, tvec, K, D, alpha)
+    if (found := plain_projections.fisheye(*values)) is not None:
+        pixels = found[0].reshape(*objectPoints.shape[:-1], 2)  # pyright: ignore
+        outputs = (imagePoints, jacobian)
+        return projection.as_given_pair(name, (pixels, found[1]), values, outputs)
     device = cameras.common_device(*values)
     scene = cameras.as_places(name, "objectPoints", objectPoints, device, 3)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)

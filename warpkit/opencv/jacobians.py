@@ -87,14 +87,14 @@ def _tilted(lens: Lens, u: Tensor, v: Tensor) -> Parts:
         for i, shown in enumerate((a, b))
     ]
     columns = []
-    for slope in _tilting(*(float(t) for t in lens.k[12:])):
+    for slope in tilting(*(float(t) for t in lens.k[12:])):
         da, db, dw = rows_at(slope.to(u), u, v)
         columns.append(((da - a * dw) / w, (db - b * dw) / w))
     us, vs = zip(*columns, strict=True)
     return a, b, _matrix(tuple(straight)), _matrix((us, vs))
 
 
-def _tilting(tx: float, ty: float) -> tuple[Tensor, Tensor]:
+def tilting(tx: float, ty: float) -> tuple[Tensor, Tensor]:
     """The derivative of `models.tilt` by each of its angles, (3, 3)."""
     (cx, sx), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (tx, ty))
     about_x = _of((1, 0, 0), (0, cx, sx), (0, -sx, cx))

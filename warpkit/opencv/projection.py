@@ -17,7 +17,7 @@ from warpkit.camera.models import Lens
 from warpkit.core import checks, exports
 from warpkit.engine.arithmetic import opencv_projection
 from warpkit.engine.sampling.reference import with_gradient_of
-from warpkit.opencv import cameras, jacobians, numbers_alone
+from warpkit.opencv import cameras, jacobians, numbers_alone, plain_projections
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output, written
 from warpkit.types import ImageLike, MatrixLike, NumbersLike, PointsLike
@@ -171,9 +171,15 @@ def projectPoints(
     name = "projectPoints"
     exports.refuse_values(f"opencv.{name}", objectPoints, rvec, tvec, cameraMatrix, distCoeffs)
     values = (objectPoints, rvec, tvec, cameraMatrix, distCoeffs)
+    k = _five_zeros(distCoeffs)
+    turned = checks.shape_if_any(rvec) == (3, 3) and _plain(rvec)
+    vector = turned[0] if turned else None
+    plain = (objectPoints, rvec, tvec, cameraMatrix, k, aspectRatio, vector)
+    if (found := plain_projections.brown(*plain)) is not None:
+        return as_given_pair(name, (found[0][:, None], found[1]), values, (imagePoints, jacobian))
     device = cameras.common_device(*values)
     scene = cameras.as_points(name, "objectPoints", objectPoints, device, 3)
-    lens = cameras.as_lens(name, cameraMatrix, _five_zeros(distCoeffs), device, "brown", BROWN)
+    lens = cameras.as_lens(name, cameraMatrix, k, device, "brown", BROWN)
     ratio = cameras.as_number(name, "aspectRatio", aspectRatio, device)
     fixed = bool(ratio > torch.finfo(torch.float32).eps)
     lens = lens._replace(fx=lens.fy * ratio) if fixed else lens
@@ -192,7 +198,21 @@ def projectPoints(
 
 def _five_zeros(k: Any) -> Any:
     """Without a lens, cv2 uses five zero coefficients, which its jacobian includes."""
-    return torch.zeros(5, dtype=torch.float64) if cameras.is_nothing(k) else k
+    return np.zeros(5) if cameras.is_nothing(k) else k
+
+
+def as_given_pair(
+    name: str,
+    found: tuple[np.ndarray, np.ndarray],
+    values: tuple[Any, ...],
+    outputs: tuple[Any, Any],
+) -> tuple[Any, Any]:
+    """Pixels and jacobian, tensors if one is among the values, whose first is the scene."""
+    pixels, slopes = (
+        numbers_alone.given(values, part, check_output(name, argument, output, values[0]))
+        for argument, part, output in zip(("imagePoints", "jacobian"), found, outputs, strict=True)
+    )
+    return pixels, slopes
 
 
 class Pose(NamedTuple):

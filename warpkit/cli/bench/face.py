@@ -236,6 +236,7 @@ WORKS = [
     FaceWork("Rodrigues", 20, lambda m: m.Rodrigues(SCENE_TURN)),
     FaceWork("findHomography 100", 4, lambda m: m.findHomography(*matches())),
     FaceWork("fisheye.projectPoints 10,000", 4, lambda m: project_fisheye(m, 10_000)),
+    FaceWork("fisheye.projectPoints 68", 20, lambda m: project_fisheye(m, 68)),
     FaceWork(
         "fisheye.undistortPoints 10,000",
         2,

@@ -30,12 +30,17 @@ POINTS_AT_ONCE = 1024
 """A unit of a list of points."""
 
 FLOAT, PIXEL, PART = np.dtype(np.float32), np.dtype(np.int16), np.dtype(np.uint16)
+WIDE = np.dtype(np.float64)
 
 Maps = tuple[np.ndarray, np.ndarray | None]
 Numbers = Sequence[float]
 
 NO_MATRIX = (0.0,) * 9
 MOST_COEFFICIENTS = 14
+
+LEAST_COLUMNS = 10
+"""Of a jacobian: by a pose and a camera; those by the coefficients follow."""
+FISHEYE_COLUMNS = 15
 
 
 class PlainLens(NamedTuple):
@@ -48,6 +53,19 @@ class PlainLens(NamedTuple):
     tilt: Numbers = NO_MATRIX
     """What a tilted sensor does to directions, row by row."""
     untilt: Numbers = NO_MATRIX
+    tilting: Numbers = NO_MATRIX * 2
+    """The derivatives of `tilt` by both of its angles."""
+
+
+class PlainPose(NamedTuple):
+    """The pose of a scene relative to a camera."""
+
+    vector: Numbers
+    """Of the rotation, (3,)."""
+    turn: Numbers | None
+    """The rotation (9,), if it is not the vector's."""
+    shift: Numbers
+    """(3,)."""
 
 
 @lru_cache(maxsize=256)
@@ -136,6 +154,32 @@ def fisheye_found(
     block[STEPS] = MOST_STEPS if criteria.steps is None else max(criteria.steps, 0)
     block[ENDS_BY_ERROR] = criteria.error is not None
     return _points(block, numbers, points)
+
+
+def projected(
+    points: np.ndarray, lens: PlainLens, pose: PlainPose, extra: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """cv2.projectPoints of (N, 3), float32 or float64, or cv2.fisheye's: pixels and jacobian.
+
+    extra: of a fisheye the skew, of other lenses a fixed fx / fy, or 0.
+    """
+    fisheye, count = lens.model == "fisheye", len(points)
+    columns = FISHEYE_COLUMNS if fisheye else LEAST_COLUMNS + len(lens.k)
+    task = "fisheye_projected" if fisheye else "projected"
+    codes = ("coefficients", len(lens.k)), ("channels", columns)
+    codes += ("projects", int(pose.turn is not None)), _type_of(points)
+    none = (0.0,) * (MOST_COEFFICIENTS - len(lens.k))
+    turn = NO_MATRIX if pose.turn is None else pose.turn
+    numbers = (*lens.camera, *lens.k, *none, *lens.tilt, *lens.tilting)
+    numbers = np.array((*numbers, *pose.vector, *turn, *pose.shift, extra))
+    points = np.ascontiguousarray(points)
+    pixels, slopes = empty((count, 2), points.dtype), empty((2 * count, columns), WIDE)
+    block = _block(task, *codes).copy()
+    block[NUMBERS], block[FIRST] = numbers.ctypes.data, points.ctypes.data
+    block[OUT], block[OUT_SECOND] = pixels.ctypes.data, slopes.ctypes.data
+    block[COUNT] = count
+    launch(block, 0, -(-count // POINTS_AT_ONCE), slopes.size)
+    return pixels, slopes
 
 
 def moved_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:

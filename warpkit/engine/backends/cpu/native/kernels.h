@@ -51,6 +51,7 @@
     TASK(undistorted_points) TASK(moved_points) TASK(perspective_matrices)        \
     TASK(lens_field) TASK(lens_field_backward) TASK(lens_inverse)                 \
     TASK(lens_inverse_backward) TASK(fisheye_shown) TASK(fisheye_found)           \
+    TASK(projected) TASK(fisheye_projected)                                       \
     TASK(transformed) TASK(affine_matrices) TASK(invert) TASK(inverse_vjp)        \
     TASK(sphere_places) TASK(sphere_backward)
 // clang-format on

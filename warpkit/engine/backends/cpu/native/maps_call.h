@@ -12,7 +12,8 @@
     FIELD(height) FIELD(width) FIELD(count) FIELD(channels) FIELD(rows)                            \
     /* codes of `MapKind`; a lens's coefficients, and whether it is a fisheye's */                 \
     FIELD(from) FIELD(to) FIELD(coefficients) FIELD(fisheye)                                       \
-    /* points are float64; steps of an iteration, which ends by an error, too; a view follows */   \
+    /* points are float64; steps of an iteration, which ends by an error, too; a view follows, */  \
+    /* or a rotation is given as a matrix */                                                       \
     FIELD(double_points) FIELD(steps) FIELD(ends_by_error) FIELD(projects)                          \
     /* angles are in degrees; where it is said that some are too large */                           \
     FIELD(degrees) FIELD(far)
@@ -36,6 +37,19 @@ struct LensNumbers {
     double untilt[9];  // its inverse
     double matrix[9];  // of a map: from pixels to rays; of points: from directions to pixels
     double error;      // of an iteration that ends by it
+};
+
+// A scene's pose, a camera and its lens.
+struct ProjectionNumbers {
+    double fx, fy, cx, cy;
+    double k[14];         // as a lens's
+    double tilt[9];       // with 14 coefficients: what the tilted sensor does to directions,
+    double tilt_by_x[9];  // and its derivatives by both angles
+    double tilt_by_y[9];
+    double vector[3];  // of the rotation, whose derivatives are by it;
+    double turn[9];    // the rotation itself, where the call `projects`
+    double shift[3];
+    double extra;  // of a fisheye the skew, of others a fixed fx / fy, or 0
 };
 
 constexpr int64_t POINTS_AT_ONCE = 1024;

@@ -1,0 +1,78 @@
+"""cv2.projectPoints and cv2.fisheye.projectPoints of plain numbers, by the native library.
+
+Both return pixels (N, 2) and their jacobian, or None if an argument is not plain or not valid:
+the caller then raises the error, or computes by torch's operations. Pixels of brown lenses have
+the same bits by either path; a fisheye's arctangents and all jacobians are OpenCV's own here, and
+within some last bits of these there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from warpkit.opencv import jacobians, numbers_alone
+from warpkit.opencv.cameras import point_rows
+from warpkit.opencv.numbers_alone import FLOATS, numbers
+
+LEAST_RATIO = 2.0**-23
+"""An aspect ratio that is no larger is none."""
+
+UPRIGHT = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+
+Projection = tuple[np.ndarray, np.ndarray]
+
+
+def brown(
+    scene: Any, rvec: Any, tvec: Any, camera: Any, k: Any, ratio: Any, vector: Any = None
+) -> Projection | None:
+    """Points (N, 3), in any form that `cameras.point_rows` takes.
+
+    k: not None; ratio: a fixed fx / fy, or 0; vector: of rvec, if that is a matrix.
+    """
+    points, coefficients = numbers(scene, FLOATS), numbers(k)
+    points = None if points is None else point_rows(points, 3)
+    lens, pose = numbers_alone.brown_lens(camera, coefficients), _pose(rvec, tvec, vector)
+    if points is None or coefficients is None or lens is None or pose is None or not len(points):
+        return None
+    if type(ratio) not in (int, float):
+        return None
+    if coefficients.size == 14:
+        flat = coefficients.ravel().tolist()
+        tilt = lens.tilt if any(flat[12:]) else UPRIGHT
+        slopes = [v for slope in jacobians.tilting(*flat[12:]) for v in slope.flatten().tolist()]
+        lens = lens._replace(k=_floats(coefficients), tilt=tilt, tilting=slopes)
+    fixed = ratio > LEAST_RATIO
+    if fixed:
+        _, fy, cx, cy = lens.camera
+        lens = lens._replace(camera=(fy * ratio, fy, cx, cy))
+    return numbers_alone.kernels().projected(points, lens, pose, ratio if fixed else 0.0)  # pyright: ignore
+
+
+def fisheye(scene: Any, rvec: Any, tvec: Any, K: Any, D: Any, alpha: Any) -> Projection | None:
+    """Points (..., 3), by rows."""
+    points, lens = numbers(scene, FLOATS), numbers_alone.fisheye_lens(K, D)
+    pose = _pose(rvec, tvec)
+    if points is None or lens is None or pose is None or not points.size:
+        return None
+    if points.ndim not in (2, 3) or points.shape[-1] != 3 or type(alpha) not in (int, float):
+        return None
+    known = numbers_alone.kernels()
+    return known.projected(points.reshape(-1, 3), lens, pose, float(alpha))  # pyright: ignore
+
+
+def _pose(rvec: Any, tvec: Any, vector: Any = None) -> Any:
+    """A `PlainPose`; vector: of rvec, if that is a matrix."""
+    known, turn, shift = numbers_alone.kernels(), numbers(rvec), numbers(tvec)
+    if known is None or turn is None or shift is None or shift.size != 3:
+        return None
+    axis = turn if vector is None else vector
+    if axis.size != 3 or not all(map(math.isfinite, axis.ravel().tolist())):
+        return None  # Python's sines raise an error at infinity
+    return known.PlainPose(_floats(axis), None if vector is None else _floats(turn), _floats(shift))
+
+
+def _floats(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(map(float, values.ravel().tolist()))
