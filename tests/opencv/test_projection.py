@@ -257,6 +257,8 @@ def test_new_cameras_of_fisheyes_are_cv2s():
         assert_form(out, truth)
         most = "cv2 points float32" if dtype == np.float32 else "cv2 points float64"
         np.testing.assert_allclose(out, truth, rtol=TOLERANCE[most])  # infinite where cv2's are
+        by_tensors = mine(torch.from_numpy(matrix), *args[1:]).numpy()
+        np.testing.assert_allclose(by_tensors, out, rtol=TOLERANCE[most])
         finite += np.isfinite(truth).all()
     assert finite > 150
     given = np.zeros((3, 3), np.float32)

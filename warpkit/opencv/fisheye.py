@@ -260,8 +260,17 @@ def estimateNewCameraMatrixForUndistortRectify(
     name = "fisheye.estimateNewCameraMatrixForUndistortRectify"
     exports.refuse_values(f"opencv.{name}", K, D)
     values = (K, D, R, balance, fov_scale)
+    height, width = size = as_size(name, "image_size", image_size)
+    new_size = as_list(name, "new_size", new_size)
+    new = size if is_empty(new_size) else as_size(name, "new_size", new_size)
+    if isinstance(K, np.ndarray) and (P is None or isinstance(P, np.ndarray)):
+        made = fisheye_points.new_camera(K, D, R, size, new, balance, fov_scale)
+        if made is not None:
+            output = check_output(name, "P", P, K)
+            kind = (K if output is None else output).dtype
+            kind = kind if kind in numbers_alone.FLOATS else made.dtype
+            return numbers_alone.given(values, made.astype(kind), output)
     device = cameras.common_device(*values)
-    height, width = as_size(name, "image_size", image_size)
     sides = (width // 2, 0), (width, height // 2), (width // 2, height), (0, height // 2)
     middles = torch.tensor(sides, dtype=torch.float64, device=device)
     lens = cameras.as_lens(name, K, D, device, "fisheye", NAMES)
@@ -281,8 +290,6 @@ def estimateNewCameraMatrixForUndistortRectify(
     all_of_them = torch.stack(lengths)
     f = share * all_of_them.amin() + (1 - share) * all_of_them.amax()
     f = f * (1 / wide) if bool(wide > 0) else f
-    new_size = as_list(name, "new_size", new_size)
-    new = (height, width) if is_empty(new_size) else as_size(name, "new_size", new_size)
     by_x, by_y = new[1] / width, new[0] / height
     fx, fy, cx, cy = f, f / squash, -cx * f + half_x, (-cy * f + half_y) / squash
     zero, one = torch.zeros_like(f), torch.ones_like(f)

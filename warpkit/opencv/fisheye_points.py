@@ -1,7 +1,8 @@
-"""Distorts and undistorts fisheye points by the native library, without derivatives."""
+"""Fisheye points, and the camera of four, by the native library, without derivatives."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import torch
 from torch import Tensor
 
 from warpkit.camera.models import Lens
-from warpkit.engine.arithmetic.opencv_lenses import Criteria
+from warpkit.engine.arithmetic.opencv_lenses import FISHEYE_STEPS, Criteria
+from warpkit.engine.arithmetic.opencv_projection import turn_of
 from warpkit.opencv import numbers_alone
+from warpkit.opencv.plain_matrices import number
 
 FLOATS = (torch.float32, torch.float64)
 
@@ -58,6 +61,57 @@ def undistorted_numbers(
         return None
     found = _known().fisheye_found(points.reshape(-1, 2), lens, criteria, view)
     return found.reshape(points.shape)
+
+
+def new_camera(
+    K: Any, D: Any, R: Any, size: tuple[int, int], new: tuple[int, int], balance: Any, scale: Any
+) -> np.ndarray | None:
+    """cv2.fisheye.estimateNewCameraMatrixForUndistortRectify of plain arguments; None of others.
+
+    (3, 3), float64, by OpenCV's operations; sizes (h, w).
+    """
+    lens, turn = numbers_alone.fisheye_lens(K, D), _turn(R)
+    share, scale = number(balance), number(scale)
+    if (
+        lens is None
+        or turn is None
+        or share is None
+        or scale is None
+        or K.dtype not in numbers_alone.FLOATS
+    ):
+        return None
+    if not math.isfinite(share) or not math.isfinite(scale) or not K[1, 1]:
+        return None
+    height, width = size
+    middles = (width // 2, 0), (width, height // 2), (width // 2, height), (0, height // 2)
+    seen = _known().fisheye_found(np.array(middles, np.float64), lens, FISHEYE_STEPS, turn)
+    squash = float(K[0, 0] / K[1, 1])  # in K's own type, as cv2
+    xs, ys = seen.T.tolist()
+    cx, cy = sum(xs) * 0.25, sum(ys) * 0.25 * squash
+    ys = [y * squash for y in ys]
+    half_x, half_y = width * 0.5, height * 0.5 * squash
+    reaches = cx - min(xs), max(xs) - cx, cy - min(ys), max(ys) - cy
+    if not all(reach > 0 for reach in reaches):
+        return None  # of NaN, too; Python would raise an error, while torch returns infinities
+    lengths = [
+        half / reach for half, reach in zip((half_x, half_x, half_y, half_y), reaches, strict=True)
+    ]
+    share = min(max(share, 0.0), 1.0)
+    f = share * min(lengths) + (1.0 - share) * max(lengths)
+    f *= 1.0 / scale if scale > 0 else 1.0
+    by_x, by_y = new[1] / width, new[0] / height
+    cx, cy = -cx * f + half_x, (-cy * f + half_y) / squash
+    rows = (f * by_x, 0.0, cx * by_x), (0.0, f / squash * by_y, cy * by_y), (0.0, 0.0, 1.0)
+    return np.array(rows)
+
+
+def _turn(R: Any) -> list[float] | None:
+    """A rotation (9,) of None, a matrix (3, 3) or three numbers."""
+    vector = None if R is None else numbers_alone.numbers(R)
+    if vector is None or vector.size != 3:
+        return numbers_alone.view_of(R, None)
+    flat = vector.ravel().tolist()
+    return turn_of(flat)[0] if all(map(math.isfinite, flat)) else None
 
 
 def _known() -> Any:
