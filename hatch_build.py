@@ -11,6 +11,7 @@ sources. The README beside the sources explains WARPKIT_CXX, WARPKIT_CXXFLAGS an
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -200,6 +201,12 @@ FAMILY_FLAGS = {
     "gcc": ["-fno-trapping-math", "-Wno-psabi"],  # or it keeps comparisons apart
 }
 
+LONGEST = ("opencv", "resize", "backward", "warp")
+"""Compiled first, so that no processor waits for one of them at the end."""
+
+UNDATED = ("-Xclang", "-fno-pch-timestamp")
+"""A precompiled header stays valid if a checkout writes the same files again."""
+
 
 def flags_for(compiler: Compiler, target: Target, isa: str) -> list[str]:
     """What makes a compiler write for an instruction set."""
@@ -213,22 +220,54 @@ def flags_for(compiler: Compiler, target: Target, isa: str) -> list[str]:
     return [*([f"-march={level}"] if level else []), *wide]
 
 
-def compile_commands(compiler: Compiler, target: Target, to: Path) -> dict[Path, list[str]]:
-    """The command of each object: library.cpp for the baseline, every other for every set."""
-    baseline, *_ = sets = list(LEVELS[target.processor])
-    common = [*compiler.words, *FLAGS, *FAMILY_FLAGS[compiler.family], *extra_flags()]
+def common_words(compiler: Compiler, target: Target) -> list[str]:
+    """What all commands of a compiler begin with."""
+    words = [*compiler.words, *FLAGS, *FAMILY_FLAGS[compiler.family], *extra_flags()]
     if target.system == "windows":
-        common.remove("-fPIC")  # everything is, there
+        words.remove("-fPIC")  # everything is, there
+    return words
+
+
+def compile_commands(
+    compiler: Compiler, target: Target, to: Path, headers: dict[str, Path] | None = None
+) -> dict[Path, list[str]]:
+    """The command of each object: library.cpp for the baseline, every other for every set.
+
+    headers: the precompiled vec.h of each set, if there is one.
+    """
+    baseline, *_ = sets = list(LEVELS[target.processor])
+    common = common_words(compiler, target)
     digest = library.source_digest(sources())
     commands = {}
-    for source in sorted(sources().glob("*.cpp")):
+    files = sorted(sources().glob("*.cpp"), key=lambda file: (file.stem not in LONGEST, file))
+    for source in files:
         alone = source.name == "library.cpp"
         for isa in [baseline] if alone else sets:
             defined = f'SOURCE="{digest}"' if alone else f"ISA={isa}"
             out = to / (f"{source.stem}.o" if alone else f"{source.stem}-{isa}.o")
             # relative names: no folder of this machine's in the library
             what = [f"-DWARPKIT_{defined}", "-c", source.name, "-o", str(out)]
+            if headers and not alone:
+                what = [*UNDATED, "-include-pch", str(headers[isa]), *what]
             commands[out] = [*common, *flags_for(compiler, target, isa), *what]
+    return commands
+
+
+def precompile_commands(compiler: Compiler, target: Target, to: Path) -> dict[str, list[str]]:
+    """The command of each set's vec.h, the last word of which is the file; none for gcc.
+
+    The intrinsics are most of what small files compile. The name tells tree, contents and flags:
+    a cache may serve several trees, and objects in it know the header by its name.
+    """
+    if compiler.family == "gcc":
+        return {}
+    commands = {}
+    for isa in LEVELS[target.processor]:
+        flags = [*common_words(compiler, target), *flags_for(compiler, target, isa)]
+        what = [f"-DWARPKIT_ISA={isa}", *UNDATED, "-x", "c++-header", "vec.h", "-o"]
+        told = [str(sources()), (sources() / "vec.h").read_text(), *flags[len(compiler.words) :]]
+        name = f"vec-{isa}-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}.pch"
+        commands[isa] = [*flags, *what, str(to / name)]
     return commands
 
 
@@ -284,9 +323,13 @@ def build(folder: Path, target: Target) -> Path:
         # zig's caches would stay in the home and in the tree; who names one keeps it
         cache = os.environ.get("ZIG_GLOBAL_CACHE_DIR", str(at / "cache"))
         environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
-        commands = compile_commands(compiler, target, at)
+        Path(cache).mkdir(parents=True, exist_ok=True)
+        precompile = precompile_commands(compiler, target, Path(cache))
+        headers = {isa: Path(command[-1]) for isa, command in precompile.items()}
+        commands = compile_commands(compiler, target, at, headers)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(lambda command: run(command, environment), commands.values()))
+            for these in (precompile, commands):
+                list(pool.map(lambda command: run(command, environment), these.values()))
         built = at / target.file
         run(link_command(compiler, target, list(commands), built), environment)
         folder.mkdir(parents=True, exist_ok=True)

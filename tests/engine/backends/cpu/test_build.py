@@ -57,6 +57,19 @@ def test_every_file_is_compiled_for_every_set_and_the_library_once(hook):
     assert said == [f'-DWARPKIT_SOURCE="{hook.library.source_digest(hook.sources())}"']
 
 
+def test_the_header_of_vectors_is_compiled_once_for_every_set(hook, tree):
+    target = hook.Target(*LINUX)
+    zig, gcc = (hook.Compiler(["c++"], family) for family in ("zig", "gcc"))
+    made = hook.precompile_commands(zig, target, Path("/cache"))
+    assert made.keys() == {"sse4", "avx2", "avx512"}
+    assert hook.precompile_commands(gcc, target, Path("/cache")) == {}
+    assert made == hook.precompile_commands(zig, target, Path("/cache"))
+    (tree / "native" / "vec.h").write_text("another")
+    changed = hook.precompile_commands(zig, target, Path("/cache"))
+    for isa in made:  # objects in a cache know it by its name
+        assert made[isa][-1] != changed[isa][-1]
+
+
 def test_each_compiler_is_told_the_same_levels(hook):
     levels = {"sse4": "v2", "avx2": "v3", "avx512": "v4"}
     for family, before, joint in (
@@ -185,7 +198,11 @@ def test_a_wheel_has_the_library_and_leaves_nothing(hook, tree, monkeypatch, tmp
     assert names(tree) == set()
     log = (tmp_path / "log").read_text().splitlines()
     files = len(list(hook.sources().glob("*.cpp")))
-    assert len(log) == files + 1
+    assert len(log) == files + 2  # vec.h before them, the link after
+    header = log[0].split()[-1]
+    assert log[0].split()[-4:-1] == ["c++-header", "vec.h", "-o"]
+    with_it = [line for line in log if f"-include-pch {header}" in line]
+    assert len(with_it) == files - 1  # library.cpp has no vectors
     assert log[-1].startswith("cc -shared -target aarch64-linux-gnu.2.17")
 
 
