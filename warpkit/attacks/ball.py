@@ -14,7 +14,7 @@ from warpkit.core.numbers import check_positive
 NORMS = ("linf", "l2")
 
 SAME_BYTE = 0.5 / 255
-"""How far beyond [0, 1] a value is still that of a byte: a resize's last bits make 1.0000001."""
+"""Values this far beyond [0, 1] still round to 0 or 255: a resize's last bits make 1.0000001."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def check_unit(function: str, argument: str, image: object) -> Tensor:
 
 
 def clamp_rounding(function: str, argument: str, images: Tensor) -> Tensor:
-    """Images in [0, 1]: what lies beyond by less than a byte shows is taken as 0 or 1."""
+    """Images in [0, 1]; values that are outside by less than half a level become 0 or 1."""
     if bool(((images >= 0) & (images <= 1)).all()):
         return images
     if not bool(((images > -SAME_BYTE) & (images < 1 + SAME_BYTE)).all()):

@@ -15,13 +15,13 @@ from torch.utils._pytree import tree_leaves
 from warpkit.core import checks
 
 NUMBERS = ("item", "tolist", "__int__", "__index__", "__bool__")
-"""What hands out a tensor's values as integers; other calls' integers are shapes."""
+"""Calls that return a tensor's values as numbers; integers from other calls are shapes."""
 
 SHAPES_ALONE = ("new_", "_like", "size", "__len__", "dim")
-"""Of the names of what reads a shape and no values: noise in an image's shape is no cause."""
+"""Parts of the names of calls that read only a shape: noise in an image's shape is no cause."""
 
 WRAPPERS = ("warpkit.core.sharding", "warpkit.distributed")
-"""What stands around every function on tensors: no cause, and no name that a user calls."""
+"""Modules that wrap every function on tensors: they are no cause, and users do not call them."""
 
 
 class GradientTracer(TorchFunctionMode):
@@ -36,9 +36,9 @@ class GradientTracer(TorchFunctionMode):
         self.leaf = leaf
         self.start = leaf.clone()  # no leaf, so that the objective may write to it
         self.cuts: dict[int, tuple[Any, str]] = {}
-        """By id, what has lost the gradient, and where; kept alive, so that no id is reused."""
+        """What has lost the gradient, and where, by id; kept alive so that no id is reused."""
         self.escapes: dict[int, str] = {}
-        """The last cut by how likely it is the cause: see `_record`."""
+        """The last cut for each degree of likelihood; see `_record`."""
         self._reaches: dict[Any, bool] = {}
 
     def __torch_function__(
@@ -56,11 +56,11 @@ class GradientTracer(TorchFunctionMode):
         return result
 
     def _record(self, func: Callable[..., Any], inherited: str | None, lost: list[Any]) -> None:
-        """Note where `lost`, of the results of a call, come from.
+        """Note the source of `lost`, the results of a call that have no gradient.
 
-        Numbers that leave torch in the objective are the likeliest cause of a value without any
-        history; then a decision (`if`), then any tensor detached there, such as one whose length is
-        read; calls inside the package come last.
+        If the value has no history at all, the likeliest cause are numbers that leave torch in the
+        objective. Decisions (`if`) come next, then tensors that are detached there, for example to
+        read their length. Calls inside the package come last.
         """
         inside, line = place()
         cut = inherited or describe(func, inside, line)
@@ -123,7 +123,7 @@ def describe(func: Callable[..., Any], inside: str, line: str) -> str:
 def place() -> tuple[str, str]:
     """The package's function that makes the traced call, if any, and the objective's line."""
     inside = ""
-    frame = sys._getframe(3)  # what made the call that `GradientTracer` watches
+    frame = sys._getframe(3)  # the caller of the call that `GradientTracer` watches
     while frame and frame.f_code is not fail_without_gradient.__code__:
         module = frame.f_globals.get("__name__", "")
         package = module.partition(".")[0]

@@ -78,7 +78,7 @@ def make_optimizer(
         wanted = "what makes a torch.optim.Optimizer of ([tensor], lr=step_size)"
         got = repr(optimizer) if other else f"what makes a {type(made).__name__}"
         checks.fail(name, "optimizer", wanted, got, TypeError)
-    if isinstance(made, torch.optim.LBFGS):  # the one of torch's whose step wants a closure
+    if isinstance(made, torch.optim.LBFGS):  # only its step needs a closure
         wanted = "an optimizer that takes one step for one gradient"
         checks.fail(name, "optimizer", wanted, "LBFGS")
     return made

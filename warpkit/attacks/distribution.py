@@ -124,7 +124,7 @@ class PerspectiveDistribution(AffineDistribution):
     def sample(
         self, n: int, *, size: Sequence[int], generator: torch.Generator | None = None
     ) -> Tensor:
-        """n matrices (n, 3, 3), source -> destination; otherwise as of `AffineDistribution`."""
+        """n matrices (n, 3, 3), source -> destination; otherwise as in `AffineDistribution`."""
         parts = self._parts(*self._check_sample(n, size, generator), generator)
         return compose(*parts).to(torch.get_default_dtype())
 
@@ -144,7 +144,7 @@ class PerspectiveDistribution(AffineDistribution):
         return self._corners(n, size, generator), affine
 
     def _corners(self, n: int, size: tuple[int, int], generator: torch.Generator | None) -> Tensor:
-        """(n, 3, 3) in float64, that move the centres of the corner pixels."""
+        """(n, 3, 3) in float64: each matrix moves the centres of the corner pixels."""
         far, sign = uniform((2, n, 4, 2), generator)
         low, high = map(float, self.corners)
         shares = (low + (high - low) * far) * torch.where(sign < 0.5, -1.0, 1.0)
@@ -156,7 +156,7 @@ class PerspectiveDistribution(AffineDistribution):
         sides = shares.new_tensor([max(width - 1, 1), max(height - 1, 1)])
         matrices = perspective_from_points(unit * sides, (unit + shares) * sides)
         still = (shares == 0).all(-1).all(-1)[:, None, None]
-        return torch.where(still, torch.eye(3).to(matrices), matrices)  # the identity to the bit
+        return torch.where(still, torch.eye(3).to(matrices), matrices)  # exactly the identity
 
 
 def is_convex(corners: Tensor) -> Tensor:
@@ -232,7 +232,7 @@ def refuses(function: Any, *args: Any, **kwargs: Any) -> str | None:
         return None
     try:
         takes = signature(function.forward if isinstance(function, nn.Module) else function)
-    except (TypeError, ValueError):  # built in: it says nothing
+    except (TypeError, ValueError):  # a built-in function has no signature
         return None
     try:
         takes.bind(*args, **kwargs)

@@ -43,7 +43,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Capture:
-    """From warped views to the objective's input: colours, 8 bits, the program."""
+    """Turns warped views into the objective's input: colours, 8 bits, the pipeline."""
 
     name: str
     photometric: Photometric | None
@@ -51,7 +51,7 @@ class Capture:
     quantize: bool
 
     def draw(self, n: int, count: int, generator: torch.Generator | None) -> Tensor | None:
-        """Colours (n, count, 4) of n views of each of `count` images or boxes."""
+        """Colours (n, count, 4) for n views of each of `count` images or boxes."""
         if self.photometric is None:
             return None
         return self.photometric.sample(n * count, generator=generator).unflatten(0, (n, count))
@@ -63,7 +63,7 @@ class Capture:
         return self.photometric.apply(views, colours.movedim(0, 1).flatten(0, 1))
 
     def rounded(self, images: Tensor) -> Tensor:
-        """Images (N, C, H, W) or a patch (C, h, w) on 8-bit levels, if asked."""
+        """Images (N, C, H, W) or a patch (C, h, w), rounded to 8-bit levels if requested."""
         return to_8_bits(images) if self.quantize else images
 
     def show(self, views: Tensor, colours: Tensor | None) -> Tensor:

@@ -93,11 +93,11 @@ def optimize_flow(
             no finer detail.
         step_size: of one step; None is 2.5 epsilon / steps.
         optimizer: "sign": both coordinates of every control point move by the step size;
-            "gradient": each lattice moves by the step size in l2 norm; or what makes a torch
-            optimizer of ``([tensor], lr=step_size)``.
-        quantize: the objective receives the moved image, and each view of it, rounded to 8 bits, as
-            is the result. The gradient is straight-through. **warp_options: for the views, as in
-            `warp_affine`.
+            "gradient": each lattice moves by the step size in l2 norm; or a function that makes a
+            torch optimizer from ``([tensor], lr=step_size)``.
+        quantize: the objective receives the moved image, and each view of it, rounded to 8 bits;
+            the result is rounded, too. The gradient is straight-through. **warp_options: for the
+            views, as in `warp_affine`.
 
     Returns:
         FlowPerturbation: .image and .flow, detached; .history, the objective at each step; .state.
@@ -130,11 +130,11 @@ def optimize_flow(
     source, drawn = source_of(distribution, samples, capture, images)
 
     def moved(control: Tensor) -> Tensor:
-        """The images as the flow of a lattice (B, m, n, 2) moves them."""
+        """The images moved by the flow of a lattice (B, m, n, 2)."""
         return without_looking(warp_flow)(images, bspline(control, size), border="replicate")
 
     def render(control: Tensor, piece: Draws) -> Tensor:
-        """What the objective is given of the images under a lattice (B, m, k, 2), in pixels."""
+        """The objective's input for a lattice (B, m, k, 2), in pixels."""
         return show_views(capture, moved(control), piece, warp_options)
 
     def gradient_of() -> tuple[float, Tensor]:
@@ -165,7 +165,7 @@ def pulled_back(
 ) -> Tensor:
     """Lattices (B, m, n, 2) whose fields of `size` are within both budgets.
 
-    A flow is a mean of its control points, so no longer than the longest of them.
+    A flow is a weighted mean of its control points, so it is no longer than the longest of them.
     """
     lengths = control.norm(dim=-1, keepdim=True)
     control = control * (epsilon / lengths.clamp(min=1e-30)).clamp(max=1)

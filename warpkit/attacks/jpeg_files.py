@@ -26,7 +26,7 @@ SUBSAMPLING = {
 """Rows and columns of luminance per row and column of colour."""
 BLOCK = 8
 
-# Tables K.1 and K.2 of ITU-T T.81, row by row: what libjpeg scales by the quality
+# Tables K.1 and K.2 of ITU-T T.81, row by row; libjpeg scales them by the quality
 LUMINANCE = (
     *(16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55),
     *(14, 13, 16, 24, 40, 57, 69, 56, 14, 17, 22, 29, 51, 87, 80, 62),
@@ -50,7 +50,7 @@ def check_quality(name: str, quality: object, subsampling: object) -> tuple[int,
 
 
 def check_colours(images: Tensor) -> None:
-    """Grey images (N, 1, H, W) or RGB (N, 3, H, W)."""
+    """Checks that images are grey (N, 1, H, W) or RGB (N, 3, H, W)."""
     if images.ndim != 4 or images.shape[1] not in (1, 3):
         wanted = "of shape (N, 3, H, W) or (N, 1, H, W), RGB or grey"
         checks.fail("jpeg", "images", wanted, checks.shape_of(images))

@@ -116,8 +116,7 @@ def optimize_patch(
             straight-through gradient.
         interpolation, arithmetic: as in `warp_affine`. With OpenCV's arithmetic, cv2.warpAffine
             warps a patch onto a frame as large as the image, with its mask premultiplied as a
-            fourth
-            channel: slower, one frame for each object.
+            fourth channel: slower, one frame for each object.
         photometric: a `Photometric`, drawn for the patch on each box in each view, before it is
             pasted, and for every view.
         pipeline: as in `optimize_perturbation`.
@@ -204,9 +203,10 @@ class PatchMotion:
     def draw(
         self, name: str, boxes: int, generator: torch.Generator | None, device: torch.device
     ) -> tuple[Tensor | None, Tensor]:
-        """Of the patch's corners (samples, N, 3, 3), if they move; (samples, N or 1, rows, 3).
+        """Corners (samples, N, 3, 3) of the patch, if they move, and matrices (samples, N or 1,
+        rows, 3).
 
-        Both about the patch's centre; N is the number of boxes.
+        Both are about the patch's centre; N is the number of boxes.
         """
         if self.distribution is None:
             count = self.samples if self.is_coloured else 1
@@ -256,7 +256,7 @@ def _images_like(
     """Images (B, C, H, W) of the type, the channels and the device that all batches have."""
     if isinstance(source, SameImages):
         return source.check()
-    if resume is not None:  # the next batch may need draws: not yet
+    if resume is not None:  # the next batch may need draws, so do not look at it yet
         return resume["variable"][None]
     batch = source.peek(generator)
     check_objective(name, objective, *("extra" for _ in batch.extra), patch=True)
@@ -264,7 +264,7 @@ def _images_like(
 
 
 def _check_fits(name: str, images: Tensor, patch: Tensor) -> None:
-    """Images (B, C, H, W) of a later batch must be such as the patch (C, h, w) can be pasted on."""
+    """Check that images (B, C, H, W) of a later batch fit the patch (C, h, w)."""
     checks.check_device(name, "images", images, patch.device)
     if images.shape[1] != len(patch) or images.dtype != patch.dtype:
         wanted = f"of {len(patch)} channels and {patch.dtype}, as in the first batch"
@@ -285,7 +285,7 @@ def _first(
     limits: tuple[float, float],
     images: Tensor,
 ) -> Tensor:
-    """The patch to begin with, a leaf in the images' type.
+    """The initial patch, a leaf of the images' type.
 
     start (C, h, w), or None; images (B, C, H, W).
     """

@@ -11,7 +11,7 @@ from warpkit.types import MatrixLike
 
 
 def total_variation(patch: Tensor) -> Tensor:
-    """The roughness of a patch: the mean difference of neighbours, which print and camera blur.
+    """The roughness of a patch, the mean difference of neighbours, which printers and cameras blur.
 
     patch (..., C, h, w), floating. Returns a scalar: the mean of |difference| of horizontal
     neighbours, plus that of vertical neighbours; 0 for a patch of one pixel a side. Gradients: to
@@ -49,7 +49,7 @@ def nonprintability(patch: Tensor, colours: MatrixLike) -> Tensor:
         wanted = f"of shape (K, {patch.shape[-3]}), at least one colour of the patch's channels"
         checks.fail(name, "colours", wanted, checks.shape_of(table))
     pixels = patch.movedim(-3, -1).flatten(0, -2)
-    with torch.no_grad():  # which colour is nearest: no differences of all pixels to all colours
+    with torch.no_grad():  # keeps no differences
         squares = pixels.square().sum(-1, keepdim=True) + table.square().sum(-1)
         nearest = (squares - 2 * pixels @ table.to(pixels).mT).argmin(-1)
     return torch.linalg.vector_norm(pixels - table.to(pixels)[nearest], dim=-1).mean()

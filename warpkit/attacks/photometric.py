@@ -62,7 +62,7 @@ class Photometric:
         look_at_levels(name, brightness=max(map(abs, self.brightness)), noise=noise)
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> Tensor:
-        """The draws of n views, (n, 4), float64: brightness, contrast, gamma, seed of the noise.
+        """The draws for n views, (n, 4), float64: brightness, contrast, gamma, seed of the noise.
 
         They depend only on `generator` (None is torch's global one), and are on its device.
         """
@@ -122,7 +122,7 @@ def power(x: Tensor, gamma: Tensor) -> Tensor:
 def noise_of(views: Tensor, seeds: Tensor) -> Tensor:
     """Normal noise of each view by its own seed: (N, C, H, W) for seeds (N,), whatever the chunks.
 
-    Drawn when used: all noise drawn before the first chunk would be as large as all views.
+    It is drawn when used: all noise together would be as large as all views.
     """
     generator = torch.Generator(views.device)
     rows = [

@@ -233,7 +233,7 @@ def check_pipeline(name: str, pipeline: Any) -> Callable[[Tensor], Tensor] | Non
 
 
 def through(name: str, pipeline: Callable[[Tensor], Tensor], views: Tensor) -> Tensor:
-    """What a pipeline makes of views (N, C, H, W), checked."""
+    """The result of a pipeline for views (N, C, H, W), checked."""
     made = pipeline(views)
     if not isinstance(pipeline, Pipeline):
         check_made(f"{name}: `pipeline`", made, views)

@@ -23,16 +23,16 @@ NEAR = 0.02
 
 @dataclass(frozen=True)
 class ScalingAttack:
-    """The result of `scaling_attack`; `str` of it is one line."""
+    """The result of `scaling_attack`; `str` gives one line."""
 
     image: Tensor
     """Shaped like the input, in [0, 1] and on the levels of an 8-bit file."""
     seen: Tensor
     """(..., C, h, w): the resize's result for it, bytes / 255."""
     changed: float
-    """Root mean square difference of `image` to the input, in levels of 255."""
+    """Root mean square difference between `image` and the input, in levels of 255."""
     missed: float
-    """The same of `seen` to the target."""
+    """Root mean square difference between `seen` and the target."""
     history: list[float] = field(repr=False)
     """The objective at each step, before it."""
 
@@ -110,7 +110,7 @@ def scaling_attack(
 def _descend(
     shown: Tensor, wanted: Tensor, shrink: Any, steps: int, step_size: float
 ) -> tuple[Tensor, list[float]]:
-    """shown (..., C, H, W), wanted (..., C, h, w): what was found, on 8-bit levels."""
+    """Optimises shown (..., C, H, W) for wanted (..., C, h, w); the result is on 8-bit levels."""
     levels, history = shown.clone().requires_grad_(), []
     optimizer = torch.optim.Adam([levels], lr=step_size)
     for step in range(steps):

@@ -35,8 +35,8 @@ class PatchScene:
     def place(self, corners: Tensor | None, moves: Tensor) -> Tensor:
         """Patch pixel -> image pixel: matrices (N, 2, 3) or (N, 3, 3) for each of the samples.
 
-        corners (S, N, 3, 3), of the patch itself; moves (S, N or 1, rows, 3), about the
-        centre of the patch; they happen in the image, about the centre of each box.
+        corners (S, N, 3, 3): transformations of the patch itself; moves (S, N or 1, rows, 3): of
+        the image, about the centre of each box, given about the centre of the patch.
         """
         boxes = self.boxes.double()
         middle = (boxes[:, :2] + boxes[:, 2:]) / 2 - 0.5
@@ -47,7 +47,7 @@ class PatchScene:
         return compose(*placed) if corners is None else compose(corners.double(), *placed)
 
     def render(self, patch: Tensor, draws: Draws) -> Tensor:
-        """The objective's input from a patch (C, h, w): from scenes (B * n, C, H, W)."""
+        """The objective's input, (B * n, C, H, W), for a patch (C, h, w)."""
         n = len(draws)
         patches = self.print(patch)[None]
         if draws.patch_colours is not None:  # each box in each view has its own colours
@@ -70,7 +70,7 @@ class PatchScene:
         return self.capture.show(self.capture.rounded(pasted), draws.colours)
 
     def print(self, patch: Tensor) -> Tensor:
-        """A patch (C, h, w) as it is printed: on 8-bit levels, if asked."""
+        """The patch (C, h, w) as it is printed: on 8-bit levels, if requested."""
         return self.capture.rounded(patch)
 
     def _paste_on_frames(
@@ -84,10 +84,10 @@ class PatchScene:
         interpolation: Interpolation,
         flow: Tensor | None,
     ) -> Tensor:
-        """`paste_patches` with each patch warped by itself, on a frame as large as the image.
+        """`paste_patches`, but each patch is first warped onto a frame as large as the image.
 
         images (B, C, H, W); patches (N, C, h, w) or (C, h, w); matrices (N, 2, 3), patch pixel ->
-        image pixel; index (N,); mask (1, h, w); flow (h, w, 2), which a sampling of its own bends.
+        image pixel; index (N,); mask (1, h, w); flow (h, w, 2), applied in a separate sampling.
         """
         patches = patches.expand(len(matrices), -1, -1, -1)
         alpha = patches.new_ones(1, *patches.shape[2:]) if mask is None else mask

@@ -18,9 +18,9 @@ Function = Callable[[Tensor], Tensor]
 AGREES = 0.05
 """The allowed difference between a step's results for 8 bits and floats, relative to the spread.
 
-Rounding to 8 bits on the way is 1/500 of the full range; a factor of 255 is far beyond."""
+Intermediate rounding to 8 bits is 1/500 of the full range; a factor of 255 is far larger."""
 UNLIKE = 0.1
-"""A mean difference of 25 levels between what a step makes of 8 bits and of floats: no rounding."""
+"""A mean difference of 25 levels between results for 8 bits and floats: more than rounding."""
 FLAT = 1 / 50
 """The remaining share of the spread if a step divides floats by 255 once more."""
 
@@ -99,7 +99,7 @@ class Step:
             set_random_state(values, begun)
             try:
                 made = self.surrogate(values)
-            except TypeError:  # Pillow's arithmetic has no float64, many a kernel no float16
+            except TypeError:  # Pillow's arithmetic has no float64, and many kernels no float16
                 set_random_state(values, begun)
                 made = self.surrogate(values.float())
         except Exception as error:
@@ -132,7 +132,7 @@ class Step:
         set_random_state(levels, begun)
         of_floats = attempt(self.function, values)
         if made is None and of_floats is None:
-            self.function(levels)  # takes neither: raises its own error, and nothing is cached
+            self.function(levels)  # takes neither: raise its own error, and cache nothing
         if made is None:
             return "floats"
         if of_floats is not None and of_floats.shape != made.shape:
@@ -150,7 +150,7 @@ class Step:
             return "floats"
         spread = float(made.std(correction=0)) + float(made.abs().mean())
         if float((made - of_floats).abs().mean()) <= AGREES * spread:
-            return "uint8"  # it looks at the type, and scales by itself
+            return "uint8"  # it checks the type and scales by itself
         for scale in (1.0, 255.0) if made.shape == values.shape else ():  # x / 255, x.float()
             if torch.allclose(made, (values * scale).to(made.dtype), atol=1e-6 * scale):
                 self.scale = scale
@@ -162,18 +162,18 @@ class Step:
 
 
 def unchanged(images: Tensor) -> Tensor:
-    """Images as they are."""
+    """Returns images unchanged."""
     return images
 
 
 class Rounding(Step):
-    """Back to 8 bits: rounded half to even and saturated, with gradient 1."""
+    """Converts back to 8 bits: rounded half to even and saturated, with gradient 1."""
 
     def __init__(self) -> None:
         super().__init__(unchanged, said="to_uint8")
 
     def run(self, place: str, given: Pictures) -> Pictures:
-        """As of `Step`."""
+        """As in `Step`."""
         return given if given.levels is not None else photographed(place, given.values)
 
 
@@ -212,23 +212,24 @@ def pattern(levels: Tensor) -> Tensor:
 
 
 def attempt(function: Function, images: Tensor) -> Tensor | None:
-    """What a function makes of images; None where it raises or makes something else."""
+    """The result of a function for images; None if it raises an error or returns something else."""
     try:
         made = function(images)
-    except Exception:  # whatever a function raises that does not take the type
+    except Exception:  # a function may raise any error for an unsupported type
         return None
     return made if isinstance(made, Tensor) else None
 
 
 def random_state(images: Tensor) -> list[Tensor]:
-    """Torch's random numbers, of the CPU and of the images' device; not while torch traces."""
+    """The state of torch's random generators on the CPU and the images' device; not while
+    tracing."""
     if torch.compiler.is_compiling():
         return []
     return [torch.get_rng_state(), *map(torch.cuda.get_rng_state, cuda_of(images))]
 
 
 def set_random_state(images: Tensor, state: list[Tensor]) -> None:
-    """Put back what `random_state` returned of images (N, ...): state (bytes,) each."""
+    """Restores the result of `random_state` for images (N, ...): state (bytes,) each."""
     if not state:
         return
     torch.set_rng_state(state[0])

@@ -102,9 +102,10 @@ def expectation(
 def source_of(
     distribution: Distribution | MatrixLike | None, samples: int, capture: Capture, images: Tensor
 ) -> tuple[Any, int | None]:
-    """What each step of an attack on images (B, C, H, W) draws from, and how many; see `draw`.
+    """The source of each step's draws for images (B, C, H, W), and their number; see `draw`.
 
-    Without a distribution the images unchanged: `samples` times if their lighting differs.
+    Without a distribution, the images are unchanged, or repeated `samples` times if lighting
+    differs.
     """
     if distribution is None:
         count = 1 if capture.photometric is None else samples
@@ -120,7 +121,7 @@ def draw_views(
     images: Tensor,
     generator: torch.Generator | None,
 ) -> Draws:
-    """The draws of views of images (B, C, H, W): all matrices, then the light of each view."""
+    """Draws for views of images (B, C, H, W): all matrices, then the lighting of each view."""
     size = (images.shape[-2], images.shape[-1])
     matrices = draw(name, distribution, samples, size, generator, images.device)
     return Draws(matrices, capture.draw(len(matrices), len(images), generator))
@@ -146,7 +147,7 @@ def views(images: Tensor, matrices: Tensor, quantize: bool, warp_options: WarpKe
     if not quantize:
         return warped
     options = {key: in_levels(key, value) for key, value in warp_options.items()}
-    options.pop("image_gradient", None)  # of the floating warp alone
+    options.pop("image_gradient", None)  # only the floating-point warp has this option
     with torch.no_grad():
         levels = warp(to_levels(images)[:, None], matrices, **options).flatten(0, 1)
     return straight_through(levels.to(warped.dtype) / 255, warped)
@@ -184,7 +185,7 @@ def patch_of(objective: object, patch: Any, *extra: object) -> dict[str, Any]:
         return {}
     try:
         takes = signature(objective.forward if isinstance(objective, nn.Module) else objective)
-    except (TypeError, ValueError):  # built in: it says nothing
+    except (TypeError, ValueError):  # a built-in function has no signature
         return {}
     for place, parameter in enumerate(takes.parameters.values()):
         positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and place > len(extra)

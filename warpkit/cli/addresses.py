@@ -1,4 +1,4 @@
-"""Remote files such as s3://bucket/photo.jpg: the addresses that Ray reads, by pyarrow."""
+"""Remote files such as s3://bucket/photo.jpg: all addresses that pyarrow can read, as in Ray."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from urllib.parse import unquote, urlsplit
 from PIL import Image
 
 ATOMIC = ("s3", "gcs", "abfs")
-"""Where a file that is being written has no name before it is complete, by pyarrow's names."""
+"""pyarrow's names of file systems in which a new file is invisible until it is complete."""
 
 
 def is_address(name: str | Path) -> bool:
-    """Whether a name is an address; a Path never is, as it keeps one slash of two.
+    """Whether a name is an address; a Path never is, because it merges two slashes into one.
 
     >>> is_address("s3://bucket/a.png"), is_address("folder/a.png"), is_address("://a.png")
     (True, False, False)
@@ -23,7 +23,7 @@ def is_address(name: str | Path) -> bool:
 
 
 def local(name: str) -> str:
-    """An address of a file of this machine as its path; another name as it is.
+    """The path of an address on this machine; other names are unchanged.
 
     >>> local("file:///tmp/a%20b.png"), local("s3://bucket/a.png")
     ('/tmp/a b.png', 's3://bucket/a.png')
@@ -32,19 +32,19 @@ def local(name: str) -> str:
 
 
 def inside(folder: str, name: str) -> str | Path:
-    """The place of a file in a folder."""
+    """The name of a file in a folder."""
     return f"{folder.rstrip('/')}/{name}" if is_address(folder) else Path(folder) / name
 
 
 def place(name: str | Path) -> str | Path:
-    """The same for all names of one file, links followed."""
+    """An absolute name, with links followed: the same for all names of one file."""
     return name if is_address(name) else Path(name).resolve()
 
 
 def images_of(names: list[str]) -> list[str]:
-    """The names, and in place of a folder those of the images in it, sorted.
+    """The names; a folder is replaced by the images in it, sorted.
 
-    Raises OSError where a folder cannot be looked into.
+    Raises OSError if a folder cannot be listed.
     """
     found: list[str] = []
     for name in map(local, names):
@@ -54,7 +54,7 @@ def images_of(names: list[str]) -> list[str]:
 
 
 def exists(name: str | Path) -> bool:
-    """Whether a file is there."""
+    """Whether a file exists."""
     if not is_address(name):
         return Path(name).exists()
     system, path = _system(str(name))
@@ -62,14 +62,14 @@ def exists(name: str | Path) -> bool:
 
 
 def read(name: str) -> bytes:
-    """All of a file."""
+    """The contents of a file."""
     system, path = _system(name)
     with system.open_input_stream(path) as file:
         return file.read()
 
 
 def write(name: str, data: bytes) -> None:
-    """A file that has its name when it is complete."""
+    """Writes a file, which gets its name when it is complete."""
     system, path = _system(name)
     atomic = system.type_name in ATOMIC
     partial = path if atomic else f"{path}.{os.getpid()}.part"
@@ -80,7 +80,7 @@ def write(name: str, data: bytes) -> None:
 
 
 def _system(name: str) -> tuple[Any, str]:
-    """pyarrow's file system, and the path in it."""
+    """pyarrow's file system, and the path within it."""
     try:
         from pyarrow import fs  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -89,14 +89,14 @@ def _system(name: str) -> tuple[Any, str]:
 
 
 def _entries(folder: Path) -> list[str] | None:
-    """The images of a folder of this machine; None where it is none."""
+    """The images in a local folder; None if it is no folder."""
     if not folder.is_dir():
         return None
     return sorted(str(path) for path in folder.iterdir() if _is_image(path.name) and path.is_file())
 
 
 def _listed(name: str) -> list[str] | None:
-    """The images of a folder that lies elsewhere; None where it is none."""
+    """The images in a remote folder; None if it is no folder."""
     system, path = _system(name)
     from pyarrow import fs  # pyright: ignore[reportMissingImports]
 

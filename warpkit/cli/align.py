@@ -42,7 +42,7 @@ class Options:
 
 
 def run(moving: str, fixed: str, out: str, options: Options) -> int:
-    """Align, write what was asked for, say what was found; 1 where it did not converge."""
+    """Align, write the requested files, and print the result; 1 if it did not converge."""
     target = Path(out)
     kind = format_of(target)
     named = {"OUT": target, "--matrix-out": options.matrix_out, "--overlay": options.overlay}
@@ -91,7 +91,7 @@ def grey(picture: Picture) -> Tensor:
 def warped(
     picture: Picture, matrix: Tensor, size: tuple[int, int], interpolation: Interpolation
 ) -> Picture:
-    """The moving picture under matrix (2 or 3, 3), as large as the fixed one."""
+    """The moving picture, warped by `matrix` (2 or 3, 3) to the size of the fixed one."""
     values = Numbers(matrix.flatten().tolist())
     options = WarpOptions(
         parts={},
@@ -109,14 +109,14 @@ def warped(
 
 
 def numbers(matrix: Tensor) -> str:
-    """The rows of (2 or 3, 3), as `warpkit warp --matrix` takes them."""
+    """The rows of a matrix (2 or 3, 3), in the form of `warpkit warp --matrix`."""
     return "".join(" ".join(f"{v:.12g}" for v in row) + "\n" for row in matrix.tolist())
 
 
 def overlay(moving: Tensor, fixed: Tensor, matrix: Tensor) -> Tensor:
-    """Before and after side by side, (3, h, 2 w + GAP), uint8: moving red, fixed green and blue.
+    """Before and after, (3, h, 2 w + GAP), uint8: moving red, fixed green and blue.
 
-    moving (C, H, W), fixed (C, h, w), C = 1; matrix (2 or 3, 3). Where both agree it is grey.
+    moving (C, H, W), fixed (C, h, w), C = 1; matrix (2 or 3, 3). Grey pixels agree.
     """
     size = (fixed.shape[-2], fixed.shape[-1])
     still = torch.eye(len(matrix), 3, dtype=torch.float64)
@@ -131,6 +131,6 @@ def overlay(moving: Tensor, fixed: Tensor, matrix: Tensor) -> Tensor:
 
 
 def levels(image: Tensor) -> Tensor:
-    """An image between its lowest and its highest value, as 0 to 1."""
+    """An image scaled so that its lowest value is 0 and its highest 1."""
     low, high = image.aminmax()
     return (image - low) / (high - low).clamp(min=1e-12)

@@ -71,7 +71,7 @@ app = typer.Typer(
 command = partial(app.command, cls=Command)
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C, as of a shell; typer returns it without a word."""
+"""The exit status after Ctrl-C, as in a shell; typer returns it without a message."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = gather(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"PIL\b")  # of sizes and metadata
+            warnings.filterwarnings("ignore", module=r"PIL\b")  # about sizes and metadata
             status = app(words, prog_name="warpkit", standalone_mode=False) or 0
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail("interrupted", INTERRUPTED)
     except typer.TyperException as error:
         return fail(" ".join(error.format_message().split()), error.exit_code)
-    except OSError as error:  # files are ImageFileErrors: it is stdout, full or closed
+    except OSError as error:  # files raise ImageFileError, so this is stdout, full or closed
         leave_stdout()
         return fail(f"standard output: {error.strerror}", 1)
     except Exception as error:

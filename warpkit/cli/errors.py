@@ -13,9 +13,9 @@ class CommandError(Exception):
 
 
 def cause_of(error: Exception) -> tuple[str, int] | None:
-    """What a user is told of an error, and the exit status; None for one that is the program's.
+    """The message and exit status of an error that a user caused; None for a bug of the program.
 
-    A step of a `Pipeline` raises what it raises under its place: beneath is the command's own.
+    A step of a `Pipeline` raises errors with its own name; the cause has the command's message.
     """
     for raised in (error, error.__cause__):
         if isinstance(raised, CommandError):
@@ -32,9 +32,9 @@ def cause_of(error: Exception) -> tuple[str, int] | None:
 def check_apart(
     outputs: Mapping[str, Path | None], inputs: Mapping[str, str | Path | None] | None = None
 ) -> None:
-    """Refuse an output that is another one, or an input, by what the command line calls them.
+    """Reject an output that is also another output or an input; `names` are the command line's.
 
-    A link is the file that it leads to.
+    A link counts as the file that it points to.
     """
     seen: dict[Path, str] = {}
     for name, path in (inputs or {}).items():

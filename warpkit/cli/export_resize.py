@@ -41,7 +41,7 @@ NAMES = {"pillow": PILLOW_FILTERS, "torchvision": TORCH_FILTERS, "OpenCV's": OPE
 Interpolation = Annotated[
     Filter,
     option(
-        str,  # which names there are depends on the arithmetic
+        str,  # the valid names depend on the arithmetic
         "NAME",
         "; ".join(f"{whose}: {', '.join(names)}" for whose, names in NAMES.items()) + ".",
     ),
@@ -98,7 +98,7 @@ def export_resize(
 def _check_filter(
     interpolation: Filter, antialias: bool | None, arithmetic: ResizeArithmetic, any_source: bool
 ) -> None:
-    """Refuse what the arithmetic has not got, and what ONNX has not."""
+    """Reject filters that the arithmetic or ONNX lacks."""
     try:
         named_rule("resize", interpolation, antialias, arithmetic)
     except ValueError as error:
@@ -115,13 +115,13 @@ class Resize(nn.Module):
         self.resize = resize
 
     def forward(self, image: Tensor) -> Tensor:
-        """Of (N, C, H, W)."""
+        """Resizes (N, C, H, W)."""
         return self.resize(image)
 
 
 def _model(module: Resize, source: Numbers | None, channels: int) -> bytes:
-    """The model's file, for any batch, and any height and width where there is no source."""
-    # sides of 1 and equal ones would be taken for constants
+    """The model's file, for any batch size, and without a source for any height and width."""
+    # torch would take sides of 1, and equal sides, for constants
     height, width = (48, 63) if source is None else map(int, source)
     names = {0: "batch"} if source is not None else {0: "batch", 2: "height", 3: "width"}
     image = torch.zeros(2, channels, height, width, dtype=torch.uint8)

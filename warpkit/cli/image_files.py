@@ -1,4 +1,4 @@
-"""Reads and writes image files and streams; replaces a file only by a complete one."""
+"""Reads and writes image files and streams; a file is replaced only by a complete one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ImageFileError(Exception):
 
 
 def read_image(path: str | Path) -> Picture:
-    """Read the first image of a file, or of standard input where the name is "-".
+    """Read the first image of a file, or of standard input if the name is "-".
 
-    Says on stderr where there are more.
+    If there are more images, a line on stderr says so.
     """
     name = "standard input" if str(path) in INPUTS else path
     try:
@@ -39,7 +39,7 @@ def read_image(path: str | Path) -> Picture:
         raise ImageFileError(f"{name}: not an image that Pillow can read") from None
     except MemoryError:
         raise
-    except Exception as error:  # a broken file makes Pillow's readers raise nearly anything
+    except Exception as error:  # a broken file can raise nearly any error in Pillow
         raise ImageFileError(f"{name}: {reason(error)}") from None
     if picture.frames > 1:
         say(f"{name}: has {picture.frames} images: using the first one only")
@@ -47,7 +47,7 @@ def read_image(path: str | Path) -> Picture:
 
 
 def read_photograph(path: Path, wanted: str) -> Picture:
-    """Read a grey or RGB image; refuse another with the words `wanted`."""
+    """Read a grey or RGB image; other images raise an error with the words `wanted`."""
     picture = read_image(path)
     if picture.mode in ("CMYK", "I", "F"):
         raise ImageFileError(f"{path}: {wanted}")
@@ -59,7 +59,7 @@ def read_photograph(path: Path, wanted: str) -> Picture:
 
 
 def stream(path: str | Path) -> Path | BinaryIO:
-    """What Pillow can open: a file, or all that a pipe brings, since Pillow goes back and forth."""
+    """A file, or the whole content of a pipe, since Pillow seeks."""
     if str(path) in INPUTS:
         if sys.stdin is None or sys.stdin.isatty():
             raise OSError("closed, or a terminal: no image comes from it")
@@ -71,7 +71,7 @@ def stream(path: str | Path) -> Path | BinaryIO:
 
 
 def format_of(path: Path) -> str:
-    """The format that a file name's ending stands for."""
+    """The format for a file name's suffix."""
     name = Image.registered_extensions().get(path.suffix.lower())
     if name is None or name not in Image.SAVE:
         ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
@@ -80,14 +80,14 @@ def format_of(path: Path) -> str:
 
 
 def check_figure(path: Path, what: str = "the figure") -> None:
-    """Say before the work that a figure, which is a PNG, cannot be written."""
+    """Raise an error before the work if a figure, which is a PNG, cannot be written."""
     if format_of(path) != "PNG":
         raise ImageFileError(f"{path}: {what} is a PNG: its name must end in .png")
     check_target(path)
 
 
 def write_image(path: str | Path, picture: Picture, kind: str, quality: int | None = None) -> str:
-    """Write an image of the format `kind`; return in words what the file holds."""
+    """Write an image in the format `kind`; return a description of the file's content."""
     name = "standard output" if str(path) in OUTPUTS else path
     try:
         data, words = encode(picture, kind, quality)
@@ -97,14 +97,14 @@ def write_image(path: str | Path, picture: Picture, kind: str, quality: int | No
         try:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
-        except OSError as error:  # typer would say nothing of a broken pipe
+        except OSError as error:  # typer would hide a broken pipe
             leave_stdout()
             raise ImageFileError(f"{name}: {reason(error)}") from None
         return words
     if is_address(path):
         try:
             write(str(path), data)
-        except Exception as error:  # each kind of bucket has its own
+        except Exception as error:  # each kind of bucket has errors of its own
             raise ImageFileError(f"{name}: {reason(error)}") from None
         return words
     with replacing(Path(path)) as file:
@@ -113,13 +113,13 @@ def write_image(path: str | Path, picture: Picture, kind: str, quality: int | No
 
 
 def leave_stdout() -> None:
-    """Let go of a standard output that is full or closed: Python writes what is left at exit."""
+    """Detach a full or closed standard output, to which Python would write again at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check_target(path: str | Path | None) -> None:
-    """Say before the work, not after it, that a file cannot be written."""
+    """Raise an error before the work if a file cannot be written."""
     if path is None:
         return
     if str(path) in OUTPUTS:
@@ -129,7 +129,7 @@ def check_target(path: str | Path | None) -> None:
     path = Path(path)
     try:
         with suppress(FileNotFoundError):
-            os.stat(path)  # a name that is too long, a folder that may not be entered
+            os.stat(path)  # raises if the name is too long or the folder not accessible
         if special(path):
             return
         if path.is_dir():
@@ -140,26 +140,26 @@ def check_target(path: str | Path | None) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise an OSError where no file can be made in a folder."""
-    os.stat(os.path.join(folder, ""))  # a folder, or the reason why not
+    """Raise OSError if no file can be created in a folder."""
+    os.stat(os.path.join(folder, ""))  # raises if it is no folder
     effective_ids = os.access in os.supports_effective_ids
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=effective_ids):
         raise PermissionError(EACCES, os.strerror(EACCES))
 
 
 def special(path: Path) -> bool:
-    """Whether it is a device or a pipe, such as /dev/full, that no file can take the name of."""
+    """Whether it is a device or a pipe, such as /dev/full, which no file can replace."""
     return os.path.exists(path) and not (path.is_file() or path.is_dir())
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` to write to, which takes its name when it is complete.
+    """A file beside `path` to write to; it gets this name when it is complete.
 
-    A device or a pipe is written to as it is.
+    Devices and pipes are written directly.
     """
     target = path.resolve()  # a link stays a link
-    # of 255 bytes; threads may write files whose names begin alike
+    # at most 255 bytes; threads may write files whose names begin alike
     partial = target.with_name(f".{target.name[:50]}.{os.getpid()}.{get_ident()}.part")
     try:
         if special(path):

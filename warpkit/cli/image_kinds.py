@@ -1,4 +1,4 @@
-"""Pillow's image modes: what each holds, how it is warped, and which formats can store it."""
+"""Pillow's image modes: their content, how they are warped, and which formats can store them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 KINDS = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16", "I", "F")
-"""Pillow's modes that are warped as they are; `plain_mode` brings every other one here."""
+"""Pillow's modes that can be warped; `plain_mode` converts all others to one of these."""
 
 WORDS = {
     "1": "black and white",
@@ -26,7 +26,7 @@ WORDS = {
     "I": "32-bit grey",
     "F": "floating-point grey",
 }
-"""What a person calls a mode; the others are called by their names."""
+"""Descriptions of modes; the others are called by their own names."""
 
 ALPHA = {"AVIF", "DDS", "GIF", "ICNS", "ICO", "IM", "JPEG2000"}
 ALPHA |= {"PDF", "PNG", "QOI", "SGI", "TGA", "TIFF", "WEBP"}
@@ -38,49 +38,50 @@ HOLDERS = {
     "I": ({"IM", "TIFF"}, ".tif"),
     "F": ({"IM", "PPM", "TIFF"}, ".tif"),
 }
-"""The formats that hold a mode, and endings to propose. Pillow writes some of these modes to other
-formats too: without the alpha, or with 16 bits cut to 8, and says nothing."""
+"""The formats that can store a mode, and suffixes to suggest. Pillow also writes some of these
+modes to other formats, but silently drops alpha, or truncates 16 bits to 8."""
 
 WIDER = {"L": ("RGB",), "LA": ("RGBA",), "I;16": ("I",)}
-"""Modes that hold all of another, for formats that lack that one."""
+"""Modes that hold all values of another mode, for formats that lack the latter."""
 
 PALETTE_FORMATS = ("BMP", "GIF", "PNG", "TIFF")
 QUALITY_FORMATS = ("AVIF", "JPEG", "WEBP")
 SAVE_OPTIONS: dict[str, dict[str, Any]] = {"JPEG": {"quality": 95}, "WEBP": {"lossless": True}}
 REFUSALS = (KeyError, OSError, OverflowError, RuntimeError, SystemError, ValueError, struct.error)
-"""What Pillow's writers raise for a mode or a size that a format cannot hold."""
+"""Errors that Pillow raises for a mode or a size that a format cannot store."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image file's pixels, and what is needed to write others like it."""
+    """An image file's pixels, and the properties to keep in the result."""
 
     pixels: Tensor
     """(C, H, W); uint8, uint16, float32, or float64 for the mode I."""
     mode: str
-    """The mode of Pillow in which `pixels` are held."""
+    """The Pillow mode of `pixels`."""
     palette: bool = False
     """The file held a palette; its colours are in `pixels`."""
     profile: bytes | None = None
     """The ICC colour profile."""
     held: str = ""
-    """What the file held, in words."""
+    """A description of the file's content."""
     frames: int = 1
     """How many images the file held; the first is in `pixels`."""
     dropped: str = ""
-    """What Pillow reads of more bits: "8-bit " of a colour's 16, "32-bit " of a float's 64."""
+    """What Pillow loses on reading: "8-bit " for colours of 16 bits, "32-bit " for 64-bit
+    floats."""
 
 
 def decode(file: Image.Image) -> Picture:
-    """The pixels of an open image, upright as its EXIF orientation says.
+    """The pixels of an open image, rotated according to its EXIF orientation.
 
-    A mode that is not in KINDS is converted to the nearest one that is.
+    A mode that is not in KINDS is converted to the nearest one in it.
     """
     held, kept = bits(file)
-    sixteen = file.format in ("PNG", "PPM")  # whose 16 bits some versions of Pillow read as mode I
+    sixteen = file.format in ("PNG", "PPM")  # some versions of Pillow read their 16 bits as mode I
     file.load()
     image = file
-    ImageOps.exif_transpose(image, in_place=True)  # else it copies what is upright
+    ImageOps.exif_transpose(image, in_place=True)  # avoids a copy if upright
     mode = plain_mode(image)
     if mode == "I" and sixteen:
         mode = "I;16"
@@ -98,8 +99,8 @@ def decode(file: Image.Image) -> Picture:
 
 
 def frames_of(file: Image.Image) -> int:
-    """How many images an open file holds; what comes after the first may be broken."""
-    if file.format == "PSD":  # whose others are the layers of the first
+    """The number of images in an open file; those after the first may be broken."""
+    if file.format == "PSD":  # the others are the layers of the first
         return 1
     with suppress(Exception):
         return getattr(file, "n_frames", 1)
@@ -107,7 +108,7 @@ def frames_of(file: Image.Image) -> int:
 
 
 def bits(file: Image.Image) -> tuple[str, str]:
-    """How many bits a value has in the file and in Pillow, in words, where Pillow keeps fewer."""
+    """The bits per value in the file and in Pillow, as text, if Pillow keeps fewer."""
     for codec, _, _, how in getattr(file, "tile", ()):
         if file.mode == "F" and ";64F" in str(how):
             return "64-bit ", "32-bit "
@@ -118,7 +119,7 @@ def bits(file: Image.Image) -> tuple[str, str]:
 
 
 def plain_mode(image: Image.Image) -> str:
-    """The mode to warp an image in: its own, or the nearest one that loses nothing."""
+    """The mode in which to warp an image: its own, or the nearest one without loss."""
     if "transparency" in image.info or image.mode in ("PA", "La", "RGBa"):
         return "LA" if image.mode in ("1", "L", "La") else "RGBA"
     if image.mode in KINDS:
@@ -133,7 +134,7 @@ def plain_mode(image: Image.Image) -> str:
 
 
 def lab_as_rgb(image: Image.Image) -> Image.Image | None:
-    """A LAB image as RGB, which Pillow's convert() does not know; None for another."""
+    """A LAB image as RGB, which Pillow's convert() lacks; None for other modes."""
     if image.mode != "LAB":
         return None
     try:
@@ -146,19 +147,19 @@ def lab_as_rgb(image: Image.Image) -> Image.Image | None:
 
 
 def encode(picture: Picture, kind: str, quality: int | None = None) -> tuple[bytes, str]:
-    """The bytes of a file of the format `kind`, and in words what it holds.
+    """The bytes of a file in the format `kind`, and a description of its content.
 
-    In memory, since a file is replaced, and a pipe begun, only when the image is complete, and
-    since some formats go back in a file, which a pipe cannot.
+    They are made in memory, because a file is replaced, and a pipe written, only when the image is
+    complete; and some formats seek, which a pipe cannot.
 
-    Raises ValueError where the format cannot hold the picture.
+    Raises ValueError if the format cannot store the picture.
     """
     image, exact = as_image(picture), True
     if kind == "GIF" or (picture.palette and kind in PALETTE_FORMATS):
         image, exact = with_palette(kind, image)
     image = that_holds(kind, image)
     options = dict(SAVE_OPTIONS.get(kind, {}))
-    if picture.profile and (image.mode != "RGB" or picture.mode == "RGB"):  # not a CMYK's
+    if picture.profile and (image.mode != "RGB" or picture.mode == "RGB"):  # no CMYK profile
         options["icc_profile"] = picture.profile
     if quality is not None and kind in QUALITY_FORMATS:
         options = {**options, "quality": quality, **({"lossless": False} if kind == "WEBP" else {})}
@@ -180,7 +181,7 @@ def as_image(picture: Picture) -> Image.Image:
 
 
 def that_holds(kind: str, image: Image.Image) -> Image.Image:
-    """The image in a mode that the format `kind` holds."""
+    """The image in a mode that the format `kind` can store."""
     formats, endings = HOLDERS.get(image.mode, ((kind,), ""))
     if kind in formats:
         return image
@@ -196,7 +197,7 @@ def that_holds(kind: str, image: Image.Image) -> Image.Image:
 
 
 def saved(image: Image.Image, kind: str, options: dict[str, Any]) -> tuple[bytes, str]:
-    """The bytes of a file, and the mode that it holds: the image's, or a wider one."""
+    """The bytes of a file, and its mode: the image's, or a wider one."""
     refused: Exception = ValueError()
     for mode in (image.mode, *WIDER.get(image.mode, ())):
         file = io.BytesIO()
@@ -211,10 +212,10 @@ def saved(image: Image.Image, kind: str, options: dict[str, Any]) -> tuple[bytes
 
 
 def with_palette(kind: str, image: Image.Image) -> tuple[Image.Image, bool]:
-    """The image with a palette, and whether it is exact, as up to 256 colours are.
+    """The image with a palette, and whether it is exact, which it is for up to 256 colours.
 
-    Pillow writes a palette's alpha to PNG alone: RGBA goes to GIF as it is, for Pillow to choose
-    colours and one that is transparent, and to TIFF and BMP without a palette.
+    Pillow stores a palette's alpha only in PNG. For GIF, RGBA stays RGBA, and Pillow chooses the
+    colours and a transparent one. For TIFF and BMP, no palette is made.
     """
     if image.mode == "LA" and kind in ("GIF", "PNG"):
         image = image.convert("RGBA")
@@ -232,6 +233,6 @@ def with_palette(kind: str, image: Image.Image) -> tuple[Image.Image, bool]:
 
 
 def reason(error: BaseException) -> str:
-    """One line: the system's own words where it has any, without the path it repeats."""
+    """One line: the system's own message if there is one, without the repeated path."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(text.split()) or type(error).__name__

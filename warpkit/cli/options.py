@@ -34,7 +34,7 @@ GATHERED = {
     "--translate",
     "--yaw",
 }
-"""The options that take all the numbers that follow them."""
+"""The options that take all following numbers, and how many these may be."""
 
 
 class Numbers(tuple[float, ...]):
@@ -42,9 +42,9 @@ class Numbers(tuple[float, ...]):
 
 
 def gather(argv: Sequence[str]) -> list[str]:
-    """Join the numbers after an option of GATHERED into one word, for `numbers` to take apart.
+    """Join the numbers after an option of GATHERED into one word, which `numbers` splits.
 
-    A parser of options gives an option a fixed count of words, and reads `-3` as an option.
+    The parser gives each option a fixed number of words, and would read `-3` as an option.
 
     >>> gather(["warp", "in.png", "--translate", "-3", "1e1", "out.png"])
     ['warp', 'in.png', '--translate', '-3 1e1', 'out.png']
@@ -68,7 +68,7 @@ def gather(argv: Sequence[str]) -> list[str]:
 
 
 def is_number(word: str) -> bool:
-    """Whether `word` reads as a number, finite or not."""
+    """Whether `word` is a number, finite or not."""
     try:
         float(word)
     except ValueError:
@@ -77,7 +77,7 @@ def is_number(word: str) -> bool:
 
 
 def numbers(*counts: int, positive: bool = False, whole: bool = False) -> Callable[..., Numbers]:
-    """A parser of as many finite numbers as one of `counts` says."""
+    """A parser of finite numbers, as many as one of `counts`."""
     wanted = " or ".join(map(str, counts)) + (" whole" if whole else "")
     wanted += (" positive" if positive else "") + (" number" if counts == (1,) else " numbers")
 
@@ -108,7 +108,7 @@ def one_of(names: Collection[Name]) -> Callable[..., Name]:
 
 
 def a_border(text: str) -> types.Border:
-    """One of `SHOWN`, or two as Y,X."""
+    """One border of `SHOWN`, or two as Y,X."""
     words = text.split(",")
     names: tuple[types.BorderName, ...] = tuple(
         name for word in words for name in SHOWN if name == word
@@ -120,7 +120,7 @@ def a_border(text: str) -> types.Border:
 
 
 def an_ending(text: str) -> str:
-    """The ending of an image file's name, without the dot."""
+    """The suffix of an image file's name, without the dot."""
     from PIL import Image
 
     ending = text.removeprefix(".")
@@ -130,10 +130,10 @@ def an_ending(text: str) -> str:
 
 
 def whole(most: int | None = None) -> Callable[..., int]:
-    """A parser of a whole number from 1 on."""
+    """A parser of whole numbers of at least 1."""
 
     def parse(text: str) -> int:
-        word = str(text)  # a default is a number
+        word = str(text)  # a default value is a number
         if not word.isdecimal() or int(word) < 1 or (most and int(word) > most):
             wanted = f"a whole number from 1 to {most}" if most else "a whole number, 1 or more"
             raise typer.BadParameter(f"takes {wanted}, got {text}")
@@ -143,12 +143,12 @@ def whole(most: int | None = None) -> Callable[..., int]:
 
 
 def option(parser: Callable[..., Any], metavar: str, help: str) -> Any:
-    """An option whose words `parser` reads."""
+    """An option that is parsed by `parser`."""
     return typer.Option(parser=parser, metavar=metavar, help=help)
 
 
 SHOWN: tuple[types.BorderName, ...] = ("constant", "replicate", "reflect", "reflect_101", "wrap")
-"""The command line's borders: it has no background for "transparent" to show."""
+"""The borders on the command line; "transparent" is missing, as there is no background."""
 
 Files = Annotated[
     list[str] | None,
@@ -276,7 +276,7 @@ Scales = Annotated[
 Filter = Annotated[
     types.Filter,
     option(
-        str,  # which names there are depends on the arithmetic
+        str,  # the valid names depend on the arithmetic
         "NAME",
         "exact: nearest, bilinear, bicubic, lanczos4, box, hamming, lanczos, area; for other "
         "arithmetics, an error lists the names.",

@@ -17,7 +17,7 @@ from warpkit.validation import ParityReport, parity_suite
 def run(
     images: Sequence[Path], html: Path | None, json: Path | None, arithmetic: FaceArithmetic
 ) -> int:
-    """Compare, print, write; 1 where a promised pixel differs."""
+    """Compare, print and write; 1 if a guaranteed pixel differs."""
     named = {f"IMAGE {k}": path for k, path in enumerate(images, 1)}
     check_apart({"--html": html, "--json": json}, named)
     for path in (html, json):
@@ -35,7 +35,7 @@ def run(
 
 
 def photographs(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The files' pixels, by name."""
+    """The files' pixels by name."""
     found: dict[str, Tensor] = {}
     for path in paths:
         picture = read_photograph(path, "the comparison takes grey and RGB photographs")
@@ -48,6 +48,6 @@ def photographs(paths: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def save(path: Path, report: ParityReport, write: Callable[[ParityReport, str], None]) -> None:
-    """Write a file that takes its name when it is complete."""
+    """Write a file, which gets its name when it is complete."""
     with replacing(path) as file:
         write(report, file.name)

@@ -60,11 +60,11 @@ def identify(program: Asked, results: Made = None, takes: Takes = "auto", json: 
     Finds its size, crop, padding, filter, arithmetic, rounding, channels, gain and offset, and
     verifies them on 200,000 values or more. The exit status is 1 if something is not known.
 
-    With two folders nothing is asked: every value of every result is compared with what the known
-    programs make of the picture of the same name (without the suffix), and the candidates that
-    remain are listed.
+    With two folders, no program is called: every value of every result is compared with the results
+    of known programs for the picture of the same name (without the suffix). The remaining
+    candidates are listed.
 
-    The program runs with your rights: name one of people you trust.
+    The program runs with your permissions: name only those of people you trust.
     """
     from warpkit import validation
 
@@ -88,7 +88,7 @@ def identify(program: Asked, results: Made = None, takes: Takes = "auto", json: 
 
 
 def _of_folders(images: Path, results: Path, takes: str) -> Any:
-    """What made the files of one folder of those of another."""
+    """Identify the program that made the files of one folder from those of another."""
     from warpkit.validation.pairs.procedure import identify_folders
 
     for folder in (images, results):
@@ -102,7 +102,7 @@ def _of_folders(images: Path, results: Path, takes: str) -> Any:
 
 
 def _candidates(found: Any) -> list[str]:
-    """A line for each program that remains, or is near."""
+    """A line for each program that fits, or is nearest."""
     lines = []
     for number, (program, share, distance) in enumerate(found.candidates, 1):
         text = f"{number}. {program}"
@@ -119,10 +119,10 @@ def compare(
     html: Html = None,
     json: Json = None,
 ) -> int:
-    """Identify two preprocessing programs and explain how they differ, the worst first.
+    """Identify two preprocessing programs and explain their differences, the largest first.
 
-    Each finding says how many values it alone changes. The exit status is 1 if more than last bits
-    differ.
+    Each finding says how many values it changes by itself. The exit status is 1 if more than the
+    last bits differ.
 
     The programs run with your permissions: name only those of people you trust.
     """
@@ -151,7 +151,7 @@ def compare(
 
 
 def load(name: str) -> Callable[[Any], Any]:
-    """The function that a name such as package.module:function or file.py:function means."""
+    """The function with a name such as package.module:function or file.py:function."""
     place, colon, path = name.rpartition(":")
     if not colon or not place or not path:
         wanted = "package.module:function or file.py:function"
@@ -172,7 +172,7 @@ def load(name: str) -> Callable[[Any], Any]:
 
 
 def _of_file(path: Path) -> Any:
-    """A file's module, under a name of its own."""
+    """A file as a module with a unique name."""
     if not path.is_file():
         raise CommandError(f"{path}: no such file")
     spec = importlib.util.spec_from_file_location(f"warpkit_program_{path.stem}", path)
@@ -188,7 +188,7 @@ def _of_file(path: Path) -> Any:
 
 
 def _of_package(name: str) -> Any:
-    """A module by its dotted name, here or installed."""
+    """A module by its dotted name, from the current folder or installed."""
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -198,13 +198,13 @@ def _of_package(name: str) -> Any:
 
 
 def _photograph(path: Path) -> Any:
-    """RGB (3, H, W) uint8 of a file."""
+    """A file as RGB (3, H, W) uint8."""
     pixels = read_photograph(path, "the comparison takes grey and RGB photographs").pixels
     return pixels.expand(3, -1, -1) if pixels.shape[-3] == 1 else pixels
 
 
 def _write(path: Path | None, write: Callable[[str], None]) -> None:
-    """A file that takes its name when it is complete."""
+    """Write a file, which gets its name when it is complete."""
     if path is None:
         return
     with replacing(path) as file:

@@ -20,17 +20,17 @@ from warpkit.types import Filter, ResizeArithmetic
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `warpkit resize` that say how, as the command line has read them."""
+    """The options of `warpkit resize`, except files."""
 
     size: Numbers | None
     scale: Numbers | None
     interpolation: Filter
-    """One of any arithmetic's, once it is checked."""
+    """The name of any arithmetic's filter; `check` makes sure that it fits."""
     antialias: bool | None
     arithmetic: ResizeArithmetic
 
     def check(self) -> None:
-        """Refuse before any work what cannot be right for any picture."""
+        """Reject options that are invalid for every picture."""
         if (self.size is None) == (self.scale is None):
             raise CommandError("takes --size or --scale: give one of them")
         if self.size:
@@ -41,7 +41,7 @@ class Options:
             raise CommandError(str(error).replace("`", "--", 1).replace("`", "", 1)) from None
 
     def size_of(self, height: int, width: int) -> tuple[int, int]:
-        """The result's height and width; by a scale rounded half to even, as in OpenCV."""
+        """The result's height and width; by a scale, they are rounded half to even as in OpenCV."""
         if self.size:
             return int(self.size[0]), int(self.size[1])
         assert self.scale is not None
@@ -66,7 +66,7 @@ class Options:
             return replace(picture, pixels=pixels)
         try:
             pixels = resize(picture.pixels)
-        except TypeError:  # a type that the library has no resize for
+        except TypeError:  # the library cannot resize this type
             text = f"--arithmetic {self.arithmetic} is not for {picture.held} images"
             raise CommandError(text) from None
         if mixes and self.arithmetic == "exact" and picture.pixels[-1].min() < 255:
@@ -79,14 +79,14 @@ class Options:
 
 
 def premultiplied(pixels: Tensor) -> Tensor:
-    """Colours times their alpha, (C, H, W) of 8 bits, the alpha last; in Pillow's rounding."""
+    """Colours times alpha, (C, H, W) of 8 bits with alpha last, rounded as in Pillow."""
     alpha = pixels[-1:].int()
     product = pixels[:-1].int() * alpha + 128
     return torch.cat([((product >> 8) + product) >> 8, alpha]).to(torch.uint8)
 
 
 def unpremultiplied(pixels: Tensor) -> Tensor:
-    """The way back, as in Pillow: what alpha 0 hides is lost."""
+    """The inverse, as in Pillow: colours with alpha 0 are lost."""
     alpha = pixels[-1:].int()
     colours = pixels[:-1].int()
     divided = (255 * colours).div(alpha.clamp(min=1), rounding_mode="floor").clamp(max=255)

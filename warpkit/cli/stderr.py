@@ -1,4 +1,4 @@
-"""Notes besides the result: one line on stderr."""
+"""Prints additional messages, one line each, on stderr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("_collected", default=None
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """What `say` is told meanwhile, in this thread, in place of stderr."""
+    """Collects the messages of `say` in this thread, instead of printing them."""
     lines: list[str] = []
     token = _collected.set(lines)
     try:
@@ -22,15 +22,15 @@ def collecting() -> Iterator[list[str]]:
 
 
 def say(message: str) -> None:
-    """One line on stderr, whatever a file is called."""
+    """Print one line on stderr, even if it contains unusual file names."""
     if (lines := _collected.get()) is not None:
         lines.append(message)
-    elif sys.stderr is not None:  # closed: print() would take stdout
+    elif sys.stderr is not None:  # if it is closed, print() would write to stdout
         print("warpkit:", printable(message), file=sys.stderr)
 
 
 def printable(text: str) -> str:
-    """The text with what moves a terminal's cursor or is no character written as an escape.
+    """The text with control characters and invalid characters escaped.
 
     >>> printable("two\\nlines")
     'two\\\\nlines'

@@ -81,7 +81,7 @@ def undistort(
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `warpkit undistort` that say how, as the command line has read them."""
+    """The options of `warpkit undistort`, except files."""
 
     camera: Numbers | None
     distortion: Numbers | None
@@ -94,7 +94,7 @@ class Options:
     arithmetic: types.Arithmetic
 
     def check(self) -> None:
-        """Refuse before any work what cannot be right for any picture."""
+        """Reject options that are invalid for every picture."""
         for name, value in (("--camera", self.camera), ("--distortion", self.distortion)):
             if value is None:
                 raise CommandError(f"Missing option '{name}'.")
@@ -113,12 +113,12 @@ class Options:
 
     @property
     def model(self) -> types.LensModel:
-        """The lens's, by its name in `warpkit.camera`."""
+        """The lens model's name in `warpkit.camera`."""
         return "fisheye" if self.fisheye else "brown"
 
     def apply(self, picture: Picture) -> Picture:
-        """The picture as the camera would have taken it without its lens."""
-        fx, fy, cx, cy = self.camera or (1.0, 1.0, 0.0, 0.0)  # `check` has refused None
+        """The picture that the camera would take without lens distortion."""
+        fx, fy, cx, cy = self.camera or (1.0, 1.0, 0.0, 0.0)  # `check` rejects None
         matrix = torch.tensor([[fx, 0, cx], [0, fy, cy], [0, 0, 1]], dtype=torch.float64)
         k = torch.tensor(self.distortion, dtype=torch.float64)
         view, size = None, (picture.pixels.shape[-2], picture.pixels.shape[-1])

@@ -33,7 +33,7 @@ from warpkit.cli.sizes import check_size
 from warpkit.cli.warp.work import mix_visible
 
 FIELD, SIZE = 90.0, (720, 1280)
-"""Of a view that names none: degrees; height and width."""
+"""The defaults of a view: degrees; height and width."""
 
 Size = Annotated[
     Numbers | None,
@@ -99,17 +99,17 @@ def view(
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `warpkit view` that say how, as the command line has read them."""
+    """The options of `warpkit view`, except files."""
 
     angles: Mapping[str, float]
-    """fov, yaw, pitch and roll, those that were given."""
+    """fov, yaw, pitch and roll, as far as they are given."""
     size: Numbers | None
     fisheye: bool
     interpolation: types.Interpolation
     antialias: bool
 
     def check(self) -> None:
-        """Refuse before any work what cannot be right for any picture."""
+        """Reject options that are invalid for every picture."""
         if self.size:
             check_size("--size", *self.size)
         field = self.angles.get("fov", FIELD)
@@ -119,7 +119,7 @@ class Options:
             raise CommandError(f"--fov takes less than 180 without --fisheye, got {field:g}")
 
     def apply(self, picture: Picture) -> Picture:
-        """The view of a picture."""
+        """The view that a picture gives."""
         height, width = self.size or SIZE
         turn = rotation(*(self.angles.get(name, 0.0) for name in ("yaw", "pitch", "roll")))
 
@@ -142,9 +142,9 @@ class Options:
 
 
 def rotation(yaw: float, pitch: float, roll: float) -> Tensor:
-    """The rotation (3, 3), float64, of a view so many degrees to the right, upwards, leaning right.
+    """The rotation (3, 3), float64, of a view turned right, up and clockwise by these degrees.
 
-    Its rows are the view's right, down and forward.
+    Its rows are the view's directions right, down and forward.
     """
     (cy, sy), (cp, sp), (cr, sr) = (
         (math.cos(a), math.sin(a)) for a in map(math.radians, (yaw, pitch, roll))

@@ -1,25 +1,26 @@
 """Makes every function on tensors accept DTensors that are sharded along the batch.
 
-Each process computes its own shard with the function itself; nothing is gathered, and nothing is
-sent on the way forward. The result is a DTensor, equal to that of the whole tensors in one process.
+Each process computes its own shard by calling the function on it. Nothing is gathered, and the
+forward pass sends nothing. The result is a DTensor, equal to the result of one process for the
+whole tensors.
 
 The rules:
 
-- A dimension of the batch, of objects, or of rows that are looked up may be `Shard`; everything
-  may be `Replicate`. What must be whole (channels, height, width, the rows of an array) and
-  `Partial` are refused, with what to redistribute.
-- All DTensors of a call lie on one mesh, of any number of dimensions. Batches that the processes
-  do not divide evenly are split as `torch.chunk` does; a process may hold none.
-- A tensor that is no DTensor, an array and a sequence are the same on every process, as
-  `Replicate`. Of what is replicated along a sharded dimension each process takes its part.
-- The gradient to what is replicated is summed over the processes: the same, whole one on each,
-  also for a tensor that is no DTensor. It is in the placements of the tensor.
+- Dimensions of the batch, of objects and of rows to look up may be `Shard`; all may be `Replicate`.
+  Dimensions that must be whole (channels, height, width, the rows of an array) and `Partial` raise
+  an error that says what to redistribute.
+- All DTensors of a call use one mesh, of any number of dimensions. If the processes do not divide a
+  batch evenly, it is split as by `torch.chunk`; a process may have none.
+- A tensor that is no DTensor, an array or a sequence must be the same on every process, as with
+  `Replicate`. Along a sharded dimension, each process uses its part of replicated tensors.
+- The gradient of a replicated tensor is summed over the processes, so all have the same whole
+  gradient, also for a tensor that is no DTensor. It has the placements of the tensor.
 - `image_index` counts the images of the whole batch. Objects are sharded along with their images,
-  each on the process of its image; or replicated, and each process takes those of its images.
-  `crop_patches` also takes sharded objects of replicated images.
+  each on the process of its image; or they are replicated, and each process uses those of its
+  images. `crop_patches` also takes sharded objects of replicated images.
 
-Gradients of all orders in reverse mode, by `collectives`. Forward mode and vmap do not know
-DTensors; torch.compile breaks the graph around a call with one.
+Reverse mode gives gradients of all orders, through `collectives`. Forward mode and vmap do not
+support DTensors; torch.compile breaks the graph around a call with one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Dims = tuple[int, ...]
 
 
 def dispatch(shardable: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function, on its shards where there is a DTensor."""
+    """Call a function, on its shards if there is a DTensor."""
     if any(map(_has_shards, args)) or any(map(_has_shards, kwargs.values())):
         return _on_shards(shardable, args, kwargs)
     return shardable.function(*args, **kwargs)
@@ -55,14 +56,14 @@ def _has_shards(value: Any) -> bool:
 
 
 def _on_shards(shardable: Shardable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function on the shards of this process, and say what the results are shards of."""
+    """Call a function on the shards of this process, and make DTensors of the results."""
     call = shardable.signature.bind(*args, **kwargs)
     call.apply_defaults()
     tensors_of = _tensors_of(shardable, call.arguments)
     if not any(isinstance(value, DTensor) for value in tensors_of.values()):
         return shardable.function(
             *args, **kwargs
-        )  # one where no tensor belongs, which is refused there
+        )  # a tensor at an unexpected place; the function rejects it
     split = Split(shardable, tensors_of, call.arguments)
     local, joined = split.localize()
     for argument in shardable.tensors:
@@ -78,7 +79,7 @@ def _on_shards(shardable: Shardable, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _tensors_of(shardable: Shardable, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that may be tensors, each of `*matrices` by itself."""
+    """The arguments that may be tensors; those of `*matrices` are separate."""
     tensors_of = {}
     for argument in shardable.tensors:
         value = arguments[argument]
@@ -96,7 +97,7 @@ def _tensors_of(shardable: Shardable, arguments: dict[str, Any]) -> dict[str, An
 
 
 class Split:
-    """What this process takes of the tensors of a call."""
+    """The part of a call's tensors that belongs to this process."""
 
     def __init__(
         self, shardable: Shardable, tensors_of: dict[str, Any], options: dict[str, Any]
@@ -108,12 +109,12 @@ class Split:
         }
         self.labels, self.results = shardable.rule(self.shapes, options)
         self.sizes = self._measure()
-        """How long the dimensions of a label are, where one does not broadcast."""
+        """The length of each label's dimensions, if it is not broadcast."""
         self.placed = {a: value for a, value in tensors_of.items() if isinstance(value, DTensor)}
         self.first = next(iter(self.placed))
         self.mesh = self.placed[self.first].device_mesh
         self.sharded: dict[Hashable, Dims] = {}
-        """The dimensions of the mesh that each label is sharded over."""
+        """The mesh dimensions over which each label is sharded."""
         for argument, value in self.placed.items():
             self._place(argument, value)
         self.active = sorted({m for dims in self.sharded.values() for m in dims})
@@ -128,7 +129,7 @@ class Split:
         return sizes
 
     def _place(self, argument: str, value: DTensor) -> None:
-        """Note what a DTensor is sharded along, or refuse it."""
+        """Note along which dimensions a DTensor is sharded, or reject it."""
         if value.device_mesh != self.mesh:
             wanted = f"on the mesh of `{self.first}`, {self.mesh}"
             checks.fail(self.name, argument, wanted, value.device_mesh)
@@ -145,12 +146,12 @@ class Split:
                 self._refuse(argument, f"sharded over the {where}")
 
     def _splits(self, argument: str, dim: int) -> bool:
-        """Whether a dimension has a label, and more than what is broadcast along it."""
+        """Whether a dimension has a label and is not broadcast."""
         label = self.labels[argument][dim]
         return label is not None and self.shapes[argument][dim] == self.sizes[label]
 
     def _refuse(self, argument: str, wanted: str = "") -> NoReturn:
-        """Say how a DTensor may be placed instead."""
+        """Raise an error that says how a DTensor may be placed."""
         value = self.placed[argument]
         if not wanted:
             free = [f"Shard({d})" for d in range(value.ndim) if self._splits(argument, d)]
@@ -159,7 +160,8 @@ class Split:
         checks.fail(self.name, argument, wanted, got)
 
     def _check(self) -> None:
-        """Labels of one mesh dimension must belong together, and lengths of one label agree."""
+        """Labels on one mesh dimension must belong together, and the lengths of one label must
+        agree."""
         for m in self.active:
             labels = {label for label, dims in self.sharded.items() if m in dims}
             kept = {label for labels in self.results for label in labels} & labels
@@ -175,7 +177,7 @@ class Split:
                     checks.fail(self.name, argument, wanted, shape)
 
     def _refuse_together(self, m: int, labels: set[Hashable]) -> NoReturn:
-        """The placements on one dimension of the mesh do not go together."""
+        """Raise an error about placements on one mesh dimension that do not go together."""
         if labels == {"image"}:
             argument, wanted = "boxes", "Shard(0) where `images` are: each on its image's process"
         elif labels == {"object"}:
@@ -188,7 +190,7 @@ class Split:
         checks.fail(self.name, argument, wanted, got)
 
     def range(self, label: Hashable) -> tuple[int, int]:
-        """The first and the number of what this process has of a label, split by torch.chunk."""
+        """The start and the length of this process's part of a label, split as by torch.chunk."""
         first, count = 0, self.sizes[label]
         for m in self.sharded[label]:
             each = math.ceil(count / self.mesh.size(m))
@@ -197,7 +199,7 @@ class Split:
         return first, count
 
     def localize(self) -> tuple[dict[str, Any], tuple[Tensor, ...]]:
-        """The arguments on this process, and those that must be in the graph whatever it has."""
+        """The arguments on this process, and tensors that must be in the graph in any case."""
         local = {argument: self._local(argument) for argument in self.tensors_of}
         summed, groups = {}, []
         for argument, value in local.items():
@@ -218,18 +220,18 @@ class Split:
         return local, joined
 
     def _dims(self, argument: str, dim: int | None = None) -> set[int]:
-        """The dimensions of the mesh that an argument is sharded over itself, along one or any."""
+        """The mesh dimensions over which an argument is sharded, along one dimension or any."""
         if argument not in self.placed:
             return set()
         placements = enumerate(self.placed[argument].placements)
         return {m for m, p in placements if type(p) is Shard and dim in (None, p.dim)}
 
     def _local(self, argument: str) -> Any:
-        """The shard that is here, or what is the same everywhere."""
+        """This process's shard, or a value that is the same everywhere."""
         value = self.tensors_of[argument]
         if isinstance(value, DTensor):
             value = value.to_local()
-            # what is still on its way arrives with the first operation that is no view
+            # pending data arrives with the first operation that is no view
             return value if type(value) is Tensor else value.clone()
         if isinstance(value, checks.ARRAYS):
             device = self.placed[self.first].to_local().device
@@ -237,7 +239,7 @@ class Split:
         return value
 
     def _own_part(self, argument: str, value: Any) -> Any:
-        """Of what is whole, the part that belongs to this process."""
+        """The part of a whole tensor that belongs to this process."""
         for d, label in enumerate(self.labels[argument]):
             if label not in self.sharded or not self._splits(argument, d):
                 continue
@@ -251,7 +253,7 @@ class Split:
         return value
 
     def _own_objects(self, local: dict[str, Any]) -> None:
-        """The objects of the images that are here, counted from the first of these."""
+        """The objects of this process's images, counted from the first of these."""
         if "image_index" not in local:
             wanted = "given where the images are sharded, the number of each in the whole batch"
             checks.fail(self.name, "image_index", wanted, None)
@@ -281,9 +283,9 @@ class Split:
             checks.fail(self.name, argument, wanted, type(value).__name__, TypeError)
 
     def join(self, result: Tensor, labels: DimLabels, joined: tuple[Tensor, ...]) -> DTensor:
-        """A result as the DTensor that it is a shard of.
+        """A local result as a DTensor.
 
-        result (...): what this process computed; joined: scalars, each in the graph of a shard.
+        result (...): computed by this process; joined: scalars, each in the graph of a shard.
         """
         if joined and result.is_floating_point():
             result = KeepInGraph.apply(result, *joined)

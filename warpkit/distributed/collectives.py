@@ -1,7 +1,7 @@
 """The three collectives of gradients between processes.
 
-Each is differentiable again, to any order. Collectives run in the backward pass alone, and in one
-order on all processes: `KeepInGraph` sees to it that a process whose shard is empty takes part.
+Each is differentiable to any order. Collectives run only in the backward pass, and in the same
+order on all processes: with `KeepInGraph`, a process with an empty shard takes part, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Groups = tuple[ProcessGroup, ...]
 
 
 class Whole(Function):
-    """Tensors that are the same on every process of their groups; their gradients are summed."""
+    """Tensors that are equal on all processes of their groups; their gradients are summed."""
 
     @staticmethod
     def forward(ctx: Any, groups: Sequence[Groups], *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -33,7 +33,7 @@ class Whole(Function):
 
 
 class AllReduceSum(Function):
-    """The sum over the processes of groups, which is the same on each of them."""
+    """The sum over the processes of groups, equal on each of them."""
 
     @staticmethod
     def forward(ctx: Any, part: Tensor, groups: Groups) -> Tensor:
@@ -48,7 +48,7 @@ class AllReduceSum(Function):
 
 
 class KeepInGraph(Function):
-    """`result`, with `tensors` in its graph, and in that of its gradient, as zeros if not used."""
+    """`result`, with `tensors` in its graph and in its gradient's, as zeros if they are unused."""
 
     @staticmethod
     def forward(ctx: Any, result: Tensor, *tensors: Tensor) -> Tensor:
@@ -63,10 +63,10 @@ class KeepInGraph(Function):
 
 
 class ShardToDTensor(Function):
-    """A shard as a DTensor, whose gradient comes back as a shard.
+    """A shard as a DTensor, whose gradient is a shard again.
 
-    Where a result is the same on several processes, one of them takes the gradient to it (`owned`):
-    what the result was made of sums over all.
+    If several processes have the same result, only one of them (`owned`) receives its gradient,
+    because the gradients of the inputs are summed over all processes.
     """
 
     @staticmethod
@@ -91,9 +91,10 @@ class ShardToDTensor(Function):
 
 
 def dense_stride(shape: Sequence[int], shard: Tensor) -> tuple[int, ...]:
-    """The stride of a dense tensor whose dimensions lie in memory in the order of those of `shard`.
+    """The stride of a dense tensor whose dimensions have the same order in memory as those of
+    `shard`.
 
-    The stride of a dimension of length 1 says nothing: it lies outside of those after it.
+    The stride of a dimension of length 1 is arbitrary: it is placed outside those after it.
     """
     order: list[int] = []
     for d in reversed(range(len(shape))):

@@ -1,6 +1,6 @@
-"""Runs a pipeline over the rows of a Ray data set, for data that outgrows one machine.
+"""Runs a pipeline over the rows of a Ray data set, for data too large for one machine.
 
-Nothing of Ray is imported before `prepare` is called.
+Ray is imported only when `prepare` is called.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ray.data import Dataset  # pyright: ignore[reportMissingImports]
 
 ROWS = 32
-"""Rows a call where nobody says: 30 MB of photographs of 480 x 640, 18 MB of results of 224 x 224
-in float32. Calls of more are no faster."""
+"""The default number of rows per call: 30 MB of photographs of 480 x 640, and 18 MB of results of
+224 x 224 in float32. Larger calls are not faster."""
 
 
 def prepare(
@@ -38,22 +38,21 @@ def prepare(
 
     dataset: a `ray.data.Dataset` whose column `column` has pictures: arrays (H, W) or (H, W, C), as
     `ray.data.read_images` gives them, or image files' bytes, alone or as {"bytes": ...}, which
-    Pillow reads as RGB. They may differ in size. pipeline: an `attacks.Pipeline`, what
-    `validation.identify` found (its `.pipeline` runs), or a function of uint8 images (N, C, H, W)
-    of one size, that returns N results: a tensor, an array, or a list. It travels by pickle.
+    Pillow reads as RGB. Their sizes may differ. pipeline: an `attacks.Pipeline`, a result of
+    `validation.identify` (its `.pipeline` is used), or a function of uint8 images (N, C, H, W) of
+    one size that returns N results: a tensor, an array, or a list. It must be picklable.
 
-    Returns the data set with two columns more, computed when the data set is read: `output`, the
-    pipeline's results (C, h, w), and "error". A row that fails stays, its output None and the
-    reason in "error", which is None elsewhere; Ray's batches have zeros for that None. The numbers
-    are those of the same call in one process, whatever the workers and batches.
+    Returns the data set with two more columns, computed when the data set is read: `output`, the
+    pipeline's results (C, h, w), and "error". A row that fails remains: its output is None, and
+    "error", otherwise None, has the reason. Ray's batches have zeros for a missing output. The
+    numbers are those of the same call in one process, whatever the workers and batches.
 
-    batch_size: rows a call, of which those of one size are computed together; None is 32. Each
-    worker computes on one thread, a core of the cluster each. gpu: workers have a GPU each, and the
-    pipeline is given tensors on it. A worker that is lost is replaced by Ray, and its rows run
-    again.
+    batch_size: the rows per call, of which those of one size are computed together; None is 32.
+    Each worker computes on one thread and uses one core of the cluster. gpu: each worker has a GPU,
+    and the pipeline receives tensors on it. Ray replaces a lost worker and runs its rows again.
 
-    Raises ImportError where Ray is not installed, TypeError or ValueError for other arguments. A
-    column that is not there, or one named `output` or "error" that is, stops the run.
+    Raises ImportError if Ray is not installed, TypeError or ValueError for other arguments. If the
+    column is missing, or if one is already named `output` or "error", the run stops with an error.
 
     >>> import numpy as np, ray, warpkit as wk  # doctest: +SKIP
     >>> pictures = ray.data.from_numpy(np.zeros((2, 8, 8, 3), np.uint8))  # doctest: +SKIP
@@ -76,7 +75,7 @@ def prepare(
     rows = ROWS if batch_size is None else check_count(NAME, "batch_size", batch_size, 1)
     worker = Worker(_function(pipeline), column, output, "cuda" if gpu else "cpu")
     options: dict[str, Any] = {"batch_size": rows, "batch_format": "pyarrow"}
-    if gpu:  # an actor keeps its GPU's context, a task might not
+    if gpu:  # an actor keeps its GPU context; a task might not
         kept = ray.data.ActorPoolStrategy(min_size=1)
         arguments = (worker,)
         return dataset.map_batches(
@@ -86,7 +85,7 @@ def prepare(
 
 
 class OnGpu:
-    """A worker that has a GPU of its own."""
+    """A worker with a GPU of its own."""
 
     def __init__(self, worker: Worker) -> None:
         import torch
@@ -100,7 +99,7 @@ class OnGpu:
 
 
 def _function(pipeline: object) -> Callable[[Tensor], Any]:
-    """The function that a pipeline is."""
+    """A pipeline as a function."""
     if isinstance(pipeline, Preprocessing):
         if pipeline.pipeline is None:
             got = f"one that is not known: {' '.join(pipeline.reasons)}".strip()

@@ -1,8 +1,8 @@
-"""What a worker does with the rows of a Ray data set: from images to results and errors.
+"""A worker's processing of the rows of a Ray data set: from images to results and errors.
 
-A row's picture is an array (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `ray.data.read_images`
-makes them, or an image file's bytes, as Parquet data sets hold them, alone or as Hugging Face's
-`{"bytes": ..., "path": ...}`. Rows whose pictures have one shape are one call of the pipeline.
+A row's picture is an array (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as from
+`ray.data.read_images`. Or it is an image file's bytes, as in Parquet data sets, alone or as Hugging
+Face's `{"bytes": ..., "path": ...}`. Rows with pictures of one shape share a call of the pipeline.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from warpkit.core import checks
 
 NAME = "prepare"
 ERROR = "error"
-"""The column that says why a row has no result."""
+"""The column with the reason why a row has no result."""
 
 PROBE = np.full((256, 320, 3), 128, np.uint8)
-"""The picture that tells the type of a column where every row of a batch fails."""
+"""The picture that determines a column's type if every row of a batch fails."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A row's: an array, or the reason why there is none."""
+    """A row's result: an array, or the reason why there is none."""
 
     array: NDArray[Any] | None
     error: str | None = None
@@ -38,7 +38,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Worker:
-    """A function of batches, `pyarrow.Table` to `pyarrow.Table`, that pickles."""
+    """A function from batches to batches (`pyarrow.Table`) that can be pickled."""
 
     pipeline: Callable[[Tensor], Any]
     column: str
@@ -46,10 +46,10 @@ class Worker:
     device: str
 
     def __call__(self, table: Any) -> Any:
-        """The batch with two columns more."""
+        """The batch with two more columns."""
         import pyarrow  # pyright: ignore[reportMissingImports]
 
-        torch.set_num_threads(1)  # a worker is one of as many as there are cores
+        torch.set_num_threads(1)  # there are as many workers as cores
         if self.column not in table.column_names:
             wanted = f"one of the columns {', '.join(map(repr, table.column_names))}"
             checks.fail(NAME, "column", wanted, repr(self.column))
@@ -64,7 +64,7 @@ class Worker:
         return table.append_column(ERROR, errors)
 
     def results(self, values: Sequence[Any]) -> list[Result]:
-        """One for each row; rows whose pictures have one shape and type are one call."""
+        """One result for each row; rows with pictures of one shape and type share a call."""
         found: list[Result | None] = [None] * len(values)
         groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         pictures: list[NDArray[Any]] = []
@@ -72,7 +72,7 @@ class Worker:
             try:
                 picture = picture_of(value)
                 groups[picture.shape, picture.dtype.str].append(row)
-            except Exception as error:  # a broken file makes Pillow's readers raise nearly anything
+            except Exception as error:  # a broken file can raise nearly any error in Pillow
                 found[row], picture = Result(None, _reason(error)), PROBE
             pictures.append(picture)
         for rows in groups.values():
@@ -82,7 +82,7 @@ class Worker:
         return [result for result in found if result is not None]
 
     def _run(self, pictures: Sequence[NDArray[Any]]) -> list[Result]:
-        """Pictures of one shape: together, or one by one to find those that fail."""
+        """Results for pictures of one shape: together, or one by one if some of them fail."""
         try:
             return [Result(array) for array in self._call(pictures)]
         except Exception as error:
@@ -91,8 +91,8 @@ class Worker:
         return [result for picture in pictures for result in self._run([picture])]
 
     def _call(self, pictures: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """What the pipeline makes of pictures (H, W, C) of one shape."""
-        # (N, C, H, W) without a copy: a resize of such bytes takes 0.4 of the time of one of planes
+        """The pipeline's results for pictures (H, W, C) of one shape."""
+        # (N, C, H, W) without a copy: resizing such bytes takes 0.4 of the time for planes
         images = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).to(self.device)
         with torch.no_grad():
             made = self.pipeline(images)
@@ -104,14 +104,14 @@ class Worker:
         return [_as_array(result) for result in made]
 
     def _probed(self) -> NDArray[Any] | None:
-        """A result of a made-up picture, for its shape and type; None where that fails, too."""
+        """The result for a test picture, for its shape and type; None if that fails, too."""
         return self._run([PROBE])[0].array
 
 
 def _values(column: Any) -> list[Any]:
-    """The rows of an Arrow column; tensors as arrays that share its memory."""
+    """The rows of an Arrow column; tensors become arrays that share its memory."""
     scalars = [scalar for chunk in column.chunks for scalar in chunk]
-    # Ray's own scalars of tensors are arrays by as_py(), pyarrow's are lists
+    # for Ray's scalars of tensors as_py() gives arrays, for pyarrow's lists
     has_numpy = column.type.__class__.__name__ == "FixedShapeTensorType"
     return [s.to_numpy() if has_numpy and s.is_valid else s.as_py() for s in scalars]
 
@@ -136,7 +136,7 @@ def picture_of(value: Any) -> NDArray[Any]:
 
 
 def _decoded(data: bytes) -> NDArray[Any]:
-    """An image file as Pillow reads it, in RGB."""
+    """An image file read by Pillow, in RGB."""
     from PIL import Image
 
     with Image.open(io.BytesIO(data)) as file:
@@ -144,7 +144,7 @@ def _decoded(data: bytes) -> NDArray[Any]:
 
 
 def _as_array(result: Any) -> NDArray[Any]:
-    """One row's result in memory of its own."""
+    """One row's result in its own memory."""
     if isinstance(result, Tensor):
         result = result.detach().cpu()
         # numpy has no bfloat16
@@ -153,11 +153,11 @@ def _as_array(result: Any) -> NDArray[Any]:
 
 
 def column_of(results: Sequence[Result], probe: Callable[[], NDArray[Any] | None]) -> Any:
-    """The results as an Arrow column of Ray's tensors, null where there is none.
+    """The results as an Arrow column of Ray's tensors, with null for missing ones.
 
-    Results of one shape have Ray's type for such; a null then has zeros beneath, which is what Ray
-    puts into batches for it. Types of pickled objects, which Ray makes of None beside arrays, do
-    not go together with tensors. `probe` tells the type where every row failed.
+    Results of one shape have Ray's type for them; a null then has zeros in memory, as Ray's batches
+    do. If None is mixed with arrays, Ray would make pickled objects, whose type does not combine
+    with tensors. `probe` determines the type if every row failed.
     """
     import pyarrow  # pyright: ignore[reportMissingImports]
     from ray.data import extensions  # pyright: ignore[reportMissingImports]
@@ -184,7 +184,7 @@ def column_of(results: Sequence[Result], probe: Callable[[], NDArray[Any] | None
         parts = [storage.field(k) for k in range(storage.type.num_fields)]
         storage = pyarrow.StructArray.from_arrays(parts, fields=list(storage.type), mask=mask)
     else:
-        kind = type(storage)  # of lists whose lengths Arrow keeps as 32 or 64 bits
+        kind = type(storage)  # a type of lists with 32-bit or 64-bit lengths
         storage = kind.from_arrays(storage.offsets, storage.values, mask=mask)
     return pyarrow.ExtensionArray.from_storage(column.type, storage)
 
@@ -195,5 +195,5 @@ def _reason(error: Exception) -> str:
 
 
 def _named(value: object) -> str:
-    """What came in place of a picture."""
+    """A description of a value that is no picture."""
     return "None" if value is None else checks.kind_of(value)

@@ -19,7 +19,7 @@ from warpkit.transforms.labels import LABELS
 
 
 def refuse_draws(transform: v2.Transform) -> None:
-    """A graph would keep what is drawn while it is made."""
+    """Raise an error during tracing: a graph would keep the draws made while it is built."""
     if hasattr(transform, "p") or type(transform).make_params is not v2.Transform.make_params:
         exports.refuse(
             type(transform).__name__,
@@ -72,7 +72,7 @@ class Geometric(v2.Transform):
             params["center"] = [round(x) for x in center]
         is_resize = isinstance(self, (v2.Resize, v2.RandomResizedCrop))
         if is_resize and params["interpolation"] == InterpolationMode.NEAREST:
-            params["interpolation"] = InterpolationMode.NEAREST_EXACT  # of pixels' middles, as here
+            params["interpolation"] = InterpolationMode.NEAREST_EXACT  # samples centres
         return params
 
 

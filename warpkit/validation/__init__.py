@@ -115,7 +115,7 @@ def parity_suite(
 
 
 def known(name: str, arithmetic: str, cv2: Any) -> Arithmetic:
-    """The arithmetic by its own name."""
+    """The arithmetic's own name; "auto" is replaced by that of the installed OpenCV."""
     names: tuple[FaceArithmetic, ...] = get_args(FaceArithmetic)
     chosen = checks.check_name(name, "arithmetic", arithmetic, names)
     return arithmetic_of(cv2.__version__) if chosen == "auto" else chosen

@@ -23,7 +23,7 @@ from warpkit.types import BorderName
 from warpkit.validation.metrics import Parity, figures, peak_of
 
 FLAGS = {"nearest": 0, "bilinear": 1, "bicubic": 2, "lanczos4": 4}
-"""The interpolations that OpenCV has, and its numbers of them."""
+"""OpenCV's flag for each interpolation that it has."""
 INVERSE_MAP = 16
 MODES = {
     "constant": 0,
@@ -33,12 +33,12 @@ MODES = {
     "wrap": 3,
     "transparent": 5,
 }
-"""The borders that OpenCV has, and its numbers of them."""
+"""OpenCV's flag for each border that it has."""
 ROUNDED = 1 / 64
-"""Pixels: what OpenCV's rounding of positions to 1/32 can move a point."""
+"""Pixels: rounding positions to 1/32, as OpenCV does, moves a point by at most this much."""
 
 PATIENCE = 1e10
-"""Steps of OpenCV 5's loop over reflections, about ten seconds."""
+"""The number of steps that OpenCV 5's loop over reflections takes in about ten seconds."""
 
 
 class ParityCall(NamedTuple):
@@ -59,7 +59,7 @@ class ParityCall(NamedTuple):
         return ALIASES.get(name, name)
 
     def sources(self) -> Tensor:
-        """The source point of every output pixel, (..., h, w, 2) float64; NaN is nowhere."""
+        """The source point of every output pixel, (..., h, w, 2) float64; NaN if there is none."""
         where = self.where.detach().cpu().double()
         if self.kind == "remap":
             return where
@@ -80,7 +80,7 @@ def by_warpkit(call: ParityCall, arithmetic: str) -> Tensor:
 
 
 def by_opencv(cv2: Any, call: ParityCall, name: str) -> Tensor:
-    """OpenCV's result (..., C, h, w); a batch is a loop."""
+    """OpenCV's result (..., C, h, w); the items of a batch are warped one by one."""
     check_call(cv2, call, name)
     image, where = (t.detach().cpu() for t in (call.image, call.where))
     item = 3 if call.kind == "remap" else 2
@@ -101,7 +101,7 @@ def by_opencv(cv2: Any, call: ParityCall, name: str) -> Tensor:
                 raise ValueError(f"{name}: OpenCV {cv2.__version__} refused: {reason}") from None
             results.append(torch.from_numpy(result.reshape(*result.shape[:2], -1)).movedim(-1, 0))
     if not results:
-        return by_warpkit(call, "exact")  # nothing, of the right shape
+        return by_warpkit(call, "exact")  # an empty result of the right shape
     return torch.stack(results).unflatten(0, batch) if batch else results[0]
 
 
@@ -113,7 +113,7 @@ def call_cv2(
     value: Tensor,
     start: np.ndarray | None,
 ) -> np.ndarray:
-    """One call of cv2; `start` is what a transparent border shows and is written to.
+    """One call of cv2; `start` is the background of a transparent border, which cv2 overwrites.
 
     place (h, w, 2), or a matrix (2 or 3, 3); value (C,).
     """
@@ -133,7 +133,7 @@ def call_cv2(
 
 
 def border_values(call: ParityCall, name: str) -> Tensor:
-    """(..., 4) float64: cv2 takes four numbers, and channel c the number c mod 4."""
+    """(..., 4) float64: cv2 takes four numbers and uses number c mod 4 for channel c."""
     channels = call.image.shape[-3]
     value = call.options.get("border_value", 0.0)
     value = checks.as_float(name, "border_value", value, None, torch.float64)
@@ -147,7 +147,7 @@ def border_values(call: ParityCall, name: str) -> Tensor:
 
 
 def check_call(cv2: Any, call: ParityCall, name: str) -> None:
-    """Refuse what OpenCV cannot do, or would do for ever."""
+    """Refuse calls that OpenCV cannot do, and those in which it would loop forever."""
     if call.image.dtype not in TYPES:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in TYPES)
         wanted = f"of a type that OpenCV warps ({names})"
@@ -164,18 +164,18 @@ def check_call(cv2: Any, call: ParityCall, name: str) -> None:
 
 
 def interior(call: ParityCall) -> Tensor:
-    """(..., 1, h, w): every neighbour that the interpolation reads lies on the image."""
+    """(..., 1, h, w): true if every neighbour that the interpolation reads is inside the image."""
     points = call.sources()
     height, width = call.image.shape[-2:]
     reach = TAPS[call.interpolation] / 2
     size = torch.tensor([width, height])
-    low = reach - 1 + ROUNDED  # of a window of 2 reach pixels, the first is floor(p) - reach + 1
+    low = reach - 1 + ROUNDED  # the first pixel read is floor(p) - reach + 1
     high = size - reach - ROUNDED
     return ((points >= low) & (points <= high)).all(-1)[..., None, :, :]
 
 
 def compared(call: ParityCall, got: Tensor, expected: Tensor, arithmetic: str, cv2: Any) -> Parity:
-    """The figures of two results of one call: of all values, the interior and the border.
+    """The figures of two results of one call: for all values, for the interior and for the border.
 
     got and expected (C, h, w).
     """
@@ -193,9 +193,9 @@ def compared(call: ParityCall, got: Tensor, expected: Tensor, arithmetic: str, c
 
 @contextmanager
 def without_ipp(cv2: Any) -> Iterator[None]:
-    """OpenCV's own code: its wheels bring IPP, which has other pixels in OpenCV 4.
+    """Runs OpenCV's own code: its wheels include IPP, which gives different pixels in OpenCV 4.
 
-    The switch is one of the calling thread, so that threads do not disturb each other.
+    The switch applies to the calling thread, so threads do not disturb each other.
     """
     ipp = getattr(cv2, "ipp", None)
     used = ipp is not None and ipp.useIPP()
@@ -209,13 +209,13 @@ def without_ipp(cv2: Any) -> Iterator[None]:
 
 
 def spread(tensor: Tensor, batch: tuple[int, ...], last: int) -> Tensor:
-    """(n, ...): the items of a batch, one after the other."""
+    """(n, ...): the items of a batch as one axis."""
     item = tensor.shape[tensor.ndim - last :]
     return tensor.expand(*batch, *item).reshape(-1 if 0 not in batch else 0, *item)
 
 
 def load_cv2(name: str) -> Any:
-    """OpenCV, or the error that says how to get it."""
+    """The module cv2, or the error that says how to install OpenCV."""
     try:
         import cv2
     except ImportError as error:

@@ -16,7 +16,7 @@ from warpkit.validation.suite import CROP, PEER_DTYPES, Row
 from warpkit.validation.table import LIBRARIES, groups, left_out, levels, number
 
 BLACK = {"int16": -32768.0}
-"""Black, where it is not 0."""
+"""The value of black, where it is not 0."""
 
 FILTERS = ("map", "interpolation", "border", "dtype", "channels", "promised")
 
@@ -49,7 +49,7 @@ def render(report: Results) -> str:
 def render_cell(report: Results) -> str:
     """What a notebook shows: the verdict, the summary and one row's pictures."""
     peers = list(report.rows[0].peers) if report.rows else []
-    # where nothing is broken, the last ones have other libraries beside them
+    # if nothing is broken, the last rows also have other libraries' results
     scene = report.scenes[0 if report.broken else -1] if report.scenes else None
     return pages.render(
         "cell.html.jinja",
@@ -79,12 +79,12 @@ def line(row: Row, peers: Iterable[str]) -> dict[str, Any]:
 
 
 def cell(row: Row, peer: Figures | None) -> str:
-    """A peer's largest difference in levels."""
+    """A cell with a peer's largest difference in levels."""
     return "-" if peer is None else number(levels(row, peer))
 
 
 def share(differing: int, total: int) -> str:
-    """The share that differs; what is not zero does not read as zero."""
+    """The share that differs; a share above zero is never printed as zero."""
     if not differing:
         return "0 %"
     percent = 100 * differing / total
@@ -92,7 +92,8 @@ def share(differing: int, total: int) -> str:
 
 
 def summary(rows: Iterable[Row], dtype: str, peers: list[str]) -> list[dict[str, Any]]:
-    """For each library and interpolation: over what it can do, how far it is from OpenCV."""
+    """One line per library and interpolation: its distance from OpenCV in all settings it
+    supports."""
     lines = []
     for name in ("warpkit", *peers):
         cells = []
@@ -108,7 +109,7 @@ def summary(rows: Iterable[Row], dtype: str, peers: list[str]) -> list[dict[str,
 
 
 def resize_lines(report: Results, dtype: str) -> tuple[str, list[dict[str, Any]]]:
-    """For each library and filter: how far warpkit and the other libraries are from it."""
+    """One line per library and filter: the distance of warpkit and other libraries from it."""
     lines = []
     for (library, interpolation), group in groups(report.resizes, "library"):
         rows = [row for row in group if row.setting.dtype == dtype]
@@ -123,7 +124,7 @@ def resize_lines(report: Results, dtype: str) -> tuple[str, list[dict[str, Any]]
 
 
 def total(parts: Sequence[tuple[Row | ResizeRow, Figures]]) -> dict[str, Any]:
-    """One cell of the summary; heat is 0 for equal, 1 for less than a level, up to 4."""
+    """One cell of the summary; `heat` is 0 for equal results, 1 for less than a level, up to 4."""
     if not parts:
         return {"settings": 0, "heat": "none"}
     largest = max(levels(row, part) for row, part in parts)
@@ -148,14 +149,14 @@ def shown(scene: RowPictures) -> dict[str, Any]:
     ]
     for name, image in scene.others.items():
         apart = (image.double() - scene.opencv.double()).abs() * (255 / row.white)
-        # beside peers the differences have a line of their own
+        # if there are peers, the differences get a line of their own
         first = name == "warpkit" and len(scene.others) > 1
         panels.append({**difference(name, apart), "first": first})
     return {"row": row, "setting": row.setting, "panels": panels}
 
 
 def difference(name: str, apart: Tensor) -> dict[str, str]:
-    """The picture of a difference (C, H, W) in levels: where it is, and of pixels how large."""
+    """A picture of a difference (C, H, W) in levels: where it is, and how large for each pixel."""
     title, largest = f"|{name} - OpenCV|", apart.max().item()
     note = "0: every value is the same"
     if largest:
@@ -166,11 +167,11 @@ def difference(name: str, apart: Tensor) -> dict[str, str]:
 
 
 def to_8_bits(image: Tensor, dtype: str, white: float) -> Tensor:
-    """(C, H, W) as values from 0 to 255."""
+    """Converts (C, H, W) to values from 0 to 255."""
     return ((image.double() - BLACK.get(dtype, 0.0)) * (255 / white)).clamp(0, 255).round()
 
 
 def png(picture: Tensor) -> str:
-    """A data address of an image (C, H, W) in 8 bits; a fourth channel is left out."""
+    """A data URL of an 8-bit image (C, H, W); a fourth channel is left out."""
     array = picture.round().byte().permute(1, 2, 0).numpy()
     return pages.png_address(array[..., :3] if array.shape[2] >= 3 else array[..., 0])

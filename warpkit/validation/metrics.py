@@ -11,17 +11,18 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Figures:
-    """A count of values (pixels times channels) and how far those that differ are apart."""
+    """How many values (pixels times channels) differ, and by how much."""
 
     differing: int
     """Values that are not equal; NaN equals NaN."""
     total: int
     max_abs: float
-    """The largest difference, in the image's units; infinite where one of the two is not finite."""
+    """The largest difference, in the image's units; infinite if only one of two values is
+    finite."""
     mean_abs: float
-    """The mean difference of all values, equal ones too."""
+    """The mean difference over all values, including equal ones."""
     psnr: float
-    """Decibels: 10 log10(peak^2 / mean squared difference); infinite where nothing differs."""
+    """Decibels: 10 log10(peak^2 / mean squared difference); infinite if nothing differs."""
 
     @property
     def fraction(self) -> float:
@@ -29,7 +30,7 @@ class Figures:
         return self.differing / self.total if self.total else 0.0
 
     def row(self) -> str:
-        """One line of a table; `HEADER` is its first."""
+        """One line of a table whose heading is `HEADER`."""
         return (
             f"{self.differing:>12,} {self.total:>12,} {self.fraction:>9.3%} "
             f"{self.max_abs:>10.4g} {self.mean_abs:>10.4g} {self.psnr:>8.2f}"
@@ -41,12 +42,13 @@ HEADER = "   differing        total  fraction    max abs   mean abs     psnr"
 
 @dataclass(frozen=True, repr=False)
 class Parity(Figures):
-    """How far a warp is from OpenCV's: the figures of all values, and of two parts of them."""
+    """How far a warp is from OpenCV's: figures for all values, and for the interior and the
+    border."""
 
     interior: Figures
-    """Where every neighbour that the interpolation reads lies on the image."""
+    """Pixels for which the interpolation reads only inside the image."""
     border: Figures
-    """The other pixels: what stands outside the image shows, or would one 64th of a pixel away."""
+    """The other pixels: they read outside the image, or would if the point moved by 1/64 pixel."""
     arithmetic: str
     opencv_version: str
     optimized: bool
@@ -63,7 +65,7 @@ class Parity(Figures):
 
 
 def figures(got: Tensor, expected: Tensor, peak: float, where: Tensor | None = None) -> Figures:
-    """The figures of two tensors of one shape and type, of the values where `where` holds."""
+    """The figures of two tensors of one shape and type, over the values where `where` is true."""
     where = None if where is None else where.expand(got.shape)
     if torch.equal(got, expected):
         total = got.numel() if where is None else int(where.sum())
@@ -83,9 +85,9 @@ def figures(got: Tensor, expected: Tensor, peak: float, where: Tensor | None = N
 
 
 def peak_of(image: Tensor) -> float:
-    """The value that stands for white: an integer type's largest; 1 for floats in [-1, 1].
+    """The value of white: the largest of an integer type; 1 for floats in [-1, 1].
 
-    Floats beyond are taken at their largest finite magnitude.
+    For floats outside [-1, 1] it is their largest finite magnitude.
     """
     if not image.is_floating_point():
         return float(torch.iinfo(image.dtype).max)

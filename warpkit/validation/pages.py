@@ -1,4 +1,4 @@
-"""What the pages of reports are made of: templates, pictures of differences, PNGs as addresses."""
+"""Parts of the pages of reports: templates, pictures of differences, PNGs as data URLs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from warpkit.core.environment import import_optional
 
 LEAST, MOST = (190.0, 20.0, 20.0), (255.0, 225.0, 90.0)
-"""A pixel that hardly differs, red, and the one that differs the most, yellow."""
+"""The colours of the smallest difference, red, and of the largest, yellow."""
 
 
 def can_render() -> bool:
-    """Whether the extra `cli` is here, without which a notebook shows a report's text."""
+    """Whether the extra `cli` is installed; without it a notebook shows a report as text."""
     return all(map(find_spec, ("jinja2", "PIL", "rich")))
 
 
@@ -35,14 +35,14 @@ def render(template: str, **values: Any) -> str:
 
 
 def difference(apart: NDArray[Any]) -> NDArray[np.uint8]:
-    """Distances (H, W) as a picture (H, W, 3): black where they are 0, never elsewhere."""
+    """Distances (H, W) as a picture (H, W, 3) that is black exactly where they are 0."""
     share = apart[..., None] / (apart.max() or 1.0)
     colours = np.array(LEAST) + share * (np.array(MOST) - LEAST)
     return (colours * (apart[..., None] > 0)).round().astype(np.uint8)
 
 
 def png_address(picture: NDArray[np.uint8]) -> str:
-    """A picture (H, W) or (H, W, 3) as an address that holds it."""
+    """A picture (H, W) or (H, W, 3) as a data URL."""
     pillow = import_optional("PIL.Image", "to_html", "a report with pictures")
     file = BytesIO()
     pillow.fromarray(np.ascontiguousarray(picture)).save(file, format="PNG", optimize=True)

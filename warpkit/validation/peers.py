@@ -1,7 +1,8 @@
 """The same warp by other libraries: kornia, torchvision and bare grid_sample.
 
-Each is called as its documentation says, in float32 for 8-bit images where it takes floats alone
-(then rounded back), and only for what it can express: None stands for everything else.
+Each library is called as its documentation says, and only for what it supports; None stands for
+everything else. If it takes only floats, 8-bit images are converted to float32 and the result is
+rounded.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ GRID_BORDERS = {
     "reflect": ("reflection", False),
     "reflect_101": ("reflection", True),
 }
-"""torch's name for a border, and the align_corners under which it is that border."""
+"""torch's name for a border, and the value of align_corners for which it has this meaning."""
 
 
 class PeerTask(NamedTuple):
@@ -37,15 +38,15 @@ class PeerTask(NamedTuple):
     where: Tensor
     """(B, 2, 3), (B, 3, 3) or (B, H, W, 2), float64."""
     parts: list[dict[str, Any]] | None
-    """For "affine": the angle, scale, translation and center that made each matrix."""
+    """For "affine": the angle, scale, translation and center of each matrix."""
     interpolation: str
     border: str
     value: Tensor
-    """(C,): the constant border."""
+    """(C,): the value of a constant border."""
 
 
 def by_grid_sample(task: PeerTask) -> Tensor | None:
-    """F.affine_grid and F.grid_sample; others' points normalised to float32 by hand."""
+    """F.affine_grid and F.grid_sample; perspective maps and points are normalised here."""
     if task.interpolation not in GRID_MODES or task.border not in GRID_BORDERS:
         return None
     mode, corners = GRID_BORDERS[task.border]
@@ -65,7 +66,7 @@ def by_grid_sample(task: PeerTask) -> Tensor | None:
 
 def by_kornia(task: PeerTask) -> Tensor | None:
     """kornia.geometry.transform's warp_affine, warp_perspective and remap, in pixels."""
-    # under align_corners=False its warps move the pixels: reflect cannot be had
+    # with align_corners=False kornia moves the pixels, so `reflect` cannot be expressed
     if task.interpolation not in GRID_MODES or task.border not in GRID_BORDERS:
         return None
     if task.border == "reflect":
@@ -100,11 +101,11 @@ def by_torchvision(task: PeerTask) -> Tensor | None:
     for k, image in enumerate(task.image):
         if task.kind == "affine" and task.parts is not None:
             part = task.parts[k]
-            center = [c + 0.5 for c in part["center"]]  # its centre is in edge coordinates
+            center = [c + 0.5 for c in part["center"]]  # torchvision's edge coordinates
             call = (-part["angle"], list(part["translation"]), part["scale"], [0.0, 0.0])
             results.append(functional.affine(image, *call, center=center, **options))
         else:
-            # destination -> source, in edge coordinates too
+            # destination -> source, also in edge coordinates
             half = torch.tensor([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]], dtype=torch.float64)
             matrix = half @ inverse_map(to_3x3(task.where[k])) @ inverse_map(half)
             coefficients = (matrix / matrix[2, 2]).flatten()[:8].tolist()
@@ -118,14 +119,14 @@ PACKAGES = {"kornia": "kornia", "torchvision": "torchvision", "grid_sample": "to
 
 
 def versions() -> dict[str, str]:
-    """The peers that are installed, and the version of each."""
+    """The installed peers and their versions."""
     return versions_of(PACKAGES)
 
 
 def floats(task: PeerTask) -> tuple[Tensor, Tensor]:
-    """The image and the border value in a floating type.
+    """The image and the border value as floats.
 
-    Zeros are the one constant of grid_sample: another is subtracted before and added after.
+    grid_sample pads with zeros only: another constant is subtracted before and added afterwards.
     """
     image = task.image if task.image.is_floating_point() else task.image.float()
     value = task.value if task.border == "constant" else torch.zeros_like(task.value)
@@ -133,7 +134,7 @@ def floats(task: PeerTask) -> tuple[Tensor, Tensor]:
 
 
 def back(result: Tensor, task: PeerTask) -> Tensor:
-    """To the type of the image, rounded and saturated."""
+    """Converts a result to the image's type, rounded and saturated."""
     return convert(result, task.image.dtype)
 
 

@@ -25,25 +25,26 @@ def identify(
     """Identify a preprocessing program by calling it, verify the result, and return a twin.
 
     The program is called 60 to 110 times, at most 240 times for each kind of input (more if its
-    results have fewer than 33,000 values), on test images, each a separate copy. The result is
-    verified: `.pipeline` gives the program's values on at least 200,000 that were not used to find
-    it, with gradients. What is not known is reported as such, with the nearest known program.
+    results have fewer than 33,000 values), on test images, each a separate copy. To verify the
+    result, `.pipeline` must give the program's values on at least 200,000 values that were not used
+    to find it; it has gradients. What remains unknown is reported as such, with the nearest known
+    program.
 
     Args:
         pipeline: any callable that takes one image and returns an array, a tensor, a PIL image, or
-            a dict with one ("pixel_values"): a torchvision, albumentations or OpenCV chain, an
-            image processor of transformers, somebody's own function.
+            a dict that contains one ("pixel_values"): a chain of torchvision, albumentations or
+            OpenCV operations, an image processor of transformers, or a function of your own.
         takes: "pil" (RGB), "array" (H, W, 3) uint8, "tensor" (3, H, W) uint8; "auto" tries all
             three and prefers one that returns numbers and changes something.
-        progress: a bar on the terminal.
+        progress: show a bar on the terminal.
 
     Returns:
         A `Preprocessing`: size, crop, padding, filter, library, rounding, channels, gain,
         offset, layout, and `.pipeline`, an `attacks.Pipeline` on images (N, 3, H, W) in [0, 1].
 
     Raises:
-        ValueError: the program raises on every kind of input that was tried; its own error is the
-        cause. TypeError: it cannot be called.
+        ValueError: the program raises an error on every kind of input that was tried; that error is
+        the cause. TypeError: the program cannot be called.
 
     >>> import numpy as np
     >>> found = identify(lambda image: image[..., ::-1] / np.float32(255), takes="array")
@@ -75,17 +76,17 @@ def identify_pairs(
         results: the result for each: arrays or tensors (C, h, w), (h, w, C) or (h, w), with or
             without a batch of one, of any type of numbers; PIL images, or files. Where both are
             files they are matched by name without the suffix, if any names are common.
-        progress: a bar on the terminal.
+        progress: show a bar on the terminal.
 
     Returns:
         A `Preprocessing` without `.takes`. `.differing` and `.compared` count the values of the
-        pairs described; if several programs made the results, `.groups` has their indices in
-        `images`, and the attributes are the largest group's. `.reasons` name what is open, and what
-        was skipped.
+        described pairs. If several programs made the results, `.groups` has their indices in
+        `images`, and the attributes describe the largest group. `.reasons` say what is
+        undetermined, and what was skipped.
 
     Raises:
-        ValueError: nothing can be read, lists have different lengths, or no result shows its
-            picture. TypeError: an argument of another type.
+        ValueError: nothing can be read, the lists have different lengths, or no result shows its
+            picture. TypeError: an argument has another type.
 
     >>> import numpy as np, torch, warpkit as wk
     >>> images = [np.random.default_rng(k).integers(0, 256, (60, 90 + k, 3)) for k in range(4)]
@@ -120,24 +121,24 @@ def compare_pipelines(
     model: Callable[[Tensor], Any] | None = None,
     progress: bool = False,
 ) -> PipelineComparison:
-    """Identify two preprocessing programs, and explain how they differ, the worst first.
+    """Identify two preprocessing programs and explain their differences, the largest first.
 
     Args:
         first, second: programs, as for `identify`.
-        takes: the input of each.
-        images: what they are compared on: PIL images, arrays (H, W, 3) uint8 or tensors (3, H, W),
-            uint8 or in [0, 1]. None: three pictures made for the purpose.
-        model: a callable on float32 numbers (1, C, h, w), such as the network that they feed: how
-            far its outputs drift, in all and by each finding.
-        progress: bars on the terminal.
+        takes: the kind of input of each program.
+        images: the pictures to compare on: PIL images, arrays (H, W, 3) uint8 or tensors (3, H, W),
+            uint8 or in [0, 1]. None: three built-in test pictures.
+        model: a callable on float32 numbers (1, C, h, w), such as the network behind the programs.
+            The comparison reports how far its outputs change, in total and by each finding.
+        progress: show bars on the terminal.
 
     Returns:
-        A `PipelineComparison`. Each finding is measured separately: by the first program's twin
-        with this attribute of the second.
+        A `PipelineComparison`. The effect of each finding is measured separately: the first
+        program's twin gets this one attribute of the second program.
 
     Raises:
-        ValueError: for images that are none, and as `identify`.
-        TypeError: for images of another type, and as `identify`.
+        ValueError: `images` contains no image, and the errors of `identify`.
+        TypeError: `images` has another type, and the errors of `identify`.
 
     >>> import numpy as np
     >>> first = lambda image: image / np.float32(255)
@@ -169,10 +170,10 @@ def assert_same_pipeline(
     images: Any = None,
     last_bits: bool = True,
 ) -> None:
-    """Fail with the findings of `compare_pipelines` if two programs differ: for pytest.
+    """Fail with the findings of `compare_pipelines` if two programs differ; for use in pytest.
 
-    last_bits: allow differences of at most one level, from arithmetic or rounding alone. The other
-    arguments are those of `compare_pipelines`. Raises AssertionError.
+    last_bits: allow differences of at most one level that come from arithmetic or rounding alone.
+    The other arguments are those of `compare_pipelines`. Raises AssertionError.
 
     >>> import numpy as np
     >>> assert_same_pipeline(lambda image: image / 255, lambda image: image * (1 / 255))
@@ -191,7 +192,7 @@ def _check_program(name: str, argument: str, program: object) -> None:
 
 
 def _check_both(name: str, takes: Any) -> tuple[str, str]:
-    """A kind of pictures for each program."""
+    """The kind of input of each program."""
     if isinstance(takes, str) or not isinstance(takes, Sequence) or len(takes) != 2:
         checks.fail(name, "takes", "two of 'auto', 'pil', 'array', 'tensor'", repr(takes))
     return takes[0], takes[1]

@@ -1,4 +1,4 @@
-"""A parity report: runs the suite over all settings; reads and stores results."""
+"""A parity report: runs the suite over all settings, and writes the results."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from warpkit.validation.results import Results, RowPictures
 from warpkit.validation.suite import CROP, PEER_DTYPES, Row, Setting, Suite, crop, named, settings
 
 PICTURES = 6
-"""Rows that are shown as pictures."""
+"""The number of rows that are shown as pictures."""
 
 RESIZED = Setting("affine", "bilinear", "constant", "uint8", 3)
-"""Whose images are resized too."""
+"""The setting whose images are also used for resizes."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,25 +43,26 @@ class ParityReport(Results):
         return f'ParityReport({state}: arithmetic "{self.arithmetic}", {self.verdict})'
 
     def _repr_html_(self) -> str | None:
-        """What a notebook's cell shows; None where it shows the text instead."""
+        """The HTML for a notebook's cell; None if the cell should show the text instead."""
         from warpkit.validation.html import render_cell
 
         return render_cell(self) if can_render() else None
 
     def to_table(self) -> str:
-        """A summary as text, one line for each map and interpolation."""
+        """A summary as text, with one line for each map and interpolation."""
         import_optional("rich.console", "to_table", "a table")
         from warpkit.validation.table import as_text
 
         return as_text(self)
 
     def to_json(self, path: str | Path) -> None:
-        """Write every row; null stands for infinity, and for what a peer cannot do."""
+        """Write every row; null stands for infinity, and for settings that a peer does not
+        support."""
         text = json.dumps(self.as_dict(), allow_nan=False)
         Path(path).write_text(text.replace('{"map"', '\n{"map"') + "\n", encoding="utf-8")
 
     def to_html(self, path: str | Path) -> None:
-        """Write one page that needs no other file: summary, pictures, and a table to filter."""
+        """Write a self-contained page: a summary, pictures, and a table with filters."""
         import_optional("rich.console", "to_html", "a page")
         from warpkit.validation.html import render
 
@@ -93,7 +94,7 @@ def resize_as_dict(row: ResizeRow) -> dict[str, Any]:
 
 
 def about_row(row: Row | ResizeRow, ours: dict[str, Any]) -> dict[str, Any]:
-    """A row of JSON, with the figures of warpkit."""
+    """A row of JSON with the figures of warpkit."""
     return {
         **vars(row.setting),
         "passed": row.passed,
@@ -105,7 +106,7 @@ def about_row(row: Row | ResizeRow, ours: dict[str, Any]) -> dict[str, Any]:
 
 
 def figures_as_dict(part: Figures) -> dict[str, float | None]:
-    """Figures without what JSON cannot say."""
+    """Figures as JSON; values that JSON cannot express become None."""
     names = ("differing", "total", "max_abs", "mean_abs", "psnr")
     values = {name: getattr(part, name) for name in names}
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
@@ -118,7 +119,7 @@ def make_report(
     arithmetic: str,
     progress: bool,
 ) -> ParityReport:
-    """Run the suite and look at the worst."""
+    """Run the suite and choose the rows to show as pictures."""
     checks.check_bool(name, "progress", progress)
     photographs = {
         key: checks.check_image(name, "images", i) for key, i in named(name, images).items()
@@ -138,7 +139,7 @@ def make_report(
 
 
 def run(suite: Suite, progress: bool) -> tuple[Row, ...]:
-    """Every row, with a bar on the terminal where it is wanted."""
+    """Every row of the warps, with a bar on the terminal if `progress` is set."""
     todo, rows = settings(), []
     label = f"comparing with OpenCV {suite.cv2.__version__}"
     with progress_bar(label, total=len(todo), shown=progress) as advance:
@@ -149,7 +150,7 @@ def run(suite: Suite, progress: bool) -> tuple[Row, ...]:
 
 
 def run_resizes(suite: Suite, progress: bool) -> tuple[ResizeRow, ...]:
-    """Every row of `resize`, of the photographs and white noise."""
+    """Every row of `resize`, on the photographs and white noise."""
     image = suite.images(RESIZED)
     todo, rows = resize_settings(suite.cv2), []
     with progress_bar("comparing resizes", total=len(todo), shown=progress) as advance:
@@ -161,7 +162,7 @@ def run_resizes(suite: Suite, progress: bool) -> tuple[ResizeRow, ...]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Images of this size are no work for several threads, which would wait for each other."""
+    """Uses one thread: images of this size are too small to share."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -171,7 +172,7 @@ def one_thread() -> Iterator[None]:
 
 
 def worst(rows: Sequence[Row]) -> list[Row]:
-    """The rows to show: what broke; or one for each exception, and 8-bit colour beside peers."""
+    """The rows to show: broken ones; otherwise one per exception, and 8-bit colour with peers."""
 
     def apart(row: Row) -> float:
         return -row.parity.max_abs / row.white
@@ -186,7 +187,7 @@ def worst(rows: Sequence[Row]) -> list[Row]:
         for row in rows
         if row.setting.dtype in PEER_DTYPES
         and (row.setting.channels, row.setting.border) == (3, "constant")
-        and row.setting.interpolation != "nearest"  # differs at ties, if at all
+        and row.setting.interpolation != "nearest"  # differs only at ties, if at all
     ]
     usual.sort(key=seen_apart, reverse=True)
     return [*chosen, *unlike(usual, lambda row: (row.setting.map, row.setting.interpolation))][
@@ -195,7 +196,7 @@ def worst(rows: Sequence[Row]) -> list[Row]:
 
 
 def seen_apart(row: Row) -> tuple[int, float]:
-    """How many peers can do a row, and the share of their values that differ."""
+    """How many peers support a row, and the sum of the shares of their values that differ."""
     known = [peer for peer in row.peers.values() if peer is not None]
     return len(known), sum(peer.fraction for peer in known)
 
@@ -221,7 +222,7 @@ def scene(suite: Suite, row: Row) -> RowPictures:
 
 
 def environment(cv2: Any, suite: Suite) -> dict[str, str]:
-    """What the figures depend on."""
+    """The versions and the machine that the figures depend on."""
     return {
         "warpkit": warpkit.__version__,
         "opencv": cv2.__version__,

@@ -1,8 +1,8 @@
-"""Compares resizes with other libraries' own, and these with each other.
+"""Compares warpkit's resizes with those of other libraries, and these with each other.
 
-What they are called with is named after the library whose pixels a row is about: its filters by its
-names, OpenCV's with IPP and without. Every library is called as people call it, by its defaults:
-torchvision's resize is antialiased, F.interpolate and kornia's are not.
+A row is about the pixels of one library; it uses this library's names for filters. OpenCV has rows
+with and without IPP. Every library is called with its own defaults: torchvision's resize is
+antialiased, and those of F.interpolate and kornia are not.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from warpkit.validation.metrics import Figures, figures
 from warpkit.validation.suite import typed
 
 SIZES = ((16, 25), (33, 57), (160, 250), (47, 300))
-"""(h, w) from 80 x 125: by 5, by some 2.3, twice as large, one way smaller and the other larger."""
+"""(h, w) from 80 x 125: 1/5, about 1/2.3, twice the size, and smaller along one axis alone."""
 
 OPENCV_DTYPES = ("uint8", "uint16", "float32")
 PEER_DTYPES = ("uint8", "float32")
 FLAGS = {name: flag for flag, name in resizing.FILTERS.items()}
 
 PACKAGES = {"pillow": "pillow", "torchvision": "torchvision", "torch": "torch", "kornia": "kornia"}
-"""Who can stand beside a row, and in which package; OpenCV is there."""
+"""The libraries beside a row's own, and their packages; OpenCV is always compared."""
 
-# each library's nearest thing to a filter: Pillow's "nearest" looks at centres, as others' exact
+# the nearest filter of each library: Pillow's "nearest" samples centres, as nearest_exact does
 TO_OPENCV = {"box": "area", "lanczos": "lanczos4", "nearest": "nearest_exact"}
 TO_PILLOW = {"area": "box", "lanczos4": "lanczos"}
 TO_TORCH = {"box": "area", "nearest_exact": "nearest-exact"}
@@ -53,26 +53,26 @@ TORCHES = {
     "torchvision": ("nearest", "nearest_exact", "bilinear", "bicubic", "lanczos"),
     "torch": ("bilinear", "bicubic", "area"),
 }
-"""Whose rows are of tensors: torchvision's resize, and F.interpolate where it differs from that."""
+"""Libraries that resize tensors: torchvision, and F.interpolate where it differs from it."""
 
 INTEGERS = ("AVX2", "AVX512")
-"""What torch calls the processors on which it resizes bytes by whole numbers."""
+"""torch's names for the processors on which it resizes bytes in integer arithmetic."""
 
 TORCH_FILTERS = ("nearest", "nearest-exact", "bilinear", "bicubic", "area")
 
 
 SMOOTH = ("bilinear", "bicubic", "lanczos")
-"""Torch's filters that know antialias."""
+"""Filters for which torch supports antialias."""
 
 
 def antialiased(library: str) -> bool:
-    """What a library of tensors does where nobody says."""
+    """Whether a library of tensors antialiases by default."""
     return library == "torchvision"
 
 
 @dataclass(frozen=True)
 class ResizeSetting:
-    """One row's question: does warpkit repeat this library's resize."""
+    """One row's question: does warpkit reproduce this library's resize?"""
 
     library: str
     """ "opencv" with IPP off, "opencv_ipp" with it on, "pillow", "torchvision" or "torch"."""
@@ -82,7 +82,7 @@ class ResizeSetting:
 
     @property
     def call(self) -> str:
-        """What the library is called with."""
+        """The call of the library, as text."""
         if self.library == "pillow":
             return f"PIL.Image.resize(resample={self.interpolation.upper()})"
         if self.library in TORCHES:
@@ -98,37 +98,38 @@ class ResizeSetting:
 
 @dataclass(frozen=True)
 class ResizeRow:
-    """One setting, and how far warpkit and others are from its library over all images."""
+    """One setting, and how far warpkit and the peers are from its library over all images."""
 
     setting: ResizeSetting
     figures: Figures
     promise: Guarantee
     peers: dict[str, Figures | None]
-    """By name; None where one cannot do this, and for the library itself."""
+    """By name; None for a peer that does not support the setting, and for the library itself."""
 
     @property
     def kept(self) -> Figures | None:
-        """The figures, where they are promised to be zeros."""
+        """The figures, if they are guaranteed to be zero."""
         return None if self.promise.where == "nowhere" else self.figures
 
     @property
     def open(self) -> Figures | None:
-        """The figures, where nothing is promised."""
+        """The figures, if nothing is guaranteed."""
         return self.figures if self.promise.where == "nowhere" else None
 
     @property
     def passed(self) -> bool:
-        """Whether no value differs that is promised."""
+        """Whether all guaranteed values are equal."""
         return self.kept is None or not self.kept.differing
 
     @property
     def white(self) -> float:
-        """What the image's type has for black to white, to state differences in levels."""
+        """The difference between white and black in the image's type, to state differences in
+        levels."""
         return {"uint8": 255.0, "uint16": 65535.0}.get(self.setting.dtype, 1.0)
 
 
 def resize_settings(cv2: Any) -> tuple[ResizeSetting, ...]:
-    """Every filter, type and number of channels of each library, with IPP where OpenCV has it."""
+    """Every filter, type and number of channels of each library, with IPP if OpenCV has it."""
     libraries = ["opencv", "opencv_ipp"] if has_ipp(cv2) else ["opencv"]
     found = [
         ResizeSetting(library, interpolation, dtype, channels)
@@ -148,17 +149,17 @@ def resize_settings(cv2: Any) -> tuple[ResizeSetting, ...]:
 
 
 def _has(name: str) -> bool:
-    """Whether this torch has lanczos; all have the others."""
+    """Whether this version of torch has the filter; only lanczos may be missing."""
     return name != "lanczos" or has_kernel("lanczos", True, torch.uint8, "cpu")
 
 
 def resize_peers() -> dict[str, str]:
-    """The libraries that are installed, and the version of each."""
+    """The installed libraries and their versions."""
     return versions_of(PACKAGES)
 
 
 def run_resize(setting: ResizeSetting, image: Tensor, cv2: Any, arithmetic: str) -> ResizeRow:
-    """One row: image (B, C, H, W) uint8; arithmetic is what OpenCV's rows are repeated by."""
+    """One row: image (B, C, H, W) uint8; `arithmetic` is warpkit's for the rows of OpenCV."""
     image = typed(image[:, : setting.channels], setting.dtype)
     names = ["opencv", *resize_peers()]
     got, expected = [], []
@@ -183,7 +184,7 @@ def run_resize(setting: ResizeSetting, image: Tensor, cv2: Any, arithmetic: str)
 
 
 def promised(setting: ResizeSetting, cv2: Any, arithmetic: str) -> Guarantee:
-    """What is promised of a row."""
+    """What is guaranteed for a row."""
     if setting.library == "pillow":
         return guaranteed_resize(
             "pillow",
@@ -217,7 +218,7 @@ def promised(setting: ResizeSetting, cv2: Any, arithmetic: str) -> Guarantee:
 
 
 def has_ipp(cv2: Any) -> bool:
-    """Whether this OpenCV was built with Intel's library, and it can be switched on."""
+    """Whether this OpenCV was built with Intel's IPP and can switch it on."""
     with without_ipp(cv2):
         ipp = getattr(cv2, "ipp", None)
         if ipp is not None:
@@ -226,14 +227,14 @@ def has_ipp(cv2: Any) -> bool:
 
 
 def flat(results: list[Tensor]) -> Tensor:
-    """Results of several sizes one after the other."""
+    """Results of several sizes, flattened and concatenated."""
     return torch.cat([result.flatten() for result in results])
 
 
 def by_warpkit(
     setting: ResizeSetting, image: Tensor, size: tuple[int, int], arithmetic: str
 ) -> Tensor:
-    """The library's resize repeated; image (B, C, H, W)."""
+    """warpkit's version of the library's resize; image (B, C, H, W)."""
     if setting.library == "pillow":
         interpolation = setting.interpolation
         return resize(image, size, interpolation=interpolation, arithmetic="pillow")
@@ -266,7 +267,7 @@ def by_library(setting: ResizeSetting, image: Tensor, size: tuple[int, int], cv2
 def beside(
     name: str, setting: ResizeSetting, image: Tensor, size: tuple[int, int], cv2: Any
 ) -> Tensor | None:
-    """What another library makes of the same; None where it has no such filter."""
+    """Another library's result for the same setting; None if it has no such filter."""
     wanted, centred = setting.interpolation, setting.library == "pillow"
     inexact = wanted if wanted == "nearest_exact" else wanted.removesuffix("_exact")
     if name == "opencv":
@@ -281,7 +282,7 @@ def beside(
 
 
 def _tensors(name: str, mode: str, image: Tensor, size: tuple[int, int]) -> Tensor | None:
-    """A library of tensors, by its default; None where it has no such filter."""
+    """The result of a library of tensors with its defaults; None if it has no such filter."""
     antialias = antialiased(name) and mode in SMOOTH
     peers = {"torch": by_torch, "torchvision": by_torchvision, "kornia": by_kornia}
     return peers[name](mode, image, size, antialias)
@@ -315,7 +316,7 @@ def by_pillow(interpolation: str, image: Tensor, size: tuple[int, int]) -> Tenso
 
 
 def by_torch(mode: str, image: Tensor, size: tuple[int, int], antialias: bool) -> Tensor:
-    """F.interpolate, of 8 bits as such where it has them."""
+    """F.interpolate; 8-bit images stay 8-bit if torch has a kernel for them."""
     has_mode = image.is_floating_point() or mode != "area"
     source = image if has_mode else image.float()
     result = F.interpolate(source, size, mode=mode, antialias=antialias)
@@ -334,7 +335,7 @@ def by_torchvision(
 
 
 def by_kornia(mode: str, image: Tensor, size: tuple[int, int], antialias: bool) -> Tensor | None:
-    """kornia.geometry.transform.resize, of 8 bits as floats."""
+    """kornia.geometry.transform.resize; 8-bit images are converted to floats."""
     if mode == "nearest-exact":
         return None
     transform = import_module("kornia.geometry.transform")
@@ -348,7 +349,7 @@ def each(
     image: Tensor,
     size: tuple[int, int],
 ) -> Tensor:
-    """A call on arrays (H, W, C) and (w, h) for every image of (B, C, H, W)."""
+    """Calls a function on arrays (H, W, C) and (w, h), for every image of (B, C, H, W)."""
     arrays = image.permute(0, 2, 3, 1).contiguous().numpy()
     made = [call(one, (size[1], size[0])).reshape(*size, -1) for one in arrays]
     return torch.from_numpy(np.ascontiguousarray(np.stack(made))).permute(0, 3, 1, 2)

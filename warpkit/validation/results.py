@@ -12,53 +12,53 @@ from warpkit.validation.suite import Row
 
 
 class RowPictures(NamedTuple):
-    """One row's pictures, each (C, H, W) of the row's type."""
+    """The pictures of one row, each (C, H, W) of the row's type."""
 
     row: Row
     source: Tensor
     opencv: Tensor
     others: dict[str, Tensor]
-    """warpkit's, and the peers' that can do the same."""
+    """The results of warpkit, and of the peers that support the setting."""
 
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """The rows of a suite; a report is these, and ways to read and store them."""
+    """The rows of a suite; a report adds ways to read and store them."""
 
     rows: tuple[Row, ...]
     arithmetic: str
     environment: dict[str, str]
-    """Versions, the machine and the day."""
+    """Versions, the machine and the date."""
     images: tuple[str, ...]
-    """The names of what was warped."""
+    """The names of the warped images."""
     scenes: tuple[RowPictures, ...]
-    """The rows with the largest differences, for the pictures of the page."""
+    """The rows with the largest differences, shown as pictures on the page."""
     resizes: tuple[ResizeRow, ...] = ()
-    """The rows of `resize`, beside each library's own."""
+    """The rows of `resize`, each compared with its own library."""
 
     @property
     def broken(self) -> tuple[Row, ...]:
-        """The warps' rows that do not keep what is promised."""
+        """The rows of warps that break a guarantee."""
         return tuple(row for row in self.rows if not row.passed)
 
     @property
     def broken_resizes(self) -> tuple[ResizeRow, ...]:
-        """The rows of `resize` that do not keep what is promised."""
+        """The rows of `resize` that break a guarantee."""
         return tuple(row for row in self.resizes if not row.passed)
 
     @property
     def promised(self) -> tuple[Row, ...]:
-        """The rows of which something is promised."""
+        """The rows for which something is guaranteed."""
         return tuple(row for row in self.rows if row.promise.where != "nowhere")
 
     @property
     def passed(self) -> bool:
-        """Whether no pixel differs that is promised to be a library's own."""
+        """Whether all guaranteed pixels are equal to the library's own."""
         return not self.broken and not self.broken_resizes
 
     @property
     def verdict(self) -> str:
-        """The outcome in one sentence, or two."""
+        """The outcome in one or two sentences."""
         warps = self._verdict_of_warps
         promised = sum(row.promise.where != "nowhere" for row in self.resizes)
         if self.broken_resizes:

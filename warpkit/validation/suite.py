@@ -21,7 +21,7 @@ KINDS = ("affine", "perspective", "remap")
 DTYPES = ("uint8", "uint16", "int16", "float32", "float64")
 CHANNELS = (1, 3, 4)
 CROP = (80, 125)
-"""(H, W) of what is warped: 125 is no multiple of a vector register, so that ends of rows show."""
+"""(H, W) of the warped images: 125 is no multiple of a vector register, which tests row ends."""
 
 PEER_DTYPES = ("uint8", "float32")
 TURNS: tuple[dict[str, Any], ...] = (
@@ -36,7 +36,7 @@ TILTS = (
 
 @dataclass(frozen=True)
 class Setting:
-    """One row's question."""
+    """One row's question: does warpkit reproduce OpenCV's warp with these options?"""
 
     map: str
     interpolation: str
@@ -45,7 +45,7 @@ class Setting:
     channels: int
 
     def promised(self, version: str) -> Guarantee:
-        """What is promised of it under the arithmetic of OpenCV's `version`."""
+        """What is guaranteed under the arithmetic of OpenCV's `version`."""
         return guaranteed(
             version,
             dtype=self.dtype,
@@ -57,45 +57,46 @@ class Setting:
 
 @dataclass(frozen=True)
 class Row:
-    """One setting and how far warpkit, and others, are from OpenCV over all images."""
+    """One setting, and how far warpkit and the peers are from OpenCV over all images."""
 
     setting: Setting
     parity: Parity
     promise: Guarantee
     peers: dict[str, Figures | None]
-    """By name; None where one cannot do this."""
+    """By name; None for a peer that does not support the setting."""
 
     @property
     def kept(self) -> Figures | None:
-        """The figures of the pixels that are promised to be OpenCV's."""
+        """The figures of the pixels that are guaranteed to be OpenCV's."""
         parts = {"everywhere": self.parity, "interior": self.parity.interior, "nowhere": None}
         return parts[self.promise.where]
 
     @property
     def open(self) -> Figures | None:
-        """The figures of the pixels of which nothing is promised."""
+        """The figures of the pixels without a guarantee."""
         parts = {"everywhere": None, "interior": self.parity.border, "nowhere": self.parity}
         return parts[self.promise.where]
 
     @property
     def passed(self) -> bool:
-        """Whether no pixel differs that is promised to be OpenCV's."""
+        """Whether all guaranteed pixels are equal to OpenCV's."""
         return self.kept is None or self.kept.differing == 0
 
     @property
     def white(self) -> float:
-        """What the image's type has for black to white, to state differences in levels."""
+        """The difference between white and black in the image's type, to state differences in
+        levels."""
         return {"uint8": 255.0, "uint16": 65535.0, "int16": 65535.0}.get(self.setting.dtype, 1.0)
 
 
 def settings() -> tuple[Setting, ...]:
-    """Every map, interpolation and border of OpenCV's, type and number of channels."""
+    """Every map, interpolation and border of OpenCV, with every type and number of channels."""
     sets = product(KINDS, FLAGS, MODES, DTYPES, CHANNELS)
     return tuple(Setting(*values) for values in sets)
 
 
 class Suite:
-    """The inputs, and the runs."""
+    """The inputs, and the runs over them."""
 
     def __init__(self, photographs: Sequence[Tensor], cv2: Any, arithmetic: str) -> None:
         self.photographs = torch.stack([crop(p) for p in photographs])
@@ -105,7 +106,7 @@ class Suite:
         self.peers = peers.versions()
 
     def images(self, setting: Setting) -> Tensor:
-        """(B, C, H, W) of the setting's type and channels; the last is noise."""
+        """(B, C, H, W) of the setting's type and channels; the last image is noise."""
         generator = torch.Generator().manual_seed(7)
         shape = (1, setting.channels, *CROP)
         if setting.dtype.startswith("float"):
@@ -121,7 +122,7 @@ class Suite:
         return torch.cat((typed(channels[setting.channels], setting.dtype), noise))
 
     def call(self, setting: Setting) -> ParityCall:
-        """The warp of all images, each by one of two maps."""
+        """The warp of all images, each with one of two maps."""
         image = self.images(setting)
         options: dict[str, Any] = {
             "interpolation": setting.interpolation,
@@ -133,7 +134,7 @@ class Suite:
         return ParityCall(setting.map, image, self.where(setting.map), options)
 
     def where(self, kind: str) -> Tensor:
-        """(B, 2, 3), (B, 3, 3) or (B, h, w, 2)."""
+        """The maps: (B, 2, 3), (B, 3, 3) or (B, h, w, 2)."""
         which = torch.arange(self.count) % 2
         if kind == "affine":
             turns = [geometry.affine_matrix(**doubles(part)) for part in parts()]
@@ -161,7 +162,7 @@ class Suite:
         return Row(setting, parity, kept, {name: others.get(name) for name in self.peers})
 
     def others(self, setting: Setting, call: ParityCall) -> dict[str, Tensor | None]:
-        """What the peers that are installed make of a call."""
+        """The results of the installed peers for a call."""
         task = peers.PeerTask(
             setting.map,
             call.image,
@@ -175,7 +176,7 @@ class Suite:
 
 
 def crop(photograph: Tensor) -> Tensor:
-    """The middle of a photograph (C, H, W) as RGB uint8 of the size CROP; a small one is tiled."""
+    """The centre of a photograph (C, H, W) as RGB uint8 of size CROP; a small one is tiled."""
     colours = photograph[:3] if photograph.shape[0] >= 3 else photograph[:1].expand(3, -1, -1)
     if colours.is_floating_point():
         colours = colours.clamp(0, 1) * 255
@@ -191,7 +192,7 @@ def crop(photograph: Tensor) -> Tensor:
 
 
 def typed(image: Tensor, dtype: str) -> Tensor:
-    """8 bits (as whole numbers) in another type: the whole range of integers, [0, 1] of floats."""
+    """8-bit values in another type: over the whole range of integers, or [0, 1] for floats."""
     values = image.double()
     made = {
         "uint8": values,
@@ -204,14 +205,14 @@ def typed(image: Tensor, dtype: str) -> Tensor:
 
 
 def border_value(setting: Setting) -> list[float]:
-    """One for each channel, between black and white."""
+    """One value for each channel, between black and white."""
     shares = torch.tensor([0.2, 0.75, 0.4, 0.6][: setting.channels])
     values = typed((shares * 255).round(), setting.dtype)
     return values.double().tolist()
 
 
 def parts() -> list[dict[str, Any]]:
-    """The affine maps' parts, about the middle."""
+    """The parameters of the affine maps, about the image's centre."""
     return [{**turn, "center": geometry.image_center(CROP)} for turn in TURNS]
 
 
@@ -220,14 +221,14 @@ def doubles(part: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def waves(period: float) -> Tensor:
-    """A field of points (H, W, 2) that leaves the image by a few pixels."""
+    """A field of points (H, W, 2), some of which are a few pixels outside the image."""
     y, x = torch.meshgrid(*(torch.arange(n, dtype=torch.float64) for n in CROP), indexing="ij")
     points = torch.stack((x + 4 * torch.sin(y / period) - 3, y + 5 * torch.cos(x / period)), -1)
-    return points.float().double()  # as cv2 holds maps
+    return points.float().double()  # cv2 stores maps as float32
 
 
 def named(name: str, images: Tensor | Sequence[Tensor] | Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The photographs by name; a batch (B, C, H, W) and a sequence are numbered."""
+    """The photographs by name; those of a batch (B, C, H, W) or a sequence are numbered."""
     if isinstance(images, Mapping):
         return dict(images)
     if not isinstance(images, Tensor | Sequence) or isinstance(images, checks.TEXT):

@@ -27,7 +27,7 @@ BROKEN = {
     "grid_sample": "grid_\nsample",
 }
 WIDE = 90
-"""Columns of a terminal that has room for headings of one line."""
+"""The width, in columns, of a terminal that has room for headings of one line."""
 LIBRARIES = {
     "opencv": "OpenCV",
     "opencv_ipp": "OpenCV + IPP",
@@ -50,7 +50,7 @@ def as_text(report: Results) -> str:
 
 
 def show(report: Results, console: Console) -> None:
-    """Print the tables, what is not promised, and the verdict."""
+    """Print the tables, the settings without a guarantee, and the verdict."""
     peers = list(report.rows[0].peers) if report.rows else []
     print_fitting(console, lambda names: table(report, names, console.width), peers)
     if report.resizes:
@@ -68,7 +68,7 @@ def show(report: Results, console: Console) -> None:
 
 
 def empty_table(first: str, names: Iterable[str], width: int) -> Table:
-    """A table of words in its first column and numbers in the others."""
+    """A table with words in its first column and numbers in the others."""
     made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     made.add_column(first)
     for name in names:
@@ -78,7 +78,7 @@ def empty_table(first: str, names: Iterable[str], width: int) -> Table:
 
 
 def table(report: Results, names: Sequence[str], width: int) -> Table:
-    """One line for each map and interpolation; a column for each peer in names."""
+    """One line for each map and interpolation; one column for each peer in `names`."""
     made = empty_table("warp", ("values", "differing", "warpkit", *names), width)
     for (kind, interpolation), group in groups(report.rows, "map"):
         made.add_row(f"{kind} {interpolation}", *cells(group, names))
@@ -86,17 +86,18 @@ def table(report: Results, names: Sequence[str], width: int) -> Table:
 
 
 def resize_table(report: Results, names: Sequence[str], width: int) -> Table:
-    """One line for each library and filter: how far from it warpkit and those in names are."""
+    """One line for each library and filter: the distances of warpkit and of the peers in
+    `names`."""
     made = empty_table("resize", ("differing", "warpkit", *names), width)
     for (library, interpolation), group in groups(report.resizes, "library"):
-        # all columns stand in 80 characters, if the longest name of a row has 21
+        # the longest name must have at most 21 characters for all columns to fit in 80
         short = "IPP" if library == "opencv_ipp" else LIBRARIES[library]
         made.add_row(f"{short} {interpolation}", *cells(group, names)[1:])
     return made
 
 
 def groups(rows: Iterable[AnyRow], first: str) -> list[tuple[tuple[str, str], list[AnyRow]]]:
-    """Rows by the setting `first`, "map" or "library", and by interpolation, in order."""
+    """Rows grouped by the attribute `first`, "map" or "library", and by interpolation, in order."""
     parted = groupby(rows, lambda row: (getattr(row.setting, first), row.setting.interpolation))
     return [(key, list(group)) for key, group in parted]
 
@@ -111,13 +112,13 @@ def cells(group: Sequence[Row | ResizeRow], names: Sequence[str]) -> list[str | 
 
 
 def counted(parts: Iterable[Figures | None]) -> tuple[int, int]:
-    """All values, and those that differ."""
+    """The number of values, and of those that differ."""
     known = [part for part in parts if part is not None]
     return sum(part.total for part in known), sum(part.differing for part in known)
 
 
 def left_out(rows: Iterable[Row | ResizeRow]) -> list[tuple[str, int, int]]:
-    """Every reason why something is not promised, the values it is about, and those that differ."""
+    """Each reason for a missing guarantee, the number of its values, and of those that differ."""
     reasons: dict[str, list[Figures | None]] = {}
     for row in rows:
         if row.promise.reason:
@@ -126,7 +127,7 @@ def left_out(rows: Iterable[Row | ResizeRow]) -> list[tuple[str, int, int]]:
 
 
 def largest(parts: Iterable[tuple[Row | ResizeRow, Figures | None]]) -> str:
-    """The largest difference of all in levels, or a dash for nothing."""
+    """The largest difference in levels, or a dash if there is none."""
     found = [levels(row, part) for row, part in parts if part is not None]
     return number(max(found)) if found else "-"
 
@@ -137,5 +138,5 @@ def levels(row: Row | ResizeRow, figures: Figures) -> float:
 
 
 def number(value: float) -> str:
-    """Two digits, and no fraction from 10 on."""
+    """Two significant digits, and no fraction from 10 on."""
     return "0" if value == 0 else f"{value:.2g}" if value < 10 else f"{value:.0f}"

@@ -1,7 +1,8 @@
 """Reproduces the image processors of transformers, timm and open_clip from their configuration.
 
-`sources` finds the configuration, `configuration` fills in what it leaves out (`defaults.json`) and
-reads old forms, and `program` makes steps of it: `kinds` is the table of them, `operations`,
-`patches` and `sampling` what they do, `sizes` and `patch_sizes` what a resize aims at.
-`other_libraries` has timm's and open_clip's. Nothing of these libraries is imported.
+`sources` finds the configuration, and `configuration` adds missing options (`defaults.json`) and
+reads old forms. `program` turns it into steps: `kinds` lists the steps of each kind, and
+`operations`, `patches` and `sampling` implement them. `sizes` and `patch_sizes` compute the sizes
+of resizes. `other_libraries` has timm's and open_clip's programs. None of these libraries is
+imported.
 """

@@ -23,10 +23,10 @@ OLD_NAMES = {
     "Swin2SR": {"pad_size": "size_divisor"},
     **{name: {"pad_and_return_pixel_mask": "do_pad"} for name in DETR},
 }
-"""What older files call an option, where the new name is not there."""
+"""The names of options in older files, if the new name is missing."""
 MASKS = ("Mask2Former", "MaskFormer")
 COUNTS_PIXELS = (*QWEN_NAMES.split(), "GlmImage", "HunYuanVL", "PaddleOCRVL")
-"""Their min_pixels and max_pixels are the edges of `size`."""
+"""Kinds whose min_pixels and max_pixels are the edges of `size`."""
 
 SIZE_KEYS = (
     {"height", "width"},
@@ -37,24 +37,24 @@ SIZE_KEYS = (
     {"min_pixels", "max_pixels"},
 )
 ENTRIES = ("steps", "library", "off")
-"""Of a kind, which are no options."""
+"""Entries of a kind that are no options."""
 NEEDED = {
     "do_resize": ("size", "resample"),
     "do_center_crop": ("crop_size",),
     "do_rescale": ("rescale_factor",),
     "do_normalize": ("image_mean", "image_std"),
 }
-"""What a step that is on cannot be without."""
+"""The options that a step needs if it is switched on."""
 
 
 @cache
 def defaults() -> dict[str, dict[str, Any]]:
-    """Every kind's options, as its class has them."""
+    """The options of every kind, as in its class."""
     return json.loads(Path(__file__).with_name("defaults.json").read_text(encoding="utf-8"))
 
 
 def kind_of(config: Mapping[str, Any]) -> str:
-    """The kind that a configuration names, which must be one that is served."""
+    """The kind that a configuration names; it must be a supported one."""
     said = config.get("image_processor_type") or config.get("feature_extractor_type")
     if not said:
         wanted = "a configuration that names its class (image_processor_type), a timm "
@@ -77,7 +77,7 @@ def kind_of(config: Mapping[str, Any]) -> str:
 
 
 def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, Any]:
-    """All options of a kind: its class's defaults, the configuration's, and the kind's own."""
+    """All options of a kind: the defaults of its class, the configuration's, and the kind's own."""
     recorded = defaults()[name]
     given = {key: value for key, value in config.items() if key != "default_to_square"}
     for old, new in OLD_NAMES.get(name, {}).items():
@@ -101,7 +101,7 @@ def complete(name: str, config: Mapping[str, Any], library: str) -> dict[str, An
 
 
 def _sizes(name: str, given: dict[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """The given options with sizes as dicts, whatever their form."""
+    """The given options with sizes converted from any form to dicts."""
     given, is_square, limit = dict(given), recorded["default_to_square"], None
     if name == "CLIP" and given.pop("use_square_size", False):
         side = recorded["size"]["shortest_edge"]
@@ -116,7 +116,7 @@ def _sizes(name: str, given: dict[str, Any], recorded: Mapping[str, Any]) -> dic
             given["size"] = {**recorded["size"], "longest_edge": limit}
     elif name in COUNTS_PIXELS:
         if name == "MiniMaxM3VL" and given.get("size") == [672, 672]:
-            del given["size"]  # the published file's, which its class ignores, too
+            del given["size"]  # the class ignores the size in the published file, too
         size = given.get("size")
         size = dict(recorded["size"] if size is None else as_size("size", size, is_square))
         for old, edge in (("min_pixels", "shortest_edge"), ("max_pixels", "longest_edge")):
@@ -135,7 +135,7 @@ def _sizes(name: str, given: dict[str, Any], recorded: Mapping[str, Any]) -> dic
 
 
 def as_size(key: str, size: Any, is_square: bool, limit: int | None = None) -> dict[str, int]:
-    """A dict of sides, of one side or of (height, width)."""
+    """A size as a dict, from one side or from (height, width)."""
     if isinstance(size, int) and not isinstance(size, bool):
         if is_square:
             return {"height": size, "width": size}
@@ -153,14 +153,14 @@ def as_size(key: str, size: Any, is_square: bool, limit: int | None = None) -> d
 
 
 def _filter(options: dict[str, Any]) -> int | None:
-    """The filter by Pillow's number; names are read as transformers reads them."""
+    """The filter as Pillow's number; names are read as in transformers."""
     said = options.get("resample")
     if isinstance(said, str):
         if options["library"] == "pillow":
             warn(f"{NAME}: `resample` is {said!r}, no number: Pillow's processors take bilinear")
             return 2
         if said == "nearest":
-            options["nearest"] = "nearest"  # torch's own, which is not Pillow's
+            options["nearest"] = "nearest"  # torch's own nearest, which differs from Pillow's
         if said == "nearest-exact" or said in FILTERS:
             return 0 if said.startswith("nearest") else FILTERS.index(said)
     elif said is None or (isinstance(said, int) and 0 <= said < len(FILTERS)):
@@ -170,7 +170,8 @@ def _filter(options: dict[str, Any]) -> int | None:
 
 
 def _check(name: str, options: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
-    """What a step needs must not be null; what a class never had is not needed."""
+    """Check that no option that a step needs is null; options that the class lacks are not
+    needed."""
     for flag, keys in NEEDED.items():
         for key in keys:
             if options.get(flag, flag == "do_resize") and key in recorded and options[key] is None:

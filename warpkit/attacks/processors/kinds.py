@@ -1,9 +1,10 @@
 """The supported kinds of image processors as tables of steps, and why others are refused.
 
-A kind is a class of transformers without its ending: CLIP is CLIPImageProcessor, ...Fast, ...Pil
-and CLIPFeatureExtractor. What a kind does not say is `STANDARD` and the size by its keys. Its other
-entries replace the configuration's. "steps" may depend on the library; "library" says that the kind
-has only one; "off" has the options that it is served without, and what they would make.
+A kind is the name of a class of transformers without its ending: CLIP stands for
+CLIPImageProcessor, ...Fast, ...Pil and CLIPFeatureExtractor. A kind that states no steps has
+`STANDARD` ones, and a resize by the keys of its size. Its other entries replace the
+configuration's. "steps" may depend on the library. "library" says that the kind has only one. "off"
+lists options that are not supported, and what they would do.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Kind = Mapping[str, Any]
 
 STANDARD = (resize, crop, values, pad)
 UNCROPPED = (resize, values, pad)
-"""Of kinds that have no crop, whatever do_center_crop says."""
+"""The steps of kinds without a crop, whatever do_center_crop says."""
 
 NO_ANTIALIAS = {"antialias": False}
 SQUARED = {"rule": sizes.long_half_even, "steps": (resize, pad_square, values)}

@@ -1,9 +1,9 @@
 """The operations of image processors: `operation(picture, options) -> picture`.
 
-A picture is (N, C, H, W): uint8, levels as floats (where the gradient is computed), or what
-`rescale` and `normalize` made of levels. An operation does the same to all of them, so that uint8
-gives the processor's own bits and floats the gradient. `options` are the processor's configuration
-with nothing left out, what its kind adds to it, and "library".
+A picture is (N, C, H, W): uint8, levels as floats (for the gradient), or the results of `rescale`
+and `normalize`. An operation treats all of them alike, so uint8 gives the processor's exact values
+and floats give the gradient. `options` are the processor's complete configuration, the entries of
+its kind, and "library".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from warpkit.engine.sampling.reference import with_gradient_of
 Operation = Callable[[Tensor, Options], Tensor]
 
 WEIGHTS = (0.2989, 0.587, 0.114)
-"""Of red, green and blue in a gray value, as torchvision rounds them."""
+"""The weights of red, green and blue in gray, as torchvision rounds them."""
 
 
 def sides(picture: Tensor) -> Size:
@@ -48,7 +48,7 @@ def resize(
     filter_number: int | None = None,
     gap: float | None = None,
 ) -> Tensor:
-    """`picture` (N, C, H, W) in the size of the kind's rule, or of `rule`."""
+    """Resizes (N, C, H, W) to the size given by the kind's rule, or by `rule`."""
     if not options.get(key, True):
         return picture
     aimed_at = (rule or options.get("rule", by_keys))(*sides(picture), options)
@@ -56,7 +56,7 @@ def resize(
 
 
 def resize_or_fit(picture: Tensor, options: Options) -> Tensor:
-    """Sapiens 2's: squeezed into `size`, or with do_pad fitted into it, on black."""
+    """Sapiens 2: resized to `size`, or with do_pad fitted into it on black."""
     if not options.get("do_resize", True) or not options.get("do_pad"):
         return resize(picture, options)
     size = fixed(*sides(picture), options)
@@ -64,25 +64,25 @@ def resize_or_fit(picture: Tensor, options: Options) -> Tensor:
 
 
 def resize_floats(picture: Tensor, options: Options) -> Tensor:
-    """PP-OCR's: levels as floats, nothing is rounded."""
+    """PP-OCR: resizes levels as floats, without rounding."""
     return resize(as_floats(picture), options)
 
 
 def squeeze(picture: Tensor, options: Options) -> Tensor:
-    """Idefics3's second resize, where it makes no tiles."""
+    """Idefics3: the second resize, if it makes no tiles."""
     side = options["max_image_size"]["longest_edge"]
     return resample(picture, (side, side), options)
 
 
 def second_page(picture: Tensor, options: Options) -> Tensor:
-    """Donut's: never larger; Pillow's twin takes resample 0 for bicubic here."""
+    """Donut: never enlarges; its Pillow version uses bicubic for resample 0 here."""
     number = options["resample"]
     number = number or 3 if options["library"] == "pillow" else number
     return resize(picture, options, thumbnail, "do_thumbnail", number)
 
 
 def turn(picture: Tensor, options: Options) -> Tensor:
-    """Donut's: a quarter turn where the picture lies and `size` stands, or the other way round."""
+    """Donut: a quarter turn if the picture is landscape and `size` is portrait, or vice versa."""
     height, width = picture.shape[-2:]
     tall, wide = options["size"]["height"], options["size"]["width"]
     across = (tall < wide and height > width) or (tall > wide and height < width)
@@ -93,9 +93,9 @@ def turn(picture: Tensor, options: Options) -> Tensor:
 
 
 def crop_to(picture: Tensor, size: Size, options: Options) -> Tensor:
-    """The middle of (N, C, H, W), the first rest floored; what is too small is padded with 0.
+    """Crops (N, C, H, W) centrally, rounding the offset down; a smaller picture is padded with 0.
 
-    Of an odd rest of the padding Pillow's twin puts more first, torchvision's last.
+    If the padding is odd, the Pillow version puts the extra pixel first, torchvision last.
     """
     more = options["library"] == "pillow"
     rests = [max(n - v, 0) for v, n in zip(picture.shape[-2:], size, strict=True)]
@@ -116,7 +116,7 @@ def crop(picture: Tensor, options: Options) -> Tensor:
 
 
 def crop_square(picture: Tensor, options: Options) -> Tensor:
-    """ConvNeXt's: what the resize made larger."""
+    """ConvNeXt: crops the enlarged picture."""
     side = options["size"].get("shortest_edge")
     if not options.get("do_resize", True) or side is None or side >= options["squeeze_from"]:
         return picture
@@ -124,7 +124,7 @@ def crop_square(picture: Tensor, options: Options) -> Tensor:
 
 
 def crop_part(picture: Tensor, options: Options) -> Tensor:
-    """Perceiver's, before the resize: a part of the shorter side."""
+    """Perceiver: crops a share of the shorter side, before the resize."""
     if not options.get("do_center_crop"):
         return picture
     size, part, short = options["size"], options["crop_size"], min(picture.shape[-2:])
@@ -133,7 +133,7 @@ def crop_part(picture: Tensor, options: Options) -> Tensor:
 
 
 def crop_rounded(picture: Tensor, options: Options) -> Tensor:
-    """torchvision's CenterCrop: the first rest half to even; `fill` where it is too small."""
+    """torchvision's CenterCrop: the offset is rounded half to even; smaller pictures get `fill`."""
     size, fill = options["crop_size"], options.get("fill", 0)
     tall, wide = size["height"], size["width"]
     height, width = picture.shape[-2:]
@@ -143,7 +143,7 @@ def crop_rounded(picture: Tensor, options: Options) -> Tensor:
 
 
 def trim(picture: Tensor, options: Options) -> Tensor:
-    """timm's border that is cut away first."""
+    """timm: removes a border first."""
     n = options["border"]
     return picture[..., n : picture.shape[-2] - n, n : picture.shape[-1] - n] if n else picture
 
@@ -152,9 +152,9 @@ def trim(picture: Tensor, options: Options) -> Tensor:
 
 
 def pad_to(picture: Tensor, size: Size, place: str = "end", value: Any = 0) -> Tensor:
-    """(N, C, H, W) padded to `size`, at the "end" or round the "center" (the first rest floored).
+    """(N, C, H, W) padded to `size` at the "end", or around the "center" (offset rounded down).
 
-    value: a number, or one a channel.
+    value: a number, or one per channel.
     """
     (height, width), (tall, wide) = picture.shape[-2:], size
     if tall < height or wide < width:
@@ -177,7 +177,7 @@ def pad(
     place: str = "end",
     value: Any = 0,
 ) -> Tensor:
-    """To `pad_size`, or to what `rule` makes of the picture's size."""
+    """Pads to `pad_size`, or to the size that `rule` computes."""
     if not options.get("do_pad"):
         return picture
     size = options.get("pad_size")
@@ -187,7 +187,7 @@ def pad(
 
 
 def pad_page(picture: Tensor, options: Options) -> Tensor:
-    """Donut's: in the middle of `size`; torchvision crops what is larger."""
+    """Donut: pads around the centre of `size`; torchvision crops larger pictures."""
     (height, width), (tall, wide) = sides(picture), fixed(0, 0, options)
     if options.get("do_pad") and options["library"] == "torchvision":
         top, left = (tall - height) // 2, (wide - width) // 2
@@ -196,13 +196,13 @@ def pad_page(picture: Tensor, options: Options) -> Tensor:
 
 
 def pad_multiple(picture: Tensor, options: Options) -> Tensor:
-    """DPT's: both sides up to a multiple, in the middle."""
+    """DPT: pads both sides to a multiple, around the centre."""
     multiple = options.get("size_divisor") or 1
     return pad(picture, options, lambda h, w, _: up_to((h, w), multiple), "center")
 
 
 def pad_edges(picture: Tensor, options: Options) -> Tensor:
-    """EoMT's: each side at least an edge of `size`."""
+    """EoMT: pads each side to at least an edge of `size`."""
     return pad(picture, options, at_least_edges)
 
 
@@ -216,40 +216,40 @@ def square(height: int, width: int, options: Options) -> Size:
 
 
 def background(mean: Sequence[float]) -> list[int]:
-    """The mean's colour in 8 bits, cut."""
+    """The mean's colour in 8 bits, truncated."""
     return [int(part * 255) for part in mean]
 
 
 def pad_square(picture: Tensor, options: Options) -> Tensor:
-    """In the middle of a square of the mean's colour."""
+    """Pads around the centre to a square, with the mean's colour."""
     return pad(picture, options, square, "center", background(options["image_mean"]))
 
 
 def pad_with_value(picture: Tensor, options: Options) -> Tensor:
-    """Fuyu's: to `size`, with a level."""
+    """Fuyu: pads to `size` with a constant level."""
     return pad(picture, options, fixed, value=options["padding_value"])
 
 
 def pad_to_limit(picture: Tensor, options: Options) -> Tensor:
-    """Aria's: always."""
+    """Aria: always pads."""
     side = options["max_image_size"]
     return pad_to(picture, (side, side))
 
 
 def pad_frame(picture: Tensor, options: Options) -> Tensor:
-    """TVP's: with a number of its own, after normalising."""
+    """TVP: pads with a number of its own, after normalising."""
     if options["pad_mode"] != "constant":
         checks.fail("from_processor", "pad_mode", "'constant'", repr(options["pad_mode"]))
     return pad(picture, options, value=options["constant_values"])
 
 
 def pad_line(picture: Tensor, options: Options) -> Tensor:
-    """PP-OCR's reader: a line that is long enough stays."""
+    """PP-OCR's reader: pads a line, unless it is long enough."""
     return pad(picture, options) if picture.shape[-1] < options["pad_size"]["width"] else picture
 
 
 def pad_symmetric(picture: Tensor, options: Options) -> Tensor:
-    """Swin2SR's: mirrored with the edge, one multiple more where none is needed."""
+    """Swin2SR: pads by reflection with the edge, by a whole multiple if no padding is needed."""
     if not options.get("do_pad"):
         return picture
     multiple = options["size_divisor"]
@@ -258,7 +258,7 @@ def pad_symmetric(picture: Tensor, options: Options) -> Tensor:
 
 
 def pad_reflected(picture: Tensor, options: Options) -> Tensor:
-    """ZoeDepth's: mirrored about the edge's own pixels."""
+    """ZoeDepth: pads by reflection about the edge's own pixels."""
     if not options.get("do_pad"):
         return picture
     tall, wide = (int((v / 2) ** 0.5 * 3) for v in picture.shape[-2:])
@@ -273,7 +273,7 @@ def as_floats(picture: Tensor) -> Tensor:
 
 
 def columns(values: Any, picture: Tensor) -> Tensor:
-    """Numbers for each channel of (N, C, H, W), or one for all, rounded to float32: (C, 1, 1)."""
+    """One number per channel of (N, C, H, W), or one for all, rounded to float32: (C, 1, 1)."""
     numbers = torch.as_tensor(values, dtype=torch.float32, device=picture.device).flatten()
     if len(numbers) not in (1, picture.shape[1]):
         got = f"{len(numbers)} of them, and a picture of {picture.shape[1]} channels"
@@ -282,7 +282,7 @@ def columns(values: Any, picture: Tensor) -> Tensor:
 
 
 def rescale(picture: Tensor, options: Options, key: str = "do_rescale") -> Tensor:
-    """Levels times a factor: in float64, then rounded (Pillow's twin), or in float32."""
+    """Multiplies levels by a factor: in float64 and then rounded (Pillow), or in float32."""
     if not options.get(key):
         return picture
     floats, factor = as_floats(picture), options["rescale_factor"]
@@ -302,7 +302,7 @@ def normalize(picture: Tensor, options: Options) -> Tensor:
 
 
 def values(picture: Tensor, options: Options) -> Tensor:
-    """Rescaled and normalised: by Pillow's twin one after the other, by torchvision's at once."""
+    """Rescales and normalises: in two steps in the Pillow version, in one step in torchvision."""
     at_once = options["library"] == "torchvision" and not options.get("rescale_offset")
     if not (at_once and options.get("do_rescale") and options.get("do_normalize")):
         return normalize(rescale(picture, options), options)
@@ -312,7 +312,7 @@ def values(picture: Tensor, options: Options) -> Tensor:
 
 
 def divide_again(picture: Tensor, options: Options) -> Tensor:
-    """EfficientNet's: by the standard deviation once more."""
+    """EfficientNet: divides by the standard deviation a second time."""
     if not options["include_top"]:
         return picture
     floats = as_floats(picture)
@@ -325,12 +325,12 @@ def unit(picture: Tensor, options: Options) -> Tensor:
 
 
 def levels(picture: Tensor, options: Options) -> Tensor:
-    """8 bits that nothing has rescaled, as the numbers 0 to 255."""
+    """8-bit levels without rescaling, as numbers from 0 to 255."""
     return as_floats(picture)
 
 
 def clamp(picture: Tensor, options: Options) -> Tensor:
-    """What a resize of floats has made brighter than white, or darker than black."""
+    """Clamps values above white or below black, which a resize of floats can make."""
     return picture.clamp(0, 255 * options["rescale_factor"] if options["do_rescale"] else 255)
 
 
@@ -339,7 +339,8 @@ def reverse(picture: Tensor, options: Options) -> Tensor:
 
 
 def gray(picture: Tensor, options: Options) -> Tensor:
-    """Three equal channels; (N, C, H, W) that has them already stays, and has their gradient."""
+    """Three equal channels; (N, C, H, W) with equal channels is unchanged, with its own
+    gradient."""
     if not options.get("do_grayscale"):
         return picture
     red, green, blue = as_floats(picture).split(1, dim=1)
@@ -347,7 +348,7 @@ def gray(picture: Tensor, options: Options) -> Tensor:
         total = red * WEIGHTS[0] + green * WEIGHTS[1] + blue * WEIGHTS[2]
     else:
         total = (red * WEIGHTS[0]).add(green, alpha=WEIGHTS[1]).add(blue, alpha=WEIGHTS[2])
-    total = total.to(picture.dtype).expand_as(picture)  # of 8 bits 8 bits again, cut
+    total = total.to(picture.dtype).expand_as(picture)  # 8 bits stay 8 bits
     equal = (picture == picture[:, :1]).flatten(1).all(1)[:, None, None, None]
     made = torch.where(equal, picture.detach(), total.detach())
     return with_gradient_of(made, total) if picture.is_floating_point() else made
@@ -357,7 +358,7 @@ def gray(picture: Tensor, options: Options) -> Tensor:
 
 
 def both_sizes(picture: Tensor, options: Options) -> Tensor:
-    """DeepSeek-VL hybrid's: the small picture is made of the large one, resized and padded."""
+    """DeepSeek-VL hybrid: the small picture is made from the large one, resized and padded."""
     for key in ("high_res_", ""):
         part = {**options, **{name: options[key + name] for name in ("size", "resample")}}
         if options.get("do_resize"):

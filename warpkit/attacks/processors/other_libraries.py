@@ -1,6 +1,7 @@
-"""Reads timm's `pretrained_cfg` and open_clip's `preprocess_cfg` as steps of the same interpreter.
+"""Turns timm's `pretrained_cfg` and open_clip's `preprocess_cfg` into steps of the same
+interpreter.
 
-Both resize pictures of Pillow. On tensors, floats in [0, 1], they do the same steps by torchvision.
+Both resize Pillow images. On tensors, floats in [0, 1], torchvision performs the same steps.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Program = tuple[tuple[Operation, ...], Options]
 
 
 def read(config: Mapping[str, Any]) -> Callable[[str], Program] | None:
-    """The program of a configuration of timm or open_clip for a library; None of another's."""
+    """The program of a configuration of timm or open_clip; None for other configurations."""
     said = config.get("image_processor_type") or config.get("feature_extractor_type")
     if said not in (None, "TimmWrapperImageProcessor"):
         return None
@@ -47,7 +48,7 @@ def read(config: Mapping[str, Any]) -> Callable[[str], Program] | None:
 
 
 def timm(config: Mapping[str, Any], library: str) -> Program:
-    """timm.data.create_transform's of an evaluation: resize, crop, / 255, normalise."""
+    """timm.data.create_transform for evaluation: resize, crop, divide by 255, normalise."""
     tall, wide = _pair("input_size", (config.get("input_size") or (224, 224))[-2:])
     part, mode = config.get("crop_pct") or 0.875, config.get("crop_mode") or "center"
     options = _common(config, library, IMAGENET, FILTERS)
@@ -68,7 +69,7 @@ def timm(config: Mapping[str, Any], library: str) -> Program:
 
 
 def open_clip(config: Mapping[str, Any], library: str) -> Program:
-    """open_clip.image_transform's of an evaluation."""
+    """open_clip.image_transform for evaluation."""
     size = config.get("size")
     if size is None:
         vision = (config.get("model_cfg") or {}).get("vision_cfg") or {}
@@ -87,7 +88,7 @@ def open_clip(config: Mapping[str, Any], library: str) -> Program:
     elif tall == wide:
         options["rule"] = sizes.short_of_square
     else:
-        options["resample"] = FILTERS.index("bicubic")  # whatever the file says
+        options["resample"] = FILTERS.index("bicubic")  # the file's value is ignored
     return _ordered((resize, crop_rounded), options)
 
 
@@ -112,7 +113,7 @@ def _common(
 
 
 def _ordered(geometry: tuple[Operation, ...], options: Options) -> Program:
-    """Pictures of Pillow become floats at the end, tensors are floats from the beginning."""
+    """Pillow images become floats at the end; tensors are floats from the start."""
     if options["library"] == "pillow":
         return (*geometry, unit, normalize), options
     return (unit, *geometry, normalize), options

@@ -1,4 +1,4 @@
-"""Target sizes of image processors that return patches: whole patches, of a wanted number."""
+"""Target sizes of image processors that return patches: a number of whole patches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warpkit.attacks.processors.sizes import Options, Size
 
 
 def whole_patches(height: int, width: int, options: Options) -> Size:
-    """Pixtral's: never larger than `size`, cut, then up to whole patches."""
+    """Pixtral: never larger than `size`, truncated, then rounded up to whole patches."""
     size, patch = options["size"], options["patch_size"]
     side = size.get("longest_edge")
     limits = (side, side) if side else (size["height"], size["width"])
@@ -23,7 +23,7 @@ def whole_patches(height: int, width: int, options: Options) -> Size:
 
 
 def pixel_count(height: int, width: int, options: Options) -> Size:
-    """Qwen2-VL's: multiples of patch x merge, the number of pixels within two bounds."""
+    """Qwen2-VL: multiples of patch x merge, with the number of pixels between two bounds."""
     size, frames = options["size"], 1
     factor = options.get("spatial_factor") or options["patch_size"] * options["merge_size"]
     lowest, highest = (size.get(key) for key in ("min_pixels", "max_pixels"))
@@ -51,7 +51,7 @@ def pixel_count(height: int, width: int, options: Options) -> Size:
 
 
 def within_square_roots(height: int, width: int, options: Options) -> Size:
-    """GLM-Image's: half the size, sides between the roots of the two numbers of pixels."""
+    """GLM-Image: half the size, sides between the roots of the two numbers of pixels."""
     factor = options["patch_size"] * options["merge_size"]
     lowest, highest = (
         round(math.sqrt(options["size"][k])) for k in ("shortest_edge", "longest_edge")
@@ -67,7 +67,7 @@ def within_square_roots(height: int, width: int, options: Options) -> Size:
 
 
 def nearest_grid(height: int, width: int, options: Options) -> Size:
-    """Muse's: of the floors and ceilings of the ideal grid the nearest to the aspect."""
+    """Muse: the floor or ceiling of the ideal grid, whichever is nearest to the aspect."""
     step, highest = options["patch_size"] * options["merge_size"], options["max_image_tokens"]
     rows, columns = height / step, width / step
     if rows * columns > highest:
@@ -83,7 +83,7 @@ def nearest_grid(height: int, width: int, options: Options) -> Size:
 
 
 def patch_count_cut(height: int, width: int, options: Options) -> Size:
-    """Kimi's: never larger, cut; what is missing to a multiple is padded afterwards."""
+    """Kimi: never larger, truncated; padding completes the multiple later."""
     patch = options["patch_size"]
     highest = options["size"]["max_height"] * patch
     patches = max(1.0, height // patch) * max(1.0, width // patch)
@@ -92,7 +92,7 @@ def patch_count_cut(height: int, width: int, options: Options) -> Size:
 
 
 def patch_count_halving(height: int, width: int, options: Options) -> Size:
-    """Siglip 2's: the largest scale, found by halving, whose patches are not too many."""
+    """Siglip 2: the largest scale, found by bisection, that does not make too many patches."""
     patch, highest = options["patch_size"], options["max_num_patches"]
 
     def scaled(scale: float) -> Size:
@@ -111,7 +111,7 @@ def patch_count_halving(height: int, width: int, options: Options) -> Size:
 
 
 def patch_count_floor(height: int, width: int, options: Options) -> Size:
-    """Gemma 4's: floors of the ideal sides, never more tokens than wanted."""
+    """Gemma 4: the ideal sides rounded down, never with more tokens than the limit."""
     step = options["patch_size"] * options["pooling_kernel_size"]
     highest = options["max_soft_tokens"]
     scale = math.sqrt(highest * step**2 / (height * width))

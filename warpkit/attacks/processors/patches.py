@@ -1,8 +1,8 @@
 """Cuts images into the rows of patches that image processors pass to their models.
 
-(N, C, H, W) becomes (N, patches, D), or (N, patches, C * frames, p, p). The letters of a layout:
-c channels, p a patch's pixels, m the neighbours that a model merges (they follow each other), t
-frames, all of them the one picture.
+(N, C, H, W) becomes (N, patches, D), or (N, patches, C * frames, p, p). The letters of a layout: c
+channels, p pixels of a patch, m neighbours that a model merges (they are adjacent in the result), t
+frames, which are all the same picture.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from warpkit.core import checks
 
 
 def patches(picture: Tensor, options: Options) -> Tensor:
-    """Qwen2-VL's: (c t p p) of each patch, m x m neighbours after each other."""
+    """Qwen2-VL: (c t p p) for each patch; m x m neighbours are adjacent."""
     return _merged(picture, options, "rows columns m m c t p p")
 
 
 def patches_by_rows_of_blocks(picture: Tensor, options: Options) -> Tensor:
-    """HunYuan-VL's: the rows of a block of m x m keep their order in the picture."""
+    """HunYuan-VL: the rows of a block of m x m keep their order in the picture."""
     return _merged(picture, options, "rows m columns m c t p p")
 
 
 def patches_of_pixels(picture: Tensor, options: Options) -> Tensor:
-    """Cosmos 3 Edge's: (p p c t)."""
+    """Cosmos 3 Edge: (p p c t)."""
     return _merged(picture, options, "rows columns m m p p c t")
 
 
 def _merged(picture: Tensor, options: Options, layout: str) -> Tensor:
-    """The patches of (N, C, H, W), each flat, in a layout's order: (N, patches, D)."""
+    """The patches of (N, C, H, W), flattened in a layout's order: (N, patches, D)."""
     p, m = options["patch_size"], options.get("merge_size", 1)
     rows, columns = _grid(picture, (p * m, p * m))
     count, channels = picture.shape[:2]
@@ -53,7 +53,7 @@ def _merged(picture: Tensor, options: Options, layout: str) -> Tensor:
 
 
 def patches_in_rows(picture: Tensor, options: Options) -> Tensor:
-    """Siglip 2's and Gemma 4's: (p p c), row by row; zeros up to the largest number of patches."""
+    """Siglip 2 and Gemma 4: (p p c), row by row; zeros up to the largest number of patches."""
     parts = _rows(picture, options).permute(0, 1, 2, 4, 5, 3)
     made = parts.reshape(len(picture), parts.shape[1] * parts.shape[2], -1)
     wanted = options.get("max_num_patches")
@@ -63,7 +63,7 @@ def patches_in_rows(picture: Tensor, options: Options) -> Tensor:
 
 
 def pictures_in_rows(picture: Tensor, options: Options) -> Tensor:
-    """PaddleOCR-VL's and Kimi's: small pictures (c t, p, p), row by row."""
+    """PaddleOCR-VL and Kimi: small pictures (c t, p, p), row by row."""
     parts = _rows(picture, options)[:, :, :, :, None]
     frames, shape = options.get("temporal_patch_size", 1), parts.shape
     parts = parts.expand(*shape[:4], frames, *shape[5:])
@@ -71,7 +71,7 @@ def pictures_in_rows(picture: Tensor, options: Options) -> Tensor:
 
 
 def frames_in_rows(picture: Tensor, options: Options) -> Tensor:
-    """Muse's: (t c p p), row by row."""
+    """Muse: (t c p p), row by row."""
     parts = _rows(picture, options)[:, :, :, None]
     shape = parts.shape
     parts = parts.expand(*shape[:3], options["temporal_patch_size"], *shape[4:])
@@ -79,13 +79,13 @@ def frames_in_rows(picture: Tensor, options: Options) -> Tensor:
 
 
 def pad_to_patches(picture: Tensor, options: Options) -> Tensor:
-    """Kimi's: both sides up to whole patches."""
+    """Kimi: pads both sides to whole patches."""
     step = options["patch_size"] * options["merge_size"]
     return pad(picture, {**options, "do_pad": True}, lambda h, w, _: up_to((h, w), step))
 
 
 def _rows(picture: Tensor, options: Options) -> Tensor:
-    """(N, rows, columns, C, p, p)."""
+    """Patches as (N, rows, columns, C, p, p)."""
     patch = options["patch_size"]
     p = patch["height"] if isinstance(patch, Mapping) else patch
     rows, columns = _grid(picture, (p, p))
@@ -93,7 +93,7 @@ def _rows(picture: Tensor, options: Options) -> Tensor:
 
 
 def _grid(picture: Tensor, block: Size) -> Size:
-    """How many blocks a picture (N, C, H, W) has along each axis; whole ones only."""
+    """The number of whole blocks along each axis of a picture (N, C, H, W)."""
     height, width = picture.shape[-2:]
     if height % block[0] or width % block[1]:
         wanted = f"on, or the pictures a multiple of {block[0]} pixels high and wide"

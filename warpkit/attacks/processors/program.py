@@ -1,4 +1,4 @@
-"""Turns a processor's steps into pipeline steps: the value of 8 bits, the gradient of floats."""
+"""Turns a processor's steps into pipeline steps: 8 bits give the value, floats the gradient."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIBRARIES = ("pillow", "torchvision")
 
 
 class ProcessorStep(Step):
-    """An operation: of uint8 the value, of the same levels as floats the gradient."""
+    """An operation: uint8 gives the value, and the same levels as floats give the gradient."""
 
     def __init__(self, operation: Operation, options: Options) -> None:
         function = partial(operation, **{"options": options})
@@ -32,7 +32,7 @@ class ProcessorStep(Step):
         self.needs_uint8 = False
 
     def run(self, place: str, given: Pictures) -> Pictures:
-        """As of `Step`."""
+        """As in `Step`."""
         if given.levels is None:
             return Pictures(None, self._of_floats_alone(given.values))
         with torch.no_grad():
@@ -44,7 +44,7 @@ class ProcessorStep(Step):
         return Pictures(made if rounded else None, value)
 
     def _of_floats_alone(self, values: Tensor) -> Tensor:
-        """The operation on floats (N, C, H, W), in float32 where it has no other."""
+        """The operation on floats (N, C, H, W), in float32 if it supports no other type."""
         try:
             return self.function(values)
         except TypeError:  # Pillow's arithmetic has no float64 and no float16
@@ -54,7 +54,7 @@ class ProcessorStep(Step):
 
 
 def processor_steps(source: Any, library: str | None) -> tuple[Step, ...]:
-    """The steps of a processor, by its configuration and by which library resizes."""
+    """The steps of a processor, from its configuration and the library that resizes."""
     if library is not None:
         checks.check_name(NAME, "library", library, LIBRARIES)
     config, has = read(source)

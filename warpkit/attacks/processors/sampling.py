@@ -13,11 +13,11 @@ from warpkit.resizing import resize
 from warpkit.types import Filter, ResizeArithmetic
 
 FILTERS: tuple[Filter, ...] = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
-"""By Pillow's numbers."""
+"""Filters, indexed by Pillow's numbers."""
 
 
 def filter_name(options: Options, number: int | None = None) -> Filter:
-    """The filter of a configuration, or another of Pillow's numbers."""
+    """The name of a configuration's filter, or of another Pillow number."""
     number = options.get("resample") if number is None else number
     name = FILTERS[2 if number is None else number]
     if options["library"] == "torchvision" and name in ("box", "hamming"):
@@ -33,21 +33,21 @@ def resample(
     number: int | None = None,
     gap: float | None = None,
 ) -> Tensor:
-    """(N, C, H, W) in another size by the configuration's library; of the same size the same.
+    """Resizes (N, C, H, W) with the configuration's library; an equal size changes nothing.
 
-    gap: Pillow's reducing_gap, of a filter that reads a picture reduced by whole numbers.
+    gap: Pillow's reducing_gap: the picture is first reduced by whole numbers.
     """
     name, before = filter_name(options, number), (picture.shape[-2], picture.shape[-1])
     if min(size) < 1:
         wanted = "such that no side becomes 0"
         checks.fail("from_processor", "images", wanted, f"{before}, which becomes {size}")
-    if options.get("aligned"):  # corner on corner, of floats, whichever the library
+    if options.get("aligned"):  # corners are aligned, on floats, for either library
         return F.interpolate(picture, size, mode=name, align_corners=True)
     if size == before:
         return picture
     if options["library"] == "torchvision":
         return resample_tensor(picture, size, name, options)
-    if 0 in before:  # a crop of nothing, which Pillow enlarges to black
+    if 0 in before:  # a crop of size 0, which Pillow enlarges to black
         return picture.new_zeros((*picture.shape[:-2], *size))
     box, factors = None, (1, 1)
     if gap is not None and name != "nearest":
@@ -59,7 +59,7 @@ def resample(
 
 
 def resample_tensor(picture: Tensor, size: Size, name: Filter, options: Options) -> Tensor:
-    """As torchvision's resize of a tensor (N, C, H, W)."""
+    """Resizes a tensor (N, C, H, W) as torchvision does."""
     if name == "nearest":
         name = options.get("nearest", "nearest_exact")
         return resize(picture, size, interpolation=name, arithmetic="torchvision")
@@ -67,12 +67,12 @@ def resample_tensor(picture: Tensor, size: Size, name: Filter, options: Options)
     whose: ResizeArithmetic = "torchvision"
     floats = picture.is_floating_point()
     if name == "lanczos" and floats and not has_kernel(name, True, torch.float32, "cpu"):
-        whose = "exact"  # before torch 2.14, the gradient of the same filter
+        whose = "exact"  # before torch 2.14: the gradient of the same filter
     return resize(picture, size, interpolation=name, antialias=antialias, arithmetic=whose)
 
 
 def reduced(picture: Tensor, factors: tuple[int, ...]) -> Tensor:
-    """PIL.Image.reduce of (N, C, H, W): means of blocks, at the end of what is there."""
+    """PIL.Image.reduce of (N, C, H, W): means of blocks, smaller ones at the end."""
     sums = picture if picture.is_floating_point() else picture.to(torch.int64)
     counts = torch.ones(picture.shape[-2:], dtype=torch.int64, device=picture.device)
     for dim, factor in zip((-2, -1), factors, strict=True):
@@ -83,12 +83,12 @@ def reduced(picture: Tensor, factors: tuple[int, ...]) -> Tensor:
         )
     if sums.is_floating_point():
         return sums / counts
-    # Pillow's: a division by a multiplication, whose multiplier is cut
+    # Pillow divides by multiplying with a truncated multiplier
     return ((sums + counts // 2) * ((1 << 24) // counts) >> 24).to(torch.uint8)
 
 
 def mirrored(picture: Tensor, firsts: Size, lasts: Size, twice: bool) -> Tensor:
-    """(N, C, H, W) with mirrored pixels before and after; the edge's own stands there `twice`."""
+    """(N, C, H, W) with reflected pixels before and after; `twice`: the edge's own is repeated."""
     for dim, first, last in zip((-2, -1), firsts, lasts, strict=True):
         side = picture.shape[dim]
         period = 2 * side if twice else max(2 * side - 2, 1)

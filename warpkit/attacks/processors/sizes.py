@@ -1,7 +1,7 @@
 """Target sizes of image processors: `rule(height, width, options) -> (height, width)`.
 
-Python's own arithmetic throughout, in the order of the processors' code: a division in another
-place changes a side by one pixel. `round` is half to even, `int` cuts.
+All rules use Python's arithmetic in the order of the processors' code: a division in another place
+changes a side by one pixel. `round` rounds half to even, `int` truncates.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ SizeRule = Callable[[int, int, Options], Size]
 
 
 def short_side(height: int, width: int, side: int) -> Size:
-    """The shorter side becomes `side`, the longer is cut."""
+    """The shorter side becomes `side`, the longer one is truncated."""
     long = int(side * max(height, width) / min(height, width))
     return (side, long) if height < width else (long, side)
 
 
 def short_and_long(height: int, width: int, options: Options) -> Size:
-    """DETR's: the shorter side, unless the longer would exceed its limit."""
+    """DETR: resizes by the shorter side, unless the longer one would exceed its limit."""
     side, limit = options["size"]["shortest_edge"], options["size"]["longest_edge"]
     ratio = side
     if max(height, width) / min(height, width) * side > limit:
@@ -34,20 +34,20 @@ def short_and_long(height: int, width: int, options: Options) -> Size:
         side = round(ratio)
     if min(height, width) == side and not (options.get("always_by_ratio") and width < height):
         return height, width
-    # the longer side by the ratio that was not rounded
+    # the longer side uses the ratio before rounding
     if width < height:
         return int(ratio * height / width), side
     return side, int(ratio * width / height)
 
 
 def inside(height: int, width: int, limits: Size) -> Size:
-    """As large as fits, the sides cut."""
+    """The largest size that fits, with truncated sides."""
     scale = min(limits[0] / height, limits[1] / width)
     return int(height * scale), int(width * scale)
 
 
 def by_keys(height: int, width: int, options: Options) -> Size:
-    """What both libraries do with `size`; the first keys that are there count."""
+    """The rule that both libraries apply to `size`; the first keys that are present count."""
     size = options["size"]
     if size.get("shortest_edge") and size.get("longest_edge"):
         return short_and_long(height, width, options)
@@ -67,7 +67,8 @@ def fixed(height: int, width: int, options: Options) -> Size:
 
 
 def larger_by_crop(height: int, width: int, options: Options) -> Size:
-    """timm's: the crop is `crop_pct` of what is resized; from `squeeze_from` up none is."""
+    """timm: the crop is `crop_pct` of the resized picture; from `squeeze_from` up there is no
+    crop."""
     size, part, squeezed = options["size"], options["crop_pct"], options.get("squeeze_from")
     side = size.get("shortest_edge")
     if squeezed is not None and side is not None and side >= squeezed:
@@ -82,7 +83,7 @@ def larger_by_crop(height: int, width: int, options: Options) -> Size:
 
 
 def larger_by_256(height: int, width: int, options: Options) -> Size:
-    """LeViT's: 256 / 224 of the shorter side."""
+    """LeViT: 256 / 224 of the shorter side."""
     side = options["size"].get("shortest_edge")
     if side is None:
         return by_keys(height, width, options)
@@ -100,23 +101,23 @@ def down_to(size: Size, multiple: int) -> Size:
 
 
 def keys_up(height: int, width: int, options: Options) -> Size:
-    """MaskFormer's and TextNet's: up to a multiple."""
+    """MaskFormer and TextNet: rounded up to a multiple."""
     return up_to(by_keys(height, width, options), options.get("size_divisor") or 1)
 
 
 def keys_down_to_16(height: int, width: int, options: Options) -> Size:
-    """YOLOS's; a size that was named stays."""
+    """YOLOS: rounded down to 16, unless a size is given."""
     size = by_keys(height, width, options)
     return down_to(size, 16) if "shortest_edge" in options["size"] else size
 
 
 def own_down(height: int, width: int, options: Options) -> Size:
-    """GLPN's: the picture's own size, down to a multiple."""
+    """GLPN: the picture's own size, rounded down to a multiple."""
     return down_to((height, width), options["size_divisor"])
 
 
 def short_rounded_down(height: int, width: int, options: Options) -> Size:
-    """ViLT's: the shorter side, the longer at most 1333 / 800 of it; half up, then down."""
+    """ViLT: by the shorter side, the longer at most 1333 / 800 of it; half up, then down."""
     side, multiple = options["size"]["shortest_edge"], options["size_divisor"]
     limit, scale = int(1333 / 800 * side), side / min(height, width)
     tall, wide = (side, scale * width) if height < width else (scale * height, side)
@@ -127,9 +128,9 @@ def short_rounded_down(height: int, width: int, options: Options) -> Size:
 
 
 def nearer_scale(height: int, width: int, options: Options) -> Size:
-    """DPT's: of the two scales the one nearer to 1 where the aspect is kept; multiples.
+    """DPT: multiples; if the aspect is kept, the scale that is nearer to 1.
 
-    ZoeDepth's multiple is 1 / 32: any whole number is one.
+    ZoeDepth's multiple is 1 / 32, so any whole number is allowed.
     """
     size, multiple = options["size"], options["ensure_multiple_of"]
     tall, wide = size["height"] / height, size["width"] / width
@@ -147,19 +148,19 @@ def _longest(options: Options) -> int:
 
 
 def long_half_up(height: int, width: int, options: Options) -> Size:
-    """SAM's."""
+    """SAM: by the longer side, rounded half up."""
     scale = _longest(options) / max(height, width)
     return int(height * scale + 0.5), int(width * scale + 0.5)
 
 
 def long_half_even(height: int, width: int, options: Options) -> Size:
-    """Janus's: sides of at least `min_size`."""
+    """Janus: by the longer side, rounded half to even; each side is at least `min_size`."""
     scale, lowest = _longest(options) / max(height, width), options["min_size"]
     return max(round(height * scale), lowest), max(round(width * scale), lowest)
 
 
 def long_cut(height: int, width: int, options: Options) -> Size:
-    """TVP's."""
+    """TVP: by the longer side, truncated."""
     side = _longest(options)
     if height >= width:
         return side, int(side * (width / height))
@@ -167,7 +168,7 @@ def long_cut(height: int, width: int, options: Options) -> Size:
 
 
 def long_at_least(height: int, width: int, options: Options) -> Size:
-    """Aria's: the shorter side at least `min_image_size`."""
+    """Aria: by the longer side; the shorter one is at least `min_image_size`."""
     side, lowest = options["max_image_size"], options["min_image_size"]
     scale = side / max(height, width)
     if width >= height:
@@ -176,7 +177,7 @@ def long_at_least(height: int, width: int, options: Options) -> Size:
 
 
 def long_even(height: int, width: int, options: Options) -> Size:
-    """Idefics3's: the shorter side cut, and one more where it is odd."""
+    """Idefics3: the shorter side is truncated, and increased by one if it is odd."""
     side, ratio = options["size"]["longest_edge"], width / height
     short = int(side / ratio) if width >= height else int(side * ratio)
     short = max(short + short % 2, 1)
@@ -184,7 +185,7 @@ def long_even(height: int, width: int, options: Options) -> Size:
 
 
 def within_edges(height: int, width: int, options: Options) -> Size:
-    """Idefics2's: the longer side at most its limit, then no side below the other one's."""
+    """Idefics2: limits the longer side, then raises sides to the smaller limit."""
     lowest, highest = (options["size"].get(key) for key in ("shortest_edge", "longest_edge"))
     if not (lowest and highest):
         return by_keys(height, width, options)
@@ -197,7 +198,7 @@ def within_edges(height: int, width: int, options: Options) -> Size:
 
 
 def only_smaller(height: int, width: int, options: Options) -> Size:
-    """Fuyu's: what fits already stays."""
+    """Fuyu: never enlarges."""
     limits = options["size"]["height"], options["size"]["width"]
     if height <= limits[0] and width <= limits[1]:
         return height, width
@@ -205,12 +206,12 @@ def only_smaller(height: int, width: int, options: Options) -> Size:
 
 
 def page(height: int, width: int, options: Options) -> Size:
-    """Donut's first: the shorter side is the shorter one of `size`."""
+    """Donut, first resize: the shorter side becomes the shorter one of `size`."""
     return short_side(height, width, min(options["size"]["height"], options["size"]["width"]))
 
 
 def thumbnail(height: int, width: int, options: Options) -> Size:
-    """Donut's second: never larger than `size`."""
+    """Donut, second resize: never larger than `size`."""
     tall, wide = min(height, options["size"]["height"]), min(width, options["size"]["width"])
     if (tall, wide) == (height, width) or height == width:
         return tall, wide
@@ -223,14 +224,14 @@ def thumbnail(height: int, width: int, options: Options) -> Size:
 
 
 def short_half_even(height: int, width: int, options: Options) -> Size:
-    """PP-LCNet's: up to a multiple."""
+    """PP-LCNet: rounded half to even, then up to a multiple."""
     scale = options["resize_short"] / min(height, width)
     size = round(height * scale), round(width * scale)
     return up_to(size, options["size_divisor"] or 1)
 
 
 def text_lines(height: int, width: int, options: Options) -> Size:
-    """PP-OCR's detector: a limit on one side, cut, then the nearest multiple of 32."""
+    """PP-OCR's detector: one side is limited, truncated, then the nearest multiple of 32."""
     side, kind, ratio = options["limit_side_len"], options["limit_type"], 1.0
     if kind == "resize_long" or (kind == "max" and max(height, width) > side):
         ratio = side / max(height, width)
@@ -245,7 +246,7 @@ def text_lines(height: int, width: int, options: Options) -> Size:
 
 
 def text_line(height: int, width: int, options: Options) -> Size:
-    """PP-OCR's reader: one height, the width by the aspect."""
+    """PP-OCR's reader: a fixed height, with the width by the aspect."""
     tall, wide = options["size"]["height"], options["size"]["width"]
     highest = options["max_image_width"]
     widest = int(tall * max(width / height, wide / tall))
@@ -258,7 +259,7 @@ def text_line(height: int, width: int, options: Options) -> Size:
 
 
 def ratio_half_even(height: int, width: int, options: Options) -> Size:
-    """Both sides by one ratio: the shorter reaches the target, or `longest` the longer."""
+    """Both sides by one ratio: the shorter one reaches the target, or the longer one `longest`."""
     target = options["size"]
     ratios = height / target["height"], width / target["width"]
     ratio = max(ratios) if options["longest"] else min(ratios)
@@ -266,5 +267,5 @@ def ratio_half_even(height: int, width: int, options: Options) -> Size:
 
 
 def short_of_square(height: int, width: int, options: Options) -> Size:
-    """torchvision's Resize(side): the shorter side."""
+    """torchvision's Resize(side): by the shorter side."""
     return short_side(height, width, options["size"]["height"])

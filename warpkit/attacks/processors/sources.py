@@ -19,19 +19,19 @@ FILES = (
     "open_clip_config.json",
     "config.json",
 )
-"""Of a folder, in the order in which they count."""
+"""The files of a folder, in order of priority."""
 WITHIN = {
     "image_processor": (),
     "pretrained_cfg": ("architecture",),
     "data_config": ("architecture",),
     "preprocess_cfg": ("resize_mode", "model_cfg"),
 }
-"""Under which key a larger configuration has the one that is wanted, and what says whose it is."""
+"""The key of the wanted part in a larger configuration, and the entry that names its library."""
 WANTED = "a preprocessor_config.json (its path or its dict), or an image processor"
 
 
 def read(source: Any) -> tuple[dict[str, Any], str | None]:
-    """The configuration of `source`, and the library that an object itself uses."""
+    """The configuration of `source`, and the library that an object uses."""
     if isinstance(source, str | os.PathLike):
         return _from_path(Path(source)), None
     if isinstance(source, Mapping):
@@ -44,7 +44,7 @@ def read(source: Any) -> tuple[dict[str, Any], str | None]:
     source = source if inner is None else inner
     if callable(getattr(source, "to_json_string", None)):
         config = json.loads(source.to_json_string())
-        if "size" in config:  # Idefics's older name, which an object keeps as it was made
+        if "size" in config:  # Idefics's older name; an object keeps it as it was made
             config.pop("image_size", None)
         used = {"pil": "pillow", "torchvision": "torchvision"}
         return _inner(config), used.get(str(getattr(source, "backend", None)))
@@ -71,7 +71,7 @@ def _from_path(path: Path) -> dict[str, Any]:
 def _from_file(path: Path) -> Mapping[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no UTF-8, or no JSON
+    except ValueError as error:  # not UTF-8, or not JSON
         raise ValueError(f"{NAME}: `source` {str(path)!r} holds no JSON: {error}") from error
     if not isinstance(config, dict):
         checks.fail(NAME, "source", WANTED, f"{str(path)!r}, which holds no object")
@@ -79,7 +79,7 @@ def _from_file(path: Path) -> Mapping[str, Any]:
 
 
 def _inner(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a larger configuration that says what is done to pictures."""
+    """The part of a larger configuration that describes the preprocessing."""
     for key, marks in WITHIN.items():
         if isinstance(config.get(key), Mapping):
             outer = {k: config[k] for k in marks if k in config}

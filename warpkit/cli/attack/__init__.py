@@ -1,3 +1,3 @@
-"""`warpkit attack`: `models` fools a model, the user's or `small_classifier`, behind a pipeline in
-words (`programs`); `run` shows it.
+"""`warpkit attack`: `models` attacks the user's model or `small_classifier`, `programs` parses the
+pipeline, and `run` shows the results.
 """

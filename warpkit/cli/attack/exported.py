@@ -15,34 +15,34 @@ from typing import Any
 import torch
 
 PROGRAMS = ("archive_format", "serialized_exported_program.json")
-"""Names that end one of the members of such a file, those of torch 2.7 too."""
+"""Ends of the names of members that identify such a file, including those of torch 2.7."""
 SAMPLES = ("sample_inputs", "example_inputs")
-"""Parts of the names of the inputs that a program was exported with: torch unpickles them."""
+"""Parts of the names of a program's sample inputs, which torch would unpickle."""
 LIBRARIES = "aotinductor/"
-"""The folder of compiled code, which torch loads although nobody calls it."""
+"""The folder of compiled code, which torch loads even if it is never called."""
 WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 
 def load_exported(path: Path) -> Any:
-    """The module of a file, whatever its sample inputs and its pickles hold.
+    """The module in a file, whatever its sample inputs and pickles contain.
 
-    Sample inputs and compiled libraries are left out before torch sees the file; weights and
-    constants that torch.save wrote are read as tensors and nothing else.
+    Sample inputs and compiled libraries are removed before torch reads the file. Weights and
+    constants that torch.save wrote are read only as tensors.
     """
     with weights_only(), silent_logs():
         try:
-            # a buffer: torch refuses other endings than its own
+            # a buffer: torch rejects unknown suffixes of files
             return torch.export.load(harmless(path)).module()
         except pickle.UnpicklingError:
             raise ValueError("it has weights or constants that are no tensors") from None
 
 
 def harmless(path: Path) -> io.BytesIO:
-    """A copy of the archive without libraries, and with no bytes in place of sample inputs."""
+    """A copy of the archive without libraries, and with empty sample inputs."""
     copy = io.BytesIO()
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as kept:
         for member in archive.infolist():
-            name = member.filename.casefold()  # as torch looks for them
+            name = member.filename.casefold()  # torch ignores the case, too
             if LIBRARIES in name or "opaque_obj" in name:
                 continue
             kept.writestr(member, b"" if any(s in name for s in SAMPLES) else archive.read(member))
@@ -52,7 +52,7 @@ def harmless(path: Path) -> io.BytesIO:
 
 @contextmanager
 def weights_only() -> Iterator[None]:
-    """Have every torch.load refuse what is no tensor, those that ask for the contrary too."""
+    """Makes every torch.load reject anything but tensors, even with weights_only=False."""
     usual = os.environ.get(WEIGHTS_ONLY)
     os.environ[WEIGHTS_ONLY] = "1"
     try:
@@ -66,7 +66,7 @@ def weights_only() -> Iterator[None]:
 
 @contextmanager
 def silent_logs() -> Iterator[None]:
-    """Without torch's own lines about files that an older torch wrote."""
+    """Suppresses torch's log lines about files from an older version."""
     usual = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -26,7 +26,7 @@ UNSEEN, SAMPLES, BORDER = 50, 4, "reflect_101"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says of one image: a class, its name and its probability."""
+    """A model's prediction for one image: a class, its name and its probability."""
 
     number: int
     name: str
@@ -35,20 +35,20 @@ class Answer:
 
 @dataclass(frozen=True)
 class ModelAttack:
-    """What came of it; images (3, H, W) in [0, 1], on 8-bit levels."""
+    """The results of an attack; images (3, H, W) in [0, 1], on 8-bit levels."""
 
     before: Tensor
     after: Tensor
-    """Perturbed under transformations."""
+    """The image perturbed for random transformations."""
     history: list[float]
     answers: dict[str, Answer]
-    """What the model says, by what is shown to it as it stands."""
+    """The model's predictions for each untransformed image."""
     rates: dict[str, float]
-    """How often it is fooled under unseen transformations, by what is shown."""
+    """How often the model is fooled for each image, under unseen transformations."""
 
 
 def read_model(path: Path) -> Callable[[Tensor], Tensor]:
-    """A TorchScript file, or one of torch.export, as a function of images (N, C, h, w)."""
+    """A TorchScript or torch.export file as a function of images (N, C, h, w)."""
     if not path.is_file():
         raise ImageFileError(f"{path}: {'a folder' if path.exists() else 'No such file'}")
     wanted = "a model that torch.jit.save or torch.export.save wrote (a file of weights is none)"
@@ -56,20 +56,20 @@ def read_model(path: Path) -> Callable[[Tensor], Tensor]:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of formats that torch means to drop
+            warnings.simplefilter("ignore")  # about formats that torch will remove
             if any(name.endswith(PROGRAMS) for name in names):
                 return OneByOne(load_exported(path))
             if any("/code/" in name for name in names):
                 return frozen(torch.jit.load(str(path), map_location="cpu"))
-    except Exception as error:  # torch's readers raise whatever the bytes lead them to
+    except Exception as error:  # broken bytes can raise any error in torch's readers
         words = " ".join(str(error).split())[:160]
         raise ImageFileError(f"{path}: not {wanted}: {words}") from None
     raise ImageFileError(f"{path}: not {wanted}")
 
 
 def frozen(model: torch.nn.Module) -> torch.nn.Module:
-    """A model that is asked and not trained."""
-    for weight in model.parameters():  # a ScriptModule's own requires_grad_ refuses
+    """A model without gradients for its weights."""
+    for weight in model.parameters():  # ScriptModule.requires_grad_ raises an error
         weight.requires_grad_(False)
     return model.eval()
 
@@ -94,7 +94,7 @@ class OneByOne:
 
 
 def read_labels(path: Path | None) -> list[str]:
-    """The names of a model's classes, one a line; none without a file."""
+    """The names of a model's classes, one per line; empty without a file."""
     if path is None:
         return []
     try:
@@ -104,7 +104,7 @@ def read_labels(path: Path | None) -> list[str]:
 
 
 def class_of(target: str | None, labels: list[str], count: int) -> int | None:
-    """The number of a class that is named, or given by its number."""
+    """The number of a class, given by its name or its number."""
     if target is None:
         return None
     if target in labels:
@@ -116,7 +116,7 @@ def class_of(target: str | None, labels: list[str], count: int) -> int | None:
 
 
 def moves(size: tuple[int, int]) -> AffineDistribution:
-    """Small turns, sizes and shifts, as of a picture that is taken again."""
+    """Small rotations, scales and shifts, as if the picture were taken again."""
     reach = min(size) / 20
     return AffineDistribution(angle=(-10, 10), scale=(0.9, 1.1), translation=(-reach, reach))
 
@@ -130,7 +130,7 @@ class Subject:
     labels: list[str]
 
     def scores(self, given: Tensor) -> Tensor:
-        """(N, classes) of what the pipeline has made of images (N, ...)."""
+        """Scores (N, classes) for the pipeline's results (N, ...)."""
         try:
             scores = self.model(given)
         except (RuntimeError, TypeError, ValueError, AssertionError) as error:
@@ -148,7 +148,7 @@ class Subject:
         return scores
 
     def answer(self, image: Tensor) -> Answer:
-        """What the model says of an image (3, H, W)."""
+        """The model's prediction for an image (3, H, W)."""
         with torch.no_grad():
             chances = self.scores(self.pipeline(image[None])).double().softmax(1)[0]
         number = int(chances.argmax())
@@ -156,7 +156,7 @@ class Subject:
         return Answer(number, name, chances[number].item())
 
     def said(self, image: Tensor, matrices: Tensor) -> Tensor:
-        """The classes (S,) that are named of an image (3, H, W) under matrices (S, 2, 3)."""
+        """The predicted classes (S,) for an image (3, H, W) under matrices (S, 2, 3)."""
         with torch.no_grad():
             views = [wk.warp_affine(image, matrix, border=BORDER) for matrix in matrices]
             return torch.cat([self.scores(self.pipeline(view[None])).argmax(1) for view in views])
@@ -170,9 +170,9 @@ def attack_model(
     steps: int,
     show: bool = False,
 ) -> ModelAttack:
-    """Perturb an image (3, H, W) so that the model names `target`, or no longer what it does.
+    """Perturb an image (3, H, W) so that the model predicts `target`, or another class than before.
 
-    Once as it stands, and once as a mean over transformations.
+    Once without transformations, and once for the mean over random ones.
     """
     image = (image * 255).round() / 255
     size = (image.shape[-2], image.shape[-1])

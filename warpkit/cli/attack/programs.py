@@ -15,7 +15,7 @@ from warpkit.cli.sizes import check_size
 from warpkit.engine.arithmetic.resize import named_rule
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-"""Mean and standard deviation of the photographs that most published models have learned from."""
+"""The mean and standard deviation with which most published models were trained."""
 
 GRAMMAR = {
     "resize": "resize:SIZE[:ARITHMETIC[:INTERPOLATION]], SIZE as 224 or 224x160 (height x width)",
@@ -30,7 +30,7 @@ Step = Callable[[Tensor], Tensor]
 
 
 def read_pipeline(text: str | None) -> Pipeline:
-    """The pipeline that --pipeline names; none named: 8 bits alone."""
+    """The pipeline of --pipeline; without the option it only rounds to 8 bits."""
     return Pipeline(*map(read_step, text.split(","))) if text else Pipeline()
 
 
@@ -59,14 +59,14 @@ def sides(text: str) -> tuple[int, int]:
 
 
 def resized(size: str, arithmetic: str = "exact", interpolation: str = "bilinear") -> Step:
-    """Another size, by any library's arithmetic."""
+    """Resizes with any library's arithmetic."""
     named_rule("resize", interpolation, None, arithmetic)
     options: dict[str, Any] = {"arithmetic": arithmetic, "interpolation": interpolation}
     return partial(wk.resize, size=sides(size), **options)
 
 
 def middle(images: Tensor, size: tuple[int, int]) -> Tensor:
-    """The middle of images (N, C, H, W), as torchvision's CenterCrop where it fits."""
+    """The centre of images (N, C, H, W), as torchvision's CenterCrop if they are large enough."""
     y, x = (round((have - want) / 2) for have, want in zip(images.shape[-2:], size, strict=True))
     if min(x, y) < 0:
         have = " x ".join(map(str, images.shape[-2:]))
@@ -79,7 +79,8 @@ def cropped(size: str) -> Step:
 
 
 def normalized(*numbers: str) -> Step:
-    """By ImageNet's figures, by one mean and one deviation, or by one of each channel."""
+    """Normalises by ImageNet's numbers, by one mean and deviation, or by one of each per
+    channel."""
     if not numbers:
         return normalize(*IMAGENET)
     values = [float(number) for number in numbers]

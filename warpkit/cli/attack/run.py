@@ -29,12 +29,12 @@ from warpkit.cli.image_files import write_image as write
 from warpkit.cli.image_kinds import Picture
 
 LARGEST = 2**31
-"""The model is shown the photograph as it is."""
+"""The default size: the model receives the photograph as it is."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `warpkit attack` that say whom to fool, as the command line has read them."""
+    """The options of `warpkit attack` that select the model and the target."""
 
     model: Path | None = None
     labels: Path | None = None
@@ -43,7 +43,7 @@ class Options:
     image_out: Path | None = None
 
     def check(self) -> None:
-        """Refuse before any work what cannot be right."""
+        """Reject invalid options before any work."""
         if self.model is None and self.labels is not None:
             raise CommandError("--labels is of a model of yours: give --model too")
         if self.image_out is not None:
@@ -52,7 +52,7 @@ class Options:
 
 
 def subject_of(options: Options) -> Subject:
-    """The model to fool behind its pipeline: the user's, or the one of this package."""
+    """The model to attack with its pipeline: the user's, or the built-in one."""
     if options.model is None:
         model, labels = read_small_classifier()
         return Subject(model, read_pipeline(options.pipeline or PIPELINE), labels)
@@ -63,7 +63,7 @@ def subject_of(options: Options) -> Subject:
 def run(
     source: Path | None, out: Path, levels: int, steps: int, options: Options | None = None
 ) -> None:
-    """Do the work, show how it goes, write the figure, say what came out."""
+    """Run the attack, show the progress, write the figure and print the results."""
     options = options or Options()
     check_figure(out)
     options.check()
@@ -86,7 +86,7 @@ def run(
 
 
 def spoken(done: ModelAttack) -> Table:
-    """What the model says of the photograph before and after, and how often it is fooled."""
+    """The model's predictions before and after, and how often it is fooled."""
     table = Table.grid(padding=(0, 2))
     table.add_row("", "the model says", f"fooled, {UNSEEN} unseen views")
     for name, answer in done.answers.items():
@@ -96,7 +96,7 @@ def spoken(done: ModelAttack) -> Table:
 
 
 def draw(out: BinaryIO, done: ModelAttack, levels: int) -> None:
-    """Before, perturbation, after, and the rates."""
+    """Draws the images before and after, the perturbation, and the rates."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,7 +1,7 @@
 """The built-in classifier that `warpkit attack` uses without `--model`.
 
-It tells warpkit's five photographs apart. examples/small_classifier.py trains it, and writes the
-file of its weights and labels beside this one.
+It distinguishes warpkit's five photographs. examples/small_classifier.py trains it, and writes its
+weights and labels to a file beside this one.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from torch import nn
 
 FILE = Path(__file__).with_name("small_classifier.pt")
 PIPELINE = "resize:96:exact:area"
-"""What stands before it: it takes floats in [0, 1], of any size from 16 pixels a side."""
+"""Its preprocessing: it takes floats in [0, 1] of any size from 16 x 16 pixels."""
 
 
 def network(classes: int) -> nn.Sequential:
     """Three convolutions of stride 2 and means over 2 x 2 quarters: scores (N, classes).
 
-    Each channel is brought to mean 0 and deviation 1, at first and after each convolution, so that
-    the light does not matter.
+    Each channel is normalised to mean 0 and deviation 1, at the start and after each convolution,
+    so the lighting does not matter.
     """
     layers: list[nn.Module] = [nn.InstanceNorm2d(3)]
     for before, after in ((3, 16), (16, 24), (24, 32)):

@@ -1,7 +1,7 @@
 """Rows of `warpkit bench` that compare cv2's functions with `warpkit.opencv`'s, on arrays.
 
-Every row first proves that no value differs; of float64 points and of floats that fractions make,
-but for the last bits. Where OpenCV's IPP gives other bits it is switched off for the time.
+Every row first checks that no value differs. For float64 points, and for floats with fractions, the
+last bits may. If OpenCV's IPP gives other bits, it is switched off meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from warpkit.cli.bench.noise import Noise
 from warpkit.cli.bench.timing import PAUSE, Turns, in_turns, ratio
 
 LONG = 2e-3
-"""Seconds that a turn takes at least: short calls are repeated."""
+"""The shortest turn in seconds: short calls are repeated."""
 LAST_BITS = 1e-6
 
 HD, VGA, SMALL = (1080, 1920), (480, 640), (32, 32)
@@ -41,27 +41,27 @@ POLAR, BACK = 1 + 8, 1 + 8 + 16
 
 @lru_cache(maxsize=32)
 def picture(dtype: str, size: tuple[int, int], channels: int = 1) -> np.ndarray:
-    """Whole numbers, of which every order of sums is exact."""
+    """Whole numbers, whose sums are exact in any order."""
     shape = (*size, channels) if channels > 1 else size
     return np.random.default_rng(0).integers(0, 256, shape).astype(dtype)
 
 
 @lru_cache(maxsize=4)
 def points(count: int, dtype: str = "float64") -> np.ndarray:
-    """(N, 1, 2), pixels."""
+    """Points (N, 1, 2) in pixels."""
     return (np.random.default_rng(0).random((count, 1, 2)) * 1000).astype(dtype)
 
 
 @lru_cache(maxsize=2)
 def scene(count: int) -> np.ndarray:
-    """(N, 1, 3), points before a camera."""
+    """Points (N, 1, 3) in front of a camera."""
     spread = np.random.default_rng(0).random((count, 1, 3))
     return spread * (2, 2, 1) + (-1, -1, 4)
 
 
 @lru_cache(maxsize=1)
 def matches() -> tuple[np.ndarray, np.ndarray]:
-    """(100, 2) twice, the second moved and less exact."""
+    """Two sets of points (100, 2), the second one moved and noisy."""
     first = points(100, "float32")[:, 0]
     noise = np.random.default_rng(1).normal(0, 0.3, first.shape)
     return first, (first @ PAIRS + 5 + noise).astype("float32")
@@ -69,19 +69,19 @@ def matches() -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=4)
 def maps(size: tuple[int, int], *, fixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Of a lens, (h, w) each; or in fixed point."""
+    """The maps of a lens, (h, w) each, in floats or in fixed point."""
     camera = CAMERA if size == HD else NEAR
     kind = ours.CV_16SC2 if fixed else ours.CV_32FC1
     return ours.initUndistortRectifyMap(camera, BROWN, None, camera, size[::-1], kind)
 
 
 def lens_map(m: Any, camera: np.ndarray, sides: tuple[int, int], kind: int) -> Any:
-    """A brown lens's."""
+    """The map of a Brown lens."""
     return m.initUndistortRectifyMap(camera, BROWN, None, camera, sides, kind)
 
 
 def fisheye_map(m: Any, camera: np.ndarray, sides: tuple[int, int]) -> Any:
-    """A fisheye's."""
+    """The map of a fisheye lens."""
     return m.fisheye.initUndistortRectifyMap(camera, FISHEYE, None, camera, sides, ours.CV_32FC1)
 
 
@@ -90,25 +90,25 @@ class FaceWork(NamedTuple):
 
     name: str
     at_most: float
-    """Times cv2's time."""
+    """The highest allowed ratio to cv2's time."""
     call: Callable[[Any], Any]
     interpolation: str = "cv2's bits"
     ipp: bool = False
-    """OpenCV's IPP is left on, as its wheels have it."""
+    """Whether OpenCV's IPP stays on, as in its wheels."""
 
 
 def project(m: Any, count: int) -> Any:
-    """By a brown lens, with the derivatives."""
+    """Projects through a Brown lens, with the derivatives."""
     return m.projectPoints(scene(count), SCENE_TURN, SCENE_SHIFT, CAMERA, BROWN)
 
 
 def project_fisheye(m: Any, count: int) -> Any:
-    """By a fisheye, with the derivatives."""
+    """Projects through a fisheye lens, with the derivatives."""
     return m.fisheye.projectPoints(scene(count), SCENE_TURN, SCENE_SHIFT, CAMERA, FISHEYE)
 
 
 FLAGS = {"NEAREST": 2.5, "LINEAR": 1.4, "CUBIC": 2.0, "AREA": 1.4, "LANCZOS4": 2.0}
-"""Resizes, and what they may cost."""
+"""Filters of resizes, and the highest allowed ratio to cv2's time."""
 
 
 def _resizes() -> Iterator[FaceWork]:
@@ -311,7 +311,7 @@ WORKS = [
 
 
 def prepare(work: FaceWork) -> dict[str, Any]:
-    """The modules to time, after a proof that they agree."""
+    """The modules to time, after a check that their results agree."""
     if not find_spec("cv2"):
         return {"warpkit": ours}
     import cv2
@@ -335,7 +335,7 @@ def _arrays(found: Any) -> list[np.ndarray]:
 
 
 def measure(work: FaceWork, turns: int, noise: Noise) -> Iterator[dict[str, Any]]:
-    """One row for each way; the noise is listened to between the turns."""
+    """One row for each library; the noise is measured between the turns."""
     modules = prepare(work)
     calls = {name: partial(work.call, module) for name, module in modules.items()}
     (once,) = in_turns({"warpkit": calls["warpkit"]}, Turns(1, untimed=0))["warpkit"]

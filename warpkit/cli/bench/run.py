@@ -29,7 +29,7 @@ TURNS, QUICK = 21, 5
 
 
 def run(quick: bool, only: str, threads: int, out: Path | None, loud: bool = False) -> int:
-    """Measure, print, and write what a quiet machine gave; the exit status."""
+    """Measure, print, write the results of a quiet machine, and return the exit status."""
     check_target(out)
     torch.set_num_threads(threads)
     works = (*WORKLOADS, *face.WORKS)
@@ -64,7 +64,7 @@ def run(quick: bool, only: str, threads: int, out: Path | None, loud: bool = Fal
 
 
 def about(turns: int, threads: int) -> dict[str, Any]:
-    """What every row says of the machine and the versions."""
+    """The columns about the machine and the versions, which every row has."""
     return {
         "turns": turns,
         "threads": threads,
@@ -78,7 +78,7 @@ def about(turns: int, threads: int) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]], others: Sequence[str]) -> Table:
-    """Milliseconds of warpkit, and how many times as long these others take."""
+    """warpkit's time in milliseconds, and the others' times relative to it."""
     result = Table()
     result.add_column("workload")
     result.add_column("")

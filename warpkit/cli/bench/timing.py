@@ -13,24 +13,24 @@ take a core from the next call."""
 
 
 class Turns(NamedTuple):
-    """How calls are timed."""
+    """The settings of a measurement."""
 
     timed: int = 0
-    """Timed turns; 0: as many as fit into `seconds`."""
+    """The number of timed turns; 0: as many as fit in `seconds`."""
     seconds: float = 0.0
     at_least: int = 1
-    """Timed turns within `seconds`, at least."""
+    """The smallest number of timed turns within `seconds`."""
     untimed: int = 1
-    """Turns before the timed ones, which fill caches."""
+    """The number of turns before the timed ones, which fill caches."""
     warm: bool = False
-    """Make each call once before it is timed, so that it finds its own data in the caches."""
+    """Whether to make each call once before it is timed, so that its data is in the caches."""
     pause: float = 0.0
-    """Seconds before each call."""
+    """Seconds to wait before each call."""
     repeat: int = 1
-    """Calls in a row that are timed together; the time is that of one."""
+    """The number of successive calls that are timed together; the result is the time of one."""
     clock: Callable[[], float] = time.perf_counter
     rotate: bool = False
-    """Begin each turn with another call."""
+    """Whether each turn begins with another call."""
 
 
 def in_turns(
@@ -42,7 +42,7 @@ def in_turns(
 ) -> dict[str, list[float]]:
     """The seconds of each call in each timed turn.
 
-    inputs: makes the arguments of a call, which is not timed. between: called after each turn.
+    inputs: makes the arguments of a call; this is not timed. between: called after each turn.
 
     >>> seconds = in_turns({"a": lambda: None, "b": lambda: None}, Turns(3))
     >>> [len(taken) for taken in seconds.values()]
@@ -73,5 +73,5 @@ def in_turns(
 
 
 def ratio(taken: list[float], other: list[float]) -> float:
-    """The median over the turns of one call's time over another's."""
+    """The median over the turns of one call's time divided by another's."""
     return statistics.median(a / b for a, b in zip(taken, other, strict=True))

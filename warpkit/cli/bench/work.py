@@ -1,10 +1,10 @@
-"""What `warpkit bench` measures: warps on this CPU beside grid_sample, kornia and OpenCV.
+"""The workloads of `warpkit bench`: warps on this CPU, with grid_sample, kornia and OpenCV.
 
-Every workload first proves that its ways agree, then times them in turns, as a program of a user's
-meets them: each way's call follows the others', so that its data is in no cache and its threads may
-sleep, and each is first in its turn as often as the others. All outputs are allocated as each way
-does. The ratio is the median over the turns of (other / warpkit). Between the turns a fixed work
-listens to the machine (`noise`).
+Every workload first checks that all libraries agree, and then times them in turns, as in a user's
+program: each call follows those of the others, so its data is in no cache and its threads may
+sleep, and each is first in a turn equally often. Each library allocates outputs in its own way. The
+ratio is the median over the turns of (other / warpkit). Between the turns a fixed task measures the
+machine's load (`noise`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Way = tuple[str, Callable[..., Any], list[Tensor]]
 
 
 class Workload(NamedTuple):
-    """An image size, matrices for each image (or for the one), and what is done."""
+    """An image size, matrices for each image (or for the only one), and the operation."""
 
     name: str
     shape: tuple[int, int, int, int]
@@ -37,9 +37,9 @@ class Workload(NamedTuple):
     does: str = "forward"
     interpolation: str = "bilinear"
     samples: int = 0
-    """An axis, of antialias; 0 without it."""
+    """Samples along an axis for antialias; 0 without it."""
     is_8_bit: bool = False
-    """cv2's own pixels of HWC arrays."""
+    """Whether to compute cv2's own pixels for HWC arrays."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -50,7 +50,7 @@ class Workload(NamedTuple):
 
 FORWARD, GRADIENTS, SECOND = "forward", "forward + gradients", "second order"
 SHRUNK = 0.21
-"""What antialias is timed at, which takes 5 samples an axis."""
+"""The scale for antialias, which takes 5 samples along an axis."""
 
 LARGE, HUGE, SMALL, DEEP = (8, 3, 512, 512), (1, 3, 2160, 3840), (64, 3, 64, 64), (32, 64, 56, 56)
 MANY, TINY = (1, 3, 224, 224), (1, 3, 32, 32)
@@ -80,7 +80,7 @@ WORKLOADS += [
 
 
 def ways(work: Workload) -> Iterator[Way]:
-    """Each way's name, its function, and its inputs: an image and a map in its own convention."""
+    """The name, function and inputs of each library: an image, and a map in its own convention."""
     items, channels, height, width = work.shape
     angles = torch.full((work.matrices,), 33.0)
     size, mode = work.size, work.interpolation
@@ -92,19 +92,19 @@ def ways(work: Workload) -> Iterator[Way]:
             yield "cv2", partial(opencv, matrix.double().numpy(), mode, None), [rows]
         return
     if work.samples:
-        shift = (SHRUNK - 1) / 2  # edges stay on edges
+        shift = (SHRUNK - 1) / 2  # keeps edges on edges
         matrix = wk.compose(matrix, torch.tensor([[SHRUNK, 0, shift], [0, SHRUNK, shift]]))
     image = torch.rand(work.shape)
     options: dict[str, Any] = {"interpolation": mode, "size": size}
     options |= {"antialias": work.samples} if work.samples else {}
     yield "warpkit", partial(wk.warp_affine, **options), [image, matrix]
     if work.does == SECOND:
-        # torch's own sampler cannot be differentiated twice everywhere; this backend can
+        # torch's own sampler is not always twice differentiable, but this backend is
         yield "grid_sample", partial(wk.warp_affine, backend="grid_sample"), [image, matrix]
         return
 
     def grid_sample(image: Tensor, theta: Tensor) -> Tensor:
-        """image (B, C, H, W); theta (B, 2, 3), of F.affine_grid."""
+        """image (B, C, H, W); theta (B, 2, 3) as in F.affine_grid."""
         samples = max(work.samples, 1)
         fine = [side * samples for side in size]
         grid = F.affine_grid(theta, [work.matrices, channels, *fine], align_corners=False)
@@ -114,12 +114,12 @@ def ways(work: Workload) -> Iterator[Way]:
 
     theta = wk.to_theta(matrix, (height, width), size).float()
     yield "grid_sample", grid_sample, [image, theta]
-    # kornia's bicubic has another grid than its bilinear one
+    # kornia's bicubic uses another grid than its bilinear
     if work.interpolation != "bicubic" and not work.samples and find_spec("kornia"):
         from kornia.geometry.transform import warp_affine as kornia_warp
 
         def kornia(image: Tensor, matrix: Tensor) -> Tensor:
-            """image (B, C, H, W); matrix (B, 2, 3), pixels."""
+            """image (B, C, H, W); matrix (B, 2, 3) in pixels."""
             image = image.expand(work.matrices, *image.shape[1:])
             return kornia_warp(image, matrix, size, mode, align_corners=True)
 
@@ -132,7 +132,7 @@ def ways(work: Workload) -> Iterator[Way]:
 def opencv(
     matrices: np.ndarray, interpolation: str, module: Any, images: Tensor
 ) -> list[np.ndarray]:
-    """warpAffine in a loop over (H, W, C) images, of cv2 or of the module given."""
+    """warpAffine in a loop over (H, W, C) images, from cv2 or the given module."""
     if module is None:
         import cv2 as module
 
@@ -145,7 +145,7 @@ def opencv(
 
 
 def prepare(work: Workload) -> dict[str, Callable[[], object]]:
-    """The calls to time, after a proof that they agree."""
+    """The calls to time, after a check that their results agree."""
     calls: dict[str, Callable[[], object]] = {}
     wanted = None
     for name, function, inputs in ways(work):
@@ -156,7 +156,8 @@ def prepare(work: Workload) -> dict[str, Callable[[], object]]:
         wanted = result if wanted is None else wanted
         expected = wanted
         if name == "cv2" and not work.is_8_bit and installed_arithmetic() != "opencv5":
-            # OpenCV 4 samples floats at multiples of 1/32 pixel: held against these pixels of ours
+            # OpenCV 4 samples floats at multiples of 1/32 pixel, so compare with our pixels of this
+            # kind
             ours = opencv(*function.args[:2], wk.opencv, *inputs)  # pyright: ignore
             expected = torch.from_numpy(np.stack(ours)).permute(0, 3, 1, 2).double()
         # float32 coordinates are off by up to 2e-4 pixels at 4K, and a nearest pixel may flip
@@ -191,7 +192,7 @@ def second_order(function: Callable[..., Tensor], inputs: list[Tensor], grad: Te
 
 
 def measure(work: Workload, turns: int, noise: Noise) -> Iterator[dict[str, Any]]:
-    """One row for each way; the noise is listened to between the turns."""
+    """One row for each library; the noise is measured between the turns."""
     calls = prepare(work)
     repeat = 200 if work.shape == TINY else 1
     how = Turns(turns, pause=PAUSE, repeat=repeat, rotate=True)

@@ -11,11 +11,11 @@ from warpkit.cli.demo.work import EXPOSURE, HIDDEN, TURN, ZOOM, Comparison, Reac
 
 INK, GREY, FAINT, ACCENT = "#1b1f24", "#6b7280", "#eef0f3", "#d1495b"
 WIDTH = 12.0
-"""Inches; at 100 dots each, so that a front page shows the figure unscaled."""
+"""Inches, at 100 dots each: a web page can show the figure without scaling."""
 
 
 def draw(image: Tensor, comparison: Comparison, reach: Reach, recovery: Recovery) -> Figure:
-    """The figure of two rows: the same pixels as OpenCV, and what gradients give."""
+    """A figure with two rows: OpenCV's pixels are reproduced, and gradients find a hidden warp."""
     (top, bottom), figure = panels(image.shape[-1] / image.shape[-2])
     height, width = image.shape[-2:]
     picture(top[0], image, "Photograph", f"{width} x {height} pixels")
@@ -34,7 +34,7 @@ def draw(image: Tensor, comparison: Comparison, reach: Reach, recovery: Recovery
 
 
 def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
-    """Two rows of four panels that fit the photograph, each row under its heading, in inches."""
+    """Two rows of four panels with the photograph's aspect, in inches, each row with a heading."""
     margin, gap, heading, captions, below = 0.3, 0.22, 0.5, 0.5, 0.12
     panel_width = (WIDTH - 2 * margin - 3 * gap) / 4
     panel_height = min(max(panel_width / aspect, 1.4), 4.0)
@@ -55,7 +55,7 @@ def panels(aspect: float) -> tuple[list[list[Axes]], Figure]:
 
 
 def caption(axes: Axes, title: str, note: str) -> None:
-    """A title and a line of figures above a panel."""
+    """A title and a line of numbers above a panel."""
     at = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
     axes.annotate(title, (0, 1), (0, 19), size=10.5, color=INK, **at)
     axes.annotate(note, (0, 1), (0, 6), size=9, color=GREY, **at)
@@ -65,12 +65,12 @@ def picture(axes: Axes, image: Tensor, title: str, note: str) -> None:
     """A panel with an image (3, H, W) in [0, 1]."""
     axes.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="antialiased")
     axes.set_axis_off()
-    axes.set_anchor("N")  # under its caption, also where the panel is taller
+    axes.set_anchor("N")  # directly below its caption, even if the panel is taller
     caption(axes, title, note)
 
 
 def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
-    """OpenCV's result, and how far it is from ours, brightened."""
+    """OpenCV's result, and its difference from ours, brightened."""
     if comparison.theirs is None:
         for axes, title in ((theirs, "cv2.warpAffine"), (apart, "Difference")):
             axes.set(xticks=[], yticks=[], facecolor=FAINT)
@@ -85,7 +85,7 @@ def difference(theirs: Axes, apart: Axes, comparison: Comparison) -> None:
 
 
 def dimmed(image: Tensor, seen: Tensor) -> Tensor:
-    """The image, pale and grey where no gradient arrives.
+    """The image, with pixels that get no gradient pale and grey.
 
     image (C, H, W) in [0, 1]; seen (H, W), bool.
     """

@@ -15,11 +15,11 @@ from warpkit.cli.errors import check_apart
 from warpkit.cli.image_files import ImageFileError, check_figure, read_photograph, replacing
 
 LONGEST, SMALLEST = 384, 64
-"""Pixels of the longest side, of the shortest: less leaves nothing to see."""
+"""The longest side in pixels, and the shortest: smaller images show too little."""
 
 
 def run(source: Path | None, out: Path) -> None:
-    """Do the work, show how it goes, write the figure, say what came out."""
+    """Run the demonstration, show its progress, write the figure and print the results."""
     check_figure(out)
     check_apart({"--out": out}, {"IMAGE": source})
     image = photograph(source or demo.default_photograph(), LONGEST, SMALLEST)
@@ -41,7 +41,8 @@ def run(source: Path | None, out: Path) -> None:
 
 
 def photograph(path: Path, longest: int, smallest: int) -> Tensor:
-    """An image file as an RGB image in [0, 1], its sides `longest` at most, `smallest` at least."""
+    """An image file as an RGB image in [0, 1], its sides at most `longest` and at least
+    `smallest`."""
     picture = read_photograph(path, "the demonstration takes a grey or RGB photograph")
     image = demo.small(picture.pixels, longest)
     if min(image.shape[-2:]) < smallest:
@@ -52,7 +53,7 @@ def photograph(path: Path, longest: int, smallest: int) -> Tensor:
 
 
 def summary(comparison: demo.Comparison, reach: demo.Reach, recovery: demo.Recovery) -> Table:
-    """The figures in words."""
+    """A table of the results."""
     table = Table.grid(padding=(0, 2))
     if comparison.theirs is None:
         table.add_row("OpenCV", f"{comparison.version}: nothing to compare with")

@@ -14,16 +14,16 @@ import warpkit as wk
 from warpkit.engine.arithmetic.guarantees import arithmetic_of
 
 TURN, ZOOM = 30.0, 1.1
-"""The warp to compare by: degrees, factor."""
+"""The warp for the comparison: angle in degrees, and scale."""
 
 HIDDEN = (24.0, 0.85, (0.05, -0.03))
-"""The warp to find: degrees, scale, and its shift as a part of the longest side."""
+"""The warp to find: angle in degrees, scale, and shift relative to the longest side."""
 
 EXPOSURE = (0.6, 0.1)
-"""Gain and bias of the hidden picture: the correlation does not mind them."""
+"""Gain and bias of the hidden picture, which do not affect the correlation."""
 
 TILES = 6
-"""Along the shorter side of the picture that shows both in turn."""
+"""The number of tiles along the shorter side of the chessboard picture."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Comparison:
     warped: Tensor
     theirs: Tensor | None
     version: str
-    """OpenCV's, or why there is none."""
+    """OpenCV's version, or why it is missing."""
 
     @property
     def apart(self) -> Tensor:
@@ -43,22 +43,22 @@ class Comparison:
 
     @property
     def differing(self) -> str:
-        """How many values differ."""
+        """The number of differing values, in words."""
         return f"{int(self.apart.count_nonzero()):,} of {self.warped.numel():,} values differ"
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Where the gradient of a loss arrives."""
+    """The pixels that the gradient of a loss reaches."""
 
     seen: Tensor
     """(H, W): whether a pixel of the photograph has a gradient."""
     to_matrix: Tensor
-    """(2, 3)."""
+    """The matrix's gradient, (2, 3)."""
 
     @property
     def fraction(self) -> float:
-        """The part of the photograph's pixels that has a gradient."""
+        """The share of the photograph's pixels that get a gradient."""
         return self.seen.double().mean().item()
 
 
@@ -67,23 +67,23 @@ class Recovery:
     """A hidden warp found by `align`."""
 
     target: Tensor
-    """(C, H, W), the photograph under the hidden warp, and darker."""
+    """(C, H, W): the photograph under the hidden warp, and darker."""
     found: Tensor
-    """(C, H, W), the photograph under the warp that was found."""
+    """(C, H, W): the photograph under the warp that was found."""
     angle: float
-    """Degrees found."""
+    """The angle found, in degrees."""
     corners: float
     """Root mean square distance of the corners under both warps, in pixels."""
     steps: int
 
     @property
     def error(self) -> float:
-        """Degrees between the hidden angle and the one found."""
+        """The difference between the hidden angle and the one found, in degrees."""
         return abs(self.angle - HIDDEN[0])
 
     @property
     def tiles(self) -> Tensor:
-        """(C, H, W): the hidden picture and the one found, in turn as on a chessboard."""
+        """(C, H, W): a chessboard of tiles from the hidden picture and the one found."""
         height, width = self.target.shape[-2:]
         side = max(min(height, width) // TILES, 1)
         y, x = torch.arange(height)[:, None] // side, torch.arange(width) // side
@@ -91,7 +91,7 @@ class Recovery:
 
 
 def default_photograph() -> Path:
-    """The picture of a demonstration: the installed package's, or a checkout's."""
+    """The photograph of the installed package, or of a checkout."""
     installed = Path(__file__).with_name("coffee.png")
     root = Path(__file__).parents[3]
     return installed if installed.exists() else root / "data" / "images" / "coffee.png"
@@ -110,7 +110,7 @@ def small(photograph: Tensor, side: int) -> Tensor:
 
 
 def compare(image: Tensor, matrix: Tensor) -> Comparison:
-    """Warp by `matrix` with warpkit and, where it is installed, with OpenCV, in 8 bits.
+    """Warp by `matrix` with warpkit and, if it is installed, OpenCV, in 8 bits.
 
     image (C, H, W) in [0, 1]; matrix (2, 3), pixels.
     """

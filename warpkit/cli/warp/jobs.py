@@ -14,14 +14,14 @@ from warpkit.cli.stderr import say
 
 
 class Options(Protocol):
-    """What a command does to each picture: of `warpkit warp`, `resize` or `undistort`."""
+    """What a command does with each picture: `warpkit warp`, `resize`, `undistort` or `view`."""
 
     def check(self) -> None:
-        """Refuse before any work what cannot be right for any picture."""
+        """Reject options that are invalid for every picture."""
         ...
 
     def apply(self, picture: Picture) -> Picture:
-        """What becomes of a picture."""
+        """The result for a picture."""
         ...
 
 
@@ -32,21 +32,21 @@ class Job:
     source: str
     target: str | Path
     kind: str
-    """The format to write, by Pillow's name; "" where the target names none."""
+    """Pillow's name of the format to write; "" if the target does not determine it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one file."""
+    """The result of one job."""
 
     seconds: float
     lines: list[str]
-    """What was said of it on the way."""
+    """The messages about the file."""
     error: str | None = None
 
 
 def do(job: Job, quality: int | None, options: Options) -> None:
-    """Read, warp, write, and say what was converted."""
+    """Read, warp, write, and report conversions."""
     picture = read_image(job.source)
     words = write_image(job.target, options.apply(picture), job.kind, quality)
     if words != picture.held:
@@ -55,7 +55,7 @@ def do(job: Job, quality: int | None, options: Options) -> None:
 
 
 def check_quality(quality: int | None, jobs: Sequence[Job]) -> None:
-    """Refuse a quality that no file would have."""
+    """Reject a quality that applies to none of the files."""
     kinds = {job.kind for job in jobs}
     if quality is not None and kinds and not kinds & set(QUALITY_FORMATS):
         wanted = ", ".join(QUALITY_FORMATS)

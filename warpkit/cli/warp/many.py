@@ -37,23 +37,23 @@ from warpkit.cli.warp.jobs import Job, Options, Outcome, check_quality, do
 from warpkit.core.progress import progress_bar
 
 AHEAD = 2
-"""Files in work for each worker: the next one is read while the last is told of."""
+"""Submitted files per worker: one is read while another is reported."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Where many results go, and how."""
+    """Where many results are written, and how."""
 
     out: str | None
     workers: int | None
-    """Files that are worked on at once; None is the cores."""
+    """The number of files to process at once; None is the number of cores."""
     report: Path | None
     resume: bool
     ray: str | None = None
-    """The address of a Ray cluster that does the work; None is this process."""
+    """The address of a Ray cluster that does the work; None for this process."""
 
     def option_of_many(self) -> str | None:
-        """The first option that a single file has no use for."""
+        """The first option that does not apply to a single file."""
         given = {"--workers": self.workers, "--report": self.report, "--resume": self.resume}
         given["--ray"] = self.ray
         return next((name for name, value in given.items() if value), None)
@@ -66,7 +66,7 @@ def many(
     quality: int | None,
     options: Options,
 ) -> int:
-    """Warp every file into a folder, which is made if need be; 1 where one failed."""
+    """Warp every file into a folder, which is created if necessary; 1 if one failed."""
     if not files:
         raise CommandError("Missing argument 'IN'.")
     assert folder.out is not None
@@ -80,7 +80,7 @@ def many(
     check_quality(quality, [job for job in jobs if job.kind])
     places = {name: name for job in jobs for name in (job.source, str(job.target))}
     check_apart({"--report": folder.report}, places)
-    if not is_address(out):  # a bucket has no folders
+    if not is_address(out):  # buckets have no folders
         make(Path(out))
     check_target(folder.report)
     done = {job.source for job in jobs if folder.resume and exists(job.target)}
@@ -123,7 +123,7 @@ def many(
 
 
 def row(job: Job, outcome: Outcome, skipped: bool) -> dict[str, str | float | bool]:
-    """A line of the report."""
+    """A row of the report."""
     if outcome.error is not None:
         return {"file": job.source, "error": outcome.error}
     done = {"file": job.source, "result": str(job.target), "seconds": round(outcome.seconds, 4)}
@@ -134,9 +134,9 @@ def row(job: Job, outcome: Outcome, skipped: bool) -> dict[str, str | float | bo
 def working(
     jobs: Sequence[Job], quality: int | None, options: Options, workers: int
 ) -> Iterator[Iterator[Outcome]]:
-    """The outcomes of jobs in their order, made by threads: codecs and kernels run beside others.
+    """The outcomes of jobs in order, computed by threads, so codecs and kernels overlap.
 
-    Each worker computes on one thread, since as many as there are cores are at work.
+    Each worker computes on one thread, because there are as many workers as cores.
     """
     if workers == 1 or len(jobs) < 2:
         yield (outcome_of(job, quality, options) for job in jobs)
@@ -162,14 +162,14 @@ def working(
 
 
 def outcome_of(job: Job, quality: int | None, options: Options) -> Outcome:
-    """Do one job; what a user can cause is told, and anything else raised."""
+    """Do one job; errors that a user can cause become its outcome, and others are raised."""
     start = time.perf_counter()
     with collecting() as lines:
         try:
             if os.path.isdir(job.source):
                 raise ImageFileError(f"{job.source}: {os.strerror(EISDIR)}")
             if not job.kind:
-                format_of(Path(job.target))  # says why
+                format_of(Path(job.target))  # raises the reason
             do(job, quality, options)
         except Exception as error:
             if (cause := cause_of(error)) is None:
@@ -182,9 +182,9 @@ def outcome_of(job: Job, quality: int | None, options: Options) -> Outcome:
 
 @contextmanager
 def interruptions() -> Iterator[Callable[[], None]]:
-    """A function that raises KeyboardInterrupt once there was one, also one that got lost.
+    """A function that raises KeyboardInterrupt if there was one, even if Python lost it.
 
-    Python drops what is raised while it frees memory, and hundreds of files would go on.
+    Python drops exceptions raised while it frees memory, and would process hundreds more files.
     """
     usual, came = signal.getsignal(signal.SIGINT), []
 
@@ -207,14 +207,14 @@ def interruptions() -> Iterator[Callable[[], None]]:
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def jobs_into(folder: str, files: Sequence[str], ending: str | None) -> list[Job]:
-    """Where each file goes; refused where two would meet, or where one would be overwritten."""
+    """The jobs for all files; two equal targets, or a target that is an input, are errors."""
     if folder in OUTPUTS:
         raise CommandError(f"--out takes a folder, got {folder}")
     inputs = {place(name): name for name in files}
@@ -240,7 +240,7 @@ def jobs_into(folder: str, files: Sequence[str], ending: str | None) -> list[Job
 
 
 def make(folder: Path) -> None:
-    """Make the folder where it is not there; say why it cannot be written to."""
+    """Create the folder if necessary; raise an error if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         check_folder(folder)

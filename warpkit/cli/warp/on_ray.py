@@ -18,24 +18,24 @@ from warpkit.cli.warp.jobs import Job, Outcome
 from warpkit.core.environment import how_to_install
 
 AHEAD = 2
-"""Tasks for each worker: the next one's file is on its way while one is worked on."""
+"""Tasks per worker: the next one's file is sent while one is processed."""
 
 SECONDS = 5.0
-"""How long an address has to answer."""
+"""The time within which an address must answer."""
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
-"""How a client of gRPC begins (RFC 9113, 3.4); what is a server of it answers with the same frame,
-SETTINGS, whose fourth byte is 4. Ray itself waits for two minutes, says so three times, and ends
-the process."""
+"""The first bytes of a gRPC client (RFC 9113, 3.4). A gRPC server answers with the same frame,
+SETTINGS, whose fourth byte is 4. Ray itself would wait for two minutes, log this three times, and
+end the process."""
 
 
 @contextmanager
 def working_on_ray(
     work: Callable[[Job], Outcome], jobs: Sequence[Job], address: str, workers: int | None
 ) -> Iterator[Iterator[Outcome]]:
-    """The outcomes of jobs in their order; a worker that is lost is replaced, its file done again.
+    """The outcomes of jobs in order; if a worker is lost, another one repeats its file.
 
-    workers: files in work at once; None is the cores of the cluster.
+    workers: the number of files at once; None is the number of the cluster's cores.
     """
     ray = connect(address)
     waiting: deque[tuple[Job, Any]] = deque()
@@ -69,15 +69,15 @@ def working_on_ray(
 
 
 def on_one_thread(work: Callable[[Job], Outcome], job: Job, folder: str) -> Outcome:
-    """What a worker does, in the folder that names are relative to."""
-    torch.set_num_threads(1)  # it is one of as many as there are cores
-    with suppress(OSError):  # on another machine, which may have no such folder
+    """A worker's task, run in the folder to which names are relative."""
+    torch.set_num_threads(1)  # there are as many workers as cores
+    with suppress(OSError):  # another machine may not have this folder
         os.chdir(folder)
     return work(job)
 
 
 def connect(address: str) -> Any:
-    """Ray, connected to a cluster, or a line that says why not."""
+    """Ray, connected to a cluster, or an error that says why it cannot connect."""
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -91,9 +91,9 @@ def connect(address: str) -> Any:
         try:
             ray.init(address=address, **options)
         except (OSError, ImportError, RuntimeError, ValueError, SystemExit) as error:
-            ended = isinstance(error, SystemExit)  # as Ray does where a cluster has died: "15"
+            ended = isinstance(error, SystemExit)  # Ray raises this if a cluster has died: "15"
             said = "it does not answer" if ended else " ".join(str(error).split())[:200]
-            reason = taken()[-1:]  # such as a token that the cluster wants
+            reason = taken()[-1:]  # for example that the cluster requires a token
             said += "".join(f" ({line.rpartition('] ')[2]})" for line in reason)
             raise CommandError(f"--ray {address}: no Ray is reached: {said}") from None
     return ray
@@ -101,7 +101,7 @@ def connect(address: str) -> Any:
 
 @contextmanager
 def stderr_taken() -> Iterator[Callable[[], list[str]]]:
-    """The lines that come to stderr meanwhile; Ray's C++ writes one a second."""
+    """The lines written to stderr meanwhile; Ray's C++ code writes one per second."""
     if sys.stderr is None:
         yield list
         return
@@ -121,7 +121,7 @@ def stderr_taken() -> Iterator[Callable[[], list[str]]]:
 
 
 def check_answer(address: str) -> None:
-    """Refuse an address at which nothing of Ray answers, within seconds."""
+    """Raise an error within seconds if no Ray cluster answers at an address."""
     server = address.removeprefix("ray://")
     host, colon, port = server.rpartition(":")
     if not colon or not port.isdecimal():

@@ -19,7 +19,7 @@ def run(
     quality: int | None,
     options: Options,
 ) -> int:
-    """Warp IN to OUT, or all files into a folder; 1 where one of several failed."""
+    """Warp IN to OUT, or all files into a folder; 1 if one of several failed."""
     options.check()
     if folder.out is not None:
         return many(files, folder, ending, quality, options)

@@ -1,4 +1,4 @@
-"""What `warpkit warp` does to one image: its matrix, and the warp with alpha."""
+"""The work of `warpkit warp` on one image: its matrix, and a warp that handles alpha."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from warpkit.types import Arithmetic, Border, Interpolation
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `warpkit warp` that say how, as the command line has read them."""
+    """The options of `warpkit warp`, except files."""
 
     parts: Mapping[str, Numbers]
-    """angle, scale, shear, translate and center, those that were given."""
+    """angle, scale, shear, translate and center, as far as they are given."""
     matrix: Numbers | None
     inverse: bool
     corners: Numbers | None
@@ -36,7 +36,7 @@ class Options:
     arithmetic: Arithmetic
 
     def check(self) -> None:
-        """Refuse before any work what cannot be right for any picture."""
+        """Reject options that are invalid for every picture."""
         if self.size:
             check_size("--size", *self.size)
         parts_given = {f"--{name}": value for name, value in self.parts.items()}
@@ -54,7 +54,7 @@ class Options:
 
     @property
     def moves(self) -> bool:
-        """Whether anything is asked that can move a pixel."""
+        """Whether any option can move a pixel."""
         return bool(self.parts.keys() - {"center"} or self.matrix or self.corners or self.size)
 
     def apply(self, picture: Picture) -> Picture:
@@ -94,7 +94,7 @@ class Sampling(Protocol):
 
 
 def sampled(picture: Picture, warp: Callable[..., Tensor], options: Sampling) -> Picture:
-    """The picture under a warp of images (C, H, W), with alpha where it has one."""
+    """The picture after a warp of images (C, H, W), including alpha if it has one."""
     channels, value = picture.pixels.shape[0], options.border_value
     if len(value) not in (1, channels):
         raise CommandError(
@@ -113,12 +113,11 @@ def sampled(picture: Picture, warp: Callable[..., Tensor], options: Sampling) ->
 def mix_visible(
     warp: Callable[..., Tensor], image: Tensor, outside: Tensor, pixels: Tensor
 ) -> None:
-    """Replace, in `pixels`, colours that are mixed with those of pixels that are seen through.
+    """Replace blended colours in `pixels` by colours weighted with their alpha.
 
-    Each colour weighs as much as it is seen: warped times its alpha, in float64, divided by the
-    warped alpha, rounded once. Where every neighbour is opaque, and where the result is wholly
-    transparent, the colours stay what they are. `image` and `pixels` are (C, H, W) of 8 bits, the
-    alpha last.
+    Colours are multiplied by alpha, warped in float64, divided by the warped alpha, and rounded
+    once. If all neighbours are opaque, or if the result is fully transparent, colours are
+    unchanged. `image` and `pixels` are (C, H, W) of 8 bits with alpha last.
     """
     alpha, cover = image[-1:].double(), outside[-1:]
     seen_through = warp(255 - alpha, border_value=255 - cover)[0] != 0
@@ -132,7 +131,7 @@ def mix_visible(
 
 
 def clash(option: str, others: Mapping[str, object]) -> None:
-    """Refuse an option beside one that it takes the place of."""
+    """Reject an option together with one that it replaces."""
     for other, value in others.items():
         if value not in (None, False):
             raise CommandError(f"{option} takes the place of {other}: give one of them")
@@ -144,7 +143,7 @@ def as_matrix(values: Numbers) -> Tensor:
 
 
 def check_invertible(matrix: Tensor) -> None:
-    """Refuse a matrix that leaves no way back to the source."""
+    """Reject a matrix without an inverse."""
     try:
         wk.invert(matrix)
     except ValueError:
@@ -152,7 +151,7 @@ def check_invertible(matrix: Tensor) -> None:
 
 
 def from_parts(parts: Mapping[str, Numbers], middle: tuple[float, float]) -> Tensor:
-    """The affine matrix (2, 3) of the options that were given, about `middle` unless told."""
+    """The affine matrix (2, 3) of the given options, about `middle` unless a centre is given."""
     angle, scale, shear, translation, center = (
         torch.tensor(parts.get(name, default), dtype=torch.float64)
         for name, default in (
@@ -170,11 +169,11 @@ def from_parts(parts: Mapping[str, Numbers], middle: tuple[float, float]) -> Ten
 
 
 def from_corners(values: Numbers, wanted: Numbers | None) -> tuple[Tensor, tuple[int, int]]:
-    """The matrix (3, 3) that makes four corners an upright rectangle, and its size (h, w).
+    """The matrix (3, 3) that maps four corners to an upright rectangle, and its size (h, w).
 
-    The corners are centres of pixels and become the centres of the corner pixels, so that those of
-    a whole image leave it as it is. The first is the top left; the others may come in any order.
-    Without a size `wanted` each side is as long as the longer of the two that it comes from.
+    The corners are centres of pixels and become the centres of the corner pixels, so those of a
+    whole image leave it unchanged. The first is the top left; the others may come in any order.
+    Without a `wanted` size, each side is as long as the longer of its two source sides.
     """
     pixels = list(zip(values[::2], values[1::2], strict=True))
     x, y = (sum(axis) / 4 for axis in zip(*pixels, strict=True))

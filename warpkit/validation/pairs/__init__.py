@@ -1,10 +1,11 @@
 """Identifies programs from pairs of an original and its result, without calling them.
 
-`matching` sets files side by side by their names and `reading` reads them (`jpeg` the tables of
-those that were compressed). `placing` finds where a picture lies in its result, `rules` the sizes,
-crops and paddings that agree with all places, `numbers` channels, gain and offset. `pool` has one
-resize of each kind that gives other numbers; `comparing` holds them against the pairs, `parting`
-says which pairs one program made, and `naming` what can be said of it. `procedure` runs the steps.
+`matching` matches files by their names, and `reading` reads them (`jpeg`: the tables of JPEG
+files). `placing` finds where a picture lies in its result, and `rules` finds the sizes, crops and
+paddings that agree with all places. `numbers` measures channels, gain and offset. `pool` has one
+resize of each kind that gives different numbers, and `comparing` compares these with the pairs.
+`parting` groups the pairs by program, and `naming` describes each program. `procedure` runs the
+steps.
 
-Rules, resizes, values and twins are those of `programs`.
+Rules, resizes, values and twins come from `programs`.
 """

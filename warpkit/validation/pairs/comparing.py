@@ -24,14 +24,14 @@ Levels = NDArray[np.float64]
 LUMA = (0.299, 0.587, 0.114)
 
 LOW = 5
-"""Coefficients (u, v) of 8 x 8 blocks with u + v up to it: a codec leaves these."""
+"""Codecs preserve the coefficients (u, v) of 8 x 8 blocks with u + v up to this number."""
 
 WHOLE_LEVELS = 0.5
-"""Levels: rounding after gain and offset that were changed leaves that much."""
+"""Levels: the largest effect of rounding after gain and offset were changed."""
 
 
 class Mark(NamedTuple):
-    """A candidate on one pair."""
+    """How well a candidate fits one pair."""
 
     differing: int
     compared: int
@@ -44,14 +44,14 @@ class Mark(NamedTuple):
         return self.differing / max(1, self.compared)
 
 
-_KEEP = Geometry("keep")  # a twin asks for one; places come by hand
+_KEEP = Geometry("keep")  # required by Twin; placements are passed separately
 
 UNLIKE = Mark(1, 1, 255.0, 255.0)
-"""Another shape, or a filter that has no such size."""
+"""The mark for results of another shape, and for filters that do not support a size."""
 
 
 class Candidate(NamedTuple):
-    """A program, as far as pairs can tell it."""
+    """A program, as far as pairs determine it."""
 
     rule: Arrangement
     how: Resampling | None
@@ -60,21 +60,21 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Comparison:
-    """All pairs that are used, and every mark that was given."""
+    """All pairs that are used, and the marks computed so far."""
 
     pairs: Sequence[PicturePair]
     numbers: Numbers
     padding: Sequence[tuple[float, ...]]
-    """Of each pair, in levels, one for each channel."""
+    """The level of the padding of each pair, one number for each channel."""
     _marks: dict[object, Mark] = field(default_factory=dict)
 
     def mark(self, k: int, candidate: Candidate) -> Mark:
-        """A candidate on pair k."""
+        """The mark of a candidate on pair k."""
         rule, how, values = candidate
         return self.mark_at(k, rule.placements[k], how, values)
 
     def mark_at(self, k: int, placement: Placement, how: Resampling | None, values: Values) -> Mark:
-        """The same by the place of pair k."""
+        """The same, for a given placement of pair k."""
         key = (k, placement, how, values)
         if key not in self._marks:
             made = self.made(k, placement, how, values)
@@ -84,7 +84,8 @@ class Comparison:
     def quick_share(
         self, k: int, placement: Placement, how: Resampling | None, values: Values
     ) -> float:
-        """The share of one channel's values that differ; 0 where that costs as much as all."""
+        """The share of one channel's values that differ; 0 if this costs as much as a full
+        comparison."""
         pair = self.pairs[k]
         if values.is_gray or pair.result.tables is not None or len(values.gain) == 1:
             return 0.0
@@ -100,7 +101,8 @@ class Comparison:
     def made(
         self, k: int, placement: Placement, how: Resampling | None, values: Values
     ) -> Levels | None:
-        """A candidate's levels (C, h, w) of pair k, through its JPEG tables; None: it has none."""
+        """A candidate's levels (C, h, w) for pair k, through its JPEG tables; None if it has
+        none."""
         pair = self.pairs[k]
         image = torch.from_numpy(pair.picture).movedim(-1, 0)
         made = self._made(image, placement, how, values, self.padding[k])
@@ -123,11 +125,12 @@ class Comparison:
         twin = Twin(_KEEP, how, values, padding)
         try:
             return twin.levels_at(image, placement).numpy()
-        except (ValueError, TypeError, RuntimeError):  # a filter that has no such size
+        except (ValueError, TypeError, RuntimeError):  # the filter does not support this size
             return None
 
     def _levels(self, numbers: Levels, made: Levels, values: Values) -> Levels:
-        """The result in levels; gain and offset by the candidate where nothing was rounded."""
+        """The result in levels; gain and offset are fitted to the candidate if nothing was
+        rounded."""
         if self.numbers.fitted:
             lines = [fitted_line(x.ravel(), y.ravel()) for x, y in zip(made, numbers, strict=True)]
             gain, offset = (np.array([line[k] for line in lines]) for k in (0, 1))
@@ -147,7 +150,7 @@ class Comparison:
 
 
 def low_apart(difference: Levels, values: Values) -> float:
-    """Of a difference (C, h, w) the mean |coefficient| of the luma's low frequencies."""
+    """The mean |coefficient| of the luma's low frequencies, of a difference (C, h, w)."""
     if len(difference) == 3 and not values.is_gray:
         weights = LUMA[::-1] if values.channels == "reversed" else LUMA
         luma = np.tensordot(np.asarray(weights), difference, 1)
@@ -164,7 +167,7 @@ def low_apart(difference: Levels, values: Values) -> float:
 
 @lru_cache(maxsize=1)
 def _cosines() -> tuple[Levels, NDArray[np.bool_]]:
-    """The orthonormal cosines of 8 places (8, 8), and which products are low."""
+    """The orthonormal cosines (8, 8), and a mask of the products with low frequencies."""
     frequency, place = np.arange(8)[:, None], np.arange(8)[None]
     basis = np.sqrt(2 / 8) * np.cos(np.pi * frequency * (2 * place + 1) / 16)
     basis[0] /= np.sqrt(2)

@@ -14,16 +14,16 @@ Levels = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tables:
-    """What a JPEG file was compressed with."""
+    """The settings with which a JPEG file was compressed."""
 
     quantization: dict[int, list[int]]
     subsampling: int
-    """Pillow's number: 0 is 4:4:4, 1 4:2:2, 2 4:2:0; -1 of gray and of what else there is."""
+    """Pillow's number: 0 is 4:4:4, 1 4:2:2, 2 4:2:0; -1 for gray and for all other settings."""
     mode: str
-    """L or RGB."""
+    """"L" or "RGB"."""
 
     def written(self, levels: Levels) -> Levels:
-        """Levels (C, h, w) after they were written with these tables and read again."""
+        """Levels (C, h, w) after writing them with these tables and reading the file."""
         from PIL import Image
 
         pixels = np.clip(np.round(levels), 0, 255).astype(np.uint8)
@@ -40,7 +40,7 @@ class Tables:
 
 
 def tables_of(image: Any) -> Tables | None:
-    """Of a PIL image that was read from a JPEG file; None of others."""
+    """The tables of a PIL image that was read from a JPEG file; None for other images."""
     quantization = getattr(image, "quantization", None)
     if image.format not in ("JPEG", "MPO") or not quantization or image.mode not in ("L", "RGB"):
         return None

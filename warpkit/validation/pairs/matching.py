@@ -12,19 +12,19 @@ from warpkit.core import checks
 
 
 class Matched(NamedTuple):
-    """Indices of pairs in two lists, and what was left out, in words."""
+    """The indices of pairs in two lists, and sentences about items without a match."""
 
     pairs: list[tuple[int, int]]
     left_out: list[str]
 
 
 def is_file(item: object) -> bool:
-    """Whether an item of a list is the name of a file."""
+    """Whether an item of a list is a file name."""
     return isinstance(item, (str, os.PathLike))
 
 
 def files_in(folder: Path) -> list[Path]:
-    """All files below a folder but hidden ones, in the order of their names."""
+    """All files below a folder, except hidden ones, sorted by name."""
     found = []
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -33,9 +33,9 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def match_folders(name: str, images: Path, results: Path) -> tuple[list[Path], list[Path], Matched]:
-    """The files of two folders, and which go together.
+    """The files of two folders, and which of them match.
 
-    Raises ValueError where no name is common to both."""
+    Raises ValueError if the folders have no name in common."""
     lists = files_in(images), files_in(results)
     keys = [
         [path.relative_to(root).with_suffix("").as_posix() for path in paths]
@@ -50,9 +50,9 @@ def match_folders(name: str, images: Path, results: Path) -> tuple[list[Path], l
 
 
 def match_lists(name: str, images: Sequence[Any], results: Sequence[Any]) -> Matched:
-    """Which items go together: files by name, if any names are common; everything else by place.
+    """Matches files by name, if any names are common, and everything else by position.
 
-    Raises ValueError for lists of different lengths that are not matched by name."""
+    Raises ValueError for lists of different lengths that cannot be matched by name."""
     if all(map(is_file, images)) and all(map(is_file, results)):
         lists = [[Path(item) for item in items] for items in (images, results)]
         matched = _matched(lists, [_keys(paths) for paths in lists])
@@ -64,13 +64,13 @@ def match_lists(name: str, images: Sequence[Any], results: Sequence[Any]) -> Mat
 
 
 def _keys(paths: Sequence[Path]) -> list[str]:
-    """Names without the suffix, from the folder on that all files lie in."""
+    """Names without the suffix, relative to the folder that contains all files."""
     root = os.path.commonpath([os.path.abspath(path.parent) for path in paths])
     return [Path(os.path.relpath(path, root)).with_suffix("").as_posix() for path in paths]
 
 
 def _matched(lists: Sequence[Sequence[Path]], keys: Sequence[Sequence[str]]) -> Matched:
-    """Names that stand once in both lists."""
+    """Names that occur exactly once in both lists."""
     counts = [Counter(names) for names in keys]
     places = {key: k for k, key in enumerate(keys[1])}
     pairs = [
@@ -92,7 +92,7 @@ def _matched(lists: Sequence[Sequence[Path]], keys: Sequence[Sequence[str]]) -> 
 
 
 def _listed(names: Sequence[str]) -> str:
-    """A few names of many."""
+    """The first few names, and the number of the others."""
     if not names:
         return "no files"
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

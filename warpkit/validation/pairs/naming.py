@@ -22,31 +22,31 @@ OPEN = (
     *("antialias", "arithmetic", "aligned", "clamped", "rounded", "crop", "pad", "canvas"),
     *("channels", "weights"),
 )
-"""What several candidates may disagree on; then it is None."""
+"""Attributes that become None if several candidates disagree on them."""
 
 RESIZE = ("interpolation", "antialias", "arithmetic", "aligned", "scale", "clamped")
-"""What is not named where no program gives every value."""
+"""Attributes that are not named if no program gives every value."""
 
 WINDOW = ("before", "rule", "size", "limit", "multiple", "enlarge", "crop", "pad", "canvas")
 
 PLACED = 6.0
-"""Levels: what is farther than a codec makes it lies elsewhere; then no rule is named."""
+"""Levels: a codec moves values by less; if the distance is larger, no rule is named."""
 
 TIGHTER = 4.0
-"""Floats: how much nearer a candidate must be at its worst value for others to be left out."""
+"""For floats: by what factor a candidate's worst value must be better to rule out others."""
 
 TIGHT = 2e-4
-"""Levels: below it floats are equal."""
+"""Levels: below this distance floats count as equal."""
 
 ALIKE_RULES = 1.05
-"""How much farther a rule must be, where nothing fits, for the nearest to be named."""
+"""If nothing fits: by what factor other rules must be worse for the nearest one to be named."""
 
 LISTED = 12
-"""Candidates of one group that are described."""
+"""The number of candidates of one group that are described."""
 
 
 def name_group(found: Preprocessing, comparison: Comparison, group: Group) -> None:
-    """Fill in what is known of the program that made these pairs."""
+    """Describe the program that made these pairs, as far as it is known."""
     exact = group.exact and not group.joined
     candidates = _remaining(comparison, group) if exact else group.candidates
     described = []
@@ -87,7 +87,8 @@ def name_group(found: Preprocessing, comparison: Comparison, group: Group) -> No
 
 
 def _remaining(comparison: Comparison, group: Group) -> list[Candidate]:
-    """What fits every value; a library goes before "exact", and the tightest floats alone."""
+    """Candidates that fit every value; a library goes before "exact", floats only if they are
+    tightest."""
     found = group.candidates
     named = [c for c in found if c.how is not None and c.how.arithmetic != "exact"]
     found = named or found
@@ -100,7 +101,7 @@ def _remaining(comparison: Comparison, group: Group) -> list[Candidate]:
 
 
 def _described(comparison: Comparison, group: Group, candidate: Candidate) -> Preprocessing:
-    """A candidate in words; what several geometries of one set of places disagree on is None."""
+    """Describes a candidate; attributes on which its geometries disagree are None."""
     rule, how, _ = candidate
     level = _padding(comparison, group)
     shapes = [comparison.pairs[k].shape for k in group.pairs]
@@ -126,7 +127,7 @@ def _described(comparison: Comparison, group: Group, candidate: Candidate) -> Pr
 
 
 def _plainest(geometries: Sequence[Geometry]) -> list[Geometry]:
-    """Those that need the fewest words."""
+    """The geometries that need the fewest words."""
     lowest = min(plainness(geometry)[0] for geometry in geometries)  # type: ignore[type-var]
     return [geometry for geometry in geometries if plainness(geometry)[0] == lowest]
 
@@ -134,7 +135,7 @@ def _plainest(geometries: Sequence[Geometry]) -> list[Geometry]:
 def _near_rules(
     described: Sequence[tuple[Preprocessing, float, float]],
 ) -> list[tuple[Preprocessing, float, float]]:
-    """Where nothing fits: the candidates whose rules are as near as the nearest's."""
+    """If nothing fits: the candidates whose rules are as near as the nearest one's."""
     lowest = described[0][2]
     return [item for item in described if item[2] <= ALIKE_RULES * lowest + 1e-9]
 
@@ -146,7 +147,7 @@ def _padding(comparison: Comparison, group: Group) -> tuple[float, ...]:
 
 
 def _values(comparison: Comparison, group: Group, candidate: Candidate) -> Any:
-    """Gain and offset once more, by all pairs of the group, where they are fitted."""
+    """Gain and offset; if they are fitted, they are fitted again to all pairs of the group."""
     values = candidate.values
     if not comparison.numbers.fitted:
         return values
@@ -173,7 +174,7 @@ def _twin(comparison: Comparison, group: Group, candidate: Candidate) -> Twin:
 def _once(
     described: Sequence[tuple[Preprocessing, float, float]],
 ) -> list[tuple[Preprocessing, float, float]]:
-    """Without those that are described in the same words."""
+    """Removes candidates with equal descriptions."""
     found: dict[str, tuple[Preprocessing, float, float]] = {}
     for item in described:
         found.setdefault(repr(item[0].as_dict()), item)

@@ -1,7 +1,8 @@
 """Maps levels to results: channel order, gain, offset, rounding.
 
-Before any arithmetic is known: floats on a lattice are whole levels, and its spacing is the gain;
-what is left open, by how many levels the offset is off, a candidate settles later.
+This works before any arithmetic is known. Floats on a lattice are whole levels, and the lattice's
+spacing is the gain. The offset may be wrong by a number of whole levels, which a candidate settles
+later.
 """
 
 from __future__ import annotations
@@ -29,40 +30,40 @@ from warpkit.validation.programs.values import (
 Levels = NDArray[np.float64]
 
 SMOOTH = Resampling("bilinear", True, "exact", rounded=False)
-"""What levels are told by, before anything is named."""
+"""The resize with which levels are compared before the program's own is known."""
 
 PLAIN = Values("kept", (1.0,) * 3, (0.0,) * 3)
 
 BLOCK = 8
-"""Pixels: means of blocks hardly depend on the filter, nor on a codec."""
+"""Pixels: the mean of a block of this size hardly depends on the filter or on a codec."""
 
 CHANGED_GAIN, CHANGED_MEAN = 0.12, 8.0
-"""How far 8-bit results may be from the picture's own levels, by another filter or a codec."""
+"""How far another filter or a codec may move 8-bit results from the picture's own levels."""
 
 LATTICE = 0.02
-"""Of the spacing: how far floats may lie from whole levels."""
+"""How far floats may be from whole levels, relative to the spacing."""
 
 SUMS_APART = 0.03
-"""How far the weights of a gray sum that is measured on shrunk pictures may be off."""
+"""The tolerance for the weights of a gray sum, which are measured on shrunk pictures."""
 
 SAMPLED = 8
-"""Pairs that numbers are taken from."""
+"""The number of pairs on which gain and offset are measured."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """How results follow from levels: result = gain * level + offset."""
+    """How results depend on levels: result = gain * level + offset."""
 
     variants: tuple[Values, ...]
-    """One for each order of channels that was seen, of gray one for each sum that is near."""
+    """One for each observed order of channels; for gray, one for each sum that is near."""
     whole: bool
-    """Levels are whole: 8 bits were made after the resize."""
+    """Levels are whole numbers: the program rounds to 8 bits after the resize."""
     tolerance: float
-    """Levels: how far equal numbers may lie apart."""
+    """Levels: the largest distance of values that count as equal."""
     fitted: bool = False
-    """Gain and offset are fitted on each candidate."""
+    """Gain and offset are fitted for each candidate."""
     changed: bool = False
-    """8-bit levels that are not the picture's: somebody changed contrast or brightness."""
+    """8-bit levels differ from the picture's: the program changed contrast or brightness."""
 
     @property
     def gain(self) -> Levels:
@@ -74,7 +75,7 @@ class Numbers:
 
 
 def measure(pairs: Sequence[PicturePair], placements: Sequence[Placement], dtype: str) -> Numbers:
-    """placements: one for each pair, as far as it is known."""
+    """Measures `Numbers`; placements: one for each pair, as far as it is known."""
     samples = [_sample(p, at) for p, at in list(zip(pairs, placements, strict=True))[:SAMPLED]]
     coloured = [pair.coloured for pair in pairs[: len(samples)]]
     channels = len(samples[0][1])
@@ -119,7 +120,7 @@ def measure(pairs: Sequence[PicturePair], placements: Sequence[Placement], dtype
 
 
 def unchanged(numbers: Numbers) -> Numbers:
-    """8-bit levels as they are."""
+    """The numbers of a program that leaves 8-bit levels unchanged."""
     variants = []
     for values in numbers.variants:
         ones = (1.0,) * len(values.gain)
@@ -128,7 +129,7 @@ def unchanged(numbers: Numbers) -> Numbers:
 
 
 def shifted(numbers: Numbers, shift: Levels) -> Numbers:
-    """The offset by whole levels more."""
+    """The numbers with an offset that is larger by whole levels."""
     variants = []
     for values in numbers.variants:
         moved = np.asarray(values.offset) - shift * np.asarray(values.gain)
@@ -137,7 +138,7 @@ def shifted(numbers: Numbers, shift: Levels) -> Numbers:
 
 
 def _sample(pair: PicturePair, placement: Placement) -> tuple[Levels, Levels]:
-    """The picture (3, h, w), shrunk by a smooth filter, and the result (C, h, w) beside it."""
+    """The picture (3, h, w), resized by a smooth filter, and the result (C, h, w)."""
     twin = Twin(Geometry("keep"), SMOOTH, PLAIN, (0.0,) * 3)
     image = torch.from_numpy(pair.picture).movedim(-1, 0)
     top, left, bottom, right = placement.content()
@@ -151,7 +152,7 @@ def _roundoff(dtype: str, row: Levels) -> float:
 
 
 def _orders(samples: Sequence[tuple[Levels, Levels]], coloured: Sequence[bool]) -> list[str]:
-    """The orders of channels of the coloured pairs, the usual one of gray ones."""
+    """The orders of channels in the coloured pairs; the usual one if all are gray."""
     votes: dict[str, int] = {}
     for (x, y), has_colour in zip(samples, coloured, strict=True):
         if len(y) != 3 or not has_colour:
@@ -166,7 +167,7 @@ def _orders(samples: Sequence[tuple[Levels, Levels]], coloured: Sequence[bool]) 
 
 
 def _is_gray(samples: Sequence[tuple[Levels, Levels]], coloured: Sequence[bool]) -> bool:
-    """Whether results have one channel, or three that follow from each other."""
+    """Whether results have one channel, or three that depend linearly on each other."""
     if len(samples[0][1]) == 1:
         return True
     some = [y for (_, y), has in zip(samples, coloured, strict=True) if has]
@@ -178,7 +179,7 @@ def _is_gray(samples: Sequence[tuple[Levels, Levels]], coloured: Sequence[bool])
 
 
 def _gray_sums(samples: Sequence[tuple[Levels, Levels]], coloured: Sequence[bool]) -> list[Values]:
-    """The sums that are near what was measured; of gray pictures any sum is right."""
+    """The sums near the measured weights; if all pictures are gray, any sum is right."""
     some = [s for s, has in zip(samples, coloured, strict=True) if has]
     if not some:
         return [Values("gray", (1.0,), (0.0,), LIBRARY_WEIGHTS["pillow"], "pillow")]
@@ -203,7 +204,7 @@ def _apart(mean: Levels, weights: Triple, turn: int) -> float:
 
 
 def _reference(x: Levels, order: str, gray: Sequence[Values], channels: int) -> Levels:
-    """(C, h, w) in the order of the result."""
+    """(C, h, w) in the result's order of channels."""
     if gray:
         values = gray[0]
         levels = values.gray_floats(values.ordered(torch.from_numpy(x.copy())))
@@ -212,7 +213,7 @@ def _reference(x: Levels, order: str, gray: Sequence[Values], channels: int) -> 
 
 
 def _blocks(levels: Levels) -> Levels:
-    """(C, h, w) -> the means of its blocks (C, n)."""
+    """(C, h, w) -> the means of blocks (C, n)."""
     channels, height, width = levels.shape
     side = BLOCK if min(height, width) >= 3 * BLOCK else BLOCK // 2
     rows, columns = height // side, width // side
@@ -223,7 +224,7 @@ def _blocks(levels: Levels) -> Levels:
 
 
 def _line(x: Levels, y: Levels) -> tuple[float, float]:
-    """Slope and offset by least squares."""
+    """Slope and offset of a least-squares line."""
     spread = x - x.mean()
     norm = float((spread * spread).sum())
     slope = float((spread * (y - y.mean())).sum()) / norm if norm > 1e-9 else 1.0
@@ -233,9 +234,10 @@ def _line(x: Levels, y: Levels) -> tuple[float, float]:
 def _middle_line(
     samples: Sequence[tuple[Levels, Levels]], made: Sequence[Levels]
 ) -> tuple[float, float, float]:
-    """The pairs' median contrast, the offset that goes with it, and how much brighter they are.
+    """The pairs' median contrast, the matching offset, and the median increase in brightness.
 
-    By spreads in place of least squares: what lies elsewhere than is thought flattens no slope."""
+    Standard deviations give the slope, because least squares would flatten it for wrong
+    placements."""
     grays = [
         (_blocks(x).mean(0), _blocks(y).mean(0)) for x, (_, y) in zip(made, samples, strict=True)
     ]
@@ -245,21 +247,21 @@ def _middle_line(
 
 
 def _rest(x: Levels, y: Levels) -> float:
-    """What a line leaves, on average, in the units of y."""
+    """The mean residual of a fitted line, in the units of y."""
     slope, offset = _line(x, y)
     return float(np.abs(slope * x + offset - y).mean())
 
 
 def fitted_line(x: Levels, y: Levels) -> tuple[float, float]:
-    """Gain and offset of results y by levels x; 1 and the mean's where the levels are flat."""
+    """Gain and offset of results y over levels x; if the levels are flat, gain 1."""
     slope, offset = _line(x, y)
     return (slope, offset) if abs(slope) > 1e-12 else (1.0, offset)
 
 
 def _lattice(row: Levels, roundoff: float) -> tuple[float, float] | None:
-    """Spacing and base of numbers that are whole levels; None of others."""
+    """Spacing and base of numbers that are whole levels; None for other numbers."""
     unique = np.unique(row)
-    if roundoff > 0:  # float16: what rounding has parted is one
+    if roundoff > 0:  # for float16: merge numbers that rounding has separated
         keep = np.concatenate([[True], np.diff(unique) > 4 * roundoff])
         unique = unique[keep]
     if not 8 <= len(unique) <= 256:

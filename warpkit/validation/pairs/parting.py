@@ -1,4 +1,4 @@
-"""Separates pairs by program: exactly, value by value, or by the nearest after a codec."""
+"""Groups pairs by program: exactly, value by value, or by the nearest program after a codec."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ from warpkit.validation.programs.search import makes_gray
 from warpkit.validation.programs.values import Values
 
 PROMISING = 0.03
-"""Of one channel's values that differ: what is not worth the other two."""
+"""If more of one channel's values differ, the other two channels are not compared."""
 
 RANKED = 6
-"""Places of a picture that are tried with all resizes, the nearest first."""
+"""The number of a picture's placements that are tried with all resizes, the nearest first."""
 
 FAILING = 4
-"""Pairs that fit nothing, after which no more are tried."""
+"""The number of pairs without a fit after which no more are tried."""
 
 NEARER = 1.5
-"""How much nearer another candidate must be for a pair that fits nothing to leave its group."""
+"""By what factor another candidate must be nearer for a pair without a fit to leave its group."""
 
 NEARER_ROOM = 0.05
-"""Levels: below it distances are rounding."""
+"""Levels: smaller distances are rounding errors."""
 
 NEAREST = 12
-"""Candidates of which all pairs are asked where nothing fits."""
+"""If nothing fits: the number of candidates that are compared with all pairs."""
 
 ASKED = 8
-"""Pairs that candidates are ranked by where nothing fits."""
+"""If nothing fits: the number of pairs by which candidates are ranked."""
 
 
 @dataclass
 class Group:
-    """Pairs of one program, and the candidates that remain or are nearest, best first."""
+    """The pairs of one program, and its candidates: those that fit, or the nearest, best first."""
 
     pairs: list[int]
     candidates: list[Candidate]
     exact: bool
     joined: list[int] = field(default_factory=list)
-    """Pairs that fit nothing, and are nearest to this group's program."""
+    """Pairs that fit no program, of which this group's is the nearest."""
 
 
 class Fit(NamedTuple):
-    """What gives all values of a pair."""
+    """A placement, resize and values that give all values of a pair."""
 
     placement: Placement
     how: Resampling | None
@@ -60,7 +60,7 @@ class Fit(NamedTuple):
 
 
 class Parting:
-    """The pairs, the rules, and what has been tried."""
+    """The pairs, the rules, and the resizes to try."""
 
     def __init__(self, comparison: Comparison, rules: Sequence[Arrangement]) -> None:
         self.comparison, self.rules = comparison, rules
@@ -72,7 +72,7 @@ class Parting:
         self.order = sorted(range(len(pairs)), key=lambda k: pairs[k].cost)
 
     def groups(self) -> list[Group]:
-        """The largest first."""
+        """All groups, the largest first."""
         self._settle_offset()
         exact, left = self._exact()
         if not exact and self.pool != [None]:
@@ -91,7 +91,7 @@ class Parting:
         return sorted(groups, key=lambda group: -len(group.pairs))
 
     def placements(self, k: int) -> list[Placement]:
-        """Where pair k may lie: the nearest first where there are many."""
+        """The possible placements of pair k; if there are many, only the nearest, in order."""
         window = self.comparison.pairs[k].result.numbers.shape[-2:]
         found = dict.fromkeys(rule.placements[k] for rule in self.rules)
         known = [placement for placement in found if placement.window == window]
@@ -109,7 +109,7 @@ class Parting:
         return [known[i] for i in order if ranked[i] <= 1.5 * lowest + 0.3][:RANKED]
 
     def fits(self, k: int) -> list[Fit]:
-        """All that give every value of pair k."""
+        """Everything that gives all values of pair k."""
         found = []
         for placement in self.placements(k):
             for how in self.pool:
@@ -124,7 +124,7 @@ class Parting:
         return found
 
     def _settle_offset(self) -> None:
-        """Floats on a lattice: the nearest candidate's own median says what the offset is."""
+        """For floats on a lattice: settle the offset by the median of the nearest candidate."""
         comparison = self.comparison
         numbers = comparison.numbers
         if not numbers.whole:
@@ -142,7 +142,7 @@ class Parting:
                     levels = comparison.pairs[k].result.numbers - numbers.offset[:, None, None]
                     top, left, bottom, right = placement.content()
                     apart = made - levels / numbers.gain[:, None, None]
-                    apart = apart[:, top:bottom, left:right]  # padding agrees by itself
+                    apart = apart[:, top:bottom, left:right]  # padding agrees anyway
                     shift = np.round(np.median(apart.reshape(len(apart), -1), 1))
                     rest = float(np.abs(apart - shift[:, None, None]).mean())
                     if best is None or rest < best[0]:
@@ -154,7 +154,7 @@ class Parting:
             self.comparison = replace(comparison, numbers=moved, padding=padding, _marks={})
 
     def _exact(self) -> tuple[list[Group], list[int]]:
-        """Groups that one program fits value by value, and the pairs that nothing fits."""
+        """The groups of pairs that one program fits exactly, and the pairs that nothing fits."""
         left, failed, groups = list(self.order), [], []
         while left and len(failed) < FAILING * (1 + len(groups)):
             seed = left[0]
@@ -171,7 +171,7 @@ class Parting:
     def _largest(
         self, seed: int, fits: Sequence[Fit], left: Sequence[int]
     ) -> tuple[set[int], list[Candidate]]:
-        """Of what fits a pair the one that fits most others, with all that fit the same ones."""
+        """The pairs fitted by the best of `fits`, and all candidates that fit the same pairs."""
         found: list[tuple[set[int], Candidate]] = []
         for fit in fits:
             for rule in self.rules:
@@ -184,7 +184,7 @@ class Parting:
         return members, [candidate for hits, candidate in found if hits >= members]
 
     def _joined(self, k: int, groups: Sequence[Group]) -> bool:
-        """Put a pair that fits nothing in the nearest group, unless another program is nearer."""
+        """Add a pair without a fit to the nearest group, unless another program is nearer."""
         marks = [self.comparison.mark(k, group.candidates[0]).distance for group in groups]
         nearest = int(np.argmin(marks))
         best = min((mark.distance for mark, _ in self._all_marks(k)), default=marks[nearest])
@@ -204,7 +204,8 @@ class Parting:
         return found
 
     def _nearest_groups(self, pairs: Sequence[int]) -> list[Group]:
-        """Where nothing fits: the candidates by distance; a second program where many prefer it."""
+        """Groups by distance, if nothing fits; two groups if many pairs prefer a second
+        candidate."""
         asked = [k for k in self.order if k in set(pairs)][:ASKED]
         candidates = self._near_candidates(asked)
         table = np.array([[self.comparison.mark(k, c).distance for k in pairs] for c in candidates])
@@ -218,7 +219,7 @@ class Parting:
         return sorted(groups, key=lambda group: -len(group.pairs))
 
     def _near_candidates(self, asked: Sequence[int]) -> list[Candidate]:
-        """The nearest on a few pairs, on average and on each."""
+        """The nearest candidates for a few pairs: on average, and for each pair."""
         rules = self._near_rules(asked)
         found: list[tuple[list[float], Candidate]] = []
         for rule in rules:
@@ -230,13 +231,13 @@ class Parting:
                         found.append((marks, candidate))
         found.sort(key=lambda item: float(np.mean(item[0])))
         chosen = [candidate for _, candidate in found[:NEAREST]]
-        for k in range(len(asked)):  # another program's pairs have another one nearest
+        for k in range(len(asked)):  # pairs of another program have another nearest candidate
             nearest = min(found, key=lambda item: item[0][k])[1]
             chosen += [] if nearest in chosen else [nearest]
         return chosen
 
     def _near_rules(self, asked: Sequence[int]) -> list[Arrangement]:
-        """The rules whose places are nearest; of those that give the same, the plainest."""
+        """The rules with the nearest placements; among equal ones, the plainest."""
         values = self.comparison.numbers.variants[0]
         hows = _quick(self.whole) if self.pool != [None] else [None]
         ranked = []
@@ -251,7 +252,7 @@ class Parting:
 
 
 def _idle(rule: Arrangement, comparison: Comparison) -> bool:
-    """Whether nothing is resized."""
+    """Whether a rule resizes nothing."""
     return all(
         placement.size == pair.shape and placement.cut is None and placement.padded is None
         for placement, pair in zip(rule.placements, comparison.pairs, strict=True)
@@ -259,7 +260,7 @@ def _idle(rule: Arrangement, comparison: Comparison) -> bool:
 
 
 def _goes_with(how: Resampling | None, values: Values) -> bool:
-    """Whether a resize and the values go together; of gray sums not all do."""
+    """Whether a resize can be combined with the values; not all gray sums can."""
     return how is None or not values.is_gray or makes_gray(how, values)
 
 
@@ -275,7 +276,7 @@ def _quick(whole: bool) -> list[Resampling | None]:
 
 
 def _split(table: NDArray[np.float64]) -> tuple[list[int], list[int]]:
-    """Columns (pairs) in two, where some prefer another row (candidate) by much; else one."""
+    """Splits the columns (pairs) in two if some strongly prefer another row (candidate)."""
     best = int(table.mean(1).argmin())
     nearest = table.argmin(0)
     count = table.shape[1]

@@ -1,7 +1,8 @@
 """Locates an image in its result: all of it, with padding, or its centre.
 
-By correlation with the picture as a smooth filter shrinks it. What comes out is a `Look` for each
-way in which the picture may lie there, for `programs.hypotheses`; values decide between them.
+The picture, shrunk by a smooth filter, is correlated with the result. For each way in which the
+picture may lie there, this gives a `Look` for `programs.hypotheses`; values decide between them
+later.
 """
 
 from __future__ import annotations
@@ -22,66 +23,66 @@ Gray = NDArray[np.float32]
 Box = tuple[int, int, int, int]
 
 COARSE = 40
-"""Pixels of the longer side on which all scales are tried first."""
+"""The longer side, in pixels, of the small pictures on which all scales are tried first."""
 
 STEP = 1.03
-"""From one scale to the next: a crop of 40 pixels is a third of a pixel off at its edges."""
+"""The ratio of successive scales: at the edges of a crop of 40 pixels it is 1/3 pixel."""
 
 ZOOM = 2.6
-"""How much larger than the window a picture may be that is cropped to it, where it was resized."""
+"""How much larger than the window a resized picture may be before it is cropped to the window."""
 
 UNRELATED = 0.35
-"""Correlation below which a result is not its picture; nearest of 16 pixels has .5 and more."""
+"""Below this correlation a result is not its picture; nearest of 16 pixels has at least 0.5."""
 
 BESIDE = 0.15
-"""How much less a whole picture may correlate than the best crop, and still be tried."""
+"""A whole picture is still tried if it correlates less than the best crop by at most this."""
 
 SURE = 0.05
-"""The same of a crop beside the whole picture; by nearest a whole one may look like a crop."""
+"""The same for a crop; with nearest, a whole picture may look like a crop."""
 
 FLAT = 1e-6
-"""Of the range of a result: what is flat tells no place."""
+"""Relative to a result's range: results with less contrast have no known placement."""
 
 CLEAN = 0.02
-"""Levels: padding that no codec has touched is one colour."""
+"""Levels: the largest variation of padding that no codec has touched."""
 
 BLOCK = 8
-"""Pixels: JPEG leaves padding as it is up to a multiple of it."""
+"""Pixels: JPEG preserves padding up to a multiple of this."""
 
 SAME = 2e-3
-"""Of correlation: what one row more or less makes."""
+"""The change of the correlation for one row more or less."""
 
 ROW_APART = 0.03
-"""Of correlation: what a row more or less makes by nearest."""
+"""The change of the correlation for one row more or less, with nearest."""
 
 BLURRED = 6.0
-"""Levels: how far padding may lie from one colour on average, where a codec has blurred it."""
+"""Levels: the largest mean deviation from one colour of padding that a codec has blurred."""
 
 UPRIGHT, TURNED = 0.9, 0.6
-"""Correlation above which nothing else is tried, and below which nothing is said to be turned."""
+"""Above the first correlation no turns are tried; below the second none is reported."""
 
 BETTER_TURNED = 0.05
-"""How much better a mirrored or turned picture correlates than an upright one."""
+"""How much better than an upright picture a mirrored or turned one must correlate."""
 
 
 @dataclass
 class Place:
-    """What is known of one pair."""
+    """What is known about one pair."""
 
     whole: Look | None = None
     cropped: Look | None = None
     crop_nearer: bool = False
     correlation: float = 0.0
-    """The best of upright ones."""
+    """The best correlation of an upright picture."""
     flat: bool = False
     turned: str = ""
-    """"mirrored" ..., where only that correlates."""
+    """"mirrored" and so on, if only this orientation correlates."""
     others: list[Look] = field(default_factory=list)
-    """Whole ones in padding that a codec has blurred: by a row or two more or less."""
+    """Whole pictures, a row or two larger or smaller, if a codec has blurred the padding."""
 
     @property
     def best(self) -> Look | None:
-        """The look that correlates better."""
+        """The look with the better correlation."""
         return self.cropped if self.crop_nearer else self.whole or self.cropped
 
     @property
@@ -91,7 +92,7 @@ class Place:
 
 
 def place(pair: PicturePair, level: float) -> Place:
-    """level: what one level of 255 is in the result's numbers."""
+    """Finds the picture; level: the size of one of 255 levels in the result's numbers."""
     result = pair.result.numbers.mean(0).astype(np.float32)
     options = [pair.picture] + ([pair.turned] if pair.turned is not None else [])
     places = []
@@ -117,7 +118,7 @@ def _placed(gray: Gray, result: Gray, pair: PicturePair, level: float) -> Place:
     if clean and min(inner[2] - inner[0], inner[3] - inner[1]) >= 4:
         boxes.append(inner)
     blurred = _letterboxes(gray, result, level)
-    exact = clean and any(edge % BLOCK for edge in inner)  # no codec ended here
+    exact = clean and any(edge % BLOCK for edge in inner)  # no codec ends padding here
     tried = []
     for box in boxes + blurred:
         seen = result[box[0] : box[2], box[1] : box[3]]
@@ -152,7 +153,7 @@ def _whole_look(gray: Gray, result: Gray, box: Box) -> Look:
 
 
 def _look(gray: Gray, result: Gray, box: Box, size: tuple[int, int]) -> Look:
-    """A picture of this size, its middle in the middle of the box."""
+    """The look of a picture of this size that is centred in the box."""
     lines: list[Line] = []
     for axis, (begin, end) in enumerate(((box[0], box[2]), (box[1], box[3]))):
         scale = gray.shape[axis] / size[axis]
@@ -164,7 +165,7 @@ def _look(gray: Gray, result: Gray, box: Box, size: tuple[int, int]) -> Look:
 
 
 def content_of(numbers: NDArray[np.float64], level: float) -> Box:
-    """(top, left, bottom, right) of what is left without edges of one colour."""
+    """(top, left, bottom, right) of the part that remains without edges of one colour."""
     box = [0, 0, numbers.shape[1], numbers.shape[2]]
     for corner in (numbers[:, 0, 0], numbers[:, -1, -1]):
         differs = np.abs(numbers - corner[:, None, None]).max(0) > CLEAN * level
@@ -177,16 +178,17 @@ def content_of(numbers: NDArray[np.float64], level: float) -> Box:
 
 
 def _is_clean(numbers: NDArray[np.float64], box: Box, level: float) -> bool:
-    """Whether what stands around a box is one colour, which no codec has touched."""
+    """Whether the area around a box has one colour that no codec has touched."""
     around = np.ones(numbers.shape[1:], bool)
     around[box[0] : box[2], box[1] : box[3]] = False
     return bool(np.ptp(numbers[:, around], axis=1).max() <= CLEAN * level)
 
 
 def _letterboxes(gray: Gray, result: Gray, level: float) -> list[Box]:
-    """Where the whole picture may lie inside padding that a codec has blurred.
+    """The boxes in which the whole picture may lie, in padding that a codec has blurred.
 
-    Its aspect is kept, in the middle or at an end; what is left is one colour but for blur."""
+    The picture keeps its aspect and lies in the middle or at an end; the rest has one colour,
+    except for blur."""
     found: list[Box] = []
     for axis in (0, 1):
         full, other = result.shape[axis], result.shape[1 - axis]
@@ -207,7 +209,8 @@ def _letterboxes(gray: Gray, result: Gray, level: float) -> list[Box]:
 def _best_crop(
     gray: Gray, result: Gray, boxes: list[Box]
 ) -> tuple[float, tuple[int, int] | None, Box]:
-    """The size whose middle fills a box best: all scales on small pictures, then pixel by pixel."""
+    """The size whose centre best matches a box: all scales on small pictures, then pixel by
+    pixel."""
     best: tuple[float, tuple[int, int] | None, Box] = (-1.0, None, boxes[0])
     for box in boxes:
         seen = result[box[0] : box[2], box[1] : box[3]]
@@ -226,7 +229,7 @@ Sizes = Callable[[tuple[int, int], tuple[int, int]], Iterator[tuple[float, float
 
 
 def _aspect_kept(shape: tuple[int, int], window: tuple[int, int]) -> Iterator[tuple[float, float]]:
-    """Sizes of the picture's own aspect that fill a window, and the picture's own size."""
+    """Sizes with the picture's aspect that fill a window, and the picture's own size."""
     lowest = max(window[0] / shape[0], window[1] / shape[1])
     scale = lowest
     while scale < ZOOM * lowest:
@@ -237,7 +240,7 @@ def _aspect_kept(shape: tuple[int, int], window: tuple[int, int]) -> Iterator[tu
 
 
 def _squashed(shape: tuple[int, int], window: tuple[int, int]) -> Iterator[tuple[float, float]]:
-    """Sizes of the window's aspect, whatever the picture's."""
+    """Sizes with the window's aspect, whatever the picture's is."""
     if abs(shape[0] * window[1] / (shape[1] * window[0]) - 1) < 0.01:
         return
     scale = 1.0
@@ -247,13 +250,13 @@ def _squashed(shape: tuple[int, int], window: tuple[int, int]) -> Iterator[tuple
 
 
 def _promising(gray: Gray, seen: Gray, sizes: Sizes) -> list[tuple[float, float]]:
-    """The two best of all scales, on small pictures."""
+    """The best two sizes over all scales, on small pictures."""
     window = (seen.shape[0], seen.shape[1])
     small = min(1.0, COARSE / max(window))
     reduced = (max(8, round(window[0] * small)), max(8, round(window[1] * small)))
     template = _shrunk(seen, reduced)
     lowest = max(window[0] / gray.shape[0], window[1] / gray.shape[1])
-    if lowest * small < 1 / 3:  # a smaller original costs less, and shows as much
+    if lowest * small < 1 / 3:  # a smaller original costs less and is enough
         sides = (round(side * lowest * small * 3) for side in gray.shape)
         source = _shrunk(gray, (next(sides), next(sides)))
     else:
@@ -272,7 +275,7 @@ def _promising(gray: Gray, seen: Gray, sizes: Sizes) -> list[tuple[float, float]
 
 
 def _around(size: tuple[float, float], window: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """Sizes a pixel apart, about one that was found on small pictures."""
+    """Sizes within a few pixels of one that was found on small pictures."""
     reach = max(2, round(min(size) * (STEP - 1) * 0.8))
     for step in range(-reach, reach + 1):
         scale = (min(size) + step) / min(size)
@@ -282,7 +285,7 @@ def _around(size: tuple[float, float], window: tuple[int, int]) -> Iterator[tupl
 
 
 def _middle_alike(gray: Gray, seen: Gray, size: tuple[int, int]) -> float:
-    """How a picture's middle correlates with what is seen, at one size."""
+    """How well the centre of a picture, resized to `size`, correlates with the result."""
     h, w = seen.shape
     if size[0] < h or size[1] < w:
         return -1.0
@@ -291,7 +294,7 @@ def _middle_alike(gray: Gray, seen: Gray, size: tuple[int, int]) -> float:
 
 
 def _best_turned(gray: Gray, result: Gray) -> tuple[str, float]:
-    """The best of all mirrorings and turns."""
+    """The best of all mirrored and turned orientations."""
     marks = []
     for name, turned in _turned(gray):
         marks.append((_alike(_shrunk(turned, result.shape), result), name))
@@ -323,7 +326,7 @@ def _turned(gray: Gray) -> Iterator[tuple[str, Gray]]:
 
 
 def _shrunk(gray: Gray, size: tuple[int, ...]) -> Gray:
-    """Bilinear, antialiased."""
+    """Resizes by antialiased bilinear."""
     if gray.shape == tuple(size):
         return gray
     image = torch.from_numpy(np.ascontiguousarray(gray))[None]
@@ -331,8 +334,8 @@ def _shrunk(gray: Gray, size: tuple[int, ...]) -> Gray:
 
 
 def _alike(made: Gray, seen: Gray) -> float:
-    """Correlation of two pictures, both blurred a little: a codec's or nearest's noise matters
-    less."""
+    """The correlation of two slightly blurred pictures; blur reduces noise of codecs and
+    nearest."""
     first, second = (_blurred(image) for image in (made, seen))
     first, second = first - first.mean(), second - second.mean()
     norm = float(np.sqrt((first * first).sum(dtype=np.float64) * (second * second).sum()))
@@ -340,7 +343,7 @@ def _alike(made: Gray, seen: Gray) -> float:
 
 
 def _blurred(image: Gray) -> Gray:
-    """A Gaussian of 0.6 pixel, edges left out."""
+    """A Gaussian blur of 0.6 pixels, without the edges."""
     low, high = np.float32(0.166), np.float32(0.668)
     rows = low * (image[:-2] + image[2:]) + high * image[1:-1]
     return low * (rows[:, :-2] + rows[:, 2:]) + high * rows[:, 1:-1]

@@ -19,10 +19,10 @@ from warpkit.validation.programs.arithmetic import (
 from warpkit.validation.programs.geometry import Geometry
 
 PROBES = (((41, 67), (17, 23)), ((33, 29), (47, 51)), ((53, 31), (24, 44)), ((97, 90), (13, 19)))
-"""Shapes (H, W) and what they are resized to: smaller, larger, along both sides and along one."""
+"""Shapes (H, W) and their resized sizes: smaller, larger, along both sides and along one."""
 
 SAME = {True: 0.0, "down": 0.0, False: 1e-3}
-"""Levels: how far numbers may lie apart that are told as one, by what they are rounded to."""
+"""Levels: resizes count as equal if their numbers differ by at most this, by kind of rounding."""
 
 
 def kinds(*, whole: bool, rare: bool = False) -> tuple[Resampling, ...]:
@@ -36,7 +36,7 @@ def _is_whole(how: Resampling) -> bool:
 
 @cache
 def _distinct(rare: bool) -> tuple[Resampling, ...]:
-    """Of what gives the same numbers on noise, the one that is named: a library before "exact"."""
+    """One of those that give equal numbers on noise, the library's before "exact"."""
     if rare:
         return rare_candidates()
     ranked = sorted(candidates(), key=_rank)
@@ -50,12 +50,12 @@ def _distinct(rare: bool) -> tuple[Resampling, ...]:
 
 
 def _rank(how: Resampling) -> tuple[object, ...]:
-    """OpenCV, Pillow, torch; but nearest_exact, which is Pillow's nearest, has few users."""
+    """Sorts OpenCV, Pillow, torch; nearest_exact comes last, as it equals Pillow's nearest."""
     return (how.interpolation == "nearest_exact", *preference(how, "array"))
 
 
 def _one_kind(first: Resampling, second: Resampling) -> bool:
-    """Whether both give whole levels, or neither."""
+    """Whether both or neither give whole levels."""
     return _is_whole(first) == _is_whole(second)
 
 

@@ -31,12 +31,12 @@ PADDING_ROOM = 2.0
 def identify_pairs_by(
     name: str, images: Sequence[Any], results: Sequence[Any], *, progress: bool
 ) -> Preprocessing:
-    """Of two lists. Raises ValueError where nothing can be read, or no result shows its picture."""
+    """`identify_pairs` for two lists, whose errors it raises."""
     return _identified(name, images, results, match_lists(name, images, results), progress)
 
 
 def identify_folders(name: str, images: Path, results: Path, *, progress: bool) -> Preprocessing:
-    """Of two folders, matched by name; the same errors, and where no names are common."""
+    """`identify_pairs` for two folders, matched by name; no common name is an error."""
     found, made, matched = match_folders(name, images, results)
     return _identified(name, found, made, matched, progress)
 
@@ -62,7 +62,7 @@ def _identified(
 
 
 def _level(pairs: Sequence[PicturePair]) -> float:
-    """About what one level of 255 is in the results' numbers."""
+    """The approximate size of one of 255 levels in the results' numbers."""
     low = min(float(pair.result.numbers.min()) for pair in pairs)
     high = max(float(pair.result.numbers.max()) for pair in pairs)
     return max((high - low) / 255, 1e-12)
@@ -110,7 +110,7 @@ def _parted(
     rules: Sequence[Arrangement],
     measured: numbers.Numbers,
 ) -> tuple[Parting, list[Group]]:
-    """The groups; where levels seem changed first as if they were not, which values settle."""
+    """The groups; levels that seem changed are first compared as if they were not."""
     if measured.changed:
         parting, groups = _parted(pairs, places, rules, numbers.unchanged(measured))
         if groups[0].exact:
@@ -128,7 +128,7 @@ def _shape(pair: PicturePair) -> str:
 
 
 def _name_flat(found: Preprocessing, data: Collection) -> None:
-    """Of pictures of one colour nothing but the size can be told."""
+    """Pictures of one colour determine only the size."""
     found.reasons.append("Not known: the pictures are flat, which tells nothing but the size.")
     windows = {pair.result.numbers.shape[-2:] for pair in data.pairs}
     if len(windows) == 1:
@@ -138,7 +138,7 @@ def _name_flat(found: Preprocessing, data: Collection) -> None:
 
 
 def _nearest(k: int, rules: Sequence[Arrangement], pair: PicturePair, at: Place) -> Placement:
-    """Where a pair most likely lies, by its own place; the whole picture where no rule says."""
+    """The most likely placement of a pair; the whole picture if no rule agrees."""
     window = pair.result.numbers.shape[-2:]
     look = at.best
     assert look is not None
@@ -155,7 +155,7 @@ def _nearest(k: int, rules: Sequence[Arrangement], pair: PicturePair, at: Place)
 
 
 def _padding(pair: PicturePair, at: Place, measured: numbers.Numbers) -> tuple[float, ...]:
-    """The levels around a picture; 0 where nothing is."""
+    """The levels around a picture; 0 if there is no padding."""
     look = at.best
     channels = len(pair.result.numbers)
     if look is None or not look.padded:
@@ -172,9 +172,9 @@ def _padding(pair: PicturePair, at: Place, measured: numbers.Numbers) -> tuple[f
 def _common_padding(
     levels: Sequence[tuple[float, ...]], padded: Sequence[bool]
 ) -> list[tuple[float, ...]]:
-    """One level for all pairs, and for all channels, where a codec alone keeps them apart.
+    """One level for all pairs, and for all channels, if only a codec makes them differ.
 
-    Pairs in which no padding was seen get what most others have."""
+    Pairs without visible padding get the level of most others."""
     known = np.array([level for level, has in zip(levels, padded, strict=True) if has])
     if not len(known):
         return list(levels)
@@ -197,7 +197,7 @@ def _indices(
     data: Collection,
     places: Sequence[Place],
 ) -> list[list[int]]:
-    """The caller's indices, one list a program; flat pictures go with the largest."""
+    """The caller's indices, one list per program; flat pictures are added to the largest group."""
     found = [[pairs[k].index for k in group.pairs] for group in groups]
     flat = [p.index for p, at in zip(data.pairs, places, strict=True) if at.flat]
     found[0] = sorted(found[0] + flat)

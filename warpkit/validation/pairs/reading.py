@@ -23,36 +23,36 @@ from warpkit.validation.programs.pictures import Picture
 Levels = NDArray[np.float64]
 
 COLOURED = 0.5
-"""Levels: channels that differ by less on average are those of a gray picture."""
+"""Levels: a picture whose channels differ by less on average is gray."""
 
 ORIENTATION = 0x0112
-"""EXIF's tag: how a camera was held."""
+"""The EXIF tag that says how the camera was held."""
 
 
 class UnreadableError(Exception):
-    """A picture that cannot be read; the text says why."""
+    """A picture cannot be read; the text says why."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of one picture."""
+    """The result for one picture."""
 
     numbers: Levels
     """(C, h, w)."""
     tables: Tables | None
-    """Of a JPEG file."""
+    """The tables of a JPEG file."""
 
 
 @dataclass
 class PicturePair:
-    """A picture and what was made of it."""
+    """A picture and its result."""
 
     index: int
-    """Where the picture stands in the caller's list."""
+    """The picture's index in the caller's list."""
     picture: Picture
     """(H, W, 3) uint8."""
     turned: Picture | None
-    """The same as its EXIF orientation has it, where it has one."""
+    """The picture in its EXIF orientation, if it has one."""
     result: Result
 
     @cached_property
@@ -68,14 +68,14 @@ class PicturePair:
 
     @property
     def cost(self) -> int:
-        """Pixels to read and to write."""
+        """The number of pixels to read and to write."""
         height, width = self.shape
         return height * width + 2 * self.result.numbers.size
 
 
 @dataclass
 class Collection:
-    """All pairs that can be read, and what their results have in common."""
+    """All pairs that can be read, and the common properties of their results."""
 
     pairs: list[PicturePair]
     layout: str
@@ -91,7 +91,7 @@ def collect(
     matched: Matched,
     advance: Callable[[str], None],
 ) -> Collection:
-    """Read all pairs. Raises ValueError where none can be read."""
+    """Read all pairs. Raises ValueError if none can be read."""
     pairs, left_out = [], list(matched.left_out)
     kinds: list[tuple[NDArray[Any], Tables | None, int, Picture, Picture | None]] = []
     for at, to in matched.pairs:
@@ -115,7 +115,7 @@ def collect(
 
 
 def _common(name: str, arrays: Sequence[NDArray[Any]]) -> tuple[str, bool, str]:
-    """Layout, batch and type of all results."""
+    """Layout, batch and type that all results have in common."""
     first = arrays[0]
     for k, array in enumerate(arrays):
         if array.dtype != first.dtype or (array.ndim == 4) != (first.ndim == 4):
@@ -135,7 +135,7 @@ def _common(name: str, arrays: Sequence[NDArray[Any]]) -> tuple[str, bool, str]:
 
 
 def _planes(array: NDArray[Any], layout: str) -> Levels:
-    """Numbers (C, h, w); of a gray file among coloured ones three times the same."""
+    """Numbers (C, h, w); a gray file among coloured ones is repeated three times."""
     array = array.astype(np.float64)
     if array.ndim == 2:
         return np.stack([array] * 3) if layout == "HWC" else array[None]
@@ -143,7 +143,7 @@ def _planes(array: NDArray[Any], layout: str) -> Levels:
 
 
 def _original(name: str, item: Any, argument: str) -> tuple[Picture, Picture | None]:
-    """A picture (H, W, 3), and as its EXIF orientation has it."""
+    """A picture (H, W, 3), and the picture in its EXIF orientation."""
     if _is_pil(item):
         return _opened(item, argument, _both_ways)
     if is_file(item):
@@ -162,7 +162,7 @@ def _original(name: str, item: Any, argument: str) -> tuple[Picture, Picture | N
 
 
 def _result(name: str, item: Any, argument: str) -> tuple[NDArray[Any], Tables | None]:
-    """A result as it is, and the tables of a JPEG file."""
+    """A result as it is, and its tables if it is a JPEG file."""
     if _is_pil(item):
         return _opened(item, argument, _with_tables)
     if is_file(item):
@@ -204,7 +204,7 @@ def _from_file(name: str, path: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def _opened(image: Any, label: str, read: Callable[[Any], Any]) -> Any:
-    """Of a PIL image; a broken file makes Pillow's readers raise nearly anything."""
+    """Applies `read` to a PIL image; a broken file can raise nearly any error in Pillow."""
     try:
         image.load()
         if image.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"):

@@ -1,4 +1,4 @@
-"""Rules of sizes, crops and paddings that agree with the positions in the results."""
+"""Finds rules for sizes, crops and padding that agree with the positions in the results."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from warpkit.validation.programs.hypotheses import agrees, geometries
 from warpkit.validation.programs.looks import Look
 
 LOOKED = 8
-"""Pairs that rules are made from; the others are only held against them."""
+"""The number of pairs from which rules are made; the others only test them."""
 
 SEEDS = 5
-"""Pairs from each of which rules are made where no rule fits all."""
+"""If no rule fits all pairs: the number of pairs from each of which rules are made."""
 
 
 NEARLY = 0.7
-"""Of the places that the best rule agrees with: what a rule must agree with to be tried."""
+"""A rule is tried if it agrees with this share of the places that the best rule agrees with."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Arrangement:
 
     geometries: tuple[Geometry, ...]
     placements: tuple[Placement, ...]
-    """Of all pairs, in their order."""
+    """The placements of all pairs, in their order."""
 
     @property
     def first(self) -> Geometry:
@@ -39,7 +39,8 @@ class Arrangement:
 def rules_for(pairs: Sequence[PicturePair], places: Sequence[Place]) -> list[Arrangement]:
     """Every rule that agrees with the places of most pairs, one for each set of placements.
 
-    places: of pairs that were found. Two programs may have made them; then rules of either."""
+    places: those of pairs in which the picture was found. If two programs made the pairs, the rules
+    of both are returned."""
     found: list[Geometry] = []
     left = list(range(len(pairs)))
     while left:
@@ -53,7 +54,8 @@ def rules_for(pairs: Sequence[PicturePair], places: Sequence[Place]) -> list[Arr
 
 
 def _best_geometries(places: Sequence[Place]) -> tuple[list[Geometry], set[int]] | None:
-    """The geometries that agree with the most places or nearly, and the places of the best."""
+    """The geometries that agree with the most places or nearly as many, and the places of the
+    best."""
     looks = [
         [place.whole for place in places if place.whole is not None],
         [look for place in places if (look := place.cropped or place.whole) is not None],
@@ -81,7 +83,7 @@ def _fits(geometry: Geometry, place: Place) -> bool:
 
 
 def _proposed(looks: Sequence[Look]) -> list[Geometry]:
-    """Of all looks together; where nothing fits them all, of each with one other."""
+    """Geometries from all looks together; if nothing fits them all, from pairs of looks."""
     spread = _spread(looks)
     found = geometries(spread[1:], spread[0])
     if not found and len(looks) > 1:
@@ -92,7 +94,7 @@ def _proposed(looks: Sequence[Look]) -> list[Geometry]:
 
 
 def _spread(looks: Sequence[Look]) -> list[Look]:
-    """Those whose aspects differ the most, so that roundings and sides are told apart."""
+    """The looks with the most different aspects, to tell roundings and sides apart."""
     order = sorted(looks, key=lambda look: look.height / look.width)
     if len(order) <= LOOKED:
         return order
@@ -101,7 +103,7 @@ def _spread(looks: Sequence[Look]) -> list[Look]:
 
 
 def _simplest(geometry: Geometry) -> Geometry:
-    """A window that is what a fixed resize gives is no window."""
+    """Removes a window that has the size of a fixed resize."""
     if geometry.rule == "fixed" and geometry.window == geometry.size:
         return replace(geometry, window=None)
     return geometry
@@ -110,7 +112,7 @@ def _simplest(geometry: Geometry) -> Geometry:
 def _by_placements(
     geometries_: dict[Geometry, None], pairs: Sequence[PicturePair]
 ) -> list[Arrangement]:
-    """One rule for each set of placements; the plain ones first."""
+    """One rule for each set of placements, the plainest first."""
     rules: dict[tuple[Placement, ...], list[Geometry]] = {}
     for geometry in sorted(geometries_, key=plainness):
         placements = tuple(geometry.placed(*pair.shape) for pair in pairs)
@@ -123,7 +125,7 @@ def _by_placements(
 
 
 def plainness(geometry: Geometry) -> tuple[object, ...]:
-    """Sorts what puts pictures in the same places: the fewest words first."""
+    """Sorts rules with equal placements: the shortest description first."""
     extras = (
         geometry.before is not None,
         geometry.limit is not None,

@@ -11,13 +11,13 @@ from warpkit.validation.pairs.placing import Place
 from warpkit.validation.programs.report import Preprocessing
 
 LISTED = 5
-"""Names and numbers that a sentence lists."""
+"""The number of names and numbers that a sentence lists."""
 
 OPEN = ("rule", "size", "interpolation", "antialias", "arithmetic", "aligned", "channels")
 
 
 def turned_words(odd: Sequence[tuple[int, Place]]) -> list[str]:
-    """Pairs in which the picture was not found upright."""
+    """Sentences about pairs in which the picture was not found upright."""
     turned = [f"{index} ({at.turned})" for index, at in odd if at.turned]
     lost = [str(index) for index, at in odd if not at.turned]
     said = []
@@ -29,7 +29,7 @@ def turned_words(odd: Sequence[tuple[int, Place]]) -> list[str]:
 
 
 def open_words(found: Preprocessing, groups: Sequence[Group], comparison: Comparison) -> list[str]:
-    """What remains in question in the first group."""
+    """Sentences about what is still unknown in the first group."""
     group = groups[0]
     if not group.exact and found.candidates[0][2] > PLACED:
         text = "what is known lies nowhere near: crops may be random, or not centred"

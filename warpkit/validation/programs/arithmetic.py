@@ -1,7 +1,8 @@
 """The resizes that a program may use, as data, and their results.
 
-`Resampling` names one in the words of `Preprocessing`; `resample` gives its levels and `smooth` the
-floats that its gradient comes from. `candidates` lists all, the usual ones and the rare.
+`Resampling` names a resize in the words of `Preprocessing`. `resample` computes its levels, and
+`smooth` the floats whose gradient it uses. `candidates` lists the usual resizes, and
+`rare_candidates` the others.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Resampling:
-    """One resize: filter, library, and what becomes of its numbers."""
+    """One resize: filter, library, and how its numbers are rounded."""
 
     interpolation: Filter
     antialias: bool
     arithmetic: str
     aligned: str = "centers"
     rounded: bool | str = True
-    """True: 8 bits, half to even; "down": cut; False: floats."""
+    """True: rounded to 8 bits, half to even; "down": truncated; False: floats."""
     clamped: bool = False
     scale: str = "sizes"
     single: bool = False
@@ -50,12 +51,12 @@ class Resampling:
 
     @property
     def moves(self) -> bool:
-        """Whether it moves pixels and computes nothing."""
+        """Whether the resize only moves pixels, without computing anything."""
         return self.interpolation.startswith("nearest")
 
 
 def resample(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
-    """Levels (C, H, W), uint8 or floats, as the program's resize makes them: (C, h, w)."""
+    """The result (C, h, w) of the program's resize for levels (C, H, W), uint8 or floats."""
     if how.rounded is True and levels.dtype == torch.uint8 and how.arithmetic not in FLOATS:
         return _integers(levels, placement, how)
     resized = smooth(levels.float(), placement, how)
@@ -69,11 +70,11 @@ def resample(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
 
 
 FLOATS = ("torch", "tensorflow", "skimage")
-"""Arithmetics that work in floats also where 8 bits come out."""
+"""Arithmetics that compute in floats, even if they return 8 bits."""
 
 
 def _integers(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
-    """uint8 (C, H, W) by an arithmetic that has integers."""
+    """Resizes uint8 (C, H, W) in an arithmetic for integers."""
     size, name = placement.size, how.interpolation
     if how.scale == "factor":
         return _by_factor(levels, placement, how)
@@ -88,7 +89,8 @@ def _integers(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
 
 
 def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
-    """Float levels (..., C, H, W) by the same filter, not rounded; differentiable."""
+    """Resizes float levels (..., C, H, W) with the same filter, without rounding;
+    differentiable."""
     size = placement.size
     if how.aligned == "corners":
         return _aligned(levels, size, how)
@@ -108,27 +110,27 @@ def smooth(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
 
 
 def _antialias(how: Resampling) -> bool | None:
-    """What `resize` is asked for; most libraries' filters, area and nearest leave no choice."""
+    """The `antialias` argument of `resize`; None for filters and libraries without a choice."""
     has_both = _library(how) in ("exact", "torchvision")
     has_both = has_both and not (how.moves or how.interpolation == "area")
     return how.antialias if has_both else None
 
 
 def _library(how: Resampling) -> ResizeArithmetic:
-    """The arithmetic, as `resize` knows it: floats of torch are torchvision's."""
+    """The name of the arithmetic in `resize`: torch's floats are called torchvision there."""
     name = "torchvision" if how.arithmetic == "torch" else how.arithmetic
-    return cast(ResizeArithmetic, name)  # others have functions of their own
+    return cast(ResizeArithmetic, name)  # other libraries have functions of their own
 
 
 def _kind(how: Resampling) -> str:
-    """The name of weights."""
+    """The name of the weights."""
     if how.arithmetic == "skimage":
         return "antialiased" if how.antialias else "linear"
     return f"antialiased_{how.interpolation}" if how.antialias else how.interpolation
 
 
 def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
-    """cv2.resize of (..., C, H, W) with fx and fy."""
+    """cv2.resize of (..., C, H, W), called with fx and fy."""
     fy, fx = placement.factors
     if how.single:
         fy, fx = (float(torch.tensor(factor, dtype=torch.float32)) for factor in (fy, fx))
@@ -146,7 +148,7 @@ def _by_factor(levels: Tensor, placement: Placement, how: Resampling) -> Tensor:
 
 
 def _aligned(levels: Tensor, size: Pair, how: Resampling) -> Tensor:
-    """F.interpolate of (..., C, H, W) whose corners lie on the result's."""
+    """F.interpolate of (..., C, H, W) with align_corners=True."""
     batch = levels if levels.ndim == 4 else levels[None]
     found = F.interpolate(batch, size, mode=how.interpolation, align_corners=True)
     return found if levels.ndim == 4 else found[0]
@@ -154,14 +156,14 @@ def _aligned(levels: Tensor, size: Pair, how: Resampling) -> Tensor:
 
 @cache
 def opencv_names() -> tuple[str, str]:
-    """The installed OpenCV's arithmetic, and the other version's."""
+    """The arithmetic of the installed OpenCV, and that of the other version."""
     installed = installed_arithmetic()
     return installed, "opencv4" if installed == "opencv5" else "opencv5"
 
 
 @cache
 def candidates() -> tuple[Resampling, ...]:
-    """The usual resizes; where two give the same numbers each stands for itself."""
+    """The usual resizes, including those that give equal numbers."""
     opencv, other = opencv_names()
     found = [Resampling(name, name != "nearest", "pillow") for name in filters_of("pillow")]
     found += [Resampling(name, False, opencv) for name in filters_of(opencv)]
@@ -204,7 +206,7 @@ def candidates() -> tuple[Resampling, ...]:
 
 @cache
 def rare_candidates() -> tuple[Resampling, ...]:
-    """Those that are tried where no usual one fits, or only torch's floats, which are near."""
+    """Resizes to try if no usual one fits, or only torch's floats, which are nearly equal."""
     opencv, _ = opencv_names()
     names = filters_of(opencv)
     found = [Resampling(name, False, opencv, scale="factor") for name in names]
@@ -223,7 +225,7 @@ def rare_candidates() -> tuple[Resampling, ...]:
 
 
 def _overshoots(how: Resampling) -> bool:
-    """Whether its floats leave 0..255."""
+    """Whether its float results leave the range 0..255."""
     return how.interpolation in ("bicubic", "lanczos", "lanczos4")
 
 
@@ -242,7 +244,8 @@ USUAL = (
 
 
 def preference(how: Resampling, takes: str) -> tuple[object, ...]:
-    """Sorts what gives the same numbers: the library that takes such pictures comes first."""
+    """Sorts resizes with equal numbers: the library whose kind of picture `takes` is comes
+    first."""
     opencv, other = opencv_names()
     opencvs = (opencv, f"{opencv}_ipp", other, f"{other}_ipp")
     torches = ("torchvision", "torch")
@@ -252,7 +255,7 @@ def preference(how: Resampling, takes: str) -> tuple[object, ...]:
         "tensor": (*torches, "pillow", *opencvs),
     }[takes]
     order = (*first, "exact", "tensorflow", "skimage")
-    if how.rounded is False:  # torch's floats come before Pillow's, whatever it takes
+    if how.rounded is False:  # torch's floats come before Pillow's for every kind of picture
         order = ("torch", *(name for name in order if name != "torch"))
     return (
         order.index(how.arithmetic),

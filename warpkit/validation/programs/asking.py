@@ -20,34 +20,34 @@ TAKES = ("pil", "array", "tensor")
 """A PIL image (RGB), an array (H, W, 3) uint8, a tensor (3, H, W) uint8."""
 
 MAX_CALLS = 240
-"""The calls that one way of taking a picture may cost; most programs need 60 to 110.
+"""The largest number of calls for one kind of picture; most programs need 60 to 110.
 
-Results of fewer than 33,000 values cost more, as the proof compares 200,000."""
+If results have fewer than 33,000 values more calls are needed, as the proof compares 200,000."""
 
 FIRST_SHAPES = ((480, 640), (1290, 1410), (224, 224), (64, 64))
-"""The shapes that a program may like; those after the first are tried where it raises."""
+"""Shapes for the first call; the later ones are tried if the program raises an error."""
 
 REPEATS = 5
-"""The same picture so many times more: whether the program is random."""
+"""How often a picture is repeated to find out whether the program is random."""
 
 PICTURE_KEYS = ("pixel_values", "image", "images")
-"""Where a dict has its picture; else its first value with a shape."""
+"""The keys under which a dict may contain the picture; otherwise its first value with a shape."""
 
 
 ERROR = 200
-"""Characters of a program's error that are told; OpenCV's name every overload."""
+"""The longest quoted error, in characters; OpenCV's errors name every overload."""
 
 
 class NotKnownError(Exception):
-    """The program does what none of the known ones does; the text is a sentence for the user."""
+    """No known program behaves like this one; the text is a sentence for the user."""
 
 
 class RefusedError(Exception):
-    """The program raises on a picture; the cause is its error."""
+    """The program raises an error on a picture; the cause is that error."""
 
 
 class Program:
-    """A black box with the layout of what it returns, and a count of its calls."""
+    """A black box, with the layout of its results and a count of its calls."""
 
     def __init__(
         self, function: Callable[[Any], Any], takes: str, advance: Callable[[str], None]
@@ -64,7 +64,7 @@ class Program:
         self.shape = FIRST_SHAPES[0]
 
     def raw(self, picture: Picture) -> NDArray[Any]:
-        """What it returns of a picture, as an array of its own shape and type."""
+        """The program's result for a picture, as an array of its own shape and type."""
         if self.calls >= self.allowed:
             raise NotKnownError(f"{self.allowed} calls of the program were not enough to tell.")
         given = _given(picture, self.takes)
@@ -86,7 +86,7 @@ class Program:
         return self._read(returned)
 
     def __call__(self, picture: Picture) -> NDArray[np.float64]:
-        """Its numbers of a picture, (C, h, w)."""
+        """The program's numbers for a picture, (C, h, w)."""
         array = self.raw(picture)
         if self.batched:
             array = array[0]
@@ -97,7 +97,7 @@ class Program:
         return array.astype(np.float64)
 
     def _read(self, returned: Any) -> NDArray[Any]:
-        """The one picture in what the program returned."""
+        """The single picture in a returned value."""
         if isinstance(returned, Mapping) or hasattr(returned, "keys"):
             returned = _picture_of(returned)
         if isinstance(returned, (list, tuple)):
@@ -115,7 +115,7 @@ class Program:
             self.returns_pil = type(returned).__module__.startswith("PIL.")
             array = np.asarray(returned)
             dtype = str(array.dtype)
-        while array.ndim > 4 and array.shape[0] == 1:  # of a batch of lists of one
+        while array.ndim > 4 and array.shape[0] == 1:  # a batch of lists that have one item each
             array = array[0]
         if array.dtype.kind not in "uif" or array.ndim not in (2, 3, 4):
             got = f"shape {array.shape}, {array.dtype}" if array.ndim else type(returned).__name__
@@ -128,7 +128,7 @@ class Program:
         return array
 
     def said_refusals(self) -> str | None:
-        """A sentence about the pictures on which it raised; None where it took them all."""
+        """A sentence about the pictures that the program rejected; None if it accepted all."""
         if not self.refusals:
             return None
         others = len(self.refusals) - 1
@@ -136,7 +136,7 @@ class Program:
         return f"It {self.refusals[0]}{more}."
 
     def look_at_layout(self) -> None:
-        """Call it on one noise picture again and again: is it random, and what does it return?"""
+        """Call it on the same noise several times: is it random, and what does it return?"""
         first = self._first()
         picture = pictures.noise(*self.shape, 1)
         for _ in range(REPEATS):
@@ -154,7 +154,7 @@ class Program:
         self.layout = layout_of(shape)
 
     def _first(self) -> NDArray[Any]:
-        """Its result of noise, of the first shape that it does not refuse."""
+        """Its result for noise of the first shape that it accepts."""
         refused: RefusedError | None = None
         for shape in FIRST_SHAPES:
             self.shape = shape
@@ -167,7 +167,7 @@ class Program:
 
 
 def layout_of(shape: tuple[int, ...]) -> str:
-    """CHW, HWC or HW of one picture's shape."""
+    """The layout of a picture with this shape: CHW, HWC or HW."""
     if len(shape) == 2:
         return "HW"
     first, last = shape[0] in (1, 3), shape[-1] in (1, 3)
@@ -179,7 +179,7 @@ def layout_of(shape: tuple[int, ...]) -> str:
 
 
 def _picture_of(returned: Any) -> Any:
-    """The picture of a dict."""
+    """The picture in a dict."""
     keys = list(returned.keys())
     named = [key for key in PICTURE_KEYS if key in keys]
     shaped = [key for key in keys if hasattr(returned[key], "shape")]
@@ -189,7 +189,7 @@ def _picture_of(returned: Any) -> Any:
 
 
 def _given(picture: Picture, takes: str) -> Any:
-    """A picture as the program takes it, a new copy."""
+    """A new copy of a picture, of the kind that the program takes."""
     if takes == "pil":
         from PIL import Image
 
@@ -200,7 +200,7 @@ def _given(picture: Picture, takes: str) -> Any:
 
 
 def _as_picture(given: Any, takes: str) -> NDArray[Any]:
-    """What was given, as an array (H, W, 3) again."""
+    """Converts a picture of this kind back to an array (H, W, 3)."""
     return given.movedim(0, -1).numpy() if takes == "tensor" else np.asarray(given)
 
 

@@ -1,4 +1,4 @@
-"""`compare_pipelines`: two identified programs, and how they differ, the worst first."""
+"""`compare_pipelines`: two identified programs and their differences, the largest first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Shown:
-    """One picture, and what both programs made of it, in levels (h, w, C) or None."""
+    """One picture and both programs' results in levels (h, w, C), or None."""
 
     picture: Picture
     first: Array | None
@@ -42,11 +42,12 @@ class Shown:
 
 @dataclass(repr=False)
 class PipelineComparison:
-    """The result of `compare_pipelines`: the programs, and how they differ, the worst first.
+    """The result of `compare_pipelines`: two programs and their differences, the largest first.
 
-    `.differing` of `.compared` values were more than 0.001 levels apart, by `.largest` at most
-    (infinite where the shapes differ). Each of `.findings` has `.kind`, `.message`, and the number
-    of values that it alone changes. `.outputs`: how far a model's results drift, if one was given.
+    `.differing` of `.compared` values differ by more than 0.001 levels, by `.largest` at most
+    (infinite if the shapes differ). Each of `.findings` has `.kind`, `.message`, and the number of
+    values that it changes by itself. `.outputs`: how far a model's results change, if a model was
+    given.
     """
 
     first: Preprocessing
@@ -60,12 +61,12 @@ class PipelineComparison:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs, on any picture."""
+        """Whether all values are equal, on every picture."""
         return not self.findings and self.differing == 0
 
     @property
     def only_last_bits(self) -> bool:
-        """Whether nothing differs by more than a level, through arithmetic or rounding alone."""
+        """Whether all differences come from arithmetic or rounding and are at most one level."""
         return all(finding.is_last_bits for finding in self.findings)
 
     def __str__(self) -> str:
@@ -90,13 +91,13 @@ class PipelineComparison:
     __repr__ = __str__
 
     def _repr_html_(self) -> str | None:
-        """What a notebook's cell shows; None where it shows the text instead."""
+        """The HTML for a notebook's cell; None if the cell should show the text instead."""
         from warpkit.validation.programs.page import render_cell
 
         return render_cell(self) if can_render() else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Numbers, words and lists, for JSON; infinite is None."""
+        """Numbers, words and lists, for JSON; infinite numbers become None."""
         finite = None if np.isinf(self.largest) else self.largest
         findings = []
         for finding in self.findings:
@@ -120,7 +121,7 @@ class PipelineComparison:
         Path(path).write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
 
     def to_html(self, path: str | Path) -> None:
-        """Write a page that needs no other file: findings, both results, where they differ."""
+        """Write a self-contained page: the findings, both results, and where they differ."""
         from warpkit.validation.programs.page import render
 
         Path(path).write_text(render(self), encoding="utf-8")
@@ -132,7 +133,7 @@ def compare(
     pictures: Sequence[Picture],
     model: Callable[[torch.Tensor], Any] | None,
 ) -> PipelineComparison:
-    """Two identified programs on the same pictures (H, W, 3)."""
+    """Compare two identified programs on the same pictures (H, W, 3)."""
     a, b = first[0], second[0]
     result = PipelineComparison(a, b)
     asked = [_asked(found, function) for found, function in (first, second)]
@@ -157,7 +158,7 @@ def compare(
 
 
 def _asked(found: Preprocessing, function: Callable[[Any], Any]) -> Program:
-    """The program with its layout, to be asked again."""
+    """The program with its known layout, for more calls."""
     program = Program(function, found.takes or "array", lambda words: None)
     program.allowed = 1 << 30
     program.layout, program.batched = found.layout or "CHW", bool(found.batched)
@@ -165,7 +166,7 @@ def _asked(found: Preprocessing, function: Callable[[Any], Any]) -> Program:
 
 
 def _result(program: Program, picture: Picture) -> Array | None:
-    """Numbers (C, h, w); None where the program refuses the picture or returns none."""
+    """Numbers (C, h, w); None if the program rejects the picture or returns no numbers."""
     try:
         return program(picture)
     except (RefusedError, NotKnownError):
@@ -173,7 +174,7 @@ def _result(program: Program, picture: Picture) -> Array | None:
 
 
 def _as_levels(found: Preprocessing, numbers: Array | None) -> Array | None:
-    """Numbers (C, h, w) as levels (h, w, C), to look at."""
+    """Numbers (C, h, w) as levels (h, w, C), for display."""
     if numbers is None or found.gain is None or found.offset is None:
         return None
     gain, offset = (np.asarray(v)[:, None, None] for v in (found.gain, found.offset))
@@ -183,7 +184,7 @@ def _as_levels(found: Preprocessing, numbers: Array | None) -> Array | None:
 
 
 def _differs(one: Array, other: Array, found: Preprocessing) -> tuple[int, int, float]:
-    """The same count for a program without a twin."""
+    """The counts of `difference` for a program without a twin."""
     counts = difference(one, other, None)
     if found.gain is None or np.isinf(counts[2]):
         return counts
@@ -191,7 +192,7 @@ def _differs(one: Array, other: Array, found: Preprocessing) -> tuple[int, int, 
 
 
 def _rest(result: PipelineComparison) -> list[Finding]:
-    """What is not explained: an unknown program, or last bits."""
+    """Findings for unexplained differences: an unknown program, or last bits."""
     found = []
     for letter, program in (("A", result.first), ("B", result.second)):
         reasons = [reason for reason in program.reasons if reason.startswith("Not known")]
@@ -206,7 +207,7 @@ def _rest(result: PipelineComparison) -> list[Finding]:
 
 
 def as_pictures(name: str, images: Any) -> list[Picture]:
-    """A user's images as pictures (H, W, 3) uint8; None: three made for the purpose."""
+    """A user's images as pictures (H, W, 3) uint8; None: three built-in test pictures."""
     if images is None:
         shapes = ((480, 640), (500, 375), (333, 333))
         return [made.smooth(*shapes[0], 1), made.noise(*shapes[1], 2), made.smooth(*shapes[2], 3)]
@@ -227,7 +228,7 @@ def _picture(name: str, argument: str, image: Any) -> Picture:
             levels = (levels.float().clamp(0, 1) * 255).round().to(torch.uint8)
         image = levels.movedim(0, -1).numpy()
     elif hasattr(image, "convert"):
-        image = np.array(image.convert("RGB"))  # a copy, which torch may write to
+        image = np.array(image.convert("RGB"))  # a copy, which torch may overwrite
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3:
         got = getattr(image, "shape", type(image).__name__)
         checks.fail(name, argument, wanted, f"{got}", TypeError)

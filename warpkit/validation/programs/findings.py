@@ -1,7 +1,7 @@
 """Findings: one per attribute in which two programs differ, with its own effect.
 
-Each is measured by changing the first program's twin in that attribute to the second's, and nothing
-else. Where a library has no such resize, both sides are measured in the exact arithmetic.
+To measure a finding, the first program's twin gets this one attribute of the second program. If a
+library has no such resize, both sides use the exact arithmetic.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ KINDS = (
     *("size", "crop", "pad", "shift", "channels", "layout", "values"),
     *("antialias", "interpolation", "rounding", "arithmetic", "last bits"),
 )
-"""The worst first."""
+"""The largest differences first."""
 
 APART = 1e-3
-"""Levels: what is more counts as differing; 0.0015 of floats."""
+"""Levels: larger differences count; for floats the limit is 0.0015."""
 
 PHOTOGRAPH = ("nearest", "nearest_exact", "area")
-"""Interpolations for which the word antialias means nothing."""
+"""Interpolations that have no antialias."""
 
 
 class Drift(NamedTuple):
-    """How far a model's outputs move: mean and largest difference, share of other first choices."""
+    """How far a model's outputs move: mean and largest difference, and how often the top class
+    changes."""
 
     mean: float
     largest: float
@@ -46,20 +47,20 @@ class Drift(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One difference of two programs, and how many values it alone makes differ."""
+    """One difference of two programs, and how many values change because of it alone."""
 
     kind: str
     message: str
     differing: int | None = None
-    """None where it could not be measured: nothing is known of one of the programs."""
+    """None if it could not be measured, because one program is unknown."""
     compared: int = 0
     largest: float | None = None
-    """Levels; infinite where the shapes differ."""
+    """In levels; infinite if the shapes differ."""
     outputs: Drift | None = None
 
     @property
     def is_last_bits(self) -> bool:
-        """Whether it is a level at most, by arithmetic or rounding alone."""
+        """Whether it comes from arithmetic or rounding alone and is at most one level."""
         fine = self.kind in ("rounding", "arithmetic", "last bits")
         return fine and self.largest is not None and self.largest <= CUT
 
@@ -82,7 +83,7 @@ Model = Callable[[torch.Tensor], Any] | None
 def attribute_findings(
     first: Preprocessing, second: Preprocessing, pictures: Sequence[Picture], model: Model
 ) -> list[Finding]:
-    """What differs by attributes, the worst first. pictures: (H, W, 3) each."""
+    """Differences of attributes, the largest first; pictures: (H, W, 3) each."""
     found = [*_geometry(first, second), *_resize(first, second), *_numbers(first, second)]
     a, b = first.twin, second.twin
     results = []
@@ -96,12 +97,13 @@ def attribute_findings(
 
 
 def _said(finding: Finding) -> bool:
-    """Whether it counts though no number differs: the order of axes and the type."""
+    """Whether a finding counts even if no number differs: the order of axes and the type."""
     return finding.kind in ("layout", "size", "pad")
 
 
 def _named(finding: Finding) -> Finding:
-    """Arithmetic that changes a level at most is told as last bits."""
+    """Renames a finding about arithmetic to "last bits" if it changes values by at most one
+    level."""
     if finding.is_last_bits and finding.kind in ("rounding", "arithmetic"):
         kind = "last bits" if finding.kind == "arithmetic" else finding.kind
         return replace(finding, kind=kind, message=f"{finding.message}: last bits")
@@ -109,7 +111,7 @@ def _named(finding: Finding) -> Finding:
 
 
 Change = Callable[[Twin, Twin], tuple[Twin, Twin]]
-"""Of both twins: the first's side of the measure, and the same with the second's attribute."""
+"""From both twins: the first one as it is measured, and with the second one's attribute."""
 Told = tuple[str, str, Change]
 
 
@@ -121,7 +123,7 @@ def _measure(
     pictures: Sequence[Picture],
     model: Model,
 ) -> Finding:
-    """Count what one change does to the first twin's values."""
+    """Count the values of the first twin that one change affects."""
     differing, compared, largest = 0, 0, 0.0
     drifts = []
     for picture in pictures:
@@ -139,12 +141,13 @@ def _measure(
 
 
 def _numbers_of(twin: Twin, levels: Array) -> Array:
-    """The program's numbers of levels (C, h, w)."""
+    """The program's numbers for levels (C, h, w)."""
     return twin.values.as_numbers(torch.from_numpy(levels)).numpy()
 
 
 def difference(one: Array, other: Array, scale: Twin | None) -> tuple[int, int, float]:
-    """Differing values, compared ones, the largest difference in levels; (C, h, w) each."""
+    """The number of differing values, of compared ones, and the largest difference; (C, h, w)
+    each."""
     if one.shape != other.shape:
         size = max(one.size, other.size)
         return size, size, float("inf")
@@ -156,7 +159,7 @@ def difference(one: Array, other: Array, scale: Twin | None) -> tuple[int, int, 
 
 
 def drift(model: Callable[[torch.Tensor], Any], one: Array, other: Array) -> Drift | None:
-    """What a model makes of both, numbers (C, h, w); None where it takes one of them not."""
+    """How far a model's outputs for two inputs (C, h, w) differ; None if it rejects one."""
     outputs = []
     for numbers in (one, other):
         try:
@@ -173,7 +176,7 @@ def drift(model: Callable[[torch.Tensor], Any], one: Array, other: Array) -> Dri
 
 
 def mean_drift(drifts: Sequence[Drift | None]) -> Drift | None:
-    """Of several pictures; None where one has none."""
+    """The mean over several pictures; None if it is missing for one of them."""
     known = [d for d in drifts if d is not None]
     if not known or len(known) != len(drifts):
         return None
@@ -183,7 +186,7 @@ def mean_drift(drifts: Sequence[Drift | None]) -> Drift | None:
 
 
 def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
-    """Sizes, crop, padding."""
+    """Findings about sizes, crop and padding."""
     if first.rule is None or second.rule is None:
         return []
     found: list[Told] = []
@@ -206,7 +209,7 @@ def _geometry(first: Preprocessing, second: Preprocessing) -> list[Told]:
 
 
 def _rounded_sides(first: Twin, second: Twin) -> list[Told]:
-    """Rules alike in words whose roundings differ."""
+    """Findings about rules that have the same description but round differently."""
     a, b = first.geometry, second.geometry
     found: list[Told] = []
     sides = ("rounding", "limit_rounding", "multiple_rounding")
@@ -237,7 +240,7 @@ def _pad_change(a: Twin, b: Twin) -> tuple[Twin, Twin]:
 
 
 def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
-    """The resize, where both have one."""
+    """Findings about the resize, if both programs have one."""
     if first.interpolation is None or second.interpolation is None:
         return []
     found: list[Told] = []
@@ -260,7 +263,7 @@ def _resize(first: Preprocessing, second: Preprocessing) -> list[Told]:
         found.append(("rounding", text, _resampling_change("rounded", "clamped")))
     same = not any(kind in ("interpolation", "antialias", "shift") for kind, *_ in found)
     names = ("arithmetic", "interpolation")
-    same = same and None not in (first.arithmetic, second.arithmetic)  # why is said of each
+    same = same and None not in (first.arithmetic, second.arithmetic)  # findings say why
     if same and any(getattr(first, name) != getattr(second, name) for name in names):
         text = f"A computes by {wording.computes(first, a)}, B by {wording.computes(second, b)}"
         found.append(("arithmetic", text, _resampling_change(*names, "antialias")))
@@ -279,7 +282,7 @@ def _resampling_change(*names: str) -> Change:
         exact = replace(how, arithmetic="torch" if "aligned" in names else "exact")
         if "antialias" in names and not _works(replace(exact, **taken)):
             exact = replace(exact, interpolation="bilinear")
-        if not _works(exact):  # a filter of the library's own: A's against B's, whole
+        if not _works(exact):  # a filter that only this library has: compare both as they are
             return a, replace(a, resampling=other)
         changed = replace(exact, **taken)
         if not _works(changed):
@@ -290,7 +293,7 @@ def _resampling_change(*names: str) -> Change:
 
 
 def _works(how: Resampling) -> bool:
-    """Whether a library has this resize: its antialias is no choice but in torch's and exact."""
+    """Whether a library has this resize; only torch and "exact" offer a choice of antialias."""
     bare = replace(how, rounded=True, clamped=False)
     return any(
         replace(known, rounded=True, clamped=False) == bare
@@ -299,7 +302,7 @@ def _works(how: Resampling) -> bool:
 
 
 def _numbers(first: Preprocessing, second: Preprocessing) -> list[Told]:
-    """Channels, gain and offset, layout and type, where they are known of both."""
+    """Findings about channels, gain, offset, layout and type, if both programs' are known."""
     found: list[Told] = []
     if None in (first.gain, second.gain):
         return found
@@ -319,7 +322,7 @@ def _numbers(first: Preprocessing, second: Preprocessing) -> list[Told]:
 
 
 def _close(first: Preprocessing, second: Preprocessing) -> bool:
-    """Whether gains and offsets are the same; float16's are measured less finely."""
+    """Whether gains and offsets are equal, with a wider tolerance for float16."""
     half = "float16" in (first.dtype, second.dtype)
     for name in ("gain", "offset"):
         a, b = (np.asarray(getattr(p, name) or np.nan, float) for p in (first, second))

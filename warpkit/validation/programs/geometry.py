@@ -33,53 +33,54 @@ SIDES: dict[str, tuple[str, str]] = {
     "n * (v / s) even": ("aspect", "even"),
     "v / (s / n) floor, float32": ("single", "floor"),
 }
-"""How a side is reckoned: n the size asked for, s the side that becomes n, v a side, r = n / s.
+"""How a side is computed: n is the requested size, s the side that becomes n, v a side; r = n / s.
 
-torchvision and transformers: n * v / s floor; Pillow: n * v / s even; albumentations and
-ultralytics: v * r even; mmcv and detectron2: v * r half up. "other": the side that was asked for is
-n itself. "single": TensorFlow's resize_with_pad, in which n may become n - 1."""
+"floor", "even" and "half up" are the roundings. torchvision and transformers: n * v / s floor;
+Pillow: n * v / s even; albumentations and ultralytics: v * r even; mmcv and detectron2: v * r half
+up. "other": the requested side is n itself. "single": TensorFlow's resize_with_pad, in which n may
+become n - 1."""
 
 LIMITS = ("torchvision", "detr", "factor")
-"""What becomes of the sides where the longer one passes the limit; "factor": mmcv, detectron2."""
+"""How sides change if the longer one exceeds the limit; "factor": mmcv and detectron2."""
 
 OF_WHOLE = " of whole"
-"""The end of a `multiple_rounding` that takes the multiple of a side that was rounded before."""
+"""The suffix of a `multiple_rounding` in which the side is rounded before its multiple is taken."""
 
 OFFSETS: dict[str, Callable[[int], int]] = {
     "even": lambda rest: round(rest / 2),
     "floor": lambda rest: rest // 2,
     "ceil": lambda rest: -(-rest // 2),
 }
-"""Where something centred begins: torchvision's crop; Pillow's padding; most others'; the rest."""
+"""Where centred content begins: torchvision's crop and Pillow's padding; most others; the rest."""
 
 ENDS: dict[str, Callable[[int], int]] = {"end": lambda rest: 0, "start": lambda rest: rest}
 PLACES = {**OFFSETS, **ENDS}
 EXACT = "exact"
-"""A place that is reckoned from the side before it was rounded: TensorFlow's resize_with_pad."""
+"""The place is computed from the side before rounding: TensorFlow's resize_with_pad."""
 
 TWICE = "twice"
-"""A picture padded to a square by the same whole number on both sides: a pixel is missing where
-the rest is odd (Keras' pad_to_aspect_ratio)."""
+"""A picture is padded to a square by the same number of pixels on both sides, so a pixel is missing
+if the rest is odd (Keras' pad_to_aspect_ratio)."""
 
 
 class Placement(NamedTuple):
-    """What becomes of a picture of one shape. All in pixels."""
+    """The sizes and positions for pictures of one shape, in pixels."""
 
     cut: tuple[float, float, float, float] | None
     """The part (x1, y1, x2, y2) that is resized; None: the whole picture."""
     padded: tuple[int, int, int, int] | None
-    """(rows, columns, top, left): the square that the picture is laid in before the resize."""
+    """(rows, columns, top, left): the square to which the picture is padded before the resize."""
     size: Pair
     """(h, w) after the resize."""
     factors: tuple[float, float]
-    """(fy, fx) that were asked for, before sides were rounded."""
+    """The requested factors (fy, fx), before sides were rounded."""
     window: Pair
     """(h, w) of the result."""
     corner: Pair
-    """(top, left) of the result in the resized picture; negative: padding."""
+    """(top, left) of the result in the resized picture; negative values are padding."""
 
     def content(self) -> tuple[int, int, int, int]:
-        """(top, left, bottom, right) of the picture in the result, where it is not padded first."""
+        """(top, left, bottom, right) of the picture in the result, unless it is padded first."""
         (h, w), (rows, columns), (top, left) = self.size, self.window, self.corner
         return (
             max(-top, 0),
@@ -100,19 +101,19 @@ class Geometry:
     multiple: int | None = None
     enlarge: bool = True
     window: Pair | None = None
-    """(h, w) of every result; None: it follows the resize."""
+    """(h, w) of every result; None: the size after the resize."""
     stride: int | None = None
-    """The result's sides are padded to multiples of it."""
+    """The result's sides are padded to multiples of this number."""
     rounding: str = "n * v / s floor"
     limit_rounding: str = "torchvision"
     multiple_rounding: str = "even"
     crop_rounding: str = "even"
     before_rounding: str = "floor"
     place: str = "floor"
-    """Where padding goes: a name of `PLACES`."""
+    """Where padding is added: a name of `PLACES`."""
 
     def placed(self, height: int, width: int) -> Placement:
-        """What becomes of a picture of this shape."""
+        """The placement of a picture of this shape."""
         cut, padded, sides = self._before(height, width)
         size, factors = self._resized(*sides)
         rows, columns = self.window or size
@@ -126,13 +127,13 @@ class Geometry:
         return Placement(cut, padded, size, factors, (rows, columns), (corner[0], corner[1]))
 
     def _rest(self, length: int, side: int, exact: np.float32) -> int:
-        """How much of the padding comes first."""
+        """How much of the padding comes before the picture."""
         if self.place == EXACT:
             return max(0, math.floor((np.float32(length) - exact) / 2))
         return PLACES[self.place](length - side)
 
     def _before(self, height: int, width: int) -> tuple[Any, Any, Pair]:
-        """The part that is resized, the square it is padded to, and the sides that follow."""
+        """The part that is resized, the square to which it is padded, and their size."""
         if self.before is None:
             return None, None, (height, width)
         kind, what = self.before
@@ -165,7 +166,7 @@ class Geometry:
         return (h, w), (factor, factor) if factor else (h / height, w / width)
 
     def _wanted(self, height: int, width: int) -> tuple[tuple[float, ...], float]:
-        """The sides that are asked for, and the factor (0: none)."""
+        """The requested sides, and the factor (0 if there is none)."""
         if self.rule == "keep":
             return (height, width), 1.0
         if self.rule == "fixed":
@@ -178,7 +179,7 @@ class Geometry:
         return self._side(height, width)
 
     def _rectangle(self, height: int, width: int) -> tuple[tuple[float, ...], float]:
-        """Inside a rectangle, or around it, with the aspect kept."""
+        """Sides that fit in a rectangle or cover it, with the aspect kept."""
         pick = max if self.rule == "shortest" else min
         factor = pick(self.size[0] / height, self.size[1] / width)
         if not self.enlarge:
@@ -198,7 +199,7 @@ class Geometry:
         return (near(height / width * self.size[1]), self.size[1]), factor
 
     def _side(self, height: int, width: int) -> tuple[tuple[float, ...], float]:
-        """One side is given, the other follows."""
+        """Sides if one side is given and the other follows."""
         n = self.size
         side = min(height, width) if self.rule == "shortest" else max(height, width)
         long = max(height, width)

@@ -13,24 +13,25 @@ from warpkit.validation.programs.geometry import EXACT, LIMITS, OFFSETS, SIDES, 
 from warpkit.validation.programs.looks import Look
 
 MULTIPLES = (128, 64, 32, 28, 16, 14, 8, 4)
-"""Strides of networks, the coarsest first."""
+"""Strides of networks, the largest first."""
 
 WHOLE_FIRST = ("n * v / s floor", "v * r even")
-"""How a side is reckoned that becomes whole before it becomes a multiple: TextNet's; others'."""
+"""How a side is computed that is rounded before it becomes a multiple: in TextNet; elsewhere."""
 
 ALIKE = 0.015
-"""Of a side: how far slopes of ramps may be from each other where they are one."""
+"""Relative to a side: how far the slopes of equal ramps may differ."""
 
 
 def geometries(looks: Sequence[Look], base: Look) -> list[Geometry]:
-    """All that agree with the looks. looks: tall, wide, square, long, small, as far as they go."""
+    """All rules that agree with the looks; looks: tall, wide, square, long and small pictures, if
+    known."""
     known = [base, *looks]
     proposed = list(dict.fromkeys(_proposed(known)))
     return [geometry for geometry in proposed if all(agrees(geometry, seen) for seen in known)]
 
 
 def agrees(geometry: Geometry, seen: Look) -> bool:
-    """Whether a rule puts the picture where it was seen."""
+    """Whether a rule puts the picture where it was observed."""
     placement = geometry.placed(seen.height, seen.width)
     if placement.window != seen.window:
         return False
@@ -74,7 +75,7 @@ def _content_of_padded(
     corner: tuple[int, int],
     window: tuple[int, int],
 ) -> tuple[int, ...]:
-    """Where a picture that was padded first ends in the result, to a pixel."""
+    """The edges in the result, within a pixel, of a picture that was padded first."""
     edges = []
     for axis, (length, total, begin) in enumerate(
         zip((seen.height, seen.width), padded[:2], padded[2:], strict=True)
@@ -106,7 +107,7 @@ def _proposed(known: Sequence[Look]) -> Iterator[Geometry]:
 
 
 def _crops(rule: Geometry, known: Sequence[Look], window: tuple[int, int] | None) -> list[str]:
-    """The roundings of a crop where something may be cut away."""
+    """The roundings of a crop, if it may remove something."""
     if window is None:
         return ["even"]
     sizes = [rule.placed(seen.height, seen.width).size for seen in known]
@@ -115,7 +116,7 @@ def _crops(rule: Geometry, known: Sequence[Look], window: tuple[int, int] | None
 
 
 def _places(known: Sequence[Look]) -> list[str]:
-    """Where padding goes: before, after, or on both sides."""
+    """Where padding may be added: before, after, or on both sides."""
     for seen in known:
         top, left, bottom, right = seen.content
         for low, rest in ((top, seen.window[0] - bottom), (left, seen.window[1] - right)):
@@ -161,7 +162,7 @@ def _kept(known: Sequence[Look], scale: Any) -> Iterator[Geometry]:
 
 
 def _by_factor(known: Sequence[Look], scale: float) -> Iterator[Geometry]:
-    """The fractions that give the sizes that were seen, the roundest first."""
+    """The fractions that give the observed sizes, the simplest first."""
     if abs(scale - 1) < 0.002:
         return
     found = []
@@ -175,7 +176,7 @@ def _by_factor(known: Sequence[Look], scale: float) -> Iterator[Geometry]:
 
 
 def _near(number: float, room: float = 0.004) -> list[int]:
-    """The whole numbers that a measured one may be, the nearest first."""
+    """The whole numbers near a measured one, the nearest first."""
     reach = max(1, int(np.ceil(room * number)))
     middle = round(number)
     numbers = range(max(1, middle - reach), middle + reach + 1)
@@ -183,7 +184,7 @@ def _near(number: float, room: float = 0.004) -> list[int]:
 
 
 def _fixed(known: Sequence[Look], sides: Any, window: tuple[int, int] | None) -> Iterator[Geometry]:
-    """One size for all pictures."""
+    """Rules with one size for all pictures."""
     middle = np.median(sides, 0)
     if (np.abs(sides / middle - 1) > 0.03).any() and (np.abs(sides - middle) > 1.5).any():
         return
@@ -200,7 +201,7 @@ def _fixed(known: Sequence[Look], sides: Any, window: tuple[int, int] | None) ->
 def _one_side(
     ramps: Sequence[Look], sides: Any, window: tuple[int, int] | None
 ) -> Iterator[Geometry]:
-    """The shorter or the longer side is given."""
+    """Rules in which the shorter or the longer side is given."""
     square = next((k for k, seen in enumerate(ramps) if seen.height == seen.width), 0)
     exact = [k for k, seen in enumerate(ramps) if not _is_cut(seen)]
     for rule, pick in (("longest", max), ("shortest", min)):
@@ -221,7 +222,7 @@ def _one_side(
             if limit is not None and limit < n:
                 continue
             geometry = Geometry(rule, n, limit=limit, enlarge=enlarges, rounding=rounding)
-            if limit != n:  # else it is the rule for the longest side, but for DETR's rounding
+            if limit != n:  # otherwise "longest", except for DETR
                 yield geometry
             if limit is not None:
                 for how in LIMITS[1:]:
@@ -231,7 +232,7 @@ def _one_side(
 
 
 def _is_cut(seen: Look) -> bool:
-    """Whether part of the picture is cut away."""
+    """Whether part of the picture is cropped."""
     top, left, bottom, right = seen.content
     rows, columns = seen.sides
     return rows > bottom - top + max(1.6, 0.01 * rows) or columns > right - left + max(
@@ -240,7 +241,7 @@ def _is_cut(seen: Look) -> bool:
 
 
 def _limits(ramps: Sequence[Look], per: list[float], size: float, small: list[int]) -> list[int]:
-    """The longest side of pictures whose shorter one stays below what was asked for."""
+    """The longest sides of pictures whose shorter side is below the requested size."""
     found = []
     for k, seen in enumerate(ramps):
         if per[k] < 0.97 * size and k not in small:
@@ -250,7 +251,7 @@ def _limits(ramps: Sequence[Look], per: list[float], size: float, small: list[in
 
 
 def _multiples(ramps: Sequence[Look], rule: str, size: float) -> Iterator[Geometry]:
-    """Sides rounded to multiples, when the picture fills the result."""
+    """Sides rounded to multiples, if the picture fills the result."""
     windows = [seen.window for seen in ramps]
     for multiple in MULTIPLES:
         if not _all_multiples(windows, multiple):
@@ -264,7 +265,7 @@ def _multiples(ramps: Sequence[Look], rule: str, size: float) -> Iterator[Geomet
 def _rectangles(
     ramps: Sequence[Look], sides: Any, window: tuple[int, int] | None
 ) -> Iterator[Geometry]:
-    """Inside a rectangle, or around it."""
+    """Rules that fit the picture in a rectangle, or cover it."""
     for rule, pick in (("longest", np.max), ("shortest", np.min)):
         large = [
             row for row, seen in zip(sides, ramps, strict=True) if min(seen.height, seen.width)
@@ -287,7 +288,7 @@ def _rectangles(
 def _squares(
     ramps: Sequence[Look], sides: Any, window: tuple[int, int] | None
 ) -> Iterator[Geometry]:
-    """Cut or padded to a square before the resize, which then gives one size."""
+    """Rules that crop or pad to a square before the resize to a fixed size."""
     if window is None:
         return
     square = next((k for k, seen in enumerate(ramps) if seen.height == seen.width), 0)

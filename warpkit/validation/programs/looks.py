@@ -13,42 +13,42 @@ from warpkit.validation.programs.values import Values
 
 Array = NDArray[np.float64]
 Line = tuple[float, float]
-"""Slope and offset: result pixel i shows the picture at slope * i + offset."""
+"""Slope and offset: result pixel i samples the picture at slope * i + offset."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """One picture's shape, and what was seen of it."""
+    """A picture's shape, and what was observed in its result."""
 
     height: int
     width: int
     window: tuple[int, int]
     """(h, w) of the result."""
     content: tuple[int, int, int, int]
-    """(top, left, bottom, right) of the picture in it."""
+    """(top, left, bottom, right) of the picture in the result."""
     soft: bool
-    """The picture's edges bleed into the padding: it was padded before the resize."""
+    """The picture's edges blend with the padding: it was padded before the resize."""
     padding: tuple[float, ...] | None
-    """Levels of what stands around the picture."""
+    """The levels around the picture."""
     along_y: Line | None
     along_x: Line | None
 
     @property
     def padded(self) -> bool:
-        """Whether anything stands around the picture."""
+        """Whether there is padding around the picture."""
         top, left, bottom, right = self.content
         return (top, left) != (0, 0) or (bottom, right) != self.window
 
     @property
     def sides(self) -> tuple[float, float]:
-        """(h, w) that the whole picture would have in the result, were none of it cut away."""
+        """(h, w) that the whole picture would have in the result without a crop."""
         assert self.along_y is not None
         assert self.along_x is not None
         return self.height / self.along_y[0], self.width / self.along_x[0]
 
 
 def look(program: Program, values: Values, shape: tuple[int, int], tolerance: float) -> Look:
-    """Ask with black, white, and a ramp along each axis."""
+    """Call the program with black, white, and a ramp along each axis."""
     gain = np.asarray(values.gain)[:, None, None]
     offset = np.asarray(values.offset)[:, None, None]
     black, white = (
@@ -83,7 +83,7 @@ def look(program: Program, values: Values, shape: tuple[int, int], tolerance: fl
 def try_look(
     program: Program, values: Values, shape: tuple[int, int], tolerance: float
 ) -> Look | None:
-    """The same; None where the program refuses the picture."""
+    """The same as `look`; None if the program rejects the picture."""
     try:
         return look(program, values, shape, tolerance)
     except RefusedError:
@@ -93,7 +93,7 @@ def try_look(
 def _padding(
     black: Array, around: NDArray[np.bool_], tolerance: float, soft: bool
 ) -> tuple[float, ...]:
-    """The one level of each channel around the picture."""
+    """The level of the padding in each channel."""
     if not around.any():
         raise NotKnownError("What stands around the picture is not one colour.")
     levels = black[:, around]
@@ -105,7 +105,7 @@ def _padding(
 
 
 class _NoRampError(Exception):
-    """Too few pixels to tell a slope."""
+    """There are too few pixels to measure a slope."""
 
 
 def _line(
@@ -115,7 +115,7 @@ def _line(
     content: tuple[int, int, int, int],
     axis: int,
 ) -> Line:
-    """Where the result's pixels look along an axis; a steeper ramp where a crop shows little."""
+    """The positions of the result's pixels along an axis; a crop may need a steeper ramp."""
     length = shape[axis]
     low, high = 0.0, length - 1.0
     gain, offset = np.asarray(values.gain), np.asarray(values.offset)
@@ -140,13 +140,13 @@ def _line(
 
 
 def _fitted(seen: Array, low: float, high: float) -> Line:
-    """Slope and offset of a ramp's levels, counted from the first pixel that shows the picture."""
+    """Slope and offset from a ramp's levels, starting at the first pixel that shows the picture."""
     places = np.arange(len(seen))
     good = (seen > 8) & (seen < 247)
     if good.sum() < 4:
         raise _NoRampError
     edge = max(1, len(seen) // 12)
-    if good.sum() > 12:  # what enlarges or blurs bends at the ends
+    if good.sum() > 12:  # enlarging or blurring bends the ends of a ramp
         good &= (places >= edge) & (places < len(seen) - edge)
     if good.sum() < 4:
         raise _NoRampError

@@ -14,7 +14,7 @@ if typing.TYPE_CHECKING:
     from warpkit.validation.programs.comparison import PipelineComparison, Shown
 
 PIECE = 24
-"""Pixels of a side of the magnified piece, where the results differ the most."""
+"""The side, in pixels, of the magnified part, in which the results differ the most."""
 TIMES = 10
 
 
@@ -24,7 +24,7 @@ def render(comparison: PipelineComparison) -> str:
 
 
 def render_cell(comparison: PipelineComparison) -> str:
-    """What a notebook shows: what was found, and one image's pictures."""
+    """The HTML for a notebook: the findings, and one image's pictures."""
     return _filled("comparison_cell.html.jinja", comparison, 1)
 
 
@@ -36,7 +36,7 @@ def _filled(template: str, comparison: PipelineComparison, count: int | None) ->
 
 
 def _scene(shown: Shown) -> dict[str, Any] | None:
-    """The pictures of one image, as addresses that hold them."""
+    """The pictures of one image, as data URLs."""
     if shown.first is None or shown.second is None:
         return None
     first, second = _colour(shown.first), _colour(shown.second)

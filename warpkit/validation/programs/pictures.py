@@ -1,4 +1,4 @@
-"""The test images for programs: (H, W, 3) uint8, the same every time."""
+"""Test images for programs: (H, W, 3) uint8, always the same."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def flat(height: int, width: int, colour: Sequence[int]) -> Picture:
 
 
 def noise(height: int, width: int, seed: int) -> Picture:
-    """White noise: every filter and every rounding makes other numbers of it."""
+    """White noise, for which every filter and every rounding gives different numbers."""
     generator = np.random.default_rng(seed)
     return generator.integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def smooth(height: int, width: int, seed: int) -> Picture:
-    """Waves with a little noise: what is nearly right is nearly the same."""
+    """Waves with a little noise: similar programs give similar results."""
     generator = np.random.default_rng(seed)
     y, x = np.arange(height)[:, None], np.arange(width)[None, :]
     picture = np.empty((height, width, 3), np.uint8)
@@ -36,22 +36,22 @@ def smooth(height: int, width: int, seed: int) -> Picture:
 
 
 def dark(height: int, width: int, seed: int) -> Picture:
-    """Noise of the levels 0 to 28."""
+    """Noise with levels 0 to 28."""
     return noise(height, width, seed) // 9
 
 
 def pale(height: int, width: int, seed: int) -> Picture:
-    """Noise of the levels 227 to 255."""
+    """Noise with levels 227 to 255."""
     return 255 - dark(height, width, seed)
 
 
 def gray(height: int, width: int, seed: int) -> Picture:
-    """Noise whose channels are alike."""
+    """Noise with three equal channels."""
     return np.repeat(noise(height, width, seed)[..., :1], 3, axis=2)
 
 
 def black_and_white(height: int, width: int, seed: int) -> Picture:
-    """Noise of the levels 0 and 255, which every bicubic overshoots."""
+    """Noise with levels 0 and 255, on which every bicubic filter overshoots."""
     return (noise(height, width, seed) > 127).astype(np.uint8) * np.uint8(255)
 
 
@@ -59,7 +59,7 @@ KINDS: tuple[Callable[[int, int, int], Picture], ...] = (noise, smooth)
 
 
 def ramp(shape: tuple[int, int], axis: int, low: float, high: float) -> Picture:
-    """Black up to place `low` along an axis, white from `high` on, straight between them."""
+    """Black up to `low` along an axis, white from `high` on, linear between them."""
     places = np.arange(shape[axis])
     line = np.clip((places - low) / max(high - low, 1) * 255, 0, 255).round().astype(np.uint8)
     line = line[:, None] if axis == 0 else line[None, :]
@@ -67,7 +67,7 @@ def ramp(shape: tuple[int, int], axis: int, low: float, high: float) -> Picture:
 
 
 def probes(side: int) -> list[tuple[int, int]]:
-    """The shapes among which pictures are looked for on which rules disagree."""
+    """Shapes of pictures that may distinguish rules."""
     generator = np.random.default_rng(5)
     low, high = max(24, int(side * 0.6)), int(side * 2.2) + 30
     shapes = [(int(a), int(b)) for a, b in generator.integers(low, high, (400, 2))]

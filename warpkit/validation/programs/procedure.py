@@ -23,14 +23,14 @@ from warpkit.validation.programs.twin import Twin
 from warpkit.validation.programs.values import Measured, measure
 
 ROUNDS = 3
-"""Proofs whose failures are evidence; what fails after them is said."""
+"""The number of proofs whose failures lead to a new search; later failures are reported."""
 
 KEPT_SIDE = 97
-"""The square on which a program that keeps sizes is looked at."""
+"""The square for programs that keep sizes."""
 
 LONG = ((8, 3.8), (20, 7.6))
-"""Aspects of pictures that are looked at where a rectangle is longer than the second number: the
-looks before are 4 to 1, and tell nothing of a side that none of them meets."""
+"""Aspects of pictures to try if a rectangle is longer than the second number: the earlier looks are
+at 4 to 1 and tell nothing about a side that none of them reaches."""
 
 
 def identify_by(
@@ -41,9 +41,10 @@ def identify_by(
     *,
     progress: bool,
 ) -> Preprocessing:
-    """Identify, taking pictures as one of the kinds: what returns numbers and changes something.
+    """Identify with the first kind of picture for which the program returns numbers and does
+    something.
 
-    Raises ValueError where the program, the caller's `argument`, raises on every kind."""
+    Raises ValueError if the program (the caller's `argument`) raises an error on every kind."""
     found: list[Preprocessing] = []
     refused: list[RefusedError] = []
     calls = 0
@@ -68,14 +69,14 @@ def identify_by(
 
 
 def _said(refused: Sequence[RefusedError], kinds: Sequence[str]) -> str:
-    """The errors of a program that takes no kind of picture: one where all are the same."""
+    """The errors of a program that accepts no kind of picture; equal ones are merged."""
     errors = {(type(error.__cause__), str(error.__cause__)) for error in refused}
     told = refused[:1] if len(errors) == 1 else refused
     return f"{'; '.join(map(str, told))} (tried: {' and '.join(map(repr, kinds))})"
 
 
 def _idle(answer: Preprocessing, program: Program) -> bool:
-    """Whether it hands back a picture, or does nothing to it: another kind may tell more."""
+    """Whether it returns a picture or changes nothing: another kind may tell more."""
     return program.returns_pil or _changes_little(answer)
 
 
@@ -85,7 +86,7 @@ def _changes_little(answer: Preprocessing) -> bool:
 
 
 def _identified(program: Program) -> Preprocessing:
-    """All steps for one kind of pictures. Raises RefusedError where it takes none of them."""
+    """All steps for one kind of picture. Raises RefusedError if it accepts no picture."""
     found = Preprocessing(takes=program.takes)
     asked = False
     try:
@@ -109,7 +110,7 @@ def _identified(program: Program) -> Preprocessing:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread meanwhile: on busy cores two took five times as long."""
+    """Runs torch on one thread: on busy cores, two threads took five times as long."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -119,7 +120,7 @@ def one_thread() -> Iterator[None]:
 
 
 class _Steps:
-    """The steps after the layout, and what they hand to each other."""
+    """The steps after the layout, and the data that they share."""
 
     def __init__(self, program: Program, found: Preprocessing) -> None:
         self.program, self.found = program, found
@@ -127,7 +128,7 @@ class _Steps:
         self.all_agree = True
 
     def run(self) -> None:
-        """Fill `found`. Raises NotKnownError with the reason where a step finds nothing."""
+        """Fill `found`. Raises NotKnownError with the reason if a step finds nothing."""
         measured = measure(self.program)
         say_values(self.found, measured.variants[0])
         base = look(self.program, measured.variants[0], self.program.shape, measured.tolerance)
@@ -200,11 +201,11 @@ class _Steps:
         found.arithmetic = None
 
     def _best(self, search: Search) -> Pair:
-        """Of what fits the one that such programs usually have."""
+        """The pair that is most usual among those that fit."""
         return min(search.pairs, key=lambda pair: _order(pair, self.program.takes))
 
     def _looks(self, measured: Measured, side: int) -> list[Look]:
-        """Wide, tall and square pictures, two long ones, and a small one."""
+        """Looks at wide, tall and square pictures, two long ones, and a small one."""
         shapes = [
             (side, int(side * 1.5) | 1),
             (int(side * 1.45) | 1, side),
@@ -233,7 +234,7 @@ class _Steps:
         say_resampling(found, how)
 
     def _long_looks(self, measured: Measured, known: Sequence[Geometry], aspect: int) -> list[Look]:
-        """A tall picture and a wide one."""
+        """Looks at a tall picture and a wide one."""
         short = max(24, round(1.37 * min(map(min, _rectangles(known)))))
         shapes = ((aspect * short + 1, short), (short, aspect * short + 1))
         seen = [
@@ -243,7 +244,7 @@ class _Steps:
         return [taken for taken in seen if taken is not None]
 
     def _say_geometry_if_sure(self, search: Search, looks: Sequence[Look]) -> None:
-        """Where no resize fits: the rule and the size, if the looks leave one alone."""
+        """If no resize fits: the rule and the size, provided that the looks leave only one."""
         rules = {replace(g, **_ROUNDINGS) for g in search.all_geometries}
         if len(rules) == 1 and self.all_agree:
             self._say_geometry(rules.pop(), search.padding, looks)
@@ -267,7 +268,8 @@ _ROUNDINGS = {
 
 
 def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
-    """The rules that agree, with all looks or all but the small and the long ones, left aside."""
+    """The rules that agree with all looks, or with all but the small and long ones, and those left
+    out."""
     base, others = looks[0], list(looks[1:])
     while others:
         known = geometries(others, base)
@@ -283,31 +285,31 @@ def _agreeing(looks: Sequence[Look]) -> tuple[list[Geometry], list[Look]]:
 
 
 def _rectangles(known: Sequence[Geometry]) -> list[tuple[int, int]]:
-    """Those that rules aim at with the aspect kept."""
+    """The rectangles of rules that keep the aspect."""
     sizes = [g.size for g in known if g.rule in ("longest", "shortest")]
     return [size for size in sizes if isinstance(size, tuple)]
 
 
 def _longest(known: Sequence[Geometry]) -> float:
-    """The largest aspect of a rectangle; 1 where there is none."""
+    """The largest aspect of a rectangle; 1 if there is none."""
     return max((max(size) / min(size) for size in _rectangles(known)), default=1.0)
 
 
 def _square_side(base: Look) -> int:
-    """An odd side 1.37 times the resized one: pictures shrink, by no round number."""
+    """An odd side, 1.37 times the resized one: pictures shrink, and not by a round number."""
     rows, columns = base.sides
     if base.window == (base.height, base.width):
         return KEPT_SIDE
     top, left, bottom, right = base.content
     if abs(rows / base.height - 1) < 0.01 and abs(columns / base.width - 1) < 0.01:
-        return max(41, int(1.2 * max(base.window)) | 1)  # cut out, not resized
+        return max(41, int(1.2 * max(base.window)) | 1)  # cropped, not resized
     if base.padded:
         rows, columns = max(bottom - top, rows), max(right - left, columns)
     return max(41, round(1.37 * max(24, rows, columns)) | 1)
 
 
 def _near(geometry: Geometry, seen: Look) -> tuple[int, int]:
-    """(h, w) about which pictures neither grow nor shrink much."""
+    """(h, w) of pictures that are resized by a factor near 1."""
     if geometry.rule == "keep":
         return geometry.window or (seen.height, seen.width)
     if geometry.rule == "factor":

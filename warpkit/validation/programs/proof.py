@@ -18,40 +18,42 @@ from warpkit.validation.programs.search import VALUES, Difference, Pair, Search
 from warpkit.validation.programs.twin import Twin
 
 SCALES = ((1.31, 1.72), (0.73, 0.64), (1.57, 0.83), (0.71, 1.46), (2.33, 2.12))
-"""Of the resized sides: smaller, larger, and larger along one side alone."""
+"""Sizes relative to the resized ones: smaller, larger, and larger along one side alone."""
 
 LAST_SCALES = ((4.41, 4.23), (0.27, 0.24))
-"""Of the last proof: above 4 some programs reduce first (Pillow's thumbnail and reducing_gap), and
-tiny pictures are often treated apart."""
+"""For the last proof: above 4 some programs reduce pictures first (Pillow's thumbnail and
+reducing_gap), and many treat tiny pictures specially."""
 
 BETWEEN = (3.37, 3.19)
-"""Of the last proof, where such a picture has no more than `FAR_PIXELS`."""
+"""For the last proof, if such a picture has at most `FAR_PIXELS`."""
 
 WHOLE_SCALES = ((1, 1), (2, 3))
-"""Exactly the resized size, and whole multiples of it: where many programs take another way."""
+"""The resized size itself and whole multiples of it, which many programs treat specially."""
 
 FARTHER = 6.4
-"""Above 6 Pillow's reducing_gap = 3 reduces first."""
+"""Above 6, Pillow's reducing_gap = 3 reduces first."""
 
 LONG = 4100
-"""The longer side of a picture as cameras take them: programs that shrink those first begin at
-1,024 to 4,096 pixels. The other side is a tenth, for the sake of the time."""
+"""The longer side of a picture as cameras make them: programs that shrink these first begin at
+1,024 to 4,096 pixels. The other side is a tenth of it, to save time."""
 
 SHORTER = 8
-"""By this a long picture is divided where values differ, to tell its aspect from its length."""
+"""A long picture whose values differ is divided by this, to separate the effects of aspect and
+size."""
 
 LARGE = 1_000_000
-"""Pixels above which pictures are noise: smooth ones take ten times as long to make."""
+"""Larger pictures, in pixels, are noise: smooth ones take ten times as long to make."""
 
 FAR_PIXELS = 4_000_000
-"""Pixels that a picture may have for `FARTHER` and `BETWEEN`: a result of 640 x 640 would take a
-tenth more time. It shrinks by less than `FARTHER`, or along one side alone, where that is more."""
+"""The largest picture, in pixels, for `FARTHER` and `BETWEEN`: for a result of 640 x 640, both
+would take a tenth more time. Larger pictures shrink by less than `FARTHER`, or along one side
+alone."""
 
 EVIDENCE = 3
-"""Pictures that are kept, of those on which values differ."""
+"""The number of pictures with differing values that are kept."""
 
 REFUSED = 24
-"""Pictures that a program may refuse before the proof ends without them."""
+"""After this many rejected pictures the proof ends without them."""
 
 CONTENTS: dict[str, Callable[[int, int, int], Picture]] = {
     "dark": pictures.dark,
@@ -59,11 +61,11 @@ CONTENTS: dict[str, Callable[[int, int, int], Picture]] = {
     "gray": pictures.gray,
     "black and white": pictures.black_and_white,
 }
-"""Pictures that programs treat apart, by what words call them: in the last proof, at `SCALES`."""
+"""Special contents and their names; the last proof uses them at `SCALES`."""
 
 
 class Asked(NamedTuple):
-    """A picture of the proof: its sides, and the name of its content where that is special."""
+    """A picture of the proof: its sides, and the name of its content if that is special."""
 
     height: int
     width: int
@@ -72,7 +74,7 @@ class Asked(NamedTuple):
 
 @dataclass
 class Proof:
-    """What was compared, and the pictures on which values differ and on which none does."""
+    """The counts of compared values, and the pictures with and without differing values."""
 
     differing: int = 0
     compared: int = 0
@@ -80,12 +82,12 @@ class Proof:
     failed: list[Asked] = field(default_factory=list)
     passed: list[Asked] = field(default_factory=list)
     evidence: list[tuple[Picture, NDArray[np.float64]]] = field(default_factory=list)
-    """A few of the pictures on which values differ, and the program's levels."""
+    """A few of the pictures with differing values, with the program's levels."""
 
     def add(
         self, asked: Asked, picture: Picture, levels: NDArray[np.float64], apart: Difference
     ) -> None:
-        """One more picture."""
+        """Add the comparison of one more picture."""
         self.differing += min(apart.differing, levels.size)
         self.compared += levels.size
         self.largest = max(self.largest, apart.largest if np.isfinite(apart.largest) else 255.0)
@@ -95,12 +97,12 @@ class Proof:
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """(H, W) of the pictures on which values differ."""
+        """(H, W) of the pictures with differing values."""
         return list(dict.fromkeys((asked.height, asked.width) for asked in self.failed))
 
     @property
     def by_content(self) -> bool:
-        """Whether values differ on pictures of special contents alone."""
+        """Whether values differ only on pictures with special contents."""
         return bool(self.failed) and all(asked.content for asked in self.failed)
 
 
@@ -109,13 +111,14 @@ def prove(
 ) -> Proof:
     """Compare at least `VALUES` values at fixed kinds of scales.
 
-    The last proof also asks at the scales, sizes and contents that programs treat apart, and what
-    was left aside to find a rule. It compares fewer values where the program refuses too many."""
+    The last proof adds the scales, sizes and contents that many programs treat specially, and the
+    looks that were left out to find a rule. It compares fewer values if the program rejects too
+    many pictures."""
     proof = Proof()
     refused = 0
     fixed = _fixed(near, seed, search.aside, twin) if last else _scaled(near, seed, SCALES)
     needed = len(fixed)
-    again: list[Asked] = []  # is it the content that makes values differ, the aspect, the length?
+    again: list[Asked] = []  # to separate the effects of content, aspect and size
     any_others = _others(near, seed)
     for number in count():
         enough = number >= needed and (not last or proof.compared >= VALUES)
@@ -144,7 +147,7 @@ def prove(
 
 
 def _picture(asked: Asked, number: int, seed: int) -> Picture:
-    """Noise and smooth pictures in turn, where no content is asked for."""
+    """Noise and smooth pictures in turn, unless a special content is wanted."""
     height, width, content = asked
     kind = CONTENTS.get(content, pictures.KINDS[(number + seed) % 2])
     if kind is pictures.smooth and height * width > LARGE:
@@ -155,11 +158,11 @@ def _picture(asked: Asked, number: int, seed: int) -> Picture:
 def _fixed(
     near: tuple[int, int], seed: int, aside: Sequence[tuple[int, int]], twin: Twin
 ) -> list[Asked]:
-    """The pictures of the last proof, whatever the results' sizes."""
+    """The pictures of the last proof, for any size of results."""
     asked = _scaled(near, seed, SCALES)
     for number, content in zip((0, 2, 3, 4), CONTENTS, strict=True):
         asked[number] = asked[number]._replace(content=content)
-    follows = twin.geometry.rule in ("keep", "factor")  # no scale differs from the others
+    follows = twin.geometry.rule in ("keep", "factor")  # all scales are alike
     if twin.resampling is not None:
         asked += _scaled(near, seed + 1, LAST_SCALES[-1:] if follows else LAST_SCALES)
         between = _scaled(near, seed + 2, [BETWEEN])[0]
@@ -183,14 +186,14 @@ def _farther(near: tuple[int, int], geometry: Geometry) -> Asked:
 
 
 def _scaled(near: tuple[int, int], seed: int, scales: Sequence[tuple[float, float]]) -> list[Asked]:
-    """Fixed kinds of scales, each a little off."""
+    """Sizes at fixed kinds of scales, each slightly changed."""
     generator = np.random.default_rng(2024 + seed)
     sides = [generator.uniform(0.97, 1.03, 2) * scale * near for scale in scales]
     return [Asked(int(height) + 5, int(width) + 5) for height, width in sides]
 
 
 def _others(near: tuple[int, int], seed: int) -> Iterator[Asked]:
-    """Any number of others, not much smaller or larger."""
+    """An endless series of other sizes, not much smaller or larger."""
     generator = np.random.default_rng(3024 + seed)
     while True:
         height, width = generator.uniform(0.55, 2.3, 2) * near
@@ -198,7 +201,7 @@ def _others(near: tuple[int, int], seed: int) -> Iterator[Asked]:
 
 
 def where_it_fails(proof: Proof, twin: Twin) -> str | None:
-    """Words for failures at scales or contents of one kind alone; None for others."""
+    """A description of failures at one kind of scale or content; None for other failures."""
     if not proof.failed:
         return None
     contents = {asked.content for asked in proof.failed}
@@ -221,6 +224,6 @@ def where_it_fails(proof: Proof, twin: Twin) -> str | None:
 
 
 def _scales(asked: Asked, twin: Twin) -> tuple[float, float]:
-    """By how much a picture's sides shrink."""
+    """The factors by which a picture's sides shrink."""
     size = twin.geometry.placed(asked.height, asked.width).size
     return asked.height / size[0], asked.width / size[1]

@@ -14,7 +14,7 @@ from warpkit.validation.programs.twin import Twin
 NO_LIBRARY = "no library that is known"
 
 LISTED = 5
-"""Files that a sentence names."""
+"""The number of files that a sentence names."""
 
 
 @dataclass(repr=False)
@@ -22,15 +22,15 @@ class Preprocessing:
     """The result of `identify`, in the order of the program's steps.
 
     Attributes that were not determined are None. `.pipeline` is the program as an
-    `attacks.Pipeline` with gradients; `.differing` of `.compared` values were more than 0.001
-    levels (0.0015 of floats, more of float16) from the program's, on pictures that were not used to
-    find it, by `.largest` levels at most. `.reasons` say what is not known, and why; `.raised` is
+    `attacks.Pipeline` with gradients. On pictures that were not used to find it, `.differing` of
+    `.compared` values differ from the program's by more than 0.001 levels (0.0015 for floats, more
+    for float16), by `.largest` levels at most. `.reasons` say what is unknown and why; `.raised` is
     the error of a program that rejected some of the images.
 
     For `identify_pairs`: `.candidates` are the programs that fit, or the nearest, best first, each
-    with the share of values that differ and the mean distance in levels; `.groups` is None, or
-    lists of indices, one per program; `.left_out` names the files without a match, or that cannot
-    be read.
+    with the share of values that differ and the mean distance in levels. `.groups` is None, or
+    lists of indices, one per program. `.left_out` names the files that have no match or cannot be
+    read.
     """
 
     takes: str | None = None
@@ -71,7 +71,7 @@ class Preprocessing:
 
     @property
     def known(self) -> bool:
-        """Whether everything was named, and nothing differed."""
+        """Whether everything was identified and all values are equal."""
         return self.pipeline is not None and self.differing == 0 and not self.reasons
 
     def __str__(self) -> str:
@@ -94,12 +94,12 @@ class Preprocessing:
         return written
 
     def to_json(self, path: str | Path) -> None:
-        """Write what was found to a file."""
+        """Write the attributes to a file."""
         Path(path).write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
 
 
 def _sentences(found: Preprocessing) -> list[str]:
-    """In the order of the program; then the proof, then what is not known."""
+    """Sentences in the order of the program's steps, then the proof, then what is unknown."""
     said = [_returned(found), _sized(found), _resized(found), _windowed(found), _numbers(found)]
     if found.compared:
         text = f"Of {found.compared:,} values compared {found.differing or 'none'} "

@@ -12,13 +12,13 @@ from warpkit.validation.programs.values import Values
 
 
 def say_values(found: Preprocessing, values: Values) -> None:
-    """Channels, gain and offset."""
+    """Sets channels, gain and offset."""
     found.channels, found.weights = values.channels, values.weights
     found.gain, found.offset = values.gain, values.offset
 
 
 def say_resampling(found: Preprocessing, how: Resampling | None) -> None:
-    """Filter, library, and what becomes of its numbers; None: nothing is resized."""
+    """Sets filter, library and rounding; None: nothing is resized."""
     if how is None:
         found.rounded, found.scale = True, "sizes"
         return
@@ -38,8 +38,7 @@ def say_geometry(
     *,
     padded: bool,
 ) -> None:
-    """Rule, size, crop and padding, by the pictures (H, W) that were seen, and whether any had
-    padding."""
+    """Sets rule, size, crop and padding, from the pictures (H, W) that were observed."""
     level = _one(padding)
     found.rule, found.size = geometry.rule, geometry.size
     found.before = geometry.before
@@ -63,6 +62,6 @@ def say_geometry(
 
 
 def _one(numbers: tuple[float, ...]) -> Any:
-    """One number where all are the same, whole where it is."""
+    """One number if all are equal, as an integer if possible."""
     tidy = tuple(int(v) if v == int(v) else v for v in numbers)
     return tidy[0] if len(set(tidy)) == 1 else tidy

@@ -1,7 +1,7 @@
-"""Searches the known rules and resizes for a program's numbers: every value of every image.
+"""Searches the known rules and resizes for those that give all of a program's values.
 
-`Search.first` tries all resizes on one picture, `Search.settle` keeps those that fit one more, and
-`Search.refine` asks for pictures on which those that are left disagree.
+`Search.first` tries all resizes on one picture, `Search.settle` keeps those that fit another
+picture, and `Search.refine` uses pictures that distinguish the remaining ones.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ Array = NDArray[np.float64]
 Pair = tuple[Resampling | None, Values]
 
 EXACT_ROOM = 1e-3
-"""Levels: what 8 bits may lie apart, by the float32 of gain and offset."""
+"""Levels: the largest distance of equal 8-bit values, from float32 gains and offsets."""
 
 FLOAT_ROOM = 1.5e-3
-"""The same of floats: Pillow's, torch's and the exact ones agree that far."""
+"""The same for floats: results of Pillow, torch and "exact" agree to within this."""
 
 VALUES = 200_000
-"""Values compared before ties count as ties, and again by the proof."""
+"""The number of values to compare before ties count as ties; the proof compares as many again."""
 
 PROMISING = 0.02
-"""Of one channel's values that differ: what is not worth the other two."""
+"""If more of one channel's values differ, the other two channels are not compared."""
 
 SEARCHED = 3
-"""Placements that are tried with all resizes, the nearest on a smooth picture first."""
+"""The placements that are tried with all resizes: the nearest on a smooth picture."""
 
 
 class Difference(NamedTuple):
@@ -56,19 +56,19 @@ class Difference(NamedTuple):
 
 
 UNLIKE = Difference(1.0, np.inf, 1 << 60)
-"""Another shape, or an error."""
+"""The result has another shape, or the twin raises an error."""
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """The resize that is nearest where none fits."""
+    """The nearest resize, if none fits."""
 
     resampling: Resampling | None
     difference: Difference
 
 
 class Search:
-    """The rules and resizes that have fitted everything so far."""
+    """The rules and resizes that have fitted all pictures so far."""
 
     def __init__(
         self,
@@ -83,11 +83,11 @@ class Search:
         self.geometries = list(geometries)
         self.pairs: list[Pair] = []
         self.shapes: list[tuple[int, int]] = []
-        """Of the pictures that everything left has fitted."""
+        """(H, W) of the pictures that all remaining ones fit."""
         self.trouble: list[tuple[int, int]] = []
-        """Of those that nothing fits."""
+        """(H, W) of the pictures that nothing fits."""
         self.aside: list[tuple[int, int]] = []
-        """Of those that were left aside to find a rule: the proof asks them."""
+        """Looks that were left out to find a rule; the proof tests them."""
         self.compared = 0
         self.nearest: Nearest | None = None
 
@@ -101,37 +101,37 @@ class Search:
         return (numbers - offset) / gain
 
     def room(self, how: Resampling | None) -> float:
-        """How far equal levels may lie apart."""
+        """The largest distance of equal levels."""
         floats = how is not None and how.rounded is False and not how.moves
         return max(self.tolerance, FLOAT_ROOM if floats else EXACT_ROOM)
 
     def twin(self, geometry: Geometry, pair: Pair) -> Twin:
-        """A hypothesis as a program."""
+        """The twin of a rule and a resize."""
         return Twin(geometry, *pair, self.padding[: len(pair[1].gain)])
 
     def difference(
         self, picture: Picture, levels: Array, placement: Placement, pair: Pair
     ) -> Difference:
-        """A hypothesis against the program's levels (C, h, w) of a picture."""
+        """Compare a rule and a resize with the program's levels (C, h, w) for a picture."""
         twin = self.twin(self.all_geometries[0], pair)
         image = torch.from_numpy(picture).movedim(-1, 0)
         try:
             made = twin.levels_at(image, placement).numpy()
-        except (ValueError, TypeError, RuntimeError):  # a filter that has no such size
+        except (ValueError, TypeError, RuntimeError):  # the filter does not support this size
             return UNLIKE
         return self.compare(made, levels, pair)
 
     def compare(self, made: Array, levels: Array, pair: Pair) -> Difference:
-        """Levels of a twin (C or 1, h, w) against the program's (C, h, w), of its own variant."""
+        """Compare a twin's levels (C or 1, h, w) with the program's (C, h, w), for its gray sum."""
         if made.shape[-2:] != levels.shape[-2:]:
             return UNLIKE
         levels = self._by_variant(levels, pair[1])
         apart = np.abs(made - levels)
-        differing = int((~(apart <= self.room(pair[0]))).sum())  # NaN differs
+        differing = int((~(apart <= self.room(pair[0]))).sum())  # NaN counts as differing
         return Difference(differing / apart.size, float(apart.max(initial=0)), differing)
 
     def _by_variant(self, levels: Array, values: Values) -> Array:
-        """Levels by the gain of one gray sum in place of the first's."""
+        """Converts levels from the gain of the first gray sum to that of `values`."""
         first = self.measured.variants[0]
         if not values.is_gray or (values.gain, values.offset) == (first.gain, first.offset):
             return levels
@@ -141,9 +141,9 @@ class Search:
         )
 
     def first(self, side: int) -> None:
-        """All resizes on a square picture, where no other side is rounded.
+        """Try all resizes on a square picture, for which no other side is rounded.
 
-        Raises NotKnownError where none fits."""
+        Raises NotKnownError if none fits."""
         picture = pictures.noise(side, side, 11)
         levels = self.levels(picture)
         placements: dict[Placement, Geometry] = {}
@@ -173,17 +173,17 @@ class Search:
         self.compared += levels.size
 
     def _has_rare_neighbour(self, how: Resampling | None) -> bool:
-        """Whether a rare resize may give the same on the first picture, and not later."""
+        """Whether a rare resize may be equal on the first picture but not on later ones."""
         if how is None:
             return False
         if how.rounded is not True and how.interpolation in ("bilinear", "bicubic"):
-            return True  # TensorFlow's are near, scikit-image's the same where a picture shrinks
-        if how.arithmetic.startswith("opencv"):  # by the factor: the same where no side is rounded
+            return True  # TensorFlow's are near; scikit-image's equal if shrinking
+        if how.arithmetic.startswith("opencv"):  # equal if no side is rounded
             return self.geometries[0].rule in ("shortest", "longest", "factor")
         return False
 
     def _pools(self, levels: Array) -> list[list[Resampling | None]]:
-        """The usual resizes, then the rare ones; by whether the program's numbers are whole."""
+        """The usual resizes, then the rare ones, if they fit the program's rounding."""
         whole = None
         if self.tolerance < 0.2 and not self.measured.variants[0].is_gray:
             whole = bool(np.abs(levels - np.round(levels)).max() < max(self.tolerance, 2e-3))
@@ -199,7 +199,7 @@ class Search:
         placement: Placement,
         pool: Sequence[Resampling | None],
     ) -> list[tuple[Difference, Placement, Pair]]:
-        """All resizes of a pool at one placement; one channel first."""
+        """Try all resizes of a pool with one placement, on one channel first."""
         found = []
         one = self._one_channel(picture, levels)
         for how in pool:
@@ -216,7 +216,7 @@ class Search:
         return found
 
     def _one_channel(self, picture: Picture, levels: Array) -> tuple[Picture, Array] | None:
-        """The channel that comes first in the result; None of gray."""
+        """The channel that comes first in the result; None for gray."""
         values = self.measured.variants[0]
         if values.is_gray:
             return None
@@ -224,7 +224,7 @@ class Search:
         return picture[..., channel : channel + 1].copy(), levels[:1]
 
     def _ranked(self, side: int, placements: list[Placement]) -> list[Placement]:
-        """The placements that are nearest on a smooth picture, by the usual filters."""
+        """The nearest placements on a smooth picture, for the usual filters."""
         picture = pictures.smooth(side, side, 5)
         levels = self.levels(picture)
         values = self.measured.variants[0]
@@ -245,7 +245,7 @@ class Search:
         return list(dict.fromkeys(placement for _, placement in marks))[:SEARCHED]
 
     def settle(self, height: int, width: int) -> bool | None:
-        """Keep what fits one more picture. False: nothing does; None: the program refuses it."""
+        """Keep what fits one more picture; False if nothing does, None if it is rejected."""
         picture = pictures.noise(height, width, 100 + len(self.shapes) + len(self.trouble))
         try:
             levels = self.levels(picture)
@@ -281,9 +281,9 @@ class Search:
         ]
 
     def refine(self, near: tuple[int, int]) -> None:
-        """Ask where rules disagree, then at other scales, until enough values were compared.
+        """Try pictures that distinguish rules, then other scales, until enough are compared.
 
-        near: (h, w) about which pictures are neither much larger nor much smaller."""
+        near: (h, w) of pictures that are neither much larger nor much smaller than the result."""
         probes = pictures.probes(max(24, *near))
         tried: set[tuple[int, int]] = set()
         for _ in range(14):
@@ -306,12 +306,12 @@ class Search:
         ]
         for k in range(14):
             if k >= len(shapes) and (self.compared >= VALUES or len(self.pairs) == 1):
-                break  # more values settle ties alone; the proof compares as many again
+                break  # more values would only settle ties; the proof compares as many again
             height, width = shapes[k % len(shapes)]
             self.settle(height + k // 4 * 2, width + k // 4 * 3)
 
     def drop_unfit(self, evidence: Sequence[tuple[Picture, Array]]) -> bool:
-        """Keep the resizes that fit these pictures too; False, and all of them, where none does."""
+        """Keep the resizes that also fit these pictures; if none does, keep all: False."""
         left = self.pairs
         for picture, levels in evidence:
             placement = self.geometries[0].placed(picture.shape[0], picture.shape[1])
@@ -324,7 +324,7 @@ class Search:
         return bool(left)
 
     def reconsider(self, failed: Sequence[tuple[int, int]], pair: Pair) -> bool:
-        """Take another rule, by what the one in hand did not fit; False where there is none."""
+        """Take another rule that fits the failed pictures; False if there is none."""
         seen: list[tuple[Picture, Array, dict[Placement, bool]]] = []
         for shape in (*self.shapes[:4], *failed[:3]):
             picture = pictures.noise(*shape, 3)
@@ -358,7 +358,7 @@ class Search:
 
 
 def makes_gray(how: Resampling, values: Values) -> bool:
-    """Whether a resize and a gray sum go together: floats by weights, 8 bits by integers first."""
+    """Whether a resize and a gray sum can be combined: weights need floats, integers 8 bits."""
     floats = how.rounded is False and not how.moves
     if values.gray_first:
         return floats == (values.sum == "floats") or how.moves
@@ -366,12 +366,12 @@ def makes_gray(how: Resampling, values: Values) -> bool:
 
 
 def _single(values: Values) -> Values:
-    """Of one channel alone."""
+    """The values of one channel."""
     return Values("kept", values.gain[:1], values.offset[:1])
 
 
 def _quick() -> list[Resampling]:
-    """One resize of each kind, to rank placements by."""
+    """One resize of each kind, to rank placements."""
     opencv, _ = opencv_names()
     return [
         Resampling("bilinear", True, "pillow"),

@@ -1,4 +1,4 @@
-"""The twin: a program of our own with the same numbers, and their gradient."""
+"""The twin: a program of our own with the same numbers as the identified one, and gradients."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from warpkit.validation.programs.values import Values
 
 @dataclass(frozen=True)
 class Twin:
-    """Geometry, resize and values. Levels are 0..255, whatever the program's numbers."""
+    """Geometry, resize and values. Levels are 0..255, whatever numbers the program returns."""
 
     geometry: Geometry
     resampling: Resampling | None
-    """None where nothing is resized."""
+    """None if nothing is resized."""
     values: Values
     padding: tuple[float, ...] = (0.0,)
-    """Of each channel, in levels."""
+    """One level for each channel."""
 
     def levels(self, picture: Picture) -> Tensor:
-        """Of a picture (H, W, 3) uint8 the program's result in levels, (C, h, w) float64."""
+        """The program's result in levels, (C, h, w) float64, for a picture (H, W, 3) uint8."""
         placement = self.geometry.placed(*picture.shape[:2])
         return self.levels_at(torch.from_numpy(picture).movedim(-1, 0), placement)
 
     def levels_at(self, image: Tensor, placement: Placement) -> Tensor:
-        """The same of an image (C, H, W) uint8 in RGB, by the place where it comes to lie."""
+        """The same for an RGB image (C, H, W) uint8 with a given placement."""
         values = self.values
         if not values.is_gray:
             resized = self._resized(values.ordered(image).contiguous(), placement)
@@ -46,13 +46,14 @@ class Twin:
         return windowed(resized.double(), placement, self.padding)
 
     def numbers(self, images: Tensor) -> Tensor:
-        """Of images (N, 3, H, W) uint8 the program's numbers, (N, C, h, w)."""
+        """The program's numbers (N, C, h, w) for images (N, 3, H, W) uint8."""
         placement = self.geometry.placed(*images.shape[-2:])
         levels = torch.stack([self.levels_at(image, placement) for image in images.cpu()])
         return self.values.as_numbers(levels).float().to(images.device)
 
     def surrogate(self, images: Tensor) -> Tensor:
-        """The same of floats (N, 3, H, W) in [0, 1], rounded nowhere: the gradient is its."""
+        """The same without rounding, for floats (N, 3, H, W) in [0, 1]; the gradient is computed
+        from it."""
         placement = self.geometry.placed(*images.shape[-2:])
         levels = self.values.ordered(images * 255)
         if self.values.is_gray:
@@ -80,7 +81,7 @@ class Twin:
 def _cut(
     image: Tensor, placement: Placement, padding: tuple[float, ...]
 ) -> tuple[Tensor, Placement]:
-    """(..., C, H, W) padded to a square, or cut to whole pixels; and what is still to be done."""
+    """(..., C, H, W) padded to a square or cropped to whole pixels, and the remaining placement."""
     height, width = image.shape[-2:]
     if placement.padded is not None:
         rows, columns, top, left = placement.padded
@@ -100,19 +101,19 @@ def _cut(
 
 
 def _is_box(placement: Placement) -> bool:
-    """Whether it is Pillow's box: floats, which taps may leave; a cut's edges are integers."""
+    """Whether it is a box as in Pillow: floats, and taps may leave it. A crop has integer edges."""
     return placement.cut is not None and isinstance(placement.cut[0], float)
 
 
 def _column(numbers: tuple[float, ...], image: Tensor) -> Tensor:
-    """One number a channel as (C, 1, 1), in an image's type."""
+    """One number per channel as (C, 1, 1), in the image's type."""
     return torch.tensor(numbers, dtype=torch.float64, device=image.device).to(image.dtype)[
         :, None, None
     ]
 
 
 def windowed(levels: Tensor, placement: Placement, padding: tuple[float, ...]) -> Tensor:
-    """Cut a resized picture (..., C, h, w) to the window, or pad it."""
+    """Crop a resized picture (..., C, h, w) to the window, or pad it."""
     (h, w), (rows, columns), (top, left) = placement.size, placement.window, placement.corner
     if (top, left) == (0, 0) and (h, w) == (rows, columns):
         return levels

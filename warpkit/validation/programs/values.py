@@ -16,10 +16,11 @@ Array = NDArray[np.float64]
 Triple = tuple[float, float, float]
 
 ROUNDOFF = {"float16": 5e-4, "bfloat16": 4e-3}
-"""Half a last bit, relative; of float32 and wider 3e-7, for a few operations."""
+"""The relative rounding error: half a last bit; for float32 and wider it is 3e-7, for a few
+operations."""
 
 CUT = 1.02
-"""Levels: how far numbers that were cut to 8 bits may lie below."""
+"""Levels: how far numbers may be too low because they were truncated to 8 bits."""
 
 LIBRARY_WEIGHTS: dict[str, Triple] = {
     "pillow": (0.299, 0.587, 0.114),
@@ -33,10 +34,11 @@ KNOWN_WEIGHTS: tuple[Triple, ...] = (
     (0.2126, 0.7152, 0.0722),
     (1 / 3, 1 / 3, 1 / 3),
 )
-"""BT.601 by most libraries and by torchvision, BT.709 by scikit-image and by others, the mean."""
+"""Most libraries and torchvision use BT.601; scikit-image and others BT.709; some the mean."""
 
 COLOURS = 24
-"""Flat colours that tell gray sums apart: the rounded ones differ in one of some ten."""
+"""The number of flat colours that distinguish gray sums: rounded sums differ on about one in
+ten."""
 
 
 @dataclass(frozen=True)
@@ -48,28 +50,28 @@ class Values:
     offset: tuple[float, ...]
     weights: Triple | None = None
     sum: str | None = None
-    """Whose sum makes gray: a library of `LIBRARY_WEIGHTS`, or "floats"."""
+    """Which sum makes gray: that of a library of `LIBRARY_WEIGHTS`, or "floats"."""
     gray_first: bool = True
-    """Gray is made before the resize."""
+    """The conversion to gray comes before the resize."""
 
     @property
     def is_gray(self) -> bool:
-        """Whether one channel is made of three."""
+        """Whether three channels become one."""
         return self.weights is not None
 
     def ordered(self, levels: Tensor) -> Tensor:
-        """(..., 3, H, W) in the order that is returned, or that gray sums expect."""
+        """(..., 3, H, W) in the order in which channels are returned, or that gray sums expect."""
         return levels.flip(-3) if self.channels in ("reversed", "gray reversed") else levels
 
     def gray(self, levels: Tensor) -> Tensor:
-        """(3, h, w) in order -> (1, h, w): uint8 by the library's integers, floats by weights."""
+        """Ordered (3, h, w) -> (1, h, w): uint8 by the library's integer sum, floats by weights."""
         if levels.dtype != torch.uint8 or self.sum == "floats":
             return self.gray_floats(levels.float())
         assert self.sum is not None
         return _gray_integers(levels, self.sum)
 
     def gray_floats(self, levels: Tensor) -> Tensor:
-        """(..., 3, h, w) floats in order -> (..., 1, h, w)."""
+        """Ordered floats (..., 3, h, w) -> (..., 1, h, w)."""
         weights = levels.new_tensor(self.weights)[:, None, None]
         return (levels * weights).sum(-3, keepdim=True)
 
@@ -80,9 +82,9 @@ class Values:
 
 
 def _gray_integers(levels: Tensor, library: str) -> Tensor:
-    """uint8 (3, h, w) -> (1, h, w), each library's own sum."""
+    """uint8 (3, h, w) -> (1, h, w), by the library's own sum."""
     red, green, blue = levels
-    if library == "torchvision":  # the same calls, or 3 of 510,000 differ after the cut
+    if library == "torchvision":  # with other calls, 3 of 510,000 values differ after truncation
         total = red.mul(0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114)
         return total.to(torch.uint8)[None]
     red, green, blue = red.int(), green.int(), blue.int()
@@ -95,18 +97,18 @@ def _gray_integers(levels: Tensor, library: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Measured:
-    """What flat pictures told."""
+    """The values measured on flat pictures."""
 
     variants: tuple[Values, ...]
-    """One, or of gray one for each sum that fits, before and after the resize."""
+    """One; for gray, one for each sum that fits, before and after the resize."""
     tolerance: float
-    """Levels: how far equal numbers may lie apart."""
+    """Levels: the largest distance of equal values."""
     cutting: bool
-    """Flat pictures come out a level too low in places."""
+    """Some flat pictures come out a level too low."""
 
 
 def measure(program: Program) -> Measured:
-    """Ask with flat pictures: black, white, red, green, blue and two grays."""
+    """Measure on flat pictures: black, white, red, green, blue and two grays."""
     shots = {name: program(pictures.flat(*program.shape, colour)) for name, colour in FLAT.items()}
     black, white = shots["black"], shots["white"]
     if not all(np.isfinite(shot).all() for shot in shots.values()):
@@ -154,7 +156,7 @@ def measure(program: Program) -> Measured:
             bent = _bent(at, gain, offset, max(tolerance, CUT + tolerance if cutting else 1e-3))
             lower = gain * 255 / 254
             if bent is not None and _bent(at, lower, offset, CUT + tolerance) is None:
-                gain, bent, cutting = lower, None, True  # white is cut to 254 as well
+                gain, bent, cutting = lower, None, True  # white is truncated to 254, too
             if bent is not None:
                 raise NotKnownError(f"{bent}: numbers are not gain * level + offset.")
             return Measured((_values(channels, gain, offset),), tolerance, cutting)
@@ -174,7 +176,7 @@ FLAT = {
 
 
 def _middle(rows: NDArray[np.int_], columns: NDArray[np.int_]) -> tuple[slice, slice]:
-    """The content without its edges, which bleed where a program pads before it resizes."""
+    """The content without its edges, which blur if a program pads before it resizes."""
     edges = []
     for places in (rows, columns):
         low, high = int(places.min()), int(places.max()) + 1
@@ -184,7 +186,7 @@ def _middle(rows: NDArray[np.int_], columns: NDArray[np.int_]) -> tuple[slice, s
 
 
 def _farthest(numbers: Array, black: Array) -> Array:
-    """Of (C, h, w), for each channel the number that is farthest from black."""
+    """The number farthest from black in each channel of (C, h, w)."""
     flat = numbers.reshape(len(numbers), -1)
     pick = np.abs(flat - black[:, None]).argmax(1)
     return flat[np.arange(len(flat)), pick]
@@ -195,7 +197,8 @@ def _values(channels: str, gain: Array, offset: Array, **gray: object) -> Values
 
 
 def _bent(at: dict[str, Array], gain: Array, offset: Array, room: float) -> str | None:
-    """Words for a gray that does not lie on the line between black and white; None if all do."""
+    """A sentence about a gray that is off the line between black and white; None if all are on
+    it."""
     for name in ("middle", "fifth"):
         level = FLAT[name][0]
         got = (at[name] - offset) / gain

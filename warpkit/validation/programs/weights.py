@@ -1,9 +1,10 @@
 """Resizes that warpkit lacks, as weights along an axis (o, n): TensorFlow's and scikit-image's.
 
-TensorFlow reckons positions in float32: (i + 0.5) * float32(n / o) - 0.5, or i * float32(n / o) for
-"start", the resize of TensorFlow 1. Its bicubic has a = -0.5, weights of a table of 1,024 places,
-and leaves out what is off the picture; antialiased filters are as wide as the scale. scikit-image
-blurs by a Gaussian of sigma (n / o - 1) / 2 where it shrinks, then samples; the border is mirrored.
+TensorFlow computes positions in float32: (i + 0.5) * float32(n / o) - 0.5, or i * float32(n / o)
+for "start", the resize of TensorFlow 1. Its bicubic has a = -0.5 and a table of 1,024 positions for
+its weights; taps outside the picture are left out. Its antialiased filters are as wide as the
+scale. When scikit-image shrinks, it blurs by a Gaussian of sigma (n / o - 1) / 2 first; then it
+samples, with a mirrored border.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from torch import Tensor
 Weights = NDArray[np.float64]
 
 TABLE = 1024
-"""The places between two pixels for which TensorFlow has bicubic weights."""
+"""The number of positions between two pixels for which TensorFlow has bicubic weights."""
 
 TRUNCATE = 4.0
-"""Where scipy's Gaussian ends, in sigmas."""
+"""scipy's Gaussian ends at this many sigmas."""
 
 
 def resized(levels: Tensor, size: tuple[int, int], kind: str, aligned: str = "centers") -> Tensor:
-    """Levels (..., C, H, W), floats, resized by weights of a kind: "tensorflow bilinear" ..."""
+    """Float levels (..., C, H, W), resized by the weights of a kind such as "tensorflow
+    bilinear"."""
     height, width = levels.shape[-2:]
     down = torch.from_numpy(_weights(kind, aligned, height, size[0])).to(levels)
     across = torch.from_numpy(_weights(kind, aligned, width, size[1])).to(levels)
@@ -34,7 +36,7 @@ def resized(levels: Tensor, size: tuple[int, int], kind: str, aligned: str = "ce
 
 @lru_cache(maxsize=8)
 def _weights(kind: str, aligned: str, length: int, wanted: int) -> Weights:
-    """(wanted, length); the identity where nothing changes."""
+    """Weights (wanted, length); the identity if nothing changes."""
     if length == wanted:
         return np.eye(length)
     library, name = kind.split(" ")
@@ -47,7 +49,7 @@ def _weights(kind: str, aligned: str, length: int, wanted: int) -> Weights:
 
 
 def _tensorflow_places(length: int, wanted: int, aligned: str) -> NDArray[np.float32]:
-    """Where output pixels look, float32."""
+    """The source positions of output pixels, float32."""
     scale = np.float32(length) / np.float32(wanted)
     at = np.arange(wanted, dtype=np.float32)
     if aligned == "start":
@@ -56,7 +58,7 @@ def _tensorflow_places(length: int, wanted: int, aligned: str) -> NDArray[np.flo
 
 
 def _lerp(places: NDArray[np.float32], length: int) -> Weights:
-    """Between the two neighbours, the border repeated."""
+    """Linear weights of the two neighbours, with the border repeated."""
     low = np.floor(places)
     share = (places - low).astype(np.float64)
     weights = np.zeros((len(places), length))
@@ -69,7 +71,7 @@ def _lerp(places: NDArray[np.float32], length: int) -> Weights:
 
 
 def _keys(places: NDArray[np.float32], length: int) -> Weights:
-    """Bicubic, a = -0.5, weights by table, those off the picture left out."""
+    """Bicubic weights from the table, a = -0.5; taps outside the picture are left out."""
     low = np.floor(places)
     offset = np.rint((places - low) * np.float32(TABLE))
     weights = np.zeros((len(places), length))
@@ -91,7 +93,7 @@ def _cubic(x: NDArray[np.floating]) -> Weights:
 
 
 def _tensorflow_antialiased(name: str, length: int, wanted: int) -> Weights:
-    """tf.image's ScaleAndTranslate: the filter as wide as the scale, all of it in float32."""
+    """tf.image's ScaleAndTranslate: a filter as wide as the scale, computed in float32."""
     one, half = np.float32(1), np.float32(0.5)
     scale = one / (np.float32(wanted) / np.float32(length))
     narrow = one / max(scale, one)
@@ -105,7 +107,8 @@ def _tensorflow_antialiased(name: str, length: int, wanted: int) -> Weights:
 
 
 def _skimage(length: int, wanted: int, *, blurred: bool) -> Weights:
-    """Gaussian, then linear between centres; outside the picture is its mirror about end pixels."""
+    """A Gaussian, then linear interpolation between centres; the border mirrors about end
+    pixels."""
     scale = length / wanted
     at = (np.arange(wanted) + 0.5) * scale - 0.5
     low = np.floor(at)
@@ -127,7 +130,7 @@ def _skimage(length: int, wanted: int, *, blurred: bool) -> Weights:
 
 
 def _mirrored(at: NDArray[np.int_], length: int) -> NDArray[np.int_]:
-    """Places folded back about the first and the last pixel."""
+    """Positions reflected about the first and the last pixel."""
     if length == 1:
         return np.zeros_like(at)
     at = np.abs(at) % (2 * (length - 1))

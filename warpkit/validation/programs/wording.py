@@ -10,7 +10,7 @@ from warpkit.validation.programs.report import Preprocessing
 
 
 def aspect(found: Preprocessing) -> str:
-    """What becomes of a picture's shape, in a few words."""
+    """How a program changes a picture's shape, in a few words."""
     size = shape(found.size)
     words = {
         "keep": "keeps the size",
@@ -47,7 +47,7 @@ def padded(found: Preprocessing) -> str:
 
 
 def shifted(first: Preprocessing, second: Preprocessing) -> str:
-    """How far apart pixels look, in the middle of the usual shrinking by 2 to 1."""
+    """The distance between sampling positions at the centre, for the usual reduction of 2 to 1."""
     if first.aligned != second.aligned:
         return (
             f"A aligns {first.aligned}, B {second.aligned}: pictures lie up to half a pixel apart"
@@ -80,6 +80,6 @@ def arranged(found: Preprocessing) -> str:
 
 
 def computes(found: Preprocessing, usual: str) -> str:
-    """The library, with its own name for a filter that has another one elsewhere."""
+    """The library, with its own name for the filter if that differs from `usual`."""
     extra = "" if found.interpolation == usual else f" ({found.interpolation})"
     return f"{found.arithmetic}{extra}"
