@@ -9,6 +9,8 @@ import torch
 import warpkit.opencv as ours
 from tests.support.installed_opencv import installed_opencv
 from tests.support.tolerances import TOLERANCE
+from warpkit.opencv import numbers_alone, plain_homography
+from warpkit.opencv.homography import STEPS
 
 
 def pairs(seed, n, noise=0.0):
@@ -42,6 +44,37 @@ def test_points_land_where_cv2s_matrix_carries_them(n, noise):
         # of the least squares ours are the least
         ours_left, cv2s_left = (((carried(m, src) - dst) ** 2).sum() for m in (out, truth))
         assert ours_left <= cv2s_left * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("n", [5, 9, 100])
+def test_arrays_take_a_shorter_way_to_the_same_minimum(n, noise):
+    needs_descent()
+    for seed in range(30):
+        src, dst = pairs(seed, n, noise)
+        assert plain_homography.of_many(src, dst, STEPS, 3.0) is not None
+        matrix, mask = ours.findHomography(src[None].astype(np.float64), dst[:, None])
+        truth, wanted = ours.findHomography(*map(torch.from_numpy, (src, dst)))
+        off = np.abs(carried(matrix, src) - carried(truth.numpy(), src)).max()
+        assert off < TOLERANCE["homography of two starts"]
+        assert np.array_equal(mask, wanted.numpy())
+
+
+def test_points_that_may_lie_on_a_line_take_the_long_way():
+    needs_descent()
+    src, dst = pairs(0, 9)
+    flat = np.stack((src[:, 0], src[:, 0] * 2 + 3), axis=-1)
+    flat[0] = src[0]  # all but one
+    level = np.stack((src[:, 0], np.full(9, 7, np.float32)), axis=-1)
+    for one, other in ((flat, dst), (level, dst), (src, level), (src * np.inf, dst)):
+        assert plain_homography.of_many(one, other, STEPS, 3.0) is None
+    with pytest.raises(ValueError, match="`srcPoints` must be points of positive weight of which"):
+        ours.findHomography(flat, dst)
+
+
+def needs_descent():
+    if numbers_alone.kernels() is None:
+        pytest.skip("no native library")
 
 
 def test_forms_thresholds_and_degenerate_points_as_in_cv2():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from math import prod
 from numbers import Integral
 from typing import Any
@@ -17,10 +16,11 @@ from warpkit.engine.sampling.reference import with_gradient_of
 from warpkit.geometry.arguments import floats
 from warpkit.geometry.from_points import perspective_from_points
 from warpkit.geometry.matrices import transform_points
-from warpkit.opencv import numbers_alone
+from warpkit.opencv import plain_homography
 from warpkit.opencv.cameras import common_device
 from warpkit.opencv.layout import as_given, has_tensor, is_followed
 from warpkit.opencv.outputs import check_output, written
+from warpkit.opencv.plain_homography import LEAST
 from warpkit.types import ImageLike, PointsLike
 
 STEPS = 30
@@ -28,9 +28,6 @@ STEPS = 30
 
 FAR = 1e6
 """Entries of this size, of points near 1, send the middle of the points to infinity."""
-
-LEAST = 2.0**-23
-"""A last entry that is no larger, of the matrix that cv2 solves for, is none."""
 
 
 def findHomography(
@@ -70,8 +67,13 @@ def findHomography(
     given = has_tensor(srcPoints, dstPoints)
     mask = check_output(name, "mask", mask, torch.empty(0) if given else np.empty(0))
     threshold = checks.float64_of(name, "ransacReprojThreshold", ransacReprojThreshold)
-    if not given and (matrix := _of_four(srcPoints, dstPoints)) is not None:
-        return matrix, written(mask, np.ones((4, 1), np.uint8))
+    if not given:
+        matrix = plain_homography.of_four(srcPoints, dstPoints)
+        if matrix is not None:
+            return matrix, written(mask, np.ones((4, 1), np.uint8))
+        found = plain_homography.of_many(srcPoints, dstPoints, STEPS, threshold)
+        if found is not None:
+            return found[0], written(mask, found[1])
     device = common_device(srcPoints, dstPoints)
     src = _points(name, "srcPoints", srcPoints, device, given)
     dst = _points(name, "dstPoints", dstPoints, device, given)
@@ -86,44 +88,11 @@ def findHomography(
     near = torch.ones((*batch, src.shape[-2]), dtype=torch.bool, device=device)
     if src.shape[-2] > 4:
         carried = transform_points(matrix, rounded[0])
-        near = (carried - rounded[1]).norm(dim=-1) <= (threshold if threshold > 0 else 3.0)
+        near = (carried - rounded[1]).norm(dim=-1) <= plain_homography.reach(threshold)
     found = near[..., None].to(torch.uint8)
     if is_followed(src, dst):
         matrix = with_gradient_of(matrix, _exact(name, src, dst))
     return as_given(given, matrix), as_given(given, found, mask)
-
-
-def _of_four(src: Any, dst: Any) -> np.ndarray | None:
-    """The matrix (3, 3) of four pairs of plain points, where they have just one; None of others."""
-    pairs = []
-    for value in (src, dst):
-        points = numbers_alone.numbers(value)
-        if points is None or points.shape not in ((4, 2), (4, 1, 2), (1, 4, 2)):
-            return None
-        with np.errstate(over="ignore"):
-            rounded = points.reshape(4, 2).astype(np.float32).astype(np.float64)
-        x, y = rounded.T.tolist()
-        if not all(map(math.isfinite, (*x, *y))) or x.count(x[0]) == 4 or y.count(y[0]) == 4:
-            return None
-        pairs.append(torch.from_numpy(rounded[None]))
-    known = select_fits(*pairs)
-    if known is None:
-        return None
-    found, alone = known.four_points(*pairs, torch.float64)
-    if not alone or _ends_in_zero(found[0].numpy(), *(p[0].numpy() for p in pairs)):
-        return None
-    return (found[0] / found[0, 2, 2]).numpy()
-
-
-def _ends_in_zero(matrix: np.ndarray, src: np.ndarray, dst: np.ndarray) -> bool:
-    """Whether the last entry of a matrix (3, 3) of src and dst (4, 2) is 0 for `_scaled`."""
-    middles = src.mean(0), dst.mean(0)
-    spreads = np.abs(src - middles[0]).mean(0), np.abs(dst - middles[1]).mean(0)
-    rows = np.empty((3, 3))
-    rows[:, :2] = matrix[:, :2] * spreads[0]
-    rows[:, 2] = matrix[:, :2] @ middles[0] + matrix[:, 2]
-    rows[:2] = (rows[:2] - middles[1][:, None] * rows[2]) / spreads[1][:, None]
-    return abs(float(matrix[2, 2])) <= LEAST * math.sqrt(float(np.square(rows).sum()))
 
 
 def _points(name: str, argument: str, value: Any, device: torch.device, given: bool) -> Tensor:
