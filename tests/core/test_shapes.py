@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from tests.support.forks import python
 from warpkit.core.shapes import broadcast_shapes
 
 CASES = [
@@ -25,6 +28,17 @@ def test_it_is_torchs(shapes: list[tuple[int, ...]]):
     got = broadcast_shapes(*shapes)
     assert isinstance(got, torch.Size)
     assert got == torch.broadcast_shapes(*shapes)
+
+
+def test_a_first_call_imports_no_sympy():
+    """torch's own would: 0.4 s."""
+    code = (
+        "import torch, sys, warpkit as wk; before = set(sys.modules); "
+        "wk.warp_affine(torch.zeros(1, 1, 4, 5), torch.eye(2, 3).expand(3, 2, 3)); "
+        "print('sympy' in set(sys.modules) - before)"
+    )
+    done = subprocess.run([*python(), "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_what_does_not_broadcast_is_refused_as_by_torch():

@@ -75,7 +75,22 @@ def exports_to_onnx() -> bool:
     torch's own function to False.
     """
     # importing it takes 80 ms; an export has already done so
-    return "torch.onnx" in sys.modules and torch.onnx.is_in_onnx_export()
+    if "torch.onnx" not in sys.modules:
+        return False
+    if torch.onnx.is_in_onnx_export():
+        return True
+    # torch 2.7's function, which is TorchScript's, does not see the exporter that uses Dynamo
+    is_old = torch.onnx.is_in_onnx_export.__module__ == "torch.onnx.utils"
+    return is_old and _is_called_by("torch.onnx")
+
+
+def _is_called_by(package: str) -> bool:
+    """Whether a function of a module in `package` is among the callers."""
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        if frame.f_globals.get("__name__", "").startswith(f"{package}."):
+            return True
+    return False
 
 
 NO_ONNX = "has no ONNX operator"
