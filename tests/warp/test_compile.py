@@ -254,14 +254,24 @@ def assert_onnxruntime_agrees(
     """On the arguments, and on `others` that the model has not been exported with."""
     runtime = pytest.importorskip("onnxruntime")
     options = {"dynamo": True, "opset_version": 20, "dynamic_shapes": dynamic}
-    program = torch.onnx.export(module, arguments, verbose=False, **options)
+    try:
+        program = torch.onnx.export(module, arguments, verbose=False, **options)
+    except Exception as error:
+        if f"!= {2**63 - 1}" in str(error):  # torch 2.7's, of every sampler but GridSample
+            pytest.skip("this torch's exporter rules out a batch of 2 ** 63 - 1, and so any size")
+        raise
     model = program.model_proto
     assert model.opset_import[0].version >= 20
     assert {node.domain for node in model.graph.node} <= {""}
     assert not by or by in {node.op_type for node in model.graph.node}
     file = io.BytesIO()
     program.save(file)
-    session = runtime.InferenceSession(file.getvalue())
+    try:
+        session = runtime.InferenceSession(file.getvalue())
+    except Exception as error:
+        if "com.microsoft.FusedMatMul" in str(error):  # onnxruntime 1.20's own, of float64
+            pytest.skip("this onnxruntime fuses products for which it has no kernel")
+        raise
     for given in (arguments, *others):
         feed = {i.name: a.numpy() for i, a in zip(session.get_inputs(), given, strict=True)}
         assert len(session.get_outputs()) == 2
