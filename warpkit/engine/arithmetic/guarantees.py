@@ -1,6 +1,6 @@
 """The settings in which OpenCV's pixels are guaranteed bit for bit, and why others are not.
 
-docs/opencv-versions.md says the same in words, and more: calls that OpenCV refuses or never ends.
+docs/opencv-versions.md describes the same, and also calls that OpenCV rejects or never finishes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from warpkit.engine.arithmetic.processor import X86_64, machine
 from warpkit.types import Arithmetic, FaceResizeArithmetic
 
 VERSIONS = {"4.14": "opencv4", "5.0": "opencv5"}
-"""The versions of OpenCV that are reproduced, and the arithmetic that does it."""
+"""The versions of OpenCV that are reproduced, and their arithmetics."""
 
 PACKAGES = (
     "opencv-python",
@@ -28,9 +28,9 @@ class Guarantee(NamedTuple):
     """Which pixels of a call are OpenCV's own, bit for bit."""
 
     where: str
-    """ "everywhere"; "interior", where no neighbour lies off the image; or "nowhere"."""
+    """ "everywhere"; "interior", if all neighbours are inside the image; or "nowhere"."""
     reason: str = ""
-    """Why not everywhere."""
+    """Why it is not everywhere."""
 
 
 def arithmetic_of(version: str) -> Arithmetic:
@@ -46,7 +46,8 @@ def installed_arithmetic() -> Arithmetic:
 
 
 def of_another_processor(kind: str | None = None, library: str = "OpenCV") -> str:
-    """Why nothing is promised beside a library of a kind of processor; None: of this one."""
+    """Why nothing is guaranteed for a library's build for another processor; None: for this
+    machine's."""
     kind = machine() if kind is None else kind
     if kind in X86_64:
         return ""
@@ -62,10 +63,10 @@ def guaranteed(
     border: str,
     processor: str | None = None,
 ) -> Guarantee:
-    """What is promised of a call under the arithmetic of OpenCV's `version`.
+    """The guarantee for a call in the arithmetic of OpenCV's `version`.
 
-    processor: the kind that this OpenCV was built for, such as "x86_64"; None: this machine's, as
-    the installed one is. warpkit's own pixels are the same on all of them.
+    processor: the kind for which this OpenCV was built, such as "x86_64"; None: this machine's, as
+    for the installed one. warpkit's own pixels are equal on all processors.
 
     >>> call = {"dtype": "uint8", "channels": 3, "interpolation": "bilinear", "border": "wrap"}
     >>> guaranteed("5.0.0", processor="x86_64", **call).where
@@ -106,15 +107,15 @@ def guaranteed_resize(
     fits: bool = True,
     processor: str | None = None,
 ) -> Guarantee:
-    """What is promised of `resize` under an arithmetic, on a processor with AVX-512 or AVX2.
+    """The guarantee for `resize` in an arithmetic, on a processor with AVX-512 or AVX2.
 
-    fits: the size was given, or is what fx and fy make of the image's, to 1e-10. processor: as in
-    `guaranteed`; Pillow's bytes are the same on all, single floats and 16 bits not. Everything is,
-    of the calls that cv2.resize, Pillow and F.interpolate take, but what IPP's warp computes; see
-    also OTHER_PROCESSORS. Torch's bytes are those with AVX2, and not of results one pixel wide.
-    Beyond what they take: cv2.resize refuses "area" of more than 4 channels by a scale that is no
-    whole number, and its "nearest_exact" of OpenCV 4 reads outside images of 32,768 pixels a side
-    and more.
+    fits: the size is given, or equals the image's times fx and fy, to 1e-10. processor: as in
+    `guaranteed`; Pillow's bytes are equal on all of them, but not its single floats and 16 bits.
+    All calls that cv2.resize, Pillow and F.interpolate accept are guaranteed, except those that
+    IPP's warp computes; see also OTHER_PROCESSORS. Torch's bytes are those with AVX2, except in
+    results that are one pixel wide. Some calls have no counterpart: cv2.resize rejects "area" with
+    more than 4 channels and a scale that is no whole number, and "nearest_exact" of OpenCV 4 reads
+    outside images with a side of 32,768 pixels or more.
 
     >>> call = {"interpolation": "bicubic", "channels": 3, "dtype": "uint8"}
     >>> guaranteed_resize("opencv5", processor="x86_64", **call).where
@@ -139,7 +140,7 @@ def guaranteed_resize(
 
 @cache
 def installed_resize_arithmetic() -> FaceResizeArithmetic:
-    """As `installed_arithmetic`, with IPP where OpenCV's wheel has it and switches it on."""
+    """As `installed_arithmetic`, with IPP if OpenCV's wheel includes it and switches it on."""
     x86 = machine() in (*X86_64, "i686")
     off = os.environ.get("OPENCV_IPP", "").lower() == "disabled"
     return cast(FaceResizeArithmetic, installed_arithmetic() + "_ipp" * (x86 and not off))

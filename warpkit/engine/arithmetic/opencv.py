@@ -1,7 +1,7 @@
 """OpenCV's pixels, bit for bit: arithmetic "opencv4" and "opencv5" of the reference backend.
 
-The value comes from `opencv4_sums` or `opencv5`, as OpenCV would choose. The gradient is that of
-the interpolation at OpenCV's rounded position, passed straight through to the unrounded one.
+The value comes from `opencv4_sums` or `opencv5`, as in OpenCV. The gradient is that of the
+interpolation at OpenCV's rounded position, passed straight through to the unrounded one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from warpkit.engine.sampling.maps import output_points
 from warpkit.engine.sampling.rules import SamplingRule
 
 TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
-"""The types that OpenCV interpolates. It moves int8 and int32 too, and no other labels: those are
-moved likewise."""
+"""The types that OpenCV interpolates. OpenCV moves only int8 and int32 among the labels; warpkit
+moves all of them."""
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
-    """The reasons why OpenCV's pixels cannot be had."""
+    """The reasons why OpenCV's pixels are not available."""
     reasons = reference.unsupported_reasons(image, rule)
     if image.dtype not in TYPES + LABELS:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in TYPES)
@@ -45,8 +45,8 @@ def warp(
 ) -> Tensor:
     """As `reference.warp`.
 
-    border_value: the border's value where `fill` is the background. OpenCV starts sums near the
-    border from it under every border, which shows in the last bits.
+    border_value: the border's value if `fill` is the background. Under every border, OpenCV's sums
+    near the image's edge start from it, which affects the last bits.
     """
     sum_start = fill if border_value is None else border_value
     matrix = to_source.detach()
@@ -68,7 +68,7 @@ def warp_forward(
 
 
 def inverse_map(matrix: Tensor) -> Tensor:
-    """As `maps.inverse_map`; OpenCV has 0 where a finite matrix (..., 2 or 3, 3) has no inverse."""
+    """As `maps.inverse_map`; if a finite matrix (..., 2 or 3, 3) is singular, OpenCV returns 0."""
     return maps.inverse_map(matrix, singular=0.0)
 
 
@@ -83,8 +83,8 @@ def sample(
 ) -> Tensor:
     """As `reference.sample`; border_value as in `warp`.
 
-    fixed_map: the points were integers and 1/32 parts (CV_16SC2 and CV_16UC1), for which OpenCV 5
-    keeps the fixed-point path of everything but bicubic.
+    fixed_map: the points are integers and 1/32 parts (CV_16SC2 and CV_16UC1). For these, OpenCV 5
+    uses its fixed-point path, except for bicubic.
     """
     sum_start = fill if border_value is None else border_value
     detached = points.detach()
@@ -100,7 +100,7 @@ def sample(
 
 
 def takes_float_path(image: Tensor, rule: SamplingRule) -> bool:
-    """Whether OpenCV computes in float32, not in fixed point."""
+    """Whether OpenCV computes in float32 rather than in fixed point."""
     return rule.arithmetic == "opencv5" and opencv5.supports(image, rule)
 
 
@@ -125,7 +125,7 @@ def _values(
             image, grid, fill, sum_start, rule, table_sums.OPENCV_VECTOR_FLOATS
         )
     valid = grid.valid[..., None, :, :]
-    if value.dtype == torch.uint16:  # of which torch 2.7 has no `where`: the same bits
+    if value.dtype == torch.uint16:  # torch 2.7 has no `where` for uint16: use the same bits
         signed = (t.view(torch.int16) for t in (value, fill))
         return torch.where(valid, *signed).view(torch.uint16)
     return torch.where(valid, value, fill)
@@ -134,29 +134,29 @@ def _values(
 def _with_gradient(
     value: Tensor, image: Tensor, grid: OpenCVGrid, points: Tensor, fill: Tensor, rule: SamplingRule
 ) -> Tensor:
-    """`value` with the gradient of the interpolation at the grid, as if the points lay there.
+    """`value` with the gradient of the interpolation at the grid's positions.
 
     value (*batch, C, h, w); image (*I, C, H, W); points (*P, h, w, 2), pixels; fill broadcasts to
     value.
     """
     rounded = grid.points()
-    # a position that saturation or a clamp holds does not follow its point
+    # a saturated or clamped position does not depend on its point
     free = (rounded - points.detach()).abs() <= 1
     moving = torch.where(free, points, 0.0)
     moving = rounded + (moving - moving.detach())
     moving = torch.where(grid.valid[..., None], moving, torch.nan)
     kept = rule.border == "transparent" and isinstance(grid, fixed_point.FixedGrid)
     interpolate = _keep_background if kept else reference.sample
-    # rules are made anew: Dynamo could not trace _replace before torch 2.8
+    # rules are made anew because Dynamo could not trace _replace before torch 2.8
     surrogate = interpolate(image, moving, fill, SamplingRule(rule.interpolation, rule.border))
     return reference.with_gradient_of(value, surrogate)
 
 
 def _keep_background(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
-    """OpenCV 4's transparent border: a pixel is the background's or the image's, never a blend.
+    """OpenCV 4's transparent border: a pixel is the background's or the image's, never blended.
 
-    It is the image's where the point, rounded down, is on it. Missing neighbours are left out of
-    the bilinear mean; the wider rules reflect.
+    It is the image's if the point, rounded down, is inside the image. Missing neighbours are left
+    out of the bilinear mean; the wider interpolations reflect.
 
     image (*I, C, H, W); points (*P, h, w, 2), pixels; fill broadcasts to the result.
     """

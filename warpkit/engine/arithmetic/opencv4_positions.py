@@ -1,6 +1,6 @@
-"""Positions as OpenCV's fixed-point path rounds them: all of OpenCV 4, and much of OpenCV 5.
+"""Positions rounded as in OpenCV's fixed-point path: all of OpenCV 4, and much of OpenCV 5.
 
-They are multiples of 1/32 pixel whose whole part is held in 16 bits. `opencv4_sums` samples there.
+They are multiples of 1/32 pixel with a 16-bit integer part. `opencv4_sums` samples there.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class FixedGrid(NamedTuple):
     """int64, in 1/32 pixel; a multiple of 32 for nearest."""
     y: Tensor
     valid: Tensor
-    """False for NaN, and for positions of 2^31 pixels and beyond: nothing is sampled there."""
+    """False for NaN, and for positions of 2^31 pixels and beyond, which are not sampled."""
     block: int
-    """OpenCV cuts rows into blocks of so many columns, and vector loops end with them."""
+    """OpenCV processes rows in blocks of this many columns, at whose ends vector loops end."""
 
     def pixel(self) -> tuple[Tensor, Tensor]:
-        """The source pixel left of and above the position, or at it."""
+        """The integer part: the source pixel at the position, or to its left and above it."""
         return saturate16(self.x >> 5), saturate16(self.y >> 5)
 
     def step(self) -> tuple[Tensor, Tensor]:
-        """The rest, in 1/32 pixel."""
+        """The fractional part, in 1/32 pixel."""
         return self.x & 31, self.y & 31
 
     def points(self) -> Tensor:
@@ -42,7 +42,8 @@ class FixedGrid(NamedTuple):
 
 
 def warp_grid(to_source: Tensor, size: Sequence[int], rule: SamplingRule) -> FixedGrid:
-    """Where every pixel of an output of `size` looks; to_source (..., 2 or 3, 3), float64."""
+    """The source position of every pixel of an output of `size`; to_source (..., 2 or 3, 3),
+    float64."""
     nearest = rule.interpolation == "nearest"
     height, width = size
     x = torch.arange(width, device=to_source.device)
@@ -50,12 +51,12 @@ def warp_grid(to_source: Tensor, size: Sequence[int], rule: SamplingRule) -> Fix
     finite = to_source.isfinite().all(-1).all(-1)[..., None, None]
     make = _affine_grid if to_source.shape[-2] == 2 else _perspective_grid
     grid = make(to_source[..., None, None], x, y, nearest)
-    # not by _replace, which Dynamo could not trace before torch 2.8
+    # without _replace, which Dynamo could not trace before torch 2.8
     return FixedGrid(grid.x, grid.y, grid.valid & finite, grid.block)
 
 
 def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
-    """Two rounded terms, in 1/1024 pixel, are added in an int32 that may overflow.
+    """Adds two rounded terms, in 1/1024 pixel, in an int32 that may overflow.
 
     m (*M, 2, 3), destination -> source; x (w,) and y (h, 1), output pixels.
     """
@@ -63,7 +64,7 @@ def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
     def axis(row: Tensor) -> tuple[Tensor, Tensor]:
         a, b, c = row.unbind(-3)
         across, down = a * x, b * y + c
-        # nearest adds half a pixel (ties go up), the others half of a 1/32
+        # nearest adds half a pixel (ties round up), the others half of 1/32
         half = 512 if nearest else 16
         fixed = wrap32(to_int32(across * 1024) + to_int32(down * 1024) + half)
         valid = (across + down).abs() < LIMIT
@@ -75,7 +76,7 @@ def _affine_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
 
 
 def _perspective_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGrid:
-    """Computed in blocks of columns: what is left of the block is added first, then the rest.
+    """Computed in blocks of columns: the block's first column is added first, then the rest.
 
     m (*M, 3, 3), destination -> source; x (w,) and y (h, 1), output pixels.
     """
@@ -99,8 +100,8 @@ def _perspective_grid(m: Tensor, x: Tensor, y: Tensor, nearest: bool) -> FixedGr
 def sample_grid(points: Tensor, rule: SamplingRule, *, fixed_map: bool = False) -> FixedGrid:
     """The positions of cv2.remap's maps; points (*P, h, w, 2), which become float32.
 
-    fixed_map: the points are a CV_16SC2 map's and its CV_16UC1's, multiples of 1/32. Nearest rounds
-    their ties up in OpenCV 4.14, and the other way round altogether in 5.0: 0.25 becomes 1.
+    fixed_map: the points come from CV_16SC2 and CV_16UC1 maps, as multiples of 1/32. For these,
+    nearest rounds ties up in OpenCV 4.14, and in the wrong direction in 5.0: 0.25 becomes 1.
     """
     points = points.float()
     height, width = points.shape[-3:-1]

@@ -19,28 +19,28 @@ from warpkit.engine.sampling.rounding import fma32
 from warpkit.engine.sampling.rules import TAPS, SamplingRule, resolve
 
 WORKING = {torch.uint8: torch.int32, torch.float64: torch.float64}
-"""The type of the sums, by the image's type; float32 for every other."""
+"""The type of the sums, by the image's type; float32 for all other types."""
 
 VECTOR_TYPES = (torch.uint16, torch.int16, torch.float32)
-"""Types whose images of one channel OpenCV 4.14 sums in vector registers, in another order."""
+"""Types for which OpenCV 4.14 sums one-channel images in vector registers, in another order."""
 
 
 OPENCV_VECTOR_FLOATS = VECTOR_BYTES // 4
-"""float32 numbers in a vector register of this machine.
+"""The number of float32 values in a vector register of this machine.
 
-OpenCV 4.14's last bits depend on it for bilinear images of one channel: the head of a row is summed
-in registers, in another order than the rest that does not fill one.
+It affects OpenCV 4.14's last bits for bilinear images of one channel: the start of a row is summed
+in registers, in another order than the rest that does not fill a register.
 """
 
 
 def values(
     image: Tensor, grid: FixedGrid, fill: Tensor, sum_start: Tensor, rule: SamplingRule, lanes: int
 ) -> Tensor:
-    """Sample `image` (*I, C, H, W) at the grid, without gradient.
+    """Sample `image` (*I, C, H, W) at the grid, without gradients.
 
-    fill: the border's value or the background. sum_start: the border's value, transparent or not;
-    the sums of bicubic and lanczos4 near the border begin with it, whatever the border.
-    lanes: float32 numbers in a vector register (see `OPENCV_VECTOR_FLOATS`).
+    fill: the border's value or the background. sum_start: the border's value, whether transparent
+    or not; under every border, bicubic and lanczos4 start sums near the edge with it. lanes:
+    float32 numbers in a vector register (see `OPENCV_VECTOR_FLOATS`).
     """
     work = WORKING.get(image.dtype, torch.float32)
     fill, sum_start = fill.to(work), sum_start.to(work)
@@ -69,7 +69,7 @@ class Neighbours:
         self.fill = fill
         self._read = reader(image, grid.x.shape, fill.dtype)
         height, self._width = image.shape[-2:]
-        # bicubic and lanczos4 reflect where transparent: a pixel is kept or not as a whole
+        # with a transparent border bicubic and lanczos4 reflect: whole pixels are kept or not
         reflects = rule.border == "transparent" and self.size > 2
         border = "reflect_101" if reflects else rule.border
         before = max(self.size // 2 - 1, 0)
@@ -82,7 +82,7 @@ class Neighbours:
             self.interior = channels((first >= 0) & (first + self.size <= length)) & self.interior
 
     def tap(self, row: int, column: int) -> tuple[Tensor, Tensor | None]:
-        """A neighbour's value, and whether it is on the image (None: it always is)."""
+        """A neighbour's value, and whether it is inside the image (None: always)."""
         (x, x_inside), (y, y_inside) = self._axes[0][column], self._axes[1][row]
         value = self._read(y * self._width + x)
         if x_inside is None or y_inside is None:
@@ -95,7 +95,7 @@ class Neighbours:
         return value if inside is None else torch.where(inside, value, self.fill)
 
     def reached(self) -> Tensor | None:
-        """Whether any neighbour is on the image (None: it always is)."""
+        """Whether any neighbour is inside the image (None: always)."""
         masks = [[inside for _, inside in axis if inside is not None] for axis in self._axes]
         if not masks[0]:
             return None
@@ -103,7 +103,8 @@ class Neighbours:
         return channels(x & y)
 
     def sums_on_image(self, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """The sum over the neighbours on the image, and of their weights; 1 where there is none."""
+        """The sum over the neighbours inside the image, and of their weights; 1 if there are
+        none."""
         share = total = self.fill.new_zeros(())
         for k, weight in enumerate(weights):
             value, inside = self.tap(*divmod(k, self.size))
@@ -114,7 +115,7 @@ class Neighbours:
 
 
 def _integer_sum(near: Neighbours, grid: FixedGrid, rule: SamplingRule) -> Tensor:
-    """In units of 1 / ONE; any order gives the same sum. A half is rounded up."""
+    """The sum in units of 1 / ONE, equal in any order of addition. Halves are rounded up."""
     x, y = grid.step()
     weights = [
         channels(weight[y * STEPS + x])
@@ -131,7 +132,7 @@ def _integer_sum(near: Neighbours, grid: FixedGrid, rule: SamplingRule) -> Tenso
 
 
 def _bilinear_sum(near: Neighbours, grid: FixedGrid, rule: SamplingRule, lanes: int) -> Tensor:
-    """lanes: 0 where OpenCV has no vector kernel."""
+    """lanes: 0 if OpenCV has no vector kernel."""
     weights = _float_weights(near, grid, rule)
     (w00, w01), (w10, w11) = weights
     p00, p01, p10, p11 = (near.filled(row, column) for row in (0, 1) for column in (0, 1))
@@ -148,19 +149,20 @@ def _bilinear_sum(near: Neighbours, grid: FixedGrid, rule: SamplingRule, lanes: 
 def _wide_sum(
     near: Neighbours, grid: FixedGrid, rule: SamplingRule, sum_start: Tensor, vector: bool
 ) -> Tensor:
-    """Bicubic and lanczos4 of what OpenCV 4 sums in float32, which has three orders of addition.
+    """Bicubic and lanczos4 sums that OpenCV 4 computes in float32, in three orders of addition.
 
-    Where all taps lie in the image (`near.interior`) the products are added up row by row, and then
-    the rows: (sum_i w[0, i] v[0, i]) + (sum_i w[1, i] v[1, i]) + ... With vector code (`vector`:
-    float32 images of some channels) four registers add every fourth column instead, with fused
-    products, and are added crosswise at the end. Near the border OpenCV sums differences from the
+    If all taps are inside the image (`near.interior`), the products of a row are added, and then
+    the rows: (sum_i w[0, i] v[0, i]) + (sum_i w[1, i] v[1, i]) + ... OpenCV's vector code
+    (`vector`: float32 images with some numbers of channels) uses four registers. Each adds every
+    fourth column with fused products, and they are added crosswise at the end. Near the border
+    OpenCV sums differences from the border's value c over the taps inside,
     border's value c over the taps inside,
 
         c + sum of (v - c) w
 
-    which in real numbers is the sum with c in the place of missing taps, as the weights sum to 1;
-    in float32 its last bits differ. So c is `sum_start` under every border, transparent too, where
-    the background is what shows. Each order is kept for its bits alone.
+    In real numbers this equals the sum with c for missing taps, because the weights sum to 1; in
+    float32 the last bits differ. So c is `sum_start` under every border, including transparent,
+    which shows the background instead. All orders are reproduced only for their last bits.
     """
     zero = sum_start.new_zeros(())
     inner, outer = zero, sum_start
@@ -182,22 +184,23 @@ def _wide_sum(
 
 
 def _float_weights(near: Neighbours, grid: FixedGrid, rule: SamplingRule) -> list[list[Tensor]]:
-    """The weight of every tap (row, column): the product of the axes', rounded to float32."""
+    """The weight of every tap (row, column): the product of the axes' weights, rounded to
+    float32."""
     table = axis_table(rule.interpolation, grid.x.device).unbind(-1)
     x, y = ([channels(weight[step]) for weight in table] for step in grid.step())
     return [[(row * column).to(near.fill.dtype) for column in x] for row in y]
 
 
 def _border_where_missed(near: Neighbours, total: Tensor) -> Tensor:
-    """The border's value itself where no neighbour is on the image."""
+    """Replaces sums without any neighbour inside the image by the border's value."""
     reached = near.reached()
     return total if reached is None else torch.where(reached, total, near.fill)
 
 
 def vector_part(inside: Tensor, block: int, lanes: int) -> Tensor:
-    """The pixels that OpenCV sums in registers: of every run of `inside`, whole registers.
+    """The pixels that OpenCV sums in registers: whole registers of each run of `inside`.
 
-    Runs lie in a row and end where a block of columns ends.
+    Runs are parts of a row and end at the end of a block of columns.
     """
     width = inside.shape[-1]
     padded = torch.nn.functional.pad(inside, (0, -width % block)).unflatten(-1, (-1, block))
@@ -210,5 +213,5 @@ def vector_part(inside: Tensor, block: int, lanes: int) -> Tensor:
 
 
 def channels(field: Tensor) -> Tensor:
-    """(*P, h, w) with a dimension for the channels."""
+    """(*P, h, w) with an additional dimension for channels."""
     return field[..., None, :, :]

@@ -1,6 +1,6 @@
-"""OpenCV's weight tables: positions between pixels in 32 steps.
+"""OpenCV's weight tables: 32 positions between two pixels.
 
-A table is made once, in float32 and in the order of operations that OpenCV uses, on the CPU.
+A table is computed once on the CPU, in float32 and in OpenCV's order of operations.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from warpkit.core.tracing import constant_to_compilers
 from warpkit.engine.sampling.rules import CUBIC_A, TAPS
 
 STEPS = 32
-"""Positions between two pixels."""
+"""The number of positions between two pixels."""
 
 ONE = 1 << 15
-"""Weights of 8-bit images are integers in units of 1 / ONE."""
+"""The weights of 8-bit images are integers in units of 1 / ONE."""
 
 
 @constant_to_compilers
 def axis_table(interpolation: str, device: torch.device) -> Tensor:
-    """(32, K) float32: the weights along one axis at every step."""
+    """(32, K) float32: the weights along one axis for every step."""
     return torch.from_numpy(_axis_table(interpolation).copy()).to(device)
 
 
 @constant_to_compilers
 def integer_table(interpolation: str, device: torch.device) -> Tensor:
-    """(32 * 32, K * K) int32: the weights of a neighbourhood, at y step * 32 + x step."""
+    """(32 * 32, K * K) int32: the weights of a neighbourhood, indexed by y step * 32 + x step."""
     return torch.from_numpy(_integer_table(interpolation).copy()).to(device)
 
 
@@ -46,7 +46,7 @@ def _axis_table(interpolation: str) -> NDArray[np.float32]:
 
 
 def cubic_weights(t: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(m, 4): the weights of bicubic's taps at the fractions t (m,)."""
+    """(m, 4): bicubic's weights for the fractions t (m,)."""
     a, one = np.float32(CUBIC_A), np.float32(1)
     d, u = t + one, one - t
     first = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -56,7 +56,7 @@ def cubic_weights(t: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _lanczos(t: np.float32) -> NDArray[np.float32]:
-    """One sine and one cosine for all taps, which are quarter periods of pi / 4 apart."""
+    """All taps are pi / 4 apart in phase, so one sine and one cosine give all weights."""
     if t == 0:
         return np.eye(8, dtype=np.float32)[3]
     turns = [(1, 0), (-1, -1), (0, 1), (1, -1), (-1, 0), (1, 1), (0, -1), (-1, 1)]
@@ -80,14 +80,14 @@ def _integer_table(interpolation: str) -> NDArray[np.int32]:
     table = np.rint(products * np.float32(ONE)).clip(limits.min, limits.max).astype(np.int32)
     table = table.reshape(STEPS * STEPS, k, k)
     if interpolation == "bilinear":
-        # exact but for (ONE, 0, 0, 0), which an int16 cannot hold: OpenCV's table has
-        # (ONE - 1, 0, 0, 1) there, which no 8-bit result can show
+        # exact except for (ONE, 0, 0, 0), which does not fit in int16: OpenCV's table has (ONE - 1,
+        # 0, 0, 1), which affects no 8-bit result
         table[0, 0, 0] = ONE
         return table.reshape(STEPS * STEPS, k * k)
     for weights in table:
         off = int(weights.sum()) - ONE
         centre = weights[k // 2 : k // 2 + 2, k // 2 : k // 2 + 2]
-        # an excess comes off the smallest weight of the centre, a lack goes onto the largest
+        # an excess is subtracted from the smallest central weight, a deficit added to the largest
         corrected = centre.argmax() if off < 0 else centre.argmin()
         centre[np.unravel_index(corrected, centre.shape)] -= off
     return table.reshape(STEPS * STEPS, k * k)

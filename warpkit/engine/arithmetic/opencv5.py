@@ -1,7 +1,7 @@
 """OpenCV 5's float path: positions and weights in float32, fused multiply-adds as with AVX2.
 
-It serves bicubic of every type, and nearest and bilinear of uint8, uint16 and float32 images with
-1, 3 or 4 channels; the rest goes through `opencv4_positions` and `opencv4_sums`, as in OpenCV 4.
+It applies to bicubic of every type, and to nearest and bilinear of uint8, uint16 and float32 images
+with 1, 3 or 4 channels. Other calls use `opencv4_positions` and `opencv4_sums`, as in OpenCV 4.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ TYPES = (torch.uint8, torch.uint16, torch.float32)
 CHANNELS = (1, 3, 4)
 
 COLUMNS = 16
-"""Positions are computed so many columns at a time; the rest of a row in another order."""
+"""The number of positions that are computed together; the rest of a row uses another order."""
 
 BLOCK = 8
-"""Bicubic pixels are computed so many at a time."""
+"""The number of bicubic pixels that are computed together."""
 
 
 class FloatGrid(NamedTuple):
@@ -32,7 +32,7 @@ class FloatGrid(NamedTuple):
     x: Tensor
     y: Tensor
     valid: Tensor
-    """False for NaN, and for positions of 2^31 pixels and beyond: nothing is sampled there."""
+    """False for NaN, and for positions of 2^31 pixels and beyond, which are not sampled."""
 
     def points(self) -> Tensor:
         """The positions as float64 points (*P, h, w, 2)."""
@@ -54,7 +54,8 @@ def has_vector_kernel(image: Tensor) -> bool:
 def warp_grid(
     to_source: Tensor, size: Sequence[int], image: Tensor, rule: SamplingRule
 ) -> FloatGrid:
-    """Where every pixel of an output of `size` looks; to_source (..., 2 or 3, 3), float64."""
+    """The source position of every pixel of an output of `size`; to_source (..., 2 or 3, 3),
+    float64."""
     height, width = size
     x = torch.arange(width, dtype=torch.float32, device=to_source.device)
     y = torch.arange(height, dtype=torch.float32, device=to_source.device)[:, None]
@@ -77,7 +78,7 @@ def sample_grid(points: Tensor, image: Tensor, rule: SamplingRule) -> FloatGrid:
 
 
 def _linear(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """One row (*M, 3, 1, 1) of a matrix at output pixels x (w,) and y (h, 1), in float32."""
+    """Applies a row (*M, 3, 1, 1) of a matrix to output pixels x (w,) and y (h, 1), in float32."""
     a, b, c = row.unbind(-3)
     head = fma32(a, x, y * b + c)
     tail = fma32(a, x, y * b) + c
@@ -98,23 +99,23 @@ def _cubic_wide(row: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _grid(x: Tensor, y: Tensor, finite: Tensor, image: Tensor, rule: SamplingRule) -> FloatGrid:
-    """Source pixels x and y, (*M, h, w), where the map is `finite`; image (*I, C, H, W)."""
+    """Source pixels x and y, (*M, h, w), for maps that are `finite`; image (*I, C, H, W)."""
     valid = finite & (x.abs() < LIMIT) & (y.abs() < LIMIT)
     x, y = (torch.where(valid, p, 0.0) for p in (x, y))
     if rule.interpolation == "bicubic":
-        # before the border's rule: farther out, reflect and wrap are periodic no longer
+        # before the border's rule: reflect and wrap are not periodic farther out
         height, width = (max(n, 16) for n in image.shape[-2:])
         x, y = x.clamp(-width, 2 * width), y.clamp(-height, 2 * height)
     return FloatGrid(x, y, valid)
 
 
 ReadTap = Callable[[int, int], tuple[Tensor, Tensor | None]]
-"""A neighbour by (dy, dx): its value, or the fill; and whether it is on the image (None:
-it always is)."""
+"""Reads a neighbour by (dy, dx): its value, or the fill; and whether it is inside the image (None:
+always)."""
 
 
 def values(image: Tensor, grid: FloatGrid, fill: Tensor, rule: SamplingRule) -> Tensor:
-    """Sample `image` (*I, C, H, W) at the grid, without gradient.
+    """Sample `image` (*I, C, H, W) at the grid, without gradients.
 
     fill is the border's value, or the background.
     """
@@ -127,7 +128,7 @@ def values(image: Tensor, grid: FloatGrid, fill: Tensor, rule: SamplingRule) -> 
     else:
         x, y = (p.floor().long() for p in (grid.x, grid.y))
     frame = None
-    if work == torch.float64:  # bicubic: all 16 taps become int32 where one is off the image
+    if work == torch.float64:  # bicubic: all 16 taps become int32 if one is missing
         frame = (x < 1) | (x >= width - 2) | (y < 1) | (y >= height - 2)
         frame = frame[..., None, :, :]
 
@@ -169,7 +170,7 @@ def _bilinear(tap: ReadTap, tx: Tensor, ty: Tensor, fill: Tensor) -> Tensor:
 
 
 def _bicubic(tap: ReadTap, tx: Tensor, ty: Tensor, vector: bool) -> Tensor:
-    """Rows, then the column of rows; OpenCV's two kernels differ in the order of operations.
+    """Sums rows, then the column of sums; OpenCV's two kernels use different orders.
 
     tx and ty (*P, 1, h, w): fractions.
     """
@@ -198,7 +199,7 @@ def _cubic_weights(t: Tensor, vector: bool) -> tuple[Tensor, Tensor, Tensor, Ten
 
 
 def _whole_blocks(far: Tensor) -> Tensor:
-    """True where the whole block of columns is; the last block ends with the row."""
+    """True if all columns of a block are; the last block ends with the row."""
     width = far.shape[-1]
     if width < BLOCK:
         return torch.zeros_like(far)

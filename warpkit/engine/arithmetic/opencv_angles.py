@@ -1,9 +1,10 @@
 """cv2.cartToPolar and cv2.polarToCart to the last bit: float32 polynomials with fused products.
 
-OpenCV takes 16 numbers at a time (AVX2). Fewer than 16, at the end of a block too, are computed one
-by one, by other sums. float64 is rounded to float32 first. Versions 4.14 and 5.0.0 agree.
+OpenCV processes 16 numbers at a time (AVX2). Fewer than 16, also at the end of a block, are
+computed one by one, in other sums. float64 is first rounded to float32. Versions 4.14 and 5.0.0
+agree.
 
-Nothing here has a gradient; the exact formulas that have one stand beside, in float64.
+Nothing here has gradients; `to_polar` and `from_polar` have exact float64 formulas beside them.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from warpkit.engine.sampling.rounding import rounded_once
 AT_ONCE = 16
 BLOCK, BLOCK_OF_DOUBLES = 1024, 128
 MOST_CHANNELS = {"opencv4": 512, "opencv5": 128}
-"""A longer last axis of an array is no channels."""
+"""If an array's last axis is longer, it is not taken for channels."""
 
 DEGREE = float(np.float32(math.pi / 180))
 ARCTANGENT = (0.9997878412794807, -0.3258083974640975, 0.1555786518463281, -0.04432655554792128)
-"""OpenCV's polynomial in c = min / max: of c, c^3, c^5 and c^7, in radians."""
+"""OpenCV's polynomial in c = min / max: the coefficients of c, c^3, c^5 and c^7, in radians."""
 IN_DEGREES = [float(np.float32(p) * np.float32(180 / math.pi)) for p in ARCTANGENT]
 
 EIGHTHS = 1.27323954473516
-"""4 / pi; Cephes' sine counts eighths of the circle, and takes them off in three parts."""
+"""4 / pi; Cephes' sine counts eighths of the circle, and subtracts them in three parts."""
 PARTS = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
 SINE = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 COSINE = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2, -0.5, 1.0)
 LARGEST = 2.0**31
-"""From so many eighths on OpenCV's integers overflow; the true values stand there."""
+"""From this many eighths on OpenCV's integers overflow, and warpkit returns the true values."""
 
 STEPS = 64
-"""Of the circle, in the table by which single numbers are computed."""
+"""The number of steps around the circle in the table for single numbers."""
 TABLE = [math.sin(2 * math.pi * k / STEPS) for k in range(STEPS)]
-TABLE[STEPS // 2] = 1.2246e-16  # as it is written there
+TABLE[STEPS // 2] = 1.2246e-16  # the constant in OpenCV's source
 STEP = 2 * math.pi / STEPS
 SINE_CUBE, COSINE_SQUARE = -0.166630293345647 * STEP * STEP * STEP, -0.499818138450326 * STEP * STEP
 
@@ -46,7 +47,7 @@ SINE_CUBE, COSINE_SQUARE = -0.166630293345647 * STEP * STEP * STEP, -0.499818138
 def alone(
     shape: Sequence[int], double: bool, device: torch.device, arithmetic: str = "opencv5"
 ) -> Tensor:
-    """Which numbers of an array OpenCV computes one by one: (*shape)."""
+    """A mask (*shape) of the numbers in an array that OpenCV computes one by one."""
     count, block = math.prod(shape), block_of(shape, arithmetic)
     index = torch.arange(count, device=device)
     place = index % block
@@ -57,7 +58,7 @@ def alone(
 
 
 def block_of(shape: Sequence[int], arithmetic: str) -> int:
-    """How many numbers of an array OpenCV takes into its hand at a time: whole pixels."""
+    """The number of values of an array that OpenCV processes at a time: whole pixels."""
     has_channels = len(shape) > 2 and 0 < shape[-1] <= MOST_CHANNELS[arithmetic]
     channels = shape[-1] if has_channels else 1
     return -(-BLOCK // channels) * channels
@@ -66,9 +67,9 @@ def block_of(shape: Sequence[int], arithmetic: str) -> int:
 def to_polar(x: Tensor, y: Tensor, single: Tensor, degrees: bool) -> tuple[Tensor, Tensor]:
     """cv2.cartToPolar of float32: lengths, and angles in [0, 2 pi) or [0, 360).
 
-    x and y (...); `single` (...), as of `alone`.
+    x and y (...); `single` (...) as from `alone`.
     """
-    # torch's own root of float32 is off by its last bit in places
+    # torch's own float32 square root sometimes differs in the last bit
     length = _fused(x, x, y * y).double().sqrt().float()
     ax, ay = x.abs(), y.abs()
     c = torch.minimum(ax, ay) / (torch.maximum(ax, ay) + torch.finfo(torch.float64).eps)
@@ -85,9 +86,9 @@ def to_polar(x: Tensor, y: Tensor, single: Tensor, degrees: bool) -> tuple[Tenso
 def from_polar(
     length: Tensor | None, angle: Tensor, single: Tensor, degrees: bool
 ) -> tuple[Tensor, Tensor]:
-    """cv2.polarToCart of float32: x and y, of lengths 1 where there are none.
+    """cv2.polarToCart of float32: x and y; lengths are 1 if missing.
 
-    length and angle (...); `single` (...), as of `alone`.
+    length and angle (...); `single` (...) as from `alone`.
     """
     cosine, sine = _by_eighths(angle * _single(DEGREE, angle) if degrees else angle)
     if length is not None:
@@ -95,7 +96,7 @@ def from_polar(
     factor = length.double() if length is not None else 1.0
     by_table = [(value * factor).float() for value in _by_table(angle, degrees)]
     turn = angle.double() * (math.pi / 180 if degrees else 1.0)
-    far = ~(turn.abs() * EIGHTHS < LARGEST)  # NaN, too
+    far = ~(turn.abs() * EIGHTHS < LARGEST)  # also true for NaN
     true = [(value * factor).float() for value in (turn.cos(), turn.sin())]
     found = zip((cosine, sine), by_table, true, strict=True)
     x, y = (torch.where(far, t, torch.where(single, b, a)) for a, b, t in found)
@@ -103,7 +104,8 @@ def from_polar(
 
 
 def _by_eighths(angle: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of float32 (...), as Cephes: by the nearest even number of eighths."""
+    """Cosine and sine of float32 (...) as in Cephes: relative to the nearest even number of
+    eighths."""
     rest = angle.abs()
     count = (rest * EIGHTHS).nan_to_num().clamp(max=LARGEST - 128).long()
     count = (count + 1) & ~1
@@ -124,7 +126,7 @@ def _by_eighths(angle: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _by_table(angle: Tensor, degrees: bool) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of float32 (...), in float64: of the nearest step, turned by the rest."""
+    """Cosine and sine of float32 (...), in float64: the nearest step's, rotated by the rest."""
     turn = angle.double() * (STEPS / 360 if degrees else STEPS / (2 * math.pi))
     nearest = turn.round()
     rest = turn - nearest

@@ -1,9 +1,9 @@
-"""cv2.resize by Intel's IPP, as OpenCV's wheels for x86-64 enable it.
+"""cv2.resize with Intel's IPP, which OpenCV's wheels for x86-64 enable.
 
-It serves 1, 3 and 4 channels: bilinear of 16 bits and floats, bicubic of all but float64. Positions
-are float64, sums float32 with fused multiply-adds, in orders that differ between IPP's code for
-AVX-512 and that for AVX2: this machine's are taken. Where fx and fy do not fit the size, OpenCV
-calls IPP's warp instead ("affine" here), whose last bits are not known everywhere.
+It applies to 1, 3 and 4 channels: bilinear of 16 bits and floats, and bicubic of all types except
+float64. Positions are float64, sums float32 with fused multiply-adds. The order of sums differs
+between IPP's code for AVX-512 and for AVX2; this machine's is used. If fx and fy do not fit the
+size, OpenCV calls IPP's warp instead ("affine" here), whose last bits are not all known.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ CUBIC_TYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32)
 CHANNELS = (1, 3, 4)
 
 MISFIT = 1e-10
-"""Relative: how far fx may be from the size it makes, before IPP's warp is called."""
+"""Relative: if fx differs more from the resulting ratio of sizes, IPP's warp is called."""
 
 AVX512 = VECTOR_BYTES == 64
-"""Whether IPP's code is that for AVX-512; else it is that for AVX2."""
+"""Whether IPP's code is that for AVX-512 or that for AVX2."""
 
 BLOCK = 16
-"""Columns at the border that are computed together, with AVX-512; with AVX2, two."""
+"""The number of columns at the border that are computed together with AVX-512; two with AVX2."""
 
 
 def plan(
     name: str, channels: int, dtype: torch.dtype, across: Axis, down: Axis
 ) -> tuple[str, Axis, Axis] | None:
-    """The way through IPP, and its tables; None where OpenCV does not ask it."""
+    """The path through IPP, and its tables; None if OpenCV does not call IPP."""
     types = {"bilinear": LINEAR_TYPES, "bicubic": CUBIC_TYPES}.get(name, ())
     smallest = min(across.length, down.length)
     if channels not in CHANNELS or dtype not in types or smallest < 2:
@@ -50,7 +50,7 @@ def plan(
 
 
 def values(image: Tensor, way: str, across: Axis, down: Axis) -> Tensor:
-    """The pixels (..., C, h, w), without gradient."""
+    """The pixels (..., C, h, w), without gradients."""
     x, y = taps_of(across, image.device), taps_of(down, image.device)
     if way.endswith("linear"):
         return _linear(image, x, y, down, across, fits=way == "ipp_linear")
@@ -75,7 +75,7 @@ def _linear(image: Tensor, x: Taps, y: Taps, down: Axis, across: Axis, *, fits: 
         p, q = (near.index_select(-2, y.pixel[:, k]) for k in (0, 1))
         other = p + ty * (q - p)  # not fused
         return torch.where(apart(image.shape[-3], left, right), other, total)
-    # where one axis reads one pixel, the other's step is rounded alone
+    # if one axis reads one pixel, the other one's step is rounded separately
     total = total.round()
     upper, lower = beyond(down, image.device)
     corner, beside = (t.index_select(-2, y.pixel[:, 0]) for t in (near, far))
@@ -86,13 +86,14 @@ def _linear(image: Tensor, x: Taps, y: Taps, down: Axis, across: Axis, *, fits: 
 
 
 def beyond(axis: Axis, device: torch.device) -> tuple[Tensor, Tensor]:
-    """(m,) each: which output pixels lie before the first pixel's centre, and beyond the last's."""
+    """(m,) each: which output pixels are before the first pixel's centre, and beyond the last
+    one's."""
     position = _positions(axis, device)
     return position < 0, position >= axis.length - 1
 
 
 def _positions(axis: Axis, device: torch.device) -> Tensor:
-    """(m,), float64: where each output pixel looks."""
+    """(m,), float64: the source position of each output pixel."""
     i = torch.arange(axis.size, dtype=torch.float64, device=device)
     return (i + 0.5) * (axis.length / axis.size) - 0.5
 
@@ -104,7 +105,7 @@ def apart(channels: int, left: Tensor, right: Tensor) -> Tensor:
     if channels not in (3, 4):
         return found
     for columns in (left, right):
-        number = columns.long().cumsum(0) - 1  # counted within its border
+        number = columns.long().cumsum(0) - 1  # numbered within its border
         count = columns.sum()
         if AVX512:
             full = count // BLOCK * BLOCK
@@ -123,7 +124,7 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
     w = [x.weight[:, k] for k in range(4)]
 
     def chain(*order: int) -> Tensor:
-        """p w of the first tap, the others fused onto it."""
+        """p w of the first tap, with the others added by fused operations."""
         total = p[order[0]] * w[order[0]]
         for k in order[1:]:
             total = fma32(p[k], w[k], total)
@@ -147,7 +148,7 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
     border = (t[0] * v[0] + t[2] * v[2]) + (t[1] * v[1] + t[3] * v[3])
     lines = torch.where(tail, skip, pairs) if channels == 1 else ends
     inner = _fused(lines, y, (1, 0))
-    if image.dtype == torch.float32 and AVX512:  # the last numbers of a row of interior ones
+    if image.dtype == torch.float32 and AVX512:  # the last numbers of a row's interior
         c = torch.arange(channels, device=image.device)[:, None, None]
         count = inner_x.sum() * channels
         rest = (columns - 1) * channels + c >= count // 4 * 4
@@ -157,13 +158,14 @@ def _bicubic(image: Tensor, x: Taps, y: Taps, across: Axis, down: Axis) -> Tenso
 
 
 def interior(axis: Axis, device: torch.device) -> Tensor:
-    """(m,): whether all four taps are on the image."""
+    """(m,): whether all four taps are inside the image."""
     first = _positions(axis, device).floor()
     return (first >= 1) & (first < axis.length - 2)
 
 
 def _fused(lines: Tensor, y: Taps, first: tuple[int, int]) -> Tensor:
-    """Four rows of `lines` (..., H, w) in two fused pairs; `first`: the order in the upper one."""
+    """Sums four rows of `lines` (..., H, w) in two fused pairs; `first`: the order in the upper
+    one."""
     t, v = [lines.index_select(-2, y.pixel[:, k]) for k in range(4)], y.weight
     a, b = first
     upper = fma32(t[b], v[:, b, None], t[a] * v[:, a, None])
@@ -171,7 +173,7 @@ def _fused(lines: Tensor, y: Taps, first: tuple[int, int]) -> Tensor:
 
 
 def _affine_bicubic(image: Tensor, x: Taps, y: Taps) -> Tensor:
-    """IPP's warp: columns before rows, but for the inside of four channels."""
+    """IPP's warp: columns before rows, except in the interior of four channels."""
     pixels, channels = image.float(), image.shape[-3]
 
     def taps(values: Tensor, dim: int) -> tuple[list[Tensor], list[Tensor]]:

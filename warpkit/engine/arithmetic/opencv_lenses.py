@@ -1,6 +1,6 @@
 """OpenCV's own lens computations: iterations that stop early, and fixed-point maps.
 
-Points (..., 2) and directions are float64; nothing here has a gradient of its own.
+Points (..., 2) and directions are float64; nothing here has gradients.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from warpkit.engine.sampling.rounding import saturate16, to_int32, two_product, 
 
 Rows = tuple[tuple[float, ...], ...]
 NOWHERE = -1e6
-"""Both coordinates of a fisheye's point that OpenCV does not find."""
+"""Both coordinates of a fisheye point that OpenCV does not find."""
 
 
 class Criteria(NamedTuple):
-    """cv2.TermCriteria: where an iteration ends."""
+    """cv2.TermCriteria: when an iteration ends."""
 
     steps: int | None
     error: float | None
-    """In pixels; of a fisheye's angle in radians."""
+    """In pixels; for the angle of a fisheye, in radians."""
 
 
 BROWN_AT_ONCE = 8
-"""Columns of a brown lens's map that OpenCV's AVX2 code computes at a time; of a fisheye's one."""
+"""Columns of a brown lens's map that OpenCV's AVX2 code computes together; one for a fisheye."""
 FIVE_STEPS = Criteria(5, None)
 FISHEYE_STEPS = Criteria(10, 1e-8)
 MOST_STEPS = 10_000
-"""Where only an error is asked for, which may never be reached."""
+"""The limit if only an error is given, which may never be reached."""
 
 
 def undistort(points: Tensor, camera: Tensor, k: Tensor, criteria: Criteria) -> Tensor:
     """cv2.undistortPoints' fixed-point iteration: pixels (N, 2) to directions (N, 2).
 
-    camera (3, 3), k (14,). Where an error is asked for, a step that is further off than the one
-    before is not made, and the next ones are half as long.
+    camera (3, 3), k (14,). If an error is given, a step that increases the error is rejected, and
+    the following ones are half as long.
     """
     k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4 = k[:12]
     fx, fy, cx, cy = camera[0, 0], camera[1, 1], camera[0, 2], camera[1, 2]
@@ -61,7 +61,7 @@ def undistort(points: Tensor, camera: Tensor, k: Tensor, criteria: Criteria) -> 
             break
         q = x * x + y * y
         factor_inverse = (1 + ((k6 * q + k5) * q + k4) * q) / (1 + ((k3 * q + k2) * q + k1) * q)
-        behind = factor_inverse < 0  # OpenCV gives these up
+        behind = factor_inverse < 0  # OpenCV gives up on these
         dx = 2 * p1 * x * y + p2 * (q + 2 * x * x) + s1 * q + s2 * q * q
         dy = p1 * (q + 2 * y * y) + 2 * p2 * x * y + s3 * q + s4 * q * q
         new_x = (1 - share) * x + share * (x0 - dx) * factor_inverse
@@ -80,10 +80,10 @@ def undistort(points: Tensor, camera: Tensor, k: Tensor, criteria: Criteria) -> 
 
 
 def tilts(tx: float, ty: float) -> tuple[Tensor, Tensor]:
-    """The perspective (3, 3) of a tilted sensor, and its inverse, by OpenCV's operations.
+    """The perspective (3, 3) of a tilted sensor, and its inverse, in OpenCV's operations.
 
-    Sines are the C library's, sums from left to right: a last bit moves a region by a pixel, where
-    its corner lies on one.
+    Sines come from the C library, and sums go from left to right: a last bit moves a region by a
+    pixel if its corner is on a pixel.
     """
     (cx, sx), (cy, sy) = ((math.cos(t), math.sin(t)) for t in (tx, ty))
     turn = _product(
@@ -99,13 +99,13 @@ def tilts(tx: float, ty: float) -> tuple[Tensor, Tensor]:
 
 
 def _product(a: Rows, b: Rows) -> Rows:
-    """Of two matrices of three rows."""
+    """The product of two matrices with three rows each."""
     columns = tuple(zip(*b, strict=True))
     return tuple(tuple(u[0] * v[0] + u[1] * v[1] + u[2] * v[2] for v in columns) for u in a)
 
 
 def _shown(x: Tensor, y: Tensor, k: Tensor, tilt: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The brown model, for the error of a step.
+    """Applies the brown model, to compute the error of a step.
 
     x and y (N,), directions; each of k and tilt, float64.
     """
@@ -124,7 +124,7 @@ def _shown(x: Tensor, y: Tensor, k: Tensor, tilt: Tensor | None) -> tuple[Tensor
 def undistort_fisheye(directions: Tensor, k: Tensor, criteria: Criteria) -> tuple[Tensor, Tensor]:
     """cv2.fisheye.undistortPoints' Newton iteration of the angle: directions (N, 2), k (4,).
 
-    Returns ideal directions (N, 2), and which were found, (N,).
+    Returns ideal directions (N, 2), and which ones were found, (N,).
     """
     k1, k2, k3, k4 = k
     bent = directions.square().sum(-1).sqrt().clamp(max=math.pi / 2)
@@ -149,10 +149,10 @@ def undistort_fisheye(directions: Tensor, k: Tensor, criteria: Criteria) -> tupl
 
 
 def fused(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """What is missing to a b + c, three rounded float64 operations, for one that is rounded once.
+    """The correction that turns a b + c in three rounded float64 operations into one rounding.
 
-    OpenCV fuses the last step of its maps where the CPU can: a pixel that should look at 0 looks at
-    4e-16 then.
+    OpenCV fuses the last step of its maps if the CPU can, so a pixel at source position 0 gets
+    4e-16.
 
     a, b, c (N,), float64.
     """
@@ -164,8 +164,8 @@ def fused(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 def fixed_map(points: Tensor, at_once: int = 0) -> tuple[Tensor, Tensor]:
     """Points (h, w, 2), float64, as CV_16SC2 and CV_16UC1: pixels (h, w, 2), and 1/32 parts.
 
-    at_once: columns that OpenCV takes at a time. Pixels that int16 does not hold become its nearest
-    there, and wrap in the columns that are left.
+    at_once: columns that OpenCV computes together. In these, pixels outside int16's range saturate;
+    in the remaining columns they wrap around.
     """
     steps = to_int32(points * 32)
     parts, pixels = steps & 31, steps >> 5

@@ -1,8 +1,8 @@
 """OpenCV's matrices to the last bit: its order of elimination, its float32 products.
 
-OpenCV computes them on the CPU, one rounded operation after the other and nothing fused. numpy
-does the same, for a batch at once. Versions 4.14 and 5.0.0 agree; where they divide by nothing
-they say nothing, and so does this.
+OpenCV computes them on the CPU, each operation rounded separately and nothing fused. numpy does the
+same for a whole batch. Versions 4.14 and 5.0.0 agree. On a division by zero they raise no error,
+and neither does this module.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 from warpkit.engine.arithmetic.opencv_null_space import null_vectors
 
 TOO_SMALL = 100 * np.finfo(np.float64).eps
-"""A pivot below it makes OpenCV call a system singular."""
+"""If a pivot is smaller, OpenCV calls a system singular."""
 SOLVED = 1e-8
-"""The norm of what is left of a perspective's equations from which on they are not solved."""
+"""If the residual of a perspective's equations has at least this norm, they count as unsolved."""
 
 
 @np.errstate(all="ignore")
 def rotation(center: np.ndarray, angle: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """cv2.getRotationMatrix2D: center (..., 2) float32, angle (...) degrees and scale (...).
 
-    Returns (..., 2, 3). Cosine and sine are the C library's: numpy's and torch's own vectorised
-    ones differ from them in the last bit for some angles.
+    Returns (..., 2, 3). Cosine and sine come from the C library: numpy's and torch's vectorised
+    ones differ in the last bit for some angles.
     """
     x, y, angle, scale = np.broadcast_arrays(
         center[..., 0].astype(np.float64), center[..., 1].astype(np.float64), angle, scale
@@ -42,7 +42,8 @@ def _by_c(function: object, values: np.ndarray) -> np.ndarray:
 
 @np.errstate(all="ignore")
 def box_corners(center: np.ndarray, size: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """cv2.boxPoints: center and size (..., 2), angle (...) degrees, float32: (..., 4, 2) of it."""
+    """cv2.boxPoints: center and size (..., 2), angle (...) degrees, all float32; returns (..., 4,
+    2)."""
     x, y, width, height, angle = np.broadcast_arrays(
         center[..., 0], center[..., 1], size[..., 0], size[..., 1], angle
     )
@@ -62,7 +63,7 @@ def box_corners(center: np.ndarray, size: np.ndarray, angle: np.ndarray) -> np.n
 def affine(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """cv2.getAffineTransform: src and dst (..., 3, 2) float32, their batches broadcast.
 
-    Returns the matrix (..., 2, 3), zeros where OpenCV finds none, and where it finds one, (...).
+    Returns the matrix (..., 2, 3), zeros if OpenCV finds none, and whether it finds one, (...).
     """
     src, dst = np.broadcast_arrays(src, dst)
     system = np.zeros((*src.shape[:-2], 6, 7))
@@ -78,8 +79,8 @@ def affine(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def perspective(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """cv2.getPerspectiveTransform: src and dst (..., 4, 2) float32, their batches broadcast.
 
-    Returns the matrix (..., 3, 3) and where its last entry is 1, (...). Elsewhere the equations for
-    that are singular, or not solved to 1e-8; the matrix is OpenCV's null vector of them, of norm 1.
+    Returns the matrix (..., 3, 3), and whether its last entry is 1, (...). Otherwise the equations
+    for that are singular, or not solved to 1e-8; then the matrix is OpenCV's null vector of norm 1.
     """
     src, dst = np.broadcast_arrays(src, dst)
     system = np.zeros((*src.shape[:-2], 8, 9))
@@ -91,7 +92,7 @@ def perspective(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarra
         rows[..., 8] = dst[..., axis]
     found, solved = _eliminate(system.copy())
     terms = system[..., :8] * found[..., None, :]
-    four = terms[..., :4] + terms[..., 4:]  # 5.0.0's sums; 4.14 has another order
+    four = terms[..., :4] + terms[..., 4:]  # the order of 5.0.0; 4.14 uses another
     sums = four[..., 0] + four[..., 1] + four[..., 2] + four[..., 3]
     solved &= np.linalg.norm(sums - system[..., 8], axis=-1) < SOLVED
     entries = np.concatenate((found, np.ones((*solved.shape, 1))), -1)
@@ -104,15 +105,15 @@ def perspective(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _eliminate(system: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Gaussian elimination of (..., n, n + 1), which is overwritten, with pivots by columns.
+    """Gaussian elimination of (..., n, n + 1), in place, with pivots by columns.
 
-    Returns the solutions (..., n), and where no pivot was too small, (...).
+    Returns the solutions (..., n), and whether all pivots were large enough, (...).
     """
     n = system.shape[-2]
     a = system.reshape(-1, n, n + 1)
     item, solved = np.arange(len(a)), np.ones(len(a), bool)
     for i in range(n):
-        pivot = i + np.abs(a[:, i:, i]).argmax(1)  # the first of the largest
+        pivot = i + np.abs(a[:, i:, i]).argmax(1)  # the first one if several are largest
         first = a[item, pivot]
         a[item, pivot] = a[:, i]
         a[:, i] = first
@@ -131,9 +132,9 @@ def _eliminate(system: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @np.errstate(all="ignore")
 def inverse(matrix: np.ndarray) -> np.ndarray:
-    """cv2.invertAffineTransform: (..., 2, 3), float32 or float64, as it is; zeros where singular.
+    """cv2.invertAffineTransform: (..., 2, 3), in float32 or float64; zeros if singular.
 
-    In float32 only the division and the shifts are computed in float64, and rounded once.
+    In float32, only the division and the shifts are computed in float64, and rounded once.
     """
     (a, b, c), (d, e, f) = (np.moveaxis(row, -1, 0) for row in np.moveaxis(matrix, -2, 0))
     det = a * e - b * d

@@ -1,8 +1,8 @@
-"""The null vector of OpenCV's own singular value decomposition, to the last bit.
+"""The null vector from OpenCV's own singular value decomposition, to the last bit.
 
-cv::SVDecomp of a small matrix turns pairs of its columns against each other (one-sided Jacobi, at
-most 30 sweeps) until all are at right angles: one rounded operation after the other, sums from the
-first term to the last. numpy does the same, for a batch at once; np.cumsum adds in that order.
+cv::SVDecomp of a small matrix rotates pairs of its columns (one-sided Jacobi, at most 30 sweeps)
+until all are orthogonal. Each operation is rounded separately, and sums go from the first term to
+the last. numpy does the same for a whole batch; np.cumsum adds in that order.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 import numpy as np
 
 RIGHT = 10 * np.finfo(np.float64).eps
-"""Columns whose cosine is not above it are at right angles."""
+"""Columns whose cosine is at most this are orthogonal."""
 TINY = np.finfo(np.float64).tiny
-"""A length up to it has no direction; OpenCV draws one."""
+"""A vector of at most this length has no direction; OpenCV draws a random one."""
 SWEEPS = 30
 SEED, FACTOR = 0x12345678, 4164903690
-"""Of OpenCV's generator: its low 32 bits times the factor, plus its high ones."""
+"""OpenCV's generator: its low 32 bits times the factor, plus its high ones."""
 
 
 @np.errstate(all="ignore")
 def null_vectors(systems: np.ndarray) -> np.ndarray:
-    """Of homogeneous equations (N, m, n): the last left singular vectors of A^T A, (N, n)."""
+    """The last left singular vectors (N, n) of A^T A, for homogeneous equations (N, m, n)."""
     squares = _sum(systems[..., :, None] * systems[..., None, :], 1) + 0.0
     rows = squares.swapaxes(1, 2).copy()  # its columns
     _turn(rows)
     lengths = np.sqrt(_sum(rows * rows))
     item = np.arange(len(rows))
-    for i in range(rows.shape[1] - 1):  # the longest first, the first of equal ones
+    for i in range(rows.shape[1] - 1):  # sorts by length, stably
         at = i + lengths[:, i:].argmax(1)
         rows[item, at], rows[:, i] = rows[:, i].copy(), rows[item, at]
         lengths[item, at], lengths[:, i] = lengths[:, i].copy(), lengths[item, at]
@@ -37,12 +37,12 @@ def null_vectors(systems: np.ndarray) -> np.ndarray:
 
 
 def _sum(terms: np.ndarray, axis: int = -1) -> np.ndarray:
-    """From the first term to the last, where np.sum adds in pairs."""
+    """Sums from the first term to the last; np.sum would add in pairs."""
     return np.cumsum(terms, axis).take(-1, axis)
 
 
 def _turn(rows: np.ndarray) -> None:
-    """Turn pairs of rows (N, n, n) until all are at right angles, in place."""
+    """Rotate pairs of rows (N, n, n) in place until all are orthogonal."""
     squares = _sum(rows * rows)
     n = rows.shape[1]
     for _ in range(SWEEPS):
@@ -75,7 +75,7 @@ def _rotation(p: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _drawn(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The last row (n,) where lengths are 0: signs drawn in turn, made right to those before."""
+    """The last row (n,) if lengths are 0: random signs, made orthogonal to the rows before."""
     n, state = len(rows), SEED
     rows = rows.copy()
     for i in range(n):

@@ -1,6 +1,6 @@
 """cv2.transform and cv2.perspectiveTransform, in OpenCV's order of operations.
 
-Vectors are (H, W, C) of whatever type OpenCV takes; `transform` has no gradient.
+Vectors are (H, W, C) of any type that OpenCV accepts; `transform` has no gradient.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from warpkit.engine.arithmetic.processor import VECTOR_BYTES
 from warpkit.engine.sampling.rounding import fma32, fma64, to_int32
 
 FIXED_BITS = 10
-"""Of the matrix of three 8-bit channels to three."""
+"""Fraction bits of the matrix from three 8-bit channels to three."""
 FIXED_BOUNDS = (32.0, 32.0, 8192.0, 8192.0)
-"""Its columns stay below these; the other matrices are those of floats."""
+"""Bounds on its columns; other matrices are computed in floats."""
 SMALL = torch.finfo(torch.float32).eps
-"""What counts as 0 of what is divided by."""
+"""Divisors of at most this magnitude count as 0."""
 
 
 def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
@@ -43,7 +43,7 @@ def transform(values: Tensor, matrix: Tensor, arithmetic: str) -> Tensor:
 
 
 def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
-    """Three channels to three.
+    """Three channels to three channels.
 
     values (H, W, 3); m (3, 4), the bias last.
     """
@@ -56,7 +56,7 @@ def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
     line = line_of(values.shape, values.stride())
     vectors, pairs = in_vectors(line, str(values.dtype).removeprefix("torch."), arithmetic)
     if values.dtype == torch.uint16:
-        # vectors are signed: 32768 is taken away before the sum is rounded, and added after
+        # vectors are signed: 32768 is subtracted before the sum is rounded, and added afterwards
         for first, sums in ((pairs, _by_halves), (vectors, _chain)):
             found = [sums(channels, row, row[-1] - 32768).round() + 32768 for row in m]
             results = torch.where(_first(first, values), torch.stack(found, dim=-1), results)
@@ -67,9 +67,9 @@ def _three(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
 
 
 def line_of(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """How many pixels OpenCV goes through at a time: all of (H, W, C), or a row of a view's.
+    """How many pixels OpenCV processes at a time: all of (H, W, C), or one row of a view.
 
-    strides: in numbers. Where pixels do not lie side by side it is given a copy.
+    strides: in numbers. If the numbers of pixels are not adjacent, OpenCV gets a copy.
     """
     (rows, columns), row = shape[:2], shape[1] * shape[2]
     one = (shape[2] == 1 or strides[2] == 1) and strides[1] == shape[2]
@@ -77,10 +77,10 @@ def line_of(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def in_vectors(count: int, dtype: str, arithmetic: str) -> tuple[int, int]:
-    """Of so many pixels of 3 numbers, how many OpenCV sums in vectors, and in vectors or by twos.
+    """Of `count` pixels of 3 numbers, how many OpenCV sums in vectors, and in vectors or in pairs.
 
-    The others are the last few. Floats lie four pixels to four vectors, the last of them over the
-    next pixel's: one that would reach over the end is left.
+    The rest are the last few. Four pixels of floats take four vectors, the last of which overlaps
+    the next pixel; vectors that would extend beyond the end are not used.
     """
     if arithmetic == "opencv4" and dtype in ("int16", "float64"):
         return 0, 0
@@ -93,7 +93,8 @@ def in_vectors(count: int, dtype: str, arithmetic: str) -> tuple[int, int]:
 
 
 def _rounded(results: Tensor, dtype: torch.dtype) -> Tensor:
-    """To the type; by way of 32-bit integers, whose least stands for what is beyond them, and NaN.
+    """Rounds to the type through int32, whose smallest value stands for NaN and numbers out of
+    range.
 
     results (..., R).
     """
@@ -104,12 +105,12 @@ def _rounded(results: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _in_fixed_point(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
-    """Three 8-bit channels to three, by integers that wrap.
+    """Three 8-bit channels to three channels, in integers that wrap around.
 
     values (H, W, 3); m (3, 4), the bias last.
     """
     scaled = (m * 2**FIXED_BITS).round().long()
-    # half a level is added before the bias is rounded, or after
+    # the versions differ in adding half a level before or after the bias is rounded
     alone = ((m[:, 3] + 0.5) * 2**FIXED_BITS).round().long()
     vectors, _ = in_vectors(line_of(values.shape, values.stride()), "uint8", arithmetic)
     halves = torch.where(_first(vectors, values), scaled[:, 3] + 2 ** (FIXED_BITS - 1), alone)
@@ -118,7 +119,7 @@ def _in_fixed_point(values: Tensor, m: Tensor, arithmetic: str) -> Tensor:
 
 
 def _first(count: int, values: Tensor) -> Tensor:
-    """Whether a pixel is among the first of its line, (H, W, 1); values (H, W, C)."""
+    """Whether each pixel is among the first of its line, (H, W, 1); values (H, W, C)."""
     places = torch.arange(values[..., 0].numel(), device=values.device)
     first = places % line_of(values.shape, values.stride()) < count
     return first.reshape(values.shape[:-1])[..., None]
@@ -137,7 +138,7 @@ def _fma(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 
 def _fused(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
-    """m0 v0 + m1 v1 + ... + bias as a compiler fuses it, from the left; two channels or more.
+    """m0 v0 + m1 v1 + ... + bias, fused from the left as by a compiler; two channels or more.
 
     Each channel (...); row (C + 1,), the bias last.
     """
@@ -159,7 +160,7 @@ def _chain(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
 
 
 def _by_halves(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tensor:
-    """fma(v0, m0, v1 m1) + fma(v2, m2, bias), of three channels.
+    """fma(v0, m0, v1 m1) + fma(v2, m2, bias), for three channels.
 
     Each channel (...); row (4,) and bias ().
     """
@@ -168,7 +169,7 @@ def _by_halves(channels: tuple[Tensor, ...], row: Tensor, bias: Tensor) -> Tenso
 
 
 def _by_pairs(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
-    """(v0 m0 + v1 m1) + (v2 m2 + v3 m3) + bias, every product and sum rounded.
+    """(v0 m0 + v1 m1) + (v2 m2 + v3 m3) + bias; every product and sum is rounded.
 
     Each channel (...); row (5,), the bias last.
     """
@@ -177,7 +178,7 @@ def _by_pairs(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
 
 
 def _in_order_fused(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
-    """The bias, then one product after the other, fused.
+    """The bias, to which one product after the other is added, fused.
 
     Each channel (...); row (C + 1,), the bias last.
     """
@@ -188,7 +189,7 @@ def _in_order_fused(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
 
 
 def _in_order(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
-    """The bias, then one rounded product after the other.
+    """The bias, to which one rounded product after the other is added.
 
     Each channel (...); row (C + 1,), the bias last.
     """
@@ -201,7 +202,7 @@ def _in_order(channels: tuple[Tensor, ...], row: Tensor) -> Tensor:
 def perspective(values: Tensor, matrix: Tensor) -> Tensor:
     """matrix (R + 1, C + 1), float64, times (values, 1), divided by its last entry: (..., R).
 
-    0 where that is 0, up to the rounding of float32.
+    The result is 0 if the divisor is 0 within the rounding of float32.
     """
     channels = values.double().unbind(-1)
     sums = []

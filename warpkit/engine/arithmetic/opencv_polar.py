@@ -1,6 +1,6 @@
 """cv2.warpPolar's maps: float32 steps between float64 ones, and cv2.cartToPolar's arctangent.
 
-Nothing here has a gradient; the exact maps that have one stand beside, in float64.
+Nothing here has gradients except the exact maps, which are in float64.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from warpkit.engine.sampling.maps import pixel_points
 
 
 def map_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: bool) -> Tensor:
-    """Where pixels of a polar image (h, w) look in the picture, as OpenCV: (h, w, 2), float32.
+    """The positions in the picture for pixels of a polar image (h, w), as in OpenCV: (h, w, 2),
+    float32.
 
     center (2,) and radius (), float64.
     """
@@ -32,7 +33,8 @@ def map_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: boo
 def map_from_polar(
     size: tuple[int, int], polar_size: tuple[int, int], center: Tensor, radius: Tensor, log: bool
 ) -> Tensor:
-    """Where pixels of the picture (h, w) look in a polar image, as OpenCV: (h, w, 2), float32."""
+    """The positions in a polar image for pixels of the picture (h, w), as in OpenCV: (h, w, 2),
+    float32."""
     height, width = polar_size
     offsets = pixel_points(size, torch.float32, center.device) - center.float()
     dx, dy = offsets.unbind(-1)
@@ -45,7 +47,7 @@ def map_from_polar(
 
 
 def exact_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: bool) -> Tensor:
-    """`map_to_polar` in real numbers: differentiable in center and radius.
+    """`map_to_polar` without rounding: differentiable in center and radius.
 
     center (2,), (x, y) in pixels; radius (), pixels.
     """
@@ -57,7 +59,7 @@ def exact_to_polar(size: tuple[int, int], center: Tensor, radius: Tensor, log: b
 def exact_from_polar(
     size: tuple[int, int], polar_size: tuple[int, int], center: Tensor, radius: Tensor, log: bool
 ) -> Tensor:
-    """`map_from_polar` in real numbers: differentiable in center and radius but at the center.
+    """`map_from_polar` without rounding: differentiable in center and radius except at the center.
 
     center (2,), (x, y) in pixels; radius (), pixels.
     """

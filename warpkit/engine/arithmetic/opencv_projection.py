@@ -1,7 +1,7 @@
 """OpenCV's own projection of scenes to pixels: Rodrigues' formula, and both lens models.
 
-Everything is float64, one operation at a time, without a gradient; a turn is a handful of Python's
-floats, whose sines are the C library's.
+Everything is float64, one operation at a time, without gradients. A rotation is computed in
+Python's floats, with sines from the C library.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from warpkit.engine.arithmetic.opencv_lenses import tilts
 from warpkit.engine.sampling.maps import rows_at
 
 UNITS = (0, 4, 8)
-"""Where the identity (3, 3), row by row, has its ones."""
+"""Where the flattened identity (3, 3) has its ones."""
 SKEW = ((5, 7), (6, 2), (1, 3))
-"""Where the cross product with x, y and z has -1 and 1, row by row."""
+"""Where the flattened cross products with x, y and z have -1 and 1."""
 HALF_TURN = 1e-5
-"""Sines of angles below it are 0 to OpenCV: the angle is 0 or a half turn."""
+"""If an angle's sine is smaller, OpenCV takes the angle as 0 or 180 degrees."""
 
 
 def turn_of(vector: Sequence[float]) -> tuple[list[float], list[list[float]]]:
-    """The rotation (9,) about a vector by its length, and its derivatives (3, 9) by the vector."""
+    """The rotation (9,) for a rotation vector, and its derivatives (3, 9) by the vector."""
     x, y, z = vector
     angle = math.sqrt(x * x + y * y + z * z)
     if angle < sys.float_info.epsilon:
@@ -55,9 +55,10 @@ def turn_of(vector: Sequence[float]) -> tuple[list[float], list[list[float]]]:
 
 
 def vector_of(turn: Sequence[Sequence[float]]) -> tuple[list[float], list[list[float]]]:
-    """The vector of an orthogonal matrix (3, 3), and its derivatives (3, 9) by the entries.
+    """The rotation vector of an orthogonal matrix (3, 3), and its derivatives (3, 9) by the
+    entries.
 
-    At no turn and at a half turn the derivatives are OpenCV's, halves and zeros.
+    For angles of 0 and 180 degrees, the derivatives are OpenCV's: halves and zeros.
     """
     r = [turn[2][1] - turn[1][2], turn[0][2] - turn[2][0], turn[1][0] - turn[0][1]]
     s = math.sqrt((r[0] * r[0] + r[1] * r[1] + r[2] * r[2]) * 0.25)
@@ -81,7 +82,7 @@ def vector_of(turn: Sequence[Sequence[float]]) -> tuple[list[float], list[list[f
 
 
 def _half_turn(turn: Sequence[Sequence[float]], angle: float) -> list[float]:
-    """The vector of a turn by 180 degrees, whose axis is an eigenvector: its sign by OpenCV's."""
+    """The vector of a rotation by 180 degrees: the axis is an eigenvector with OpenCV's sign."""
     x, y, z = (math.sqrt(max((turn[i][i] + 1) * 0.5, 0.0)) for i in range(3))
     y, z = y * (-1 if turn[0][1] < 0 else 1), z * (-1 if turn[0][2] < 0 else 1)
     if abs(x) < abs(y) and abs(x) < abs(z) and (turn[1][2] > 0) != (y * z > 0):
@@ -91,7 +92,7 @@ def _half_turn(turn: Sequence[Sequence[float]], angle: float) -> list[float]:
 
 
 def moved(points: Tensor, turn: Tensor, shift: Tensor) -> list[Tensor]:
-    """Points (N, 3) turned by (3, 3) and shifted by (3,): their three coordinates."""
+    """Points (N, 3) rotated by (3, 3) and shifted by (3,), as three coordinates."""
     x, y, z = points.unbind(-1)
     return [turn[i, 0] * x + turn[i, 1] * y + turn[i, 2] * z + shift[i] for i in range(3)]
 

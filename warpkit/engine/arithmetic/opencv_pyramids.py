@@ -1,8 +1,8 @@
 """OpenCV's pyramids: halves and doubles images by the weights 1 4 6 4 1, in plain torch.
 
-Along x first, then along y. Integers are summed exactly and rounded once; floats in their own type,
-where OpenCV's order of sums is its own: whole numbers come out exactly, others to the last bits.
-Differentiable by torch's own rules. Images are (..., H, W).
+Sums go along x first, then along y. Integers are summed exactly and rounded once. Floats are summed
+in their own type; OpenCV uses another order, so whole numbers are exact and others agree except for
+the last bits. Differentiable by torch's own rules. Images are (..., H, W).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from warpkit.engine.sampling.rules import resolve
 
 
 def down(image: Tensor, size: tuple[int, int], border: str) -> Tensor:
-    """cv2.pyrDown: every second pixel of the blurred image, `size` (h, w) of them."""
+    """cv2.pyrDown: every second pixel of the blurred image; `size` (h, w)."""
     height, width = size
     values = image if image.is_floating_point() else image.double()
-    # a column more than half of them is centred on the last pixel, a row beyond it
+    # an additional column is centred on the last pixel, an additional row beyond it
     columns = 2 * _steps(width, image)
     if image.shape[-1] > 2:  # of two pixels beyond it
         columns = columns.clamp(max=image.shape[-1] - 1)
@@ -27,7 +27,7 @@ def down(image: Tensor, size: tuple[int, int], border: str) -> Tensor:
 
 
 def up(image: Tensor, size: tuple[int, int]) -> Tensor:
-    """cv2.pyrUp: the image with zeros between its pixels, blurred, times 4, `size` (h, w)."""
+    """cv2.pyrUp: the image with zeros between its pixels, blurred, times 4; `size` (h, w)."""
     values = image if image.is_floating_point() else image.double()
     values = _doubled(values, size[1], -1)
     height = image.shape[-2]
@@ -38,7 +38,7 @@ def up(image: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def _blur(values: Tensor, centres: Tensor, border: str, dim: int) -> Tensor:
-    """One axis of values (..., n) at the pixels centres (m,)."""
+    """Blurs one axis of values (..., n) at the pixels `centres` (m,)."""
     taps = [
         values.index_select(dim, resolve(centres + k, values.shape[dim], border)[0])
         for k in range(-2, 3)
@@ -47,7 +47,8 @@ def _blur(values: Tensor, centres: Tensor, border: str, dim: int) -> Tensor:
 
 
 def _doubled(values: Tensor, length: int, dim: int) -> Tensor:
-    """Even places 1 6 1, odd ones 4 4; before the first is the second, after the last itself."""
+    """Even pixels 1 6 1, odd ones 4 4; the second pixel precedes the first, the last one
+    repeats."""
     n = values.shape[dim]
     even, odd = (torch.arange(first, length, 2, device=values.device) for first in (0, 1))
     middle, after = ((even // 2).clamp(max=n - 1), (even // 2 + 1).clamp(max=n - 1))
@@ -68,7 +69,7 @@ def _steps(n: int, template: Tensor) -> Tensor:
 
 
 def _rounded(sums: Tensor, whole: int, dtype: torch.dtype) -> Tensor:
-    """Sums divided by the weights' total; of integers the nearest, ties up."""
+    """Sums divided by the weights' total; integers are rounded to nearest, ties up."""
     if dtype.is_floating_point:
         return sums * (1 / whole)
     return ((sums + whole // 2) / whole).floor().to(dtype)

@@ -1,9 +1,9 @@
 """cv2.getRectSubPix: a rectangle at a fractional position, by OpenCV's own sums.
 
-The corner, its fractions and the four weights are float32. Bytes are summed by weights of 16 bits,
+The corner, its fractions and the four weights are float32. Bytes are summed with 16-bit weights,
 floats one product after the other in float32. Columns beyond the image read one pixel of each row,
-so OpenCV gives them two weights, b and 1 - b, and not the four: the rounded four need not add up to
-the same. Versions 4.14 and 5.0.0 agree.
+and OpenCV uses the two weights b and 1 - b for them, because the sums of the four rounded weights
+may differ. Versions 4.14 and 5.0.0 agree.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import torch
 from torch import Tensor
 
 SMALLEST = 1e-4
-"""The least fraction along x by which `_by_recurrence` divides."""
+"""The smallest fraction along x by which `_by_recurrence` divides."""
 
 
 def rectangle(image: Tensor, center: Tensor, size: tuple[int, int], floating: bool) -> Tensor:
     """Pixels around a point: image (..., H, W), center (2,), (x, y) in pixels; size (h, w).
 
-    floating: floats as they are summed, else bytes rounded, in float64.
+    floating: unrounded sums as floats; otherwise rounded bytes in float64.
     """
     half = torch.tensor([(size[1] - 1) / 2, (size[0] - 1) / 2], dtype=torch.float32)
     corner = center.float() - half.to(center.device)
     first = corner.floor()
     a, b = (corner - first).unbind()
     limits = image.shape[-1], image.shape[-2]
-    # a corner far outside reads the edge alone
+    # a corner far outside reads only the edge
     x, y = (at.clamp(-size[1 - i] - 2, limits[i] + 1).long() for i, at in enumerate(first.unbind()))
     columns = torch.arange(size[1] + 1, device=image.device) + x
     rows = torch.arange(size[0] + 1, device=image.device) + y
@@ -60,10 +60,10 @@ def _by_weights(pixels: Tensor, a: Tensor, b: Tensor, beyond: Tensor, floating: 
 
 
 def _by_recurrence(pixels: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Floats of one channel of bytes, wholly inside: pixels (1, h + 1, w + 1), a and b ().
+    """Floats from one channel of bytes, fully inside: pixels (1, h + 1, w + 1), a and b ().
 
-    The right half of a column's sum makes the left half of the next one's: it is multiplied by
-    (1 - a) / a in float64, so OpenCV keeps `a` from being 0.
+    The right half of a column's sum, times (1 - a) / a in float64, gives the left half of the next
+    column's; so OpenCV keeps `a` from being 0.
     """
     a = a.clamp(min=SMALLEST)
     upper, lower = pixels[..., :-1, :], pixels[..., 1:, :]
