@@ -1,7 +1,7 @@
-"""cv2.resize's pixels, bit for bit, on tensors: which algorithm OpenCV takes, and each of them.
+"""cv2.resize's pixels, bit for bit, on tensors: OpenCV's choice of an algorithm, and each of them.
 
-OpenCV resizes rows of C * W numbers, x C + c, and sums the first of them by vector registers and
-the rest one by one, in another order. Sums of floats here follow both orders.
+OpenCV resizes rows of C * W numbers, x C + c. It sums the first of them in vector registers and the
+rest one by one, in another order. Sums of floats here follow both orders.
 
 The gradient is that of the same taps with the same weights, without the rounding.
 """
@@ -24,7 +24,7 @@ from warpkit.engine.sampling.resize import AxisTaps, Edges, ResizeRule, beside, 
 from warpkit.engine.sampling.rounding import saturate16, wrap32
 
 EPSILON = 2.0**-52
-"""OpenCV takes a scale for a whole number where it is off by less than this."""
+"""OpenCV takes a scale as a whole number if the difference is smaller than this."""
 
 UINT8_ONE = 1 << 11
 """Weights of 8-bit images are integers in units of 1 / UINT8_ONE."""
@@ -37,11 +37,11 @@ VECTORS = {
     ("lanczos4", torch.int16): 8,
     ("lanczos4", torch.float32): 4,
 }
-"""Numbers of a row that OpenCV sums at a time, where that changes the order of a sum."""
+"""The count of a row's numbers that OpenCV sums together, if that changes the order of a sum."""
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
-    """The reasons why OpenCV's pixels cannot be had."""
+    """The reasons why OpenCV's pixels are not available."""
     return no_float64(image)
 
 
@@ -52,9 +52,9 @@ def resize(
     box: Sequence[Edges] | None = None,
     factors: tuple[float, float] | None = None,
 ) -> Tensor:
-    """The image (..., C, H, W) as cv2.resize makes one of `size` (h, w) of it; same type.
+    """Resizes the image (..., C, H, W) to `size` (h, w) as cv2.resize does; the type is kept.
 
-    box: None. factors: fy and fx, where cv2 was given those and no size.
+    box: None. factors: fy and fx, if cv2 gets these instead of a size.
     """
     way, across, down = plan(image.shape, image.dtype, size, rule, factors)
     value = values(image.detach(), way, across, down, rule)
@@ -74,7 +74,7 @@ def plan(
     rule: ResizeRule,
     factors: tuple[float, float] | None,
 ) -> tuple[str, Axis, Axis]:
-    """The way that OpenCV takes, and the axes along x and y with their kinds of table.
+    """OpenCV's algorithm, and the axes along x and y with their kinds of table.
 
     shape, dtype: of the image, (..., C, H, W).
     """
@@ -114,7 +114,7 @@ def _is_whole(axis: Axis) -> bool:
 
 
 def values(image: Tensor, way: str, across: Axis, down: Axis, rule: ResizeRule) -> Tensor:
-    """The pixels (..., C, h, w), without gradient."""
+    """The pixels (..., C, h, w), without gradients."""
     x, y = taps_of(across, image.device), taps_of(down, image.device)
     if way == "move":
         return move(image, x, y)
@@ -132,14 +132,14 @@ def values(image: Tensor, way: str, across: Axis, down: Axis, rule: ResizeRule) 
 
 
 def cuts_cells(axis: Axis) -> bool:
-    """Whether the image's end cuts a cell of a whole number of pixels."""
+    """Whether the end of the image truncates a cell of a whole number of pixels."""
     return axis.size * round(axis.scale) > axis.length
 
 
 def in_vectors(image: Tensor, width: int, step: int, columns: int | Tensor | None = None) -> Tensor:
-    """(C, 1, w): whether a number of a row is among those that are taken `step` at a time.
+    """(C, 1, w): whether a number of a row is among those that are processed `step` at a time.
 
-    columns: how many of the row's pixels (image (..., C, H, W)) may be; None for all.
+    columns: how many of the row's pixels (image (..., C, H, W)) can be; None for all.
     """
     columns = width if columns is None else columns
     channels = image.shape[-3]
@@ -149,7 +149,7 @@ def in_vectors(image: Tensor, width: int, step: int, columns: int | Tensor | Non
 
 
 def _work_dtype(dtype: torch.dtype) -> torch.dtype:
-    """What OpenCV computes in where it computes in floats."""
+    """The type of OpenCV's floating-point sums."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
@@ -178,7 +178,7 @@ def _lines(pixels: Tensor, across: Tensor, x: Taps, y: Taps) -> list[Tensor]:
 
 
 def _nested(lines: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
-    """The sum of lines (..., h, w) times weights (h, 1), from the last on."""
+    """The sum of lines (..., h, w) times weights (h, 1), starting with the last."""
     total = lines[-1] * weights[-1]
     for line, weight in zip(reversed(lines[:-1]), reversed(weights[:-1]), strict=True):
         total = line * weight + total
@@ -188,9 +188,9 @@ def _nested(lines: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
 def _separable_uint8(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
     across, down = (
         saturate16((t.weight * UINT8_ONE).round().long()) for t in (x, y)
-    )  # each by itself: their sum may be off
+    )  # rounded separately: their sum may be off
     lines, weights = _lines(image.long(), across, x, y), down[:, :, None].unbind(1)
-    if way == "bilinear":  # 4 bits and then 16 are cut off each product, not rounded
+    if way == "bilinear":  # each product loses 4 and then 16 bits by truncation
         pair = zip(lines, weights, strict=True)
         upper, lower = ((weight * (value >> 4)) >> 16 for value, weight in pair)
         return ((upper + lower + 2) >> 2).to(torch.uint8)
@@ -208,7 +208,7 @@ def _separable_uint8(image: Tensor, x: Taps, y: Taps, way: str) -> Tensor:
 
 
 def _exact(image: Tensor, x: Taps, y: Taps, bits: int) -> Tensor:
-    """cv2.INTER_LINEAR_EXACT: whole numbers, rounded once; half up."""
+    """cv2.INTER_LINEAR_EXACT: integers, rounded once, half up."""
     one = 1 << bits
     right, lower = ((t.weight[:, 1] * one).long() for t in (x, y))
     pixels, lower = image.long(), lower[:, None]
@@ -226,11 +226,11 @@ def _exact(image: Tensor, x: Taps, y: Taps, bits: int) -> Tensor:
 
 
 def _upper_half(value: Tensor, weight: Tensor) -> Tensor:
-    """value * weight / 2^32, of int64 and 0 <= weight <= 2^32, rounded half away from zero.
+    """value * weight / 2^32, for int64 and 0 <= weight <= 2^32, rounded half away from zero.
 
     value and weight (...), which broadcast.
     """
-    size = torch.where(value < 0, -value, value)  # of -2^63 the same bits, read without sign
+    size = torch.where(value < 0, -value, value)  # -2^63 keeps its bits, read as unsigned
     high, low = (size >> 32) & 0xFFFFFFFF, size & 0xFFFFFFFF
     upper, lower = low * (weight >> 16), low * (weight & 0xFFFF) + (1 << 31)
     found = high * weight + ((upper + (lower >> 16)) >> 16)
@@ -238,7 +238,7 @@ def _upper_half(value: Tensor, weight: Tensor) -> Tensor:
 
 
 def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
-    """Means over whole cells; cut: those at the end are not, where fx and fy made the size."""
+    """Means over whole cells; cut: those at the end may be partial, if fx and fy made the size."""
     channels, by_two = image.shape[-3], x.pixel.shape[1] == y.pixel.shape[1] == 2
     whole = not image.dtype.is_floating_point
     work = torch.int64 if image.dtype == torch.uint8 else _work_dtype(image.dtype)
@@ -262,7 +262,7 @@ def _cells(image: Tensor, x: Taps, y: Taps, *, cut: bool) -> Tensor:
 
 
 def _sum_by_four(values: Sequence[Tensor], work: torch.dtype) -> Tensor:
-    """Four and four are added first, of integers exactly; the rest one by one."""
+    """Sums groups of four first, exactly for integers, then one after the other."""
     fours = len(values) // 4 * 4
     total = torch.zeros((), dtype=work, device=values[0].device)
     for first in range(0, fours, 4):
@@ -274,9 +274,9 @@ def _sum_by_four(values: Sequence[Tensor], work: torch.dtype) -> Tensor:
 
 
 def _with_cut_cells(mean: Tensor, found: Sequence[Tensor], x: Taps, y: Taps) -> Tensor:
-    """`mean` (..., C, h, w) but for cells that the image's end cuts, which are summed one by one.
+    """`mean` (..., C, h, w), with cells truncated by the image's end summed one by one.
 
-    found: for every tap (j, i) of a cell, row by row, its pixels, like `mean`.
+    found: the pixels for every tap (j, i) of a cell, row by row, each like `mean`.
     """
     total, number = torch.zeros_like(found[0]), torch.zeros((), device=mean.device)
     for k, value in enumerate(found):
@@ -288,7 +288,7 @@ def _with_cut_cells(mean: Tensor, found: Sequence[Tensor], x: Taps, y: Taps) -> 
 
 
 def _area(image: Tensor, x: Taps, y: Taps) -> Tensor:
-    """Means over intervals with fractions."""
+    """Means over intervals that include fractions of pixels."""
     work = _work_dtype(image.dtype)
     pixels, total = image.to(work), torch.zeros((), dtype=work, device=image.device)
     for taps, dim in ((x, -1), (y, -2)):

@@ -1,10 +1,10 @@
 """PIL.Image.resize's pixels, bit for bit, on tensors, as the installed Pillow computes them.
 
-Two passes, each only where its axis changes: weights in float64, the filter stretched where the
-image shrinks. 8-bit images have weights of 22 bits and are rounded to 8 bits between the passes;
-uint16 (mode I;16) is rounded too, float32 (mode F) is summed in float64 and stored as float32.
-The pass along x comes first, and shows in the result; from Pillow 13 on the pass along y does where
-that leaves fewer pixels to the other.
+There are two passes, each only if its axis changes. Weights are float64, and the filter is
+stretched if the image shrinks. 8-bit images have 22-bit weights and are rounded to 8 bits between
+the passes. uint16 (mode I;16) is rounded, too; float32 (mode F) is summed in float64 and stored as
+float32. The pass along x comes first, which affects the result; from Pillow 13 on, the pass along y
+comes first if that leaves fewer pixels to the other.
 
 The gradient is that of the same taps with the same weights, without the rounding.
 """
@@ -29,12 +29,12 @@ BITS = 22
 """Weights of 8-bit images are integers in units of 2^-22."""
 
 CHOOSES_ORDER = int((installed("pillow") or "13").split(".")[0]) >= 13
-"""Whether the installed Pillow, or 13 where there is none, begins along y where that is less work:
-found in 13.0.0 and not in 10.0 to 12.3."""
+"""Whether the installed Pillow (13 if there is none) starts with y if that is less work: 13.0.0
+does, 10.0 to 12.3 do not."""
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
-    """The reasons why Pillow's pixels cannot be had."""
+    """The reasons why Pillow's pixels are not available."""
     return no_float64(image)
 
 
@@ -45,7 +45,7 @@ def resize(
     box: Sequence[Edges] | None = None,
     factors: None = None,
 ) -> Tensor:
-    """The image (..., C, H, W), or its part in a box, as Pillow makes one of `size` (h, w) of it.
+    """Resizes the image (..., C, H, W), or its part in a box, to `size` (h, w) as Pillow does.
 
     box: the edges along x and y, plain numbers. factors: None.
     """
@@ -74,7 +74,7 @@ def _plain(edges: Edges) -> tuple[float, float]:
 
 
 Sides = tuple[int, int, float, float]
-"""Of an axis: its length, the output's, and the box's edges."""
+"""Of an axis: its length, the output's length, and the box's edges."""
 
 
 def sides(
@@ -85,18 +85,18 @@ def sides(
     edges_x, edges_y = (0.0, float(width)), (0.0, float(height))
     if box is not None:
         edges_x, edges_y = map(_plain, box)
-    # by the whole image's size, with a box too
+    # decided by the whole image's size, even with a box
     down_first = CHOOSES_ORDER and rows < height and height - rows > 2 * (width - columns)
     return (width, columns, *edges_x), (height, rows, *edges_y), down_first
 
 
 def keeps(length: int, size: int, low: float, high: float) -> bool:
-    """Whether an axis stays as it is."""
+    """Whether an axis is unchanged."""
     return (length, 0.0, float(length)) == (size, low, high)
 
 
 def table_of(interpolation: str, axis: Sides) -> TableKey | None:
-    """The table of a filter along an axis; None where that stays as it is."""
+    """The table of a filter along an axis; None if the axis is unchanged."""
     return None if keeps(*axis) else (f"pillow_{interpolation}", *axis)
 
 

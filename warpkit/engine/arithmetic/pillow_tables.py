@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 from warpkit.engine.sampling.resize import SUPPORT
 
 FLOAT32_TERMS = float(np.float32(0.54)), float(np.float32(0.46))
-"""Hamming's window, whose constants are float32 in Pillow."""
+"""The constants of Hamming's window, which are float32 in Pillow."""
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
 def running(first: float, step: float, count: int) -> Indices:
-    """The integers at or below first, first + step, ..., each sum rounded to float64."""
+    """The integers at or below first, first + step, ..., where each sum is rounded to float64."""
     steps = np.full(count, step, np.float64)
     steps[0] = first
     return np.floor(np.add.accumulate(steps)).astype(np.int64)
 
 
 def _nearest(n: int, m: int, low: float, high: float) -> tuple[Indices, Array]:
-    """A running sum."""
+    """Positions from a running sum."""
     scale = _scale(m, low, high)
     return running(low + 0.5 * scale, scale, m)[:, None], np.ones((m, 1))
 
 
 def _nearest_each(n: int, m: int, low: float, high: float) -> tuple[Indices, Array]:
-    """Mode I;16: each position by itself."""
+    """Mode I;16: each position is computed separately."""
     position = (np.arange(m) + 0.5) * _scale(m, low, high) + low
     return position.astype(np.int64)[:, None], np.ones((m, 1))
 
@@ -102,4 +102,4 @@ KINDS: dict[str, Callable[..., tuple[np.ndarray, ...]]] = {
     "pillow_nearest_each": _nearest_each,
     **{f"pillow_{name}": partial(_filter, name) for name in FILTERS},
 }
-"""By (length, size, low, high): the axis, the output's, and the box's edges."""
+"""Functions of (length, size, low, high): the lengths of axis and output, and the box's edges."""

@@ -15,7 +15,7 @@ from warpkit.engine.sampling.resize import AREA_FILTERS, POINT_FILTERS, ResizeRu
 from warpkit.types import Filter, ResizeArithmetic
 
 OPENCV: tuple[ResizeArithmetic, ...] = ("opencv4", "opencv5", "opencv4_ipp", "opencv5_ipp")
-"""cv2.resize's pixels; _ipp: with Intel's library, as the x86 wheels have it switched on."""
+"""cv2.resize's pixels; _ipp: with Intel's library, which the x86 wheels switch on."""
 
 RESIZE_ARITHMETICS: tuple[ResizeArithmetic, ...] = get_args(ResizeArithmetic)
 
@@ -48,10 +48,10 @@ PILLOW_TYPES = (torch.uint8, torch.uint16, torch.float32)
 TORCH_TYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 EXACT_LABELS = (torch.int8, torch.int32)
-"""The labels that cv2.INTER_LINEAR_EXACT computes with, in whole numbers."""
+"""The labels that cv2.INTER_LINEAR_EXACT computes in integers."""
 
 MOVING = ("nearest", "nearest_exact")
-"""The interpolations that move pixels and compute nothing."""
+"""Interpolations that only move pixels."""
 
 
 def filters_of(arithmetic: str) -> tuple[Filter, ...]:
@@ -63,7 +63,7 @@ def filters_of(arithmetic: str) -> tuple[Filter, ...]:
 def named_rule(
     name: str, interpolation: object, antialias: object, arithmetic: object
 ) -> ResizeRule:
-    """All names checked; whether it is antialiased decided."""
+    """The rule, with all names checked and `antialias` decided."""
     arithmetic = checks.check_name(name, "arithmetic", arithmetic, RESIZE_ARITHMETICS)
     filters = filters_of(arithmetic)
     if not isinstance(interpolation, str) or interpolation not in filters:
@@ -79,7 +79,7 @@ def named_rule(
 
 
 def _antialias(name: str, interpolation: str, wanted: object, arithmetic: str) -> bool:
-    """What None means, and where True or False has no meaning."""
+    """The meaning of None, and an error if True or False is impossible."""
     if arithmetic in OPENCV:
         if wanted:
             said = f"None or False with arithmetic={arithmetic!r}: cv2.resize has no antialias "
@@ -102,7 +102,7 @@ _PLAIN = {
     "pillow": ("nearest",),
     "torchvision": ("nearest", "nearest_exact", "area"),
 }
-"""Interpolations without antialias; torch's area takes means by itself."""
+"""Interpolations without antialias; torch's area is always a mean."""
 
 _FILTERED = {
     "exact": AREA_FILTERS,
@@ -112,7 +112,7 @@ _FILTERED = {
 
 
 def check_image_type(name: str, image: Tensor, rule: ResizeRule) -> None:
-    """The library must have a resize for the image's type, and the installed torch for floats."""
+    """The library must support the image's type, and the installed torch the filter for floats."""
     value, moving = rule.interpolation, rule.interpolation in MOVING
     if rule.arithmetic in OPENCV and value == "bilinear_exact" and image.dtype in EXACT_LABELS:
         return
@@ -131,7 +131,7 @@ def check_image_type(name: str, image: Tensor, rule: ResizeRule) -> None:
 
 
 def box_has_gradient(box: Tensor, rule: ResizeRule) -> bool:
-    """Whether a derivative by the box is asked for, and there is one."""
+    """Whether the box needs a gradient that exists."""
     if rule.arithmetic != "exact" or rule.interpolation == "nearest":
         return False
     return wants_gradient(box) or has_tangents() or in_transform()

@@ -1,4 +1,4 @@
-"""Shared code of OpenCV's and Pillow's resizes: the axes of a call, tables, copied pixels."""
+"""Code shared by OpenCV's and Pillow's resizes: the axes of a call, tables, moved pixels."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class Axis(NamedTuple):
     """One axis of a call."""
 
     kind: str
-    """Of table: see `resize_tables`."""
+    """The kind of table: see `resize_tables`."""
     length: int
     size: int
     factor: float
-    """The output's size over the input's, or what fx or fy says."""
+    """The output's size over the input's, or fx or fy."""
 
     @property
     def scale(self) -> float:
-        """Pixels of the input to one of the output, as OpenCV rounds it."""
+        """Input pixels per output pixel, as OpenCV rounds it."""
         return 1.0 / self.factor
 
 
 def of_kind(way: str, kind_x: str, kind_y: str, across: Axis, down: Axis) -> tuple[str, Axis, Axis]:
-    """A way, and the axes with their kinds of table."""
+    """An algorithm, and the axes with their kinds of table."""
     return way, Axis(kind_x, *across[1:]), Axis(kind_y, *down[1:])
 
 
@@ -38,6 +38,6 @@ def taps_of(axis: Axis, device: torch.device) -> Taps:
 
 
 def move(image: Tensor, x: Taps, y: Taps) -> Tensor:
-    """The one pixel that each output pixel reads."""
+    """The single pixel that each output pixel reads."""
     moved = as_signed(image).index_select(-2, y.pixel[:, 0]).index_select(-1, x.pixel[:, 0])
     return from_signed(moved, image.dtype)

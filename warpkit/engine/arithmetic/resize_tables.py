@@ -1,8 +1,7 @@
 """The taps of cv2.resize along an axis: pixels and weights, with OpenCV's own rounding.
 
-A table is made once, in numpy on the CPU, and kept. `factor` is the output's size over the input's
-or what fx or fy says, float64; OpenCV computes with its reciprocal, which is not the quotient the
-other way round.
+A table is made once, in numpy on the CPU, and kept. `factor` is the output's size over the input's,
+or fx or fy, float64. OpenCV computes with its reciprocal, which differs from the inverse quotient.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from warpkit.engine.sampling.resize import KEPT_TABLES
 
 F32, F64 = np.float32, np.float64
 SLIVER = 1e-3
-"""OpenCV's area drops a pixel of which it would read less than this."""
+"""OpenCV's area drops a pixel if its share would be smaller than this."""
 
 EXACT_BITS = {"uint8": 8, "int8": 16, "uint16": 16, "int16": 16, "int32": 32}
 """Fraction bits of the weights of cv2.INTER_LINEAR_EXACT."""
@@ -37,7 +36,7 @@ Weights = NDArray[np.float32] | NDArray[np.float64]
 
 
 class Table(NamedTuple):
-    """As `AxisTaps`, in numpy: each (m, K)."""
+    """Like `AxisTaps`, but in numpy: each (m, K)."""
 
     pixel: Indices
     weight: Weights
@@ -45,12 +44,12 @@ class Table(NamedTuple):
 
 
 class Taps(NamedTuple):
-    """The same in torch."""
+    """Like `Table`, but in torch."""
 
     pixel: Tensor
     """int64."""
     weight: Tensor
-    """float32 or float64; of torch's int32."""
+    """float32 or float64; int32 for torch's tables."""
     inside: Tensor
 
 
@@ -60,9 +59,9 @@ TableKey = tuple[Any, ...]
 
 @lru_cache(maxsize=KEPT_TABLES)
 def table(kind: str, length: int, size: int, *numbers: float) -> Table:
-    """The table of a kind, of KINDS, for an axis of `length` pixels that becomes one of `size`.
+    """The table of one of KINDS, for an axis that is resized from `length` to `size` pixels.
 
-    numbers: the factor; for Pillow's, the box's edges.
+    numbers: the factor; for Pillow, the box's edges.
     """
     index, weight, *inside = KINDS[kind](length, size, *numbers)
     whole = np.ones(index.shape, bool)
@@ -70,7 +69,7 @@ def table(kind: str, length: int, size: int, *numbers: float) -> Table:
 
 
 def on_device(kind: str, *numbers: float, device: torch.device) -> Taps:
-    """table(kind, *numbers) on a device; by an operator where torch compiles, but not for ONNX."""
+    """table(kind, *numbers) on a device; an operator if torch compiles, except for ONNX."""
     if torch.compiler.is_compiling() and not exports_to_onnx():
         length, size, *rest = numbers
         rest = [float(number) for number in rest]
@@ -88,7 +87,7 @@ def _made(kind: str, *numbers: float, device: torch.device) -> Taps:
 
 @lru_cache(maxsize=KEPT_TABLES)
 def _kept(kind: str, *numbers: float, device: torch.device) -> Taps:
-    with torch.inference_mode(False), torch.no_grad():  # others may differentiate with them
+    with torch.inference_mode(False), torch.no_grad():  # their gradients may be needed later
         return _made(kind, *numbers, device=device)
 
 
@@ -99,7 +98,7 @@ TYPES = {
     "f4": torch.float32,
     "f8": torch.float64,
 }
-"""What the parts of tables are in torch, by numpy's names."""
+"""The torch types of the parts of tables, by numpy's names."""
 
 LIBRARY = torch.library.Library("warpkit", "FRAGMENT")
 LIBRARY.define(
@@ -107,7 +106,7 @@ LIBRARY.define(
     " -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
-"""One part of a table. Dynamo takes one constant tensor from a function, not several."""
+"""One part of a table. Dynamo accepts one constant tensor from a function, not several."""
 
 
 def _resize_table(
@@ -132,31 +131,31 @@ def _one(index: Indices) -> tuple[Indices, Weights]:
 
 
 def _nearest(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    """Without a half pixel; the rounding of the reciprocal shows."""
+    """Positions without a half pixel; the rounding of the reciprocal matters."""
     return _one(np.minimum(np.floor(np.arange(m) * (1 / F64(factor))), n - 1).astype(np.int64))
 
 
 def _nearest_exact4(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    """OpenCV 4.14: 16 fraction bits."""
+    """OpenCV 4.14: positions with 16 fraction bits."""
     step = ((n << 16) + m // 2) // m
     return _one((step * np.arange(m, dtype=np.int64) + step // 2 - n % 2) >> 16)
 
 
 def _nearest_exact5(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    """OpenCV 5.0: a running sum."""
+    """OpenCV 5.0: positions from a running sum."""
     step = F64(n) / F64(m)
     return _one(running(0.5 * step, step, m))
 
 
 def _places(n: int, m: int, factor: float) -> tuple[Indices, NDArray[np.float32]]:
-    """The pixel at or before each position, and the fraction: positions are float32."""
+    """The pixel at or before each position, and the fraction; positions are float32."""
     p = ((np.arange(m) + 0.5) * (1 / F64(factor)) - 0.5).astype(F32)
     first = np.floor(p)
     return first.astype(np.int64), p - first
 
 
 def _area_places(n: int, m: int, factor: float) -> tuple[Indices, NDArray[np.float32]]:
-    """cv2.INTER_AREA where an axis enlarges: two taps with fractions of its own."""
+    """cv2.INTER_AREA along an axis that is enlarged: two taps with special fractions."""
     first = np.floor(np.arange(m) * (1 / F64(factor))).astype(np.int64)
     t = ((np.arange(m) + 1) - (first + 1) * F64(factor)).astype(F32)
     return first, np.where(t <= 0, F32(0), t - np.floor(t))
@@ -166,7 +165,7 @@ Places = Callable[[int, int, float], tuple[Indices, NDArray[np.float32]]]
 
 
 def _two_taps(places: Places, held: bool) -> Callable[..., tuple[Indices, Weights]]:
-    """held: the weight is 0 where the second tap is off the image, as along x alone."""
+    """held: the weight is 0 if the second tap is outside the image, which is so only along x."""
 
     def make(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
         first, t = places(n, m, factor)
@@ -184,7 +183,8 @@ def _bicubic(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
 
 
 def _lanczos4(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    """One sine and one cosine for all taps; a tap on the pixel has a weight that hides the rest."""
+    """One sine and one cosine give all taps; at a pixel's centre its weight makes the rest
+    negligible."""
     first, t = _places(n, m, factor)
     q = math.sqrt(0.5)
     turns = [(1, 0), (-q, -q), (0, 1), (q, -q), (-1, 0), (q, q), (0, -1), (-q, q)]
@@ -202,7 +202,7 @@ def _lanczos4(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
 
 
 def _area(n: int, m: int, factor: float) -> tuple[Indices, Weights, NDArray[np.bool_]]:
-    """The pixels that each output pixel's interval covers, in order; slivers are dropped."""
+    """The pixels covered by each output pixel's interval, in order; slivers are dropped."""
     scale = 1 / F64(factor)
     cell_start = np.arange(m) * scale
     end, cell = cell_start + scale, np.minimum(scale, n - cell_start)
@@ -224,7 +224,7 @@ def _area(n: int, m: int, factor: float) -> tuple[Indices, Weights, NDArray[np.b
 
 
 def _cells(n: int, m: int, factor: float) -> tuple[Indices, Weights, NDArray[np.bool_]]:
-    """cv2.INTER_AREA by a whole number: cells of k pixels, those at the end perhaps cut."""
+    """cv2.INTER_AREA by a whole number k: cells of k pixels, the last of which may be truncated."""
     k = int(np.rint(1 / F64(factor)))
     index = np.arange(m)[:, None] * k + np.arange(k)
     inside = index < n
@@ -232,7 +232,7 @@ def _cells(n: int, m: int, factor: float) -> tuple[Indices, Weights, NDArray[np.
 
 
 def _exact(bits: int) -> Callable[..., tuple[Indices, Weights]]:
-    """cv2.INTER_LINEAR_EXACT: weights of so many fraction bits."""
+    """cv2.INTER_LINEAR_EXACT: weights with this many fraction bits."""
 
     def make(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
         p = (1 / F64(factor)) * (np.arange(m) + 0.5) - 0.5
@@ -245,12 +245,12 @@ def _exact(bits: int) -> Callable[..., tuple[Indices, Weights]]:
 
 
 def _ipp_linear(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    """IPP's positions are float64; beyond the last pixels' centres it reads one pixel."""
+    """IPP's positions are float64; beyond the last pixels' centres it reads a single pixel."""
     return _ipp_two_taps(n, (np.arange(m) + 0.5) * F64(n / m) - 0.5, F32)
 
 
 def _ipp_linear64(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    """The same for float64 images: a fused multiply-add, and no rounding of the fraction."""
+    """The same for float64 images: a fused multiply-add, and an unrounded fraction."""
     step = Fraction(n / m)
     half = Fraction(1, 2)
     return _ipp_two_taps(n, np.array([float((i + half) * step - half) for i in range(m)], F64), F64)
@@ -273,7 +273,7 @@ def _ipp_two_taps(
 
 
 def _ipp_bicubic(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    """Weights in float64 at float32 distances; the fraction went through 1 + t and back."""
+    """Weights in float64 at float32 distances; the fraction was rounded as 1 + t."""
     position = (np.arange(m) + 0.5) * F64(n / m) - 0.5
     first = np.floor(position)
     t = (F32(1) + (position - first).astype(F32)) - F32(1)
@@ -291,7 +291,7 @@ def _ipp_far(d: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _ipp_affine_bicubic(n: int, m: int, factor: float) -> tuple[Indices, Weights]:
-    """Where fx and fy do not fit the size: polynomials of t in float32, fused."""
+    """If fx and fy do not fit the size: polynomials of t in float32, fused."""
     position = (np.arange(m) + 0.5) / F64(factor) - 0.5
     first = np.floor(position)
     t = (position - first).astype(F32)
@@ -315,7 +315,7 @@ def _fma(a: float, b: NDArray[np.float32], c: NDArray[np.float32]) -> NDArray[np
 
 
 def _to_float32(value: Fraction) -> np.float32:
-    """The nearest float32, ties to even; float() alone would round twice."""
+    """The nearest float32, ties to even; float() would round twice."""
     near = F32(float(value))
     around = (np.nextafter(near, F32(-np.inf)), near, np.nextafter(near, F32(np.inf)))
     even = [(abs(Fraction(float(x)) - value), int(x.view(np.int32)) & 1, x) for x in around]
@@ -346,5 +346,5 @@ KINDS: dict[str, Callable[..., tuple[np.ndarray, ...]]] = {
     **PILLOW_KINDS,
     **TORCH_KINDS,
 }
-"""The kinds of tables. _x, _y: along one axis alone; 64: of float64 images; affine: fx and fy do
+"""The kinds of tables. _x, _y: only along this axis; 64: for float64 images; affine: fx and fy do
 not fit the size."""

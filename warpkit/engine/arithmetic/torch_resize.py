@@ -1,13 +1,13 @@
 """F.interpolate's pixels, which are torchvision's for tensors: bytes in integers, floats by torch.
 
-Of bytes torch has two passes, along x first, each only where its axis changes, and rounds to bytes
-between them. Its weights are whole numbers (`torch_tables`). That is what it computes on processors
-with AVX2 or better; here it is so on every device. (Without AVX2, and on CUDA, torch and
-torchvision resize floats and round them.) "area" is the mean of whole pixels in float32, rounded
-half to even: torchvision's way with what F.interpolate has for floats alone.
+For bytes, torch has two passes, along x first, each only if its axis changes, and rounds to bytes
+between them. Its weights are integers (`torch_tables`). torch does so on processors with AVX2 or
+better; here every device does. (Without AVX2, and on CUDA, torch and torchvision resize floats and
+round them.) "area" is the mean of whole pixels in float32, rounded half to even: torchvision's
+method, with an interpolation that F.interpolate has only for floats.
 
-Floats are F.interpolate's own, with its gradient. Where torch has no kernel for a 16-bit type,
-float32 serves, as in torchvision.
+Floats are resized by F.interpolate, with its gradient. If torch has no kernel for a 16-bit type,
+the image is computed in float32, as in torchvision.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sides(NamedTuple):
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
-    """The reasons why torch's pixels cannot be had: none."""
+    """The reasons why torch's pixels are not available: none."""
     return []
 
 
@@ -48,7 +48,7 @@ def resize(
     box: None = None,
     factors: None = None,
 ) -> Tensor:
-    """The image (..., C, H, W) as F.interpolate makes one of `size` (h, w) of it."""
+    """Resizes the image (..., C, H, W) to `size` (h, w) as F.interpolate does."""
     if image.is_floating_point():
         return interpolated(image, size, rule)
     axes = sides(image.shape, size)
@@ -82,7 +82,7 @@ def interpolated(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor
 def has_kernel(mode: str, antialias: bool, dtype: torch.dtype, device: str) -> bool:
     """Whether this torch's F.interpolate has a kernel.
 
-    Where a mode sees all operations, nothing can be tried: 16-bit types are said to have none.
+    If a dispatch mode is active, no kernel can be tried: 16-bit types count as having none.
     """
     if torch._C._len_torch_dispatch_stack():  # pyright: ignore
         return dtype.itemsize > 2
@@ -100,7 +100,7 @@ def _tried(mode: str, antialias: bool, dtype: torch.dtype, device: str) -> bool:
 
 
 def check_floats(name: str, image: Tensor, rule: ResizeRule) -> None:
-    """Torch must have the filter for floats; it has had lanczos since 2.14, and on the CPU."""
+    """Torch must have the filter for floats; it has lanczos since 2.14, on the CPU only."""
     if rule.interpolation != "lanczos" or not image.is_floating_point():
         return
     if not has_kernel("lanczos", True, torch.float32, image.device.type):
@@ -121,10 +121,10 @@ def kind_of(rule: ResizeRule) -> str:
 
 
 def shown_kind(image: Tensor, size: Sequence[int], rule: ResizeRule) -> str:
-    """The kind of table of a nearest, image (..., C, H, W).
+    """The kind of table of a nearest interpolation, for an image (..., C, H, W).
 
-    Torch has two kernels, and their "nearest_exact" differs where a middle is a hair from an edge:
-    on 26 of 66,000 axes of 2 to 259 pixels.
+    Torch has two kernels, whose "nearest_exact" differ if a pixel's centre is extremely close to an
+    edge: on 26 of 66,000 axes of 2 to 259 pixels.
     """
     if rule.interpolation == "nearest" or sum(size) <= 128:
         return kind_of(rule)

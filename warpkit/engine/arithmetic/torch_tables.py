@@ -1,8 +1,8 @@
-"""The taps of F.interpolate of bytes along an axis, with its integer weights.
+"""The taps of F.interpolate for bytes along an axis, with its integer weights.
 
-Positions and weights are float64, and the weights of an axis are rounded to 16 bits: with as many
-fraction bits as the largest of them allows, at most 22. Here they stand in units of 2^-22, whatever
-those bits are, so that one rounding serves all axes: the sum is the same number, shifted.
+Positions and weights are float64. The weights of an axis are rounded to 16 bits, with as many
+fraction bits as the largest of them allows, at most 22. Here they are in units of 2^-22 for any
+number of fraction bits, so one rounding works for all axes: the sum is the same number, shifted.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from warpkit.engine.arithmetic.pillow_tables import KINDS as PILLOW_KINDS
 
 BITS = 22
-"""Of a weight's unit, and at most of what torch rounds to."""
+"""Fraction bits of the unit of weights, and the most that torch uses."""
 
 Indices = NDArray[np.int64]
 Whole = NDArray[np.int32]
 Inside = NDArray[np.bool_]
 
 ANTIALIASED = ("bilinear", "bicubic", "lanczos")
-"""Filters that stretch where the image shrinks: Pillow's own weights, before they are rounded."""
+"""Filters that are stretched if the image shrinks: they have Pillow's weights, before rounding."""
 
 
 def fraction_bits(largest: float) -> int:
-    """How many bits the weights of an axis have whose largest is so large."""
+    """The number of fraction bits of weights whose largest one is `largest`."""
     for bits in range(BITS):
         if int(0.5 + largest * (1 << (bits + 1))) >= 1 << 15:
             return bits
@@ -46,7 +46,8 @@ def _antialiased(name: str, n: int, m: int) -> tuple[Indices, Whole, Inside]:
 
 
 def _sampled(name: str, reach: int, n: int, m: int) -> tuple[Indices, Whole, Inside]:
-    """Two or four taps; those beyond an end are the pixel there, and weigh together with it."""
+    """Two or four taps; those beyond an end repeat the pixel there, and their weights are
+    merged."""
     position = (np.arange(m, dtype=np.float64) + 0.5) * (n / m) - 0.5
     if name == "bilinear":
         position = np.maximum(position, 0)
@@ -68,7 +69,7 @@ def _linear(t: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _cubic(t: NDArray[np.float64]) -> NDArray[np.float64]:
-    """a = -0.75, as of floats without antialias; the antialiased filter has -0.5."""
+    """a = -0.75, as for floats without antialias; the antialiased filter has -0.5."""
     return np.stack([_far(t + 1), _near(t), _near(1 - t), _far(2 - t)], 1)
 
 
@@ -93,7 +94,7 @@ def _nearest(shift: float, n: int, m: int) -> tuple[Indices, Whole]:
 
 
 def _nearest_exact_fused(n: int, m: int) -> tuple[Indices, Whole]:
-    """By half a pixel to the left in the same rounding, and back in another."""
+    """The half pixel is subtracted in the same rounding, and added again in another."""
     scale = np.float64(np.float32(n) / np.float32(m))
     place = ((np.arange(m) + 0.5) * scale - 0.5).astype(np.float32)
     return _shown(np.maximum(place, 0) + np.float32(0.5), n)
@@ -112,4 +113,4 @@ KINDS: dict[str, Callable[..., tuple[np.ndarray, ...]]] = {
     "torch_bicubic": partial(_sampled, "bicubic", 2),
     **{f"torch_antialiased_{name}": partial(_antialiased, name) for name in ANTIALIASED},
 }
-"""By (length, size): the axis's and the output's."""
+"""Functions of (length, size): the lengths of axis and output."""

@@ -1,11 +1,11 @@
 """Selects a backend for a call, and defines what a backend is: `Backend`.
 
-A backend is a module with the functions of `Backend`, imported on first use. One that is asked for
-by name is used or refused with its reasons, never replaced. For OpenCV's arithmetics "reference"
-is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `resizing` is the same choice for
-`resize`, `spheres` for pictures of the sphere. `operators` makes torch operators of kernels,
-`prepared` makes a call again without its checks, `inverse` inverts matrices, `grid_sample` is
-torch's own sampler; `cpu` and `cuda` are folders of kernels.
+A backend is a module with the functions of `Backend`, imported on first use. A backend that is
+given by name is used or rejected with reasons, never replaced. For OpenCV's arithmetics,
+"reference" is `arithmetic.opencv` and "cpu" is `cpu.opencv`: see `OPENCV`. `resizing` selects
+backends for `resize`, and `spheres` for spherical images. `operators` makes torch operators of
+kernels, `prepared` repeats calls without validation, `inverse` inverts matrices, and `grid_sample`
+is torch's own sampler. `cpu` and `cuda` are packages with kernels.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.rules import SamplingRule
 
 BACKENDS = ("reference", "grid_sample", "cpu", "cuda")
-"""All of them give the same answer, within the tolerance table; speed and reach differ."""
+"""All give the same result within the tolerance table, but differ in speed and supported calls."""
 
 PREFERENCE = ("cpu", "cuda", "reference")
-"""The order in which "auto" asks. grid_sample is not asked: its grid loses digits in float32."""
+"""The order in which "auto" tries backends. grid_sample is excluded: its grid loses digits in
+float32."""
 
 OPENCV = {"reference": "opencv", "cpu": "cpu_opencv"}
-"""The backends that also compute OpenCV's pixels, and the module of each that does."""
+"""The backends that also compute OpenCV's pixels, and the module for that."""
 
 
 class Backend(Protocol):
-    """What a module owes that computes warps: the reference's results and gradients.
+    """The functions of a module that computes warps: with the reference's results and gradients.
 
     Shapes: image (*I, C, H, W); to_source (*M, 2 or 3, 3), float64, and matrix, its inverse; points
-    (*P, h, w, 2), (x, y) in pixels; fill broadcasts to the result, (*batch, C, h, w), and is in the
-    type of the computation. OpenCV's modules take `border_value` besides, where fill is the
+    (*P, h, w, 2), (x, y) in pixels; fill broadcasts to the result, (*batch, C, h, w), and has the
+    type of the computation. OpenCV's modules also take `border_value`, for which `fill` may be the
     background: see `arithmetic.opencv.warp`.
     """
 
     def unsupported_reasons(self, image: Tensor, rule: SamplingRule) -> list[str]:
-        """Why this cannot be served; nothing where it can."""
+        """The reasons why a call is not supported; empty if it is."""
         ...
 
     def warp(
@@ -56,37 +57,38 @@ class Backend(Protocol):
         fill: Tensor,
         rule: SamplingRule,
     ) -> Tensor:
-        """`image` where the matrix destination -> source sends each pixel of `size` (h, w)."""
+        """`image` at the positions to which a matrix destination -> source maps the pixels of
+        `size` (h, w)."""
         ...
 
     def warp_forward(
         self, image: Tensor, matrix: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
     ) -> Tensor:
-        """The same by the matrix source -> destination, of any float type.
+        """The same for a matrix source -> destination, of any float type.
 
-        Shapes as of `Backend`.
+        Shapes as in `Backend`.
         """
         ...
 
     def sample(self, image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
         """`image` at points.
 
-        Shapes as of `Backend`.
+        Shapes as in `Backend`.
         """
         ...
 
     def inverse_map(self, matrix: Tensor) -> Tensor:
-        """The inverse of float64 matrices, NaN where there is none (0 in OpenCV's arithmetics)."""
+        """The inverses of float64 matrices, NaN for singular ones (0 in OpenCV's arithmetics)."""
         ...
 
 
-# One may have `sample_offsets` and `splat_offsets` too: `sample` and `splat` at every pixel's own
-# place plus an offset, added in float64. And `prepare`, for `prepared`: what makes calls of images
-# and mappings like those of its arguments, given how these lie in memory, or None.
+# A backend may also have `sample_offsets` and `splat_offsets`: `sample` and `splat` at every
+# pixel's own position plus an offset, added in float64. And `prepare`, for `prepared`: it returns a
+# function for further calls with images and mappings of the same memory layout, or None.
 
 
 class SplatBackend(Protocol):
-    """What those of `PREFERENCE` owe besides."""
+    """An additional function of the backends in `PREFERENCE`."""
 
     def splat(
         self, image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
@@ -96,14 +98,15 @@ class SplatBackend(Protocol):
 
 
 class SumsBackend(Protocol):
-    """What a backend may have besides: the sums over pixels of an alignment's equations.
+    """An optional part of a backend: the sums over pixels in an alignment's equations.
 
-    fixed (N, C, h, w); seen (N, C or more, h, w), of which the first C channels are read; weight
-    (N, 1, h, w), 0 on the outermost ring; of one float type, float32 or float64.
+    fixed (N, C, h, w); seen (N, C or more, h, w), whose first C channels are read; weight (N, 1, h,
+    w), 0 on the outermost ring; all of one float type, float32 or float64.
     """
 
     def first_sums(self, fixed: Tensor, seen: Tensor, weight: Tensor) -> Tensor:
-        """Of W = seen and F = fixed, times weight: 1, W, F, W W, F F, W F, (N, C, 6), float64."""
+        """The sums of 1, W, F, W W, F F, W F with W = seen and F = fixed, times weight: (N, C, 6),
+        float64."""
         ...
 
     def second_sums(
@@ -118,18 +121,17 @@ class SumsBackend(Protocol):
     ) -> Tensor:
         """The moments x^i y^j, i and j up to `degree`, of 8 + 4 C maps: (N, 8 + 4 C, D), float64.
 
-        fixed: the image and its slopes along x and y; gain and bias (N, C, 1, 1); half: pixels to a
-        unit of x and y, which the slopes are by as well. The maps are those of
-        `alignment.equations`.
+        fixed: the image and its slopes along x and y; gain and bias (N, C, 1, 1); half: pixels per
+        unit of x and y, which the slopes also use. The maps are those of `alignment.equations`.
         """
         ...
 
 
 class ObjectsBackend(Protocol):
-    """What one may have besides: it paints objects over images and cuts them out.
+    """An optional part of a backend: paints objects over images, and crops them.
 
-    `reference` does the same in plain torch: a backend leaves to it what it cannot do, and the
-    gradients of gradients.
+    `reference` does the same in plain torch. A backend uses it for calls that it does not support,
+    and for gradients of gradients.
     """
 
     def paint(
@@ -140,10 +142,10 @@ class ObjectsBackend(Protocol):
         reference: Plain,
         rows: Rows | None = None,
     ) -> Images:
-        """Objects over images, a later one over an earlier one; all read the original.
+        """Paints objects over images, later ones over earlier ones; all read the original image.
 
-        Returns images like these. `reference` is of the layers. rows: what objects that show what
-        the images have read and paint, where they do not fill their rectangles.
+        Returns images like the given ones. `reference` takes the layers. rows: the pixels read and
+        painted by objects that show the image and do not fill their rectangles.
         """
         ...
 
@@ -157,16 +159,16 @@ class ObjectsBackend(Protocol):
         rule: SamplingRule,
         reference: Plain,
     ) -> Tensor:
-        """(N, C, h, w): images[index] under maps, or at points.
+        """(N, C, h, w): images[index] sampled under maps or at points.
 
         to_source (N, 2 or 3, 3), float64, output -> source, or points (N, h, w, 2); fill (1 or N, 1
-        or C, 1, 1); index (N,), within the images. `reference` is of the first three.
+        or C, 1, 1); index (N,), within the images. `reference` takes the first three.
         """
         ...
 
 
 def select_sums(images: Tensor, *others: Tensor) -> SumsBackend | None:
-    """The backend with sums of an alignment by kernels that may read the tensors, or None."""
+    """The backend with kernels for an alignment's sums, if it can read the tensors, or None."""
     if images.device.type != "cpu" or not is_eager(images, *others):
         return None
     module = backend_module("cpu")
@@ -175,7 +177,7 @@ def select_sums(images: Tensor, *others: Tensor) -> SumsBackend | None:
 
 
 def select_descent(moving: Tensor, fixed: Tensor, *others: Tensor) -> ModuleType | None:
-    """The steps of alignments by kernels, where they may read the tensors and are faster, or None.
+    """Kernels for the steps of alignments, if they can read the tensors and are faster, or None.
 
     moving and fixed (N, C, H, W).
     """
@@ -187,7 +189,7 @@ def select_descent(moving: Tensor, fixed: Tensor, *others: Tensor) -> ModuleType
 
 
 def select_fits(*points: Tensor) -> ModuleType | None:
-    """Matrices of points by kernels that may read the tensors, or None."""
+    """Kernels that fit matrices to points, if they can read the tensors, or None."""
     if select_lenses(*points) is None:
         return None
     from warpkit.engine.backends.cpu import fits
@@ -196,7 +198,7 @@ def select_fits(*points: Tensor) -> ModuleType | None:
 
 
 def select_levels(image: Tensor) -> ModuleType | None:
-    """The pictures of a pyramid by kernels that may read the tensor, without gradients, or None."""
+    """Kernels for pyramid levels without gradients, if they can read the tensor, or None."""
     if torch.is_grad_enabled() or select_sums(image) is None:
         return None
     from warpkit.engine.backends.cpu import levels
@@ -205,7 +207,7 @@ def select_levels(image: Tensor) -> ModuleType | None:
 
 
 def select_lenses(*tensors: Tensor) -> ModuleType | None:
-    """The formulas of lenses by kernels that may read the tensors, or None."""
+    """Kernels for the formulas of lenses, if they can read the tensors, or None."""
     if any(tensor.device.type != "cpu" for tensor in tensors) or not is_eager(*tensors):
         return None
     module = backend_module("cpu")
@@ -217,7 +219,7 @@ def select_lenses(*tensors: Tensor) -> ModuleType | None:
 
 
 class PictureBackend(Protocol):
-    """What a backend may have besides: whole pictures by kernels, without gradients.
+    """An optional part of a backend: operations on whole pictures, without gradients.
 
     Pictures are arrays (H, W, C), sizes (h, w).
     """
@@ -240,23 +242,24 @@ class PictureBackend(Protocol):
     ) -> np.ndarray:
         """As `arithmetic.opencv_rectangles.rectangle`, in the result's type.
 
-        first: the row and the column that it begins at; fractions (2,), float32, along x and y.
+        first: its first row and column; fractions (2,), float32, along x and y.
         """
         ...
 
     def framed(
         self, image: np.ndarray, sides: tuple[int, int, int, int], border: str, fill: np.ndarray
     ) -> np.ndarray:
-        """With rows above and below, columns left and right; fill: the bytes of a pixel."""
+        """The picture with rows above and below, and columns left and right; fill: the bytes of a
+        pixel."""
         ...
 
     def arranged(self, view: np.ndarray) -> np.ndarray:
-        """A dense copy of a turned or flipped view."""
+        """A dense copy of a rotated or flipped view."""
         ...
 
 
 def select_pictures() -> PictureBackend | None:
-    """The backend that has pictures by kernels, or None."""
+    """The backend with kernels for pictures, or None."""
     module = backend_module("cpu")
     refused = module.unsupported_reasons(torch.empty(0), SamplingRule("nearest", "constant"))
     if refused:
@@ -267,9 +270,9 @@ def select_pictures() -> PictureBackend | None:
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """torch.empty on the CPU, of float32 or float64, in memory that is used again once it is free.
+    """torch.empty on the CPU, for float32 or float64, in memory that is reused once it is free.
 
-    The first write to a new page costs more than most of what is written there.
+    The first write to a new page costs more than most computations of its content.
     """
     from warpkit.engine.backends.cpu import memory
 
@@ -278,9 +281,9 @@ def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
 
 def select_painter(function: str, images: Images, rule: SamplingRule) -> ObjectsBackend | None:
-    """The backend that serves images, if it is an `ObjectsBackend`; else None.
+    """The backend for these images, if it is an `ObjectsBackend`; otherwise None.
 
-    Then plain torch paints, as under all that follows a call but autograd's reverse mode.
+    With None, plain torch paints; this is also so under everything but autograd's reverse mode.
     """
     if not is_eager(*listed(images)):
         return None
@@ -294,7 +297,7 @@ def select_splat(function: str, image: Tensor, rule: SamplingRule) -> SplatBacke
 
 
 def select_backend(function: str, backend: str, image: Tensor, rule: SamplingRule) -> Backend:
-    """The backend's module, or an error with the reasons of every refusal."""
+    """The backend's module, or an error with the reasons of all backends that were tried."""
     refused = {}
     for name in PREFERENCE if backend == "auto" else (backend,):
         exact = rule.arithmetic == "exact"
@@ -308,7 +311,7 @@ def select_backend(function: str, backend: str, image: Tensor, rule: SamplingRul
 
 
 def refuse(function: str, backend: str, refused: Mapping[str, Sequence[str]]) -> NoReturn:
-    """Raise the error of a call that nobody serves, with the reasons by the backends' names."""
+    """Raise the error of a call that no backend supports, with the reasons by backend."""
     reasons = "\n".join(f"  {name}: {reason}" for name in refused for reason in refused[name])
     fail(function, "backend", "one that can do this", f"{backend!r}:\n{reasons}")
 
@@ -316,7 +319,7 @@ def refuse(function: str, backend: str, refused: Mapping[str, Sequence[str]]) ->
 def backend_module(name: str) -> Backend:
     """The module of a backend or an arithmetic, by a plain import.
 
-    Not by importlib's function, which Dynamo cannot trace.
+    It does not use importlib's function, which Dynamo cannot trace.
     """
     if name == "reference":
         from warpkit.engine.sampling import reference as module
@@ -334,5 +337,5 @@ def backend_module(name: str) -> Backend:
 
 
 def named_backend(name: str, backend: object) -> str:
-    """A backend, or "auto", by its name."""
+    """The name of a backend, or "auto", checked."""
     return check_name(name, "backend", backend, ("auto", *BACKENDS))

@@ -14,14 +14,14 @@ def gradients_again(
     grads: tuple[Tensor, ...],
     wanted: tuple[bool, ...],
 ) -> list[Tensor | None]:
-    """The gradients of the inputs that want one, which may be differentiated again.
+    """The gradients of the inputs that need one, which can be differentiated again.
 
-    For the backward pass of an autograd.Function. inputs: as it saved them, (...) each; grads: of
-    the results, (...) each.
+    For the backward pass of an autograd.Function. inputs: as it saved them, (...) each; grads:
+    those of the results, (...) each.
     """
     twice = torch.is_grad_enabled()
     with torch.enable_grad():
-        # one input may have made another, whose gradient is not its own
+        # an input may depend on another one, whose gradient must not include this path
         apart = [value.view_as(value) for value in inputs]
         results = formula(*apart)
     some = [value for value, want in zip(apart, wanted, strict=True) if want]

@@ -1,15 +1,15 @@
-"""The CPU backend: the reference's results by the native library.
+"""The CPU backend: computes the reference's results in the native library.
 
-Warps run in the native library, whose C++ is in native/. `library` finds and opens it, `opened` is
-the one of this process. `launch` goes from tensors to its calls, `image_lists` from lists of
-images; `calls` prepares them by shapes, types and options, and `jobs` splits a backward pass.
-`autograd` calls it without an operator, `operators` as torch operators. `inverse` inverts matrices,
-`resize` resizes, `opencv` has OpenCV's arithmetics, `objects` paints objects over images and cuts
-them out, `moments` has the sums of an alignment, `sphere` sees the whole sphere, and `maps` and
-`pictures` what else cv2's face does.
+The library's C++ is in native/. `library` finds and opens it, and `opened` holds the one of this
+process. `launch` turns tensors into calls, and `image_lists` lists of images. `calls` prepares
+calls by shapes, types and options, and `jobs` splits a backward pass. `autograd` calls the library
+without an operator, and `operators` through torch operators. `inverse` inverts matrices, `resize`
+resizes, `opencv` has OpenCV's arithmetics, `objects` paints and crops objects, `moments` has the
+sums of an alignment, and `sphere` samples spherical images. `maps` and `pictures` have other
+functions of cv2.
 
-`threads` shares work out, `memory` keeps results' pages. Where the library is missing, the
-reference serves in its place, after one warning.
+`threads` distributes work, and `memory` keeps pages of results. If the library is missing, the
+reference is used instead, after one warning.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from warpkit.engine.sampling.resize import ResizeRule
 from warpkit.engine.sampling.rules import SamplingRule
 
 HALVES = (torch.float16, torch.bfloat16)
-"""The types that the processor does not compute with."""
+"""Types in which the processor does not compute."""
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule | ResizeRule) -> list[str]:
-    """The reasons why the native library cannot do this."""
+    """The reasons why the native library does not support this call."""
     if image.device.type != "cpu":
         return [f"needs a CPU tensor, got {image.device}"]
     if exports_to_onnx():
@@ -98,9 +98,9 @@ def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> T
 
 
 def sample_offsets(image: Tensor, offsets: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
-    """`sample` at every pixel's own place plus its offset, added in float64.
+    """`sample` at every pixel's own position plus its offset, added in float64.
 
-    Tensors as of `reference.sample`. Plain offsets are added where they are read.
+    Tensors as in `reference.sample`. Plain offsets are added when they are read.
     """
     if image.dtype in HALVES:
         return sample_offsets(image.float(), offsets, fill, rule).to(image.dtype)
@@ -123,9 +123,9 @@ def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
 def splat_offsets(
     image: Tensor, offsets: Tensor, size: Sequence[int], rule: SamplingRule
 ) -> Tensor:
-    """`splat` at every pixel's own place plus its offset, added in float64.
+    """`splat` at every pixel's own position plus its offset, added in float64.
 
-    image (*I, C, H, W); offsets (*P, H, W, 2), pixels. Plain ones are added where they are read.
+    image (*I, C, H, W); offsets (*P, H, W, 2), pixels. Plain offsets are added when they are read.
     """
     if is_eager(image, offsets):
         from warpkit.engine.backends.cpu import autograd
@@ -145,7 +145,7 @@ def prepare(
     forward: bool = False,
     relative: bool = False,
 ) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """What makes calls of images and mappings like these without checks; None for some.
+    """A function for further calls with images and mappings like these, without checks; or None.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3), source -> destination if `forward`, or
     (*P, h, w, 2), offsets if `relative`; fill broadcasts to the result.
@@ -155,7 +155,7 @@ def prepare(
 
     points = mapping.shape[-1] == 2
     if image.dtype not in TYPES or (points and mapping.dtype in HALVES):
-        return None  # computed with as float32
+        return None  # computed in float32
     options = autograd.WarpOptions(tuple(size), rule, forward, relative)
     return autograd.prepare(image, mapping, fill, options)
 
@@ -206,7 +206,7 @@ def crop(
 ) -> Tensor:
     """As `ObjectsBackend.crop`.
 
-    Shapes as there.
+    Shapes as in that function.
     """
     from warpkit.engine.backends.cpu.objects import crop as crops
 

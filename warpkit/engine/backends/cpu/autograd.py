@@ -1,8 +1,8 @@
 """Calls without a torch operator: dispatch takes 10 us, and 50 with a gradient.
 
-A small warp takes less. So where nothing follows a call but autograd's tape, values and first
-gradients come straight from `launch`: the same bits. A gradient of a gradient imports the
-operators: to define them takes as long as all else of a process's first warp.
+A small warp takes less time. So if only autograd's tape follows a call, values and first gradients
+come directly from `launch`, with the same bits. A gradient of a gradient imports the operators,
+because defining them takes as long as the rest of a process's first warp.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from warpkit.engine.sampling.rules import SamplingRule
 
 
 class WarpOptions(NamedTuple):
-    """All of a warp that is no tensor."""
+    """All options of a warp, without tensors."""
 
     size: Sequence[int]
     rule: SamplingRule
@@ -34,7 +34,8 @@ class WarpOptions(NamedTuple):
     relative: bool
     """The mapping is offsets of points from their pixel, added in float64."""
     made: tuple[WarpCall, Tensor] | None = None
-    """The call, and the fill as it reads it, where image and mapping lie as it reads them."""
+    """The prepared call, and the fill in its format, if image and mapping have the kernel's
+    layout."""
 
 
 def call(image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions) -> Tensor:
@@ -43,7 +44,7 @@ def call(image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions) -> 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2), pixels; fill broadcasts to the
     result, (*batch, C, h, w).
     """
-    if options.rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+    if options.rule.interpolation == "nearest":  # it has no slope, and autograd should report that
         mapping = mapping.detach()
     if image.is_floating_point() and wants_gradient(image, mapping, fill):
         found: Any = EagerWarp.apply(image, mapping, fill, options)
@@ -52,7 +53,7 @@ def call(image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions) -> 
 
 
 def _result(image: Tensor, source: Tensor, fill: Tensor, options: WarpOptions) -> Tensor:
-    """As `call`, by a map destination -> source: source (*M, 2 or 3, 3) or (*P, h, w, 2)."""
+    """As `call`, for a map destination -> source: source (*M, 2 or 3, 3) or (*P, h, w, 2)."""
     if options.made is not None:
         return launch.result(options.made[0], image, source, options.made[1])
     size, rule, relative = options.size, options.rule, options.relative
@@ -62,12 +63,12 @@ def _result(image: Tensor, source: Tensor, fill: Tensor, options: WarpOptions) -
 def prepare(
     image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions
 ) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """What makes calls like this one, if kernels read image and mapping as they lie.
+    """A function for calls like this one, if kernels can read image and mapping directly.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill broadcasts to the result.
     """
     real = torch.float64 if mapping.shape[-1] == 3 else mapping.dtype
-    source = torch.empty_like(mapping, dtype=real)  # with the strides of points in planes
+    source = torch.empty_like(mapping, dtype=real)  # with the strides of planar points
     size, rule, relative = options.size, options.rule, options.relative
     dense, made = launch.prepared(image, source, fill, size, rule, relative=relative)
     if not (mapping.is_contiguous() or are_planes(mapping)):
@@ -79,7 +80,7 @@ def prepare(
     widens = mapping.dtype != real and not options.forward
 
     def again(image: Tensor, mapping: Tensor) -> Tensor:
-        """Tensors as of `prepare`."""
+        """Tensors as in `prepare`."""
         return call(image, mapping.to(real) if widens else mapping, fill, options)
 
     return again
@@ -87,26 +88,26 @@ def prepare(
 
 @lru_cache(maxsize=64)
 def _blank(shape: Shape, dtype: torch.dtype) -> Tensor:
-    """What stands for an image whose pixels nobody reads, in one number's memory."""
+    """A placeholder for an image whose pixels are not read, in the memory of one number."""
     return torch.empty((), dtype=dtype, device="cpu").expand(shape)
 
 
 class EagerWarp(torch.autograd.Function):
-    """The kernels' result; of a matrix source -> destination also the inverse."""
+    """The kernels' result; for a matrix source -> destination, also the inverse."""
 
     @staticmethod
     def forward(
         ctx: Any, image: Tensor, mapping: Tensor, fill: Tensor, options: WarpOptions
     ) -> Any:
-        """By one launch.
+        """One launch.
 
-        Tensors as of `call`.
+        Tensors as in `call`.
         """
         source = invert(mapping) if options.forward else mapping
         ctx.dense = dense_mapping(source.detach())
         result = _result(image, ctx.dense, fill, options)
         grad_mapping = ctx.needs_input_grad[1]
-        # the image's pixels serve the gradient to the map alone
+        # only the mapping's gradient needs the image's pixels
         kept = image if grad_mapping else _blank(image.shape, image.dtype)
         ctx.save_for_backward(kept, source, fill)
         ctx.options, ctx.matrix_type = options, mapping.dtype
@@ -115,11 +116,11 @@ class EagerWarp(torch.autograd.Function):
             return result
         if not grad_mapping:
             ctx.mark_non_differentiable(source)
-        return result, source  # a gradient of the gradient comes back here by way of the inverse
+        return result, source  # a gradient of the gradient needs the inverse
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
-        """By another launch; by the operator where it is to be differentiated, or is a batch."""
+        """Another launch; or the operator, if it is differentiated or batched."""
         grad, grad_source = (*grads, None)[:2]
         image, source, fill = ctx.saved_tensors
         size, rule, forward, relative, made = ctx.options
@@ -151,13 +152,13 @@ class EagerWarp(torch.autograd.Function):
 
 
 class EagerSplat(torch.autograd.Function):
-    """Pixels added where offsets from their own places lead: see `reference.splat`."""
+    """Adds pixels at their own positions plus offsets: see `reference.splat`."""
 
     @staticmethod
     def forward(
         ctx: Any, image: Tensor, offsets: Tensor, size: Sequence[int], rule: SamplingRule
     ) -> Tensor:
-        """By the launch of a warp's gradient.
+        """The launch of a warp's image gradient.
 
         image (*I, C, H, W); offsets (*P, H, W, 2), pixels; size (h, w) of the result.
         """
@@ -167,12 +168,12 @@ class EagerSplat(torch.autograd.Function):
         zero = image.new_zeros(())
         target = zero.expand(*batch, image.shape[-3], *size)
         image = image.expand(*batch, *image.shape[-3:])
-        options = image.shape[-2:], rule, [True, False, False]  # of a warp's gradients the image's
+        options = image.shape[-2:], rule, [True, False, False]  # only the image's gradient
         return launch.backward(image, target, offsets, zero, *options, relative=True)[0]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        """By a warp and its gradient; by the operators where they are to be differentiated."""
+        """A warp and its gradient; or the operators, if these are differentiated."""
         (grad,), (image, offsets), rule = grads, ctx.saved_tensors, ctx.rule
         zero, size, wanted = image.new_zeros(()), image.shape[-2:], ctx.needs_input_grad[:2]
         grad_image = grad_offsets = None

@@ -1,9 +1,9 @@
 """Calls of the native library: blocks of numbers, and their launch.
 
 A call is a block of numbers that the library reads, see native/call.h. Shapes, types and options
-determine all of it but the tensors' addresses, so that a family of calls keeps its last blocks, as
-`warp_calls` does. To make a call is to copy its block, write the addresses into the copy, and pass
-that on. Nothing here depends on the number of threads.
+determine the whole block except the tensors' addresses. So a family of calls keeps its last blocks,
+as in `warp_calls`. To make a call, its block is copied, the addresses are written into the copy,
+and this is passed on. Nothing here depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from warpkit.engine.backends.cpu.opened import LIBRARY
 from warpkit.engine.backends.cpu.threads import INLINE, run, run_on_team
 
-assert LIBRARY is not None  # nobody imports this without it
+assert LIBRARY is not None  # nobody imports this module without the library
 
 TASKS = LIBRARY.tasks
 """The number of each task, by its name."""
@@ -28,10 +28,10 @@ class Family:
     def __init__(self, name: str) -> None:
         assert LIBRARY is not None
         self.fields = {field: n for n, field in enumerate(LIBRARY.families[name])}
-        """Where each number of a block stands."""
+        """The position of each number in a block."""
 
     def block(self, task: str, numbers: Mapping[str, int]) -> np.ndarray:
-        """A block for a task, 0 wherever no number is given."""
+        """A block for a task, with 0 for numbers that are not given."""
         found = np.zeros(len(self.fields), np.int64)
         for name, number in numbers.items():
             found[self.fields[name]] = number
@@ -40,17 +40,17 @@ class Family:
 
 
 TASK, FIRST, END, RUN, THREADS, TEAM = range(6)
-"""Where the numbers stand with which every block begins."""
+"""The positions of the numbers at the start of every block."""
 
 
 def launch(numbers: np.ndarray, first: int, end: int, values: int) -> None:
-    """Do units first .. end of a block, which is this call's own; they make so many values."""
+    """Run units first .. end of a block, a copy for this call; they compute `values` numbers."""
     if first == end:
         return
     if values < INLINE:
         numbers[FIRST], numbers[END], numbers[RUN], numbers[THREADS] = first, end, end - first, 1
         LIBRARY.run(numbers.tobytes())  # pyright: ignore[reportOptionalMemberAccess]
-        return  # bytes: to ask an array for its address takes 1 us
+        return  # asking an array for its address takes 1 us
 
     def part(begin: int, stop: int, each: int = 0, threads: int = 1, team: int = 0) -> None:
         mine = numbers.copy()
@@ -63,5 +63,5 @@ def launch(numbers: np.ndarray, first: int, end: int, values: int) -> None:
 
 
 def address(tensor: Tensor | np.ndarray) -> int:
-    """Where the first number is."""
+    """The address of the first number."""
     return tensor.data_ptr() if isinstance(tensor, Tensor) else tensor.ctypes.data

@@ -1,8 +1,8 @@
 """The steps of an alignment at one level, by the native library: `solver.refine`.
 
-A unit is a pair from its start to its end, so that nothing is copied as others come to rest. Its
-warps and sums are the kernels of `launch` and `moments`, to the last bit; what is made of those is
-a few dozen numbers, which are rounded otherwise than torch rounds them.
+A unit is a pair from start to end, so nothing is copied when other pairs converge. Its warps and
+sums are the kernels of `launch` and `moments`, to the last bit. The remaining computations are a
+few dozen numbers, which are rounded differently than in torch.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ DESCENT = calls.Family("descent")
 FIELDS = DESCENT.fields
 
 MANY = 8
-"""Pairs from which on they are shared out to threads; below, the pixels of large images are."""
+"""From this many pairs on, threads share the pairs; below, they share the pixels of large
+images."""
 
 ROWS = 14
 """Numbers of a result before gain and bias: see native/descent.cpp."""
 
 
 class Pictures(NamedTuple):
-    """A level's pictures, dense and of one type: see `alignment.equations.Level`."""
+    """The pictures of a level, dense and of one type: see `alignment.equations.Level`."""
 
     moving: Tensor
     """(N, C + 1, H, W)."""
@@ -43,7 +44,7 @@ class Pictures(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """A model's: see `alignment.models.Model`."""
+    """The tables of a model: see `alignment.models.Model`."""
 
     generators: Tensor
     """(K, 3, 3)."""
@@ -56,12 +57,12 @@ class Tables(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Where N pairs came to rest, as `Refined` of `alignment.solver` has it."""
+    """The final state of N pairs, as in `Refined` of `alignment.solver`."""
 
     to_source: Tensor
     """(N, 3, 3)."""
     score: Tensor
-    """(N,), as the next two."""
+    """(N,), like the next two."""
     agreement: Tensor
     overlap: Tensor
     gain: Tensor
@@ -75,7 +76,7 @@ class Ends(NamedTuple):
 
 
 def supports(moving: Tensor, fixed: Tensor) -> bool:
-    """Whether pairs are worth it: of (N, C, H, W) each, by their shapes alone."""
+    """Whether kernels are worthwhile for pairs (N, C, H, W), judged by their shapes alone."""
     if not fixed.numel():
         return False
     return len(fixed) >= MANY or max(moving[0].numel(), fixed[0].numel()) < INLINE
@@ -89,7 +90,7 @@ def descend(
     steps: int,
     by_values: bool,
 ) -> Ends:
-    """From to_source (N, 3, 3), float64; limits: `Limits` of native/descent.cpp."""
+    """Refine from to_source (N, 3, 3), float64; limits: `Limits` of native/descent.cpp."""
     pictures = Pictures(*(picture.contiguous() for picture in pictures))
     moving, fixed = pictures.moving, pictures.fixed
     count, channels, height, width = fixed.shape
@@ -134,7 +135,7 @@ def descend(
 
 
 def _warp(moving: Tensor, to_source: Tensor, projective: bool, size: tuple[int, int]) -> np.ndarray:
-    """The block of one pair's warp, all of whose units are wanted.
+    """The block of one pair's warp, for all its units.
 
     moving (N, C + 1, H, W); to_source (N, 3, 3).
     """

@@ -1,4 +1,4 @@
-"""Fits matrices to points by the native library: torch's operations take 300 us a call."""
+"""Fits matrices to points in the native library: torch's operations take 300 us per call."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ def _block(task: str, count: int) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def _limits(dtype: torch.dtype) -> np.ndarray:
-    """What the caller's type resolves, and its largest number."""
+    """The resolution of the caller's type, and its largest number."""
     known = torch.finfo(dtype)
     return np.array((known.eps, known.max))
 
 
 def four_points(src: Tensor, dst: Tensor, dtype: torch.dtype) -> tuple[Tensor, bool]:
-    """Perspectives (B, 3, 3) of points (B, 4, 2), float64, and whether all items have just one."""
+    """Perspectives (B, 3, 3) of points (B, 4, 2), float64, and whether all items have a unique
+    one."""
     found = torch.empty((len(src), 3, 3), dtype=torch.float64)
     return found, _fitted("four_points", {"src": src, "dst": dst, "matrix": found}, dtype)
 
@@ -35,7 +36,7 @@ def four_points(src: Tensor, dst: Tensor, dtype: torch.dtype) -> tuple[Tensor, b
 def four_points_backward(
     src: Tensor, dst: Tensor, grad: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of both lists (B, 4, 2) by that of their matrices, (B, 3, 3)."""
+    """The gradients of both point lists (B, 4, 2) from that of their matrices, (B, 3, 3)."""
     src, dst, grad = src.contiguous(), dst.contiguous(), grad.contiguous()
     to_src, to_dst = torch.empty_like(src), torch.empty_like(dst)
     arrays = {"src": src, "dst": dst, "grad": grad, "grad_src": to_src, "grad_dst": to_dst}
@@ -54,9 +55,9 @@ def similarity(
 
 
 def homography(entries: Tensor, src: Tensor, dst: Tensor, steps: int) -> Tensor:
-    """Eight entries (B, 8) after a descent to the least squared distances: see `opencv.homography`.
+    """Eight entries (B, 8) after minimising the squared distances: see `opencv.homography`.
 
-    src and dst (B, N, 2), float64, about 0 and with coordinates near 1.
+    src and dst (B, N, 2), float64, centred at 0 and with coordinates near 1.
     """
     found, limits = entries.clone(memory_format=torch.contiguous_format), np.array([float(steps)])
     arrays = {"src": src.contiguous(), "dst": dst.contiguous(), "matrix": found}

@@ -1,7 +1,7 @@
 """Warps images of different sizes in one launch, without copying them.
 
 A table has a row for each image, `ListedImage` in native/warp_call.h: its address, size and
-strides, and where its gradient is.
+strides, and the position of its gradient.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def backward(
     wanted: Sequence[bool],
     image_of: np.ndarray,
 ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
-    """The gradients to images, mapping and fill; anything for one that is not wanted.
+    """The gradients to images, mapping and fill; arbitrary values for those not needed.
 
-    grad (N, C, h, w); the other tensors as of `forward`. The images' are views of one buffer, and 0
-    where nobody has read.
+    grad (N, C, h, w); the other tensors as in `forward`. The images' gradients are views of one
+    buffer, with 0 for pixels that were not read.
     """
     needs = needs_images, needs_mapping, needs_fill = (
         wanted[0],
@@ -110,7 +110,7 @@ def _call(
     size: Sequence[int],
     rule: SamplingRule,
 ) -> WarpCall:
-    """The call of tensors as of `forward`, with a block of its own; heights and widths are 1."""
+    """The call for tensors as in `forward`, with its own block; heights and widths are 1."""
     like = images[0].new_empty(()).expand(len(images), len(images[0]), 1, 1)
     options = {"listed": True, "relative": False, "channels_last": False}
     call = call_of(like, like, mapping, fill, size, rule, **options)
@@ -118,7 +118,8 @@ def _call(
 
 
 def _table(images: Sequence[Tensor], buffer: Tensor | None) -> np.ndarray:
-    """The rows of images (C, H_i, W_i), int64; buffer: where their gradients lie side by side."""
+    """The rows of images (C, H_i, W_i), int64; buffer: holds their gradients one after the
+    other."""
     rows, grad = [], 0 if buffer is None else buffer.data_ptr()
     each = 0 if buffer is None else buffer.element_size()
     for image in images:

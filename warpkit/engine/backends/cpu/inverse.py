@@ -32,7 +32,7 @@ def invert(matrix: Tensor, singular_to_zero: bool = False) -> Tensor:
 
 
 def invert_numbers(matrix: np.ndarray) -> np.ndarray:
-    """The same of one array (2 or 3, 3), float64."""
+    """The same for one array (2 or 3, 3), float64."""
     given, out = np.ascontiguousarray(matrix), np.empty(matrix.shape)
     numbers = _block("invert", given.shape[-2], True, False).copy()
     numbers[GIVEN], numbers[OUT] = given.ctypes.data, out.ctypes.data
@@ -54,7 +54,7 @@ def inverse_vjp(to_source: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _run(block: np.ndarray, given: Tensor, sums: int, out: Tensor) -> None:
-    """A task of given (..., 2 or 3, 3), and of sums by their address, into `out`."""
+    """A task for `given` (..., 2 or 3, 3) and the sums at an address, with the result in `out`."""
     numbers, values = block.copy(), given.numel()
     numbers[GIVEN], numbers[SUMS], numbers[OUT] = given.data_ptr(), sums, out.data_ptr()
     calls.launch(numbers, 0, values // (3 * given.shape[-2]), values)

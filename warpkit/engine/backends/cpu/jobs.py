@@ -1,9 +1,9 @@
 """Splits the backward pass into jobs.
 
-Where every image has a gradient of its own, a unit of work is an image. With few images a unit is a
-strip of the result's tiles, if strips that run at the same time cannot meet in the image, else a
-band of the image's rows. All of that follows from shapes and the map, never from the number of
-threads, so that the order of every sum does too.
+If every image has its own gradient, a unit of work is an image. With few images, a unit is a strip
+of the result's tiles, provided that strips running at the same time cannot meet in the image;
+otherwise it is a band of the image's rows. All this follows from shapes and the map, never from the
+number of threads, so neither does the order of sums.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from warpkit.engine.sampling.layout import POINTS, broadcast_index
 from warpkit.engine.sampling.rules import CODE
 
 BANDED = 250_000
-"""Values of a gradient from which on an image is split, even though that is more work."""
+"""From this many gradient values on, an image is split, although that is more work."""
 
 UNITS = 8
-"""Pieces of work when gradients meet in one image. Each costs something, see `partition`."""
+"""The number of units if gradients are added to one image. Each has a cost, see `partition`."""
 
 STRIPS = 32
-"""Strips of tiles that an image is cut into, at most."""
+"""The largest number of strips of tiles into which an image is split."""
 
 ALL_ROWS = 2**62
-"""The end of a band that is the whole image."""
+"""The end of a band that covers the whole image."""
 
 Shape = tuple[int, ...]
 
@@ -47,27 +47,28 @@ class Image(NamedTuple):
 
 
 class WorkPartition(NamedTuple):
-    """Who works on which image's gradient: unit u of work is one band of one accumulator."""
+    """Assigns work on images' gradients: unit u is one band of one accumulator."""
 
     accumulators: int
-    """Gradients that items are added to: one an image, or several to be added up."""
+    """Gradients to which items are added: one per image, or several that are summed later."""
     splits: int
-    """Accumulators that an image has."""
+    """Accumulators per image."""
     bands: int
-    """Ranges of rows that an accumulator is cut into."""
+    """Ranges of rows into which an accumulator is divided."""
     order: np.ndarray
-    """The items, by accumulator."""
+    """The items, sorted by accumulator."""
     starts: np.ndarray
-    """Where in `order` the items of each accumulator begin, and the end."""
+    """The start of each accumulator's items in `order`, and the end."""
 
 
 @lru_cache(maxsize=256)
 def partition(image_batch: Shape, batch: Shape, height: int, values: int) -> WorkPartition:
-    """Share the items of `batch`, of so many values, by the image (of `image_batch`) of each.
+    """Distribute the items of `batch`, with `values` numbers, by the image (of `image_batch`) of
+    each.
 
-    With few images an image's rows are split into bands, and tiles that straddle two are done twice
-    (1.1 to 1.5 times the time); under many matrices for one image, the matrices into splits, each
-    with an accumulator of its own (0.7 of the bands' time on 64 matrices).
+    With few images, an image's rows are split into bands, and tiles on the edge of two bands are
+    computed twice (1.1 to 1.5 times the time). If one image has many matrices, these are split
+    instead, with an accumulator per split (0.7 of the bands' time for 64 matrices).
     """
     images, items = prod(image_batch), prod(batch)
     bands = _bands(images, height, values)
@@ -76,18 +77,18 @@ def partition(image_batch: Shape, batch: Shape, height: int, values: int) -> Wor
 
 
 def partition_by_image(of: np.ndarray, images: int, height: int, values: int) -> WorkPartition:
-    """The same where item n has image of[n]."""
+    """The same if item n has image of[n]."""
     return _shares(of, images, 1, _bands(images, height, values))
 
 
 def _bands(images: int, height: int, values: int) -> int:
-    """Bands for each image."""
+    """The number of bands per image."""
     few = 0 < images < UNITS and values >= BANDED
     return min(-(-UNITS // images), height) if few else 1
 
 
 def _shares(of: np.ndarray, images: int, splits: int, bands: int) -> WorkPartition:
-    """The items by their image, each image's in `splits` of consecutive ones."""
+    """Distributes items by their image; those of an image form `splits` consecutive groups."""
     order = np.argsort(of, kind="stable")
     counts = np.bincount(of, minlength=images)
     edges = np.concatenate(([0], np.cumsum(counts)))
@@ -103,15 +104,15 @@ class Jobs(NamedTuple):
     starts: np.ndarray
     """The first job of every unit, and the end."""
     phases: tuple[tuple[int, int], ...]
-    """Ranges of units, one after the other."""
+    """Ranges of units that run one after the other."""
     bands: int
-    """Sums of a matrix, or of a fill, for each item."""
+    """The number of partial sums of a matrix or fill for each item."""
     banded: bool = False
-    """Units own bands of the image's rows, and tiles on an edge are done by several."""
+    """Units own bands of the image's rows, and several compute the tiles on an edge."""
 
 
 def made(jobs: list[list[tuple[int, ...]]], phases: list[int], bands: int) -> Jobs:
-    """From the jobs of every unit, and how many units each phase has."""
+    """Makes `Jobs` from the jobs of every unit, and the number of units in each phase."""
     flat = [job for unit in jobs for job in unit]
     starts = np.cumsum([0, *map(len, jobs)])
     ends = np.cumsum(phases).tolist()
@@ -130,7 +131,7 @@ def by_accumulator(shares: WorkPartition, image: Image, tile_rows: int) -> Jobs:
 
 
 def by_list(of: np.ndarray, sizes: Sequence[int], tile_rows: int) -> Jobs:
-    """One unit for each image of a list, of so many numbers each; item n has image of[n]."""
+    """One unit per image of a list with these sizes; item n has image of[n]."""
     shares = _shares(of, len(sizes), 1, 1)
     ends = np.cumsum(sizes).tolist()
     units = []
@@ -142,7 +143,7 @@ def by_list(of: np.ndarray, sizes: Sequence[int], tile_rows: int) -> Jobs:
 
 
 def by_tile_rows(shares: WorkPartition, items: int, tile_rows: int) -> Jobs:
-    """Bands of tile rows, where no image gets a gradient."""
+    """Bands of tile rows, if no image needs a gradient."""
     bands = shares.bands
     edges = [tile_rows * part // bands for part in range(bands + 1)]
     units = [
@@ -154,7 +155,7 @@ def by_tile_rows(shares: WorkPartition, items: int, tile_rows: int) -> Jobs:
 
 
 def by_bands(shares: WorkPartition, image: Image, tile_rows: int) -> Jobs:
-    """Bands of the image's rows: every one does the tiles that read it."""
+    """Bands of the image's rows: each computes the tiles that read it."""
     bands, units = shares.bands, []
     for a in range(shares.accumulators):
         items = shares.order[shares.starts[a] : shares.starts[a + 1]].tolist()
@@ -168,7 +169,7 @@ def by_bands(shares: WorkPartition, image: Image, tile_rows: int) -> Jobs:
 
 
 def _clears(accumulators: int, image: Image, parts: int) -> list[list[tuple[int, ...]]]:
-    """Units that set the image's gradients to 0, each in so many parts."""
+    """Units that set the image's gradients to 0, each accumulator in `parts` parts."""
     size = image.size
     return [
         [(0, 0, 0, 0, 0, a * size + size * k // parts, a * size + size * (k + 1) // parts, 0, 0)]
@@ -185,11 +186,11 @@ def by_strips(
     taps: int,
     ends: np.ndarray | None = None,
 ) -> Jobs | None:
-    """Strips of tile rows, every other one first; None where strips of a phase may meet.
+    """Strips of tile rows, every other one first; None if strips of a phase may meet.
 
-    For one map an image: item n has the shapes.mapping_of[n]-th of (M, 2 or 3, 3), or of
-    (M, h, w, 2) points or offsets (`relative`), flat; ends (M, h, 2): the least and the largest y
-    of each row of points, where they are known.
+    For one map per image: item n has the shapes.mapping_of[n]-th of (M, 2 or 3, 3), or of (M, h, w,
+    2) points or offsets (`relative`), flat. ends (M, h, 2): the smallest and the largest y of each
+    row of points, if known.
     """
     edges = None
     # strips are rows: what the border along x does is no matter, save that a matrix's bound is both
@@ -218,29 +219,29 @@ def by_strips(
 def _edges_of_matrices(
     shapes: WarpShapes, image: Image, matrices: np.ndarray, far: int
 ) -> list[int] | None:
-    """Where strips begin and end, in rows of tiles; matrices (N, 2 or 3, 3).
+    """The edges of strips, in rows of tiles; matrices (N, 2 or 3, 3).
 
-    Strips with one between them that is `far` source pixels across have no tap in common, unless a
-    border leads them back into the image: `far` is the taps along a diagonal.
+    Two strips have no tap in common if the strip between them is `far` source pixels wide, unless a
+    border leads them back into the image. `far` is the number of taps along a diagonal.
     """
     tile_rows = shapes.tile_rows
     apart = _rows_apart(shapes.shape[-2], image, matrices, far)
-    if not apart * TILE * tile_rows > 4 * far:  # NaN too
+    if not apart * TILE * tile_rows > 4 * far:  # also true for NaN
         return None
     rows = max(-(-tile_rows // STRIPS), int(far / (apart * TILE)) + 1)
     edges = [*range(0, tile_rows, rows), tile_rows]
     return edges if len(edges) > 4 else None
 
 
-@np.errstate(all="ignore")  # what is no number is no distance: None above
+@np.errstate(all="ignore")  # a NaN distance gives None above
 def _rows_apart(out_height: int, image: Image, matrices: np.ndarray, far: int) -> float:
-    """Source pixels between the images of two rows of the output, at least, in and `far` around
-    the image; 0 or NaN where a map has no such bound.
+    """The smallest number of source pixels between two rows of the output, inside the image and
+    `far` around it; 0 or NaN if a map has no such bound.
 
-    With f the inverse of a map, the row that shows source point p is f1(p) / f2(p), linear
-    functions of p. It grows by |grad f1 - row grad f2| / |f2(p)| a pixel: no more than at the first
-    or the last row, and at one of the corners, unless f2 is 0 somewhere between them. Under an
-    affine map that is |first column| / |det| everywhere.
+    With f the inverse of a map, source point p is in row f1(p) / f2(p), a quotient of linear
+    functions. Per pixel, the row changes by at most |grad f1 - row grad f2| / |f2(p)|. Its maximum
+    is at the first or the last row, and at a corner, unless f2 is 0 between them. For an affine
+    map, it is |first column| / |det| everywhere.
     """
     whole = np.zeros((len(matrices), 3, 3))
     whole[:, 2, 2] = 1
@@ -249,7 +250,7 @@ def _rows_apart(out_height: int, image: Image, matrices: np.ndarray, far: int) -
         to_output = np.linalg.inv(whole)
     except np.linalg.LinAlgError:
         return 0.0
-    # an inverse of fewer than four good digits bounds nothing
+    # an inverse with fewer than four correct digits bounds nothing
     if not (np.abs(whole).max((1, 2)) * np.abs(to_output).max((1, 2)) < 1e12).all():
         return 0.0
     above, below = to_output[:, 1, :2], to_output[:, 2, :2]
@@ -272,8 +273,8 @@ def _edges_of_points(
 ) -> list[int] | None:
     """The same for fields of points: strips as thin as their rows of the image allow.
 
-    The rows are found by looking at the points, a tenth of the time that two bands lose by doing
-    the tiles on their edge twice.
+    The rows are found by reading the points, which takes a tenth of the time that two bands lose by
+    computing tiles on their edge twice.
     """
     tile_rows, (h, w) = shapes.tile_rows, shapes.shape[-2:]
     if ends is None:
@@ -286,7 +287,7 @@ def _edges_of_points(
         low, high = low + row, high + row
     if not np.isfinite(low + high).all():
         return None
-    # of the first and the last tap
+    # from the first and the last tap
     if taps == 1:
         low, high = np.rint(low), np.rint(high)
     else:
@@ -298,7 +299,7 @@ def _edges_of_points(
         edges = [*range(0, tile_rows, rows), tile_rows]
         begins = np.array(edges[:-1]) * TILE
         first, last = np.minimum.reduceat(low, begins, 1), np.maximum.reduceat(high, begins, 1)
-        # what lies beside the image is read by nobody
+        # positions outside the image read nothing
         first, last = np.maximum(first, -1), np.minimum(last, image.height)
         if all(_apart(first[:, k::2], last[:, k::2]) for k in (0, 1)):
             return edges
@@ -307,7 +308,7 @@ def _edges_of_points(
 
 
 def _apart(first: np.ndarray, last: np.ndarray) -> bool:
-    """Whether no two ranges first ... last of a row (M, N) have a number in common."""
+    """Whether no two ranges first ... last of a row (M, N) share a number."""
     empty = first > last
     first, last = np.where(empty, np.inf, first), np.where(empty, -np.inf, last)
     order = np.argsort(first, axis=1)
