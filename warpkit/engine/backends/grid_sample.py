@@ -1,11 +1,11 @@
 """torch's own sampler, F.grid_sample: any device; exports to ONNX.
 
-Its grid is normalised to [-1, 1] in the image's type: in float32 it is several times less exact
-than the reference (see the tolerance table), and `backend="auto"` does not choose it for that.
+Its grid is normalised to [-1, 1] in the image's type. In float32 it is several times less exact
+than the reference (see the tolerance table); therefore `backend="auto"` does not select it.
 
-Tangents are the reference's business, as for the compiled kernels: before 2.15 torch has no forward
-mode here, and 2.15 has none of the gradient. So is the gradient's gradient where torch, up to 2.12,
-has none.
+As for the compiled kernels, tangents come from the reference: before 2.15 torch has no forward mode
+here, and 2.15 has none for the gradient. Second derivatives also come from the reference if torch
+has none, which is so up to 2.12.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PADDING = {
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
-    """The reasons why grid_sample cannot do this."""
+    """The reasons why grid_sample does not support a call."""
     reasons = no_float64(image)
     if not image.is_floating_point():
         reasons.append(f"needs a floating image (a grid has no other), got {image.dtype}")
@@ -66,8 +66,8 @@ def warp(
     image: Tensor, to_source: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
     """As `reference.warp`."""
-    # not by F.affine_grid: as fast (0.19 s against 0.21 s for 8 grids of 512x512), but it warns
-    # under vmap, has no matrix (..., 3, 3), and no sides of one pixel under align_corners
+    # F.affine_grid would be as fast (0.19 s against 0.21 s for 8 grids of 512x512), but it warns
+    # under vmap, takes no matrix (..., 3, 3), and no side of one pixel with align_corners
     return sample(image, output_points(to_source, size), fill, rule)
 
 
@@ -90,7 +90,7 @@ def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> T
 
 
 def _is_followed(*tensors: Tensor) -> bool:
-    """Whether a gradient may be asked for; exporters and compilers, who ask once, want torch's."""
+    """Whether a gradient may be needed; exporters and compilers use torch's own function."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():  # pyright: ignore
         return False
     return in_transform() or wants_gradient(*tensors)
@@ -111,7 +111,7 @@ def has_second_order() -> bool:
             return
         found.append(True)
 
-    # the caller's transforms, modes and devices are its thread's
+    # transforms, modes and devices belong to the caller's thread
     thread = Thread(target=ask)
     thread.start()
     thread.join()
@@ -141,9 +141,9 @@ def _backward(
     rule: SamplingRule,
     wanted: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients that are wanted, by torch's own; anything for the others.
+    """The needed gradients, from torch's function; arbitrary values for the others.
 
-    grad (*batch, C, h, w); the other tensors as of `reference.sample`.
+    grad (*batch, C, h, w); the other tensors as in `reference.sample`.
     """
     inputs = [image, points, fill]
     for n, want in enumerate(wanted):
@@ -159,8 +159,8 @@ def _sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> 
     """Tensors as of `reference.sample`."""
     points = points.double()
     if rule.interpolation == "nearest":
-        # detached: autograd then says that there is no gradient, as the reference; rounded: a tie
-        # does not survive the normalised grid (0.5 of 3 pixels came out as 1)
+        # detached, so autograd reports a missing gradient as the reference does; rounded, because
+        # ties do not survive the normalised grid (0.5 of 3 pixels became 1)
         points = points.detach().round()
     to_pixels = pixels_from_theta(image.shape[-2:], rule.border == "reflect_101", points)
     grid = (points - to_pixels[:2, 2]) / to_pixels[:2, :2].diagonal()
@@ -169,7 +169,7 @@ def _sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> 
 
 
 def _lost(points: Tensor, size: Sequence[int], interpolation: str) -> tuple[Tensor, Tensor]:
-    """Where a tap lies off the image, and where all do."""
+    """Whether a tap is outside the image, and whether all are."""
     taps = TAPS[interpolation]
     first = (points if taps == 1 else points.floor()) - (taps - 1) // 2
     sides = torch.tensor((size[1], size[0]), dtype=points.dtype, device=points.device)
@@ -190,10 +190,10 @@ def _sample_grid(
     near = ((grid.detach() * per_unit + to_pixels[:2, 2]).abs() < LIMIT).all(-1)  # false for NaN
     grid = torch.where(near[..., None], grid, 0.0)
     if "reflect" in rule.border:
-        # both reflections have the period 4 here; far away torch's own loses all digits
+        # both reflections have period 4 here; far away torch's own loses all digits
         grid = (grid + 1).remainder(4) - 1
     else:
-        # 9 pixels outside is as good as farther for every rule, and no index can overflow
+        # for every border, 9 pixels outside is equivalent to farther, and no index can overflow
         far = 1 + 9 / per_unit
         grid = torch.minimum(torch.maximum(grid, -far), far)
     pixels = image.to(compute_dtype(image.dtype))
@@ -204,21 +204,21 @@ def _sample_grid(
         cover = _call(ones, grid, rule.interpolation, "zeros", corners)
         # elsewhere nothing may leak in: (1 - cover) is a rounding error, and NaN times 0 is NaN
         missing, alone = (place[..., None, :, :] for place in lost)
-        # a border of NaN alone is as constant as any: no trace of it in the gradient to the point
+        # a border of NaN is constant, too: it must not affect the gradient to the point
         cover = torch.where(alone, 0.0, cover)
         result = result + torch.where(missing, (1 - cover) * fill, 0.0)
     return torch.where(near[..., None, :, :], result, fill).to(image.dtype)
 
 
 def _call(image: Tensor, grid: Tensor, interpolation: str, padding: str, corners: bool) -> Tensor:
-    """F.grid_sample over any broadcasting batch; an image takes its grids as one tall one.
+    """F.grid_sample for any broadcasting batch; an image's grids are joined to a tall one.
 
     image (*I, C, H, W); grid (*P, h, w, 2), in [-1, 1].
     """
     fold = Fold(image.shape[:-3], grid.shape[:-3])
     stacked = fold.points(grid, grid.shape[-3:])
     images = image.reshape(fold.images, *image.shape[-3:])
-    if fold.shared == 0:  # which grid_sample refuses
+    if fold.shared == 0:  # grid_sample rejects this
         values = images[..., :1, :1].expand(-1, -1, 0, grid.shape[-2])
     else:
         options = {"mode": interpolation, "padding_mode": padding, "align_corners": corners}

@@ -1,4 +1,4 @@
-"""Inverts matrices by a backend: `maps.inverse_map` takes 30 operations, longer than a warp."""
+"""Inverts matrices with a backend: `maps.inverse_map` takes 30 operations, longer than a warp."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from warpkit.engine.sampling import maps
 
 
 def inverse_by(matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
-    """As `maps.inverse_map`, by `invert` of a dense tensor; under torch's transforms it is that."""
+    """As `maps.inverse_map`, with `invert` on a dense tensor; under torch's transforms it is
+    that."""
     if not is_eager(matrix):
         return maps.inverse_map(matrix)
     if not wants_gradient(matrix):
@@ -22,7 +23,7 @@ def inverse_by(matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 class Invert(torch.autograd.Function):
-    """The inverse of float64 matrices (..., 2 or 3, 3); NaN, with gradient 0, where none is."""
+    """The inverse of float64 matrices (..., 2 or 3, 3); singular ones give NaN, with gradient 0."""
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, invert: Callable[[Tensor], Tensor]) -> Tensor:
@@ -40,12 +41,12 @@ class Invert(torch.autograd.Function):
 
 
 def inverse_vjp(to_source: Tensor, grad: Tensor) -> Tensor:
-    """-N' G N' for the inverse N, by sums: cuBLAS is not always deterministic.
+    """-N' G N' for the inverse N, in sums, because cuBLAS is not always deterministic.
 
     to_source and grad (..., 2 or 3, 3), float64.
     """
-    # no gradient where there is no inverse, or where squares of its determinant or of products
-    # of its entries would overflow
+    # no gradient for singular matrices, or if squares of the determinant or of products of entries
+    # would overflow
     largest = to_source.abs().amax((-1, -2)).square().square()
     steady = (maps.determinant(to_source).square() + largest).isfinite()[..., None, None]
     safe = maps.to_3x3(torch.where(steady, to_source, 0.0))

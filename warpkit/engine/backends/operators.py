@@ -1,9 +1,9 @@
 """Compiled kernels as torch operators: autograd of every order, vmap, torch.compile and export.
 
-Two operators for a backend, `warpkit::<name>_sample` and its backward. `mapping` is a matrix that
-maps destination -> source, (*M, 2 or 3, 3), or points, (*P, h, w, 2). The schemas' names of
-arguments, `where` and `outside`, stand in exported graphs and stay. The first gradient comes from
-kernels; a gradient of the gradient is the reference's, and costs nothing unless it is asked for.
+Each backend has two operators, `warpkit::<name>_sample` and its backward. `mapping` is a matrix
+destination -> source, (*M, 2 or 3, 3), or points, (*P, h, w, 2). The names `where` and `outside` in
+the schemas are part of exported graphs and must not change. The first gradient comes from kernels;
+a gradient of the gradient comes from the reference, and costs nothing if it is not needed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ INPUTS = "Tensor image, Tensor where, Tensor outside, SymInt[] size, "
 INPUTS += "str interpolation, str border"
 
 ADJOINT = [True, False, False]
-"""The gradient wanted of image, mapping and fill: to the image alone, where the warp is linear."""
+"""The needed gradients of image, mapping and fill: only the image's, in which a warp is linear."""
 
 
 class BackendOperators:
-    """The two operators of a backend, by the name that prefixes theirs.
+    """The two operators of a backend, with its name as their prefix.
 
     `launch` has `forward` and `backward`, which take tensors of any layout and batch; gradients
-    that are not wanted may be anything. `keys` are the dispatch keys of its devices.
+    that are not needed may be arbitrary. `keys` are the dispatch keys of its devices.
     """
 
     def __init__(self, name: str, launch: ModuleType, keys: Sequence[str]) -> None:
@@ -75,10 +75,10 @@ class BackendOperators:
         fill: Tensor,
         rule: SamplingRule,
     ) -> Tensor:
-        """As `Backend.warp`; tangents, and what is differentiated after them, by the reference."""
+        """As `Backend.warp`; the reference computes tangents, and derivatives of tangents."""
         if has_tangents():
             return reference.warp(image, to_source, size, fill, rule)
-        if rule.interpolation == "nearest":  # it has no slope, and autograd should say so
+        if rule.interpolation == "nearest":  # it has no slope, and autograd should report that
             to_source = to_source.detach()
         return self.call(image, to_source.double(), fill, size, rule.interpolation, rule.border)
 
@@ -109,7 +109,7 @@ class BackendOperators:
         return self.call_backward(image, *inputs, rule.interpolation, rule.border, ADJOINT)[0]
 
     def call(self, *inputs: Any) -> Tensor:
-        """The operator, in a form that whatever is going on can differentiate."""
+        """The operator, in a form that any active transform can differentiate."""
         return Sample.apply(*inputs, self) if in_transform() else self.forward_operator(*inputs)
 
     def call_backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,7 +125,8 @@ class BackendOperators:
     def _backward(self, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
         *tensors, size, interpolation, border, wanted = inputs
         found = self.launch.backward(*tensors, size, SamplingRule(interpolation, border), wanted)
-        # as `_fake_backward` says, which compiled code relies on: no memory twice, dense layouts
+        # as promised by `_fake_backward`, on which compiled code relies: no shared memory, dense
+        # layouts
         layouts = layout_of(tensors[1]), torch.contiguous_format, torch.contiguous_format
         a, b, c = (
             g.contiguous(memory_format=layout) if want else tensors[0].new_empty(0)
@@ -140,7 +141,7 @@ class BackendOperators:
         return *(g if want else None for g, want in zip(found, wanted, strict=True)), *(None,) * 3
 
     def double_backward(self, ctx: Any, *grads: Any) -> Any:
-        """The gradient of the gradient: the adjoint's by kernels, any other by the reference."""
+        """The gradient of the gradient: kernels compute the adjoint's, the reference any other."""
         *options, wanted = ctx.options
         if list(wanted) != ADJOINT:
             return double_backward(ctx, *grads)
@@ -177,7 +178,7 @@ class BackendOperators:
 
 
 class AutogradOnly(BackendOperators):
-    """The same by autograd functions alone, without operators: for a backend of torch's own."""
+    """The same with autograd functions instead of operators, for a backend that is torch's own."""
 
     def __init__(self, launch: Any) -> None:
         self.launch = launch
@@ -195,7 +196,7 @@ class AutogradOnly(BackendOperators):
 def _fake_forward(
     image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], *rule_names: str
 ) -> Tensor:
-    """What the operator returns, without its numbers; tensors as of `reference_sample`."""
+    """The operator's result without values; tensors as in `reference_sample`."""
     shape = (*batch_of(image.shape, mapping.shape), image.shape[-3], *size)
     layout = layout_of(image) if len(shape) == 4 else torch.contiguous_format
     return torch.empty(shape, dtype=image.dtype, device=image.device, memory_format=layout)
@@ -220,7 +221,7 @@ def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 
 def _keep_what_is_needed(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """An image's pixels serve the gradient to the map alone; for others its shape is enough."""
+    """Saves the image's pixels only if the mapping needs a gradient; otherwise its shape."""
     image = inputs[0]
     if not ctx.needs_input_grad[1]:
         image = image.new_empty(()).expand(image.shape)
@@ -256,7 +257,8 @@ def _replaced(values: Sequence[Any], positions: Sequence[int], new: Sequence[Any
 
 
 class Sample(torch.autograd.Function):
-    """The operator for torch.func's transforms, which an operator's own gradient cannot nest in.
+    """The operator for torch.func's transforms, in which an operator's own gradient cannot be
+    nested.
 
     The last input is the backend's `BackendOperators`.
     """
@@ -322,9 +324,9 @@ def reference_sample(
 
 
 def _fold(count: int, dims: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
-    """image, mapping and fill with the vmapped dimension, of `count`, first in the batch of each.
+    """image, mapping and fill with the vmapped dimension, of size `count`, first in each batch.
 
-    One that is not vmapped repeats its memory, which the kernels read in place.
+    An input that is not vmapped repeats its memory, which the kernels read directly.
     """
     first = [
         t.expand(count, *t.shape) if d is None else t.movedim(d, 0)

@@ -1,8 +1,8 @@
 """Caches validated calls by shape.
 
-A small call takes less than the checks of its arguments. What these look at is the same for calls
-of equal types, shapes, strides and options: so the first such call is checked, and leaves what the
-next one is made by. One cache serves all functions; nothing of an array's numbers or memory stays.
+A small call takes less time than the checks of its arguments. These depend only on types, shapes,
+strides and options. So the first call of each kind is checked, and stores how to make the next one.
+All functions share one cache; it keeps no array's numbers or memory.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from warpkit.engine.sampling.rules import SamplingRule
 
 TENSORS = {Tensor, torch.nn.Parameter}
 OPTIONS = {str, bool, int, float, type(None)}
-"""Whose `repr` says all of them: -0.0 is not 0.0, and 1 not True."""
+"""Types whose `repr` identifies a value completely: -0.0 is not 0.0, and 1 is not True."""
 
 KEPT = 512
-"""Calls, at most."""
+"""The largest number of cached calls."""
 
 Key = Hashable | None
-"""What a call is known by; None of one that is not plain."""
+"""The key of a call; None if it cannot be cached."""
 
 Prepared = Callable[..., Any]
-"""Makes a call of the arrays in its key, in their order."""
+"""Makes a call with the arrays of its key, in their order."""
 
 _calls: dict[Hashable, Prepared] = {}
 
 
 def key_of(function: str, arrays: tuple[Any, ...], options: tuple[Any, ...]) -> Key:
-    """What a call is known by; None where more follows it than autograd's tape, or is not plain.
+    """The key of a call; None if more than autograd's tape follows, or if arguments are not plain.
 
-    arrays: tensors on the CPU, or numpy's; options: all else, plain values and tuples of them.
+    arrays: tensors on the CPU, or numpy's; options: plain values and tuples of them.
     """
     if not runs_eagerly() or is_watched():
         return None
@@ -62,15 +62,15 @@ def key_of(function: str, arrays: tuple[Any, ...], options: tuple[Any, ...]) -> 
 
 
 def call(key: Key, *arrays: Any) -> Any:
-    """The result of a call that is known, or None."""
-    if key is None:  # not looked up: torch.compile would compile again when a call is added
+    """The result of a cached call, or None."""
+    if key is None:  # no lookup: torch.compile would recompile when a call is added
         return None
     known = _calls.get(key)
     return None if known is None else known(*arrays)
 
 
 def keep(key: Key, made: Prepared | None) -> None:
-    """Make the calls of this key by `made` from now on; nothing where either is None."""
+    """Use `made` for calls with this key from now on; nothing happens if either is None."""
     if key is not None and made is not None:
         if len(_calls) >= KEPT:
             _calls.clear()
@@ -88,9 +88,9 @@ def leave(
     look: Callable[..., None] | None = None,
     **options: bool,
 ) -> None:
-    """Keep what the backend makes calls of this key by, if they have nothing else to warn of.
+    """Store the backend's function for calls with this key, if they need no other warnings.
 
-    look: looks at every call's mapping first, as slips.look_at_points does.
+    look: a check of every call's mapping, such as slips.look_at_points.
 
     image (..., C, H, W); mapping (..., 2 or 3, 3) or (..., h, w, 2); fill broadcasts to the result.
     """

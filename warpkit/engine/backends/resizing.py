@@ -1,7 +1,7 @@
 """Selects a backend for a call of `resize`.
 
-One has `unsupported_reasons(image, rule)`, the reasons against serving a call, and
-`resize(image, size, rule, box)`; in an arithmetic other than "exact" it takes `factors` as well.
+A backend has `unsupported_reasons(image, rule)`, the reasons why a call is not supported, and
+`resize(image, size, rule, box)`; for arithmetics other than "exact" it also takes `factors`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ BACKENDS = ("reference", "cpu")
 """The backends of `resize`: plain torch on any device, and compiled kernels."""
 
 PREFERENCE = ("cpu", "reference")
-"""The order in which "auto" asks."""
+"""The order in which "auto" tries backends."""
 
 
 def select_backend(function: str, backend: str, image: Tensor, rule: ResizeRule) -> ModuleType:
-    """The backend's module, or an error with the reasons of every refusal."""
+    """The backend's module, or an error with the reasons of all backends that were tried."""
     if backend == "auto" and exports_to_onnx():
         from warpkit.engine.backends import exported
 

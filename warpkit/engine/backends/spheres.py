@@ -1,4 +1,4 @@
-"""Samples spheres by a backend, faster than `sampling.sphere`."""
+"""Samples spherical images with a backend, faster than `sampling.sphere`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from warpkit.engine.sampling.rules import SamplingRule
 def view(
     function: str, picture: Tensor, matrix: Tensor, size: tuple[int, int], interpolation: str
 ) -> Tensor:
-    """What pixels of `size` (h, w) see, for a public function; labels as they are.
+    """The values at pixels of `size` (h, w), for a public function; labels are copied.
 
-    picture (*I, C, H, W); matrix (*P, 3, 3), float64, carries (x, y, 1) to directions.
+    picture (*I, C, H, W); matrix (*P, 3, 3), float64, maps (x, y, 1) to directions.
     """
     backend = select_backend(function, "auto", picture, SamplingRule(interpolation, "wrap"))
     if backend is backend_module("cpu") and is_eager(picture, matrix):
@@ -32,7 +32,7 @@ def view(
 
 
 def sample(function: str, picture: Tensor, points: Tensor, interpolation: str) -> Tensor:
-    """As `sphere.sample`, for a public function; labels as they are.
+    """As `sphere.sample`, for a public function; labels are copied.
 
     picture (*I, C, H, W); points (*P, h, w, 2).
     """
@@ -41,7 +41,7 @@ def sample(function: str, picture: Tensor, points: Tensor, interpolation: str) -
     bits = as_bits(picture)
     if backend is backend_module("reference") or picture.shape[-1] % 2:
         result = sphere.sample(bits, points, interpolation)
-    else:  # a turn round is a whole number of columns
+    else:  # a full turn is a whole number of columns
         whole = from_signed(sphere.both_sides(as_signed(bits)), bits.dtype)
         nothing = torch.zeros((), dtype=compute_dtype(bits.dtype), device=bits.device)
         result = backend.sample(whole, points, nothing, rule)

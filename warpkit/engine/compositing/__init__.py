@@ -1,7 +1,8 @@
 """Composites objects over images, in plain torch.
 
-`rectangles` are the pixels of objects, `source_maps` where they look, `frames` those of turned
-boxes and quads and `folding` what their borders make of it, `gather` reads there,
-`sources` are the colours and coverages that come of it, `over` composes the layers. `layers` says
-what is painted, for a backend that does all of it. Arguments are checked in `warpkit.patches`.
+`rectangles` are the pixels of objects, `source_maps` their source positions, `frames` those of
+rotated boxes and quads, and `folding` applies the borders of the latter. `gather` samples at these
+positions, `sources` computes colours and coverages from the samples, and `over` composites the
+layers. `layers` describes the objects for a backend that does all of this. `warpkit.patches` checks
+arguments.
 """

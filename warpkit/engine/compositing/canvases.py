@@ -1,6 +1,6 @@
-"""Images that are read and painted on: a batch, or a list of different sizes.
+"""Images that are read and painted: a batch, or a list of different sizes.
 
-In plain torch their pixels lie side by side, image by image, row by row: flat, (C, M).
+In plain torch their pixels are concatenated image by image, row by row: flat, (C, M).
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import torch
 from torch import Tensor
 
 Images = Tensor | tuple[Tensor, ...]
-"""(B, C, H, W), or (C, H_i, W_i) each; all of one type."""
+"""(B, C, H, W), or a tuple of (C, H_i, W_i); all of one type."""
 
 
 class Canvas(NamedTuple):
     """The sizes of images."""
 
     images: int
-    """How many."""
+    """The number of images."""
     height: int | Tensor
-    """Of a list of each image, (B,), int64."""
+    """One number; for a list, each image's height, (B,), int64."""
     width: int | Tensor
     begins: Tensor | None
-    """Where each image of a list begins among the flat pixels, (B,), int64; None for a batch."""
+    """The first flat pixel of each image of a list, (B,), int64; None for a batch."""
     pixels: int
-    """Of all images."""
+    """The number of pixels of all images."""
 
     def at(self, image: Tensor) -> tuple[Tensor, int | Tensor, int | Tensor]:
-        """Of images by number, int64: where each begins, its height and its width."""
+        """The start, the height and the width of images, by their index, int64."""
         if self.begins is None:
             return image * (self.height * self.width), self.height, self.width
         assert isinstance(self.height, Tensor)
@@ -37,7 +37,7 @@ class Canvas(NamedTuple):
         return self.begins[image], self.height[image], self.width[image]
 
     def limits(self, image: Tensor) -> Tensor:
-        """The last pixel's right and lower edge, (N, 2) or (2,), of images by number (N,)."""
+        """The right and lower limits of the last pixel, (N, 2) or (2,), of images by index (N,)."""
         _, height, width = self.at(image)
         if isinstance(height, Tensor) and isinstance(width, Tensor):
             return torch.stack((width, height), dim=-1)
@@ -55,7 +55,7 @@ def canvas_of(images: Images) -> Canvas:
 
 
 def flat(images: Images) -> Tensor:
-    """Their pixels, (C, M)."""
+    """The pixels of images, (C, M)."""
     if isinstance(images, Tensor):
         return images.movedim(1, 0).flatten(1)
     return torch.cat([image.flatten(1) for image in images], dim=1)
@@ -74,5 +74,5 @@ def parted(pixels: Tensor, images: Images) -> Images:
 
 
 def listed(images: Images) -> Sequence[Tensor]:
-    """The tensors that images are: a batch is one."""
+    """The tensors of images; a batch is a single tensor."""
     return (images,) if isinstance(images, Tensor) else images

@@ -1,8 +1,9 @@
-"""Borders of rotated boxes and quads: folds positions by the boxes' own pixels.
+"""Borders of rotated boxes and quads: folds positions along the boxes' own pixels.
 
-A place outside its box is folded along the box's own rows and columns, and read from the image
-there, whatever of it lies around. At angle 0 that is the upright box's value but for half a pixel
-at the edges, where the image's lattice folds taps; a box of angle 0 has the upright one's.
+A position outside its box is folded along the box's own rows and columns, and the image is sampled
+there, including pixels around the box. At angle 0 this equals an upright box's value, except within
+half a pixel of the edges, where an upright box folds taps on the image's grid. A box with angle 0
+is treated as an upright one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def frame_painter(
     mask: Tensor | None,
     frames: Frames,
 ) -> Painter:
-    """As `sources.window_painter`, of turned boxes and quads."""
+    """As `sources.window_painter`, for rotated boxes and quads."""
     borders = borders_of(paint.rule.border)
     if borders == ("constant", "constant"):
         return window_painter(paint, boxes, canvas, mask, None, rows_within(frames, boxes))
@@ -37,8 +38,8 @@ def frame_painter(
         place = source(paint.to_source, pixels)
         found = _sampled(images, pixels, place, paint, boxes, canvas, mask, frames)
         if frames.turn is not None:
-            # of the upright ones, the lattice's value, which knows nothing of a turn: its
-            # derivative is that of the folded places alone
+            # for upright ones, the value on the image's grid, which does not depend on the angle:
+            # the derivative comes from the folded positions alone
             cos, sin = frames.turn
             upright = columns(((sin == 0) & (cos == 1))[None], pixels.object)[0]
             still = paint._replace(fill=paint.fill.detach())
@@ -57,9 +58,9 @@ def frame_painter(
 def _chosen(
     upright: Tensor, folds: Tensor, lattice: Tensor | None, turned: Tensor | None
 ) -> Tensor:
-    """Values (..., P) of upright objects (P,) by the lattice, and of the others their own.
+    """Values (..., P) of upright objects (P,) on the image's grid, and folded ones for the others.
 
-    turned: their own again, with the derivative of the turn alone.
+    turned: the folded values again, with the derivative of the rotation alone.
     """
     assert lattice is not None
     assert turned is not None
@@ -77,9 +78,9 @@ def _sampled(
     mask: Tensor | None,
     frames: Frames,
 ) -> tuple[Tensor, Tensor | None]:
-    """The colours (C, P) of flat images (C, M) at folded places, and the coverages (P,).
+    """The colours (C, P) of flat images (C, M) at folded positions, and the coverages (P,).
 
-    place: x and y (P,), pixels of the rectangles; mask (1, P') as of `sources.window_painter`.
+    place: x and y (P,), in pixels of the rectangles; mask (1, P') as in `sources.window_painter`.
     """
     borders = borders_of(paint.rule.border)
     constant = borders[0] == "constant", borders[1] == "constant"
@@ -92,18 +93,18 @@ def _sampled(
     rows = rows_within(frames, boxes, constant) if any(constant) else None
 
     def index_of(row: Tensor, column: Tensor) -> Tensor:
-        """Where row and column of an image, (P,) each, lie in the flat pixels."""
+        """The flat index of row and column of an image, (P,) each."""
         return first_pixel + row * size[1] + column
 
     def cover(row: Tensor, column: Tensor) -> Tensor:
-        """The mask at row and column, (P,) each; beyond the rectangle that of its edge."""
+        """The mask at row and column, (P,) each; beyond the rectangle it is that of its edge."""
         assert mask is not None
         row = torch.minimum((row - top).clamp(min=0), height - 1)
         column = torch.minimum((column - left).clamp(min=0), width - 1)
         return columns(mask, first + row * width + column)[0]
 
     def held(row: Tensor, column: Tensor) -> Tensor:
-        """Whether row and column, (P,) each, lie within the edges along a constant border."""
+        """Whether row and column, (P,) each, are inside the edges along a constant border."""
         assert rows is not None
         row, column = row - top, column - left
         inside = (row >= 0) & (row < height)

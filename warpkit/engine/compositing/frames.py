@@ -1,7 +1,7 @@
 """Rotated boxes and quads: their own pixels within the rectangles that contain them.
 
-An own pixel is as large as the image's: a box of w x h has so many along its own axes. Matrices and
-borders act on own pixels; what is read and painted are the image's.
+An own pixel is as large as the image's: a box of w x h has w x h of them along its own axes.
+Matrices and borders act on own pixels; the image's pixels are read and painted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from warpkit.engine.sampling.rules import LIMIT
 
 
 class Frames(NamedTuple):
-    """Boxes (N, 5) or quads (N, 4, 2), counted from the corners of the rectangles about them."""
+    """Boxes (N, 5) or quads (N, 4, 2), relative to the corners of the rectangles around them."""
 
     to_rectangle: Tensor
     """(N, 2 or 3, 3), float64: own pixel -> pixel of the rectangle."""
@@ -44,13 +44,13 @@ class Frames(NamedTuple):
     turn: tuple[Tensor, Tensor] | None
     """Cosine and sine, (N,) each; None for quads."""
     middle: Tensor
-    """(N, 2): a turned box's, in pixels of the rectangle."""
+    """(N, 2): the centre of a rotated box, in pixels of the rectangle."""
     corners: Tensor
-    """(N, 4, 2): edge coordinates."""
+    """(N, 4, 2), in edge coordinates."""
 
 
 def bounds(boxes: Tensor, good: Tensor | None) -> Tensor:
-    """The upright boxes (N, 4) about boxes (N, 5) or (N, 4, 2); NaN for those that are not good.
+    """The upright boxes (N, 4) around boxes (N, 5) or (N, 4, 2); NaN for invalid ones.
 
     good (N,); None for all.
     """
@@ -62,11 +62,11 @@ def bounds(boxes: Tensor, good: Tensor | None) -> Tensor:
 def frames_of(boxes: Tensor, painted: Rectangles, good: Tensor | None) -> Frames:
     """The frames of boxes (N, 5) or (N, 4, 2) in their rectangles.
 
-    good (N,): those that are boxes; None for all.
+    good (N,): whether each box is valid; None if all are.
     """
     boxes = boxes.double()
     turned = kind_of_boxes(boxes.shape) == TURNED
-    if good is not None:  # any box for those that are none: their rectangles are empty
+    if good is not None:  # replace invalid boxes by any valid one: their rectangles are empty
         whole = [0.5, 0.5, 1, 1, 0] if turned else [[0, 0], [1, 0], [1, 1], [0, 1]]
         good = good.reshape(-1, *(1,) * (boxes.ndim - 1))
         boxes = torch.where(good, boxes, boxes.new_tensor(whole))
@@ -91,10 +91,11 @@ def rows_within(
 
 
 def frame_inverse(matrices: Tensor, frames: Frames, space: str) -> Tensor:
-    """Where the pixels of boxes look, (N, 2 or 3, 3), in pixels counted from their rectangles.
+    """The source positions of boxes' pixels, (N, 2 or 3, 3), relative to their rectangles.
 
-    matrices (N, 2, 3), float64, of the boxes' own pixels: source -> destination, or thetas of
-    F.affine_grid. The identity is exactly that, and at angle 0 the map is that of the upright box.
+    matrices (N, 2, 3), float64: source -> destination in the boxes' own pixels, or thetas of
+    F.affine_grid. The identity gives exactly the identity, and at angle 0 the map is that of the
+    upright box.
     """
     source = inverse_map(matrices) if space == "pixel" else matrices
     known = source.isfinite().all(-1).all(-1)[:, None, None]
@@ -105,14 +106,15 @@ def frame_inverse(matrices: Tensor, frames: Frames, space: str) -> Tensor:
         b, d = b * (width / height), d * (height / width)
         c, f = c * width / 2, f * height / 2
     if frames.turn is None:
-        if space == "theta":  # about the middle
+        if space == "theta":  # relative to the centre
             u, v = (width - 1) / 2, (height - 1) / 2
             c, f = c + u - a * u - b * v, f + v - d * u - e * v
         return torch.where(known, _by_perspective((a, b, c, d, e, f), frames), torch.nan)
     x, y = (frames.to_rectangle[..., 2] if space == "pixel" else frames.middle).unbind(-1)
     cos, sin = frames.turn
-    # a turn about the middle leaves the matrix's own turn and scale: what remains turns by twice
-    # the angle, and is added as a difference, exactly 0 at angle 0 and for the identity
+    # a rotation about the centre keeps the matrix's own rotation and scale: the remaining part
+    # rotates by twice the angle, and is added as a difference, exactly 0 at angle 0 and for the
+    # identity
     stretch, skew = (a - e) / 2, (b + d) / 2
     twice, square = 2 * sin * cos, 2 * sin * sin
     stretched, skewed = twice * skew - square * stretch, -twice * stretch - square * skew
@@ -123,10 +125,10 @@ def frame_inverse(matrices: Tensor, frames: Frames, space: str) -> Tensor:
 
 
 def _by_perspective(source: Sequence[Tensor], frames: Frames) -> Tensor:
-    """An affine map of own pixels, by its six numbers (N,), in pixels of the rectangles: (N, 3, 3).
+    """An affine map of own pixels, given by six numbers (N,), in pixels of rectangles: (N, 3, 3).
 
-    1 + L (map - 1) L^-1, where L leads from own pixels, times det L / its value: a factor of the
-    whole matrix, which changes no place, and is 1.
+    1 + L (map - 1) L^-1, where L maps own pixels to the rectangle, times det L / its value: a
+    factor of the whole matrix that changes no position and equals 1.
     """
     a, b, c, d, e, f = source
     none = torch.zeros_like(a)
@@ -139,7 +141,7 @@ def _by_perspective(source: Sequence[Tensor], frames: Frames) -> Tensor:
 
 
 def own_places(frames: Frames, objects: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Pixels of rectangles in the boxes' own pixels; x and y (P,), of objects (P,)."""
+    """Pixels of rectangles as the boxes' own pixels; x and y (P,), for objects (P,)."""
     if frames.turn is not None:
         cos, sin = columns(torch.stack(frames.turn), objects).unbind(0)
         x0, y0 = columns(frames.to_rectangle[..., 2].mT, objects).unbind(0)
@@ -151,10 +153,10 @@ def own_places(frames: Frames, objects: Tensor, x: Tensor, y: Tensor) -> tuple[T
 def folded(
     frames: Frames, objects: Tensor, x: Tensor, y: Tensor, borders: tuple[str, str]
 ) -> tuple[Tensor, Tensor]:
-    """Places outside boxes, led back by the borders along the boxes' own rows and columns.
+    """Positions outside boxes, folded by the borders along the boxes' own rows and columns.
 
-    x and y (P,), pixels of the rectangles, of objects (P,); borders along y and x. What lies in a
-    box stays.
+    x and y (P,), pixels of the rectangles, for objects (P,); borders along y and x. Positions
+    inside a box are unchanged.
     """
     u, v = own_places(frames, objects, x, y)
     height, width = columns(torch.stack((frames.height, frames.width)), objects).unbind(0)
@@ -169,7 +171,7 @@ def folded(
 
 
 def _folded(place: Tensor, length: Tensor, border: str) -> Tensor:
-    """Places (P,) along an axis of `length` own pixels (P,), which begins at -1/2."""
+    """Positions (P,) folded along an axis of `length` own pixels (P,), which begins at -1/2."""
     if border == "constant":
         return place
     if border == "replicate":
@@ -190,6 +192,6 @@ def _folded(place: Tensor, length: Tensor, border: str) -> Tensor:
 
 
 def _rows(matrices: Tensor, objects: Tensor) -> list[Sequence[Tensor]]:
-    """The rows of (N, 3, 3), each entry for its object (P,)."""
+    """The rows of (N, 3, 3), with each entry selected for its object (P,)."""
     entries = columns(matrices.flatten(1).mT, objects).unbind(0)
     return [entries[i : i + 3] for i in (0, 3, 6)]

@@ -1,8 +1,8 @@
-"""Samples flat images at lists of points, each within its own window.
+"""Samples flat images at lists of points, each in its own window.
 
-The same taps and weights as the reference's, in another order of work: the taps of all points are
-read in one gather, and those that are missing read the border's value, which stands behind the last
-pixel. So a gradient flows back in one pass, in a fixed order: bit by bit the same at every run.
+The taps and weights are those of the reference, in another order of work: the taps of all points
+are read in one gather. Missing taps read the border's value, which is stored after the last pixel.
+So the gradient is computed in one pass, in a fixed order: the same bits in every run.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from warpkit.engine.sampling.rules import (
 )
 
 GROUP = 4
-"""Taps read at once: the bilinear's; more would only cost memory."""
+"""The number of taps read together: bilinear's four; more would only need memory."""
 
 Lookup = Callable[[Tensor, Tensor], Tensor]
-"""From a tap's row and column within its window, int64, to something that broadcasts to S."""
+"""A function of a tap's row and column in its window, int64; the result broadcasts to S."""
 
 
 class Points(NamedTuple):
@@ -38,25 +38,25 @@ class Points(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Rows of points, each of which crosses columns side by side."""
+    """Rows of points that cross adjacent columns."""
 
     begins: Tensor
-    """(R,), int64: where the window of each row begins."""
+    """(R,), int64: the start of each row's window."""
     step: int
-    """From one row of a window to the next."""
+    """The offset from one row of a window to the next."""
     y: Tensor
     """(R,), float64 and finite."""
     x: Tensor
-    """(K,), of all columns."""
+    """(K,), the positions of all columns."""
     size: tuple[int, int]
     """(H, W) of all windows."""
     first: Tensor
-    """(R,), int64: the first column that each row crosses, and how many."""
+    """(R,), int64: the first column that each row crosses, and how many it crosses."""
     runs: Tensor
 
 
 AT_ONCE = 1 << 15
-"""Points that are sampled together: what is computed of them stays in the cache."""
+"""The number of points that are sampled together, so that intermediate values stay in the cache."""
 
 
 class _Axis(NamedTuple):
@@ -87,9 +87,9 @@ def sample_opaque(
 ) -> Tensor:
     """The values (C, *S) of `flat` (C, M) at the points.
 
-    index_of: where a tap lies in `flat`. fill (C or 1, K): border values, of which each point has
-    the one with the number `fill_number`, int64, which broadcasts to S. within: which taps of a
-    window are no missing ones; None for all.
+    index_of: the index of a tap in `flat`. fill (C or 1, K): border values, of which each point
+    uses the one with index `fill_number`, int64, which broadcasts to S. within: which taps of a
+    window are not missing; None for all.
     """
     fill = fill.expand(len(flat), -1)
     store, fill_index = torch.cat((flat, fill), dim=1), flat.shape[1] + fill_number
@@ -107,8 +107,8 @@ def sample_opaque(
         reached = both_inside(
             any_inside(y.inside for y in rows), any_inside(x.inside for x in columns_)
         )
-    assert reached is not None  # a point that is nowhere has no tap inside, whatever the border
-    # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
+    assert reached is not None  # a point without a position has no tap inside, under any border
+    # without taps inside, use the border's value: the sum of weights may differ in the last bit
     return torch.where(reached, total, columns(fill, fill_number))
 
 
@@ -122,8 +122,8 @@ def sample_covered(
 ) -> tuple[Tensor, Tensor]:
     """The colours (C, *S) of `flat` times `cover`, and the coverages (S).
 
-    cover: a factor of each tap, in `flat`'s type; None for 1. Missing taps have coverage 0; within:
-    as of `sample_opaque`.
+    cover: a factor for each tap, in the type of `flat`; None for 1. Missing taps have coverage 0;
+    within: as in `sample_opaque`.
     """
     store, fill_index = torch.cat((flat, flat.new_zeros(len(flat), 1)), dim=1), flat.shape[1]
     colour = coverage = flat.new_zeros(())
@@ -149,7 +149,7 @@ def sample_covered(
 def sample_lines(flat: Tensor, lines: Lines, rule: SamplingRule) -> Tensor:
     """The values (1, P) of `flat` (1, M) where rows and columns cross, row by row.
 
-    Under a border that misses nothing.
+    The border must leave no tap missing.
     """
     axes = []
     for position, length, along in zip(
@@ -180,7 +180,7 @@ def sample_lines(flat: Tensor, lines: Lines, rule: SamplingRule) -> Tensor:
 def _axes(
     points: Points, rule: SamplingRule, dtype: torch.dtype
 ) -> tuple[list[_Axis], list[_Axis]]:
-    """The taps along y and x, with weights in `dtype`; those of a point that is nowhere missing."""
+    """The taps along y and x, with weights in `dtype`; points without a position have none."""
     axes = []
     positions = zip((points.y, points.x), points.size, axis_rules(rule), strict=True)
     for position, length, along in positions:
@@ -214,12 +214,12 @@ def _groups(
 
 
 def _read(flat: Tensor, indices: Sequence[Tensor]) -> Tensor:
-    """`flat` (C, M) at T places of a shape S: (C, T, *S)."""
+    """`flat` (C, M) at T positions of shape S: (C, T, *S)."""
     return columns(flat, torch.stack(list(indices)))
 
 
 def columns(table: Tensor, number: Tensor) -> Tensor:
-    """The columns of `table` (K, N) with the numbers of a shape S: (K, *S)."""
-    # by gather, whose gradient is added up in a fixed order; that of an index is not
+    """The columns of `table` (K, N) with indices of shape S: (K, *S)."""
+    # by gather, whose gradient is summed in a fixed order, unlike that of an index
     flat = table.gather(-1, number.reshape(1, -1).expand(len(table), -1))
     return flat.unflatten(-1, number.shape)

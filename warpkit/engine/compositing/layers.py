@@ -1,4 +1,4 @@
-"""Layers over images, for plain torch and the backends."""
+"""Layers over images, for plain torch and for backends."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 from warpkit.engine.compositing.canvases import Images
 
 Plain = Callable[..., Any]
-"""What a backend does, in plain torch: of the same tensors in the same order. Crops are a tensor,
-and what is painted is images like those below."""
+"""A backend's operation in plain torch, with the same tensors in the same order. Crops are a
+tensor, and painted images have the type of the images below."""
 
 
 class Layers(NamedTuple):
-    """Images and the objects over them."""
+    """Images and the objects painted over them."""
 
     images: Images
     to_source: Tensor
-    """(N, 2 or 3, 3), float64: from pixels counted from the boxes' corners."""
+    """(N, 2 or 3, 3), float64: maps pixels relative to the boxes' corners."""
     patches: Tensor | None = None
-    """(N or 1, C, h, w), or None where objects show what the images have in their boxes."""
+    """(N or 1, C, h, w), or None if objects show the images' content in their boxes."""
     mask: Tensor | None = None
     """(N or 1, 1, h, w), or (1, P) for the pixels of all boxes."""
     opacity: Tensor | None = None
     """() or (N,)."""
     fill: Tensor | None = None
-    """(C, 1 or N): what missing taps show of opaque boxes, which have neither mask nor opacity.
+    """(C, 1 or N): the value of missing taps in opaque boxes, which have neither mask nor opacity.
 
-    None: where an object is missing, it shows what is below.
+    None: missing parts of an object show what is below.
     """

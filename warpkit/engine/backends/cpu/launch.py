@@ -59,13 +59,13 @@ def prepared(
     listed: bool = False,
     relative: bool = False,
 ) -> tuple[Tensor, WarpCall]:
-    """The image as kernels read it, and the call of tensors as of `forward`.
+    """The image in the kernels' layout, and the call for tensors as in `forward`.
 
-    listed: whether that has an `image_of`.
+    listed: whether the call has an `image_of`.
     """
     batch_dims = image.ndim - 3 if not listed else 1
     batch_dims = max(batch_dims, mapping.ndim - (3 if mapping.shape[-1] == 2 else 2))
-    # by a function of torch's, so that who watches these sees where a gradient ends
+    # with a torch function, so that function modes can see where a gradient ends
     dense = _dense(image.detach(), batch_dims)
     return dense, call_of(
         image, dense, mapping, fill, size, rule, listed, relative, is_channels_last(dense)
@@ -73,7 +73,7 @@ def prepared(
 
 
 def _dense(image: Tensor, batch_dims: int) -> Tensor:
-    """The image as kernels read it; channels-last where the result can be too."""
+    """The image in the kernels' layout; channels-last if the result can be, too."""
     image = read_in_place(image)
     return image if batch_dims == 1 else image.contiguous()
 
@@ -89,7 +89,7 @@ def call_of(
     relative: bool,
     channels_last: bool,
 ) -> WarpCall:
-    """The prepared call of tensors as of `forward`, of an image that is stored as another."""
+    """The prepared call for tensors as in `forward`, for an image in its stored layout."""
     return warp_call(
         WarpKey(
             image=image.shape,
@@ -120,8 +120,9 @@ def forward(
 ) -> Tensor:
     """The result, (*batch, C, h, w).
 
-    image_of (N,), int64 and within the images (B, C, H, W): where one of (N,) matrices looks. None:
-    images and `mapping` broadcast. relative: points are offsets from their pixel, added in float64.
+    image_of (N,), int64 and within the images (B, C, H, W): the image for each of (N,) matrices.
+    None: images and `mapping` broadcast. relative: points are offsets from their pixel, added in
+    float64.
 
     image (*I, C, H, W); mapping (*M, 2 or 3, 3), destination -> source, or (*P, h, w, 2), pixels;
     fill broadcasts to the result.
@@ -135,9 +136,9 @@ def forward(
 def result(
     call: WarpCall, image: Tensor, mapping: Tensor, fill: Tensor, images: np.ndarray | None = None
 ) -> Tensor:
-    """The result for arrays that lie as the call says.
+    """The result for arrays in the layout of the call.
 
-    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill as `stored_fill` has it.
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2); fill from `stored_fill`.
     """
     key, shapes = call.key, call.shapes
     out = room(shapes.shape, key.dtype, key.channels_last)
@@ -154,19 +155,20 @@ def result(
 
 
 def _listed(image: Tensor, image_of: np.ndarray | None) -> np.ndarray | None:
-    """The list of images by their places in memory, (B or 1, C, H, W)."""
+    """The list of images by their memory, (B or 1, C, H, W)."""
     return image_of if image_of is None or len(image) > 1 else np.zeros_like(image_of)
 
 
 def stored_fill(call: WarpCall, fill: Tensor) -> Tensor:
-    """The fill as kernels read it; fill broadcasts to the result."""
+    """The fill in the kernels' format; fill broadcasts to the result."""
     if call.shapes.expand:
         fill = fill.expand(*call.shapes.batch, *fill.shape[-3:])
     return fill.contiguous()
 
 
 def as_shown(fill: Tensor, dtype: torch.dtype) -> Tensor:
-    """What the border shows, in an image's type: rounded half to even and saturated, NaN lowest.
+    """The border's value in an image's type: rounded half to even and saturated; NaN becomes the
+    lowest.
 
     fill broadcasts to the result.
     """
@@ -179,19 +181,20 @@ def as_shown(fill: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class BackwardCall(NamedTuple):
-    """What gradients of warps of one key have in common."""
+    """The common data of the gradients of warps with one key."""
 
     numbers: np.ndarray
-    """The block, with 0 for every address that differs from call to call; the jobs' stand in it."""
+    """The block, with 0 for every address that differs between calls; it has the jobs'
+    addresses."""
     shares: WorkPartition | None
-    """None where it follows from a list of images."""
+    """None if it depends on a list of images."""
     jobs: Jobs | None
-    """None where they follow from that, or from the map's own numbers."""
+    """None if they depend on a list, or on the map's numbers."""
 
 
 @lru_cache(maxsize=256)
 def _backward_call(key: WarpKey, needs: tuple[bool, bool, bool]) -> BackwardCall:
-    """needs: which gradients the kernel makes, of image, mapping and fill."""
+    """needs: the gradients that the kernel computes, of image, mapping and fill."""
     call = warp_call(key)
     shapes, sizes, numbers = call.shapes, Image(*key.image[-3:]), call.numbers.copy()
     numbers[calls.TASK] = calls.TASKS["backward"]
@@ -206,7 +209,7 @@ def _backward_call(key: WarpKey, needs: tuple[bool, bool, bool]) -> BackwardCall
     elif not needs[0]:
         jobs = by_tile_rows(shares, shapes.items, shapes.tile_rows)
     else:
-        strips = shares.accumulators == shapes.items  # may be, if the map allows it
+        strips = shares.accumulators == shapes.items  # possible, if the map allows it
         jobs = None if strips else by_bands(shares, sizes, shapes.tile_rows)
     if jobs is not None:
         _name_jobs(numbers, jobs)
@@ -224,7 +227,7 @@ def _jobs(
     image_of: np.ndarray | None,
     ends: np.ndarray | None,
 ) -> tuple[WorkPartition, Jobs]:
-    """Who does what in a pass back to images, where points or matrices, or a list, say it."""
+    """The jobs of an image gradient that depends on points, matrices or a list."""
     key, shapes, sizes = call.key, call.shapes, Image(*call.key.image[-3:])
     if shares is None:
         assert image_of is not None
@@ -252,16 +255,16 @@ def backward(
     ends: np.ndarray | None = None,
     made: WarpCall | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to image, mapping and fill; `grad` stands for one that is not wanted.
+    """The gradients to image, mapping and fill; `grad` stands for those that are not needed.
 
-    made: the call of the forward pass, where it is known. ends: see `by_strips`.
+    made: the call of the forward pass, if known. ends: see `by_strips`.
 
-    grad (*batch, C, h, w); the other tensors as of `forward`.
+    grad (*batch, C, h, w); the other tensors as in `forward`.
     """
     taps = TAPS[rule.interpolation]
     needs = needs_image, needs_mapping, needs_fill = wanted[0], wanted[1] and taps > 1, wanted[2]
     batch_dims = grad.ndim - 3
-    # the image's pixels serve the gradient to `mapping` alone
+    # only the gradient of `mapping` needs the image's pixels
     source = _dense(image, batch_dims) if needs_mapping else image
     channels_last = is_channels_last(source) and batch_dims == 1
     channels_last = channels_last and source.shape[0] == image.shape[0]
@@ -287,8 +290,8 @@ def backward(
     elif needs_image:
         grad_image = room(image.shape, grad.dtype, channels_last)
     grad_mapping = grad_fill = None
-    if needs_mapping and shapes.kind == POINTS:  # whose tiles write every number
-        # no sum follows where each point has an item of its own
+    if needs_mapping and shapes.kind == POINTS:  # tiles of points write every number
+        # no sum is needed if each item has its own points
         numbers_each = shapes.items * shapes.mapping_size
         single = points.dtype == torch.float32 and numbers_each == points.numel()
         grad_mapping = empty(numbers_each, np.dtype("f4" if single else "f8"))
@@ -317,7 +320,7 @@ def backward(
         numbers[calls.TASK] = calls.TASKS["backward"]
         for first, end in jobs.phases:
             calls.launch(numbers, first, end, values)
-    if splits > 1 and grad_image is not None:  # added up in their order
+    if splits > 1 and grad_image is not None:  # added in their order
         first, *others = grad_image.unbind(1)
         grad_image = _tensor(sum(others, first).numpy(), image.shape, channels_last)
     return (
@@ -332,7 +335,7 @@ def _numpy(dtype: torch.dtype) -> np.dtype:
 
 
 def room(shape: Sequence[int], dtype: torch.dtype, channels_last: bool) -> Tensor:
-    """Memory for an image or a result: ours from where on that is the better one."""
+    """Memory for an image or a result, from our pool if it is large enough to be worthwhile."""
     if prod(shape) * dtype.itemsize < LEAST:
         layout = torch.channels_last if channels_last else torch.contiguous_format
         return torch.empty(shape, dtype=dtype, device="cpu", memory_format=layout)
@@ -340,7 +343,7 @@ def room(shape: Sequence[int], dtype: torch.dtype, channels_last: bool) -> Tenso
 
 
 def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Tensor:
-    """Memory as a tensor, and not as a view of one: its user may write to it."""
+    """Memory as a tensor that is no view, because its user may write to it."""
     if channels_last:
         n, c, h, w = shape
         return torch.from_numpy(memory.reshape(n, h, w, c).transpose(0, 3, 1, 2))
@@ -350,9 +353,9 @@ def _tensor(memory: np.ndarray, shape: Sequence[int], channels_last: bool) -> Te
 def mapping_gradient(
     total: np.ndarray | None, mapping: Tensor, shapes: WarpShapes, bands: int
 ) -> Tensor:
-    """The gradient to `mapping`, (*M, 2 or 3, 3) or (*P, h, w, 2), of the kernels' sums.
+    """The gradient to `mapping`, (*M, 2 or 3, 3) or (*P, h, w, 2), from the kernels' sums.
 
-    0 where nothing was summed: nearest has no slope.
+    It is 0 if nothing was summed: nearest has no slope.
     """
     if total is None:
         return torch.zeros_like(mapping, memory_format=torch.contiguous_format)
@@ -364,7 +367,7 @@ def mapping_gradient(
 
 
 def fill_gradient(total: np.ndarray, fill: Tensor, shapes: WarpShapes, bands: int) -> Tensor:
-    """The gradient to `fill`, which broadcasts to the result, of the kernels' sums."""
+    """The gradient to `fill`, which broadcasts to the result, from the kernels' sums."""
     if shapes.dense:
         return _sum_to(total.reshape(shapes.shape), fill)
     total = _sum(total.reshape(*shapes.batch, bands, shapes.shape[-3]), -2)
@@ -372,13 +375,13 @@ def fill_gradient(total: np.ndarray, fill: Tensor, shapes: WarpShapes, bands: in
 
 
 def _sum_to(total: np.ndarray, tensor: Tensor) -> Tensor:
-    """Summed over what was broadcast. Not by torch, whose order depends on its threads."""
+    """Sums over broadcast dimensions. torch's order would depend on its threads."""
     if total.size != tensor.numel():
         extra = total.ndim - tensor.ndim
         total = _sum(total, tuple(range(extra))) if extra else total
         ones = tuple(d for d in range(tensor.ndim) if tensor.shape[d] == 1 != total.shape[d])
         total = _sum(total, ones, keepdims=True) if ones else total
-    # numpy makes a row of a single number
+    # ascontiguousarray turns a single number into a row
     return torch.from_numpy(np.ascontiguousarray(total).reshape(tensor.shape)).to(tensor.dtype)
 
 

@@ -1,7 +1,7 @@
 """Lens distortion by the native library: point fields, undistorted points, first gradients.
 
-`warpkit.camera` has the formulas in torch operations; native/lens_call.h says what a block holds.
-Everything is float64; an item's numbers are a row of `NUMBERS`, and so are its gradients.
+`warpkit.camera` has the formulas in torch operations; native/lens_call.h describes the numbers of a
+block. Everything is float64. An item's numbers form a row of `NUMBERS`, and so do its gradients.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ LENSES = Family("lens")
 FIELDS = LENSES.fields
 
 NUMBERS = 46
-"""Of an item, in the order of native/maps_call.h's `LensNumbers`."""
+"""Numbers per item, in the order of `LensNumbers` in native/maps_call.h."""
 
 CAMERA, K, TILT, MATRIX = 0, 4, 18, 36
-"""Where an item's fx, fy, cx and cy begin, its coefficients, its sensor's tilt, and the matrix."""
+"""The first positions of an item's fx, fy, cx and cy, its coefficients, its tilt, and the
+matrix."""
 
 TILTED = 14
-"""Coefficients of a lens whose sensor may be tilted."""
+"""The number of coefficients of a lens whose sensor may be tilted."""
 
 PLACES_AT_ONCE = 1024
-"""A unit of a list."""
+"""The size of a unit of a list."""
 
 WIDE = np.dtype(np.float64)
 
 
 class Kind(NamedTuple):
-    """What a lens of a block is."""
+    """The properties of a block's lens."""
 
     coefficients: int
     fisheye: bool
     opencv: bool = False
-    """A field as OpenCV has it, behind the camera too."""
+    """A field as in OpenCV, including points behind the camera."""
 
 
 @lru_cache(maxsize=256)
@@ -50,7 +51,8 @@ def _block(task: str, kind: Kind, *numbers: tuple[str, int]) -> np.ndarray:
 
 
 def field(numbers: np.ndarray, size: tuple[int, int], kind: Kind) -> Tensor:
-    """Where pixels (h, w) of undistorted images look: (B, h, w, 2), of numbers (B, NUMBERS)."""
+    """The source positions of pixels (h, w) of undistorted images: (B, h, w, 2), for numbers (B,
+    NUMBERS)."""
     out = empty((len(numbers), *size, 2), WIDE)
     block = _field_block("lens_field", numbers, size, kind)
     block[FIELDS["out_x"]] = out.ctypes.data
@@ -59,7 +61,7 @@ def field(numbers: np.ndarray, size: tuple[int, int], kind: Kind) -> Tensor:
 
 
 def field_backward(numbers: np.ndarray, grad: Tensor, kind: Kind) -> np.ndarray:
-    """The gradients (B, NUMBERS) of `field`'s numbers by that of its points, (B, h, w, 2)."""
+    """The gradients (B, NUMBERS) of `field`'s numbers from that of its points, (B, h, w, 2)."""
     grad, size = grad.contiguous(), (grad.shape[1], grad.shape[2])
     sums = np.empty((len(numbers), size[0], NUMBERS))
     block = _field_block("lens_field_backward", numbers, size, kind)
@@ -77,9 +79,9 @@ def _field_block(task: str, numbers: np.ndarray, size: tuple[int, int], kind: Ki
 def solve(
     numbers: np.ndarray, reach: np.ndarray, u: Tensor, v: Tensor, kind: Kind
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The directions x and y that lenses show at u and v, (B, N) each, and where there are any.
+    """The directions x and y of distorted points u and v, (B, N) each, and whether they exist.
 
-    numbers (B, NUMBERS); reach (B, 3), of native/lens_call.h.
+    numbers (B, NUMBERS); reach (B, 3), see native/lens_call.h.
     """
     u, v = u.contiguous(), v.contiguous()
     x, y, found = torch.empty_like(u), torch.empty_like(v), torch.empty_like(u, dtype=torch.bool)
@@ -93,9 +95,9 @@ def solve(
 def solve_backward(
     numbers: np.ndarray, roots: tuple[Tensor, ...], grads: tuple[Tensor, Tensor], kind: Kind
 ) -> tuple[Tensor, Tensor, np.ndarray]:
-    """Gradients of u and v, (B, N) each, and (B, NUMBERS) of the numbers, of `solve`.
+    """The gradients of `solve` to u and v, (B, N) each, and to the numbers, (B, NUMBERS).
 
-    roots: what that gave; grads: of x and y, (B, N) each.
+    roots: the results of `solve`; grads: those of x and y, (B, N) each.
     """
     (x, y, found), (gx, gy) = roots, (grad.contiguous() for grad in grads)
     gu, gv = torch.empty_like(x), torch.empty_like(y)

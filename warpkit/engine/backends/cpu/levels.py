@@ -1,4 +1,4 @@
-"""Pyramid levels of an alignment by the native library: smoothed, with their slopes."""
+"""Pyramid levels of an alignment in the native library: smoothed, with their slopes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ FIELDS = LEVELS.fields
 
 @lru_cache(maxsize=64)
 def _block(shape: tuple[int, ...], planes: int, reach: int, doubles: bool) -> np.ndarray:
-    """The block of pictures (N, C, h, w), written to the first of `planes` planes each."""
+    """The block for pictures (N, C, h, w), written to the first planes of each result with
+    `planes`."""
     _, channels, height, width = shape
     numbers = {"channels": channels, "out_planes": planes, "height": height, "width": width}
     return LEVELS.block("smooth_level", numbers | {"reach": reach, "doubles": doubles})
@@ -26,7 +27,7 @@ def _block(shape: tuple[int, ...], planes: int, reach: int, doubles: bool) -> np
 def smooth(image: Tensor, weights: Sequence[float], out: Tensor) -> None:
     """Write (N, C, h, w), smoothed along both axes, to the first C planes of out (N, D, h, w).
 
-    weights: of a pixel, and of its neighbours to each side.
+    weights: that of a pixel, and those of its neighbours on each side.
     """
     _run(image, weights, out, None)
 
@@ -41,7 +42,7 @@ def smooth_with_slopes(image: Tensor, weights: Sequence[float]) -> tuple[Tensor,
 def _run(
     image: Tensor, weights: Sequence[float], out: Tensor, slopes: tuple[Tensor, Tensor] | None
 ) -> None:
-    """image (N, C, h, w), slopes the same, out (N, D, h, w)."""
+    """image (N, C, h, w), slopes of the same shape, out (N, D, h, w)."""
     image, kept = image.contiguous(), np.array(weights)
     shape, doubles = tuple(image.shape), image.dtype == torch.float64
     numbers = _block(shape, out.shape[1], len(kept) - 1, doubles).copy()

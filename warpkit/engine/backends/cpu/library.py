@@ -1,7 +1,7 @@
-"""Finds, checks and opens the native library, or gives the reason why not.
+"""Finds, checks and opens the native library, or gives the reason why it cannot.
 
-`opened` has the one of this process. The build loads this module by itself, for the names and the
-digest, so that it imports nothing but Python's standard library.
+`opened` has the library of this process. The build also loads this module, for names and the
+digest, so it imports only Python's standard library.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from pathlib import Path
 FILES = {"linux": "libwarpkit.so", "macos": "libwarpkit.dylib", "windows": "libwarpkit.dll"}
 """The library's name on each system."""
 REASON = "libwarpkit.txt"
-"""Stands in its place where it could not be built, and says why."""
+"""A file that replaces a library that could not be built, and says why."""
 
 HERE = Path(__file__).parent
 SOURCES = HERE / "native"
-"""Its sources: in a checkout, and not in a wheel."""
+"""The library's sources, which a checkout has but a wheel lacks."""
 SYSTEM = {"darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
 PATH = HERE / FILES[SYSTEM]
 
 MACHINES = {62: "x86_64", 183: "aarch64"}
-"""Processors by their number in an ELF file, as `platform` calls them."""
+"""The names of processors in `platform`, by their number in an ELF file."""
 
 Entry = Callable[[bytes], None]
-"""A C function of one argument, an array of int64 numbers; may raise MemoryError."""
+"""A C function of one argument, an array of int64 numbers; it may raise MemoryError."""
 
 
 @dataclass(frozen=True)
 class NativeLibrary:
-    """The instruction set in use, what calls look like, and what makes them."""
+    """The instruction set in use, the formats of calls, and the functions that run them."""
 
     isa: str
     families: dict[str, tuple[str, ...]]
-    """The names of the numbers in a call's block, by the family of calls."""
+    """The names of the numbers in a call's block, for each family of calls."""
     tasks: dict[str, int]
     """The number of each task."""
     run: Entry
 
 
 class LibraryError(Exception):
-    """Why the library cannot be used, and what mends it."""
+    """Why the library cannot be used, and how to fix that."""
 
 
 def open_file(path: Path) -> NativeLibrary:
-    """The library in a file; raises `LibraryError`, and nothing else."""
+    """The library in a file; raises only `LibraryError`."""
     try:
         if not path.exists():
             raise LibraryError(f"no native library{build_error()}: {mend()}")
@@ -68,12 +68,12 @@ def open_file(path: Path) -> NativeLibrary:
         tasks = (text_function(handle, "warpkit_tasks")() or "").split()
         numbers = {name: number for number, name in enumerate(tasks)}
         return NativeLibrary(chosen, families, numbers, entry(handle, "warpkit_run"))
-    except (OSError, AttributeError) as error:  # ctypes raises the second for a missing symbol
+    except (OSError, AttributeError) as error:  # ctypes raises AttributeError for a missing symbol
         raise LibraryError(f"{path.name} does not open ({error}): {mend()}") from error
 
 
 def entry(handle: ctypes.CDLL, name: str) -> Entry:
-    """A C function of one pointer, which returns 1 where it had no memory to work in."""
+    """A C function of one pointer, which returns 1 if it ran out of memory."""
     function = handle[name]
     function.argtypes, function.restype = [ctypes.c_void_p], check_memory
     return function
@@ -97,7 +97,7 @@ def text_function(handle: ctypes.CDLL, name: str) -> Callable[..., str | None]:
 
 
 def available(handle: ctypes.CDLL) -> str:
-    """The instruction sets that the processor has."""
+    """The instruction sets of the processor."""
     nth, names = text_function(handle, "warpkit_isas"), []
     while (name := nth(len(names))) is not None:
         names.append(name)
@@ -105,10 +105,10 @@ def available(handle: ctypes.CDLL) -> str:
 
 
 def check_elf(path: Path) -> None:
-    """Raise where an ELF file is cut off or of another processor.
+    """Raise an error if an ELF file is truncated or is for another processor.
 
-    The system maps a file that is cut off, and the process dies of SIGBUS where it reads on; of one
-    for another processor it says that there is no such file.
+    The system would map a truncated file, and the process would die of SIGBUS when it reads the
+    missing part. For another processor, the system would report that no such file exists.
     """
     if SYSTEM != "linux":
         return
@@ -119,7 +119,7 @@ def check_elf(path: Path) -> None:
     its, ours = int.from_bytes(head[18:20], "little"), platform.machine()
     if MACHINES.get(its, its) != ours and ours in MACHINES.values():
         raise LibraryError(f"{path.name} is {MACHINES.get(its, its)} code: {mend()}")
-    # the table of sections ends the file: where it starts, how long an entry is, and how many
+    # the section table is last: read where it starts, the size of an entry, and their number
     sections, each, count = (
         int.from_bytes(head[a:b], "little") for a, b in ((40, 48), (58, 60), (60, 62))
     )
@@ -128,7 +128,8 @@ def check_elf(path: Path) -> None:
 
 
 def source_digest(folder: Path) -> str:
-    """The digest of the C++ sources in a folder, which their library carries: under 1 ms."""
+    """The digest of the C++ sources in a folder, which is stored in the library: takes under 1
+    ms."""
     digest = hashlib.sha256()
     for path in sorted((*folder.glob("*.cpp"), *folder.glob("*.h"))):
         digest.update(f"{path.name}\0".encode())
@@ -137,7 +138,7 @@ def source_digest(folder: Path) -> str:
 
 
 def build_error() -> str:
-    """What the build left in its place: the first line of the reason."""
+    """The first line of the reason that a failed build has left."""
     try:
         return f" ({(HERE / REASON).read_text().splitlines()[0]})"
     except (OSError, IndexError):
@@ -145,7 +146,7 @@ def build_error() -> str:
 
 
 def mend() -> str:
-    """The command that makes the library."""
+    """The command that builds the library."""
     if SOURCES.is_dir():
         return "run scripts/build_native"
     return "run pip install --force-reinstall --no-deps . in a checkout of warpkit"

@@ -1,6 +1,6 @@
-"""Maps and points by the native library, on arrays, with the bits of the arithmetics.
+"""Maps and points in the native library, on arrays, with the bits of the arithmetics.
 
-What is made has no gradient. native/maps_call.h says what the numbers of a block are.
+The results have no gradients. native/maps_call.h describes the numbers of a block.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ OUT, OUT_SECOND, COUNT = (FIELDS[name] for name in ("out", "out_second", "count"
 STEPS, ENDS_BY_ERROR, FAR = FIELDS["steps"], FIELDS["ends_by_error"], FIELDS["far"]
 
 KINDS = ("planes", "pairs", "fixed", "whole", "steps")
-"""Kinds of maps as the library numbers them: planes or pairs of float32, int16 pixels with or
-without their 1/32 parts, and pairs of float32 that hold what those would."""
+"""Kinds of maps, in the library's numbering: planes or pairs of float32, int16 pixels with or
+without 1/32 parts, and pairs of float32 with the values of the latter two."""
 
 POINTS_AT_ONCE = 1024
-"""A unit of a list of points."""
+"""The size of a unit of a list of points."""
 
 FLOAT, PIXEL, PART = np.dtype(np.float32), np.dtype(np.int16), np.dtype(np.uint16)
 WIDE = np.dtype(np.float64)
@@ -39,33 +39,33 @@ NO_MATRIX = (0.0,) * 9
 MOST_COEFFICIENTS = 14
 
 LEAST_COLUMNS = 10
-"""Of a jacobian: by a pose and a camera; those by the coefficients follow."""
+"""Columns of a jacobian for the pose and the camera; those for the coefficients follow."""
 FISHEYE_COLUMNS = 15
 
 
 class PlainLens(NamedTuple):
-    """A camera and its lens in Python's numbers."""
+    """A camera and its lens as Python numbers."""
 
     model: str
     camera: tuple[float, float, float, float]
     """fx, fy, cx, cy."""
     k: tuple[float, ...]
     tilt: Numbers = NO_MATRIX
-    """What a tilted sensor does to directions, row by row."""
+    """The matrix of a tilted sensor, which acts on directions, row by row."""
     untilt: Numbers = NO_MATRIX
     tilting: Numbers = NO_MATRIX * 2
-    """The derivatives of `tilt` by both of its angles."""
+    """The derivatives of `tilt` with respect to both of its angles."""
 
 
 class PlainPose(NamedTuple):
     """The pose of a scene relative to a camera."""
 
     vector: Numbers
-    """Of the rotation, (3,)."""
+    """The rotation vector, (3,)."""
     turn: Numbers | None
-    """The rotation (9,), if it is not the vector's."""
+    """The rotation matrix (9,), if it does not come from the vector."""
     shift: Numbers
-    """(3,)."""
+    """The translation, (3,)."""
 
 
 @lru_cache(maxsize=256)
@@ -74,7 +74,8 @@ def _block(task: str, *numbers: tuple[str, int]) -> np.ndarray:
 
 
 def lens_map(lens: PlainLens, to_ray: Numbers, size: tuple[int, int], kind: str) -> Maps:
-    """Where the pixels (h, w) of an undistorted image look, as a kind of map; to_ray (9,)."""
+    """The source positions of pixels (h, w) of an undistorted image, as a kind of map; to_ray
+    (9,)."""
     height, width = size
     coefficients, fisheye = len(lens.k), int(lens.model == "fisheye")
     sides = ("height", height), ("width", width), ("to", KINDS.index(kind))
@@ -85,7 +86,7 @@ def lens_map(lens: PlainLens, to_ray: Numbers, size: tuple[int, int], kind: str)
 def polar_map(
     center: np.ndarray, cosines: np.ndarray, sines: np.ndarray, rings: np.ndarray
 ) -> np.ndarray:
-    """Where the pixels of a polar picture look: (h, w, 2), float32.
+    """The source positions of pixels of a polar picture: (h, w, 2), float32.
 
     center (2,), the rows' cosines and sines (h,) and the columns' distances (w,), float64.
     """
@@ -100,7 +101,7 @@ def polar_map(
 def map_from_polar(
     size: tuple[int, int], rows: int, center: np.ndarray, distance: float, angle: float
 ) -> np.ndarray:
-    """Where the pixels (h, w) around a point look in a polar picture: (h, w, 2), float32.
+    """The positions in a polar picture of pixels (h, w) around a point: (h, w, 2), float32.
 
     Of so many rows, and one more on top; distance and angle: of one of its pixels; center (2,).
     """
@@ -110,7 +111,8 @@ def map_from_polar(
 
 
 def converted_map(first: np.ndarray, second: np.ndarray | None, kind: str) -> Maps:
-    """Maps of one kind as another: two (h, w) float32 or (h, w, 2), or int16 with its parts."""
+    """Converts maps to another kind: two (h, w) or one (h, w, 2) float32, or int16 with its
+    parts."""
     height, width = size = first.shape[:2]
     if first.dtype == PIXEL:
         before = "whole" if second is None else "fixed"
@@ -159,9 +161,9 @@ def fisheye_found(
 def projected(
     points: np.ndarray, lens: PlainLens, pose: PlainPose, extra: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """cv2.projectPoints of (N, 3), float32 or float64, or cv2.fisheye's: pixels and jacobian.
+    """cv2.projectPoints, or cv2.fisheye's, of (N, 3), float32 or float64: pixels and jacobian.
 
-    extra: of a fisheye the skew, of other lenses a fixed fx / fy, or 0.
+    extra: for a fisheye the skew, for other lenses a fixed fx / fy, or 0.
     """
     fisheye, count = lens.model == "fisheye", len(points)
     columns = FISHEYE_COLUMNS if fisheye else LEAST_COLUMNS + len(lens.k)
@@ -189,15 +191,15 @@ def moved_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def perspective_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """cv2.getPerspectiveTransform of (N, 4, 2), float32: (N, 3, 3), and where they are good (N,).
+    """cv2.getPerspectiveTransform of (N, 4, 2), float32: (N, 3, 3), and whether each is valid (N,).
 
-    What is not good is to be found by `opencv_null_space`.
+    For the others, `opencv_null_space` finds the matrix.
     """
     return _matrices("perspective_matrices", src, dst, (3, 3))
 
 
 def affine_matrices(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """cv2.getAffineTransform of (N, 3, 2), float32: (N, 2, 3), and where there are any (N,)."""
+    """cv2.getAffineTransform of (N, 3, 2), float32: (N, 2, 3), and whether each exists (N,)."""
     return _matrices("affine_matrices", src, dst, (2, 3))
 
 
@@ -215,14 +217,14 @@ def _matrices(
 def to_polar(
     x: np.ndarray, y: np.ndarray, block: int, degrees: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `opencv_angles.to_polar` of arrays of one shape, float32 or float64, and of blocks."""
+    """As `opencv_angles.to_polar`, for arrays of one shape, float32 or float64, in blocks."""
     return _polar("to_polar", x, y, block, degrees)
 
 
 def from_polar(
     length: np.ndarray | None, angle: np.ndarray, block: int, degrees: bool
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """As `opencv_angles.from_polar` in the same way; None where an angle is too large for it."""
+    """As `opencv_angles.from_polar`, likewise; None if an angle is too large for it."""
     far = np.zeros(1, np.int64)
     found = _polar("from_polar", length, angle, block, degrees, far)
     return None if far[0] else found
@@ -263,7 +265,7 @@ def _type_of(points: np.ndarray) -> tuple[str, int]:
 
 
 def _map(block: np.ndarray, numbers: np.ndarray, size: tuple[int, ...], kind: str) -> Maps:
-    """Memory for a map, and the call that fills it, a row a unit."""
+    """Allocates a map and calls the library to fill it, one unit per row."""
     fixed = kind in ("fixed", "whole")
     first = empty(size if kind == "planes" else (*size, 2), PIXEL if fixed else FLOAT)
     second = None
@@ -277,7 +279,7 @@ def _map(block: np.ndarray, numbers: np.ndarray, size: tuple[int, ...], kind: st
 
 
 def _points(block: np.ndarray, numbers: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Memory for points, and the call that fills it; points (N, C), which lie side by side."""
+    """Allocates points and calls the library to fill them; points (N, C) must be dense."""
     points, out = np.ascontiguousarray(points), empty(points.shape, points.dtype)
     block[NUMBERS], block[FIRST], block[OUT] = (a.ctypes.data for a in (numbers, points, out))
     block[COUNT] = len(points)

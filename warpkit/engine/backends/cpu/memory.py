@@ -1,8 +1,8 @@
 """Memory for results, reused once they are freed.
 
-The first write to a new page costs more than a warp of the pixels on it: at 4K a third of the time
-of a forward call, on pages of 2 MiB, and more on those of 4 KiB that smaller arrays get. A loop
-that drops its results gets the same pages back here, whose contents are whatever was left in them.
+The first write to a new page costs more than warping its pixels: at 4K it takes a third of a
+forward call on pages of 2 MiB, and more on the 4 KiB pages of smaller arrays. With this module, a
+loop that drops its results gets the same pages again, with arbitrary contents.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from math import prod
 import numpy as np
 
 LEAST = 1 << 20
-"""Bytes of an array from which on its pages are kept; the C library keeps smaller ones."""
+"""Smaller arrays, in bytes, are left to the C library, which keeps their pages."""
 
 
 def limit(text: str) -> int:
-    """Bytes from what WARPKIT_KEPT_MB says."""
+    """The limit in bytes from the value of WARPKIT_KEPT_MB."""
     if not text.isascii() or not text.isdigit():
         raise ValueError(f"warpkit: WARPKIT_KEPT_MB must be a number such as 256, got {text!r}")
     return int(text) << 20
 
 
 KEPT = limit(os.environ.get("WARPKIT_KEPT_MB", "256"))
-"""Bytes of blocks waiting for use, at most."""
+"""The largest total size, in bytes, of free blocks that are kept."""
 
 UNIT = 1 << 18
-"""Blocks are multiples of it, so that arrays of about the same size share them."""
+"""Blocks are multiples of this, so arrays of similar sizes can share them."""
 
 LINE = 64
 
-_waiting: deque[np.ndarray] = deque()  # each step on it is atomic; the oldest stand left
+_waiting: deque[np.ndarray] = deque()  # appending and popping are atomic; the oldest is left
 
 
 class _Lease:
-    """A block in use: when the last array on it is gone, it waits for the next."""
+    """A block in use; when the last array on it is gone, the block is free for the next one."""
 
     def __init__(self, block: np.ndarray, count: int, dtype: np.dtype) -> None:
         self.block = block
@@ -47,11 +47,11 @@ class _Lease:
             "version": 3,
             "shape": (count,),
             "typestr": dtype.str,
-            "data": (address + -address % LINE, False),  # so that no store straddles two lines
+            "data": (address + -address % LINE, False),  # so that no store crosses a cache line
         }
 
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not ending():  # when Python ends, the names of this module may be gone
+        if not ending():  # when Python exits, this module's names may be gone
             _keep(self.block)
 
 
@@ -66,16 +66,16 @@ def empty(shape: int | Sequence[int], dtype: np.dtype) -> np.ndarray:
 
 
 def release() -> None:
-    """Give back what waits."""
+    """Release all free blocks."""
     _waiting.clear()
 
 
 def _take(size: int) -> np.ndarray:
-    """A waiting block of just that size, or a new one; numpy puts large ones on huge pages."""
+    """A free block of exactly this size, or a new one; numpy puts large ones on huge pages."""
     for _ in range(len(_waiting)):
         try:
             block = _waiting.popleft()
-        except IndexError:  # other threads took the rest
+        except IndexError:  # other threads took them all
             break
         if block.nbytes == size:
             return block

@@ -1,7 +1,7 @@
 """Sums over the pixels of two images and their slopes, for the normal equations.
 
-`warpkit.alignment.equations` has them in torch operations, some forty passes over the images; in
-native/moments.cpp they are two. The pixels of the outermost ring are left out: their weight is 0.
+In torch operations, `warpkit.alignment.equations` needs some forty passes over the images;
+native/moments.cpp needs two. The pixels of the outermost ring are left out: their weight is 0.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import Tensor
 from warpkit.engine.backends.cpu import calls
 
 FIRST = 6
-"""Sums of the first pass."""
+"""The number of sums in the first pass."""
 
 SHARED, CHANNEL = 8, 4
-"""Maps of the second pass, of all channels and of each."""
+"""The number of maps in the second pass: shared by all channels, and per channel."""
 
 STRIPS = {"first_sums": 512, "second_sums": 64}
-"""Columns of a unit, by tasks. Each has sums of its own, and its strip's stay in the fastest cache;
-wide strips read memory faster."""
+"""Columns of a unit, by task. Each unit has its own sums, which stay in the fastest cache for a
+strip; wide strips read memory faster."""
 
 MOMENTS = calls.Family("moments")
 
@@ -50,7 +50,7 @@ def second_sums(
 
 
 def _sums(task: str, arrays: dict[str, Tensor], powers: int) -> Tensor:
-    """The sums of a task, (N, maps, D), by the names of its arrays."""
+    """The sums of a task, (N, maps, D), from its arrays by name."""
     arrays = {name: tensor.contiguous() for name, tensor in arrays.items()}
     fixed = arrays["fixed"]
     shape, double = tuple(fixed.shape), fixed.dtype == torch.float64
@@ -70,7 +70,8 @@ def _sums(task: str, arrays: dict[str, Tensor], powers: int) -> Tensor:
 def block_of(
     task: str, shape: tuple[int, ...], seen: int, powers: int, double: bool
 ) -> tuple[np.ndarray, int]:
-    """The block of images (N, C, h, w), and the strips of an image; `seen` channels are there."""
+    """The block for images (N, C, h, w), and the number of strips per image; `seen`: its
+    channels."""
     items, channels, height, width = shape
     strips = -(-(width - 2) // STRIPS[task]) if min(height, width) > 2 else 0
     numbers = {

@@ -1,9 +1,9 @@
 """The native library of this process: importing this module opens it.
 
-Where it cannot be used, `LIBRARY` is None and `REFUSAL` says why, after one warning; on the CPU the
-reference serves then. These are constants of a module because Dynamo runs an import as Python does,
-while it would trace into a function. Nothing imports this before the first call on CPU tensors.
-Forks keep what their parent opened: the library has no state but the choice of kernels.
+If it cannot be used, `LIBRARY` is None and `REFUSAL` says why, after one warning; then the
+reference is used on the CPU. These are constants of a module because Dynamo executes imports like
+Python, while it would trace a function. Nothing imports this module before the first call on CPU
+tensors. Forks keep their parent's library, which has no state except the choice of kernels.
 """
 
 from __future__ import annotations

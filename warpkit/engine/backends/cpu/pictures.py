@@ -1,7 +1,7 @@
-"""Pyramids, borders, rotations and rectangles of whole images, by the native library.
+"""Pyramids, borders, rotations and rectangles of whole images, in the native library.
 
-Pictures are arrays (H, W, C); native/pyramids.cpp, arrangements.cpp and rectangles.cpp have the
-kernels.
+Pictures are arrays (H, W, C). The kernels are in native/pyramids.cpp, arrangements.cpp and
+rectangles.cpp.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ TYPES = {
     np.dtype(name): code
     for code, name in enumerate(("float32", "float64", "uint8", "int16", "uint16"))
 }
-"""The types that are computed with, as the library numbers them."""
+"""The supported types, as the library numbers them."""
 
 BAND = 32
-"""Rows of a unit."""
+"""The rows of a unit."""
 
 CHEAP = 10
-"""So many numbers cost as much as one value of a warp, by which threads are woken."""
+"""This many numbers cost as much as one value of a warp, which decides whether threads are used."""
 
 Shape = tuple[int, ...]
 
@@ -89,7 +89,7 @@ def arranged(view: np.ndarray) -> np.ndarray:
 def _block(
     task: str, shape: Shape, dtype: np.dtype, size: tuple[int, int], border: str
 ) -> np.ndarray:
-    """The block of pictures of a shape (H, W, C), without addresses."""
+    """The block for pictures of shape (H, W, C), without addresses."""
     height, width, channels = shape
     numbers = {
         "height": height,
@@ -111,7 +111,7 @@ IMAGE, OUT = FIELDS["image"], FIELDS["out"]
 def _made(
     numbers: np.ndarray, image: np.ndarray, size: tuple[int, int], dtype: np.dtype
 ) -> np.ndarray:
-    """The result (h, w, C) of a call's block."""
+    """The result (h, w, C) of a block."""
     out = empty((*size, image.shape[2]), dtype)
     numbers[IMAGE], numbers[OUT] = image.ctypes.data, out.ctypes.data
     calls.launch(numbers, 0, -(-size[0] // BAND), out.size // CHEAP)

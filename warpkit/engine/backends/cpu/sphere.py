@@ -1,7 +1,7 @@
-"""Views of the sphere by the native library: positions (native/sphere.cpp), then a warp.
+"""Views of the sphere in the native library: positions (native/sphere.cpp), then a warp.
 
-The few pixels that read beyond a pole are the definition's, of as many rows of the picture as there
-are taps. The warp has NaN for their place: it leaves them alone, and so does its gradient.
+The definition computes the few pixels that read beyond a pole, from as many rows of the picture as
+there are taps. Their positions are NaN in the warp, so it and its gradient skip them.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ class Cap(NamedTuple):
     """The pixels of views that read beyond a pole."""
 
     first: int
-    """Row of the picture that they read, and how many from there on."""
+    """The first row of the picture that they read, and the number of rows."""
     taken: int
     height: int
-    """Of the picture."""
+    """The height of the picture."""
     x: Tensor
-    """(N,), int64: pixels of the views of which one or more do so."""
+    """(N,), int64: pixels that read beyond the pole in at least one view."""
     y: Tensor
     mine: Tensor
-    """(*P, N), bool: whether a view does."""
+    """(*P, N), bool: whether they do so in each view."""
 
 
 def view(picture: Tensor, matrix: Tensor, size: Size, interpolation: str) -> Tensor:
     """As `sphere.sample` at `sphere.places_of_pixels`; eager.
 
-    picture (*I, C, H, W), labels as their bits; matrix (*P, 3, 3), float64.
+    picture (*I, C, H, W), with labels as their bits; matrix (*P, 3, 3), float64.
     """
     if picture.dtype in HALVES:
         return view(picture.float(), matrix, size, interpolation).to(picture.dtype)
-    if interpolation == "nearest":  # it has no slope, and autograd should say so
+    if interpolation == "nearest":  # it has no slope, and autograd should report that
         matrix = matrix.detach()
     if picture.is_floating_point() and wants_gradient(picture, matrix):
         return View.apply(picture, matrix, size, interpolation)  # pyright: ignore
@@ -59,19 +59,19 @@ def view(picture: Tensor, matrix: Tensor, size: Size, interpolation: str) -> Ten
 
 
 def _rule(interpolation: str) -> SamplingRule:
-    """No tap of the warp is beyond a pole; a border that keeps rows lets its gradient be split."""
+    """No tap of the warp is beyond a pole; a border that keeps rows allows a split gradient."""
     return SamplingRule(interpolation, pair_of("replicate", "wrap"))
 
 
 def _nothing(picture: Tensor) -> Tensor:
-    """What stands where a pixel has no place."""
+    """The fill for pixels without a position."""
     return torch.zeros((), dtype=compute_dtype(picture.dtype))
 
 
 def _view(
     picture: Tensor, matrix: Tensor, size: Size, interpolation: str
 ) -> tuple[Tensor, Tensor, np.ndarray, list[Cap]]:
-    """As `view`; the places, those of caps NaN, their rows' ends, and the caps."""
+    """As `view`; also returns the positions (NaN in caps), the ends of their rows, and the caps."""
     sphere_size = (picture.shape[-2], picture.shape[-1])
     nearest = interpolation == "nearest"
     places, ends = found_places(matrix.detach(), size, sphere_size, fixed=nearest)
@@ -91,7 +91,8 @@ def _view(
 
 
 def _caps(places: Tensor, ends: np.ndarray, height: int, interpolation: str) -> list[Cap]:
-    """Those of places (*P, h, w, 2) in a picture of so many rows, with their rows' ends."""
+    """The caps of positions (*P, h, w, 2), with the ends of their rows, in a picture of this
+    height."""
     count = TAPS[interpolation]
     low, high = sphere.reach(interpolation)
     high = height - high
@@ -119,7 +120,7 @@ def _strip(picture: Tensor, cap: Cap) -> Tensor:
 def _of_cap(cap: Cap, strip: Tensor, matrix: Tensor, interpolation: str) -> Tensor:
     """The values of a cap's pixels, (*batch, C, N); strip (*I, C, n, W), matrix (*P, 3, 3).
 
-    Where a view does not read beyond the pole, some number that has no gradient.
+    If a view does not read beyond the pole, the value is arbitrary and has no gradient.
     """
     x, y, z = rows_at(matrix[..., None, :, :], cap.x.double(), cap.y.double())
     points = sphere.places(x, y, z, (cap.height, strip.shape[-1]))
@@ -129,15 +130,15 @@ def _of_cap(cap: Cap, strip: Tensor, matrix: Tensor, interpolation: str) -> Tens
 
 
 class View(torch.autograd.Function):
-    """`view` with its gradient; one of the gradient is the definition's."""
+    """`view` with its gradient; second derivatives come from the definition."""
 
     @staticmethod
     def forward(
         ctx: Any, picture: Tensor, matrix: Tensor, size: Size, interpolation: str
     ) -> Tensor:
-        """By two launches.
+        """Two launches.
 
-        Tensors as of `view`.
+        Tensors as in `view`.
         """
         result, ctx.places, ctx.ends, ctx.caps = _view(picture, matrix, size, interpolation)
         ctx.save_for_backward(picture, matrix)
@@ -146,7 +147,7 @@ class View(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        """By two more; by the definition where it is to be differentiated, or is a batch."""
+        """Two more launches; the definition, if the gradient is differentiated or batched."""
         (picture, matrix), (grad,) = ctx.saved_tensors, grads
         wanted = ctx.needs_input_grad[:2]
         if torch.is_grad_enabled() or not is_eager(grad):
@@ -163,7 +164,7 @@ def _by_definition(
     options: tuple[Size, str],
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """The gradients to picture and matrix as of `view`; grad (*batch, C, h, w)."""
+    """The gradients to picture and matrix of `view`; grad (*batch, C, h, w)."""
     size, interpolation = options
     create = torch.is_grad_enabled()
     with torch.enable_grad():
@@ -177,9 +178,9 @@ def _by_definition(
 def _by_kernels(
     ctx: Any, picture: Tensor, matrix: Tensor, grad: Tensor, wanted: Sequence[bool]
 ) -> list[Tensor | None]:
-    """The same, of what `View` kept of its call.
+    """The same, from the data that `View` saved.
 
-    Tensors as of `_by_definition`.
+    Tensors as in `_by_definition`.
     """
     size, interpolation = ctx.options
     rule, needs = _rule(interpolation), [*wanted, False]
@@ -213,11 +214,12 @@ def _block(task: str, size: Size, sphere_size: Size, fixed: bool = False) -> np.
 def found_places(
     matrix: Tensor, size: Size, sphere_size: Size, fixed: bool = False
 ) -> tuple[Tensor, np.ndarray]:
-    """As `sphere.places_of_pixels`, up to whole turns of longitude and the arctangent's last bits.
+    """As `sphere.places_of_pixels`, except for whole turns of longitude and the arctangent's last
+    bits.
 
-    And for each row of a view the least and the largest row that it looks at, (*P, h, 2), infinite
-    where it looks at none. matrix (*P, 3, 3), float64. fixed: no whole turns, by which a column's
-    half may round to another side.
+    It also returns the smallest and the largest source row of each row of a view, (*P, h, 2),
+    infinite if there is none. matrix (*P, 3, 3), float64. fixed: without whole turns, which could
+    round half a column to the other side.
     """
     batch = matrix.shape[:-2]
     found = empty((*batch, *size, 2), np.dtype(np.float64))
@@ -227,7 +229,7 @@ def found_places(
 
 
 def _to_matrix(matrix: Tensor, grad: Tensor, size: Size, sphere_size: Size) -> Tensor:
-    """The gradient to matrices (*P, 3, 3) of that to places, grad (*P, h, w, 2)."""
+    """The gradient to matrices (*P, 3, 3) from that to positions, grad (*P, h, w, 2)."""
     grad = grad.double().contiguous()
     sums = np.empty((*matrix.shape[:-2], size[0], 9))
     _run(_block("sphere_backward", size, sphere_size), matrix, grad.data_ptr(), sums)
@@ -235,7 +237,8 @@ def _to_matrix(matrix: Tensor, grad: Tensor, size: Size, sphere_size: Size) -> T
 
 
 def _run(block: np.ndarray, matrix: Tensor, places: int, rows: np.ndarray) -> None:
-    """A task of matrices (*P, 3, 3) and places by their address, into rows (*P, h, n)."""
+    """Run a task for matrices (*P, 3, 3) and positions at an address; results in rows (*P, h,
+    n)."""
     given, numbers = matrix.detach().contiguous(), block.copy()
     numbers[MATRICES], numbers[PLACES], numbers[ROWS] = given.data_ptr(), places, rows.ctypes.data
     units = rows.size // rows.shape[-1]

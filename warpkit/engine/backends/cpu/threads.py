@@ -1,11 +1,11 @@
 """Threads for kernels: torch's own thread pool if it has one, otherwise ours.
 
-torch's operators run on OpenMP threads, which go on spinning for about a millisecond after each.
-A second pool beside them would share the cores with that spinning: 2 threads on 2 cores then take
-1.4 times as long as on the team itself, which also is awake already.
+torch's operators run on OpenMP threads, which spin for about a millisecond after each. A second
+pool would share the cores with these spinning threads: two threads on two cores then take 1.4 times
+as long as on torch's own team, which is also awake already.
 
-Work is a number of units, dealt in runs of consecutive ones to whichever thread is free. The units
-never depend on the number of threads, so that neither do results.
+Work consists of units, which are distributed in runs of consecutive ones to whichever thread is
+free. Units do not depend on the number of threads, so results do not, either.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from typing import Any
 import torch
 
 INLINE = 100_000
-"""Output values below which waking a thread costs more than it saves."""
+"""Below this many output values, waking a thread costs more than it saves."""
 
 RUNS = 8
-"""Runs of units a thread, enough to even out their costs."""
+"""Runs of units per thread, enough to balance their costs."""
 
 SHORTEST = 50_000
-"""Output values of a run; to begin one takes 10 us, for which threads take turns."""
+"""Output values of the shortest run; starting a run takes 10 us, in which threads wait for each
+other."""
 
 LONGEST = 4_000_000
-"""Output values of a run: about 10 ms, after which an interrupt is noticed."""
+"""Output values of the longest run: about 10 ms, after which an interrupt is noticed."""
 
 SLICE = 16_000_000
-"""Output values that a thread of the team makes between two looks for an interrupt: 10 to 60 ms."""
+"""Output values per thread of the team between two checks for an interrupt: 10 to 60 ms."""
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -41,9 +42,9 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def _entry() -> Any:
-    """`GOMP_parallel(body, argument, threads, flags)` of the OpenMP that torch is linked to.
+    """`GOMP_parallel(body, argument, threads, flags)` of the OpenMP library that torch uses.
 
-    It is part of OpenMP's binary interface on Linux, for GNU's and LLVM's libraries alike.
+    It is part of OpenMP's binary interface on Linux, in both GNU's and LLVM's library.
     """
     try:
         torch_library = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
@@ -60,7 +61,7 @@ _team_address = ctypes.cast(_team, ctypes.c_void_p).value or 0 if _team is not N
 
 
 def _forget_threads() -> None:
-    """A forked child has the memory of teams and pools but none of their threads."""
+    """A forked child has the memory of teams and pools, but none of their threads."""
     global _team
     _team = None
     _pools.clear()
@@ -71,16 +72,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def _dealt(units: int, values: int) -> tuple[int, int]:
-    """How many threads share the units, and in how many runs: enough to even out their costs."""
+    """The number of threads that share the units, and the number of runs, to balance costs."""
     threads = min(torch.get_num_threads(), units)
     return threads, max(threads, min(threads * RUNS, values // SHORTEST))
 
 
 def run_on_team(part: Callable[[int, int, int, int, int], None], units: int, values: int) -> bool:
-    """Call part(begin, end, each, threads, team) until all units are done; False with no team.
+    """Call part(begin, end, each, threads, team) until all units are done; False without a team.
 
-    Native code deals the units begin .. end to the threads of torch's own team, whose entry is at
-    the address `team`, `each` at a time.
+    Native code distributes the units begin .. end, `each` at a time, to the threads of torch's own
+    team, whose entry point is at the address `team`.
     """
     if _team is None:
         return False
@@ -104,10 +105,10 @@ def run(work: Callable[[int, int], None], units: int, values: int) -> None:
 
     def share(_: object = None) -> None:
         try:
-            while not errors and (n := next(numbers)) < runs:  # next() on a count is atomic
+            while not errors and (n := next(numbers)) < runs:  # next() of a count is atomic
                 work(units * n // runs, units * (n + 1) // runs)
                 done.append(n)
-        except BaseException as error:  # out of a callback it would be printed and forgotten
+        except BaseException as error:  # raised in a callback it would only be printed
             errors.append(error)
 
     if threads == 1:
@@ -119,7 +120,7 @@ def run(work: Callable[[int, int], None], units: int, values: int) -> None:
     if errors:
         raise errors[0]
     if len(done) < runs:
-        raise KeyboardInterrupt  # which came before `share` could note it
+        raise KeyboardInterrupt  # it came before `share` could note it
 
 
 def _share_in_pool(share: Callable[[], None], threads: int, errors: list[BaseException]) -> None:
@@ -132,5 +133,5 @@ def _share_in_pool(share: Callable[[], None], threads: int, errors: list[BaseExc
     except BaseException as error:
         errors.append(error)
         raise
-    finally:  # also on KeyboardInterrupt: nobody may still write when the arrays are freed
+    finally:  # also after KeyboardInterrupt: threads must stop writing before arrays are freed
         wait([helper for helper in helpers if not helper.cancel()])

@@ -1,7 +1,7 @@
-"""cv2.transform by the native library, on arrays.
+"""cv2.transform in the native library, on arrays.
 
-The bits are those of `arithmetic.opencv_points`. native/transform_call.h says what the numbers of a
-block are.
+The bits are those of `arithmetic.opencv_points`. native/transform_call.h describes the numbers of a
+block.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ TRANSFORM = Family("transform")
 MATRIX, POINTS, OUT = (TRANSFORM.fields[name] for name in ("matrix", "points", "out"))
 
 PIXELS_AT_ONCE = 1024
-"""A unit."""
+"""The size of a unit."""
 
 DOUBLE = np.dtype(np.float64)
 
 
 def transformed(points: np.ndarray, matrix: np.ndarray, arithmetic: str) -> np.ndarray | None:
-    """points (H, W, C) or (H, W) of one channel; matrix (R, C), or (R, C + 1): (H, W, R) or (H, W).
+    """points (H, W, C), or (H, W) for one channel; matrix (R, C) or (R, C + 1): (H, W, R) or (H,
+    W).
 
-    None of other shapes.
+    None for other shapes.
     """
     made = _call(points.shape, points.strides, points.dtype, matrix.shape, arithmetic)
     if made is None:
@@ -51,7 +52,7 @@ def _call(
     of_matrix: tuple[int, ...],
     arithmetic: str,
 ) -> tuple[np.ndarray, int, tuple[int, ...], int] | None:
-    """The block, but its addresses; its units, and the result's shape and size."""
+    """The block without addresses, its units, and the result's shape and size."""
     if len(shape) not in (2, 3) or 0 in shape or len(of_matrix) != 2 or not of_matrix[0]:
         return None
     channels, (rows, columns) = shape[2] if len(shape) == 3 else 1, of_matrix

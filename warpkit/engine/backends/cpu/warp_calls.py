@@ -32,91 +32,92 @@ TYPES = {
     torch.int16: 3,
     torch.uint16: 4,
 }
-"""The types of images that are computed with, as the library numbers them."""
+"""The supported types of images, as the library numbers them."""
 
 TILE = 32
-"""A tile is TILE x TILE pixels of the result."""
+"""A tile has TILE x TILE pixels of the result."""
 
 REGISTER = 64
-"""Bytes of the widest vector."""
+"""The size of the widest vector, in bytes."""
 
 STREAMED = 8 << 20
-"""Bytes of a result from which on it is written past the caches."""
+"""From this many bytes on, a result is written without the caches."""
 
 
 class WarpKey(NamedTuple):
-    """What the calls of a warp are found by: all of it but its tensors' numbers."""
+    """The key of a warp's calls: everything except the tensors' numbers."""
 
     image: Shape
     stored: Shape
-    """The images' batch in memory, 1 where one image stands for many."""
+    """The images' batch in memory, 1 if one image stands for many."""
     dtype: torch.dtype
     channels_last: bool
     mapping: Shape
     wide_points: bool
     """Points are float64."""
     planar: bool
-    """Points are planes of x and of y."""
+    """Points are separate planes of x and y."""
     fill: Shape
     size: Shape
     interpolation: str
     border: str
     listed: bool
-    """A list says where each matrix looks, and the batch is the matrices'."""
+    """A list determines the image of each matrix, and the batch is that of the matrices."""
     relative: bool
     """Points are offsets from their pixel, added in float64."""
 
 
 class WarpShapes(NamedTuple):
-    """A warp's sizes, as far as shapes say them."""
+    """The sizes of a warp, as far as shapes determine them."""
 
     batch: Shape
     shape: Shape
-    """Of the result: (*batch, C, h, w)."""
+    """The shape of the result: (*batch, C, h, w)."""
     values: int
-    """Numbers of the result."""
+    """The number of values in the result."""
     items: int
-    """Images of the result."""
+    """The number of images in the result."""
     kind: int
-    """Of map."""
+    """The kind of map."""
     mapping_size: int
-    """Numbers of a matrix, or of a field of points."""
+    """The number of values in a matrix, or in a field of points."""
     mapping_of: np.ndarray
-    """For every item its matrix or points, (items,)."""
+    """The index of each item's matrix or points, (items,)."""
     tile_rows: int
-    """Rows of tiles of an item."""
+    """The number of tile rows of an item."""
     tile_columns: int
     dense: bool
     """The fill has a value for every pixel of the result."""
     expand: bool
-    """The fill differs by item."""
+    """The fill differs between items."""
     border: tuple[int, int]
     """The codes of the borders along y and x."""
 
 
 class WarpCall(NamedTuple):
-    """What warps of one key have in common."""
+    """The common data of warps with one key."""
 
     key: WarpKey
     shapes: WarpShapes
     numbers: np.ndarray
-    """The block, with 0 for every address that differs from call to call."""
+    """The block, with 0 for every address that differs between calls."""
     images: np.ndarray
-    """For every item its image, (items,)."""
+    """The index of each item's image, (items,)."""
     taps: int
     units: int
     streams: bool
-    """A result at the right address is written past the caches: large, and in whole registers."""
+    """Whether a result at a suitable address bypasses the caches: if large and in full
+    registers."""
 
 
 @lru_cache(maxsize=256)
 def warp_shapes(
     image: Shape, mapping: Shape, fill: Shape, size: Shape, border: str, listed: bool = False
 ) -> WarpShapes:
-    """A warp by the shapes of its arguments.
+    """The sizes of a warp for arguments of these shapes.
 
-    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*M, h, w, 2); size (h, w). listed: a list says
-    where each matrix looks, and the batch is the matrices'.
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*M, h, w, 2); size (h, w). listed: a list
+    determines the image of each matrix, and the batch is that of the matrices.
     """
     maps, (h, w) = mapping_batch(mapping), size
     batch = maps if listed else batch_of(image, mapping)

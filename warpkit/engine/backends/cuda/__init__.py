@@ -1,11 +1,11 @@
 """The CUDA backend: kernels in Triton, the same results as the reference.
 
-The counterpart of `cpu`. `operators` makes torch operators of `launch`, which turns tensors into
-kernel launches by the sizes of `work`. The kernels are `forward`, `backward` (to the map and the
-fill), and to the image `gather`, `gather_affine` and `scatter`, of which `image_gradient` takes
-one; `positions` and `weights` are their steps, and `inverse` inverts matrices. No kernel adds
-floats atomically: every result is the same to the last bit from run to run. Under
-TRITON_INTERPRET=1 the kernels take CPU tensors, so that they can be tested without a device.
+It is the counterpart of `cpu`. `operators` makes torch operators of `launch`, which turns tensors
+into kernel launches with the sizes of `work`. The kernels are `forward`, `backward` (gradients to
+the map and the fill), and for the gradient to the image `gather`, `gather_affine` and `scatter`, of
+which `image_gradient` selects one. `positions` and `weights` are steps of the kernels, and
+`inverse` inverts matrices. No kernel adds floats atomically, so every result is repeatable to the
+last bit. Under TRITON_INTERPRET=1 the kernels take CPU tensors, for tests without a device.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ DTYPES += (torch.uint8, torch.int16, torch.uint16, *LABELS)
 try:
     import triton
 
-    # 3.3 can pass tuples to functions, as the kernels do with a matrix
+    # since 3.3 tuples can be passed to functions, as the kernels do with a matrix
     HAS_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 3)
 except ImportError:
     HAS_TRITON = False
 
 LONGEST = 2**30
-"""Positions beyond are pulled in to here; as many rows or columns are more than memory holds."""
+"""Positions beyond this are moved to it; memory cannot hold as many rows or columns."""
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
-    """The reasons why the kernels cannot do this."""
+    """The reasons why the kernels do not support a call."""
     reasons = []
     if not image.is_cuda and not (INTERPRETED and image.device.type == "cpu"):
         reasons.append(f"needs a CUDA tensor, got {image.device}")

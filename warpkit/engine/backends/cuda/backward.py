@@ -1,6 +1,7 @@
 """The backward kernel: the gradients to the map and to the fill.
 
-A map's gradient is a sum over all pixels: every program writes its part, added up in a fixed order.
+A map's gradient is a sum over all pixels: every program writes a part, and parts are added in
+order.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
@@ -37,7 +38,7 @@ def backward_kernel(
     REAL: tl.constexpr, OFFSET: tl.constexpr,
     CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """A program is one tile of an item, as in the forward kernel."""
+    """A program processes one tile of an item, as in the forward kernel."""
     unit = tl.program_id(0)
     tile, item = unit % tiles, unit // tiles
     corner_x, corner_y = tile_corner(tile, out_width, PIXELS)
@@ -100,7 +101,7 @@ def backward_kernel(
                     value = tl.where(inside, value, fill_value)
                     along += (weight_y * slope_x)[None, :] * value
                     across += (slope_y * weight_x)[None, :] * value
-            # by value, as in the reference: what was not read has no slope, be it NaN
+            # selected by value, as in the reference: unread taps have no slope, even if NaN
             gx += tl.sum(tl.where(reached[None, :], g * along, 0.0), axis=0)
             gy += tl.sum(tl.where(reached[None, :], g * across, 0.0), axis=0)
     if NEEDS_GRAD_MAPPING and KIND == POINTS:
@@ -119,7 +120,7 @@ def backward_kernel(
 
 @triton.jit
 def add_row(to, g, column, row, corner_x, corner_y):
-    """The sums of g x, g y and g over a tile: counted from its corner, where float32 is exact."""
+    """The sums of g x, g y and g over a tile, relative to its corner, where float32 is exact."""
     total = tl.sum(g, axis=0).to(tl.float64)
     tl.store(to, tl.sum(g * column, axis=0) + corner_x * total)
     tl.store(to + 1, tl.sum(g * row, axis=0) + corner_y * total)

@@ -33,9 +33,9 @@ def forward_kernel(
     MOVED: tl.constexpr, VALUE: tl.constexpr,
     CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """A program is one tile of an item, tiles first; it finds its taps once for all channels.
+    """A program processes one tile of an item, tiles first; all channels share its taps.
 
-    MOVED: labels, of the type VALUE, of which the one tap is taken as it is.
+    MOVED: labels, of the type VALUE, of which a single tap is copied.
     """
     unit = tl.program_id(0)
     item = unit // tiles
@@ -77,7 +77,7 @@ def forward_kernel(
                 inside = (near & in_y & in_x)[None, :]
                 at = from_channel + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]
                 value = tl.load(at, mask=exists & inside, other=0).to(VALUE)
-                # by value: 0 times a NaN on the unchosen side would leak
+                # selected by value: 0 times a NaN on the other side would be NaN
                 value = tl.where(inside, value, fill_value)
                 if MOVED:
                     total = value

@@ -1,12 +1,13 @@
 """The gradient to the image under a matrix, as a gather: one sum per source pixel.
 
-The output pixels that read source pixel s look within `reach` of it. Under a matrix they fill a
-quadrilateral: its rows come from the corners of that square carried forward, and in each row the
-columns between four lines. Bounds are a little too wide; a candidate counts if the forward kernel's
-own position says so. No atomics: each pixel is one sum, in one order.
+The output pixels that read source pixel s have source points within `reach` of it. Under a matrix
+they fill a quadrilateral. Its rows come from the corners of that square, mapped forward, and the
+columns in each row from four lines. Bounds are slightly too wide; a candidate counts if the forward
+kernel's own position says so. No atomics: each pixel is one sum, in one order.
 
-The cost is that of the output pixels within a square of 2 reach, turned: about 9 candidates at
-scale 1, 4 of which read; many where the map magnifies, or carries a source pixel to the horizon.
+The cost is the number of output pixels in a rotated square of side 2 reach: about 9 candidates at
+scale 1, of which 4 read the pixel. It is higher if the map magnifies, or maps a source pixel to the
+horizon.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
@@ -31,10 +32,10 @@ from warpkit.engine.backends.cuda.positions import (
 from warpkit.engine.backends.cuda.weights import normalize, weigh
 
 SLACK = tl.constexpr(1 / 64)
-"""Bounds are wider by this, in pixels: rounding shifts them by 1e-9 at most."""
+"""Bounds are wider by this, in pixels: rounding moves them by at most 1e-9."""
 
 WIDER = tl.constexpr(1 + 1e-12)
-"""And by this factor: where a column is 1e15 source pixels wide, rounding shifts them by more."""
+"""And by this factor: if a column is 1e15 source pixels wide, rounding moves them by more."""
 
 
 @triton.jit
@@ -47,7 +48,8 @@ def gather_kernel(
     OFFSET: tl.constexpr,
     CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
 ):  # fmt: skip
-    """A tile of CHANNEL_BLOCK channels of an image's gradient, for a split of its readers."""
+    """A program processes a tile of CHANNEL_BLOCK channels of an image's gradient, for some
+    readers."""
     unit = tl.program_id(0)
     group, unit_image = unit // tiles % groups, unit // tiles // groups
     split, image_number = unit_image % splits, (unit_image // splits).to(tl.int64)
@@ -108,7 +110,7 @@ def weight_of(
 
 @triton.jit
 def reach_of(TAPS: tl.constexpr):
-    """How far a reader looks from the pixel it reads, at most."""
+    """The largest distance from a reader's source point to the pixel that it reads."""
     if TAPS == 1:
         return 0.5 + SLACK
     return TAPS // 2 + SLACK
@@ -119,17 +121,18 @@ def rows_of(m, x, y, side, out_height, KIND: tl.constexpr, TAPS: tl.constexpr):
     """The first output row that may read source pixel (x, y), and how many follow.
 
     An output pixel reads (x, y) if its source point (u, v) lies within `reach` of it: in the square
-    S = [x - reach, x + reach] x [y - reach, y + reach]. Carried forward to the output, S is a
-    parallelogram under an affine map, whose rows are those of its centre plus and minus
+    S = [x - reach, x + reach] x [y - reach, y + reach]. Under an affine map, S is mapped forward to
+    a parallelogram, whose rows are those of its centre plus and minus
 
         reach (|a| + |d|) / |det|      the forward map's second row is (-d, a) / det
 
-    and a quadrilateral under a perspective: its rows lie between those of its corners, as long as
-    all corners are on one side of the horizon. There the divisor of the adjugate's last row has one
-    sign; a corner within rounding of 0 leaves all rows, and a square on the other side none (a
-    perspective is gone through once for each side). Bounds only have to be wide enough: `weight_of`
-    decides what counts, so that no rounding here changes a bit of the sum, which runs over rows,
-    then columns, in order. index_add over the forward pass's taps would sum the same in another.
+    and under a perspective to a quadrilateral. Its rows lie between those of its corners, if all
+    corners are on one side of the horizon. There the divisor of the adjugate's last row has one
+    sign. If a corner is within rounding of 0, all rows remain; if a square is on the other side,
+    none does (the loop visits both sides of a perspective). Bounds only have to be wide enough:
+    `weight_of` decides what counts, so rounding here cannot change a bit of the sum, which runs
+    over rows, then columns, in order. index_add over the forward pass's taps would compute the same
+    sum in another order.
     """
     a, b, c, d, e, f, g, h, i = m
     reach = reach_of(TAPS)
@@ -139,15 +142,15 @@ def rows_of(m, x, y, side, out_height, KIND: tl.constexpr, TAPS: tl.constexpr):
         per = 1 / tl.where(tl.abs(det) < INFINITY, det, 0.0)
         middle = a * per * (y - f) - d * per * (x - c)
         half = reach * (tl.abs(a) + tl.abs(d)) * tl.abs(per)
-        low, high = middle - half, middle + half  # all rows where the map has no inverse: NaN
+        low, high = middle - half, middle + half  # all rows if the map has no inverse: NaN
     else:
         ei, fh, di, fg, dh, eg = e * i, f * h, d * i, f * g, d * h, e * g
         det = a * (ei - fh) - b * (di - fg) + c * (dh - eg)
         terms = tl.abs(a) * (tl.abs(ei) + tl.abs(fh)) + tl.abs(b) * (tl.abs(di) + tl.abs(fg))
         terms += tl.abs(c) * (tl.abs(dh) + tl.abs(eg))
         det = tl.where(tl.abs(det) > 1e-12 * terms, det, 0.0)  # else its sign may be rounding's
-        # the last two rows of the adjugate carry the square's corners forward, with a divisor q
-        # whose sign tells the side of the horizon; a corner too near to it leaves all rows
+        # the last two rows of the adjugate map the square's corners forward, with a divisor q whose
+        # sign gives the side of the horizon; all rows remain if a corner is too near to it
         k, s, n = fg - di, a * i - c * g, c * d - a * f
         o, p, q = dh - eg, b * g - a * h, a * e - b * d
         turn = tl.where(det > 0, 1.0, tl.where(det < 0, -1.0, 0.0)) * (1 - 2 * side)
@@ -176,9 +179,9 @@ def columns_of(m, x, y, at_y, side, out_width, KIND: tl.constexpr, TAPS: tl.cons
 
         -reach w <= u - x w <= reach w        and the same for v and y
 
-    with w positive, on the side of the horizon that `turn` chooses: four inequalities
-    along c + constant >= 0, of which each cuts the row from the left or from the right. 1e-300 in
-    the place of 0 makes a line that is parallel to the row cut all or nothing.
+    with w positive, on the side of the horizon that `turn` selects. These are four inequalities
+    along c + constant >= 0, each of which cuts the row from the left or from the right. Replacing 0
+    by 1e-300 makes a line parallel to the row keep all of it or nothing.
     """
     a, b, c, d, e, f, g, h, i = m
     reach, fy = reach_of(TAPS), at_y.to(tl.float64)
@@ -196,7 +199,7 @@ def columns_of(m, x, y, at_y, side, out_width, KIND: tl.constexpr, TAPS: tl.cons
             constant = constant * turn
         if line % 2 == 1:
             along, constant = -along, -constant
-        # along * column + constant >= 0, where the constant's slack outweighs its rounding
+        # along * column + constant >= 0, where the constant's slack exceeds its rounding
         cut = -constant * (1 / tl.where(along == 0, 1e-300, along))
         low = tl.where(along >= 0, tl.maximum(low, cut), low)
         high = tl.where(along >= 0, high, tl.minimum(high, cut))
@@ -205,9 +208,9 @@ def columns_of(m, x, y, at_y, side, out_width, KIND: tl.constexpr, TAPS: tl.cons
 
 @triton.jit
 def clipped_range(low, high, length):
-    """The whole numbers of 0 .. length - 1 between two bounds: the first, and how many.
+    """The integers of 0 .. length - 1 between two bounds: the first, and their number.
 
-    A NaN is no bound: minimum and maximum leave it out.
+    NaN is no bound: minimum and maximum ignore it.
     """
     first = tl.minimum(tl.maximum(tl.ceil(low * (2 - WIDER)), 0.0), length.to(tl.float64))
     last = tl.maximum(tl.minimum(tl.floor(high * WIDER), length - 1.0), -1.0)
@@ -216,7 +219,7 @@ def clipped_range(low, high, length):
 
 @triton.jit
 def most_columns(m, columns, out_width, KIND: tl.constexpr, TAPS: tl.constexpr):
-    """How many columns to go through in a row. Under an affine map no pixel has more than this."""
+    """The number of columns to visit in a row. Under an affine map no pixel has more than this."""
     if KIND == AFFINE:
         a, _, _, d, _, _, _, _, _ = m
         widest = 2 * reach_of(TAPS) / tl.maximum(tl.maximum(tl.abs(a), tl.abs(d)), 1e-300)

@@ -1,8 +1,8 @@
 """The gradient to the image under an affine map: `gather` with cheaper positions.
 
-In each row the first candidate's u - x and v - y are small: found in float64, and for the columns
-that follow in the type of the computation. That is as exact, since a weight changes little where
-the position does; nearest's does not, and goes through `gather`.
+In each row the first candidate's u - x and v - y are small. They are computed in float64, and for
+the following columns in the type of the computation. That is equally exact, because a small change
+of the position changes a weight little. This is not so for nearest, which uses `gather`.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
@@ -48,7 +48,7 @@ def gather_affine_kernel(
         rows = tl.where(live, rows, 0)
         columns = most_columns(m, rows, out_width, AFFINE, TAPS)
         per = 1 / tl.maximum(tl.abs(a), 1e-300), 1 / tl.maximum(tl.abs(d), 1e-300)
-        # far beyond any reach, but not beyond float32: infinity times column 0 would be NaN
+        # far beyond any reach, but finite in float32: infinity times column 0 would be NaN
         slope_u, slope_v = within(a, 1e30).to(REAL), within(d, 1e30).to(REAL)
         from_item = grad + item * channels * out_height * out_width + channel * out_plane
         for r in range(tl.max(rows, axis=0)):
@@ -71,14 +71,14 @@ def gather_affine_kernel(
 
 @triton.jit
 def within(value, limit):
-    """The value, or the limit with its sign."""
+    """The value, clamped to the limit with its sign."""
     return tl.minimum(tl.maximum(value, -limit), limit)
 
 
 @triton.jit
 def first_of(m, per, x, y, at_y, out_width, TAPS: tl.constexpr):
-    """The first column of an output row that may read source pixel (x, y), and where it looks from
-    there: in the forward kernel's own float64. `per` are 1 / |a| and 1 / |d|."""
+    """The first column of an output row that may read source pixel (x, y), and its source point, in
+    the forward kernel's float64. `per` are 1 / |a| and 1 / |d|."""
     a, b, c, d, e, f, _, _, _ = m
     per_a, per_d = per
     fy, reach = at_y.to(tl.float64), TAPS // 2 + SLACK

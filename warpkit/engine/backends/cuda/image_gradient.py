@@ -1,4 +1,4 @@
-"""The gradient to the image: chooses the kernel, splits the work, launches it."""
+"""The gradient to the image: selects the kernel, splits the work, and launches it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from warpkit.engine.backends.cuda.work import CudaLaunch, block, launch, tiles_o
 from warpkit.engine.sampling.layout import cycle, sum_to
 
 PROGRAMS = 4096
-"""Programs that fill a device several times; fewer source tiles share their maps out."""
+"""Programs that fill a device several times; if there are fewer source tiles, maps are split,
+too."""
 
 BLOCK = 1024
-"""Values a program of `collect_kernel` takes."""
+"""Values per program of `collect_kernel`."""
 
 
 class ImageReaders(NamedTuple):
-    """Which items an image's gradient comes from: those n with n // div % mod equal to its own."""
+    """The items that contribute to an image's gradient: those n with n // div % mod equal to its
+    index."""
 
     image_batch: tuple[int, ...]
     div: int
@@ -36,22 +38,22 @@ class ImageReaders(NamedTuple):
 
 def _readers_of(call: CudaLaunch, image: Tensor) -> ImageReaders:
     found = cycle(image.shape[:-3], call.batch)
-    if found is None:  # one gradient an item, summed by torch
+    if found is None:  # one gradient per item, summed by torch
         return ImageReaders(call.batch, 1, call.items)
     return ImageReaders(tuple(image.shape[:-3]), *found)
 
 
 def _empty(call: CudaLaunch, count: int, dtype: torch.dtype) -> Tensor:
-    """`count` gradients in the layout that the kernels were told."""
+    """`count` gradients in the kernels' layout."""
     shape = (count, call.sizes["channels"], call.sizes["height"], call.sizes["width"])
     layout = torch.channels_last if call.channels_last else torch.contiguous_format
     return torch.empty(shape, dtype=dtype, device=call.image.device, memory_format=layout)
 
 
 def gather(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
-    """By a gather; many maps of few images are dealt to parts, added up in their order.
+    """A gather; if few images have many maps, these are split into parts, added in order.
 
-    grad (*batch, C, h, w), of the result; image (*I, C, H, W).
+    grad (*batch, C, h, w), that of the result; image (*I, C, H, W).
     """
     image_readers = _readers_of(call, image)
     channel_block = min(4, triton.next_power_of_2(image.shape[-3]))
@@ -78,16 +80,16 @@ def gather(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
 
 
 def scatter(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
-    """By a scatter in fixed point.
+    """A scatter in fixed point.
 
-    grad (*batch, C, h, w), of the result; image (*I, C, H, W).
+    grad (*batch, C, h, w), that of the result; image (*I, C, H, W).
     """
     image_readers = _readers_of(call, image)
     total = _empty(call, image_readers.mod, image.dtype)
     rests = call.real == torch.float64
     counts = torch.zeros((1 + rests, total.numel()), dtype=torch.int64, device=image.device)
     scale = _scales(grad, image_readers)
-    # no sum of rests, of 1 at most each, reaches 2^62
+    # no sum of remainders, each at most 1, reaches 2^62
     terms = call.items // image_readers.mod * prod(grad.shape[-2:]) * call.switches["TAPS"] ** 2
     rest_scale = 2.0 ** (61 - terms.bit_length())
     shape = block(call)
@@ -106,7 +108,7 @@ def scatter(call: CudaLaunch, grad: Tensor, image: Tensor) -> Tensor:
 
 
 def _finish(total: Tensor, image_readers: ImageReaders, image: Tensor) -> Tensor:
-    """From one entry an image to the image's own batch.
+    """Sums from one entry per image to the image's own batch.
 
     total (N, C, H, W); image (*I, C, H, W).
     """
@@ -116,9 +118,9 @@ def _finish(total: Tensor, image_readers: ImageReaders, image: Tensor) -> Tensor
 
 
 def _scales(grad: Tensor, image_readers: ImageReaders) -> Tensor:
-    """For every channel of every image, the power of 2 that its gradient is counted in.
+    """The power of 2 that scales the gradient of every channel of every image.
 
-    NaN where the gradient is not finite, so that the channel's gradient becomes NaN.
+    It is NaN if the gradient is not finite, so the channel's gradient becomes NaN.
     """
     total = torch.linalg.vector_norm(grad, 1, dim=(-2, -1), dtype=torch.float64)
     total = total.reshape(-1, image_readers.mod, image_readers.div, grad.shape[-3]).sum((0, 2))

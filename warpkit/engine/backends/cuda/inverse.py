@@ -11,7 +11,7 @@ from warpkit.engine.backends.cuda.positions import AFFINE, INFINITY, finite
 from warpkit.engine.backends.cuda.work import launch
 
 MATRICES = 128
-"""Matrices of a program: one a thread."""
+"""Matrices per program: one per thread."""
 
 
 @triton.jit

@@ -1,7 +1,7 @@
 """Launches kernels with tensors, without synchronising with the device.
 
-Launches go to the current stream of the image's device and depend on shapes alone, so that a call
-can be captured in a CUDA graph.
+Launches use the current stream of the image's device and depend only on shapes, so a call can be
+captured in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def backward(
     rule: SamplingRule,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to image, mapping and fill; an empty tensor for one that is not wanted.
+    """The gradients to image, mapping and fill; empty tensors for those not needed.
 
-    grad (*batch, C, h, w); the other tensors as of `forward`.
+    grad (*batch, C, h, w); the other tensors as in `forward`.
     """
     call = prepare(image, mapping, fill, size, rule)
     grad = grad.contiguous(
@@ -86,9 +86,9 @@ def backward(
 def _to_map(
     call: CudaLaunch, grad: Tensor, mapping: Tensor, fill: Tensor, wanted: Sequence[bool]
 ) -> tuple[Tensor, Tensor]:
-    """The gradients to mapping and fill by `backward_kernel`, parts added up in order.
+    """The gradients to mapping and fill from `backward_kernel`, with parts added in order.
 
-    Tensors as of `backward`.
+    Tensors as in `backward`.
     """
     points, channels, none = mapping.shape[-1] == 2, grad.shape[-3], grad.new_empty(0)
     steep = wanted[1] and call.switches["TAPS"] > 1  # nearest has no slope

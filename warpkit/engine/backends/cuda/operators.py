@@ -1,4 +1,4 @@
-"""The kernels as torch operators, on CUDA tensors and, under the interpreter, on the CPU's."""
+"""The kernels as torch operators, on CUDA tensors, and with the interpreter on CPU tensors."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Positions of output pixels: their tile, the source point, its integer and fractional parts.
 
-Positions are float64, in the reference's order of operations and compiled without fusing products
-and sums, so that both choose the same neighbours to the last bit. That is about 10 float64
-operations a pixel: a tenth of the time the pixel's bytes take where float64 runs at 1/2 of the
-float32 rate, about as long as the bytes where it runs at 1/64.
+Positions are float64, in the reference's order of operations, and compiled without fusing products
+and sums, so both select the same neighbours to the last bit. That takes about 10 float64 operations
+per pixel. If float64 runs at 1/2 of the float32 rate, this is a tenth of the time for the pixel's
+bytes; at 1/64 of the rate, it is about as long.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = tl.constexpr(32)
 
 LIMIT = tl.constexpr(2.0**31)
 FAR = tl.constexpr(2.0**30)
-"""Farther out than any image: where only inside or outside matters, positions end here."""
+"""Farther out than any image: if only inside or outside matters, positions end here."""
 
 ROUND = tl.constexpr(1.5 * 2.0**52)
 """Adding and subtracting it rounds to an integer, ties to even."""
@@ -39,22 +39,23 @@ INFINITY = tl.constexpr(float("inf"))
 
 @triton.jit
 def tile_corner(tile, width, PIXELS: tl.constexpr):
-    """The first column and row of a tile of an area `width` wide."""
+    """The first column and row of a tile in an area that is `width` wide."""
     across = tl.cdiv(width, COLUMNS)
     return tile % across * COLUMNS, tile // across * (PIXELS // COLUMNS)
 
 
 @triton.jit
 def tile_pixels(PIXELS: tl.constexpr, SPAN: tl.constexpr):
-    """Column and row in the tile; 32 neighbours in the numbering cover SPAN columns.
+    """Column and row in the tile; 32 consecutive numbers cover SPAN columns.
 
-    A turned map spreads a row of 32 pixels over as many cache lines as a patch spreads over 9.
+    Under a rotation, a row of 32 pixels reads as many cache lines as a compact patch reads 9.
     """
     n = tl.arange(0, PIXELS)
     across: tl.constexpr = COLUMNS // SPAN
     column = n % SPAN + SPAN * (n // 32 % across)
-    # told nothing of neighbours, the compiler keeps one layout for all; told, it moves every tap's
-    # offsets through shared memory to write four neighbours at once: 25 barriers, 50 instructions
+    # without hints about neighbours, the compiler keeps one layout for all tensors; with hints, it
+    # moves every tap's offsets through shared memory to write four neighbours at once: 25 barriers,
+    # 50 instructions
     column = tl.max_contiguous(column, 1)
     row = n // SPAN % (32 // SPAN) + (32 // SPAN) * (n // (32 * across))
     return column, row
@@ -62,7 +63,7 @@ def tile_pixels(PIXELS: tl.constexpr, SPAN: tl.constexpr):
 
 @triton.jit
 def read_map(mapping, KIND: tl.constexpr):
-    """The entries of one matrix (2 or 3, 3); the last row's are 0, 0, 1 where there is none."""
+    """The entries of one matrix (2 or 3, 3); a missing last row is 0, 0, 1."""
     a, b, c = tl.load(mapping), tl.load(mapping + 1), tl.load(mapping + 2)
     d, e, f = tl.load(mapping + 3), tl.load(mapping + 4), tl.load(mapping + 5)
     g, h, i = a * 0, a * 0, a * 0 + 1
@@ -73,7 +74,7 @@ def read_map(mapping, KIND: tl.constexpr):
 
 @triton.jit
 def finite(m):
-    """Whether all entries of a matrix are: x - x is 0, or NaN."""
+    """Whether all entries of a matrix are finite: x - x is then 0, otherwise NaN."""
     a, b, c, d, e, f, g, h, i = m
     nothing = (a - a) + (b - b) + (c - c) + (d - d) + (e - e) + (f - f)
     return nothing + (g - g) + (h - h) + (i - i) == 0
@@ -99,7 +100,7 @@ def map_point(m, x, y, KIND: tl.constexpr):
 
 @triton.jit
 def map_tile(mapping, x, y, live, width, KIND: tl.constexpr):
-    """As `map_point`, for matrices and for points; `live` are the pixels that exist."""
+    """As `map_point`, for matrices and for points; `live` marks the pixels that exist."""
     if KIND == POINTS:
         at = mapping + 2 * (y.to(tl.int64) * width + x)
         u = tl.load(at, mask=live, other=float("nan")).to(tl.float64)
@@ -120,7 +121,7 @@ def whole(p, TAPS: tl.constexpr):
 
 @triton.jit
 def period_of(length, BORDER: tl.constexpr):
-    """After how many pixels a border repeats."""
+    """The number of pixels after which a border repeats."""
     if BORDER == WRAP:
         return length
     if BORDER == REFLECT:
@@ -130,15 +131,15 @@ def period_of(length, BORDER: tl.constexpr):
 
 @triton.jit
 def settle(first, length, TAPS: tl.constexpr, BORDER: tl.constexpr):
-    """The first tap as int32, carried into one period of the border, or into reach."""
+    """The first tap as int32, reduced to one period of the border, or clamped near the image."""
     if BORDER == CONSTANT or BORDER == TRANSPARENT or BORDER == REPLICATE:
-        if TAPS == 1:  # which rounds up to 2^31, beyond int32
+        if TAPS == 1:  # it rounds up to 2^31, beyond int32
             return tl.minimum(tl.maximum(first, -FAR), FAR).to(tl.int32)
-        # clamped as integers: 34 instructions a pixel less than in float64
+        # clamped as integers: 34 fewer instructions per pixel than in float64
         base = (first + (TAPS // 2 - 1)).to(tl.int32)
         return tl.minimum(tl.maximum(base, -(2**30)), 2**30) - (TAPS // 2 - 1)
     period = period_of(length, BORDER)
-    laps = tl.floor(first / period)  # off by one at most, and all of it is exact below 2^53
+    laps = tl.floor(first / period)  # off by at most one, and exact below 2^53
     first = first - laps * period
     first = tl.where(first < 0, first + period, first)
     return tl.where(first >= period, first - period, first).to(tl.int32)
@@ -153,7 +154,7 @@ def first_tap(p, length, TAPS: tl.constexpr, BORDER: tl.constexpr, REAL: tl.cons
 
 @triton.jit
 def resolve(first, k, length, BORDER: tl.constexpr):
-    """Tap k as an index in range, and whether it is inside, as `rules.resolve`."""
+    """Tap k as an index in range, and whether it is inside, as in `rules.resolve`."""
     index = first + k
     inside = (index >= 0) & (index < length)
     if BORDER == CONSTANT or BORDER == TRANSPARENT:

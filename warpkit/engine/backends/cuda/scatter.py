@@ -1,9 +1,9 @@
 """The gradient to the image as a fixed-point scatter, for points and borders that repeat pixels.
 
-Whole numbers add up to the same sum in any order, so that atomics stay exact and repeatable. Each
-channel of each image has a scale of its own: the sum of its gradient's magnitudes is 2^57, so that
-no sum overflows, and what is rounded off is 2^-58 of it a term. float64 keeps the rounded rest in a
-second number. The cost: TAPS^2 atomics a value, and 8 bytes (16 for float64) a source value.
+Integers have the same sum in any order, so atomics are exact and repeatable. Each channel of each
+image has its own scale, for which the sum of its gradient's magnitudes is 2^57. So no sum
+overflows, and rounding is 2^-58 of that sum per term. float64 keeps the remainder in a second
+integer. The cost: TAPS^2 atomics per value, and 8 bytes (16 for float64) per source value.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
@@ -38,7 +38,7 @@ def scatter_kernel(
     OFFSET: tl.constexpr, CHANNEL_BLOCK: tl.constexpr, PIXELS: tl.constexpr, SPAN: tl.constexpr,
     UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """A program is one tile of an item, as in the forward kernel."""
+    """A program processes one tile of an item, as in the forward kernel."""
     unit = tl.program_id(0)
     item = unit // tiles
     corner_x, corner_y = tile_corner(unit % tiles, out_width, PIXELS)
@@ -74,7 +74,7 @@ def scatter_kernel(
                 if BORDER_X == CONSTANT or BORDER_X == TRANSPARENT:
                     inside = inside & in_x
                 term = ((weight_y * weight_x)[None, :] * g).to(tl.float64) * per_unit
-                # a NaN makes the whole channel NaN, see `scales`; it has no whole number
+                # NaN, which has no integer, makes the whole channel NaN, see `scales`
                 term = tl.where(tl.abs(term) < 4.0e18, term, 0.0)
                 count = tl.floor(term + 0.5)
                 to = dst + ((at_y.to(OFFSET) * width + at_x) * pixel)[None, :]
@@ -90,7 +90,7 @@ def collect_kernel(
     units, rests, scale, grad_image, values, area, rest_scale, channels,
     REAL: tl.constexpr, LAST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Whole numbers back to the image's type. `values` in all, `area` pixels a channel."""
+    """Converts integers to the image's type. `values` in total, `area` pixels per channel."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     some = at < values
     of = at // area

@@ -1,6 +1,6 @@
 """The weights of the taps along one axis and their slopes, as in `rules.axis_weights`.
 
-In products the tensor comes before the constant: the interpreter takes no other order.
+In products the tensor comes before the constant: the interpreter supports no other order.
 """
 
 # pyright: reportGeneralTypeIssues=false, reportArgumentType=false
@@ -30,9 +30,9 @@ FOURTH = tl.constexpr(1 / 120 + 1 / 576 + 1 / 30720)
 
 @triton.jit
 def weigh(t, k, norm, WAY: tl.constexpr):
-    """The weight of tap k at the fraction t and its slope; `norm` from `normalize`.
+    """The weight of tap k at the fraction t, and its slope; `norm` comes from `normalize`.
 
-    k is a number or a tensor; what is not used the compiler leaves out.
+    k is a number or a tensor; the compiler removes unused results.
     """
     if WAY == NEAREST:
         return t * 0 + 1, t * 0
@@ -48,7 +48,7 @@ def weigh(t, k, norm, WAY: tl.constexpr):
 
 @triton.jit
 def weight_apart(u, taps, TAPS: tl.constexpr, WAY: tl.constexpr):
-    """The weight of a pixel by how far left of a point it is, any number where it is no tap."""
+    """The weight of a pixel at distance u to the left of a point, arbitrary if it is no tap."""
     if WAY == BILINEAR:
         return 1 - tl.abs(u)
     if WAY == BICUBIC:
@@ -61,7 +61,7 @@ def weight_apart(u, taps, TAPS: tl.constexpr, WAY: tl.constexpr):
 
 @triton.jit
 def cubic(signed):
-    """Keys' cubic and its slope at a distance."""
+    """Keys' cubic and its slope at a signed distance."""
     d = tl.abs(signed)
     near = (d * (A + 2) - (A + 3)) * d * d + 1
     near_slope = (d * (3 * (A + 2)) - 2 * (A + 3)) * d
@@ -92,7 +92,7 @@ def lobe(t, k):
 
 @triton.jit
 def normalize(t, WAY: tl.constexpr):
-    """What brings lanczos4's weights to the sum 1: 1 / total, and the total's slope."""
+    """The factor that makes lanczos4's weights sum to 1, 1 / total, and the total's slope."""
     total, total_slope = t * 0, t * 0
     if WAY == LANCZOS4:
         for k in tl.static_range(8):

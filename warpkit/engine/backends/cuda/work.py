@@ -1,4 +1,4 @@
-"""The arguments that every kernel takes: sizes, strides and switches, by name."""
+"""The arguments of all kernels: sizes, strides and switches, by name."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from warpkit.engine.sampling.reference import compute_dtype
 from warpkit.engine.sampling.rules import CODE, TAPS, SamplingRule, borders_of
 
 NARROW = 2**31
-"""Tensors of as many elements and more are indexed in 64 bits."""
+"""Tensors with at least this many elements are indexed in 64 bits."""
 
 REALS = {torch.float32: tl.float32, torch.float64: tl.float64}
 MOVED = {torch.int8: tl.int8, torch.int32: tl.int32, torch.int64: tl.int64}
-"""What carries labels, which are not computed with."""
+"""The types that hold labels, which are only copied."""
 
 
 class CudaLaunch(NamedTuple):
@@ -43,27 +43,27 @@ class CudaLaunch(NamedTuple):
     real: torch.dtype
     """The type of the computation."""
     channels_last: bool
-    """Of image, gradients and their memory."""
+    """Whether image, gradients and their memory are channels-last."""
     dense: bool
     """Whether `fill` has a value for every output pixel."""
     sizes: dict[str, Any]
     maps: dict[str, Any]
     strides: dict[str, Any]
-    """Those of `fill`."""
+    """The strides of `fill`."""
     switches: dict[str, Any]
 
     @property
     def items(self) -> int:
-        """Images of the result."""
+        """The number of images in the result."""
         return prod(self.batch)
 
 
 def prepare(
     image: Tensor, mapping: Tensor, fill: Tensor, size: Sequence[int], rule: SamplingRule
 ) -> CudaLaunch:
-    """Dense tensors, and what the kernels must know about them.
+    """Dense tensors, and the kernels' information about them.
 
-    Tensors as of `launch.forward`.
+    Tensors as in `launch.forward`.
     """
     batch = batch_of(image.shape, mapping.shape)
     image, mapping = read_in_place(image), mapping.contiguous()
@@ -78,7 +78,7 @@ def prepare(
             *batch, *mapping.shape[len(mapping_batch(mapping.shape)) :]
         ).contiguous()
         mapping_cycle = 1, prod(batch)
-    if image_cycle is None:  # repeated in an outer and an inner dimension: copied after all
+    if image_cycle is None:  # repeated in an outer and an inner dimension, so it must be copied
         image = image.expand(*batch, *image.shape[-3:]).contiguous()
         image_cycle = 1, prod(batch)
     fill, strides = _strides_of(fill, batch)
@@ -102,7 +102,7 @@ def prepare(
         "KIND": kind, "TAPS": TAPS[rule.interpolation], "WAY": CODE[rule.interpolation],
         "BORDER_Y": CODE[along_y], "BORDER_X": CODE[along_x],
         "REAL": REALS[real], "OFFSET": tl.int64 if is_large else tl.int32,
-        # a warp's patch has rows of 32 bytes: what memory is written by
+        # rows of a warp's patch have 32 bytes, the unit in which memory is written
         "SPAN": 16 if image.element_size() < 4 else 8,
     }  # fmt: skip
     dense = max(fill.shape[-2:], default=1) > 1
@@ -112,7 +112,7 @@ def prepare(
 
 
 def _strides_of(fill: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, dict[str, int]]:
-    """`fill` dense, with the strides that carry it to the result's shape."""
+    """`fill` dense, with the strides for the result's shape."""
     fill_shape = (1,) * (3 - fill.ndim) + tuple(fill.shape)
     fill = fill.reshape(fill_shape)
     if prod(fill_shape[:-3]) > 1:
@@ -122,13 +122,13 @@ def _strides_of(fill: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, dict[str,
 
 
 def block(call: CudaLaunch) -> dict[str, int]:
-    """The switches of the kernels whose programs go through all channels.
+    """The switches of kernels whose programs loop over all channels.
 
-    Planes one by one, in tiles of 512 pixels: 4 a thread keep 16 loads on the way, and finding the
-    taps is shared by the channels. Side by side in memory, channels are read together.
+    For planar images: tiles of 512 pixels, so 4 pixels per thread keep 16 loads in flight, and
+    channels share the computation of taps. For channels-last images, channels are read together.
     """
     taps = call.switches["TAPS"]
-    unroll = taps if taps < 8 else 1  # lanczos4's 64 taps at once would not fit the registers
+    unroll = taps if taps < 8 else 1  # lanczos4's 64 taps at once would not fit in registers
     if call.channels_last:
         channel_block = min(8, triton.next_power_of_2(call.sizes["channels"]))
         return {"CHANNEL_BLOCK": channel_block, "PIXELS": 128, "UNROLL": unroll}
@@ -136,7 +136,7 @@ def block(call: CudaLaunch) -> dict[str, int]:
 
 
 def tiles_of(size: Sequence[int], pixels: int) -> int:
-    """Tiles that cover an area."""
+    """The number of tiles that cover an area."""
     return triton.cdiv(size[1], COLUMNS.value) * triton.cdiv(size[0], pixels // COLUMNS.value)
 
 

@@ -1,8 +1,8 @@
 """Resizes of bytes for ONNX: Pillow's, torch's and OpenCV's integers in float32.
 
-What `torch.onnx.export` traces of a resize of uint8 images in another library's arithmetic: some 30
-nodes without float64, in place of the reference's, which takes one pixel of every tap at a time.
-`blocks` has the tables, `passes` the operations.
+`torch.onnx.export` traces these operations for a resize of uint8 images in another library's
+arithmetic. They are some 30 nodes without float64. The reference would read one pixel per tap at a
+time. `blocks` has the tables, `passes` the operations.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
-    """The reasons why a call is not traced this way."""
+    """The reasons why a call cannot be traced this way."""
     if not exports_to_onnx():
         return ["torch.onnx.export does not trace"]
     if image.dtype != torch.uint8 or rule.arithmetic == "exact":
@@ -47,7 +47,7 @@ def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
 
 
 SIZED = "pillow's 'bilinear', 'bicubic' and 'lanczos' without a box"
-"""The resizes of bytes whose height and width may be any."""
+"""The resizes of bytes that support any height and width."""
 
 
 def resize(
@@ -57,7 +57,7 @@ def resize(
     box: Sequence[Edges] | None = None,
     factors: tuple[float, float] | None = None,
 ) -> Tensor:
-    """The image (..., C, H, W) of uint8 in another size (h, w)."""
+    """Resizes the image (..., C, H, W), uint8, to `size` (h, w)."""
     if not all(isinstance(side, int) for side in image.shape[-2:]):
         if rule.arithmetic == "pillow" and rule.interpolation in any_size.FILTERS and box is None:
             return any_size.resize(image, size, rule.interpolation)
@@ -117,7 +117,7 @@ def _torch_area(image: Tensor, across: Sides, down: Sides) -> Tensor | None:
 
 
 def _covered(axis: Sides) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pixels that each output pixel covers, if only in part, and 1 where there is one."""
+    """The pixels that each output pixel covers, even partly, and 1 where one exists."""
     at = np.arange(axis.size + 1) * axis.length
     first, end = at[:-1] // axis.size, -(-at[1:] // axis.size)
     index = first[:, None] + np.arange(int((end - first).max()))
@@ -125,7 +125,7 @@ def _covered(axis: Sides) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _passed(image: Tensor, keys: dict[int, TableKey | None], order: Sequence[int]) -> Tensor | None:
-    """The passes of the axes that change, rounded to bytes; None where float32 has not room."""
+    """The passes along axes that change, rounded to bytes; None if float32 cannot hold the sums."""
     passes = []
     for dim in order:
         if (key := keys[dim]) is None:
@@ -139,7 +139,7 @@ def _passed(image: Tensor, keys: dict[int, TableKey | None], order: Sequence[int
 
 @lru_cache(maxsize=KEPT_TABLES)
 def _filter_blocks(*key: Any) -> Blocks | None:
-    """The blocks of a table of weights: Pillow's are rounded to whole numbers, torch's are such."""
+    """The blocks of a table of weights: Pillow's are rounded to integers, torch's are integers."""
     index, weight, inside = table(*key)
     if weight.dtype.kind == "f":
         weight = np.trunc(weight * 2.0**BITS + np.where(weight < 0, -0.5, 0.5)).astype(np.int64)

@@ -1,9 +1,9 @@
-"""Pillow's filters of bytes of any height and width, with tables made in the graph in float64.
+"""Pillow's filters for bytes of any height and width, with tables computed in the graph in float64.
 
-They are Pillow's own numbers by two detours: a Python number beside a float64 tensor becomes a
-float32 constant, so that pi is three of them, and onnxruntime's sine of float64 is good to 5e-11,
-so that a series stands in its place. Which pass comes first depends on the sizes: the graph has
-both orders under an `If`.
+They give Pillow's own numbers by two detours. A Python number with a float64 tensor becomes a
+float32 constant, so pi is a sum of three. And onnxruntime's float64 sine is only exact to 5e-11, so
+a series replaces it. Which pass comes first depends on the sizes: the graph has both orders under
+an `If`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from warpkit.engine.backends.exported.passes import as_images, as_planes, to_byt
 from warpkit.engine.sampling.resize import SUPPORT
 
 STEP = 7
-"""Bits of the low digit: windows of up to 514 taps have exact sums, and 22 - 7 bits of the high
-digit leave room for Lanczos' negative ones."""
+"""Bits of the low digit: windows of up to 514 taps have exact sums, and the 22 - 7 bits of the high
+digit leave room for Lanczos' negative weights."""
 
 PI_HIGH = float(np.float32(math.pi))
 PI_MIDDLE = float(np.float32(math.pi - PI_HIGH))
@@ -30,7 +30,7 @@ PI_LOW = float(np.float32(math.pi - PI_HIGH - PI_MIDDLE))
 
 
 def resize(image: Tensor, size: Sequence[int], interpolation: str) -> Tensor:
-    """The image (..., C, H, W), H and W symbols, as Pillow makes one of `size` (h, w) of it."""
+    """Resizes (..., C, H, W), with symbolic H and W, to `size` (h, w) as Pillow does."""
     filter_of, reach = FILTERS[interpolation], SUPPORT[interpolation]
     planes, (rows, columns) = as_planes(image), map(int, size)
 
@@ -63,7 +63,7 @@ def _filtered(planes: Tensor, size: int, filter_of: Any, reach: float) -> Tensor
 
 
 def _table(n: Any, m: int, filter_of: Any, reach: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`pillow_tables`' own steps: the pixels (m, K) of an axis of n, and two digits (m, 1, K)."""
+    """The steps of `pillow_tables`: pixels (m, K) for an axis of n, and two digits (m, 1, K)."""
     length = torch.scalar_tensor(n, dtype=torch.float64)
     scale = length / float(m)
     stretch = scale.clamp(min=1.0)
@@ -109,7 +109,7 @@ def _times_pi(x: Tensor) -> Tensor:
 
 
 def _sine_of_pi(x: Tensor) -> Tensor:
-    """sin(pi x): by whole half turns, and the series y (1 - y^2 / 6 (1 - y^2 / 20 (...)))."""
+    """sin(pi x), from whole half turns and the series y (1 - y^2 / 6 (1 - y^2 / 20 (...)))."""
     turns = x.round()
     angle = _times_pi(x - turns)
     square = angle * angle
@@ -125,4 +125,4 @@ FILTERS: dict[str, Callable[[Tensor], Tensor]] = {
     "bicubic": _bicubic,
     "lanczos": _lanczos,
 }
-"""Those that served models have: box and hamming are read at fixed sizes."""
+"""The filters of deployed models; box and hamming need fixed sizes."""

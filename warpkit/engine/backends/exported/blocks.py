@@ -1,9 +1,9 @@
 """Integer filters along an axis as products of small matrices that float32 represents exactly.
 
-B neighbouring pixels of the output read a window of L pixels of the input: (blocks, B, L) weights
-times (blocks, L, k) pixels. float32 holds every integer up to 2^24, so that such a product is the
-same number in any order of its sums, with fused multiply-adds or without. Weights of 22 bits are
-split into digits of s bits, from the low one on, each a product of its own:
+B adjacent output pixels read a window of L input pixels: (blocks, B, L) weights times (blocks, L,
+k) pixels. float32 holds every integer up to 2^24, so such a product is the same number for any
+order of its sums, with or without fused multiply-adds. Weights of 22 bits are split into digits of
+s bits, starting with the low one; each is a separate product:
 
     floor(sum p w / 2^s) = sum p high + floor(sum p low / 2^s)  where  w = high 2^s + low
 """
@@ -16,26 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 EXACT = 1 << 24
-"""float32 holds every integer up to here."""
+"""float32 holds every integer up to this one."""
 
 WHOLE_BYTE = 255
 
 SHRINKING, ENLARGING = 4, 8
-"""Output pixels of a block: onnxruntime's times are flat between 2 and 8."""
+"""Output pixels per block: onnxruntime's times hardly differ between 2 and 8."""
 
 Indices = NDArray[np.int64]
 
 
 class Blocks(NamedTuple):
-    """A filter along an axis of `length` pixels that becomes one of `size`."""
+    """A filter along an axis that is resized from `length` to `size` pixels."""
 
     rows: Indices
     """(blocks L,): the pixels of the windows."""
     digits: tuple[NDArray[np.float32], ...]
-    """Each (blocks, B, L), the low ones first; all but the last in units of 2^-step."""
+    """Each (blocks, B, L), the low ones first; all except the last in units of 2^-step."""
     step: int
     bits: int
-    """What the last digit's sum is in units of: 2^-bits."""
+    """The last digit's sum is in units of 2^-bits."""
     length: int
     size: int
 
@@ -49,16 +49,16 @@ def blocks_of(
     largest: int = WHOLE_BYTE,
     count: int | None = None,
 ) -> Blocks | None:
-    """The blocks of a table of taps (m, K); None where float32 cannot hold the sums.
+    """The blocks of a table of taps (m, K); None if float32 cannot hold the sums.
 
-    weight: whole numbers in units of 2^-bits, 0 where there is no tap. largest: of the pixels'
-    sizes. count: output pixels of a block.
+    weight: integers in units of 2^-bits, 0 for missing taps. largest: of the pixels' magnitudes.
+    count: output pixels per block.
     """
     size = len(index)
     count = count or (SHRINKING if size < length else ENLARGING)
     rows, whole = _windows(index, weight.astype(np.int64), length, min(count, size))
     common = int(np.bitwise_or.reduce(np.abs(whole), axis=None)) or 1
-    shared = min((common & -common).bit_length() - 1, bits)  # zeros that all of them end with
+    shared = min((common & -common).bit_length() - 1, bits)  # zero bits at the end of all of them
     found = _digits(whole >> shared, bits - shared, largest)
     return found and Blocks(rows, *found, length, size)
 
@@ -83,7 +83,7 @@ def _windows(
 def _digits(
     whole: NDArray[np.int64], bits: int, largest: int
 ) -> tuple[tuple[NDArray[np.float32], ...], int, int] | None:
-    """The fewest digits whose sums, with what is carried and the half, are exact."""
+    """The fewest digits whose sums, with carry and half, are exact."""
     for number in range(1, 5):
         for step in range(11, 3, -1) if number > 1 else (0,):
             rest, parts, carry, fits = whole, [], 0, True

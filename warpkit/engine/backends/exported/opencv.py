@@ -1,7 +1,7 @@
-"""cv2.resize of bytes by ONNX operations in float32: its integer and its float path.
+"""cv2.resize of bytes in ONNX operations with float32: its integer and its float path.
 
-Sums of whole numbers are products of matrices. Sums of floats go tap by tap, each product and each
-sum rounded: a product of matrices has an order of its own, and may fuse.
+Sums of integers are matrix products. Sums of floats go tap by tap, with each product and sum
+rounded, because a matrix product has its own order and may fuse operations.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from warpkit.engine.backends.exported.passes import (
 from warpkit.engine.sampling.resize import ResizeRule
 
 LINE_STEP = 10
-"""The bits of a bicubic line that go into the low one of two sums."""
+"""The bits of a bicubic line that belong to the low one of two sums."""
 
 
 def resize(
     image: Tensor, size: Sequence[int], rule: ResizeRule, factors: tuple[float, float] | None
 ) -> Tensor | None:
-    """The pixels (..., C, h, w) of cv2.resize; None where the reference serves."""
+    """The pixels (..., C, h, w) of cv2.resize; None if the reference must be used."""
     way, across, down = plan(image.shape, image.dtype, size, rule, factors)
     make = WAYS.get(way)
     if make is None or (way == "cells" and (cuts_cells(across) or cuts_cells(down))):
@@ -50,13 +50,14 @@ def _move(image: Tensor, x: Table, y: Table) -> Tensor:
 
 
 def _bilinear(image: Tensor, x: Table, y: Table) -> Tensor | None:
-    """Lines in 11 bits lose 4 of them, each product with a weight of 11 bits 16, their sum 2."""
+    """Lines with 11 bits lose 4, each product with an 11-bit weight loses 16, and their sum loses
+    2."""
     planes, height, rows = as_planes(image), image.shape[-2], len(y.pixel)
-    apart = image.shape[-1] > 1.5 * len(x.pixel)  # most of a wider window would have no weight
+    apart = image.shape[-1] > 1.5 * len(x.pixel)  # most weights of a wider window would be 0
     lines = _whole_blocks(x, planes.shape[2], bits=4, count=1 if apart else None)
     if lines is None:
         return None
-    few = 2 * rows < height  # of tall images only the rows that are read
+    few = 2 * rows < height  # for tall images only the rows that are read
     if few:
         planes = chosen(planes, y.pixel.T.ravel())
     made = joined((sums(turned(planes), lines) * 2.0**-lines.bits).floor(), lines.size)
@@ -70,7 +71,7 @@ def _bilinear(image: Tensor, x: Table, y: Table) -> Tensor | None:
 
 
 def _shifted(line: Tensor, weight: NDArray[np.int64]) -> Tensor:
-    """floor(line weight / 2^16) of numbers below 2^15 and up to 2^11, whose product has 26 bits.
+    """floor(line weight / 2^16) for numbers below 2^15 and up to 2^11, whose product has 26 bits.
 
     weight = 4 high + low: floor((line high + floor(line low / 4)) / 2^14).
     """
@@ -96,7 +97,7 @@ def _exact(image: Tensor, x: Table, y: Table) -> Tensor | None:
 
 
 def _bicubic(image: Tensor, x: Table, y: Table) -> Tensor | None:
-    """Lines of whole numbers; along y floats in OpenCV's vectors, and whole numbers beside them."""
+    """Integer lines; along y floats in OpenCV's vectors, and integers for the remaining columns."""
     planes, lines = as_planes(image), _whole_blocks(x, image.shape[-1])
     if lines is None:
         return None
@@ -121,7 +122,7 @@ def _bicubic(image: Tensor, x: Table, y: Table) -> Tensor | None:
 
 
 def _bicubic_numbers(lines: Tensor, y: Table) -> Tensor | None:
-    """The sums along y of whole numbers (P, H, k) of 20 bits: high and low ones, 12 bits cut."""
+    """The sums along y of 20-bit integers (P, H, k): high and low ones, with 12 bits truncated."""
     high = (lines * 2.0**-LINE_STEP).floor()
     low = lines - high * 2.0**LINE_STEP
     made = [_whole_blocks(y, lines.shape[1], largest=1 << n) for n in (LINE_STEP + 1, LINE_STEP)]
@@ -134,7 +135,8 @@ def _bicubic_numbers(lines: Tensor, y: Table) -> Tensor | None:
 
 
 def _cells(image: Tensor, x: Table, y: Table) -> Tensor | None:
-    """Means of whole cells: exact sums, times a float32; of 2 x 2 half up but for two channels."""
+    """Means of whole cells: exact sums times a float32; 2 x 2 rounds half up, except two
+    channels."""
     (h, rows), (w, columns) = y.pixel.shape, x.pixel.shape
     if WHOLE_BYTE * rows * columns >= EXACT:
         return None
@@ -149,13 +151,13 @@ def _cells(image: Tensor, x: Table, y: Table) -> Tensor | None:
 
 
 def _area(image: Tensor, x: Table, y: Table) -> Tensor:
-    """Means over intervals with fractions, rounded half to even."""
+    """Means over intervals that include fractions of pixels, rounded half to even."""
     made = _tap_by_tap(turned(as_planes(image).to(torch.float32)), x)
     return as_images(to_bytes(_tap_by_tap(turned(made), y).round()), image)
 
 
 def _tap_by_tap(planes: Tensor, taps: Table) -> Tensor:
-    """(P, n, k) to (P, m, k); a tap that is not there has weight 0, which changes no sum."""
+    """(P, n, k) to (P, m, k); a missing tap has weight 0, which changes no sum."""
     total = None
     for k in range(taps.weight.shape[1]):
         weight = np.where(taps.inside[:, k], taps.weight[:, k], 0).astype(np.float32)
@@ -166,7 +168,7 @@ def _tap_by_tap(planes: Tensor, taps: Table) -> Tensor:
 
 
 def _whole(taps: Table, one: int = UINT8_ONE) -> NDArray[np.int64]:
-    """The weights as whole numbers of 16 bits, each by itself: their sum may be off."""
+    """The weights as 16-bit integers, rounded separately: their sum may be off."""
     return np.clip(np.rint(taps.weight * one), -(1 << 15), (1 << 15) - 1).astype(np.int64)
 
 
@@ -183,4 +185,4 @@ WAYS: dict[str, Way] = {
     "cells": _cells,
     "area": _area,
 }
-"""By the ways that `opencv_resize.plan` names; the reference has the others: lanczos4, IPP's."""
+"""By the algorithms that `opencv_resize.plan` names; the reference has lanczos4 and IPP's."""

@@ -1,7 +1,7 @@
 """Passes along the rows of planes (P, n, k), by operations that ONNX has.
 
-A pass along x is one along the rows of the planes turned by `turned`: a Gather of whole rows copies
-memory, and one of columns goes pixel by pixel, which takes ten times as long in onnxruntime.
+A pass along x runs along the rows of the planes transposed by `turned`: a Gather of whole rows
+copies memory, while one of columns goes pixel by pixel, which is ten times slower in onnxruntime.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def constant(array: NDArray[Any], beside: Tensor) -> Tensor:
 
 
 def turned(planes: Tensor) -> Tensor:
-    """(P, n, k) as (P, k, n)."""
+    """Transposes (P, n, k) to (P, k, n)."""
     return planes.transpose(1, 2)
 
 
@@ -33,19 +33,19 @@ def as_planes(image: Tensor) -> Tensor:
 
 
 def as_images(planes: Tensor, image: Tensor) -> Tensor:
-    """Planes (P, h, w) with the leading dimensions of `image`, of which the first may be any."""
+    """Planes (P, h, w) with the leading dimensions of `image`; the first may be of any size."""
     return planes.reshape(-1, *image.shape[1:-2], *planes.shape[-2:])
 
 
 def chosen(planes: Tensor, rows: NDArray[np.int64]) -> Tensor:
-    """The rows of planes (P, n, k) by their numbers; all of them in their order are free."""
+    """The given rows of planes (P, n, k); all of them in order cost nothing."""
     if np.array_equal(rows, np.arange(planes.shape[1])):
         return planes
     return planes.index_select(1, constant(rows, planes))
 
 
 def moved(planes: Tensor, x: NDArray[np.int64], y: NDArray[np.int64]) -> Tensor:
-    """The one pixel that each output pixel reads, by its column (w,) and row (h,)."""
+    """The single pixel that each output pixel reads, by its column (w,) and row (h,)."""
     return turned(chosen(turned(chosen(planes, y)), x))
 
 
@@ -69,12 +69,12 @@ def joined(made: Tensor, size: int) -> Tensor:
 
 
 def filtered(planes: Tensor, blocks: Blocks) -> Tensor:
-    """One pass of bytes: half up, saturated."""
+    """One pass of bytes: rounded half up, saturated."""
     return joined(to_bytes(sums(planes, blocks) * 2.0**-blocks.bits + 0.5), blocks.size)
 
 
 def to_bytes(values: Tensor) -> Tensor:
-    """Cut to bytes: a Cast rounds towards 0, and has no meaning beyond a type's ends."""
+    """Truncates to bytes: a Cast rounds towards 0, and is undefined out of range."""
     return values.clamp(0, 255).to(torch.uint8)
 
 

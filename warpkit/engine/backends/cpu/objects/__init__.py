@@ -1,5 +1,5 @@
-"""Paints objects over images on a CPU, as `engine.compositing` does, by the native library.
+"""Paints objects over images on a CPU, as `engine.compositing` does, in the native library.
 
-`painter` paints them, by blocks of numbers that `calls` prepares; `crop` cuts boxes out by the
-kernels of warps; `autograd` is what their gradients share.
+`painter` paints objects through blocks of numbers that `calls` prepares. `crop` crops boxes with
+the kernels of warps. `autograd` has code for the gradients of both.
 """

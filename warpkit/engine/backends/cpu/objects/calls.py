@@ -1,4 +1,4 @@
-"""Blocks of the native library for objects over images."""
+"""Blocks of numbers for painting objects over images in the native library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpkit.engine.compositing.rectangles import Rectangles, Rows
 OBJECTS = calls.Family("objects")
 
 BAND = 32
-"""Rows of an image that are painted at once, as native/run_of_pixels.h has it."""
+"""Rows of an image that are painted together, as in native/run_of_pixels.h."""
 
 Shape = tuple[int, ...]
 
@@ -31,7 +31,7 @@ RECORD = np.dtype(
         "formats": [np.int64] * 11,
     }
 )
-"""An object as native/objects_call.h has it."""
+"""An object, in the format of native/objects_call.h."""
 
 PAINTED = np.dtype(
     {
@@ -42,24 +42,24 @@ PAINTED = np.dtype(
         "formats": [np.int64] * 10,
     }
 )
-"""An image as that has it, its gradients by the fields of the block that they are counted from."""
+"""An image in that format, with offsets of its gradients from fields of the block."""
 
 
 class Painted(NamedTuple):
-    """The images of a call: a batch, or a list of which each has its own size."""
+    """The images of a call: a batch, or a list with its own size for each."""
 
     table: np.ndarray
-    """A `PAINTED` each."""
+    """One `PAINTED` per image."""
     image_of_unit: np.ndarray
     begins: np.ndarray
-    """The pixels before each image's."""
+    """The number of pixels before each image."""
     pixels: int
-    """Of all images."""
+    """The number of pixels of all images."""
     channels: int
 
 
 def painted_of(images: Sequence[Tensor]) -> Painted:
-    """images: a batch (B, C, H, W), or each of a list; a row's pixels lie side by side."""
+    """images: a batch (B, C, H, W), or a list; the pixels of a row must be adjacent."""
     channels = images[0].shape[-3]
     table = np.empty(len(images[0]) if images[0].ndim == 4 else len(images), PAINTED)
     sides = np.array([(*image.shape[-2:], *image.stride()[-3:-1]) for image in images])
@@ -74,7 +74,7 @@ def painted_of(images: Sequence[Tensor]) -> Painted:
 
 
 def enter(painted: Painted, name: str, images: Sequence[Tensor]) -> int:
-    """Write where each image begins to a column of the table; returns from where that counts."""
+    """Write the offset of each image to a column of the table; returns their common origin."""
     one = images[0]
     if one.ndim == 4:
         painted.table[name] = np.arange(len(one)) * (one.stride(0) * one.element_size())
@@ -87,19 +87,20 @@ class Objects(NamedTuple):
     """The objects of a call."""
 
     table: np.ndarray
-    """A `RECORD` each."""
+    """One `RECORD` per object."""
     order: np.ndarray
     """Their numbers, image by image."""
     starts: np.ndarray
-    """Where each image's begin among these, and the end."""
+    """The start of each image's objects in `order`, and the end."""
     areas: np.ndarray
     """The pixels of each box."""
     spans: np.ndarray | None
-    """(R, 2), int32: the columns first .. end of the rows of objects that do not fill theirs."""
+    """(R, 2), int32: the columns first .. end of the rows of objects that do not fill their
+    boxes."""
 
 
 def objects_of(layers: Layers, boxes: Rectangles, rows: Rows | None) -> Objects:
-    """The objects, the last one of each image on top."""
+    """The objects, in order, with the last one of each image on top."""
     patches, mask = layers.patches, layers.mask
     table = np.empty(len(boxes.image), RECORD)
     for name in ("image", "left", "top", "right", "bottom"):
@@ -136,7 +137,7 @@ def _numbers(
     fill: Shape | None,
     opacity: Shape | None,
 ) -> np.ndarray:
-    """The block of a task by the shapes of `Layers`."""
+    """The block of a task for the shapes of `Layers`."""
     numbers = {
         "opaque": fill is not None,
         "count": maps[0],
@@ -161,9 +162,9 @@ def launch(
     units: int,
     values: int,
 ) -> None:
-    """Do all units of a task, which make so many values.
+    """Run all units of a task, which compute `values` numbers.
 
-    arrays: what the block's fields point to besides the layers and objects; None for nothing.
+    arrays: the targets of the block's pointers besides the layers and objects; None for none.
     options: its other fields.
     """
     _, maps, patches, mask, opacity, fill = layers

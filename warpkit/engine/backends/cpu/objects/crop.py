@@ -1,6 +1,6 @@
-"""Crops on a CPU by the native library's warps, which read each image in place.
+"""Crops on a CPU with the native library's warps, which read each image directly.
 
-Higher derivatives are the plain path's.
+Higher derivatives come from plain torch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def crop(
 ) -> Tensor:
     """As `ObjectsBackend.crop`.
 
-    Shapes as there.
+    Shapes as in that function.
     """
     given = to_source, fill, index, size, rule, reference
     return _Crop.apply(*given, *listed(images))  # pyright: ignore
@@ -47,7 +47,7 @@ class _Crop(torch.autograd.Function):
         reference: Plain,
         *images: Tensor,
     ) -> Tensor:
-        """Tensors as of `crop`; images a batch, or each of a list."""
+        """Tensors as in `crop`; images are a batch or a list."""
         ctx.save_for_backward(to_source, fill, *images)
         ctx.call, ctx.reference = (size, rule, index.contiguous().numpy()), reference
         size, rule, image_of = ctx.call
@@ -62,7 +62,7 @@ class _Crop(torch.autograd.Function):
         if followed(gradients):
 
             def reference(to_source: Tensor, fill: Tensor, *images: Tensor) -> Tensor:
-                """Tensors as of `crop`."""
+                """Tensors as in `crop`."""
                 return ctx.reference(together(images), to_source, fill)
 
             found = reference_vjp(reference, saved, wanted, gradients)

@@ -1,8 +1,8 @@
-"""Paints objects over images by the native library: bilinear, constant border.
+"""Paints objects over images in the native library: bilinear, constant border.
 
-What `over.paint_topmost` does for opaque objects, and `over.paint_layers` for those with a
-coverage, in one pass over the images and two back, without a list of pixels. Sums have one order
-for any number of threads. Higher derivatives and forward mode are the plain path's.
+It does the same as `over.paint_topmost` for opaque objects and `over.paint_layers` for objects with
+coverage: in one pass over the images, and in two for gradients, without a list of pixels. Sums have
+the same order for any number of threads. Higher derivatives and forward mode come from plain torch.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from warpkit.engine.compositing.rectangles import Rectangles, Rows
 from warpkit.engine.sampling.rules import SamplingRule
 
 GROUPS = 8
-"""Sums of the gradient to what all objects share, which threads can work on side by side."""
+"""Partial sums of the gradient to data that all objects share, so threads can work in parallel."""
 
 BANDS = 4
-"""Pieces of the images' gradient that threads can share. An object on the line between two bands of
-an image is gone through for both."""
+"""The number of bands of the images' gradient, which threads can share. An object on the edge of
+two bands is processed for both."""
 
 QUAD = 4
-"""Channels that lie side by side in the sums of the gradient to patches."""
+"""Channels that are adjacent in the sums of the gradient to patches."""
 
 
 def paint(
@@ -75,7 +75,7 @@ class _Paint(torch.autograd.Function):
         reference: Plain,
         *images: Tensor,
     ) -> Images:
-        """Tensors as of `Layers`; images a batch, or each of a list."""
+        """Tensors as in `Layers`; images are a batch or a list."""
         ctx.save_for_backward(to_source, patches, mask, opacity, fill, *images)
         layers = _dense(images, to_source, patches, mask, opacity, fill)
         dense = listed(layers.images)
@@ -99,7 +99,7 @@ class _Paint(torch.autograd.Function):
         if followed(gradients):
 
             def reference(*inputs: Tensor) -> Images:
-                """Tensors as of `_Paint.forward`."""
+                """Tensors as in `_Paint.forward`."""
                 return ctx.reference(together(inputs[5:]), *inputs[:5])
 
             found = reference_vjp(reference, saved, wanted, gradients)
@@ -119,9 +119,9 @@ def _vjp(
     top_object: np.ndarray,
     wanted: Sequence[bool],
 ) -> Sequence[np.ndarray]:
-    """The gradients to the layers, the images last; anything for one that is not wanted.
+    """The gradients to the layers, with the images last; arbitrary values for those not needed.
 
-    gradients: a batch's, or each one of a list's, dense.
+    gradients: dense, of a batch or of each image in a list.
     """
     to_map, to_patches, to_mask, to_opacity, to_fill, *to_images = wanted
     to_images = any(to_images)
@@ -178,26 +178,26 @@ def _vjp(
 
 
 def _dense(images: Sequence[Tensor], *others: Tensor | None) -> Layers:
-    """The same numbers, each tensor in one piece; of images each row."""
+    """The same tensors, each dense; for images, only each row must be."""
     others = tuple(None if t is None else t.detach().contiguous() for t in others)
     images = [t if t.shape[-1] == 1 or t.stride(-1) == 1 else t.contiguous() for t in images]
     return Layers(together([t.detach() for t in images]), *others)  # pyright: ignore
 
 
 def _numpy(images: Tensor) -> np.dtype:
-    """The type of the images' numbers."""
+    """The numpy type of the images."""
     return np.dtype(np.float32 if images.dtype == torch.float32 else np.float64)
 
 
 def _shared(sums: np.ndarray, by_all: bool) -> np.ndarray:
-    """Sums for each object, or added up where all share what they are of."""
+    """Sums per object, added up if all objects share the tensor."""
     return sums.sum(-1, keepdims=True) if by_all else sums
 
 
 def _sums(shape: Sequence[int] | None, count: int, dtype: np.dtype) -> tuple[np.ndarray, int]:
-    """Zeros to add to, and the step from one group's to the next, 0 where they share one.
+    """Zeros to add to, and the offset between two groups, 0 if they share one.
 
-    shape: of what the gradient is to, None where it is not wanted; count: of objects.
+    shape: that of the tensor, None if its gradient is not needed; count: of objects.
     """
     shape = (0,) if shape is None else tuple(shape)
     shared = shape[0] < count and len(shape) > 1
@@ -206,20 +206,20 @@ def _sums(shape: Sequence[int] | None, count: int, dtype: np.dtype) -> tuple[np.
 
 
 def _packed(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape of images with four channels side by side."""
+    """The shape of images with four adjacent channels."""
     count, channels, height, width = shape
     return count, -(-channels // QUAD), height, width, QUAD
 
 
 def _unpacked(packed: np.ndarray, channels: int) -> np.ndarray:
-    """(N, C, h, w) again, without the channels that fill up."""
+    """The shape (N, C, h, w) again, without padding channels."""
     count, quads, height, width, lanes = packed.shape
     planes = np.moveaxis(packed, -1, 2).reshape(count, quads * lanes, height, width)
     return planes[:, :channels].copy()
 
 
 def _groups(objects: Objects) -> np.ndarray:
-    """Where runs of objects begin that have about as many pixels each."""
+    """The starts of groups of objects that have about equally many pixels."""
     done = np.cumsum(objects.areas[objects.order])
     total = done[-1] if len(done) else 0
     inner = np.searchsorted(done, np.arange(1, GROUPS) * total // GROUPS)

@@ -1,7 +1,7 @@
-"""OpenCV's pixels by the native library: the same bits as `arithmetic.opencv`, faster.
+"""OpenCV's pixels in the native library: the same bits as `arithmetic.opencv`, faster.
 
-Forward alone: gradients, tangents and tracing are served by `arithmetic.opencv` itself. `launch`
-goes from tensors to kernel calls; the kernels are native/opencv.cpp and opencv_nearest.cpp.
+It only computes values: for gradients, tangents and tracing, `arithmetic.opencv` is used. `launch`
+turns tensors into kernel calls; the kernels are native/opencv.cpp and opencv_nearest.cpp.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from warpkit.engine.sampling.rules import SamplingRule
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
-    """The reasons why the kernels cannot do this."""
+    """The reasons why the kernels do not support a call."""
     return opencv.unsupported_reasons(image, rule) + cpu.unsupported_reasons(image, rule)
 
 
@@ -70,10 +70,10 @@ def sample_maps(
     *,
     border_value: Tensor | None = None,
 ) -> Tensor:
-    """As `sample` of the maps of cv2.remap, which are read as they lie; nothing is derived.
+    """`sample` for maps of cv2.remap, which are read directly; without gradients.
 
-    first, second: two (h, w) of float32, or pixels (h, w, 2), int16, with their 1/32 parts (h, w),
-    int16 or uint16, or without.
+    first, second: two (h, w) of float32; or pixels (h, w, 2), int16, with or without their 1/32
+    parts (h, w), int16 or uint16.
     """
     fixed_map = first.dtype == torch.int16 and second is not None
     return _sample(image, first, first.shape[:2], fill, rule, border_value, fixed_map, second)
@@ -89,7 +89,7 @@ def inverse_map(matrix: Tensor) -> Tensor:
 
 
 def _is_traced(*tensors: Tensor) -> bool:
-    """Whether a derivative is asked for, or the tensors have no memory to be read."""
+    """Whether a derivative is needed, or the tensors have no readable memory."""
     if not is_eager(*tensors):
         return True
     return tensors[0].is_floating_point() and wants_gradient(*tensors)
@@ -106,7 +106,7 @@ def _sample(
     second: Tensor | None = None,
 ) -> Tensor:
     """mapping: a matrix (*M, 2 or 3, 3), destination -> source, or points (*P, h, w, 2), with
-    `second` as of `sample_maps`; the rest as of `Backend`.
+    `second` as in `sample_maps`; the rest as in `Backend`.
     """
     from warpkit.engine.backends.cpu.opencv.launch import forward
 

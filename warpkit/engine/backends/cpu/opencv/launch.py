@@ -43,29 +43,29 @@ PARTS = {"opencv4": 1, "opencv5": 2}
 """As `Parts` in native/opencv_call.h: how nearest rounds the 1/32 parts of a fixed map."""
 
 SINGLES, DOUBLES, PLANES, PIXELS, PIXELS_AND_PARTS = range(5)
-"""As `Points` in native/opencv_call.h: how points lie in memory."""
+"""As `Points` in native/opencv_call.h: the memory layout of points."""
 
 Shape = tuple[int, ...]
 
 
 class OpenCVCall(NamedTuple):
-    """What calls of equal shapes, types and options have in common."""
+    """The common data of calls with equal shapes, types and options."""
 
     numbers: np.ndarray
-    """The block, with 0 for every address that differs from call to call."""
+    """The block, with 0 for every address that differs between calls."""
     kept: tuple[np.ndarray, ...]
-    """The arrays whose addresses stand in it."""
+    """The arrays whose addresses are in the block."""
     batch: Shape
     units: int
     shape: Shape
-    """Of the result's memory."""
+    """The shape of the result's memory."""
     values: int
     dtype: np.dtype
     channels_last: bool
 
 
 class PreparedCall(NamedTuple):
-    """All of a call but its image and mapping."""
+    """A call without its image and mapping."""
 
     call: OpenCVCall
     fill: np.ndarray
@@ -83,14 +83,14 @@ def forward(
     fixed_map: bool = False,
     second: Tensor | None = None,
 ) -> Tensor:
-    """The result (*batch, C, h, w), channels side by side where the image's are.
+    """The result (*batch, C, h, w), channels-last if the image is.
 
-    mapping: a matrix, float64, or points: float32 or float64, or int16. second: what the points are
-    made of besides, float32 ordinates or the 1/32 parts of int16 pixels. fixed: in fixed point, as
-    OpenCV 4 does all and OpenCV 5 some. border_value, fixed_map: as of `opencv.sample`.
+    mapping: a matrix, float64, or points: float32, float64 or int16. second: the other part of the
+    points, float32 ordinates or the 1/32 parts of int16 pixels. fixed: in fixed point, as in all
+    calls of OpenCV 4 and some of OpenCV 5. border_value, fixed_map: as in `opencv.sample`.
 
-    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2), or (h, w) beside a second one
-    (h, w) of float32; fill broadcasts to the result, border_value to (*batch, C, 1, 1).
+    image (*I, C, H, W); mapping (*M, 2 or 3, 3) or (*P, h, w, 2), or (h, w) with a second one (h,
+    w) of float32; fill broadcasts to the result, border_value to (*batch, C, 1, 1).
     """
     image, mapping = image.detach(), mapping.detach().contiguous()
     second = None if second is None else second.detach().contiguous()
@@ -111,9 +111,9 @@ def prepare(
     fixed_map: bool = False,
     second: Tensor | None = None,
 ) -> PreparedCall:
-    """For all images and mappings of these types, shapes and strides: see `forward`.
+    """Prepares calls for all images and mappings of these types, shapes and strides: see `forward`.
 
-    Shapes as there.
+    Shapes as in that function.
     """
     fill_memory = convert(fill.detach(), image.dtype)
     sum_start = fill_memory
@@ -140,13 +140,13 @@ def prepare(
 def result(
     made: PreparedCall, image: np.ndarray, mapping: np.ndarray, second: np.ndarray | None = None
 ) -> np.ndarray:
-    """The result's memory; the arrays are as those that it was prepared for."""
+    """The result's memory; the arrays must have the prepared layout."""
     others = 0 if second is None else second.ctypes.data
     return _run(made, image.ctypes.data, mapping.ctypes.data, others)
 
 
 def _run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.ndarray:
-    """The result's memory, by the addresses of arrays."""
+    """The result's memory, for arrays at these addresses."""
     call = made.call
     memory = empty(call.shape, call.dtype)
     if call.values == 0:
@@ -174,7 +174,7 @@ def _call(
     fixed_map: bool,
     lanes: int,
 ) -> OpenCVCall:
-    """The call of tensors of such shapes, see `forward`.
+    """The call for tensors of these shapes, see `forward`.
 
     strides: the image's; lanes: `opencv4_sums.OPENCV_VECTOR_FLOATS`.
     """
@@ -236,7 +236,7 @@ def _call(
 
 
 def _points(first: torch.dtype, second: torch.dtype | None) -> int:
-    """How points of such types lie, see `forward`."""
+    """The layout of points of these types, see `forward`."""
     if first == torch.int16:
         return PIXELS if second is None else PIXELS_AND_PARTS
     if second is not None:
@@ -245,7 +245,7 @@ def _points(first: torch.dtype, second: torch.dtype | None) -> int:
 
 
 def _is_vector_code(rule: SamplingRule, dtype: torch.dtype, channels: int, fixed: bool) -> bool:
-    """Whether OpenCV sums such images by its vector code, in another order than else."""
+    """Whether OpenCV sums such images in its vector code, in another order."""
     if not fixed:
         return dtype in TYPES and channels in CHANNELS
     vector = rule.arithmetic == "opencv4" and channels == 1 and dtype in opencv4_sums.VECTOR_TYPES
@@ -253,9 +253,9 @@ def _is_vector_code(rule: SamplingRule, dtype: torch.dtype, channels: int, fixed
 
 
 def _numbers(fill: Tensor, batch: Shape) -> np.ndarray:
-    """The memory of what the border shows; for every item where it differs by item.
+    """The fill's numbers in memory, per item if they differ between items.
 
-    fill (*F, C or 1, h or 1, w or 1), or less.
+    fill (*F, C or 1, h or 1, w or 1), or fewer dimensions.
     """
     if prod(fill.shape[:-3]) > 1:
         fill = fill.expand(*batch, *fill.shape[-3:])
@@ -267,10 +267,11 @@ _NO_TABLES = np.empty(0, np.float32), np.empty(0, np.int32)
 
 @lru_cache
 def _tables(interpolation: str) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of taps along an axis at every step, and what the kernel's integers lack.
+    """The weights of taps along an axis for every step, and the corrections of the kernel's
+    integers.
 
     OpenCV rounds the products of two axes' weights to units of 1 / ONE, and corrects one of the
-    four in the middle so that all of them sum to ONE: 4 * the correction + which of the four.
+    four central ones so that all sum to ONE. The number is 4 * the correction + which of the four.
     """
     cpu = torch.device("cpu")
     weights, k = axis_table(interpolation, cpu).numpy(), TAPS[interpolation]

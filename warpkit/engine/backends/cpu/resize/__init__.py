@@ -1,8 +1,8 @@
-"""Resizes by the native library: the bits of the reference and of its arithmetics, faster.
+"""Resizes in the native library: the bits of the reference and of its arithmetics, faster.
 
-`axes` has the taps, `prepared` the library's calls, made once for shapes and options, `launch` goes
-from tensors to them, and `operators` has the torch operator for what traces and transforms. Where
-no kernel sums as an arithmetic does, the arithmetic itself is called, in plain torch.
+`axes` has the taps, and `prepared` the library's calls, made once for shapes and options. `launch`
+turns tensors into calls, and `operators` has the torch operator for tracing and transforms. If no
+kernel sums like an arithmetic, the arithmetic itself is used, in plain torch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from warpkit.engine.sampling.resize import Edges, ResizeRule
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
-    """The reasons why the kernels cannot do this."""
+    """The reasons why the kernels do not support a call."""
     return cpu.unsupported_reasons(image, rule)
 
 
@@ -33,7 +33,7 @@ def resize(
     box: Sequence[Edges] | None,
     factors: tuple[float, float] | None = None,
 ) -> Tensor:
-    """As the reference's and the arithmetics' `resize`."""
+    """As `resize` of the reference and of the arithmetics."""
     if rule.arithmetic == "exact":
         return _exact(image, size, rule, box)
     if rule.arithmetic == "pillow":
@@ -89,7 +89,7 @@ def _torch(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor:
 def _followed(
     value: Tensor, image: Tensor, size: Sequence[int], tables: Any, dtype: torch.dtype
 ) -> Tensor:
-    """The value (..., C, h, w) with the gradient of the same taps, summed in a type.
+    """The value (..., C, h, w) with the gradient of the same taps, summed in the given type.
 
     image (..., C, H, W); tables along x and y.
     """

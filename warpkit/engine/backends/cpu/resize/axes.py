@@ -1,4 +1,4 @@
-"""The taps along an axis as the kernels read them, made once for each size and rule."""
+"""The taps along an axis in the kernels' format, made once for each size and rule."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from warpkit.engine.sampling.resize import KEPT_TABLES, Edges, ResizeRule, axis_
 
 
 class Axis(NamedTuple):
-    """The taps of all outputs along an axis, one after the other: native/resize_call.h."""
+    """The taps of all outputs along an axis, one after the other: see native/resize_call.h."""
 
     pixel: np.ndarray
-    """Of every tap, int32."""
+    """The pixel of every tap, int32."""
     weight: np.ndarray
-    """Of every tap, in the type of the sums."""
+    """The weight of every tap, in the type of the sums."""
     begin: np.ndarray
-    """Of every output its first tap, int32, and the end of them."""
+    """The index of every output's first tap, int32, and the end."""
     end: np.ndarray
 
     @property
@@ -31,7 +31,7 @@ class Axis(NamedTuple):
 
     @property
     def taps(self) -> int:
-        """Of an output, at most."""
+        """The largest number of taps of an output."""
         return int((self.end - self.begin).max())
 
     def extents(self, edges: np.ndarray) -> np.ndarray:
@@ -42,16 +42,16 @@ class Axis(NamedTuple):
         return np.array(ranges, np.int32).reshape(-1, 2)
 
     def of_rows_read(self) -> tuple[Axis, np.ndarray]:
-        """The axis by the place of each pixel among those that are read at all, and those.
+        """The axis with pixels numbered among those that are read, and a list of the latter.
 
-        Two pixels of four, where bilinear shrinks by as much.
+        Two of four pixels are read if bilinear shrinks by that factor.
         """
         pixels, places = np.unique(self.pixel, return_inverse=True)
         return self._replace(pixel=places.reshape(-1).astype(np.int32)), pixels
 
 
 def make_axis(pixel: np.ndarray, weight: np.ndarray, inside: np.ndarray | None = None) -> Axis:
-    """pixel, weight, inside: (m, K); those that are there follow each other."""
+    """pixel, weight, inside: (m, K); the taps that are inside must be adjacent."""
     rows, count = pixel.shape
     first = np.arange(rows) * count
     begin, end = first, first + count
@@ -63,7 +63,7 @@ def make_axis(pixel: np.ndarray, weight: np.ndarray, inside: np.ndarray | None =
 
 
 def _turned(length: int, pixel: np.ndarray, weight: np.ndarray, inside: np.ndarray | None) -> Axis:
-    """The taps of the gradient: for each pixel the outputs that read it, in order."""
+    """The taps of the gradient: for each pixel, the outputs that read it, in order."""
     output = np.broadcast_to(np.arange(len(pixel))[:, None], pixel.shape)
     there = np.ones(pixel.shape, bool) if inside is None else inside
     pixels, outputs, weights = pixel[there], output[there], weight[there]
@@ -75,7 +75,7 @@ def _turned(length: int, pixel: np.ndarray, weight: np.ndarray, inside: np.ndarr
 
 
 def _still(size: int, weight: np.ndarray) -> Axis:
-    """An axis that stays; weight (1,): one."""
+    """An unchanged axis; weight (1,): one."""
     return make_axis(np.arange(size)[:, None], np.repeat(weight, size)[:, None])
 
 
@@ -104,7 +104,7 @@ def _exact_taps(
 
 @lru_cache(maxsize=KEPT_TABLES)
 def table_axis(key: TableKey | None, side: int, kind: np.dtype, adjoint: bool) -> Axis:
-    """A table; an axis of `side` pixels that stays, without one."""
+    """The axis of a table; without a table, an unchanged axis of `side` pixels."""
     if key is None:
         return _still(side, np.ones(1, kind))
     pixel, weight, inside = table(*key)
@@ -114,7 +114,7 @@ def table_axis(key: TableKey | None, side: int, kind: np.dtype, adjoint: bool) -
 
 @lru_cache(maxsize=KEPT_TABLES)
 def pillow_axis(kind: str, length: int, size: int, low: float, high: float) -> Axis:
-    """Pillow's taps of bytes."""
+    """Pillow's taps for bytes."""
     one = 1 << pillow.BITS
     if pillow.keeps(length, size, low, high):
         return _still(size, np.array([one], np.int32))
@@ -125,16 +125,16 @@ def pillow_axis(kind: str, length: int, size: int, low: float, high: float) -> A
 
 @lru_cache(maxsize=KEPT_TABLES)
 def torch_axis(kind: str, length: int, size: int) -> Axis:
-    """F.interpolate's taps of bytes, which follow each other; an output has one at least."""
+    """F.interpolate's taps for bytes, which are adjacent; each output has at least one."""
     if length == size:
         return _still(size, np.array([1 << torch_tables.BITS], np.int32))
     return make_axis(*table(kind, length, size))
 
 
 def in_pairs(axis: Axis) -> tuple[Axis, int]:
-    """The taps two by two, by the first one's pixel: both weights in one int32; and their bits.
+    """The taps in pairs, at the first one's pixel: both weights in one int32; and their bits.
 
-    Those are as few as hold the weights, which then have 16 bits at most.
+    The bits are as few as hold the weights, which then have at most 16.
     """
     common = int(np.bitwise_or.reduce(axis.weight))
     spare = min((common & -common).bit_length() - 1, torch_tables.BITS - 1)
@@ -156,7 +156,7 @@ def in_pairs(axis: Axis) -> tuple[Axis, int]:
 def opencv_axis(
     kind: str, length: int, size: int, factor: float, one: int, dtype: np.dtype
 ) -> Axis:
-    """one: what a weight of 1 is in whole numbers; 1 where all are; 0 for floats."""
+    """one: the integer for a weight of 1; 1 if weights are integers, 0 for floats."""
     pixel, weight, inside = table(kind, length, size, factor)
     if one == 1:
         weight = np.ones(weight.shape, dtype)
@@ -167,14 +167,14 @@ def opencv_axis(
 
 
 WIDE = 16
-"""Numbers of a vector of float32 sums."""
+"""The number of float32 sums in a vector."""
 
 CHAIN, PAIRS, SKIP, HALVES, ENDS, ALONE = range(6)
 """`Order` of native/resize_call.h."""
 
 
 def ipp_orders(axis: opencv_resize.Axis, channels: int, avx512: bool) -> np.ndarray:
-    """The order of the sum along x of every column; avx512: in IPP's code for AVX-512."""
+    """The order of the sum along x for every column; avx512: as in IPP's code for AVX-512."""
     inner = ipp_inside(axis)
     last = inner & (inner.cumsum() > inner.sum() // 4 * 4)
     if channels == 1:
@@ -188,20 +188,20 @@ def ipp_orders(axis: opencv_resize.Axis, channels: int, avx512: bool) -> np.ndar
 
 
 def ipp_inside(axis: opencv_resize.Axis) -> np.ndarray:
-    """Of every output whether its four pixels are on the image."""
+    """Whether the four pixels of each output are inside the image."""
     return interior(axis, torch.device("cpu")).numpy()
 
 
 def ipp_beyond(axis: opencv_resize.Axis) -> np.ndarray:
-    """Of every output whether IPP's bilinear reads one pixel for it, at an edge."""
+    """Whether IPP's bilinear reads only one pixel for each output, at an edge."""
     before, behind = beyond(axis, torch.device("cpu"))
     return (before | behind).numpy()
 
 
 def ipp_apart(axis: opencv_resize.Axis, channels: int, by_itself: bool, last: bool) -> np.ndarray:
-    """Of every number of a row, int32, whether IPP's bilinear does not fuse its step along y.
+    """Whether IPP's bilinear does not fuse the step along y, for every number of a row, int32.
 
-    by_itself: rounds it alone, as of int16; last: channels lie side by side.
+    by_itself: it is rounded separately, as for int16; last: the layout is channels-last.
     """
     before, behind = beyond(axis, torch.device("cpu"))
     if by_itself:
@@ -214,7 +214,7 @@ def ipp_apart(axis: opencv_resize.Axis, channels: int, by_itself: bool, last: bo
 
 
 def shown_pixels(length: int, size: int, rule: ResizeRule, edges: Edges | None) -> np.ndarray:
-    """The pixel that each output shows under the reference's nearest, int64."""
+    """The pixel of each output under the reference's nearest, int64."""
     if edges is None and length == size:
         return np.arange(size)
     return np.ascontiguousarray(_exact_taps(length, size, rule, edges)[0][:, 0], np.int64)

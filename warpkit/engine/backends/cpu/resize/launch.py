@@ -46,13 +46,13 @@ def exact(
 def pillow(
     image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
 ) -> Tensor:
-    """As `pillow.resize` of bytes and float32, and of any type by nearest."""
+    """As `pillow.resize` for bytes and float32, and for any type with nearest."""
     sides = pillow_arithmetic.sides(image.shape, size, box)
     return _launch(image, pillow_call(given(image), _plain(size), rule.interpolation, *sides))
 
 
 def torch_bytes(image: Tensor, size: Sequence[int], rule: ResizeRule) -> Tensor:
-    """As `torch_resize.resize` of bytes, and of any whole type by nearest."""
+    """As `torch_resize.resize` for bytes, and for any integer type with nearest."""
     size = _plain(size)
     if not rule.interpolation.startswith("nearest"):
         return _launch(image, torch_call(given(image), size, rule))
@@ -66,7 +66,7 @@ def opencv(
     rule: ResizeRule,
     factors: tuple[float, float] | None,
 ) -> Tensor | None:
-    """As `opencv_resize.resize`; None where no kernel sums as OpenCV does."""
+    """As `opencv_resize.resize`; None if no kernel sums like OpenCV."""
     call = known_opencv(given(image), _plain(size), rule, factors)
     return None if call is None else _launch(image, call)
 
@@ -74,7 +74,7 @@ def opencv(
 def known_opencv(
     what: Given, size: tuple[int, int], rule: ResizeRule, factors: tuple[float, float] | None
 ) -> ResizeCall | None:
-    """The call for such an image on this machine."""
+    """The call for such an image on this machine, cached."""
     return opencv_call(what, size, rule, factors, opencv_ipp_resize.AVX512)
 
 
@@ -86,9 +86,9 @@ def by_tables(
     *,
     adjoint: bool,
 ) -> Tensor:
-    """An image (..., C, H, W) by tables along x and y, None where it stays, summed in a type.
+    """Resizes (..., C, H, W) by tables along x and y (None: unchanged), summed in the given type.
 
-    adjoint: the gradient of that, to `size` (H, W).
+    adjoint: the gradient of this, to `size` (H, W).
     """
     across, down = tables
     return _launch(image, table_call(given(image), (across, down), _plain(size), kind, adjoint))
@@ -97,7 +97,7 @@ def by_tables(
 def taps_by_tables(
     tables: Sequence[TableKey | None], size: Sequence[int], kind: np.dtype, adjoint: bool
 ) -> list[AxisTaps]:
-    """The taps of `by_tables` along x and y for the plain passes of the reference."""
+    """The taps of `by_tables` along x and y, for the reference's plain passes."""
     found = []
     for key, side in zip(tables, size[::-1], strict=True):
         axis = table_axis(key, side, kind, adjoint)
@@ -110,7 +110,7 @@ def taps_by_tables(
 
 
 def given(image: Tensor) -> Given:
-    """What an image (..., C, H, W) is to the calls."""
+    """The properties of an image (..., C, H, W) that a call depends on."""
     return Given(tuple(image.shape), image.dtype, is_channels_last(image))
 
 
@@ -119,7 +119,7 @@ def _plain(size: Sequence[int]) -> tuple[int, int]:
 
 
 def _launch(image: Tensor, call: ResizeCall) -> Tensor:
-    """The result (..., C, h, w), in the layout of an image (..., C, H, W)."""
+    """The result (..., C, h, w), in the memory format of the image (..., C, H, W)."""
     last = is_channels_last(image)
     dense = image.detach() if last else image.detach().contiguous()
     memory = result(call, dense.data_ptr(), np.dtype(f"i{image.dtype.itemsize}"))
@@ -128,7 +128,7 @@ def _launch(image: Tensor, call: ResizeCall) -> Tensor:
 
 
 def result(call: ResizeCall, image: int, dtype: np.dtype) -> np.ndarray:
-    """The result in the order of its memory; image: the address of the numbers."""
+    """The result in the order of its memory; image: the address of its numbers."""
     memory = empty(call.memory, dtype)
     if call.units:
         numbers = call.numbers.copy()

@@ -1,4 +1,4 @@
-"""Blocks for OpenCV's resizes, and which kernel sums as `opencv_resize` does."""
+"""Blocks for OpenCV's resizes, and the kernels that sum like `opencv_resize`."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from warpkit.engine.backends.cpu.warp_calls import TYPES
 from warpkit.engine.sampling.resize import KEPT_TABLES, ResizeRule
 
 QUADS = (2, 3, 4)
-"""Channels side by side that native/resize_linear.cpp serves."""
+"""The numbers of channels that native/resize_linear.cpp supports in channels-last layout."""
 
 TOGETHER = 8
-"""So many pixels at most."""
+"""The largest number of pixels that are summed together."""
 
 
 @lru_cache(maxsize=KEPT_TABLES)
@@ -55,7 +55,7 @@ def opencv_call(
     factors: tuple[float, float] | None,
     avx512: bool,
 ) -> ResizeCall | None:
-    """OpenCV's resize; None where no kernel sums as it does; avx512: as IPP's code for it."""
+    """OpenCV's resize; None if no kernel sums like it; avx512: as in IPP's code for AVX-512."""
     way, across, down = opencv_resize.plan(given.shape, given.dtype, size, rule, factors)
     if not _has_kernel(given, way, across, down):
         return None
@@ -100,7 +100,7 @@ def opencv_call(
 
 
 def _cells(given: Given, size: tuple[int, int], cell: tuple[int, int]) -> ResizeCall:
-    """Means over cells (w, h) of whole pixels, of 16 bits and floats."""
+    """Means over cells (w, h) of whole pixels, for 16 bits and floats."""
     channels, by_two = given.shape[-3], cell == (2, 2)
     half_up = by_two and not given.dtype.is_floating_point and channels in (1, 3, 4)
     pairs = by_two and given.dtype == torch.float32 and channels in (1, 4)
@@ -111,7 +111,7 @@ def _cells(given: Given, size: tuple[int, int], cell: tuple[int, int]) -> Resize
 
 
 def _share(cell: tuple[int, int]) -> int:
-    """A pixel's share of a cell, float32, as its bits."""
+    """The float32 weight of a pixel in a cell, as its bits."""
     return int((np.float32(1) / np.float32(prod(cell))).view(np.int32))
 
 
@@ -123,7 +123,7 @@ def _ipp(
     down: opencv_resize.Axis,
     avx512: bool,
 ) -> ResizeCall:
-    """IPP's resize; `axes` makes both of the taps."""
+    """IPP's resize; `axes` makes the taps of both axes."""
     channels, fields = given.shape[-3], {}
     if way == "ipp_bicubic":
         alone = not avx512 or given.dtype != torch.uint8
@@ -148,7 +148,8 @@ def _ipp(
 def _linear(
     given: Given, axes: tuple[Axis, Axis], steps: np.ndarray, **fields: object
 ) -> ResizeCall:
-    """OpenCV's bilinear of a few channels side by side; steps (w,): what sums along x weigh by."""
+    """OpenCV's channels-last bilinear for a few channels; steps (w,): the weights of sums along
+    x."""
     across, down = axes
     quads = np.zeros((-(-across.size // TOGETHER) * TOGETHER, 4), steps.dtype)
     quads[: across.size] = steps[:, None]
@@ -162,7 +163,7 @@ def _linear(
 
 
 def _last_numbers(across: opencv_resize.Axis, channels: int, some: bool) -> int:
-    """The first number of a row behind those that IPP's code for AVX-512 sums four at a time."""
+    """The first number of a row after those that IPP's code for AVX-512 sums in groups of four."""
     columns = ipp_inside(across)
     if not some or not columns.any():
         return across.size * channels
@@ -172,10 +173,9 @@ def _last_numbers(across: opencv_resize.Axis, channels: int, some: bool) -> int:
 def _has_kernel(
     given: Given, way: str, across: opencv_resize.Axis, down: opencv_resize.Axis
 ) -> bool:
-    """Whether a kernel sums as OpenCV does on this way.
+    """Whether a kernel sums like OpenCV in this algorithm.
 
-    Where the place of a number in its row counts, rows must be OpenCV's: channels side by side, or
-    one alone.
+    If a number's position in its row matters, rows must be OpenCV's: channels-last, or one channel.
     """
     if way == "move":
         return True
@@ -187,7 +187,7 @@ def _has_kernel(
     if way in ("bicubic", "lanczos4"):
         return in_rows or (way, given.dtype) not in opencv_resize.VECTORS
     if way == "exact":
-        return given.dtype in TYPES  # of 32 bits, float64 does not hold the sums
+        return given.dtype in TYPES  # float64 cannot hold 32-bit sums
     if opencv_resize.cuts_cells(across) or opencv_resize.cuts_cells(down):  # cells
         return False
     return given.dtype == torch.uint8 or (given.dtype in TYPES and in_rows)

@@ -1,7 +1,7 @@
 """The kernels as a torch operator: autograd of every order, vmap, torch.compile and export.
 
-A resize is linear, and its gradient a resize by the same taps turned round: the one operator is its
-own gradient, with `adjoint` switched, and so is every further one.
+A resize is linear, and its gradient is a resize by the transposed taps. So a single operator is its
+own gradient, with `adjoint` switched, to any order.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ LIBRARY.define(
 def call(
     image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
 ) -> Tensor:
-    """As the reference's `resize`, in a form that whatever is going on can differentiate."""
+    """As the reference's `resize`, in a form that any active transform can differentiate."""
     corners = [] if box is None else [float(edge) for e in box for edge in (e.low, e.high)]
     return _call(image, list(size), rule.interpolation, rule.antialias, corners, False)
 
 
 def _call(*inputs: Any) -> Tensor:
-    if in_transform() or is_eager(inputs[0]):  # a function costs less than an operator
+    if in_transform() or is_eager(inputs[0]):  # cheaper than an operator
         return Resize.apply(*inputs)  # pyright: ignore
     return torch.ops.warpkit.cpu_resize(*inputs)
 
@@ -80,7 +80,7 @@ def _vmap(info: Any, dims: Sequence[int | None], image: Tensor, *options: Any) -
 
 
 class ByTables(torch.autograd.Function):
-    """`launch.by_tables` of plain floats: linear, and its own gradient turned round."""
+    """`launch.by_tables` of plain floats: linear, with its transpose as gradient."""
 
     @staticmethod
     def forward(
@@ -90,7 +90,7 @@ class ByTables(torch.autograd.Function):
         size: Sequence[int],
         adjoint: bool,
     ) -> Tensor:
-        """image (..., C, H, W); size: of what is made, or in the adjoint of the gradient."""
+        """image (..., C, H, W); size: that of the result, or with adjoint that of the gradient."""
         given = image.shape[-2:] if not adjoint else size
         found = launch.by_tables(image, tables, kind, given, adjoint=adjoint)
         return found.contiguous(memory_format=layout_of(image))
@@ -103,7 +103,7 @@ class ByTables(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """The same, turned round; of what only torch can read, in plain operations."""
+        """The transpose; in plain operations if only torch can read the gradient."""
         (grad,), (tables, kind, size, adjoint) = grads, ctx.options
         if in_transform() or is_eager(grad):
             found: Any = ByTables.apply(grad, *ctx.options)
@@ -126,7 +126,7 @@ torch.library.register_vmap("warpkit::cpu_resize", _vmap, lib=LIBRARY)
 
 
 class Resize(torch.autograd.Function):
-    """The operator without an operator's price, and for torch.func's transforms."""
+    """The operator without its overhead, and for torch.func's transforms."""
 
     @staticmethod
     def forward(*inputs: Any) -> Tensor:
@@ -140,7 +140,7 @@ class Resize(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """The operator itself, turned round."""
+        """The operator itself, transposed."""
         return _vjp(ctx, *grads)
 
     @staticmethod

@@ -1,7 +1,7 @@
 """Blocks for resizes, made once per shapes, types and options: native/resize_call.h.
 
-A band is some rows of the result, and a tile some columns of it, so that what a kernel holds stays
-in the first caches. Both follow from sizes alone, never from the number of threads.
+A band is some rows of the result, and a tile some columns of it, so a kernel's data stays in the
+first caches. Both depend only on sizes, never on the number of threads.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ CODES["i4"] = len(TYPES)
 """The library's number of a type, by numpy's name."""
 
 BAND = 48
-"""Rows of a band where x comes first: what the next band reads again is then a small part."""
+"""Rows of a band if x comes first: the rows that two bands both read are then a small part."""
 
 TILE = 1024
-"""Numbers of a row of a tile, about: 64 KiB of 16 rows of float32."""
+"""The approximate number of values in a tile's row: 16 rows of float32 are 64 KiB."""
 
 TORCH_TILE = 2048
-"""The same of bytes, of which 32 rows are turned together."""
+"""The same for bytes, of which 32 rows are transposed together."""
 
 NEAREST_BAND = 16
 
 
 class Given(NamedTuple):
-    """What tensors a call is for."""
+    """The properties of tensors that a call depends on."""
 
     shape: tuple[int, ...]
-    """Of the image, (..., C, H, W)."""
+    """The image's shape, (..., C, H, W)."""
     dtype: torch.dtype
     last: bool
-    """Channels side by side."""
+    """Whether the layout is channels-last."""
 
     @property
     def inner(self) -> int:
-        """Numbers of a pixel that lie side by side."""
+        """The number of adjacent values of a pixel."""
         return self.shape[-3] if self.last else 1
 
     @property
@@ -71,23 +71,23 @@ class Given(NamedTuple):
 
 
 class ResizeCall(NamedTuple):
-    """A call, but for the addresses of its image and its result."""
+    """A call without the addresses of its image and result."""
 
     numbers: np.ndarray
     """The block."""
     kept: tuple[np.ndarray, ...]
-    """What the block has the addresses of."""
+    """The arrays whose addresses are in the block."""
     units: int
     values: int
-    """What the call is worth in numbers of a result."""
+    """The cost of the call, as a number of result values."""
     memory: tuple[int, ...]
-    """Of the result, in the order of its memory: (..., C, h, w) or (N, h, w, C)."""
+    """The shape of the result's memory: (..., C, h, w) or (N, h, w, C)."""
 
 
 def call_of(
     task: str, given: Given, size: Sequence[int], band: int, **fields: object
 ) -> ResizeCall:
-    """A call with these fields, of which arrays are handed over by their addresses."""
+    """A call with these fields; arrays are passed by their addresses."""
     kept = tuple(field for field in fields.values() if isinstance(field, np.ndarray))
     (*batch, channels, height, width), (rows, columns) = given.shape, size
     numbers = {"height": height, "width": width, "inner": given.inner, "band": band}
@@ -109,10 +109,10 @@ def sums(
     down_first: bool,
     **fields: object,
 ) -> ResizeCall:
-    """A call of two passes, by the taps along x and y; middle: what the first one leaves."""
+    """A call of two passes, with the taps along x and y; middle: the type between them."""
     across, down = axes
     kind = across.weight.dtype
-    together = 64 // kind.itemsize  # rows on their side
+    together = 64 // kind.itemsize  # transposed rows
     inner, size = given.inner, (down.size, across.size)
     tiles = _tiles(across, given.shape[-1], inner)
     source = int((tiles[:, 3] - tiles[:, 2]).max()) * inner
@@ -141,7 +141,7 @@ def _edges(size: int, step: int) -> np.ndarray:
 
 
 def _tiles(across: Axis, length: int, inner: int, numbers: int = TILE) -> np.ndarray:
-    """(N, 4), int32: `Columns` of the library. A tile is longer than what two of them both read."""
+    """(N, 4), int32: `Columns` of the library. A tile is longer than the overlap of two tiles."""
     scale = max(1.0, length / across.size)
     columns = max(numbers / (inner * scale), 4 * across.taps / scale, 1)
     count = max(1, round(across.size / columns))
@@ -151,7 +151,7 @@ def _tiles(across: Axis, length: int, inner: int, numbers: int = TILE) -> np.nda
 
 
 def odd_lines(count: int) -> int:
-    """Numbers from a line to the next: an odd multiple of 16, so that none lie pages apart."""
+    """The stride of lines in numbers: an odd multiple of 16, so no two are whole pages apart."""
     return (-(-count // 16) | 1) * 16
 
 
@@ -178,7 +178,7 @@ def exact_call(
 
 
 def moves(given: Given, size: Sequence[int], across: np.ndarray, down: np.ndarray) -> ResizeCall:
-    """The pixels across (w,) of the rows down (h,)."""
+    """Moves pixels: columns `across` (w,) of rows `down` (h,)."""
     bytes_ = given.inner * given.dtype.itemsize
     band = min(NEAREST_BAND, size[0])
     found = call_of(
@@ -194,7 +194,7 @@ Tables = tuple[TableKey | None, TableKey | None]
 def table_call(
     given: Given, tables: Tables, size: tuple[int, int], kind: np.dtype, adjoint: bool
 ) -> ResizeCall:
-    """Sums in a type by tables along x and y; adjoint: their gradient, to `size` (H, W)."""
+    """Sums in the given type by tables along x and y; adjoint: their gradient, to `size` (H, W)."""
     across, down = (
         table_axis(key, side, kind, adjoint) for key, side in zip(tables, size[::-1], strict=True)
     )
@@ -210,7 +210,7 @@ def pillow_call(
     down: pillow.Sides,
     down_first: bool,
 ) -> ResizeCall:
-    """Pillow's resize of bytes, rounded between the passes too, and of float32."""
+    """Pillow's resize of bytes, also rounded between the passes, and of float32."""
     if interpolation == "nearest":
         kind = "pillow_nearest_each" if given.dtype == torch.uint16 else "pillow_nearest"
         return moves(given, size, table_pixels(kind, across), table_pixels(kind, down))
@@ -230,7 +230,7 @@ def torch_call(given: Given, size: tuple[int, int], rule: ResizeRule) -> ResizeC
     """F.interpolate's resize of bytes."""
     kind, sides = torch_resize.kind_of(rule), torch_resize.sides(given.shape, size)
     across, down = (torch_axis(kind, *axis) for axis in sides)
-    inner, together = given.inner, 16  # rows on their side
+    inner, together = given.inner, 16  # transposed rows
     tiles = _tiles(across, given.shape[-1], inner, TORCH_TILE)
     source = int((tiles[:, 3] - tiles[:, 2]).max()) * inner
     made = int((tiles[:, 1] - tiles[:, 0]).max()) * inner
@@ -245,7 +245,7 @@ def torch_call(given: Given, size: tuple[int, int], rule: ResizeRule) -> ResizeC
         x_pixel=across.pixel, x_weight=across.weight, x_begin=across.begin, x_end=across.end,
         y_pixel=down.pixel, y_weight=down.weight, y_begin=down.begin, y_end=down.end,
         read=read, bands=bands, tiles=tiles, tile_count=len(tiles),
-        # a row and a column more than are summed: what the last pair reads and weighs with 0
+        # one more row and column than are summed: the last pair reads them with weight 0
         lines=(rows + 1) * line, line=line, turned=(source + inner) * together,
         summed=made * together,
     )  # fmt: skip
@@ -253,11 +253,11 @@ def torch_call(given: Given, size: tuple[int, int], rule: ResizeRule) -> ResizeC
 
 @lru_cache(maxsize=KEPT_TABLES)
 def torch_nearest_call(given: Given, size: tuple[int, int], kind: str) -> ResizeCall:
-    """F.interpolate's nearest of a kind, of whole types."""
+    """F.interpolate's nearest of a kind, for integer types."""
     sides = torch_resize.sides(given.shape, size)
     return moves(given, size, *(table_pixels(kind, axis) for axis in sides))
 
 
 def table_pixels(kind: str, axis: Sequence[float]) -> np.ndarray:
-    """The pixel that each output shows by a table of single taps, int64."""
+    """The pixel of each output, from a table with single taps, int64."""
     return np.ascontiguousarray(table(kind, *axis)[0][:, 0])  # pyright: ignore
