@@ -32,7 +32,9 @@ def solve_by_reflections(matrix: Tensor, right: Tensor) -> Tensor:
         length = torch.where(head < 0, -length, length)  # so that no digits cancel
         normal = torch.cat((head + length, column[..., 1:, :]), -2)
         square = (normal * normal).sum((-2, -1), keepdim=True)
-        rest = rest - normal * (2 / square) * (normal.mT @ rest)
+        # no product with a transpose: onnxruntime 1.23 fuses it into one without a float64 kernel
+        along = (normal * rest).sum(-2, keepdim=True)
+        rest = rest - normal * (2 / square) * along
         rows.append(rest[..., :1, :])
         rest = rest[..., 1:, 1:]
     found = rows[-1][..., 1:] / rows[-1][..., :1]
