@@ -1,12 +1,13 @@
-"""The build of the native library: by pip for wheels and editable installs, or by hand.
+"""Builds the native library: for pip's wheels and editable installs, or by hand.
 
 pip runs the hook at the end of this file in an environment with the pinned ziglang, a clang for
-every target: all machines build with the same compiler, and users need none of their own. By hand,
+every target. So all machines use the same compiler, and users need no compiler. By hand,
 
     python hatch_build.py [--if-older]
 
-builds the library in place, beside the package's files, or only where the one there is of other
-sources. The README beside the sources explains WARPKIT_CXX, WARPKIT_CXXFLAGS and WARPKIT_TARGET.
+builds the library in place, beside the package's files; with --if-older only if the existing
+library has other sources. The README beside the sources explains WARPKIT_CXX, WARPKIT_CXXFLAGS and
+WARPKIT_TARGET.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ PACKAGE = "warpkit/engine/backends/cpu"
 
 
 def _load(name: str) -> Any:
-    """A module by its file: the package itself would import torch, which a build does not have."""
+    """Load a module from its file: the package itself would import torch, which builds lack."""
     spec = spec_from_file_location(f"warpkit_{name}", ROOT / PACKAGE / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    module = sys.modules[spec.name] = module_from_spec(spec)  # where its dataclasses look it up
+    module = sys.modules[spec.name] = module_from_spec(spec)  # its dataclasses look it up there
     spec.loader.exec_module(module)
     return module
 
@@ -56,7 +57,7 @@ def sources() -> Path:
 
 
 class BuildError(Exception):
-    """There will be no library, for this reason."""
+    """The reason why no library can be built."""
 
 
 # What is built.
@@ -65,14 +66,14 @@ LEVELS = {
     "x86_64": {"sse4": "x86-64-v2", "avx2": "x86-64-v3", "avx512": "x86-64-v4"},
     "aarch64": {"neon": ""},
 }
-"""The instruction sets by processor, the baseline first, and what a compiler calls each."""
+"""The instruction sets of each processor, the baseline first, with the compiler's names."""
 
 SYSTEMS = {
     "linux": ("linux-gnu.2.17", "manylinux_2_17"),  # the oldest C library of manylinux2014
-    "macos": ("macos.11.0", "macosx_11_0"),  # the first on Apple's own processors
+    "macos": ("macos.11.0", "macosx_11_0"),  # the first for Apple's own processors
     "windows": ("windows-gnu", "win"),
 }
-"""zig's name of a system and of the least version of it, and a wheel's."""
+"""The name of each system with its minimum version, for zig and in the name of a wheel."""
 
 
 class Target(NamedTuple):
@@ -88,7 +89,7 @@ class Target(NamedTuple):
 
     @property
     def tag(self) -> str:
-        """The platform in the name of a wheel that zig built."""
+        """The platform tag of a wheel that zig built."""
         processor = self.processor
         if self.system == "windows":
             processor = {"x86_64": "amd64", "aarch64": "arm64"}[processor]
@@ -106,7 +107,7 @@ def this_machine() -> Target:
 
 
 def wanted_target() -> Target:
-    """WARPKIT_TARGET, such as aarch64-linux, or this machine."""
+    """The target in WARPKIT_TARGET, such as aarch64-linux, or this machine."""
     processor, _, system = os.environ.get("WARPKIT_TARGET", "").partition("-")
     return Target(processor, system) if processor else this_machine()
 
@@ -115,14 +116,14 @@ def wanted_target() -> Target:
 
 
 class Compiler(NamedTuple):
-    """A C++ compiler: the words of its command, and whose it is: zig, clang or gcc."""
+    """A C++ compiler: the words of its command, and its family: zig, clang or gcc."""
 
     words: list[str]
     family: str
 
     @property
     def linker(self) -> list[str]:
-        """The C driver of the same family: it links no C++ library, and nothing here needs one."""
+        """The C driver of the same family: it links no C++ library; nothing needs one."""
         *first, last = self.words
         for cxx, c in (("clang++", "clang"), ("g++", "gcc"), ("c++", "cc")):
             if cxx in last:
@@ -131,10 +132,10 @@ class Compiler(NamedTuple):
 
 
 def find_compiler() -> Compiler:
-    """WARPKIT_CXX, or the ziglang of this Python."""
+    """The compiler in WARPKIT_CXX, or this Python's ziglang."""
     words = shlex.split(os.environ.get("WARPKIT_CXX", ""))
     if words == ["none"]:
-        raise BuildError("WARPKIT_CXX=none asked for none")
+        raise BuildError("WARPKIT_CXX=none asks for no library")
     if not words:
         zig = find_zig()
         if zig is None:
@@ -147,14 +148,14 @@ def find_compiler() -> Compiler:
 
 
 def find_zig() -> str | None:
-    """The program in the package ziglang."""
+    """The executable of the package ziglang."""
     spec = find_spec("ziglang")
     folder = spec.submodule_search_locations if spec else None
     return shutil.which("zig", path=os.pathsep.join(folder)) if folder else None
 
 
 def pinned_zig() -> str:
-    """The requirement in pyproject.toml, as pip takes it."""
+    """The requirement of ziglang in pyproject.toml, in pip's form."""
     text = (ROOT / "pyproject.toml").read_text()
     found = re.search(r'"(ziglang==[\w.]+)', text)
     assert found
@@ -163,7 +164,7 @@ def pinned_zig() -> str:
 
 @contextmanager
 def with_zig() -> Iterator[None]:
-    """ziglang for a while, where this Python has none and needs it: 6 s, 100 MB once for pip."""
+    """Install ziglang temporarily if it is needed and missing: 6 s, one download of 100 MB."""
     if os.environ.get("WARPKIT_CXX") or find_zig():
         yield
         return
@@ -184,7 +185,7 @@ FLAGS = [
     "-O3",
     "-fPIC",
     "-fvisibility=hidden",
-    "-ffp-contract=off",  # fused multiply-adds where they are written: the same bits everywhere
+    "-ffp-contract=off",  # no fused multiply-adds but explicit ones: the same bits everywhere
     "-fno-math-errno",
     "-fno-exceptions",
     "-fno-rtti",
@@ -193,45 +194,45 @@ FLAGS = [
 ]
 
 FAMILY_FLAGS = {
-    # zig turns on UBSan by itself, and debug information: a fifth of the time.
-    # Where __SCE__ is defined, immintrin.h leaves out what the instruction set does not have: 0.1 s
-    # a file instead of 0.5.
+    # zig enables UBSan and debug information by default: a fifth of the compile time.
+    # With __SCE__ immintrin.h leaves out what the instruction set does not have: 0.1 s per file
+    # instead of 0.5.
     "zig": ["-Wno-psabi", "-fno-sanitize=all", "-g0", "-D__SCE__"],
     "clang": ["-Wno-psabi"],
-    "gcc": ["-fno-trapping-math", "-Wno-psabi"],  # or it keeps comparisons apart
+    "gcc": ["-fno-trapping-math", "-Wno-psabi"],  # otherwise gcc does not merge comparisons
 }
 
 LONGEST = ("opencv", "resize", "backward", "warp")
-"""Compiled first, so that no processor waits for one of them at the end."""
+"""The slowest files, compiled first, so that no core waits for one of them at the end."""
 
 UNDATED = ("-Xclang", "-fno-pch-timestamp")
 """A precompiled header stays valid if a checkout writes the same files again."""
 
 
 def flags_for(compiler: Compiler, target: Target, isa: str) -> list[str]:
-    """What makes a compiler write for an instruction set."""
+    """The compiler's flags for an instruction set."""
     level = LEVELS[target.processor][isa]
     if compiler.family == "zig":
         triple = f"{target.processor}-{SYSTEMS[target.system][0]}"
         if target.system == "macos" and target.processor == "aarch64":
             level = "apple_m1"
         return ["-target", triple, *([f"-mcpu={level.replace('-', '_')}"] if level else [])]
-    wide = ["-mprefer-vector-width=512"] if isa == "avx512" else []  # both prefer half of it
+    wide = ["-mprefer-vector-width=512"] if isa == "avx512" else []  # both prefer 256 bits
     return [*([f"-march={level}"] if level else []), *wide]
 
 
 def common_words(compiler: Compiler, target: Target) -> list[str]:
-    """What all commands of a compiler begin with."""
+    """The beginning of all commands of a compiler."""
     words = [*compiler.words, *FLAGS, *FAMILY_FLAGS[compiler.family], *extra_flags()]
     if target.system == "windows":
-        words.remove("-fPIC")  # everything is, there
+        words.remove("-fPIC")  # the default on Windows
     return words
 
 
 def compile_commands(
     compiler: Compiler, target: Target, to: Path, headers: dict[str, Path] | None = None
 ) -> dict[Path, list[str]]:
-    """The command of each object: library.cpp for the baseline, every other for every set.
+    """The command of each object: library.cpp for the baseline, all other files for every set.
 
     headers: the precompiled vec.h of each set, if there is one.
     """
@@ -245,7 +246,7 @@ def compile_commands(
         for isa in [baseline] if alone else sets:
             defined = f'SOURCE="{digest}"' if alone else f"ISA={isa}"
             out = to / (f"{source.stem}.o" if alone else f"{source.stem}-{isa}.o")
-            # relative names: no folder of this machine's in the library
+            # relative names: the library must not contain folders of this machine
             what = [f"-DWARPKIT_{defined}", "-c", source.name, "-o", str(out)]
             if headers and not alone:
                 what = [*UNDATED, "-include-pch", str(headers[isa]), *what]
@@ -254,10 +255,11 @@ def compile_commands(
 
 
 def precompile_commands(compiler: Compiler, target: Target, to: Path) -> dict[str, list[str]]:
-    """The command of each set's vec.h, the last word of which is the file; none for gcc.
+    """The command that precompiles vec.h for each set, the file last; none for gcc.
 
-    The intrinsics are most of what small files compile. The name tells tree, contents and flags:
-    a cache may serve several trees, and objects in it know the header by its name.
+    Intrinsics take most of the compile time of small files. The file's name depends on tree,
+    contents and flags: several trees may share a cache, whose objects refer to the header by its
+    name.
     """
     if compiler.family == "gcc":
         return {}
@@ -275,24 +277,24 @@ def link_command(compiler: Compiler, target: Target, objects: list[Path], to: Pa
     baseline = next(iter(LEVELS[target.processor]))
     which = flags_for(compiler, target, baseline)
     more = extra_flags()
-    if not more:  # a build with flags of one's own is to be looked into
+    if not more:  # keep debug information in builds with the user's own flags
         more = ["-s"]
     if target.system == "linux":
-        more = [*more, "-lm", "-lpthread"]  # the second is in the C library from glibc 2.34 on
+        more = [*more, "-lm", "-lpthread"]  # from glibc 2.34 on libpthread is part of libc
         if not any("-fsanitize" in flag for flag in more):
-            more.append("-Wl,-z,defs")  # what is missing shows here, not when it is opened
-    elif target.system == "macos":  # or the file carries the folder that it was linked in
+            more.append("-Wl,-z,defs")  # report missing symbols now, not at load time
+    elif target.system == "macos":  # otherwise the file contains the folder of the link
         more = [*more, f"-Wl,-install_name,@rpath/{target.file}"]
     return [*compiler.linker, "-shared", *which, *map(str, objects), *more, "-o", str(to)]
 
 
 def extra_flags() -> list[str]:
-    """WARPKIT_CXXFLAGS: for every object and for the link."""
+    """The flags in WARPKIT_CXXFLAGS, for every object and for the link."""
     return shlex.split(os.environ.get("WARPKIT_CXXFLAGS", ""))
 
 
 def run(command: list[str], environment: dict[str, str] | None = None) -> str:
-    """What a command says, or `BuildError` with what it says."""
+    """Run a command and return its output; raises `BuildError` with the output if it fails."""
     try:
         done = subprocess.run(
             command,
@@ -312,7 +314,7 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> str:
 
 
 def build(folder: Path, target: Target) -> Path:
-    """The library of a target in a folder; raises `BuildError`."""
+    """Build the library of a target in a folder; raises `BuildError`."""
     if target.processor not in LEVELS or target.system not in SYSTEMS:
         raise BuildError(f"there are no kernels for {target.processor}-{target.system}")
     compiler = find_compiler()
@@ -320,7 +322,8 @@ def build(folder: Path, target: Target) -> Path:
         raise BuildError(f"WARPKIT_TARGET needs zig, not {shlex.join(compiler.words)}")
     with tempfile.TemporaryDirectory() as temporary:
         at = Path(temporary)
-        # zig's caches would stay in the home and in the tree; who names one keeps it
+        # zig would leave its caches in the home and in the tree; a cache that the user names is
+        # kept
         cache = os.environ.get("ZIG_GLOBAL_CACHE_DIR", str(at / "cache"))
         environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
         Path(cache).mkdir(parents=True, exist_ok=True)
@@ -338,7 +341,7 @@ def build(folder: Path, target: Target) -> Path:
 
 
 def place(file: Path, at: Path) -> None:
-    """A copy in one step: processes that have the old one open keep it whole."""
+    """Copy a file atomically: processes that have opened the old one keep it."""
     descriptor, name = tempfile.mkstemp(dir=at.parent, prefix=f"{at.name}.")
     os.close(descriptor)
     shutil.copy(file, name)
@@ -349,16 +352,16 @@ def place(file: Path, at: Path) -> None:
 
 
 class NativeBuild(BuildHookInterface):  # pyright: ignore
-    """hatchling's hook: the library in wheels, and beside the sources of an editable install.
+    """hatchling's hook: builds the library into wheels, or in the tree of an editable install.
 
-    Where it cannot be built the package is pure Python, and a file says why to who calls it.
+    If the build fails the package is pure Python, and a file keeps the reason for error messages.
     """
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
-            if not (wants_none() and is_current()):  # built beside pip: scripts/environment
+            if not (wants_none() and is_current()):  # scripts/environment builds it
                 build_here(self.app.display_warning)
             return
         self.folder = tempfile.TemporaryDirectory()
@@ -388,13 +391,13 @@ def wants_none() -> bool:
 
 
 def is_current() -> bool:
-    """Whether the tree has a library of the sources in it."""
+    """Whether the tree's library matches its sources."""
     file = ROOT / PACKAGE / library.FILES.get(this_machine().system, "libwarpkit.so")
     return file.exists() and library.source_digest(sources()).encode() in file.read_bytes()
 
 
 def build_here(warn: Any) -> bool:
-    """The library of this machine in the tree itself; whether there is one."""
+    """Build this machine's library in the tree; returns whether it succeeded."""
     folder = ROOT / PACKAGE
     reason = folder / library.REASON
     try:

@@ -23,7 +23,7 @@ BOX = (1.0, 0.0, 3.0, 2.0)
 
 
 def draw_pixels(axes: Axes) -> None:
-    """An image of 4 x 3 pixels, its centres, its edges and a box."""
+    """An image of 4 x 3 pixels with the pixels' centres and edges and a box."""
     tones = np.linspace(0.72, 0.95, WIDTH * HEIGHT).reshape(HEIGHT, WIDTH)
     axes.imshow(tones, cmap="gray", vmin=0, vmax=1)
     for edge in range(WIDTH + 1):
@@ -44,8 +44,8 @@ def draw_pixels(axes: Axes) -> None:
     axes.text(center[0], center[1] - 0.12, f"image_center\n{center}", ha="center", va="bottom")
     axes.text(-0.5, -0.95, "an image of size (3, 4)", color=INK, fontsize=11)
     lines = (
-        ("points (x, y): the pixels' centres are whole numbers", BLUE),
-        ("boxes (x1, y1, x2, y2): their edges are whole numbers;", RED),
+        ("points (x, y): pixel centres are whole numbers", BLUE),
+        ("boxes (x1, y1, x2, y2): pixel edges are whole numbers;", RED),
         ("the box (1, 0, 3, 2) is image[..., 0:2, 1:3]", RED),
     )
     for n, (words, color) in enumerate(lines):
@@ -55,7 +55,7 @@ def draw_pixels(axes: Axes) -> None:
 
 
 def draw_matrix(source: Axes, destination: Axes) -> None:
-    """A photograph before and after a turn, with one point of it."""
+    """A photograph before and after a rotation, with one of its points."""
     with Image.open(ROOT / "data" / "images" / "astronaut.png") as file:
         pixels = np.asarray(file.convert("RGB").resize((128, 128)))
     image = torch.from_numpy(pixels.copy()).permute(2, 0, 1)
@@ -77,8 +77,8 @@ def draw_matrix(source: Axes, destination: Axes) -> None:
     text += "matrix = rotation_matrix(image_center((128, 128)), 30.0, 0.8)\n"
     text += "transform_points(matrix, (54, 33)) = "
     text += f"({moved[0]:.1f}, {moved[1]:.1f})\n"
-    text += "A matrix carries source points to destination points.\n"
-    text += "Positive angles turn counter-clockwise on the screen."
+    text += "A matrix maps source points to destination points.\n"
+    text += "Positive angles are counter-clockwise on the screen."
     source.text(0, 136, text, color=INK, va="top")
 
 

@@ -1,6 +1,6 @@
-"""A Griffe extension: this project's docstrings as Markdown.
+"""A Griffe extension that turns this project's docstrings into Markdown.
 
-Doctests become code blocks, the names of functions links, and the stars of shapes stay stars.
+Doctests become code blocks and names of functions become links; asterisks of shapes stay asterisks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ for module, name in IMPORTED.findall((PACKAGE / "attacks" / "__init__.py").read_
 
 
 class Docstrings(griffe.Extension):
-    """Rewrites every docstring once, when it is loaded."""
+    """Rewrites every docstring once, when Griffe loads it."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Called by Griffe for each module, class, function and attribute."""
@@ -31,7 +31,7 @@ class Docstrings(griffe.Extension):
 
 
 def as_markdown(text: str, own: str, arguments: list[str]) -> str:
-    """A docstring of the object called `own`."""
+    """The docstring of the object `own` as Markdown."""
     parts = re.split(r"(^ *>>> .*(?:\n.+)*)", text, flags=re.M)
     parts[::2] = [prose(part, own, arguments) for part in parts[::2]]
     parts[1::2] = [fenced(part) for part in parts[1::2]]
@@ -45,7 +45,7 @@ def fenced(doctest: str) -> str:
 
 
 def prose(text: str, own: str, arguments: list[str]) -> str:
-    """Links, arguments as code where they are explained, and the stars of (*A, n, *B) as stars."""
+    """Text with links, arguments as code, and escaped asterisks, such as those of (*A, n, *B)."""
 
     def link(match: re.Match[str]) -> str:
         name = match[1].removeprefix("warpkit.")
@@ -60,7 +60,7 @@ def prose(text: str, own: str, arguments: list[str]) -> str:
     text = re.sub(r"\bGradients: ", "**Gradients:** ", text)
     if not arguments:
         return text
-    # "image (..., C, H, W)", "border: ...", but not the names that head the lines of "Args:"
+    # "image (..., C, H, W)" and "border: ...", but not the names that start the lines of "Args:"
     heads, names = r"^ {4}[*\w]+(?:, \w+)*:", "|".join(arguments)
     explained = rf"{heads}|(?<![\w.`])({names})(?= \(|: |, any shape| any shape)"
     return re.sub(explained, lambda m: f"`{m[1]}`" if m[1] else m[0], text, flags=re.M)

@@ -1,4 +1,4 @@
-"""The figure of docs/indexing.md: value and gradient of the four lookups against the index."""
+"""The figure of docs/indexing.md: value and gradient of the four lookups over the index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLUE, ORANGE = "#1f5fa8", "#d9730d"
 
 
 def superposition(index: torch.Tensor) -> torch.Tensor:
-    """A softmax over the distances from the index: a smooth distribution instead of two weights."""
+    """A softmax over the distances to the index: a smooth distribution instead of two weights."""
     distance = index[:, None] - torch.arange(5.0)
     return wk.indexing.superposition_lookup(ARRAY, torch.softmax(-2 * distance**2, -1))
 
@@ -42,7 +42,7 @@ def draw(path: Path) -> None:
     for column, (title, lookup) in enumerate(PANELS.items()):
         index = torch.linspace(START, END, STEPS, requires_grad=True)
         value, residual = lookup(index)
-        carrier = value if residual is None else residual  # the one that knows the index
+        carrier = value if residual is None else residual  # the result that depends on the index
         (slope,) = torch.autograd.grad(carrier.sum(), index)
         x = index.detach()
         above, below = axes[:, column]

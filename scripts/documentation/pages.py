@@ -1,8 +1,8 @@
-"""MkDocs hooks: pages and pictures that have their source elsewhere in the repository.
+"""MkDocs hooks for pages and pictures whose sources are elsewhere in the repository.
 
-A line `<!-- README: NAME -->` becomes that section of the front page, `<!-- README -->` what
-stands before its first heading, and `<!-- benchmarks -->` the tables of data/benchmarks. Pictures
-of data/, CHANGELOG.md and CONTRIBUTING.md are part of the site, and benchmarks' plots are drawn.
+A line `<!-- README: NAME -->` becomes that section of README.md, `<!-- README -->` the text before
+its first heading, and `<!-- benchmarks -->` the tables of data/benchmarks. The hooks add the
+pictures of data/, CHANGELOG.md and CONTRIBUTING.md to the site, and draw the plots of benchmarks.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # for `mkdocs serve`, which does not look into its own folder
+sys.path.insert(0, str(ROOT))  # `mkdocs serve` does not import from its own folder
 from benchmarks import plots  # noqa: E402
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add what does not lie in docs/."""
+    """Add the files from outside docs/."""
     for path in ("data/demo.png", "data/patches.png", "CHANGELOG.md", "CONTRIBUTING.md"):
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     for name, picture in plots.pictures().items():
@@ -29,7 +29,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """A page with its inclusions, and with links that hold on the site."""
+    """A page with its inclusions, and with links that are valid on the site."""
     included = re.compile(r"^<!-- README(?:: (.+))? -->$", re.M)
     markdown = included.sub(lambda m: readme(m[1]), markdown)
     markdown = markdown.replace("<!-- benchmarks -->", plots.tables())
@@ -38,16 +38,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         r"\]\((?:\.\./)?examples/gallery/README\.md\)", "](gallery/index.md)", markdown
     )
     markdown = re.sub(r"\]\(\.\./examples/gallery/(\w+)\.py\)", r"](gallery/\1.md)", markdown)
-    # mkdocs-gallery takes pages for folders; here they are files
+    # mkdocs-gallery expects pages to be folders; here they are files
     markdown = re.sub(r'(class="reference internal" href="\w+)"', r'\1.html"', markdown)
     markdown = re.sub(r' srcset="\.\./images/[^"]*"', "", markdown)
-    # not on the site: code, and what is about the repository alone
+    # not on the site: code, and files about the repository alone
     markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./examples|warpkit)/[^)]+\)", r"\1", markdown)
     return re.sub(r"^```python\n(?=>>> )", "```pycon\n", markdown, flags=re.M)
 
 
 def readme(section: str | None) -> str:
-    """A section of the front page, without its heading; what is before the first, where None."""
+    """A section of README.md without its heading; None: the text before the first heading."""
     head, *parts = re.split(r"^## ", (ROOT / "README.md").read_text(), flags=re.M)
     if section is None:
         text = head

@@ -1,4 +1,4 @@
-"""Pictures of the tutorial: tensors beside each other, as HTML that holds them."""
+"""Pictures of the tutorial: tensors side by side, embedded in HTML."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from PIL import Image
 from torch import Tensor
 
 LEAST = 256
-"""Pixels of the longer side, up to which small pictures are repeated."""
+"""Small pictures are enlarged up to this many pixels on the longer side."""
 
 
 def shown(images: Mapping[str, Tensor]) -> str:
-    """Images (C, H, W), uint8 or in [0, 1], in a row with their names."""
+    """A row of named images, each (C, H, W), uint8 or in [0, 1]."""
     figures = "".join(
         f'<figure><img src="{source(image)}" alt="{escape(name)}">'
         f"<figcaption>{escape(name)}</figcaption></figure>"
@@ -26,7 +26,7 @@ def shown(images: Mapping[str, Tensor]) -> str:
 
 
 def source(image: Tensor) -> str:
-    """A PNG as an address."""
+    """A PNG as a data URL."""
     if image.is_floating_point():
         image = (image.detach().clamp(0, 1) * 255).round().byte()
     times = max(1, LEAST // max(image.shape[-2:]))

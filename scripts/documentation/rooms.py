@@ -1,4 +1,4 @@
-"""The end of docs/code.md: every file of the package by its room, with its own first line."""
+"""The list of files at the end of docs/code.md: by folder, with each file's first line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MARK = "<!-- scripts/list_files writes what follows -->\n"
 
 
 def page() -> str:
-    """docs/code.md as it should be."""
+    """The expected text of docs/code.md."""
     return PAGE.read_text().partition(MARK)[0] + MARK + "\n" + rooms()
 
 
 def rooms() -> str:
-    """A list for each folder, in the order of their names."""
+    """One list per folder, sorted by name."""
     package = ROOT / "warpkit"
     paths = sorted(package.rglob("*.py"), key=lambda path: (path.parent, path))
     told = []
@@ -29,5 +29,5 @@ def rooms() -> str:
 
 
 def first_line(path: Path) -> str:
-    """What a file says that it is."""
+    """The first line of a file's docstring."""
     return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]

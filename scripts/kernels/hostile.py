@@ -1,7 +1,7 @@
-"""Calls that reach every kernel of the native library, with numbers as hostile as they come.
+"""Calls that reach every kernel of the native library, with hostile numbers.
 
-Coordinates, matrices and pixels that are huge, infinite or no numbers at all, integers of their
-whole range, and images of one pixel or one row.
+Coordinates, matrices and pixels are huge, infinite or NaN, integers cover their whole range, and
+images have one pixel or one row.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESULT = (40, 37)
 
 
 def hostile(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    """Numbers of the list, each as often; of integers any."""
+    """Hostile numbers, all equally often; any integers for integer types."""
     if not dtype.is_floating_point:
         limits = torch.iinfo(dtype)
         return torch.randint(limits.min, limits.max, shape, dtype=torch.int64).to(dtype)
@@ -46,13 +46,13 @@ def hostile(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 def mixed(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    """Plain numbers, with hostile ones here and there."""
+    """Ordinary numbers, some of them replaced by hostile ones."""
     plain = noise(*shape, dtype=torch.float64) * 20 - 5
     return torch.where(torch.rand(shape) < 0.1, hostile(*shape), plain).to(dtype)
 
 
 def arrays(*shape: int, kind: Any = np.float64) -> np.ndarray:
-    """The same as arrays; of integers any."""
+    """`hostile` as arrays; any integers for integer types."""
     kind = np.dtype(kind)
     if kind.kind == "f":
         with np.errstate(over="ignore"):
@@ -62,12 +62,12 @@ def arrays(*shape: int, kind: Any = np.float64) -> np.ndarray:
 
 
 def hostile_calls() -> dict[str, Callable[[], Any]]:
-    """By their names."""
+    """All hostile calls by name."""
     made: dict[str, Callable[[], Any]] = {}
     whole = (torch.int16, torch.uint16)
     for way, border, dtype, shape in product(INTERPOLATIONS, BORDERS, (*TYPES, *whole), SHAPES):
         if border == "transparent" and dtype not in FLOATS:
-            continue  # as constant, with a background of integers
+            continue  # like constant, with an integer background
         given = way, border, dtype, shape
         made[f"hostile {way} {border} {dtype} {shape}"] = lambda g=given: warps(*g)
     for arithmetic, way, border, dtype in product(
@@ -83,7 +83,7 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
         ("exact", "opencv4", "opencv5", "pillow", "torchvision"),
     ):
         if (way, rule) == ("lanczos4", "torchvision"):
-            continue  # torch has none
+            continue  # torch does not have it
         for shape, size in product(SHAPES, ((1, 1), (1, 300), (23, 7))):
             options = HERE | {"interpolation": way, "arithmetic": rule}
             made[f"hostile resize {way} {dtype} {rule} {shape} {size}"] = (
@@ -158,7 +158,7 @@ def warps(way: str, border: str, dtype: torch.dtype, shape: tuple[int, ...]) -> 
 
 
 def opencv_warps(dtype: torch.dtype, options: dict[str, Any]) -> None:
-    """Images in OpenCV's arithmetic under hostile maps."""
+    """Warps in OpenCV's arithmetic with hostile maps."""
     for shape, made in product(SHAPES, (hostile, mixed)):
         image = made(*shape, dtype=dtype)
         sized = options | {"size": RESULT, "inverse": True}
@@ -175,7 +175,7 @@ def opencv_warps(dtype: torch.dtype, options: dict[str, Any]) -> None:
 
 
 def objects(dtype: torch.dtype, number: int) -> None:
-    """Boxes and frames of objects, over the edge and anywhere."""
+    """Boxes and frames of objects, across the image's edge and anywhere."""
     made = mixed if number % 2 else hostile
     channels, height, width = SHAPES[number % len(SHAPES)][1:]
     index = torch.tensor([0, 1, 1, 0, 0])
@@ -209,7 +209,7 @@ def sums(shape: tuple[int, ...], dtype: torch.dtype) -> None:
 
 
 def moved_pictures(picture: np.ndarray) -> None:
-    """Pyramids, frames, turns and rectangles of a picture (H, W, C)."""
+    """Pyramids, borders, rotations and rectangles of a picture (H, W, C)."""
     height, width = picture.shape[:2]
     for border in BORDERS[1:-1]:
         pictures.pyramid_down(picture, ((height + 1) // 2, (width + 1) // 2), border)
@@ -223,7 +223,7 @@ def moved_pictures(picture: np.ndarray) -> None:
 
 
 def mapped(lens: maps.PlainLens, number: int) -> None:
-    """Maps and points of a lens whose numbers are hostile."""
+    """Maps and points of a lens with hostile parameters."""
     torch.manual_seed(number)
     camera = mixed(4).tolist()
     lens = lens._replace(camera=tuple(camera), k=tuple(mixed(len(lens.k)).tolist()))
@@ -237,7 +237,7 @@ def mapped(lens: maps.PlainLens, number: int) -> None:
 
 
 def other_maps() -> None:
-    """Kinds of maps, polar pictures, lists of points, perspectives."""
+    """Map formats, polar warps, lists of points, and perspectives."""
     kinds = "planes", "pairs", "fixed"
     one, other = (arrays(*RESULT, kind=np.float32) for _ in range(2))
     for before, after in product(kinds, kinds):
@@ -256,7 +256,7 @@ def other_maps() -> None:
 
 
 def slopes(kind: lenses.Kind, made: Callable[..., torch.Tensor]) -> None:
-    """Lenses with their derivatives: fields, points brought back, and the gradients of both."""
+    """Lens maps and undistorted points, with the gradients of both."""
     numbers, reach = made(2, lenses.NUMBERS).numpy(), made(2, 3).numpy()
     lenses.field(numbers, RESULT, kind)
     lenses.field_backward(numbers, made(2, *RESULT, 2), kind)
@@ -266,7 +266,7 @@ def slopes(kind: lenses.Kind, made: Callable[..., torch.Tensor]) -> None:
 
 
 def fitted(made: Callable[..., torch.Tensor]) -> None:
-    """Matrices of pairs of points."""
+    """Matrices fitted to pairs of points."""
     for dtype in FLOATS:
         src, dst, grad = made(40, 4, 2), made(40, 4, 2), made(40, 3, 3)
         fits.four_points(src, dst, dtype)
@@ -291,7 +291,7 @@ def vectors(made: Callable[..., torch.Tensor]) -> None:
 
 
 def fisheye_points(made: Callable[..., torch.Tensor]) -> None:
-    """Lists of points through a fisheye and back."""
+    """Points distorted and undistorted by a fisheye."""
     lens = FISHEYE._replace(camera=tuple(made(4).tolist()), k=tuple(made(4).tolist()))
     for kind, view in product((np.float32, np.float64), (None, VIEW, tuple(made(9).tolist()))):
         points = arrays(70, 2, kind=kind)
@@ -300,7 +300,7 @@ def fisheye_points(made: Callable[..., torch.Tensor]) -> None:
 
 
 def scenes(made: Callable[..., torch.Tensor]) -> None:
-    """Scenes as pixels, with their derivatives."""
+    """Projected points, with their derivatives."""
     for kind, lens, turned in product((np.float32, np.float64), (TILTED, FISHEYE), (False, True)):
         numbers = [tuple(made(n).tolist()) for n in (4, len(lens.k), 3, 9, 3)]
         hard = lens._replace(camera=numbers[0], k=numbers[1])

@@ -1,8 +1,8 @@
-"""Calls of the native library: recorded as this process makes them, made again by a program.
+"""Record calls of the native library, and replay them in a program.
 
-What is recorded is what the library is handed: a block of numbers, and the arrays it points to.
-replay.cpp, compiled together with the kernels, makes the call again wherever it runs: under a
-sanitizer, by several threads, or on an emulated processor. Neither Python nor torch is there.
+A record holds the library's input: a block of numbers, and the arrays that it points to.
+replay.cpp, compiled together with the kernels, repeats the call under a sanitizer, with several
+threads, or on an emulated processor, without Python and torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from warpkit.engine.backends.cpu import calls, jobs
 
 LEAST, MOST = 1 << 40, 1 << 47
-"""Numbers of a block between these are addresses."""
+"""Numbers of a block in this range are addresses."""
 
 assert calls.LIBRARY is not None
 LIBRARY = calls.LIBRARY
@@ -31,14 +31,14 @@ HOSTED.malloc_usable_size.restype = ctypes.c_size_t
 
 
 class Recorded(NamedTuple):
-    """A call of the library."""
+    """A recorded call of the library."""
 
     name: str
     task: str
     tape: bytes
-    """As replay.cpp reads it."""
+    """The call in the format of replay.cpp."""
     after: bytes
-    """What its arrays hold then."""
+    """The contents of its arrays after the call."""
     units: int
 
     def __str__(self) -> str:
@@ -46,16 +46,16 @@ class Recorded(NamedTuple):
 
 
 class Recorder:
-    """Notes the calls of the library from now on, as they are made."""
+    """Records the library's calls from its creation on."""
 
     def __init__(self) -> None:
         self.found: list[Recorded] = []
         self.name = ""
-        """Of what makes them."""
+        """The name of the function that makes the calls."""
         self.refused: list[str] = []
         self.sizes: dict[int, int] = {}
-        """The bytes of tensors whose addresses were asked for: they may begin within an array."""
-        jobs.BANDED = calls.INLINE = 1  # small images are split as large ones are
+        """The bytes of tensors by address, which may lie within an array."""
+        jobs.BANDED = calls.INLINE = 1  # split small images as large ones
         calls.LIBRARY = replace(LIBRARY, run=self.run)  # pyright: ignore
         plain = torch.Tensor.data_ptr
 
@@ -67,9 +67,9 @@ class Recorder:
         torch.Tensor.data_ptr = address_of
 
     def run(self, block: bytes) -> None:
-        """Make a call and note it. Arrays of numpy's are as large as the C library says."""
+        """Make a call and record it. The C library knows the sizes of numpy's arrays."""
         numbers = list(struct.unpack(f"{len(block) // 8}q", block))
-        numbers[calls.THREADS], numbers[calls.TEAM] = 1, 0  # the second is OpenMP's function
+        numbers[calls.THREADS], numbers[calls.TEAM] = 1, 0  # TEAM is OpenMP's function
         block = struct.pack(f"{len(numbers)}q", *numbers)
         places = [n for n, number in enumerate(numbers) if LEAST < number < MOST]
         arrays = {address: n for n, address in enumerate(dict.fromkeys(numbers[n] for n in places))}
@@ -89,28 +89,32 @@ class Recorder:
     def recorded(
         self, table: Mapping[str, Callable[[], Any]], pattern: str = ""
     ) -> Iterator[Recorded]:
-        """Make the calls of a table whose names match, and yield what the library was handed."""
+        """Make the calls of a table whose names match, and yield their records."""
         for name, call in table.items():
             if not re.search(pattern, name):
                 continue
             self.name = name
             try:
                 call()
-            except (TypeError, ValueError, NotImplementedError) as error:  # there is no such call
+            except (
+                TypeError,
+                ValueError,
+                NotImplementedError,
+            ) as error:  # an invalid combination of arguments
                 self.refused.append(f"{name}: {error}")
             found, self.found = self.found, []
             yield from found
 
 
 class Replayer:
-    """A program made of replay.cpp and the kernels, which waits for calls."""
+    """A running program, compiled from replay.cpp and the kernels, that waits for calls."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.command, self.environment = command, environment
         self.process: subprocess.Popen[bytes] | None = None
 
     def make(self, call: Recorded, ways: int = 1) -> list[bytes] | None:
-        """What the call's arrays hold after each way to make it; None where the program ended."""
+        """The contents of the call's arrays after each way to make it; None after a crash."""
         if self.process is None:
             self.process = subprocess.Popen(
                 self.command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -127,13 +131,13 @@ class Replayer:
         if len(found) < ways * len(call.after):
             self.process.kill()
             self.process.communicate()
-            self.process = None  # the next call has one of its own
+            self.process = None  # the next call starts a new one
             return None
         each = len(call.after)
         return [found[n * each : (n + 1) * each] for n in range(ways)]
 
     def close(self) -> int:
-        """What the program ends with where there are no more calls."""
+        """End the program, and return its exit status."""
         if self.process is None:
             return 0
         self.process.communicate()

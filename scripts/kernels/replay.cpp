@@ -1,14 +1,14 @@
-// Makes recorded calls of the native library again: scripts/sanitize and scripts/compare_aarch64
-// compile it together with the kernels, and record.py hands it the calls one by one. After each it
-// writes what the call's arrays hold.
+// Replays recorded calls of the native library: scripts/sanitize and scripts/compare_aarch64 compile
+// it together with the kernels, and record.py passes the calls one by one. After each call it writes
+// the contents of the call's arrays.
 //     replay [THREADS]
-// makes each call in one piece; with so many threads it makes it in two more ways, each on arrays
-// of its own. First the library deals its units to a team, as it does to OpenMP's; then each thread
-// makes calls of one unit, as Python's pool does, whichever other threads are done.
+// makes each call in one piece; with THREADS it also makes it in two other ways, each on new arrays.
+// First the library deals its units to a team, as with OpenMP; then each thread makes calls of one
+// unit, as Python's pool does, without waiting for other threads.
 //
-// A call is three numbers of 64 bits: of the block's numbers, of its arrays, and of the addresses
-// in the block; then the block; of each array its bytes and where it lies on 64 of them, and these
-// bytes; and of each address its place in the block and the array that it is of.
+// The format of a call: three 64-bit counts, of the block's numbers, of arrays, and of addresses in
+// the block; then the block; for each array its size in bytes, its offset from 64-byte alignment and
+// its contents; and for each address its position in the block and the index of its array.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -100,12 +100,12 @@ void unit_by_unit(const Tape &tape, int threads) {
     for (int n = 0; n < threads; n++) pthread_join(made[n], nullptr);
 }
 
-// Makes the call on new arrays, and writes them.
+// Makes the call on new arrays, and writes their contents.
 void make(Tape &tape, int threads, bool team) {
     char *memory[64];
     if (tape.counts[1] > 64) abort();
     for (int64_t n = 0; n < tape.counts[1]; n++) {
-        void *whole = nullptr;  // ends where the array ends: a sanitizer sees what is read beyond
+        void *whole = nullptr;  // ends with the array: a sanitizer sees reads beyond it
         const size_t bytes = size_t(tape.places[n][0]), before = size_t(tape.places[n][1]);
         if (posix_memalign(&whole, 64, before + bytes)) abort();
         memory[n] = static_cast<char *>(whole);

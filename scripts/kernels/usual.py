@@ -1,4 +1,4 @@
-"""Calls that reach every kernel of the native library, with numbers that make sense."""
+"""Calls that reach every kernel of the native library, with ordinary numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def noise(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def pushed(function: Callable[..., torch.Tensor], *leaves: torch.Tensor) -> None:
-    """A call and its gradient, where it has one."""
+    """A call, and its gradient if it has one."""
     leaves = tuple(t.requires_grad_() if t.is_floating_point() else t for t in leaves)
     out = function(*leaves)
     if out.requires_grad:
@@ -30,7 +30,7 @@ def pushed(function: Callable[..., torch.Tensor], *leaves: torch.Tensor) -> None
 
 
 def lenses_of(model: str, count: int) -> None:
-    """A field of a lens, points through it and back, and the gradients of both."""
+    """A lens map, distorted and undistorted points, and the gradients of both."""
     k, camera = 0.02 * noise(count).double(), torch.tensor([[50.0, 0, 31], [0, 52, 22], [0, 0, 1]])
     pushed(lambda c, k: wk.camera.undistort_map(c, k, (45, 53), model=model), camera.double(), k)
     pushed(
@@ -40,7 +40,7 @@ def lenses_of(model: str, count: int) -> None:
 
 
 def spheres_of(interpolation: str) -> None:
-    """A view of a sphere that shows a pole, and its gradient to the picture and the turn."""
+    """A view of a sphere that shows a pole, and its gradients to the picture and the rotation."""
     turn = torch.linalg.matrix_exp(torch.tensor([[0.0, 0.2, 0], [-0.2, 0, 1.3], [0, -1.3, 0]]))
     pushed(
         lambda p, r: wk.camera.from_sphere(
@@ -61,13 +61,13 @@ HERE = {"backend": "cpu"}
 
 
 def side_by_side(image: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
-    """Bilinear as OpenCV's wheels have it, of channels side by side."""
+    """The bilinear resize of OpenCV's wheels, for interleaved channels."""
     image = image.contiguous(memory_format=torch.channels_last)
     return wk.resize(image, size, interpolation="bilinear", arithmetic="opencv5_ipp", **HERE)
 
 
 def usual_calls() -> dict[str, Callable[[], Any]]:
-    """By their names."""
+    """All ordinary calls by name."""
     turned = wk.rotation_matrix((26.0, 22.0), 20.0, 1.2).double()
     tilted = torch.cat((turned, torch.tensor([[0.001, -0.002, 1.0]]).double()))
     field = noise(40, 70, 2) * 60 - 5
