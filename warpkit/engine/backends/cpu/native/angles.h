@@ -1,4 +1,4 @@
-// Angles of vectors and vectors of angles as OpenCV has them, by polynomials of float32:
+// Angles of vectors, and vectors of angles, as OpenCV computes them, in float32 polynomials:
 // engine/arithmetic/opencv_angles.py, bit for bit.
 #pragma once
 #include "fused.h"
@@ -7,15 +7,15 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// The angle of vectors, [0, 2 pi) or [0, 360), as cv2.cartToPolar: a polynomial in min / max, in
-// degrees first. `alone`: of the last few numbers of a block, which OpenCV computes one by one.
+// The angle of vectors, [0, 2 pi) or [0, 360), as in cv2.cartToPolar: a polynomial in min / max, in
+// degrees first. `alone`: for the last few numbers of a block, which OpenCV computes one by one.
 template <class V> INLINE V angle_of(V x, V y, bool alone, bool degrees) {
     constexpr float DEGREES = float(180 / 3.14159265358979323846);
     constexpr float P1 = 0.9997878412794807f * DEGREES, P3 = -0.3258083974640975f * DEGREES;
     constexpr float P5 = 0.1555786518463281f * DEGREES, P7 = -0.04432655554792128f * DEGREES;
     V ax = magnitude(x), ay = magnitude(y), none{};
     V c = smaller(ax, ay) / (larger(ax, ay) + 2.220446049250313e-16f);
-    c = ((x == x) & (y == y)) ? c : x + y;  // NaN where either is
+    c = ((x == x) & (y == y)) ? c : x + y;  // NaN if either is
     V square = c * c;
     V part = fma_single(square, none + P7, none + P5);
     part = fma_single(fma_single(part, square, none + P3), square, none + P1);
@@ -30,7 +30,8 @@ template <class V> struct Vectors {
     V x, y;
 };
 
-// Cosine and sine as Cephes: by the nearest even number of eighths of a turn. Of fewer than 2^31.
+// Cosine and sine as in Cephes: relative to the nearest even number of eighths of a turn, below
+// 2^31.
 template <class V> INLINE Vectors<V> by_eighths(V angle) {
     using I = Vec<int32_t, COUNT<V>>;
     constexpr float MOST_EIGHTHS = 2147483520.0f;

@@ -1,5 +1,5 @@
-// Whole pixels moved: turned, flipped and transposed pictures (`arrange`), and pictures with rows
-// and columns around them (`frame`). Bits are moved, of any type.
+// Moves whole pixels: rotated, flipped and transposed pictures (`arrange`), and pictures with
+// additional rows and columns (`frame`). Bits of any type are moved.
 #include "kernels.h"
 #include "memory.h"
 #include "pixels.h"
@@ -12,13 +12,13 @@ namespace {
 
 // -- arrange: pixel (y, x) of the result is at image + y row_step + x column_step --
 
-// Where rows become columns, tiles of the result are made: a tile reads from as many lines of the
-// image at a time as it has columns, and uses each for all rows whose pixels it holds. The next
-// line is called for meanwhile.
+// If rows become columns, the result is made in tiles: a tile reads as many lines of the image as
+// it has columns, and uses each for all rows whose pixels it holds. The next line is prefetched
+// meanwhile.
 constexpr int64_t TILE_COLUMNS = 64, TILE_BYTES = 256, LINE = 64;
 
-// Where rows become columns, and pixels are numbers U: blocks of R x R of them are turned on their
-// side in registers. What is left at two edges of the result is moved pixel by pixel.
+// If rows become columns, and pixels are numbers U: blocks of R x R are transposed in registers.
+// The remaining pixels at two edges of the result are moved one by one.
 template <class U> void turn(const PictureCall &p, const Rows &rows) {
     constexpr int R = 16;
     constexpr int64_t BYTES = sizeof(U), HIGH = TILE_BYTES / BYTES;
@@ -44,7 +44,7 @@ template <class U> void turn(const PictureCall &p, const Rows &rows) {
     }
 }
 
-// BYTES of a pixel; 0: as many as the call says.
+// BYTES per pixel; 0: the number in the call.
 template <int BYTES> void arrange(const Call &call, int64_t begin, int64_t end) {
     const PictureCall &p = as<PictureCall>(call);
     const int64_t bytes = BYTES ? BYTES : p.pixel_bytes;
@@ -109,7 +109,7 @@ namespace {
 
 // -- frame: the image with `top` rows above it and `left` columns left of it, and so on --
 
-// The same pixel `count` times: ever longer runs of it are copied.
+// Copies the same pixel `count` times, in runs of increasing length.
 void repeat(char *to, const char *pixel, int64_t count, int64_t bytes) {
     if (count <= 0) return;
     copy_pixel(to, pixel, bytes);
@@ -124,7 +124,7 @@ void frame(const Call &call, int64_t begin, int64_t end) {
     const char *fill = at<const char>(p.fill);
     BorrowedRow<int64_t> memory(p.left + after + 1);
     if (!memory) return;
-    int64_t *columns = memory.numbers;  // which stand left and right of the image
+    int64_t *columns = memory.numbers;  // left and right of the image
     for (int64_t x = 0; x < p.left + after; x++)
         columns[x] =
             bytes * resolve(x < p.left ? x - p.left : x - p.left + p.width, p.width, p.border);

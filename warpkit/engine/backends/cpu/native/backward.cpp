@@ -1,13 +1,14 @@
 // The backward kernel: the gradients to image, map and fill in one pass over the tiles.
 //
-// With g the incoming gradient of an output pixel, tap[j, i] what it reads and w = wy wx:
+// With g the incoming gradient of an output pixel, tap[j, i] the pixels that it reads and w = wy
+// wx:
 //
 //     grad_image[tap]  += w g                                               image_gradient.h
 //     grad_mapping     += g (sum wy dx tap, sum dy wx tap) (d point/d map)  mapping_gradient.h
 //     grad_fill        += (1 - sum of w over the taps inside) g             here
 //
-// A unit of work is a list of jobs, done one after the other by one thread; so are the tiles of a
-// job and the pixels of a tile. The order of every sum follows from shapes and the matrix alone:
+// A unit of work is a list of jobs, which one thread does one after the other, as it does the tiles
+// of a job and the pixels of a tile. The order of every sum depends only on shapes and the matrix:
 // results are the same bits for any number of threads.
 #include "image_gradient.h"
 #include "kernels.h"
@@ -18,7 +19,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// Part of a row of which `left` pixels are left; 0 beyond them.
+// A part of a row with `left` remaining pixels; 0 beyond them.
 template <class R> INLINE Vec<R, LANES<R>> row_part(const R *p, int64_t left) {
     return left >= LANES<R> ? load<Vec<R, LANES<R>>>(p) : load_first(p, left);
 }
@@ -31,7 +32,7 @@ template <class R, int DOWN> struct Gradients {
     Pushes<R> group;
     ImageGradient<R, DOWN> image;
     MappingGradient<R, DOWN> mapping;
-    int64_t source;  // where the item's image begins
+    int64_t source;  // the start of the item's image
 
     void start(const WarpCall &p) {
         tile.start(p);
@@ -42,7 +43,7 @@ template <class R, int DOWN> struct Gradients {
     void add_tile(const WarpCall &p, const Job &job, int64_t x0, int64_t tile_row) {
         Tile<R, DOWN> &t = tile;
         bool owner = true;
-        if (p.row_ranges) {  // tiles that several bands do add to map and fill but once
+        if (p.row_ranges) {  // only one band adds a shared tile's part to map and fill
             int64_t tiles_x = (p.out_width + TILE - 1) / TILE,
                     tiles_y = (p.out_height + TILE - 1) / TILE;
             int64_t number = (job.item * tiles_y + tile_row) * tiles_x + x0 / TILE;
@@ -73,7 +74,7 @@ template <class R, int DOWN> struct Gradients {
         return at<const R>(p.grad) + item + channel * group.out_plane + corner * group.pixel;
     }
 
-    // Channels from `first` on.
+    // Channels starting with `first`.
     void begin_group(const WarpCall &p, const Job &job, int64_t first) {
         Pushes<R> &g = group;
         int64_t area = p.height * p.width, size = p.channels * area;
@@ -81,7 +82,7 @@ template <class R, int DOWN> struct Gradients {
         g.grad = incoming(p, job, first);
         g.source = source, g.plane = p.channels_last ? 1 : area;
         g.target = at<R>(p.grad_image) + (p.listed ? 0 : job.accumulator * size);
-        // what is read next: the same box of the next channels, or the next tile's of the first
+        // the next box to read: the same one in the next channels, or the next tile's in the first
         int64_t rest = p.channels - first - g.count, next = rest > 0 ? first + g.count : 0;
         g.ahead = int(least<int64_t>(GROUP, rest > 0 ? rest : p.channels));
         g.moved = rest <= 0;
@@ -118,7 +119,7 @@ template <class R, int DOWN> struct Gradients {
         }
     }
 
-    // The same of channels side by side, which they are to be.
+    // The same for channels-last images, which stay channels-last.
     void collect_pixels(const WarpCall &p) {
         using Channels = Vec<R, GROUP>;
         const Tile<R, DOWN> &t = tile;
@@ -136,7 +137,7 @@ template <class R, int DOWN> struct Gradients {
             }
     }
 
-    // Prefetch DOWN rows of an incoming gradient, from row r on.
+    // Prefetch DOWN rows of an incoming gradient, starting with row r.
     INLINE void fetch_incoming(const WarpCall &p, int64_t r) const {
         for (int k = 0; k < group.ahead; k++)
             for (int64_t n = r; n < r + DOWN; n++)
@@ -145,8 +146,8 @@ template <class R, int DOWN> struct Gradients {
                                        x);
     }
 
-    // The fill's gradient: one value for every pixel of a background, else one sum for each
-    // channel, in as many lanes on every processor.
+    // The fill's gradient: one value for every pixel of a background, otherwise one sum per
+    // channel, in the same number of lanes on every processor.
     void add_fill(const WarpCall &p, const Job &job, int64_t channel) {
         const Tile<R, DOWN> &t = tile;
         constexpr int SUMS = 64 / int(sizeof(R));
@@ -188,8 +189,8 @@ template <class R, int DOWN> void backward(const Call &call, int64_t begin, int6
     }
 }
 
-// The first and the last image row that each tile reads, the last before the first for none. Units
-// are rows of tiles, numbered across all items.
+// The first and the last image row that each tile reads; the last is before the first if there is
+// none. Units are rows of tiles, numbered across all items.
 void row_ranges(const Call &call, int64_t begin, int64_t end) {
     WarpCall p = as<WarpCall>(call);
     Borrowed<Tile<float, 1>> memory;

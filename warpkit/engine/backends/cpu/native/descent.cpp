@@ -1,7 +1,7 @@
-// Damped Gauss-Newton steps of one pair of images after another, each until it stands still:
-// `refine` of alignment/solver.py with the normal equations of equations.py, whose operations in
-// torch take as long as the images' kernels, or longer. The warp and the sums are those kernels,
-// called here; what is left are a few dozen numbers.
+// Damped Gauss-Newton steps of one pair of images after another, each until convergence: `refine`
+// of alignment/solver.py with the normal equations of equations.py, whose torch operations take at
+// least as long as the images' kernels. The warp and the sums are those kernels, called here; the
+// remaining computations are a few dozen numbers.
 #include "kernels.h"
 #include "memory.h"
 #include "vec.h"
@@ -14,12 +14,12 @@ constexpr int MOST = 8, SHARED = 8, CHANNEL = 4, SUMS = 6;  // parameters; momen
 
 double divisor(double value) { return value > 0 ? value : 1; }
 bool is_finite(double value) { return value - value == 0; }
-double clamp_to(double value, double low, double high) {  // NaN stays
+double clamp_to(double value, double low, double high) {  // keeps NaN
     return value < low ? low : value > high ? high : value;
 }
 
 struct Limits : DescentLimits {
-    double half;  // pixels to a unit of x and y
+    double half;  // pixels per unit of x and y
 };
 
 struct Matrix3 {
@@ -35,7 +35,7 @@ struct Matrix3 {
     }
 };
 
-// By its series, of a matrix that is halved until that ends soon, and squared as often.
+// As a series, for a matrix that is halved until the series is short, and squared equally often.
 Matrix3 exponential(const Matrix3 &a) {
     double size = 0;
     for (double entry : a.m) size = most(size, __builtin_fabs(entry));
@@ -54,7 +54,7 @@ Matrix3 exponential(const Matrix3 &a) {
     return result;
 }
 
-// Solves a x = b by elimination with pivots of columns; false where there is none but 0.
+// Solves a x = b by elimination with column pivots; false if the system is singular.
 bool solve(int n, double (*a)[MOST], double *b) {
     for (int i = 0; i < n; i++) {
         int pivot = i;
@@ -80,12 +80,12 @@ bool solve(int n, double (*a)[MOST], double *b) {
     return true;
 }
 
-// The normal equations, and how well the pair agrees: `Equations` of equations.py.
+// The normal equations, and how well the pair matches: `Equations` of equations.py.
 struct Equations {
     double hessian[MOST][MOST], rhs[MOST], cost, score, agreement, overlap;
 };
 
-// What a pair's numbers are kept in.
+// The memory for a pair's numbers.
 template <class T> struct Pair {
     const DescentCall &p;
     const Limits &limits = *at<const Limits>(p.limits);
@@ -96,7 +96,7 @@ template <class T> struct Pair {
     const int64_t maps = SHARED + CHANNEL * channels;
     int64_t pair = 0;
     T *seen, *weight, *gain, *bias;  // as the moving image is shown; both weights; for the kernels
-    double *strips, *sums, *moments, *kept;  // of all strips; (C, 6); (maps, powers); see `fit`
+    double *strips, *sums, *moments, *kept;  // over all strips; (C, 6); (maps, powers); see `fit`
 
     static int64_t numbers(const DescentCall &p) {
         const MomentsCall &first = *at<const MomentsCall>(p.first_sums);
@@ -153,7 +153,7 @@ template <class T> struct Pair {
         add_strips(sums, first.strips, channels * SUMS);
     }
 
-    // Gain and bias of each channel, by least squares: kept[c], kept[channels + c].
+    // Gain and bias of each channel, in the least-squares sense: kept[c], kept[channels + c].
     void fit() {
         for (int64_t c = 0; c < channels; c++) {
             const double *s = sums + c * SUMS, variance = s[0] * s[3] - s[1] * s[1];
@@ -217,7 +217,7 @@ template <class T> struct Pair {
         e.overlap = sums[0];
     }
 
-    // Moments along x and y as numbers of a step: the model's table applied.
+    // Moments along x and y as the parameters of a step, by the model's table.
     void onto_steps(const double *both, double *to) const {
         const int64_t n = p.parameters;
         const double *table = at<const double>(p.linear);
@@ -227,7 +227,7 @@ template <class T> struct Pair {
         }
     }
 
-    // What gain and bias of a channel take of the equations.
+    // The part of the equations that a channel's gain and bias remove.
     void absorb(int64_t c, Equations &e) const {
         double to_bias[MOST], to_gain[MOST];
         const double *own = moments + (SHARED + CHANNEL * c) * powers, *s = sums + c * SUMS;
@@ -243,7 +243,7 @@ template <class T> struct Pair {
             }
     }
 
-    // The matrix of a step in pixels, and how far it moves the corner that it moves most.
+    // The matrix of a step in pixels, and the largest motion of a corner.
     Matrix3 step_of(const double *numbers, double &motion) const {
         const double half = limits.half;
         const double x = double(p.width - 1) / 2, y = double(p.height - 1) / 2;
@@ -268,7 +268,7 @@ template <class T> struct Pair {
         return step;
     }
 
-    // The step that the equations ask for, damped.
+    // The step from the damped equations.
     Matrix3 next(const Equations &found, double damping, double &motion) const {
         const int n = int(p.parameters);
         double a[MOST][MOST], numbers[MOST], largest = found.hessian[0][0];
@@ -290,7 +290,7 @@ template <class T> struct Pair {
         return step;
     }
 
-    // The matrix, score, agreement, overlap, whether it stands still, steps; gains and biases.
+    // The matrix, score, agreement, overlap, convergence, steps; gains and biases.
     void write(double *to, const Matrix3 &matrix, const Equations &e, bool still, int64_t made,
                const double *lines) const {
         memcpy(to, matrix.m, sizeof matrix.m);

@@ -26,7 +26,7 @@ struct DescentCall : Call {
     WARPKIT_DESCENT_FIELDS(WARPKIT_FIELD)
 };
 
-// alignment/solver.py and sums.py say what these are.
+// See alignment/solver.py and sums.py for their meaning.
 struct DescentLimits {
     double tolerance, small, longest, least_overlap;
     double first_damping, least_damping, most_damping, singular;

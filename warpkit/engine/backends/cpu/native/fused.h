@@ -1,4 +1,4 @@
-// Multiply-adds rounded once on every processor, where somebody else's bits depend on it.
+// Multiply-adds rounded once on every processor, where other libraries' bits depend on it.
 #pragma once
 #include "vec.h"
 
@@ -6,9 +6,9 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// a * b + c of float32. Where there is no instruction for it the product is exact in float64. The
-// sum, if it is not, gets an odd last bit ("rounding to odd"), so that the second rounding, to
-// float32, rounds as if it were the only one.
+// a * b + c of float32. Without an instruction for it, the product is exact in float64. If the sum
+// is not exact, its last bit is made odd ("rounding to odd"), so the second rounding, to float32,
+// rounds as if it were the only one.
 template <class V> INLINE V fma_single(V a, V b, V c) {
 #if defined(__FMA__)
     return fma(a, b, c);
@@ -16,7 +16,7 @@ template <class V> INLINE V fma_single(V a, V b, V c) {
 #if defined(__aarch64__)
     constexpr bool WHOLE = sizeof(V) >= REGISTER;
 #else
-    constexpr bool WHOLE = false;  // part of a register, or no instruction at all
+    constexpr bool WHOLE = false;  // part of a register, or no instruction
 #endif
     if constexpr (WHOLE) return fma(a, b, c);
     else {
@@ -31,7 +31,7 @@ template <class V> INLINE V fma_single(V a, V b, V c) {
 #endif
 }
 
-// The same of float64: without an instruction each number alone, by C's own function.
+// The same for float64: without an instruction, C's own function for each number.
 template <class V> INLINE V fma_double(V a, V b, V c) {
 #if defined(__FMA__) || defined(__aarch64__)
     return fma(a, b, c);

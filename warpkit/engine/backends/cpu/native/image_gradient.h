@@ -1,10 +1,10 @@
-// The gradient to the image: what every output pixel pushes to its taps.
+// The gradient to the image: every output pixel adds to its taps.
 //
 //     grad_image[tap] += wy[j] wx[i] push
 //
-// A tile's pushes are added up in a window, which is then added to the image's gradient in memory.
-// In the window and in `pushed` the channels of a pixel lie side by side, GROUP of them: so a pixel
-// adds to a tap by one load, one multiply-add and one store.
+// A tile's contributions are summed in a window, which is then added to the image's gradient in
+// memory. In the window and in `pushed`, GROUP channels of a pixel are adjacent, so a pixel adds to
+// a tap with one load, one multiply-add and one store.
 #pragma once
 #include "neighbours.h"
 #include "tile.h"
@@ -15,14 +15,14 @@ namespace {
 
 // Gradients of a group of a tile's channels.
 template <class R> struct Pushes {
-    alignas(64) R pushed[GROUP * PIXELS + 16];  // to each pixel, 0 where nothing is read
+    alignas(64) R pushed[GROUP * PIXELS + 16];  // per pixel; 0 if it reads nothing
 
     int64_t first;                    // channel
-    int count;                        // GROUP at most
+    int count;                        // at most GROUP
     const R *grad;                    // the incoming gradient, at the tile's corner
-    R *target;                        // the image's gradient, whole
-    int64_t source;                   // the image, whole
-    int64_t plane, out_plane, pixel;  // from a channel, and a pixel, to the next
+    R *target;                        // the whole gradient of the image
+    int64_t source;                   // the whole image
+    int64_t plane, out_plane, pixel;  // steps to the next channel and pixel
     // what to prefetch: planes of the next channels, or of the next tile
     const R *grad_ahead, *image_ahead, *target_ahead;
     int ahead;
@@ -36,10 +36,10 @@ template <class R, int DOWN> struct ImageGradient {
     using Channels = Vec<R, GROUP>;
     using I = Vec<int32_t, L>;
 
-    alignas(64) int32_t place[L];  // of the first taps of a vector, in the window
+    alignas(64) int32_t place[L];  // of a vector's first taps, in the window
     alignas(64) R window[GROUP * (T::ROOM + L)];
 
-    // Add what was pushed to an image's gradient, in rows band .. band_end of it.
+    // Add `pushed` to an image's gradient, in its rows band .. band_end.
     void add(const WarpCall &p, const Job &job, const T &t, const Pushes<R> &g) {
         if (t.columns > t.room || t.rows > t.room || t.columns * t.rows > t.room)
             return add_each_tap(p, job, t, g);
@@ -56,7 +56,7 @@ template <class R, int DOWN> struct ImageGradient {
   private:
     template <int TAPS> void add_pixels(const WarpCall &p, const T &t, const Pushes<R> &g) {
         const int64_t line = t.columns * GROUP;
-        using Whole = Vec<uint32_t, L>;  // a pixel that is nowhere may go over
+        using Whole = Vec<uint32_t, L>;  // pixels without a position may overflow
         const uint32_t first_x = uint32_t(t.left + t.before), first_y = uint32_t(t.top + t.before);
         for (int64_t r = 0; r < t.height; r += DOWN) {
             t.fetch(p, g.target_ahead, g.ahead, g.moved, r);
@@ -70,7 +70,8 @@ template <class R, int DOWN> struct ImageGradient {
         }
     }
 
-    // Add what pixel q pushes to its taps, the first of which is at `tap`; rows are `line` apart.
+    // Add pixel q's contribution to its taps, of which the first is at `tap`; rows are `line`
+    // apart.
     template <int TAPS>
     static INLINE void add_taps(const T &t, const Pushes<R> &g, R *tap, int64_t line, int64_t q) {
         Channels push = load<Channels>(g.pushed + GROUP * q);
@@ -91,7 +92,7 @@ template <class R, int DOWN> struct ImageGradient {
         int64_t last = clamped(p.width - t.left, first, t.columns);
         for (int64_t r = 0; r < t.rows; r++) {
             int64_t y = resolve(t.top + r, p.height, p.border_y);
-            if (y < job.band || y >= job.band_end) continue;  // missing ones, too
+            if (y < job.band || y >= job.band_end) continue;  // including missing ones
             const R *from = window + r * t.columns * GROUP;
             R *row = g.target + g.first * g.plane + y * p.width * pixel;
             if (p.channels_last) {
@@ -103,7 +104,7 @@ template <class R, int DOWN> struct ImageGradient {
             }
             if (misses(p.border_x)) continue;
             for (int64_t c = 0; c < t.columns; c = c + 1 == first ? last : c + 1) {
-                if (c == first && first < last) c = last;  // none before it
+                if (c == first && first < last) c = last;  // nothing before it
                 if (c >= t.columns) break;
                 R *folded = row + resolve(t.left + c, p.width, p.border_x) * pixel;
                 for (int k = 0; k < g.count; k++) folded[k * g.plane] += from[GROUP * c + k];

@@ -1,10 +1,10 @@
-// The formulas of lenses on vectors of float64, rounded operation by rounded operation in the order
-// of engine/arithmetic and camera/models.py: the bits are theirs.
+// The formulas of lenses on vectors of float64. Operations and roundings have the order of
+// engine/arithmetic and camera/models.py, so the bits are equal.
 //
-// A direction (x, y) is a pixel less the centre, over the focal length. With q = x^2 + y^2, a brown
-// lens shows it at (x, y) f(q) with f a ratio of cubics, plus two terms that are not symmetric
-// about the centre; a sensor that is tilted adds a perspective. A fisheye shows (x, y) d / r, where
-// r is the root of q, and d a polynomial in the angle atan r.
+// A direction (x, y) is a pixel minus the centre, divided by the focal length. With q = x^2 + y^2,
+// a brown lens maps it to (x, y) f(q), with f a ratio of cubics, plus two terms that are not
+// symmetric about the centre; a tilted sensor adds a perspective. A fisheye maps it to (x, y) d /
+// r, with r the square root of q, and d a polynomial in the angle atan r.
 #pragma once
 #include "maps_call.h"
 #include "vec.h"
@@ -14,7 +14,7 @@ namespace WARPKIT_ISA {
 namespace {
 
 using Doubles = Vec<double, LANES<double>>;
-using Floats = Vec<float, LANES<double>>;  // as many: half a register
+using Floats = Vec<float, LANES<double>>;  // as many numbers: half a register
 using Ints = Vec<int32_t, LANES<double>>;
 using Mask = Vec<int64_t, LANES<double>>;
 constexpr int WIDE = LANES<double>;
@@ -41,9 +41,9 @@ INLINE Doubles root(Doubles v) {
 #endif
 }
 
-// a * b + c, rounded once on every processor. Without an instruction for it: what the product and
-// the sum lost (Dekker, Knuth) is added, which differs in a tie that the first rounding made, once
-// in 2^50 times.
+// a * b + c, rounded once on every processor. Without an instruction for it, the rounding errors of
+// product and sum are added (Dekker, Knuth). The result differs only for ties made by the first
+// rounding, once in 2^50 times.
 INLINE Doubles fma_once(Doubles a, Doubles b, Doubles c) {
 #if defined(__FMA__) || defined(__aarch64__)
     return fma(a, b, c);
@@ -55,23 +55,23 @@ INLINE Doubles fma_once(Doubles a, Doubles b, Doubles c) {
     Doubles lost = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
     Doubles total = product + c, back = total - product;
     lost += (product - (total - back)) + (c - back);
-    return total + (lost - lost == 0 ? lost : Doubles{});  // where that is finite
+    return total + (lost - lost == 0 ? lost : Doubles{});  // if that is finite
 #endif
 }
 
-// Rows of a matrix times (x, y, 1).
+// The rows of a matrix times (x, y, 1).
 INLINE Doubles row_at(const double *row, Doubles x, Doubles y) {
     return row[0] * x + row[1] * y + row[2];
 }
 
-// A matrix of a sensor applied to a direction, and divided; by 1 where that would be by 0.
+// Applies a sensor's matrix to a direction, and divides; by 1 instead of 0.
 INLINE Place turned(const double *m, Place p) {
     Doubles w = row_at(m + 6, p.x, p.y);
     Doubles per = 1 / (w == 0 ? Doubles{} + 1 : w);
     return {per * row_at(m, p.x, p.y), per * row_at(m + 3, p.x, p.y)};
 }
 
-// Where a brown lens of n coefficients shows a direction.
+// The distorted direction of a brown lens with n coefficients.
 INLINE Place brown(const LensNumbers &lens, int64_t n, Place p) {
     const double *k = lens.k;
     Doubles xx = p.x * p.x, yy = p.y * p.y, q = xx + yy;
@@ -91,14 +91,14 @@ INLINE Place brown(const LensNumbers &lens, int64_t n, Place p) {
     return n < 14 ? Place{u, v} : turned(lens.tilt, {u, v});
 }
 
-// The C library's arctangent: OpenCV's, too.
+// The C library's arctangent, which OpenCV also uses.
 INLINE Doubles arctangent(Doubles v) {
     double found[WIDE];
     for (int k = 0; k < WIDE; k++) found[k] = __builtin_atan(v[k]);
     return load<Doubles>(found);
 }
 
-// atan(r) / r by r^2 = q: a series near 0, where that is 0 / 0.
+// atan(r) / r with r^2 = q: a series near 0, where the quotient is 0 / 0.
 INLINE Doubles angle_ratio(Doubles q) {
     constexpr double SERIES_BELOW = 1e-2;
     Mask small = q < SERIES_BELOW;
@@ -114,7 +114,7 @@ INLINE Doubles angle_ratio(Doubles q) {
     return ratio;
 }
 
-// Where a fisheye shows a direction.
+// The distorted direction of a fisheye.
 INLINE Place fisheye(const LensNumbers &lens, Place p) {
     const double *k = lens.k;
     Doubles q = p.x * p.x + p.y * p.y, ratio = angle_ratio(q), square = q * ratio * ratio;
@@ -124,7 +124,7 @@ INLINE Place fisheye(const LensNumbers &lens, Place p) {
 
 // -- points in memory --
 
-// Rounded half to even; the least integer for NaN and what is out of range, as x86 does by itself.
+// Rounded half to even; the smallest integer for NaN and out of range, as x86 does in hardware.
 INLINE Ints rounded(Doubles v) {
 #if defined(__AVX512F__)
     return (Ints)_mm512_maskz_cvtpd_epi32(0xff, (__m512d)v);
@@ -153,7 +153,7 @@ template <int N> struct Zip {
 
 template <class V> INLINE auto zip(V a, V b) { return pick<2 * COUNT<V>, Zip<COUNT<V>>>(a, b); }
 
-// The first n numbers of a vector, which has that many at least.
+// The first n numbers of a vector, which has at least that many.
 template <class V, class T> INLINE void store_some(T *to, V v, int64_t n) {
     if (n >= COUNT<V>) return store(to, v);
     T some[COUNT<V>];
@@ -174,7 +174,7 @@ template <class T> INLINE void store_places(T *to, Place p, int64_t n) {
     store_some(to, zip(convert<Numbers>(p.x), convert<Numbers>(p.y)), 2 * n);
 }
 
-// One function of places applied to the points of some units, in their type.
+// Applies a function to the points of some units, in their type.
 template <class T, class Function>
 INLINE void each_place(const MapsCall &call, int64_t begin, int64_t end, Function function) {
     const T *from = at<T>(call.first);

@@ -1,5 +1,5 @@
 // The block of a lens's formulas with their derivatives: fields of points and their gradient, and
-// lists of points brought back through a lens. An "item" is a lens of a batch; a unit is a row of an
+// lists of points that are undistorted. An "item" is a lens of a batch; a unit is a row of an
 // item's field, or `PLACES_AT_ONCE` points of an item's list.
 #pragma once
 #include "call.h"
@@ -23,11 +23,11 @@ struct LensCall : Call {
     WARPKIT_LENS_FIELDS(WARPKIT_FIELD)
 };
 
-// Of the part of a lens that is symmetric about the centre.
+// The part of a lens that is symmetric about the centre.
 struct Reach {
-    double limit;   // x^2 + y^2 where it folds; infinite for one that is not only symmetric
-    double radius;  // which is shown there
-    double radial;  // 1 where nothing else bends
+    double limit;   // x^2 + y^2 where it folds; infinite with other distortions
+    double radius;  // the distorted radius there
+    double radial;  // 1 if there is no other distortion
 };
 
 constexpr int64_t PLACES_AT_ONCE = 1024;

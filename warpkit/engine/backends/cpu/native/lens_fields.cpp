@@ -1,8 +1,8 @@
-// Fields of points: where the pixels of an undistorted image look, in float64, and the gradient of
-// that to the camera, the coefficients, the sensor's tilt and the matrix of the rays.
+// Fields of points: the source positions of an undistorted image's pixels, in float64, and their
+// gradient to the camera, the coefficients, the sensor's tilt and the matrix of the rays.
 //
-// A pixel has no point, and no gradient, where its ray looks backwards or the lens's numbers are not
-// finite (camera/guards.py): NaN, or as OpenCV what the formula says.
+// A pixel has no point, and no gradient, if its ray points backwards or the lens's numbers are not
+// finite (camera/guards.py): the result is NaN, or in OpenCV's fields the formula's value.
 #include "kernels.h"
 #include "lens_slopes.h"
 
@@ -12,10 +12,10 @@ namespace {
 
 constexpr double FARTHEST = 1e20;  // of directions, as in camera/guards.py
 
-// A register of an item's row: its rays as directions, and which of them have an answer.
+// A register of an item's row: its rays as directions, and which of them are valid.
 struct Seen {
     Doubles per;
-    Place raw, p;  // as they are, and the easy question where there is no answer
+    Place raw, p;  // unchanged, and with valid numbers for invalid rays
     Mask good;
 
     INLINE Seen(const LensNumbers &lens, bool sound, bool opencv, int64_t column, int64_t row) {
@@ -31,7 +31,7 @@ struct Seen {
     }
 };
 
-// Whether a camera's numbers are such that it has answers.
+// Whether a camera's numbers are valid.
 bool is_sound(const LensNumbers &lens) {
     const double *numbers = &lens.fx;
     bool sound = lens.fx != 0 && lens.fy != 0;
@@ -51,7 +51,7 @@ template <bool FISHEYE> void field(const Call &block, int64_t begin, int64_t end
             Seen seen(lens, sound, call.opencv, column, unit % call.height);
             Place from = call.opencv ? seen.raw : seen.p;
             Place shown = FISHEYE ? fisheye(lens, from) : brown(lens, n, from);
-            if (call.opencv) {  // which fuses its last step
+            if (call.opencv) {  // OpenCV fuses its last step
                 shown.x = fma_once(Doubles{} + lens.fx, shown.x, Doubles{} + lens.cx);
                 shown.y = fma_once(Doubles{} + lens.fy, shown.y, Doubles{} + lens.cy);
             } else {
@@ -63,11 +63,11 @@ template <bool FISHEYE> void field(const Call &block, int64_t begin, int64_t end
     }
 }
 
-// Through the perspective of a tilted sensor: the gradient of what it does to p.
+// Backward through the perspective of a tilted sensor: the gradient to p.
 INLINE Place through_tilt(const double *tilt, Place p, Place grad, int64_t place, LensSums &sums) {
     Doubles a = row_at(tilt, p.x, p.y), b = row_at(tilt + 3, p.x, p.y);
     Doubles w = row_at(tilt + 6, p.x, p.y);
-    Mask none = w == 0;  // divided by 1 then, whatever w does
+    Mask none = w == 0;  // divided by 1 there
     Doubles per = 1 / (none ? Doubles{} + 1 : w);
     Doubles rows[3] = {grad.x * per, grad.y * per, {}};
     rows[2] = -(rows[0] * a + rows[1] * b) * per;

@@ -1,6 +1,6 @@
-// Lists of points brought back through a lens: the Newton iteration of camera/solver.py, which never
-// leaves the branch of the centre, a register of points until the last of them is done; and the
-// gradient of the solution.
+// Lists of points undistorted through a lens: the Newton iteration of camera/solver.py, which never
+// leaves the branch of the centre. A register of points iterates until the last one is done. Also
+// the gradient of the solution.
 #include "kernels.h"
 #include "lens_slopes.h"
 
@@ -13,7 +13,7 @@ constexpr int STEPS = 100, CHECKS = 16;
 constexpr double TIGHT = 4 * 2.220446049250313e-16, LOOSE = 1e-10;
 constexpr double SMALLEST_STEP = 1.0 / (1 << 30);
 
-// Directions are below 1e20 and what is shown of them below 1e140: squares are finite.
+// Directions are below 1e20 and distorted ones below 1e140: squares are finite.
 INLINE Doubles length_of(Doubles x, Doubles y) { return root(x * x + y * y); }
 
 struct Root {
@@ -27,7 +27,7 @@ INLINE Root solved(const LensNumbers &lens, const Reach &reach, int64_t n, Place
     const Doubles u = finite ? shown.x : Doubles{}, v = finite ? shown.y : Doubles{};
     const Doubles length = length_of(u, v), scale = 1 + length;
     const bool radial = reach.radial != 0;
-    // no direction is shown beyond the fold of a lens that is only radial
+    // a lens with radial distortion alone has no direction beyond its fold
     Mask hopeless = ~finite;
     if (radial) hopeless |= length > reach.radius * (1 + 1e-12);
     Place p{};
@@ -66,7 +66,7 @@ INLINE Place some_places(const double *x, const double *y, int64_t n) {
     return {load_first(x, least<int64_t>(n, WIDE)), load_first(y, least<int64_t>(n, WIDE))};
 }
 
-// A unit's item, and its points first .. end of all items' points.
+// A unit's item, and its points first .. end among all items' points.
 struct List {
     int64_t item, first, end;
 
@@ -96,8 +96,9 @@ template <bool FISHEYE> void inverse(const Call &block, int64_t begin, int64_t e
     }
 }
 
-// The implicit function's: with the slopes J of `bent` at the solution and the gradient g of that,
-// what is shown has J^-T g, and the coefficients its products with what each of them adds, negated.
+// The implicit function's gradient: with the slopes J of `bent` at the solution and the solution's
+// gradient g, the distorted point gets J^-T g, and each coefficient the negated product of that
+// with its own derivative.
 template <bool FISHEYE> void inverse_backward(const Call &block, int64_t begin, int64_t end) {
     const LensCall &call = as<LensCall>(block);
     for (int64_t unit = begin; unit < end; unit++) {

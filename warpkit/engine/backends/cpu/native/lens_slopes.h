@@ -1,4 +1,4 @@
-// Where a lens shows a direction, how that moves with the direction, and what each coefficient adds:
+// The distorted position of a direction, its derivatives by the direction and by each coefficient:
 // `bend` and `slopes` of camera/models.py, operation by operation.
 #pragma once
 #include "lens.h"
@@ -7,8 +7,8 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// Of a model at q = x^2 + y^2: the factor of (x, y), its derivative by q, and what the derivatives
-// by coefficients are made of: a fisheye's angle, squared, and over r; a brown lens's denominator.
+// Of a model at q = x^2 + y^2: the factor of (x, y), its derivative by q, and the parts of the
+// derivatives by coefficients: a fisheye's angle, squared, and over r; a brown lens's denominator.
 struct Radial {
     Doubles factor, slope, square, ratio, bottom;
 };
@@ -60,7 +60,7 @@ INLINE Radial fisheye_radial(const double *k, Doubles q) {
     return {ratio * bent, slope, square, ratio, Doubles{}};
 }
 
-// Of a lens of n coefficients, without the tilt of its sensor.
+// For a lens of n coefficients, without the tilt of its sensor.
 INLINE Bent bent(const double *k, int64_t n, bool is_fisheye, Place p) {
     Doubles xx = p.x * p.x, yy = p.y * p.y, q = xx + yy;
     Radial r = is_fisheye ? fisheye_radial(k, q) : brown_radial(k, n, q);
@@ -82,7 +82,7 @@ INLINE Bent bent(const double *k, int64_t n, bool is_fisheye, Place p) {
     return {u, v, ux, uy, vx, vy, r};
 }
 
-// What gradients (du, dv) of what is shown of p add to those of the coefficients: `add(i, v)`.
+// The contributions of gradients (du, dv) of the distorted p to the coefficients: `add(i, v)`.
 template <class Add>
 INLINE void add_coefficients(int64_t n, bool is_fisheye, Place p, const Radial &r, Doubles du,
                              Doubles dv, Add add) {
@@ -106,8 +106,8 @@ INLINE void add_coefficients(int64_t n, bool is_fisheye, Place p, const Radial &
     if (n >= 12) add(8, du * q), add(9, du * q * q), add(10, dv * q), add(11, dv * q * q);
 }
 
-// Sums of a unit in `LensNumbers`' order, each of eight neighbours' lanes, whatever the register:
-// all instruction sets add up in the same order.
+// Sums of a unit in `LensNumbers`' order, each in eight adjacent lanes for any register width: all
+// instruction sets add in the same order.
 struct LensSums {
     static constexpr int NUMBERS = sizeof(LensNumbers) / sizeof(double), EIGHT = 8;
     static_assert(EIGHT % WIDE == 0, "lanes of a register go into the eight");
@@ -126,7 +126,7 @@ struct LensSums {
     }
 };
 
-// Where the numbers of `LensNumbers` stand.
+// The positions of `LensNumbers`' fields.
 enum LensPlace { AT_FX, AT_FY, AT_CX, AT_CY, AT_K, AT_TILT = AT_K + 14, AT_MATRIX = AT_TILT + 18 };
 
 }  // namespace

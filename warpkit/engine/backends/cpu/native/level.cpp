@@ -1,6 +1,6 @@
-// Pictures smoothed along both axes, their edges repeated, and the central differences of that:
-// `smoothed` of alignment/pyramid.py and `slopes` of equations.py, in one pass over a picture that
-// stays in the caches.
+// Pictures smoothed along both axes, with repeated edges, and the central differences of the
+// result: `smoothed` of alignment/pyramid.py and `slopes` of equations.py, in one pass over a
+// picture that stays in the caches.
 #include "kernels.h"
 #include "memory.h"
 #include "vec.h"
@@ -9,7 +9,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int64_t MOST = 8;  // neighbours to each side
+constexpr int64_t MOST = 8;  // neighbours on each side
 
 template <class T> void smooth_row(const T *from, T *to, int64_t width, const T *w, int64_t reach) {
     auto one = [&](int64_t x) {

@@ -1,5 +1,5 @@
-// What Python calls: picks the kernels of this processor, deals their units to threads, and keeps
-// their memory. Compiled for the baseline alone.
+// The functions that Python calls: they select this processor's kernels, distribute their units to
+// threads, and keep their memory. Compiled for the baseline only.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 namespace warpkit {
 
-// What chooses the kernel of each task, by instruction set.
+// The functions that select the kernel of each task, by instruction set.
 #define CHOOSE(task) choose_##task,
 #define CHOICES_OF(ISA)                                                    \
     WARPKIT_CHOICES(ISA)                                                   \
@@ -38,15 +38,15 @@ struct Block {
     size_t bytes;
     void *allocated;
 };
-constexpr size_t LINE = 64;  // of a cache; the block's head stands in the line before the memory
+constexpr size_t LINE = 64;  // of the cache; a block's head is in the line before its memory
 
-// A build for sanitizers has none: what is read beyond a block shows there, and two units that
-// write to the same place do so in different blocks.
+// A build for sanitizers keeps no memory: so reads beyond a block are found, and two units that
+// write to the same address do so in different blocks.
 #if !defined(WARPKIT_SLOTS)
 #define WARPKIT_SLOTS 64
 #endif
 Block *waiting[WARPKIT_SLOTS];
-int64_t refusals;  // how often there was none
+int64_t refusals;  // how often there was no memory
 
 Block *new_block(size_t bytes) {
     char *allocated = static_cast<char *>(malloc(bytes + 2 * LINE));
@@ -65,7 +65,7 @@ void *take_memory(size_t bytes) {
         Block *block = __atomic_exchange_n(&slot, nullptr, __ATOMIC_ACQUIRE);
         if (!block) continue;
         if (block->bytes >= bytes) return reinterpret_cast<char *>(block) + LINE;
-        free(block->allocated);  // the next one in this slot is as large as the largest kernel's
+        free(block->allocated);  // this slot's next block fits the largest kernel
     }
     Block *block = new_block(bytes);
     if (block) return reinterpret_cast<char *>(block) + LINE;
@@ -89,7 +89,7 @@ void give_memory(void *memory) {
 
 namespace {
 
-// OpenMP's own: runs a function of one argument on so many threads, of which the caller is one.
+// OpenMP's own: runs a function of one argument on this many threads, including the caller.
 using Team = void (*)(void (*)(void *), void *, unsigned threads, unsigned flags);
 
 struct Work {
@@ -98,8 +98,8 @@ struct Work {
     int64_t next, end, run;
 };
 
-// One thread's part: runs of consecutive units, whichever comes next. Which thread does a unit
-// changes no bit of a result.
+// One thread's part: takes runs of consecutive units, one after the other. The assignment of units
+// to threads changes no bit of a result.
 void share(void *argument) {
     Work &work = *static_cast<Work *>(argument);
     for (;;) {
@@ -120,8 +120,8 @@ const Choose *const CHOICES[] = {sse4::CHOICES, avx2::CHOICES, avx512::CHOICES};
 const Choose *const CHOICES[] = {neon::CHOICES};
 #endif
 
-// The place of the instruction set to use, the best by itself; -1 where WARPKIT_ISA wants one that
-// the processor does not have, or that nobody knows.
+// The index of the instruction set to use, by default the best; -1 if WARPKIT_ISA names one that is
+// unknown or that the processor lacks.
 int choose() {
     const char *wish = getenv("WARPKIT_ISA");
     int count = instruction_sets();
@@ -138,7 +138,8 @@ const int chosen = choose();
 
 using namespace warpkit;
 
-// The instruction set in use; null where WARPKIT_ISA cannot be had: call nothing else then.
+// The instruction set in use; null if WARPKIT_ISA's is not available: then nothing else may be
+// called.
 EXPORT const char *warpkit_isa(void) { return chosen < 0 ? nullptr : INSTRUCTION_SETS[chosen]; }
 
 // The n-th instruction set that this processor can run; null after the last.
@@ -146,25 +147,25 @@ EXPORT const char *warpkit_isas(int n) {
     return n < 0 || n >= instruction_sets() ? nullptr : INSTRUCTION_SETS[n];
 }
 
-// The digest of the sources that this was built from.
+// The digest of the sources from which this was built.
 EXPORT const char *warpkit_source(void) { return WARPKIT_SOURCE; }
 
-// The families of calls, a line each: its name and the names of its block's fields, in their order.
+// The families of calls, one per line: its name and the names of its block's fields, in order.
 EXPORT const char *warpkit_families(void) {
 #define FIELD(name) " " #name
 #define FAMILY(name, FIELDS) #name WARPKIT_CALL_FIELDS(FIELD) FIELDS(FIELD) "\n"
     return WARPKIT_FAMILIES(FAMILY);
 }
 
-// The names of the tasks, in the order of their numbers, with a space after each.
+// The names of the tasks in the order of their numbers, each followed by a space.
 EXPORT const char *warpkit_tasks(void) {
 #define TASK(name) #name " "
     return WARPKIT_TASKS(TASK);
 }
 
-// Units first_unit .. end_unit of a task, dealt to `threads` in runs of `run`: by `team`, the
-// address of OpenMP's GOMP_parallel, or all by the caller where that is 0. Returns 0, or 1 where a
-// kernel had no memory to work in: this call's, or one of another that ran meanwhile.
+// Units first_unit .. end_unit of a task, distributed to `threads` in runs of `run`: by `team`, the
+// address of OpenMP's GOMP_parallel, or all in the caller if that is 0. Returns 0, or 1 if a kernel
+// ran out of memory: this call's, or another one's that ran meanwhile.
 EXPORT int warpkit_run(const int64_t *numbers) {
     const Call &call = *reinterpret_cast<const Call *>(numbers);
     Kernel kernel = CHOICES[chosen][call.task](call);

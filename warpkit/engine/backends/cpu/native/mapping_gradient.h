@@ -1,8 +1,8 @@
-// The gradient to a matrix, or to a field of points: of every pixel by where it looks.
+// The gradient to a matrix or to a field of points: every pixel's derivative by its source point.
 //
 //     grad_mapping += push (sum wy dx tap, sum dy wx tap) through the map's own derivative
 //
-// `add_slopes` adds up both sums of every pixel over all channels; `write` then adds those of all
+// `add_slopes` computes both sums of every pixel over all channels; `write` then adds those of all
 // pixels of a tile to a matrix, or writes them to the field.
 #pragma once
 #include "image_gradient.h"
@@ -19,7 +19,7 @@ template <class R, int DOWN> struct MappingGradient {
 
     alignas(64) R slope_x[PADDED], slope_y[PADDED];  // of each pixel
 
-    // Add what was pushed to a group of channels, times the slopes of their values.
+    // Add the incoming gradient of a group of channels, times the slopes of their values.
     void add_slopes(const WarpCall &p, const Job &job, T &t, const Pushes<R> &g) {
         const R *fill = at<const R>(p.fill) + job.item * p.fill_item + g.first * p.fill_channel;
         const R *planes[GROUP];
@@ -47,7 +47,7 @@ template <class R, int DOWN> struct MappingGradient {
 
   private:
     //     along = sum_j wy[j] sum_i dx[i] tap[j, i],  across = sum_j dy[j] sum_i wx[i] tap[j, i]
-    // where a missing tap is the fill.
+    // where the fill replaces a missing tap.
     template <int TAPS, bool CLOSE>
     void add_pixels(const WarpCall &p, const T &t, const Pushes<R> &g, const R *const *planes) {
         const bool whole = t.whole;
@@ -94,7 +94,7 @@ template <class R, int DOWN> struct MappingGradient {
         }
     }
 
-    // What the weights of missing taps contribute where the fill is a background.
+    // The contribution of missing taps' weights if the fill is a background.
     void add_background(const WarpCall &p, const T &t, const Pushes<R> &g, const R *fill,
                         int lane) {
         for (int64_t r = 0; r < t.height; r++)
@@ -134,8 +134,8 @@ template <class R, int DOWN> struct MappingGradient {
         return convert<Eight>(load<Vec<R, 8>>(pixels));
     }
 
-    // A matrix's sums, in float64, eight pixels at a time whatever the processor: the slopes, alone
-    // and times column and row. Under an affine map these count from the tile's corner, which is
+    // A matrix's sums, in float64, eight pixels at a time on every processor: the slopes, alone and
+    // times column and row. Under an affine map these are relative to the tile's corner, which is
     // added at the end.
     template <int ROWS> void add_matrix(const T &t, double *to) const {
         const double *m = t.matrix;
@@ -172,7 +172,7 @@ template <class R, int DOWN> struct MappingGradient {
         }
     }
 
-    // A field's gradient, (x, y) side by side, in its own type.
+    // A field's gradient, (x, y) adjacent, in its own type.
     template <class P>
     void write_points(const WarpCall &p, const Job &job, const T &t, P *to) const {
         to += 2 * (job.item * p.out_height * p.out_width + t.y0 * p.out_width + t.x0);

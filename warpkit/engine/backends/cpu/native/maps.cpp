@@ -1,7 +1,7 @@
-// Maps for `remap`, row by row: of lenses, of polar pictures, and of one kind made of another.
+// Maps for `remap`, row by row: of lenses, of polar pictures, and conversions between kinds.
 //
-// Every kernel computes a register of points (x, y), hands them to `write`, which knows the kinds
-// of maps, and goes on to the next; a row's last points are written in part.
+// Every kernel computes a register of points (x, y), passes them to `write`, which knows the kinds
+// of maps, and goes on to the next; a row's last points are written partially.
 #include "angles.h"
 #include "kernels.h"
 #include "lens.h"
@@ -17,8 +17,8 @@ template <class T> INLINE T *row_of(int64_t address, const MapsCall &call, int64
     return at<T>(address) + row * call.width * each;
 }
 
-// Pixels and the 1/32 parts of a fixed map: y's in the upper five bits. Pixels that int16 does not
-// hold become its nearest (`saturates`), or wrap.
+// Pixels and 1/32 parts of a fixed map: y's part is in the upper five bits. Pixels outside int16's
+// range saturate (`saturates`), or wrap.
 INLINE void write_steps(const MapsCall &call, int64_t row, int64_t column, Ints x, Ints y,
                         bool saturates) {
     int64_t n = call.width - column;
@@ -71,7 +71,7 @@ struct Rays {
 void brown_map(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const LensNumbers lens = *at<LensNumbers>(call.numbers);
-    // OpenCV takes 8 columns at a time, and saturates their pixels; those of the others wrap
+    // OpenCV processes 8 columns at a time and saturates their pixels; those of other columns wrap
     const int64_t n = call.coefficients, vectors = call.width / 8 * 8;
     static_assert(8 % WIDE == 0, "a register of columns is all in vectors, or not");
     for (int64_t row = begin; row < end; row++)
@@ -79,7 +79,7 @@ void brown_map(const Call &block, int64_t begin, int64_t end) {
             Rays ray(lens.matrix, columns_from(column), Doubles{} + double(row));
             Doubles per = 1 / ray.w;
             Place shown = brown(lens, n, {ray.x * per, ray.y * per});
-            // OpenCV fuses its last step: a pixel that should look at 0 looks at 4e-16 then
+            // OpenCV fuses its last step: a pixel at source position 0 gets 4e-16
             shown.x = fma_once(Doubles{} + lens.fx, shown.x, Doubles{} + lens.cx);
             shown.y = fma_once(Doubles{} + lens.fy, shown.y, Doubles{} + lens.cy);
             write(call, row, column, shown, column < vectors);
@@ -97,7 +97,7 @@ void fisheye_map(const Call &block, int64_t begin, int64_t end) {
             Place shown = fisheye(lens, {ray.x * per, ray.y * per});
             shown.x = lens.fx * shown.x + lens.cx;
             shown.y = lens.fy * shown.y + lens.cy;
-            // behind the camera: infinitely far off, on the other side
+            // behind the camera: infinitely far away, on the other side
             Mask ahead = (ray.w > 0) & (shown.x == shown.x) & (shown.y == shown.y);
             shown.x = ahead ? shown.x : ray.x > 0 ? -far : far;
             shown.y = ahead ? shown.y : ray.y > 0 ? -far : far;
@@ -105,8 +105,8 @@ void fisheye_map(const Call &block, int64_t begin, int64_t end) {
         }
 }
 
-// The same points as another kind of map. Float32 ones become steps of 1/32 in float32, and pixels
-// that int16 does not hold its nearest.
+// The same points as another kind of map. Float32 points become steps of 1/32 in float32, and
+// pixels outside int16's range saturate.
 void converted_map(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     for (int64_t row = begin; row < end; row++)
@@ -140,7 +140,7 @@ void converted_map(const Call &block, int64_t begin, int64_t end) {
             if (call.to == PLANES || call.to == POINT_PAIRS) {
                 write_floats(call, row, column, x, y);
             } else {
-                // to whole pixels by the same road: 32 times what was rounded
+                // whole pixels are computed in the same way: 32 times the rounded number
                 bool whole = call.to == WHOLE;
                 Ints u = rounded(convert<Doubles>(whole ? x : x * 32));
                 Ints v = rounded(convert<Doubles>(whole ? y : y * 32));
@@ -154,7 +154,7 @@ void converted_map(const Call &block, int64_t begin, int64_t end) {
         }
 }
 
-// Where the pixels of a polar picture look: a ring for each column, a direction for each row.
+// The source positions of a polar picture's pixels: a ring per column, a direction per row.
 // numbers: the centre, each row's cosine and sine, each column's distance.
 void polar_map(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
@@ -170,8 +170,8 @@ void polar_map(const Call &block, int64_t begin, int64_t end) {
         }
 }
 
-// Where the pixels around a point look in a polar picture of `count` rows, which has one row more
-// on top. numbers: the centre, and the distance and the angle of a pixel of the polar picture.
+// The positions of pixels around a point in a polar picture of `count` rows, which has one more row
+// on top. numbers: the centre, and the distance and the angle per pixel of the polar picture.
 void map_from_polar(const Call &block, int64_t begin, int64_t end) {
     constexpr int64_t BLOCK = 1024, AT_ONCE = 16;  // of OpenCV's sums
     const MapsCall &call = as<MapsCall>(block);

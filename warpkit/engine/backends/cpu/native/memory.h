@@ -1,18 +1,19 @@
-// Memory that kernels work in, kept from call to call: to ask for it anew costs more than a small
-// warp. A few blocks wait in slots, which are exchanged atomically: no lock that a fork could leave
-// closed, nothing that belongs to a thread, and never more blocks than ran at the same time.
+// Memory that kernels work in, kept from call to call: allocating it anew costs more than a small
+// warp. A few free blocks are in slots, which are exchanged atomically. So there is no lock that a
+// fork could leave closed, nothing belongs to a thread, and there are never more blocks than
+// kernels that ran at the same time.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
 namespace warpkit {
 
-// On a multiple of 64 bytes. Null where there is none: `warpkit_run` says so to Python, which
-// raises MemoryError, and the kernel returns.
+// Aligned to 64 bytes. Null if there is none: `warpkit_run` then tells Python, which raises
+// MemoryError, and the kernel returns.
 void *take_memory(size_t bytes);
 void give_memory(void *memory);
 
-// A T for the time of a kernel; its contents are whatever was left there. A kernel begins with
+// A T for the duration of a kernel, with arbitrary contents. A kernel begins with
 //
 //     Borrowed<Tile> memory;
 //     if (!memory) return;
@@ -28,7 +29,7 @@ template <class T> class Borrowed {
     T &operator*() { return *static_cast<T *>(memory); }
 };
 
-// So many numbers for the time of a kernel, in the same way.
+// An array of numbers for the duration of a kernel, in the same way.
 template <class T> class BorrowedRow {
     void *memory;
 

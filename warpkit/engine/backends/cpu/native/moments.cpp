@@ -1,15 +1,15 @@
 // Sums over the pixels of two images and their slopes: the normal equations of an alignment.
 //
 // alignment/equations.py has them in torch operations, some forty passes over the images; here they
-// are two tasks, of one pass each. A unit is a strip of columns of one pair, from top to bottom.
-// Every column has its own sums, float64, so that neighbouring columns are neighbouring lanes. At
-// the end of the strip its columns are added up, always in the same order, and Python adds up the
-// strips. So neither threads nor the width of a register change a bit of a result.
+// are two tasks of one pass each. A unit is a strip of columns of one pair, from top to bottom.
+// Every column has its own float64 sums, so adjacent columns are adjacent lanes. At the end of the
+// strip its columns are added, always in the same order, and Python adds the strips. So neither
+// threads nor the register width change a bit of a result.
 //
-// A strip is walked ROWS rows at a time, and of these one register of columns at a time: the sums
-// of these columns stay in registers while the rows go by.
+// A strip is processed ROWS rows at a time, and within these one register of columns at a time: the
+// columns' sums stay in registers for all of these rows.
 //
-// The weight of the outermost ring is 0, and the strips leave it out: every pixel has neighbours.
+// The outermost ring has weight 0 and is not in the strips, so every pixel has neighbours.
 #include "kernels.h"
 #include "memory.h"
 #include "vec.h"
@@ -19,23 +19,23 @@ namespace WARPKIT_ISA {
 namespace {
 
 constexpr int64_t ROWS = 8;
-constexpr int SHARED = 8, CHANNEL = 4;  // maps of the second pass: of all channels, of each
+constexpr int SHARED = 8, CHANNEL = 4;  // maps of the second pass: shared, and per channel
 constexpr int SUMS = 6;                 // of the first pass
 constexpr int64_t MOST_COLUMNS = 512;   // of a strip
 
-// A register at p, of which `left` numbers are in the strip.
+// A register at p, with `left` numbers inside the strip.
 template <class T> INLINE Vec<T, LANES<T>> some(const T *p, int64_t left) {
     return left < LANES<T> ? load_first(p, left) : load<Vec<T, LANES<T>>>(p);
 }
 
-// The same, and what stands ROWS rows further down is called for. A strip is narrow, and the
-// processor does not see by itself what comes next: large images take 2 times as long without.
+// The same, and prefetches ROWS rows further down. A strip is narrow, so the processor does not
+// prefetch by itself: large images take twice as long without this.
 template <class T> INLINE Vec<T, LANES<T>> take(const T *p, int64_t left, int64_t row) {
     __builtin_prefetch(p + ROWS * row);
     return some(p, left);
 }
 
-using Eight = Vec<double, 8>;  // columns are added up by eights, whatever the register
+using Eight = Vec<double, 8>;  // columns are added in eights for any register width
 
 // The strip of a unit: columns first .. first + width - 1 of rows 1 .. height - 2.
 struct Strip {
@@ -100,8 +100,8 @@ template <class T> void first_sums(const Call &call, int64_t begin, int64_t end)
 
 // -- the second pass --
 
-// Where a strip's columns are, and what its pixels are multiplied by. `maps` of them, for each a
-// row of numbers for each power of y.
+// The positions of a strip's columns, and the factors of its pixels. There are `maps` maps, each
+// with a row of numbers per power of y.
 template <class T> struct Second {
     static constexpr int64_t N = LANES<T>;
     using V = Vec<T, N>;
@@ -113,7 +113,7 @@ template <class T> struct Second {
     double *columns;  // (maps, powers, strip_width)
     double *values;   // (maps, ROWS, N): the maps of one register of columns
 
-    // The maps of one row of pixels, at x and y, of which `left` are of the strip.
+    // The maps of one row of pixels at x and y, of which `left` are inside the strip.
     void read(const Strip &strip, int64_t x, int64_t y, int64_t left, double *to) const {
         const int64_t q = y * p.width + strip.first + x, first = strip.item * p.channels;
         const V m = take(at<const T>(p.weight) + strip.item * area + q, left, p.width);
@@ -146,7 +146,7 @@ template <class T> struct Second {
         for (int k = 0; k < SHARED; k++) store(to + k * ROWS * N, convert<Wide>(s[k]));
     }
 
-    // The maps of `rows` rows added to the columns at x, times y^j.
+    // Adds the maps of `rows` rows, times y^j, to the columns at x.
     void add(int64_t x, int64_t rows, const double (*heights)[ROWS]) {
         for (int64_t k = 0; k < maps; k++)
             for (int64_t j = 0; j < p.powers; j++) {

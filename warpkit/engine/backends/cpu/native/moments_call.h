@@ -1,5 +1,5 @@
-// The block of the sums of an alignment: see moments.cpp. An "item" is a pair of images; a "unit"
-// is a strip of an item's columns.
+// The block of an alignment's sums: see moments.cpp. An "item" is a pair of images; a "unit" is a
+// strip of an item's columns.
 #pragma once
 #include "call.h"
 

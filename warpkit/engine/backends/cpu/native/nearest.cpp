@@ -1,6 +1,6 @@
-// The forward kernel of nearest: for every pixel, find the one it shows, then move its bits.
+// The forward kernel of nearest: finds the source of every pixel, then moves its bits.
 //
-// There is no sum and no window, and one kernel serves every type of as many bytes.
+// There are no sums and no windows, and one kernel is enough for all types of one size.
 #include "kernels.h"
 #include "memory.h"
 #include "tile.h"
@@ -11,8 +11,8 @@ namespace {
 
 struct Places {
     Tile<float, 1> tile;
-    alignas(64) int64_t place[PIXELS];    // where the pixel is that each shows; 0 for none
-    alignas(64) int32_t missing[PIXELS];  // -1 where it shows none, else 0
+    alignas(64) int64_t place[PIXELS];    // the index of each pixel's source; 0 if there is none
+    alignas(64) int32_t missing[PIXELS];  // -1 if it has none, otherwise 0
 
     void find(const WarpCall &p, int64_t item, int64_t x0, int64_t y0) {
         using I = Tile<float, 1>::I;
@@ -32,7 +32,7 @@ struct Places {
                     there =
                         (x >= 0) & (x < wide) & (y >= 0) & (y < high) & ~convert<I>(t.nowhere(q));
                 Wide found;
-                if (small) {  // unsigned: what is far away goes over, and is not there
+                if (small) {  // unsigned: far indices overflow and count as outside
                     auto number = (Whole)y * uint32_t(p.line) + (Whole)x * uint32_t(p.pixel);
                     found = convert<Wide>(there ? (I)number : I{});
                 } else
@@ -50,21 +50,21 @@ struct Places {
     }
 };
 
-// One number of each pixel of a vector: put together in a register, since a vector cannot be loaded
-// soon after its numbers were stored one by one.
+// One number per pixel of a vector: combined in a register, because a vector cannot be loaded soon
+// after its numbers were stored one by one.
 template <class V, class U, size_t... K>
 INLINE V collect(const U *from, const int64_t *place, std::index_sequence<K...>) {
     return V{from[place[K]]...};
 }
 
-// The first `left` numbers of a row, and 0.
+// The first `left` numbers of a row, followed by 0.
 template <class V, class U> __attribute__((noinline)) V first_of(const U *row, int64_t left) {
     V v{};
     memcpy(&v, row, size_t(left) * sizeof(U));
     return v;
 }
 
-// U: an unsigned number of as many bytes. ALL: every pixel shows one of the image.
+// U: an unsigned number of the pixel's size. ALL: every pixel has a source in the image.
 template <class U, bool ALL, bool PLANES>
 void move_tile(const WarpCall &p, const Places &places, int64_t item, int64_t source) {
     constexpr int N = LANES<float>;

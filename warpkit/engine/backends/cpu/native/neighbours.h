@@ -1,16 +1,16 @@
-// The taps of a vector of pixels, brought together from where each pixel finds its own.
+// The taps of a vector of pixels, collected from different places.
 //
-// The taps of a row lie side by side in memory, so that a pixel's are one load of two or four
-// numbers; shuffles then part those of all pixels into a vector of first taps, one of second taps,
-// and so on. A gather instruction would take one load for every number.
+// The taps of a row are adjacent in memory, so a pixel's taps are one load of two or four numbers.
+// Shuffles then separate those of all pixels into a vector of first taps, one of second taps, and
+// so on. A gather instruction would need one load per number.
 #pragma once
 #include "vec.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {
 
-// Pairs of four-lane groups of two registers a and b of N lanes.
-template <int N> struct Even {  // of every four lanes 0, 2 of a and then of b
+// Pairs of four-lane groups from two registers a and b with N lanes.
+template <int N> struct Even {  // per four lanes: 0, 2 of a, then of b
     static constexpr int at(int k) {
         return k % 4 < 2 ? k / 4 * 4 + k % 4 * 2 : N + k / 4 * 4 + (k % 4 - 2) * 2;
     }
@@ -18,30 +18,30 @@ template <int N> struct Even {  // of every four lanes 0, 2 of a and then of b
 template <int N> struct Odd {
     static constexpr int at(int k) { return Even<N>::at(k) + 1; }
 };
-template <int N> struct LowInTurn {  // of every four lanes the first two of a and b, in turn
+template <int N> struct LowInTurn {  // per four lanes: the first two of a and b, interleaved
     static constexpr int at(int k) { return k / 4 * 4 + k % 4 / 2 + k % 2 * N; }
 };
 template <int N> struct HighInTurn {
     static constexpr int at(int k) { return LowInTurn<N>::at(k) + 2; }
 };
-template <int N> struct LowHalves {  // of every four lanes the first two of a, then of b
+template <int N> struct LowHalves {  // per four lanes: the first two of a, then of b
     static constexpr int at(int k) { return k / 4 * 4 + k % 4 % 2 + k % 4 / 2 * N; }
 };
 template <int N> struct HighHalves {
     static constexpr int at(int k) { return LowHalves<N>::at(k) + 2; }
 };
-template <int N> struct EvenOfTwo {  // of every two lanes the first of a, then of b
+template <int N> struct EvenOfTwo {  // per two lanes: the first of a, then of b
     static constexpr int at(int k) { return k % 2 ? N + k - 1 : k; }
 };
 template <int N> struct OddOfTwo {
     static constexpr int at(int k) { return EvenOfTwo<N>::at(k) + 1; }
 };
 
-// Two words of 32 bits of each pixel, its first one at p + offset[pixel].
+// Two 32-bit words of each pixel, starting at p + offset[pixel].
 template <class V, class P, class O, size_t... K>
 INLINE void pairs(const P *p, const O *offset, V &first, V &second, std::index_sequence<K...>) {
     constexpr int L = COUNT<V>;
-    // a takes pixels 0 1 4 5 8 9 .., b takes 2 3 6 7 .., so that no lane leaves its 16 bytes
+    // a takes pixels 0 1 4 5 8 9 .., b takes 2 3 6 7 .., so no lane leaves its 16 bytes
     using Pairs = Vec<double, L / 2>;
     auto two = [&](int pixel) {
         double both;
@@ -69,7 +69,7 @@ template <class V, int FIRST> INLINE V twos(const double *p, const int32_t *offs
     else return join(join(two(0), two(1)), join(two(2), two(3)));
 }
 
-// Fill v[0] .. v[TAPS - 1]: the taps of a row, of the pixels whose first one is at p[offset[k]].
+// Fill v[0] .. v[TAPS - 1] with the taps of a row, for pixels whose first tap is at p[offset[k]].
 template <int TAPS, class V> INLINE void neighbours(const float *p, const int32_t *offset, V *v) {
     constexpr int L = COUNT<V>;
     if constexpr (TAPS == 2) pairs(p, offset, v[0], v[1], std::make_index_sequence<L / 2>{});
@@ -92,9 +92,9 @@ template <int TAPS, class V> INLINE void neighbours(const double *p, const int32
     }
 }
 
-// -- four channels of a pixel side by side --
+// -- four channels-last channels of a pixel --
 
-// Channels side by side: of two vectors, or of two pairs of them, the lanes in turn.
+// Channels-last: interleaves the lanes of two vectors, or of two pairs of them.
 template <int N, int TOGETHER> struct InTurn {
     static constexpr int at(int k) {
         return k / (2 * TOGETHER) * TOGETHER + k % TOGETHER + k / TOGETHER % 2 * N;

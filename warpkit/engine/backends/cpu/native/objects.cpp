@@ -1,12 +1,12 @@
 // Objects painted over images, the last one on top: the forward kernel.
 //
-// A unit is a band of BAND rows of one image. It takes over the images' pixels, and then paints:
+// A unit is a band of BAND rows of one image. It copies the image's pixels, and then paints:
 //
-//     objects with a coverage: one after the other from below, each row that it reaches in the
-//     band; opaque objects: `show` first finds the one that is seen at each pixel, and each is
-//     sampled once, however many objects lie below.
+//     objects with coverage: from the lowest up, every row of the object in the band;
+//     opaque objects: `show` first finds the visible one at each pixel, and each pixel is
+//     sampled once, whatever the number of objects below.
 //
-// All objects read the original images, so that bands do not depend on each other.
+// All objects read the original images, so bands do not depend on each other.
 #include "kernels.h"
 #include "memory.h"
 #include "paint_run.h"
@@ -15,10 +15,10 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// Which object each pixel of a band shows, -1 for none.
+// The visible object at each pixel of a band, -1 for none.
 //
-// From the topmost down, each object takes what is free. ahead[x] leads from a taken place towards
-// the next free one, so that the time grows with rows of boxes and with pixels, not with areas.
+// From the topmost down, each object takes the free pixels. ahead[x] leads from a taken pixel
+// towards the next free one, so the time grows with rows of boxes and with pixels, not with areas.
 void show(const ObjectsCall &p, const Band &band, int32_t *ahead) {
     const int64_t width = band.image.width;
     int32_t *shown = at<int32_t>(p.top_object + band.image.top_object);

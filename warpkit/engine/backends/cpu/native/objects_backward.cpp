@@ -1,19 +1,18 @@
-// The gradients to what objects show, and to their masks, opacities, maps and fills.
+// The gradients to objects' sources, and to their masks, opacities, maps and fills.
 //
-// objects_through.cpp has found, for each pixel of each box, the part t of the gradient that the
-// objects above let through, and the gradient to the object's alpha. This kernel goes through each
-// object once, row by row: with g the incoming gradient, f the opacity, w the weights of the four
+// objects_through.cpp has found, for each pixel of each box, the share t of the gradient that
+// passes the objects above, and the gradient to the object's alpha. This kernel processes each
+// object once, row by row. With g the incoming gradient, f the opacity, w the weights of the four
 // taps, m their masks and v their colours,
-//
 //     s           = sum over channels of t g v, plus alpha's gradient, for each tap
 //     colour[tap] += t f g w m        opacity += sum of w m s
 //     mask[tap]   += f w s            point   += f (the weights' derivatives) m s
 //
-// An opaque object lets nothing through and is seen in runs of pixels: t, f and m are 1 there, and
-// what a missing tap weighs goes to its fill.
+// For an opaque object, only visible runs of pixels count: t, f and m are 1 there, and the weight
+// of missing taps goes to its fill.
 //
-// `Pull` computes a register of pixels at a time, `Scatter` then adds them up one by one. Every sum
-// has one owner and one order: neither follows from the threads.
+// `Pull` computes a register of pixels at a time, and `Scatter` then adds them one by one. Every
+// sum has one owner and one order, neither of which depends on the threads.
 #include "kernels.h"
 #include "paint_run.h"
 
@@ -21,20 +20,20 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// The gradients of one object in one row: to its point's column, row and depth, alone and times x.
-// Eight sums of each, of every eighth pixel, on all processors.
+// The gradients of one object in one row to its point's column, row and depth, alone and times x.
+// There are eight sums of each, one per eighth pixel, on all processors.
 struct RowSums {
     using Eight = Vec<double, 8>;
     Eight point[3] = {}, across[3] = {};
 };
 
-// What a unit goes through: the rows of the image's gradient that it may add to, and its sums.
+// The work of a unit: the rows of the image's gradient that it adds to, and its sums.
 struct Part {
     int64_t low, high, sums;
 
     bool meets(const Object &o) const { return o.top < high && o.bottom > low; }
-    // Of the units that go through an object, the one that its sums belong to: threads may be at
-    // the others at the same time.
+    // Of the units that process an object, the one that owns its sums: threads may run the others
+    // at the same time.
     bool owns(const Object &o) const { return o.top >= low && o.top < high; }
     // Whether pixels of a window's row, which an affine map sends to a line, may read these rows.
     template <class R> bool is_read(const ObjectsCall &p, const Source<R> &source, int64_t x,
@@ -56,7 +55,7 @@ template <class R> struct Pull {
     alignas(64) R shown[RUN];                   // the sum of w m s
     alignas(64) R to_column[RUN], to_row[RUN];  // to the point
 
-    // t for a run, and if `all`, the others.
+    // t for a run, and if `all`, the other inputs.
     void find(const ObjectsCall &p, const Source<R> &source, const Run<R> &run, const R *grad,
               int64_t entry, bool all) {
         const V one = splat<V>(R(1));
@@ -109,7 +108,7 @@ template <class R> struct Scatter {
     const R *grad;  // of the run's first pixel, whose channels are `area` apart
     int64_t area;
 
-    // The taps of pixel n that are in the source and, if units are bands, in this one's rows.
+    // The taps of pixel n inside the source and, if units are bands, in this one's rows.
     INLINE int landing(int64_t n) const {
         int bits = run.there[n] & run.ALL;
         if (!p.bands) return bits;
@@ -119,7 +118,7 @@ template <class R> struct Scatter {
         return bits;
     }
 
-    // To images. Sums as of patches, of as many pixels as the images, cost more than they save.
+    // To images. Sums per object as for patches would cost more than they save.
     void add_planes() const {
         const int64_t plane = area, line = source.image.width, count = p.channels;
         R *colour = at<R>(p.grad_images + source.image.grad_image) + source.object.top * line +
@@ -140,7 +139,7 @@ template <class R> struct Scatter {
         }
     }
 
-    // To sums of patches, four channels side by side; the next four are in the next plane.
+    // To sums of patches, with four channels adjacent; the next four are in the next plane.
     void add_packed() const {
         const int64_t quads = (p.channels + 3) / 4, plane = 4 * p.plane, line = 4 * p.line;
         R *sums = at<R>(p.grad_colour) + part.sums * p.colour_step +
@@ -173,7 +172,7 @@ template <class R> struct Scatter {
         }
     }
 
-    // To an opaque object's fill: what its missing taps weigh.
+    // To an opaque object's fill: the weights of its missing taps.
     void add_fill() const {
         const int64_t count = p.count;
         for (int64_t n = 0; n < run.count; n++) {
@@ -207,7 +206,7 @@ template <class R> struct Scatter {
                 const Eight u = eight_of(run.column + n) + eight_of(run.tx + n);
                 const Eight v = eight_of(run.row + n) + eight_of(run.ty + n);
                 Eight depth = m[6] * across + m[7] * double(y - source.object.top) + m[8];
-                // of a pixel that sees nothing the depth may be 0
+                // if a pixel has no tap the depth may be 0
                 const auto some =
                     here &
                     (convert<Vec<int64_t, 8>>(load<Vec<int32_t, 8>>(run.there + n) & run.ALL) != 0);
@@ -241,8 +240,8 @@ template <class R> struct Scatter {
         return convert<RowSums::Eight>(load<Vec<T, 8>>(from));
     }
 
-    // g times the four weights, one by one: both of a row with one load would be numbers of which
-    // the pixel before has just stored one, and the load waits until that has reached the cache.
+    // g times the four weights, one by one: loading both of a row together would wait until the
+    // number that the previous pixel has just stored has reached the cache.
     static INLINE void add_all(R *to, int64_t line, R g, const R *w) {
         to[0] += g * w[0], apart();
         to[1] += g * w[1], apart();
@@ -250,7 +249,7 @@ template <class R> struct Scatter {
         to[line + 1] += g * w[3];
     }
 
-    // The same to the taps that are there.
+    // The same for the existing taps.
     static INLINE void add(R *to, int64_t line, int bits, R g, const R *w) {
         if (bits & 1) to[0] += g * w[0];
         if (bits & 2) to[1] += g * w[1];
@@ -258,7 +257,7 @@ template <class R> struct Scatter {
         if (bits & 8) to[line + 1] += g * w[3];
     }
 
-    // Keeps the compiler from making one access of two.
+    // Keeps the compiler from merging two accesses.
     static INLINE void apart() { __asm__ volatile("" ::: "memory"); }
 };
 
@@ -293,7 +292,7 @@ void add_row(const ObjectsCall &p, const Object &object, int64_t number, int64_t
     }
 }
 
-// All rows of objects order[first] .. order[end - 1], of which `part` may have some.
+// All rows of objects order[first] .. order[end - 1] that may be in `part`.
 template <class R> void add_objects(const ObjectsCall &p, const Part &part, int64_t first,
                                     int64_t end, Run<R> &run, Pull<R> &pull) {
     for (int64_t n = first; n < end; n++) {
@@ -310,7 +309,7 @@ template <class R> void add_objects(const ObjectsCall &p, const Part &part, int6
     }
 }
 
-// What is seen of opaque objects that have rows in `part`.
+// The visible runs of opaque objects with rows in `part`.
 template <class R>
 void add_shown(const ObjectsCall &p, int64_t image, const Part &part, Run<R> &run, Pull<R> &pull) {
     const int64_t *order = at<const int64_t>(p.order), *starts = at<const int64_t>(p.starts);

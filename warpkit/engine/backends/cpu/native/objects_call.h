@@ -1,7 +1,7 @@
 // The block of a call that paints objects over images, forward or backward.
 //
-// A "unit" is a band of BAND rows of one image; of the gradients to sources, a group of objects or
-// a band of an image, see objects_backward.cpp.
+// A "unit" is a band of BAND rows of one image; for the gradients to sources, it is a group of
+// objects or a band of an image, see objects_backward.cpp.
 #pragma once
 #include "call.h"
 
@@ -40,24 +40,25 @@ struct ObjectsCall : Call {
     WARPKIT_OBJECTS_FIELDS(WARPKIT_FIELD)
 };
 
-// An image that is painted on, as Python writes it: one of a batch, or of a list and of its own
-// size. Where it begins, and what belongs to it, is counted in bytes from the block's addresses.
+// An image that is painted on, in the format that Python writes: an item of a batch, or of a list
+// with its own size. Its start and its related arrays are offsets in bytes from the block's
+// addresses.
 struct PaintedImage {
     int64_t height, width, first_unit;  // of its bands
-    int64_t pixels, plane, line;  // the steps to the next channel and row; to the next pixel 1
-    int64_t out, grad;            // the result, and the gradient that comes in, both dense
+    int64_t pixels, plane, line;  // steps to the next channel and row; to the next pixel it is 1
+    int64_t out, grad;            // the result, and the incoming gradient, both dense
     int64_t grad_image;           // from `grad_images`
-    int64_t top_object;           // of opaque objects the one that each pixel shows, int32
+    int64_t top_object;           // of opaque objects the visible one per pixel, int32
 };
 
-// One object, as Python writes it: the image and the box that it is painted in, right and bottom
-// exclusive, and its source.
+// One object, in the format that Python writes: the image and the box in which it is painted, right
+// and bottom exclusive, and its source.
 struct Object {
     int64_t image, left, top, right, bottom;
-    int64_t source, width, height;  // where it begins among the patches, and its size
-    int64_t cover;                  // where its mask begins
+    int64_t source, width, height;  // its start among the patches, and its size
+    int64_t cover;                  // the start of its mask
     int64_t first;                  // of its pixels among those of all boxes
-    int64_t rows;                   // where its rows begin among `spans`, -1 if it fills its box
+    int64_t rows;                   // the start of its rows in `spans`, -1 if it fills its box
 };
 
 }  // namespace warpkit

@@ -1,14 +1,14 @@
-// What the objects above each let through: the first half of the gradients of painted objects.
+// The transmission of the objects above: the first half of the gradients of painted objects.
 //
-// An object with alpha a makes of what is below it, b, the value c + (1 - a) b. With g the incoming
-// gradient of a pixel, and t the product of (1 - a) over the objects above it there:
+// An object with alpha a turns the value b below it into c + (1 - a) b. With g the incoming
+// gradient of a pixel, and t the product of (1 - a) over the objects above it:
 //
 //     an object's colour c gets   t g
 //     its alpha a gets            -t sum over channels of g b
 //     the image gets              t g, with t over all objects
 //
-// This kernel finds t and the gradient to a for each pixel of each box, and the image's part;
-// objects_backward.cpp goes on from there. Pixels do not depend on each other.
+// This kernel computes t and the gradient to a for each pixel of each box, and the image's
+// gradient; objects_backward.cpp continues. Pixels do not depend on each other.
 #include "kernels.h"
 #include "memory.h"
 #include "paint_run.h"
@@ -17,9 +17,9 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// For the pixels of a band: t in `passed` and the gradient to each alpha, and that to the image.
+// For the pixels of a band: t in `passed`, the gradient to each alpha, and the one to the image.
 //
-// The first loop composites once more, object by object from below, for the b of each, and notes a
+// The first loop composites again, object by object from the lowest, to get each b, and stores a
 // and the sum of g b. The second goes from the top down with the product t so far.
 template <class R>
 void let_through_band(const ObjectsCall &p, const Band &band, R *below, R *rest, Run<R> &run) {
@@ -62,7 +62,7 @@ void let_through_band(const ObjectsCall &p, const Band &band, R *below, R *rest,
     }
 }
 
-// Of opaque objects: the image gets what no object hides.
+// For opaque objects: the image gets the gradient of pixels that no object hides.
 template <class R> void let_through_opaque(const ObjectsCall &p, const Band &band) {
     const int64_t width = band.image.width, area = band.image.height * width;
     const int64_t start = band.low * width;

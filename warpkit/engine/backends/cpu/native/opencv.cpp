@@ -1,8 +1,9 @@
 // OpenCV's bilinear, bicubic and lanczos4, bit for bit: all maps, borders, types and layouts.
 //
-// Row by row of a tile, ROW pixels at a time: find where they look (opencv_positions.h); of those
-// whose taps all lie in the image bring the taps into vectors (opencv_taps.h), sum them
-// (opencv_arithmetic.h) and write the result; do the others one by one (opencv_pixel.h).
+// Rows of a tile are processed ROW pixels at a time. First their source positions are computed
+// (opencv_positions.h). If all taps of a pixel are inside the image, the taps are collected in
+// vectors (opencv_taps.h), summed (opencv_arithmetic.h) and written; the other pixels are computed
+// one by one (opencv_pixel.h).
 #include "kernels.h"
 #include "memory.h"
 #include "opencv_pixel.h"
@@ -12,21 +13,21 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// What is known of a piece of a row.
+// The data of a piece of a row.
 template <int TAPS> struct Row {
     Places places;
     Taps4<TAPS> taps;
-    alignas(64) float wx[TAPS][ROW], wy[TAPS][ROW];  // of bilinear's the fractions serve
+    alignas(64) float wx[TAPS][ROW], wy[TAPS][ROW];  // for bilinear the fractions are enough
     alignas(64) int32_t corrections[ROW];            // see `whole_sum`
-    alignas(64) int32_t registers[ROW];              // -1: OpenCV 4's vector code sums it
-    alignas(64) uint32_t pixels[ROW + L];            // of bytes, whose channels share a word
-    // a bit for each pixel: those that are done one by one, that show what the border does
+    alignas(64) int32_t registers[ROW];              // -1: summed by OpenCV 4's vector code
+    alignas(64) uint32_t pixels[ROW + L];            // bytes, with all channels in one word
+    // one bit per pixel: those computed one by one, and those that show only the border
     uint64_t alone, hidden;
     int run[TILE_ROWS];                              // see `find_registers`
     bool filled[TILE_ROWS];
 
-    // Where taps begin, of pixels whose taps all lie in the image. The others read somewhere in it
-    // until they are done alone, or show what the border does. False if all of them are such.
+    // The start of the taps, for pixels with all taps inside the image. The others read arbitrary
+    // pixels of it until they are computed separately, or show the border. False if all are such.
     bool find_taps(const OpenCVCall &p, const TapRow &how, int64_t count) {
         constexpr int32_t BEFORE = TAPS / 2 - 1;
         const int64_t last_x = p.width - TAPS + BEFORE - how.beyond;
@@ -50,8 +51,8 @@ template <int TAPS> struct Row {
         return (alone | hidden) != all;
     }
 
-    // OpenCV 4 sums images of one channel in registers: of every run of pixels whose taps all lie
-    // in the image, whole registers. A run ends where a block of columns does.
+    // OpenCV 4 sums one-channel images in registers: whole registers of every run of pixels with
+    // all taps inside the image. A run ends with a block of columns.
     void find_registers(const OpenCVCall &p, const Piece &piece, int64_t block) {
         constexpr int32_t BEFORE = TAPS / 2 - 1;
         alignas(64) int8_t inner[2 * ROW];
@@ -80,7 +81,7 @@ template <int TAPS> struct Row {
         }
     }
 
-    // The weights of wider rules than bilinear.
+    // The weights of interpolations wider than bilinear.
     void weigh(const OpenCVCall &p, int64_t count) {
         if constexpr (TAPS == 2) return;
         if (!p.fixed) {
@@ -107,7 +108,7 @@ template <int TAPS> struct Row {
 
 // -- writing --
 
-// Write L pixels of one channel of any type, `left` of which there are; pixels are `step` apart.
+// Write L pixels of one channel of any type, the first `left` of them; pixels are `step` apart.
 template <class S> INLINE void write(S *to, F found, int64_t left, int64_t step) {
     Vec<S, L> values;
     if constexpr (sizeof(S) == 4) values = found;
@@ -122,9 +123,9 @@ template <class S> INLINE void write(S *to, F found, int64_t left, int64_t step)
     for (int64_t n = 0; n < least<int64_t>(left, L); n++) to[n * step] = numbers[n];
 }
 
-// Numbers FIRST .. FIRST + L of L pixels with three channels, which are vectors.
+// Numbers FIRST .. FIRST + L of L three-channel pixels, from a vector per channel.
 template <int FIRST> INLINE F three_from(const F *channels) {
-    struct Two {  // of the first two channels; the third's places hold anything
+    struct Two {  // the first two channels; the third's lanes are arbitrary
         static constexpr int at(int k) {
             return (FIRST + k) % 3 < 2 ? (FIRST + k) % 3 * L + (FIRST + k) / 3 : 0;
         }
@@ -135,14 +136,14 @@ template <int FIRST> INLINE F three_from(const F *channels) {
     return pick<L, All>(pick<L, Two>(channels[0], channels[1]), channels[2]);
 }
 
-// Write `count` pixels of three bytes from words, four pixels at a time.
+// Write `count` three-byte pixels from words, four pixels at a time.
 INLINE void write_threes(const uint32_t *pixels, uint8_t *to, int64_t count) {
     using Bytes = Vec<uint8_t, 16>;
     struct NoFourth {
         static constexpr int at(int k) { return k < 12 ? k / 3 * 4 + k % 3 : 15; }
     };
     int64_t c = 0;
-    for (; c + 8 <= count; c += 4) {  // 16 bytes are written: the next pixels write over four
+    for (; c + 8 <= count; c += 4) {  // writes 16 bytes; the next pixels overwrite four
         Bytes four = load<Bytes>(pixels + c);
         store(to + 3 * c, pick<16, NoFourth>(four, four));
     }
@@ -151,7 +152,7 @@ INLINE void write_threes(const uint32_t *pixels, uint8_t *to, int64_t count) {
 
 // -- sums --
 
-// All vectors of bytes of a row by bilinear, C channels of which share a word.
+// All vectors of a row of bytes by bilinear, with C channels in each word.
 template <int C> INLINE void sum_bytes(const OpenCVCall &p, Row<2> &row, int64_t groups) {
     constexpr int SHIFT = C == 1 ? 0 : 1;
     const bool fixed = p.fixed;
@@ -161,7 +162,7 @@ template <int C> INLINE void sum_bytes(const OpenCVCall &p, Row<2> &row, int64_t
         for (int k = 0; k < C; k++) {
             F numbers[4];
             part<2, uint8_t>(row.taps, C, SHIFT, 1, g, k, numbers);
-            F value = bilinear5(numbers, tx, ty);  // of 1/32 parts every product is exact
+            F value = bilinear5(numbers, tx, ty);  // with 1/32 parts every product is exact
             value = fixed ? value + 0.5f : rounded(value);
             word |= convert<I>(value) << (8 * k);
         }
@@ -181,7 +182,7 @@ void write_bytes(const OpenCVCall &p, const Piece &piece, Row<2> &row, int64_t k
     }
 }
 
-// The sum of one channel for L pixels; `weight`: of all taps, where that is fixed.
+// The sum of one channel for L pixels; `weight`: that of all taps, if it is fixed.
 template <int TAPS> INLINE F sum_floats(const OpenCVCall &p, const Row<TAPS> &row, int64_t c,
                                         const F *numbers, const F *weight) {
     F wx[TAPS], wy[TAPS];
@@ -202,7 +203,7 @@ template <int TAPS> INLINE F sum_floats(const OpenCVCall &p, const Row<TAPS> &ro
     }
 }
 
-// Sum and write the channels that were fetched, from `channel` on.
+// Sum and write the fetched channels, starting with `channel`.
 template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piece,
                                           const TapRow &how, Row<TAPS> &row, int64_t channel) {
     constexpr bool WHOLE = sizeof(S) == 1 && TAPS > 2;
@@ -229,7 +230,7 @@ template <int TAPS, class S> void sum_row(const OpenCVCall &p, const Piece &piec
                 F numbers[TAPS * TAPS];
                 part<TAPS, S>(row.taps, how.step, how.shift, how.pieces, c / L, k, numbers);
                 found = sum_floats<TAPS>(p, row, c, numbers, weight);
-                // of bytes in fixed point a half goes up
+                // bytes in fixed point round half up
                 if (TAPS == 2 && sizeof(S) == 1 && p.fixed)
                     found = convert<F>(convert<I>(found + 0.5f));
             }

@@ -1,7 +1,7 @@
-// OpenCV's sums, for one pixel (T a number) or a vector of pixels (T a vector): each once.
+// OpenCV's sums, for one pixel (T a number) or a vector of pixels (T a vector), written once.
 //
 // `numbers` are the taps of one channel, row by row. The order of every operation is OpenCV's, so
-// that the same bits come out; `arithmetic/opencv4_sums.py` and `opencv5.py` say where it is from.
+// the bits are equal; `arithmetic/opencv4_sums.py` and `opencv5.py` describe its origin.
 #pragma once
 #include "opencv_call.h"
 #include "vec.h"
@@ -13,12 +13,12 @@ namespace {
 constexpr int L = LANES<float>;
 using F = Vec<float, L>;
 using I = Vec<int32_t, L>;
-using W = Vec<double, L>;  // two registers, or what the compiler makes of them
+using W = Vec<double, L>;  // two registers, or the compiler's equivalent
 
 // -- numbers --
 
-// a * b + c, rounded once everywhere. Without an instruction for it the product is exact in
-// float64, and the sum is rounded to odd there: rounding that to float32 is rounding once.
+// a * b + c, rounded once everywhere. Without an instruction for it, the product is exact in
+// float64, where the sum is rounded to odd; rounding that to float32 then equals a single rounding.
 template <class T> INLINE T fused(T a, T b, T c) {
 #if defined(__FMA__) || defined(__aarch64__)
     if constexpr (sizeof(T) == 4) return __builtin_fmaf(a, b, c);
@@ -49,13 +49,13 @@ template <class T> INLINE T fused(T a, T b, T c) {
 #endif
 }
 
-// Half to even, of what is well below 2^22.
+// Rounded half to even, for numbers well below 2^22.
 template <class T> INLINE T rounded(T v) {
     constexpr float big = 12582912;  // 1.5 * 2^23: its last bit is 1
     return (v + big) - big;
 }
 
-// A result in the image's type: rounded half to even and saturated, still as a float.
+// A result in the range of the image's type, rounded half to even and saturated, as a float.
 template <class T> INLINE T shown(T v, float low, float high) {
     v = v < low ? T{} + low : v;
     v = v > high ? T{} + high : v;
@@ -70,7 +70,7 @@ template <class T> INLINE T bilinear5(const T *numbers, T tx, T ty) {
     return fused(ty, lower - upper, upper);
 }
 
-// The weights of bicubic; `vector`: by OpenCV's vector code.
+// The weights of bicubic; `vector`: as in OpenCV's vector code.
 template <class T> INLINE void weigh5(bool vector, T t, T *weight) {
     constexpr float a = -0.75f;
     T one = T{} + 1.0f, u = one - t;
@@ -98,20 +98,20 @@ template <class T, class U> INLINE T bilinear4(const T *numbers, const U *wx, co
     return numbers[0] * w[0] + numbers[1] * w[1] + numbers[2] * w[2] + numbers[3] * w[3];
 }
 
-// The same as its vector code adds up.
+// The same sum in the order of its vector code.
 template <class T> INLINE T bilinear4_fused(const T *numbers, const T *wx, const T *wy) {
     T w[] = {wy[0] * wx[0], wy[0] * wx[1], wy[1] * wx[0], wy[1] * wx[1]};
     T lower = fused(numbers[2], w[2], numbers[3] * w[3]);
     return fused(numbers[0], w[0], fused(numbers[1], w[1], lower));
 }
 
-// The weights of all taps: products of the axes' in float32, whatever the sum's type.
+// The weights of all taps: float32 products of the axes' weights, whatever the sum's type.
 template <int TAPS, class T> INLINE void products(const T *wx, const T *wy, T *weight) {
     for (int r = 0; r < TAPS; r++)
         for (int k = 0; k < TAPS; k++) weight[r * TAPS + k] = wy[r] * wx[k];
 }
 
-// Rows of products, and then the rows.
+// The sum of each row's products, and then of the rows.
 template <int TAPS, class T, class U> INLINE T wide4(const T *numbers, const U *weight) {
     T total{};
     for (int r = 0; r < TAPS; r++) {
@@ -122,18 +122,18 @@ template <int TAPS, class T, class U> INLINE T wide4(const T *numbers, const U *
     return total;
 }
 
-// The same as its vector code adds up: four registers have every fourth column.
+// The same sum in the order of its vector code: four registers hold every fourth column.
 template <int TAPS, class T> INLINE T wide4_fused(const T *numbers, const T *weight) {
     T part[4] = {};
     for (int n = 0; n < TAPS * TAPS; n++) part[n % 4] = fused(numbers[n], weight[n], part[n % 4]);
     return (part[0] + part[2]) + (part[1] + part[3]);
 }
 
-// -- bytes in fixed point: weights in units of 1 / 2^15, of which any order gives the same sum --
+// -- bytes in fixed point: weights in units of 1 / 2^15; any order gives the same sum --
 
 constexpr float UNITS = 32768;
 
-// The weights as integers. They do not sum to 2^15: `correct` adds what one tap's weight lacks.
+// The weights as integers. They do not sum to 2^15: `correct` adds the deficit to one tap's weight.
 template <int TAPS, class T, class U>
 INLINE void whole_weights(const T *wx, const T *wy, U *weight) {
     for (int r = 0; r < TAPS; r++)
@@ -145,7 +145,7 @@ INLINE void whole_weights(const T *wx, const T *wy, U *weight) {
         }
 }
 
-// The sum; correction: 4 * what one tap of the four in the middle has too little + which it is.
+// The sum; correction: 4 * the deficit of one of the four central taps + the index of that tap.
 template <int TAPS, class U> INLINE U whole_sum(const U *numbers, const U *weight, U correction) {
     constexpr int MIDDLE = TAPS / 2 * TAPS + TAPS / 2;
     U total = U{} + int32_t(UNITS) / 2;

@@ -32,13 +32,13 @@ struct OpenCVCall : Call {
     WARPKIT_OPENCV_FIELDS(WARPKIT_FIELD)
 };
 
-// How points lie in memory: pairs (x, y) of float32 or of float64; x in `mapping` and y in
+// The memory layouts of points: pairs (x, y) of float32 or float64; x in `mapping` and y in
 // `second`, float32; and cv2.convertMaps's pixels, pairs of int16, alone or with the 1/32 parts in
 // `second`, uint16: five bits of y above five of x.
 enum Points { SINGLES, DOUBLES, PLANES_OF_SINGLES, PIXELS, PIXELS_AND_PARTS };
 
-// How nearest rounds 1/32 parts of a pixel: as floats are, from 16 on up, or in OpenCV 5 below 16
-// up.
+// How nearest rounds 1/32 parts of a pixel: like floats; up from 16 on; or, in OpenCV 5, up below
+// 16.
 enum Parts { AS_FLOATS, UP_FROM_HALF, UP_BELOW_HALF };
 
 }  // namespace warpkit

@@ -1,5 +1,5 @@
-// OpenCV's nearest, bit for bit: for every pixel the one that it shows. It moves the bits of any
-// type, so that one kernel serves all types of as many bytes.
+// OpenCV's nearest, bit for bit: the source pixel of every pixel. It moves the bits of any type, so
+// one kernel serves all types of one size.
 #include "kernels.h"
 #include "memory.h"
 #include "opencv_tiles.h"
@@ -10,12 +10,12 @@ namespace {
 
 struct Shown {
     Places places;
-    alignas(64) int64_t offset[ROW];  // numbers from the image's first to the pixel's
-    uint64_t hidden;  // a bit for each pixel: it shows what the border does
-    bool ends;        // some pixel shows the image's last one
+    alignas(64) int64_t offset[ROW];  // numbers from the start of the image to the pixel
+    uint64_t hidden;  // one bit per pixel: it shows the border
+    bool ends;        // some pixel shows the image's last pixel
 };
 
-// Where the pixels stand; those that are not on the image are looked up under the border.
+// The positions of the pixels; those outside the image are found by the border's rule.
 inline void find_pixels(const OpenCVCall &p, const Piece &piece, Shown &s) {
     const I end_x = splat<I>(int32_t(p.width - 1)), end_y = splat<I>(int32_t(p.height - 1));
     const Distance distance(p, 1);
@@ -40,7 +40,7 @@ inline void find_pixels(const OpenCVCall &p, const Piece &piece, Shown &s) {
     }
 }
 
-// Pixels of 3 or 4 bytes side by side, as words; the last one's number by number.
+// Channels-last pixels of 3 or 4 bytes, as words; the last one byte by byte.
 inline void move_words(const uint8_t *from, const int64_t *offset, uint8_t *to, int64_t count,
                        int64_t bytes) {
     for (int64_t c = 0; c + 1 < count; c++) memcpy(to + c * bytes, from + offset[c], 4);
@@ -58,7 +58,7 @@ template <class U> void opencv_nearest(const Call &call, int64_t begin, int64_t 
         place(p, piece.mapping, piece.finite, piece.x0, piece.y, piece.count, s.places);
         find_pixels(p, piece, s);
         const U *image = at<const U>(p.image) + piece.source;
-        // the image's last pixel is no word of its own
+        // the image's last pixel is not a whole word
         if (s.hidden == bits_of_all(piece.count)) {
         } else if (words && (p.channels == 4 || !s.ends))
             move_words((const uint8_t *)image, s.offset, (uint8_t *)result_at<U>(p, piece, 0, 0),

@@ -1,5 +1,5 @@
-// One pixel by itself: any border, any type. Those whose taps do not all lie in the image come
-// here, and every pixel of float64 images.
+// One pixel at a time, for any border and type: pixels whose taps are not all inside the image, and
+// every pixel of float64 images.
 #pragma once
 #include "opencv_tiles.h"
 
@@ -7,7 +7,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// A result to an image's type; of bytes in fixed point a half goes up.
+// Converts a result to the image's type; bytes in fixed point round half up.
 template <class S, class T> INLINE void put(S *to, T value) {
     constexpr bool INTEGER = sizeof(S) < 4;
     if constexpr (INTEGER) {
@@ -16,9 +16,9 @@ template <class S, class T> INLINE void put(S *to, T value) {
     } else *to = S(value);
 }
 
-// Which pixels show what the border does and nothing else: those that no tap of which lies on the
-// image, in OpenCV 4's transparent border those that lie beside it, and in all those that look
-// nowhere. Of OpenCV 5's bicubic `leave_far` says it.
+// Which pixels show only the border: those without a tap inside the image, under OpenCV 4's
+// transparent border those outside the image, and always those without a position. For OpenCV 5's
+// bicubic, see `leave_far`.
 struct Reach {
     int32_t left = NOWHERE + 1, right = INT32_MAX, top = INT32_MIN, bottom = INT32_MAX;
 
@@ -35,7 +35,7 @@ struct Reach {
     }
 };
 
-// The pixels that the taps of a pixel read, and which of them are missing.
+// The source pixels of a pixel's taps, and which of them are missing.
 template <int TAPS> struct Neighbourhood {
     int64_t x[TAPS], y[TAPS];  // -1: missing
     bool inner;
@@ -52,7 +52,7 @@ template <int TAPS> struct Neighbourhood {
     bool has(int n) const { return x[n % TAPS] >= 0 && y[n / TAPS] >= 0; }
 };
 
-// OpenCV 4's transparent bilinear near the border: the mean of the taps that are there.
+// OpenCV 4's transparent bilinear near the border: the weighted mean of the existing taps.
 template <class T, class U>
 INLINE T mean_of_some(const Neighbourhood<2> &near, const T *numbers, const U *weight) {
     T share{}, total{};
@@ -64,7 +64,7 @@ INLINE T mean_of_some(const Neighbourhood<2> &near, const T *numbers, const U *w
     } else return share / (total == 0 ? T(1) : total);
 }
 
-// OpenCV 4's sum of bicubic and lanczos4 near the border: of differences from the border's value.
+// OpenCV 4's bicubic and lanczos4 near the border: sums of differences from the border's value.
 template <int TAPS, class T> INLINE T sum_of_some(const Neighbourhood<TAPS> &near, const T *numbers,
                                                   const float *weight, T start) {
     T total = start;
@@ -73,8 +73,7 @@ template <int TAPS, class T> INLINE T sum_of_some(const Neighbourhood<TAPS> &nea
     return total;
 }
 
-// Pixel c of a piece, all channels; of_registers: it is one of those that OpenCV 4's vector code
-// sums.
+// Pixel c of a piece, all channels; of_registers: whether OpenCV 4's vector code sums it.
 template <int TAPS, class S> void show_alone(const OpenCVCall &p, const Piece &piece,
                                              const Places &places, int64_t c, bool of_registers) {
     using T = std::conditional_t<sizeof(S) == 8, double, float>;
@@ -118,7 +117,7 @@ template <int TAPS, class S> void show_alone(const OpenCVCall &p, const Piece &p
             else put(to, bilinear4(numbers, wx, wy));
         } else if (TAPS == 4 && !p.fixed) {
             float singles[TAPS * TAPS];
-            // float64: all taps become integers where one lies off the image
+            // float64: all taps become integers if one is outside the image
             for (int n = 0; n < TAPS * TAPS; n++) {
                 if (DOUBLE && !near.inner) {
                     const double v = double(numbers[n]);

@@ -1,9 +1,9 @@
-// Where the pixels of a piece of a row look in OpenCV's arithmetics: the pixel that their taps are
-// counted from, and the fractions. As `arithmetic/opencv4_positions.py` (`fixed`) and `opencv5.py`,
-// of which these have every operation in its order.
+// The source positions of a piece of a row in OpenCV's arithmetics: the pixel to which taps are
+// relative, and the fractions. They follow `arithmetic/opencv4_positions.py` (`fixed`) and
+// `opencv5.py`, operation by operation.
 //
-// Fixed-point positions are multiples of 1/32 pixel whose whole part is held in 16 bits. The others
-// are float32.
+// Fixed-point positions are multiples of 1/32 pixel with a 16-bit integer part. The others are
+// float32.
 #pragma once
 #include "opencv_arithmetic.h"
 #include "rules.h"
@@ -12,12 +12,12 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int ROW = 64;  // pixels worked on at a time: what is known of them stays in the cache,
+constexpr int ROW = 64;  // pixels that are processed together: their data stays in the cache,
                          // and a bit for each of them fills a word
-constexpr int32_t NOWHERE = INT32_MIN;  // column of a pixel that shows the border's value alone
-constexpr float FAR = 2147483648.0f;    // 2^31: positions from there on are sampled nowhere
-constexpr int32_t COLUMNS = 16;         // OpenCV 5 fuses products of so many columns at a time
-constexpr int32_t BLOCK = 8;            // and its bicubic works on so many
+constexpr int32_t NOWHERE = INT32_MIN;  // the column of a pixel that shows only the border's value
+constexpr float FAR = 2147483648.0f;    // 2^31: positions from here on are not sampled
+constexpr int32_t COLUMNS = 16;         // OpenCV 5 fuses products of this many columns
+constexpr int32_t BLOCK = 8;            // the block size of its bicubic
 
 struct Places {
     alignas(64) int32_t column[ROW], row[ROW];
@@ -39,7 +39,7 @@ INLINE I mask(Vec<int64_t, L> lanes) { return convert<I>(lanes); }
 
 // -- maps --
 
-// The columns x .. x + L - 1 of the output.
+// The output's columns x .. x + L - 1.
 INLINE I columns_from(int64_t x) { return count_up<I>() + int32_t(x); }
 
 struct EvenOf {
@@ -49,7 +49,7 @@ struct OddOf {
     static constexpr int at(int k) { return 2 * k + 1; }
 };
 
-// Numbers first .. first + 2 L of an array of which `left` pairs are there; 0 behind them.
+// Numbers first .. first + 2 L of an array with `left` remaining pairs; 0 behind them.
 template <class T> INLINE void load_pairs(const T *from, int64_t left, Vec<T, L> &x, Vec<T, L> &y) {
     alignas(64) T last[2 * L];
     if (left < L) {
@@ -61,15 +61,15 @@ template <class T> INLINE void load_pairs(const T *from, int64_t left, Vec<T, L>
     x = pick<L, EvenOf>(a, b), y = pick<L, OddOf>(a, b);
 }
 
-// Numbers of an array of which `left` are there; 0 behind them.
+// Numbers of an array with `left` remaining ones; 0 behind them.
 template <class T> INLINE Vec<T, L> load_left(const T *from, int64_t left) {
     Vec<T, L> found{};
     memcpy(&found, from, left < L ? size_t(left) * sizeof(T) : sizeof found);
     return found;
 }
 
-// The points of output pixels x .. x + L - 1 of row y, `left` of them, of cv2.convertMaps: in
-// 1/32 pixel.
+// The points of output pixels x .. x + L - 1 in row y, `left` of them, from cv2.convertMaps's maps:
+// in 1/32 pixel.
 INLINE void load_steps(const OpenCVCall &p, int64_t start, int64_t x, int64_t y, int64_t left, I &u,
                        I &v) {
     const int64_t first = start + 2 * (y * p.out_width + x);
@@ -81,7 +81,7 @@ INLINE void load_steps(const OpenCVCall &p, int64_t start, int64_t x, int64_t y,
     u += parts & 31, v += (parts >> 5) & 31;
 }
 
-// The points of output pixels x .. x + L - 1 of row y, `left` of them.
+// The points of output pixels x .. x + L - 1 in row y, `left` of them.
 INLINE void load_points(const OpenCVCall &p, int64_t start, int64_t x, int64_t y, int64_t left,
                         F &u, F &v) {
     const int64_t first = start + 2 * (y * p.out_width + x);
@@ -102,14 +102,15 @@ INLINE void load_points(const OpenCVCall &p, int64_t start, int64_t x, int64_t y
     u = convert<F>(a), v = convert<F>(b);
 }
 
-// A row of a matrix at pixels (x, y) in float32: fused, in OpenCV's vector loop or its tail.
+// A matrix row applied to pixels (x, y) in float32: fused, in the order of OpenCV's vector loop or
+// tail.
 INLINE F line5(const double *m, F x, float y, bool head) {
     F a = splat<F>(float(m[0])), down = splat<F>(y * float(m[1]));
     float c = float(m[2]);
     return head ? fused(a, x, down + c) : fused(a, x, down) + c;
 }
 
-// The same of bicubic, in float32 or, for a perspective, float64.
+// The same for bicubic, in float32 or, for a perspective, float64.
 INLINE F line_cubic(const double *m, F x, float y) {
     return x * float(m[0]) + (y * float(m[1]) + float(m[2]));
 }
@@ -117,7 +118,7 @@ INLINE W wide_cubic(const double *m, F x, float y) {
     return convert<W>(x) * double(float(m[0])) + double(y * float(m[1]) + float(m[2]));
 }
 
-// The columns of a block: OpenCV cuts rows into these, and vector loops end with them.
+// The columns of a block: OpenCV splits rows into blocks, at whose ends vector loops end.
 inline int64_t block_of(const OpenCVCall &p) {
     int64_t h = p.out_height, block = 16384 / least<int64_t>(128, h);
     if (p.kind == AFFINE) block = 4096 / least<int64_t>(32, h);
@@ -127,7 +128,8 @@ inline int64_t block_of(const OpenCVCall &p) {
 
 // -- fixed point --
 
-// A row of an affine matrix in 1/1024 pixel, in an int32 that may overflow; whether it is a place.
+// A row of an affine matrix in 1/1024 pixel, in an int32 that may overflow; and whether it is
+// valid.
 INLINE I line4(const double *m, W x, double y, int32_t half, I &near) {
     using U = Vec<uint32_t, L>;
     W across = m[0] * x, down = splat<W>(m[1] * y + m[2]);
@@ -136,7 +138,7 @@ INLINE I line4(const double *m, W x, double y, int32_t half, I &near) {
     return (I)((U)to_int(across * 1024.0) + (U)to_int(down * 1024.0) + uint32_t(half));
 }
 
-// A row of a perspective: what is left of a block of columns is added first.
+// A row of a perspective: the first column of the block is added first.
 INLINE W wide4(const double *m, W block_start, W within, double y) {
     return ((m[0] * block_start + m[1] * y) + m[2]) + m[0] * within;
 }
@@ -146,10 +148,10 @@ INLINE I round_parts(int64_t parts, I v) {
     I upper = (v & 31) >= 16;
     I up = parts == UP_FROM_HALF ? upper : ~upper;
     I found = (v >> 5) - up;
-    return found << 16 >> 16;  // as an int16 that overflowed
+    return found << 16 >> 16;  // as in an int16 that overflowed
 }
 
-// Positions in 1/32 pixel, of nearest in pixels, and whether they are any.
+// Positions in 1/32 pixel (for nearest, in pixels), and whether they are valid.
 template <int KIND> INLINE void place4(const OpenCVCall &p, const double *m, int64_t start,
                                        int64_t x, int64_t y, int64_t left, I &u, I &v, I &near) {
     const bool nearest = p.taps == 1;
@@ -210,7 +212,7 @@ INLINE void place5(const OpenCVCall &p, const double *m, int64_t start, int64_t 
     u = u / w, v = v / w;
 }
 
-// Those of bicubic.
+// The positions of bicubic.
 template <int KIND> INLINE void place_cubic(const OpenCVCall &p, const double *m, int64_t start,
                                             int64_t x, int64_t y, int64_t left, F &u, F &v) {
     if (KIND == POINTS) return load_points(p, start, x, y, left, u, v);
@@ -224,13 +226,13 @@ template <int KIND> INLINE void place_cubic(const OpenCVCall &p, const double *m
     v = convert<F>(wide_cubic(m + 3, column, float(y)) / w);
 }
 
-// Bicubic's are held between one side of the image before it and one behind it.
+// Bicubic's positions are clamped to one image length before and behind the image.
 INLINE F held(F v, int64_t length) {
     float side = float(most<int64_t>(length, 16));
     return smaller(larger(v, splat<F>(-side)), splat<F>(2 * side));
 }
 
-// The pixel below a position, and the rest.
+// The pixel at or below a position, and the fraction.
 INLINE I split(F v, F &fraction) {
     I below = convert<I>(floor_of(v));
     fraction = v - convert<F>(below);
@@ -249,14 +251,15 @@ inline bool is_finite(const OpenCVCall &p, int64_t start) {
 
 enum Path { IN_FIXED_POINT, IN_FLOATS, OF_BICUBIC };
 
-// See `place`. A loop for each kind and path, or each call would prepare what all of them need.
+// See `place`. There is a loop for each kind and path; otherwise each call would prepare all of
+// them.
 template <int KIND, Path PATH> INLINE void place_by(const OpenCVCall &p, int64_t start, bool finite,
                                                     int64_t x0, int64_t y, int64_t count,
                                                     Places &to) {
     const double *matrix = at<const double>(p.mapping) + start;
     const bool nearest = p.taps == 1;
     const int64_t tail = p.out_width / COLUMNS * COLUMNS;
-    double m[9];  // where no store can change it: what follows from it is computed once
+    double m[9];  // not aliased by stores, so values derived from it are computed once
     for (int k = 0; k < 9; k++) m[k] = k < 3 * KIND ? matrix[k] : 0;
     for (int64_t c = 0; c < count; c += L) {
         I i, j, near;
@@ -292,7 +295,7 @@ template <Path PATH> void place_on(const OpenCVCall &p, int64_t start, bool fini
     else place_by<PERSPECTIVE, PATH>(p, start, finite, x0, y, count, to);
 }
 
-// Fill the places of `count` pixels from (x0, y) on; start: where the item's matrix or points are.
+// Fill the places of `count` pixels from (x0, y) on; start: that of the item's matrix or points.
 inline void place(const OpenCVCall &p, int64_t start, bool finite, int64_t x0, int64_t y,
                   int64_t count, Places &to) {
     if (p.fixed) place_on<IN_FIXED_POINT>(p, start, finite, x0, y, count, to);
@@ -300,13 +303,13 @@ inline void place(const OpenCVCall &p, int64_t start, bool finite, int64_t x0, i
     else place_on<IN_FLOATS>(p, start, finite, x0, y, count, to);
 }
 
-// Whether no tap of a bicubic pixel comes near the image.
+// Whether no tap of a bicubic pixel is near the image.
 INLINE bool is_far(const OpenCVCall &p, int32_t i, int32_t j) {
     return i < -3 || i > p.width || j < -3 || j > p.height;
 }
 
-// OpenCV 5's bicubic shows the border's value alone where a pixel is far out; its vector code asks
-// that of whole blocks under a constant border, of which a row's last ends with the row.
+// OpenCV 5's bicubic shows only the border's value for pixels far outside. Its vector code tests
+// whole blocks under a constant border; a row's last block ends with the row.
 inline void leave_far(const OpenCVCall &p, int64_t start, bool finite, int64_t x0, int64_t y,
                       int64_t count, Places &to) {
     if (!misses(p.border)) return;
@@ -315,7 +318,7 @@ inline void leave_far(const OpenCVCall &p, int64_t start, bool finite, int64_t x
             if (is_far(p, to.column[c], to.row[c])) to.column[c] = NOWHERE;
         return;
     }
-    // a pixel that is nowhere is sampled at 0 before its value is thrown away
+    // a pixel without a position is sampled at 0, and its value discarded
     auto far_block = [&](const Places &at_, int64_t c) {
         for (int64_t n = c; n < c + BLOCK; n++) {
             bool none = at_.column[n] == NOWHERE;

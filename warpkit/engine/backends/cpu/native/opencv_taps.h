@@ -1,10 +1,9 @@
-// The taps of a piece of a row, brought from the image into vectors of pixels.
+// The taps of a piece of a row, collected from the image in vectors of pixels.
 //
-// A tap row is what one row of a pixel's neighbourhood is in memory: TAPS pixels with all their
-// channels, or of one channel. `fetch` copies tap rows as they are, in words of 32 bits, whatever
-// their type; `turn` brings the words of L pixels together; `part` takes one channel's numbers out
-// of these. Only pixels whose taps all lie in the image come here; whoever has others does them
-// alone.
+// A tap row is one row of a pixel's neighbourhood in memory: TAPS pixels with all their channels,
+// or of one channel. `fetch` copies tap rows unchanged, as 32-bit words, whatever their type.
+// `turn` transposes the words of L pixels, and `part` extracts one channel's numbers. All of this
+// is only for pixels with all taps inside the image; the others are computed one by one.
 #pragma once
 #include "neighbours.h"
 #include "opencv_positions.h"
@@ -13,18 +12,18 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int64_t WIDEST = 128;  // bytes of a tap row, at most
+constexpr int64_t WIDEST = 128;  // the largest size of a tap row, in bytes
 constexpr int64_t APART = 16;    // words between what is copied of one tap row and the next, so
                                  // that they do not share a few places of the cache
 
 // How tap rows are read.
 struct TapRow {
-    bool together;   // all channels of a pixel lie side by side, and are read at once
-    bool scattered;  // one channel, whose numbers do not lie side by side
-    int64_t step;    // numbers from tap to tap within a tap row
-    int64_t words;   // words copied at once: 1, 2 or 4
-    int shift;       // their logarithm: `part` divides by them for every tap
-    int64_t pieces;  // how often, until a tap row is copied
+    bool together;   // channels are adjacent, and are read together
+    bool scattered;  // one channel, whose numbers are not adjacent
+    int64_t step;    // the distance of taps within a tap row, in numbers
+    int64_t words;   // words per copy: 1, 2 or 4
+    int shift;       // log2 of `words`, by which `part` divides for every tap
+    int64_t pieces;  // copies per tap row
     int64_t beyond;  // pixels behind the last tap that are read, too
 
     TapRow(const OpenCVCall &p) {
@@ -43,13 +42,13 @@ struct TapRow {
 
 template <int TAPS> struct Taps4 {
     alignas(64) uint32_t words[TAPS * (ROW + APART) * WIDEST / 4];
-    alignas(64) int64_t offset[ROW];  // bytes from the image to a pixel's first tap
+    alignas(64) int64_t offset[ROW];  // bytes from the image's start to a pixel's first tap
 };
 
-// Where pixel n of a group of L stands among its pixels, so that `turn` finds it in its place.
+// The slot of pixel n in a group of L, for the order in which `turn` reads.
 INLINE int slot(int words, int n) { return words == 4 ? n % 4 * (L / 4) + n / 4 : n; }
 
-// PIECES: of a tap row, or 0 where `how` says how many.
+// PIECES: per tap row, or 0 to use the number in `how`.
 template <int TAPS, int WORDS, int PIECES>
 void fetch(const TapRow &how, const char *from, int64_t line, int64_t groups, Taps4<TAPS> &taps) {
     constexpr int64_t BYTES = 4 * WORDS;
@@ -64,8 +63,8 @@ void fetch(const TapRow &how, const char *from, int64_t line, int64_t groups, Ta
         }
 }
 
-// The same of tap rows of two words, turned at once: loads and shuffles instead of words that are
-// stored one by one and read together.
+// The same for tap rows of two words, transposed at once, by loads and shuffles. Otherwise words
+// would be stored one by one and read together.
 template <int TAPS> void fetch_pairs(const char *from, int64_t line, int64_t groups,
                                      Taps4<TAPS> &taps) {
     for (int64_t g = 0; g < groups; g++)
@@ -78,7 +77,7 @@ template <int TAPS> void fetch_pairs(const char *from, int64_t line, int64_t gro
         }
 }
 
-// The same of numbers that are `pixel` bytes apart.
+// The same for numbers that are `pixel` bytes apart.
 template <int TAPS> void fetch_scattered(const TapRow &how, const char *from, int64_t line,
                                          int64_t pixel, int64_t size, int64_t groups,
                                          Taps4<TAPS> &taps) {
@@ -100,9 +99,9 @@ template <int TAPS> void fetch_scattered(const TapRow &how, const char *from, in
 
 using Words = Vec<uint32_t, L>;
 
-// Four vectors of four words for each of L pixels, in the order of `slot`: word by word.
+// Four vectors, each with one of four words for L pixels, in the order of `slot`.
 INLINE void turn4(uint32_t *p) {
-    struct LowPairs {  // within each 16 bytes
+    struct LowPairs {  // in every 16 bytes
         static constexpr int at(int k) { return k / 4 * 4 + k % 4 / 2 + k % 2 * L; }
     };
     struct HighPairs {
@@ -127,7 +126,7 @@ INLINE void turn2(uint32_t *p) {
     store(p, pick<L, EvenOf>(a, b)), store(p + L, pick<L, OddOf>(a, b));
 }
 
-// Bring the words of each group of pixels together: word n of group g is a vector then.
+// Transpose each group of pixels: word n of group g becomes a vector.
 template <int TAPS> void turn(const TapRow &how, int64_t groups, Taps4<TAPS> &taps) {
     for (int64_t r = 0; r < TAPS * how.pieces; r++)
         for (int64_t g = 0; g < groups; g++) {
@@ -137,7 +136,7 @@ template <int TAPS> void turn(const TapRow &how, int64_t groups, Taps4<TAPS> &ta
         }
 }
 
-// One number of type S of each pixel, out of the words that hold it.
+// One number of type S per pixel, from the words that contain it.
 template <class S, class V> INLINE V number(Words words, int64_t byte) {
     const uint32_t shift = uint32_t(byte % 4) * 8;
     if constexpr (sizeof(S) == 4) return (V)words;
@@ -146,7 +145,7 @@ template <class S, class V> INLINE V number(Words words, int64_t byte) {
     else return convert<V>((I)(words << (16 - shift)) >> 16);
 }
 
-// The numbers of channel k of those read together, for group g: floats, or integers of bytes.
+// The numbers of channel k for group g: floats, or integers for bytes.
 template <int TAPS, class S, class V> INLINE void part(const Taps4<TAPS> &taps, int64_t step,
                                                        int shift, int64_t pieces, int64_t g,
                                                        int64_t k, V *numbers) {

@@ -1,5 +1,5 @@
-// How OpenCV's kernels go over the output: tiles of ROW x TILE_ROWS pixels, row by row of each, and
-// a look ahead at what the next tile reads.
+// How OpenCV's kernels traverse the output: in tiles of ROW x TILE_ROWS pixels, row by row, with a
+// prefetch for the next tile.
 #pragma once
 #include "opencv_positions.h"
 
@@ -7,20 +7,20 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int64_t TILE_ROWS = 16;  // as launch.py has it, too
+constexpr int64_t TILE_ROWS = 16;  // as in launch.py
 
 // A piece of a row of the output: `count` pixels from (x0, y) on.
 struct Piece {
-    int64_t item, source, mapping;  // where the item's image and its matrix or points begin
-    bool finite;                    // the matrix is
+    int64_t item, source, mapping;  // the start of the item's image, and of its matrix or points
+    bool finite;                    // whether the matrix is finite
     int64_t x0, y, count, tile_row;
 };
 
-// Prefetch about what a tile reads: the box of where its corners look.
+// Prefetch approximately what a tile reads: the box of its corners' source positions.
 inline void look_ahead(const OpenCVCall &p, const Piece &piece, int64_t x0, int64_t y0,
                        int64_t rows) {
     if (x0 >= p.out_width || !piece.finite) return;
-    constexpr int32_t WIDE = 8 * ROW;  // of a larger box it would read more than it is worth
+    constexpr int32_t WIDE = 8 * ROW;  // for a larger box a prefetch costs more than it saves
     int32_t left = INT32_MAX, right = INT32_MIN, top = INT32_MAX, bottom = INT32_MIN;
     for (int n = 0; n < 4; n++) {
         Places corner;
@@ -41,8 +41,8 @@ inline void look_ahead(const OpenCVCall &p, const Piece &piece, int64_t x0, int6
             __builtin_prefetch(image + j * p.line * p.number_bytes + least(i, b) * pixel);
 }
 
-// How far pixels are from the image's first: in int32, of which a register holds all of a vector's,
-// where the image is small enough.
+// The offsets of pixels from the image's start: in int32, which fits a whole vector in a register,
+// if the image is small enough.
 struct Distance {
     using Wide = Vec<int64_t, L>;
     int64_t line, pixel;
@@ -81,11 +81,11 @@ INLINE void each_piece(const OpenCVCall &p, int64_t begin, int64_t end, Work wor
     }
 }
 
-// The bits of a piece's pixels.
+// One bit per pixel of a piece.
 INLINE uint64_t bits_of_all(int64_t count) { return ~uint64_t(0) >> (ROW - count); }
 INLINE int lowest_bit(uint64_t bits) { return __builtin_ctzll(bits); }
 
-// What the border shows of channel k at pixel c of a piece; the number in the result that it is.
+// The border's value of channel k at pixel c of a piece; its index in the result.
 template <class S>
 INLINE const S *fill_at(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t k) {
     return at<const S>(p.fill) + piece.item * p.fill_item + k * p.fill_channel +
@@ -98,7 +98,7 @@ INLINE S *result_at(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t 
            k * p.out_plane;
 }
 
-// Show what the border does at `count` pixels of a piece, from c on.
+// Write the border's values at `count` pixels of a piece, from c on.
 template <class S>
 void show_fill_run(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t count) {
     const bool packed = p.out_plane == 1 && p.out_pixel == p.channels && !p.fill_column;
@@ -112,13 +112,13 @@ void show_fill_run(const OpenCVCall &p, const Piece &piece, int64_t c, int64_t c
             for (int64_t n = 0; n < alike; n++) to[n * step] = fill[n * fill_step];
     }
     if (!packed) return;
-    // pixels that lie side by side are all copies of the first: twice as many each time
+    // adjacent pixels are copies of the first: twice as many each time
     S *to = result_at<S>(p, piece, c, 0);
     for (int64_t n = 1; n < count; n *= 2)
         memcpy(to + n * step, to, size_t(least(n, count - n) * step) * sizeof(S));
 }
 
-// The same at the pixels whose bits are set, run by run.
+// The same for the pixels whose bits are set, run by run.
 template <class S> INLINE void show_fill(const OpenCVCall &p, const Piece &piece, uint64_t pixels) {
     while (pixels) {
         const int first = lowest_bit(pixels);

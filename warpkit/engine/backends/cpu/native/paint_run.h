@@ -1,10 +1,10 @@
-// One run of an object's pixels painted over what is below it: what both passes share.
+// Paints a run of an object's pixels over the values below: shared by both passes.
 //
-// With alpha = opacity x (sum of weights x mask), an object makes of a pixel b below it
+// With alpha = opacity x (sum of weights x mask), an object turns a pixel b below it into
 //
 //     opacity x (sum of weights x mask x tap) + (1 - alpha) b
 //
-// and an opaque one, whose missing taps show its fill, the value between its four taps.
+// and an opaque one, whose missing taps show its fill, into the value between its four taps.
 #pragma once
 #include "memory.h"
 #include "run_of_pixels.h"
@@ -13,12 +13,12 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// Where a run is painted: its first pixel in the first channel, and the step to the next channel.
+// The target of a run: its first pixel in the first channel, and the step to the next channel.
 template <class R> struct Canvas {
     R *pixels;
     int64_t plane;
-    // In a backward pass also the incoming gradient, whose channels are `area` apart, and where to
-    // note each pixel's alpha and the gradient to it.
+    // In a backward pass also the incoming gradient, whose channels are `area` apart, and the
+    // arrays for each pixel's alpha and its gradient.
     const R *grad = nullptr;
     int64_t area = 0;
     R *alpha = nullptr, *alpha_grad = nullptr;
@@ -66,7 +66,7 @@ void paint_run(const ObjectsCall &p, const Source<R> &source, const Run<R> &run,
     }
 }
 
-// Call use(object, first, end) for what is seen of each opaque object in row y of an image.
+// Call use(object, first, end) for the visible parts of opaque objects in row y of an image.
 template <class Use>
 INLINE void each_shown(const ObjectsCall &p, const PaintedImage &image, int64_t y, Use use) {
     const int32_t *shown = at<const int32_t>(p.top_object + image.top_object) + y * image.width;
@@ -111,7 +111,7 @@ template <class R> void copy_rows(const ObjectsCall &p, const Band &band, int64_
             memcpy(to + y * width, from + y * image.line, size_t(width) * sizeof(R));
 }
 
-// Call use(y, x, count) for the runs that an object reaches in the rows low .. high.
+// Call use(y, x, count) for the runs of an object in the rows low .. high.
 template <class R, class Use> INLINE void each_run_in(const ObjectsCall &p, const Source<R> &source,
                                                       int64_t low, int64_t high, Use use) {
     const Object &o = source.object;

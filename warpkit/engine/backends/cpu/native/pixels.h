@@ -1,4 +1,4 @@
-// Pixels of any number of bytes: copied one by one, and rows of them parted and joined.
+// Pixels of any size: copied one by one, and rows of them split and interleaved.
 #pragma once
 #include "vec.h"
 
@@ -6,7 +6,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// One pixel; the usual sizes by one or two instructions.
+// One pixel; the usual sizes take one or two instructions.
 INLINE void copy_pixel(char *to, const char *from, int64_t bytes) {
     switch (bytes) {
         case 1: *to = *from; break;
@@ -21,9 +21,10 @@ INLINE void copy_pixel(char *to, const char *from, int64_t bytes) {
     }
 }
 
-// Rows of pixels are parted into the even and the odd ones, and joined again. A pixel of 3 bytes is
-// moved by 4, and so on: the byte behind it is the next pixel's, which is written later. Therefore
-// there must be a pixel behind the last pair in what is read (`part`), or written (`join`).
+// Rows of pixels are split into the even and the odd ones, and interleaved again. A pixel of 3
+// bytes is moved as 4, and so on: the byte behind it belongs to the next pixel, which is written
+// later. So the row that is read (`part`) or written (`join`) must have a pixel after its last
+// pair.
 
 template <int MOVED>
 void part_pixels(char *even, char *odd, const char *from, int64_t pairs, int64_t bytes) {
@@ -41,7 +42,8 @@ void join_pixels(char *to, const char *even, const char *odd, int64_t pairs, int
     }
 }
 
-// Pixels of one number U: pairs are numbers of twice the width, the first pixel in their low half.
+// Pixels of one number U: pairs are numbers of twice the width, with the first pixel in the low
+// half.
 template <class U, class Pair>
 void part_numbers(char *even, char *odd, const char *from, int64_t pairs) {
     constexpr int N = LANES<Pair>, BITS = 8 * int(sizeof(U));

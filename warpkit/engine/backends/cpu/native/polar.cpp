@@ -1,8 +1,8 @@
-// Vectors as lengths and angles, and back: cv2.cartToPolar and cv2.polarToCart, bit for bit as
-// engine/arithmetic/opencv_angles.py. A unit is a block of OpenCV's, of `channels` numbers.
+// Vectors as lengths and angles, and back: cv2.cartToPolar and cv2.polarToCart, bit for bit as in
+// engine/arithmetic/opencv_angles.py. A unit is one of OpenCV's blocks, with `channels` numbers.
 //
-// OpenCV takes 16 numbers at a time. Fewer than 16 at the end of a block are computed one by one,
-// by other sums; of float64, which it rounds to float32, blocks are parted into pieces of 128.
+// OpenCV processes 16 numbers at a time. Fewer than 16 at the end of a block are computed one by
+// one, in other sums. For float64, which it rounds to float32, blocks are split into pieces of 128.
 #include "angles.h"
 #include "kernels.h"
 
@@ -33,7 +33,7 @@ INLINE bool any(Vec<int32_t, WIDE> mask) {
     return found;
 }
 
-// The first n of a register's numbers of type T, as float32; and such numbers written.
+// Loads the first n numbers of type T of a register as float32; and stores such numbers.
 template <class T> INLINE Floats read(const T *p, int64_t n) {
     Vec<T, WIDE> v{};
     if (n >= WIDE) v = load<Vec<T, WIDE>>(p);
@@ -73,7 +73,7 @@ template <class T> void to_polar(const Call &block, int64_t begin, int64_t end) 
     });
 }
 
-// One number: of the nearest step, turned by the rest, in float64.
+// One number: the nearest step's values, rotated by the rest, in float64.
 INLINE Vectors<double> by_table(const double *table, float angle, bool degrees) {
     constexpr double TURN = 2 * 3.14159265358979323846, STEP = TURN / 64;
     constexpr double CUBE = -0.166630293345647 * STEP * STEP * STEP;
@@ -86,8 +86,8 @@ INLINE Vectors<double> by_table(const double *table, float angle, bool degrees) 
     return {at_cosine * cosine - at_sine * sine, at_sine * cosine + at_cosine * sine};
 }
 
-// first: the lengths, or null for 1; second: the angles. numbers: the table of sines. Angles beyond
-// 2^31 eighths of a turn are not computed: `far` (int64) then says so.
+// first: the lengths, or null for 1; second: the angles. numbers: the table of sines. Angles of at
+// least 2^31 eighths of a turn are not computed: `far` (int64) then reports them.
 template <class T> void from_polar(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const double *table = at<double>(call.numbers);
@@ -101,7 +101,7 @@ template <class T> void from_polar(const Call &block, int64_t begin, int64_t end
             const Floats angle = read(angles + k, n);
             const Floats length = call.first ? read(lengths + k, n) : Floats{} + 1;
             int64_t far = 0;
-            if (any(magnitude(angle) > 1e9f)) {  // which none of 2^31 eighths is below
+            if (any(magnitude(angle) > 1e9f)) {  // all angles below 2^31 eighths are smaller
                 Doubles eighths =
                     magnitude(convert<Doubles>(angle) * to_radians) * 1.27323954473516;
                 for (int lane = 0; lane < n; lane++) far |= eighths[lane] >= 2147483648.0;
@@ -115,7 +115,7 @@ template <class T> void from_polar(const Call &block, int64_t begin, int64_t end
                 found.x[lane] = float(one.x * double(length[lane]));
                 found.y[lane] = float(one.y * double(length[lane]));
             }
-            const Floats none = angle - angle;  // NaN where the angle is
+            const Floats none = angle - angle;  // NaN if the angle is not finite
             found.x = none == none ? found.x : none, found.y = none == none ? found.y : none;
             write(xs + k, found.x, n), write(ys + k, found.y, n);
         }

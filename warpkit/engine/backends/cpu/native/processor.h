@@ -1,13 +1,14 @@
-// Which instruction set of this library the processor and its operating system can run.
+// Determines which instruction sets of this library the processor and operating system can run.
 //
-// The names are those of the build (hatch_build.py), from the least to the best:
+// The names are those of the build (hatch_build.py), from the lowest to the highest:
 //   x86-64   sse4 = x86-64-v2,  avx2 = x86-64-v3,  avx512 = x86-64-v4
 //   aarch64  neon
-// Each x86 level is asked for whole: the compiler may use any instruction of it, so that a
-// processor with AVX2 but without BMI2 (some virtual machines hide single ones) gets sse4.
+// A processor must have an x86 level completely, because the compiler may use any of its
+// instructions. So a processor with AVX2 but without BMI2 (some virtual machines hide it) gets
+// sse4.
 //
 // We execute cpuid ourselves. `__builtin_cpu_supports` needs a table that a compiler's runtime
-// fills when the program starts; zig's runtime has none, and answers no to everything.
+// fills at program start; zig's runtime has none, so it always answers no.
 #pragma once
 
 #include <stdint.h>
@@ -25,15 +26,15 @@ struct Registers {
     uint32_t a, b, c, d;
 };
 
-// What cpuid answers for a leaf; zeros where the processor does not have the leaf.
+// The result of cpuid for a leaf; zeros if the processor does not have it.
 inline Registers cpuid(uint32_t leaf, uint32_t subleaf = 0) {
     Registers r{0, 0, 0, 0};
     __get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d);
     return r;
 }
 
-// The registers that the operating system saves when it switches threads (XCR0): without that a
-// processor's vectors are of no use. The instruction itself needs OSXSAVE.
+// The registers that the operating system saves when it switches threads (XCR0): vector registers
+// that it does not save cannot be used. The instruction itself needs OSXSAVE.
 inline uint32_t saved_registers() {
     uint32_t low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -64,7 +65,8 @@ inline int instruction_sets() {
     uint32_t saved = saved_registers(), extended = cpuid(7).b;
     if (!has(saved, XMM | YMM) || !has(extended, BMI1 | AVX2 | BMI2)) return 1;
     if (!has(cpuid(0x80000001).c, LZCNT)) return 1;
-    // macOS saves the masks of a thread only from its first AVX-512 instruction on: avx2 there
+    // macOS saves a thread's mask registers only after its first AVX-512 instruction: use avx2
+    // there
     if (!has(saved, MASKS | ZMM | ZMM16)) return 2;
     return has(extended, AVX512F | AVX512DQ | AVX512CD | AVX512BW | AVX512VL) ? 3 : 2;
 }

@@ -1,12 +1,12 @@
-// OpenCV's pyramids: images halved and doubled by the weights 1 4 6 4 1. As
+// OpenCV's pyramids: images halved and doubled with the weights 1 4 6 4 1, as in
 // engine/arithmetic/opencv_pyramids.py, bit for bit: along x first, then along y; integers summed
 // exactly and rounded once, floats in their own type and in that order of sums.
 //
-// Each row of the image is summed along x once, into one of a few rows that are kept, and each row
-// of the result adds up what it needs of these. Along x the even and the odd pixels are apart: then
-// the taps of neighbouring pixels lie side by side, whatever the channels, and everything but the
-// parting is one vector after the other. Rows in memory of our own are longer than they need to be,
-// so that vectors may run beyond their ends; what stands there comes to nothing.
+// Each row of the image is summed along x once, into one of a few buffers, and each row of the
+// result sums the buffers that it needs. Along x the even and the odd pixels are separated: then
+// the taps of adjacent pixels are adjacent, for any number of channels, and everything except this
+// separation is plain vector code. The buffers' rows are longer than necessary, so vectors may
+// extend beyond their ends, where values are discarded.
 #include "kernels.h"
 #include "memory.h"
 #include "pixels.h"
@@ -16,13 +16,13 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// The type in which sums along x, and of all taps, are exact: 255 * 256 + 128 fits 16 bits.
+// The type in which sums along x, and over all taps, are exact: 255 * 256 + 128 fits in 16 bits.
 template <class T> struct SumOf { using type = T; };
 template <> struct SumOf<uint8_t> { using type = uint16_t; };
 template <> struct SumOf<int16_t> { using type = int32_t; };
 template <> struct SumOf<uint16_t> { using type = int32_t; };
 
-// BITS: of the weights' total, a power of two. Of integers the nearest, ties up.
+// BITS: log2 of the weights' total. Integers are rounded to nearest, ties up.
 template <class T, int BITS, class V> INLINE auto rounded(V sum) {
     using S = Element<V>;
     if constexpr (std::is_floating_point_v<T>) return sum * S(1.0 / (1 << BITS));
@@ -34,7 +34,7 @@ template <class T, class V> INLINE void store_upto(T *to, V v, int64_t left) {
     else memcpy(to, &v, size_t(left) * sizeof(T));
 }
 
-// What both directions have: rows of pixels, and memory for them.
+// Shared by both directions: rows of pixels, and memory for them.
 template <class T> struct Pyramid {
     using S = typename SumOf<T>::type;
     static constexpr int64_t N = LANES<S>;
@@ -50,8 +50,8 @@ template <class T> struct Pyramid {
     Pyramid &operator=(const Pyramid &) = delete;
     ~Pyramid() { give_memory(memory); }
 
-    // Bytes of a row of numbers U that begins a pixel early and may be run beyond; a line more, or
-    // rows would lie whole pages apart.
+    // The size in bytes of a row of numbers U with a pixel before it and room behind it; one more
+    // cache line, so rows are not whole pages apart.
     template <class U> static int64_t row_bytes(int64_t pixels, int64_t channels) {
         const int64_t numbers = (pixels + 3) * channels + 2 * REGISTER;
         return (numbers * int64_t(sizeof(U)) + 191) / 64 * 64;
@@ -77,7 +77,7 @@ template <class T> struct Halved : Pyramid<T> {
     static constexpr int TAPS = 5;
     T *even, *odd;
     S *kept[TAPS];
-    int64_t known = -3;  // the last row, counted from -2 on, that is among the kept ones
+    int64_t known = -3;  // the last row, counted from -2 on, that is in a buffer
 
     explicit Halved(const PictureCall &call) : Base(call) {
         const int64_t width = p.out_width;
@@ -89,9 +89,9 @@ template <class T> struct Halved : Pyramid<T> {
         for (S *&row : kept) row = Base::template take_row<S>(width);
     }
 
-    // Pixels 2 i and 2 i + 1 of a row, i from -1 to out_width.
+    // Pixels 2 i and 2 i + 1 of a row, for i from -1 to out_width.
     void part_row(const T *row) {
-        const int64_t pairs = (p.width - 1) / 2;  // a pixel is left behind them
+        const int64_t pairs = (p.width - 1) / 2;  // one pixel remains after them
         part(reinterpret_cast<char *>(even), reinterpret_cast<char *>(odd),
              reinterpret_cast<const char *>(row), pairs, this->pixel);
         put_edge(row, -1);
@@ -112,7 +112,7 @@ template <class T> struct Halved : Pyramid<T> {
                 this->numbers(e) * S(6) + (this->numbers(o - channels) + this->numbers(o)) * S(4);
             store(sums + k, middle + this->numbers(e - channels) + this->numbers(e + channels));
         }
-        // a column more than half of them is centred on the last pixel; of two pixels beyond it
+        // an additional column is centred on the last pixel; with two pixels it is beyond it
         if (2 * (p.out_width - 1) < p.width || p.width == 2) return;
         const T *taps[TAPS];
         for (int64_t k = 0; k < TAPS; k++)
@@ -145,9 +145,9 @@ template <class T> struct Doubled : Pyramid<T> {
     using Base = Pyramid<T>;
     using typename Base::S, typename Base::V;  // GCC takes what follows these for types, too
     using Base::N, Base::p, Base::channels, Base::next;
-    T *padded, *even, *odd;  // a row with a pixel before and two behind; a row of the result
+    T *padded, *even, *odd;  // a row with a pixel before and two after it; a result row
     S *evens[3], *odds[3];   // sums along x of even and odd columns
-    int64_t known[3] = {-1, -1, -1};  // the rows they are of
+    int64_t known[3] = {-1, -1, -1};  // the rows in these buffers
 
     explicit Doubled(const PictureCall &call) : Base(call) {
         const int64_t width = p.width + 1;
@@ -161,7 +161,7 @@ template <class T> struct Doubled : Pyramid<T> {
         for (S *&row : odds) row = Base::template take_row<S>(width);
     }
 
-    // The place of a row's sums along x: even columns 1 6 1, odd ones 4 4.
+    // The buffer of a row's sums along x: even columns 1 6 1, odd ones 4 4.
     int64_t summed(int64_t y) {
         const int64_t place = y % 3, width = p.width;
         if (known[place] == y) return place;
@@ -182,7 +182,7 @@ template <class T> struct Doubled : Pyramid<T> {
 
     void make(int64_t y) {
         T *to = this->out_row(y);
-        if (y >= 2 * p.height) y -= 2;  // the last even row once more
+        if (y >= 2 * p.height) y -= 2;  // repeats the last even row
         const int64_t middle = y / 2,
                       before = middle ? middle - 1 : least<int64_t>(1, p.height - 1);
         const int64_t after = least(middle + 1, p.height - 1);
@@ -203,7 +203,7 @@ template <class T> struct Doubled : Pyramid<T> {
                 store(even + k, rounded<T, 6>(e)), store(odd + k, rounded<T, 6>(o));
             }
         }
-        const int64_t pairs = (p.out_width - 1) / 2;  // a pixel is left behind them
+        const int64_t pairs = (p.out_width - 1) / 2;  // one pixel remains after them
         join(reinterpret_cast<char *>(to), reinterpret_cast<const char *>(even),
              reinterpret_cast<const char *>(odd), pairs, this->pixel);
         for (int64_t x = 2 * pairs; x < p.out_width; x++)

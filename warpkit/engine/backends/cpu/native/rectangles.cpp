@@ -1,5 +1,5 @@
-// A rectangle about a point between the pixels, by OpenCV's own sums. As
-// engine/arithmetic/opencv_rectangles.py, bit for bit, which says what the sums are.
+// A rectangle around a subpixel position, in OpenCV's own sums, as in
+// engine/arithmetic/opencv_rectangles.py, bit for bit; that file describes the sums.
 #include "kernels.h"
 #include "rules.h"
 
@@ -7,16 +7,16 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr float SMALLEST = 1e-4f;  // the least fraction along x by which `recur` divides
+constexpr float SMALLEST = 1e-4f;  // the smallest fraction along x by which `recur` divides
 
-// T: of the image; R: of the result. W: in which products are summed, int32 for bytes from bytes.
+// T: of the image; R: of the result. W: in which products are summed, int32 for bytes to bytes.
 template <class T, class R> struct Rectangle {
     using W = std::conditional_t<std::is_same_v<R, uint8_t>, int32_t, R>;
 
     const PictureCall &p;
     const float a = at<const float>(p.fractions)[0], b = at<const float>(p.fractions)[1];
     W four[4], two[2];
-    int64_t first, end;  // columns with all four weights: they and their neighbour are inside
+    int64_t first, end;  // columns with four weights: they and their neighbours are inside
 
     explicit Rectangle(const PictureCall &call) : p(call) {
         const float weights[] = {(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b, 1 - b, b};
@@ -37,7 +37,7 @@ template <class T, class R> struct Rectangle {
         return at<const T>(p.image) + clamped(y, 0, p.height - 1) * p.width * p.channels;
     }
 
-    // Beyond the image: one pixel of either row.
+    // Beyond the image: one pixel of each row.
     void edge(R *to, const T *upper, const T *lower, int64_t begin, int64_t stop) const {
         for (int64_t x = begin; x < stop; x++) {
             const int64_t q = clamped(p.left + x, 0, p.width - 1) * p.channels;
@@ -59,8 +59,8 @@ template <class T, class R> struct Rectangle {
             out[k] = finished(W(u[k]) * w0 + W(u[k + c]) * w1 + W(l[k]) * w2 + W(l[k + c]) * w3);
     }
 
-    // Floats of one channel of bytes, wholly inside: the right half of a column's sum makes the
-    // left half of the next one's.
+    // Floats of one channel of bytes, fully inside: the right half of a column's sum gives the left
+    // half of the next one's.
     void recur(int64_t y) const {
         const T *u = row(p.top + y) + p.left, *l = row(p.top + y + 1) + p.left;
         R *to = at<R>(p.out) + y * p.out_width;

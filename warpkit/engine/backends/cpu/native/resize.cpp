@@ -1,12 +1,13 @@
-// Resizing: a tile of columns of a band of rows at a time, by two passes (resize_passes.h).
+// Resizing: processes a tile of columns in a band of rows at a time, in two passes
+// (resize_passes.h).
 //
-//     along y first   the rows of a band are summed into `lines`, turned on their side, summed
-//                     along x, and turned back
-//     along x first   the rows that a band reads are turned on their side, summed along x, turned
+//     along y first   the rows of a band are summed into `lines`, transposed, summed along x,
+//                     and transposed back
+//     along x first   the rows that a band reads are transposed, summed along x, transposed
 //                     back into `lines`, and summed along y
 //
-// The order shows in the last bits. What a tile holds stays in the first caches. Tiles and bands
-// follow from shapes alone (axes.py), so that threads change no bit.
+// The order affects the last bits. A tile's data stays in the first caches. Tiles and bands follow
+// from shapes alone (axes.py), so threads change no bit.
 #include "kernels.h"
 #include "memory.h"
 #include "resize_passes.h"
@@ -16,9 +17,9 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr size_t ALIGNED = 64, APART = 5 * ALIGNED;  // not whole pages, which share a cache's set
+constexpr size_t ALIGNED = 64, APART = 5 * ALIGNED;  // not whole pages, which share a cache set
 
-// The arrays of a tile: M between the passes, A what is turned, B what becomes of it.
+// The arrays of a tile: M between the passes, A before transposing, B after.
 template <class M, class A, class B> struct Scratch {
     M *lines;
     A *turned;
@@ -41,11 +42,11 @@ template <class M, class A, class B> struct Scratch {
     ~Scratch() { give_memory(memory); }
 };
 
-// Whether IPP has sums of this type, of which the first pass leaves M.
+// Whether IPP has sums for this type, with M after the first pass.
 template <class S, class M> constexpr bool IS_IPPS =
     std::is_same<S, M>::value &&std::is_floating_point<M>::value;
 
-// T: the pixels; S: the sums; M: what the first pass leaves.
+// T: the pixels; S: the sums; M: the values after the first pass.
 template <class T, class S, class M> void down_first(const Call &call, int64_t begin, int64_t end) {
     const ResizeCall &p = as<ResizeCall>(call);
     constexpr int R = SUMS<S>;
@@ -78,7 +79,7 @@ template <class T, class S, class M> void down_first(const Call &call, int64_t b
     }
 }
 
-// The first pass of `across_first`: a tile's sums along x, by the rule of the arithmetic.
+// The first pass of `across_first`: a tile's sums along x, in the arithmetic's order.
 template <class T, class S, class M>
 void sum_across(const ResizeCall &p, const T *turned, const Columns &columns, M *summed) {
     if constexpr (IS_IPPS<S, M>) {
@@ -93,7 +94,7 @@ void sum_across(const ResizeCall &p, const T *turned, const Columns &columns, M 
 template <class T, class S, class M> void sum_down(const ResizeCall &p, const M *lines, int64_t y,
                                                    const Columns &columns, const T *image, T *out) {
     const int64_t first = columns.first * p.inner, count = columns.end * p.inner - first;
-    const int32_t *row = at<int32_t>(p.y_pixel) + 2 * y;  // of two taps
+    const int32_t *row = at<int32_t>(p.y_pixel) + 2 * y;  // for two taps
     const auto line_of = [&](int k) { return lines + row[k] * p.line; };
     if constexpr (std::is_same<M, int16_t>::value)
         linear_row(p, line_of(0), line_of(1), y, count, out);
@@ -159,14 +160,14 @@ void across_first(const Call &call, int64_t begin, int64_t end) {
 
 struct Entry {
     int64_t type, sum, middle;
-    Kernel down, across;  // which pass comes first
+    Kernel down, across;  // by which pass comes first
 };
 
 }  // namespace
 
-// The arithmetics, by their types. Null where none begins with that pass.
+// The arithmetics, by their types. Null if none starts with that pass.
 Kernel choose_resize(const Call &call) {
-    using Word = uint32_t;  // sums of 32 bits that wrap
+    using Word = uint32_t;  // 32-bit sums that wrap
     static const Entry ENTRIES[] = {
         {FLOAT32, FLOAT32, FLOAT32, down_first<float, float, float>,
          across_first<float, float, float>},

@@ -43,10 +43,10 @@ struct ResizeCall : Call {
 
 constexpr int64_t INT32 = UINT16 + 1;  // another `Type`, of sums alone
 
-// A sum of floats is rounded to the pixels' type where that is whole. One of whole numbers is
-// shifted, or scaled in float32; OpenCV's 8-bit bilinear and bicubic, the sums of floats that begin
-// with the last row (NESTED), its exact bilinear of 16 bits, and IPP's have rules of their own, see
-// resize_passes.h and resize_ipp.h.
+// A sum of floats is rounded to the pixels' type if that is an integer type. A sum of integers is
+// shifted, or scaled in float32. OpenCV's 8-bit bilinear and bicubic, the sums of floats that begin
+// with the last row (NESTED), its exact bilinear of 16 bits, and IPP's sums have their own rules,
+// see resize_passes.h and resize_ipp.h.
 enum Finish { PLAIN, SHIFTED, SCALED, LINEAR, CUBIC, NESTED, HALF_UP, IPP_LINEAR, IPP_CUBIC };
 
 // Columns of the result, and the columns of the image that they read.

@@ -1,9 +1,9 @@
-// Means over cells of whole pixels, as cv2.resize has them where a size is divided by whole
-// numbers: engine/arithmetic/opencv_resize.py, `_cells`, bit for bit.
+// Means over cells of whole pixels, as in cv2.resize by whole numbers: `_cells` in
+// engine/arithmetic/opencv_resize.py, bit for bit.
 //
-// Four and four pixels of a cell are added first, row by row, of integers exactly; the mean is the
-// product with a share. Sums of bytes have no order: cells of 2 x 2 are summed a register at a time
-// here, and all others by two passes (resize.cpp).
+// Groups of four pixels of a cell are added first, row by row, exactly for integers; the mean is
+// the sum times the pixel's share. Sums of bytes are equal in any order: cells of 2 x 2 are summed
+// a register at a time here, and all others in two passes (resize.cpp).
 #include "kernels.h"
 #include "resize_finish.h"
 
@@ -11,7 +11,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// T: the pixels; F: four of them; W: what fours are added in.
+// T: the pixels; F: sums of four; W: the type in which groups are added.
 template <class T> struct CellTypes {
     using Four = T;
     using Sum = T;
@@ -35,12 +35,12 @@ template <class T, class W> INLINE T mean_of(W total, W share) {
     else return rounded<T>(Vec<float, 4>{mean, mean, mean, mean})[0];
 }
 
-// The mean of the cell whose first pixel's number is at p, numbers of a pixel `inner` apart.
+// The mean of the cell whose first number is at p, with a pixel's numbers `inner` apart.
 template <class T, class W>
 INLINE T cell_mean(const T *p, int64_t high, int64_t wide, int64_t line, int64_t inner, W share) {
     using Four = typename CellTypes<T>::Four;
     W total{};
-    if (wide % 4 == 0) {  // fours do not go on in the next row
+    if (wide % 4 == 0) {  // groups of four do not continue in the next row
         for (int64_t y = 0; y < high; y++, p += line)
             for (int64_t x = 0; x < wide; x += 4) {
                 const T *q = p + x * inner;
@@ -62,7 +62,7 @@ INLINE T cell_mean(const T *p, int64_t high, int64_t wide, int64_t line, int64_t
     return mean_of<T, W>(total, share);
 }
 
-// A row of cells of 2 x 2; half_up: of integers, ((a + b + c + d) + 2) / 4. Of floats the first
+// A row of cells of 2 x 2; half_up: for integers, ((a + b + c + d) + 2) / 4. For floats the first
 // `pairs` numbers add pairs first.
 template <class T, class W> void row_by_two(const T *p, int64_t line, int64_t inner, int64_t count,
                                             bool half_up, int64_t pairs, W share, T *out) {
@@ -80,11 +80,11 @@ template <class T, class W> void row_by_two(const T *p, int64_t line, int64_t in
         }
 }
 
-// The same of bytes rounded half up, but for what a register more would read beyond the row:
-// returns how many numbers of `out` are made. In every 16 bytes are as many pairs of pixels as fit.
+// The same for bytes rounded half up, without cells for which a register would read beyond the row:
+// returns the number of values made. Every 16 bytes hold as many pairs of pixels as fit.
 template <int C> int64_t bytes_by_two(const uint8_t *p, int64_t line, int64_t count, uint8_t *out) {
     constexpr int MADE = 8 / C * C, READ = 2 * MADE, PIECES = REGISTER / 16;
-    struct Pairs {  // of each number both pixels' side by side
+    struct Pairs {  // for each number both pixels' adjacent
         static constexpr int at(int k) {
             const int number = k % 16 / 2, far = k % 2;
             if (number >= MADE) return k;
@@ -103,7 +103,7 @@ template <int C> int64_t bytes_by_two(const uint8_t *p, int64_t line, int64_t co
         const Sums pairs = (Sums)pick<REGISTER, Pairs>(all, all);
         return (pairs & 255) + (pairs >> 8);
     };
-    int64_t e = 0;  // what is read and stored goes on for 16 bytes after the last piece's beginning
+    int64_t e = 0;  // reads and stores extend 16 bytes from the start of the last piece
     for (; 2 * e + READ * (PIECES - 1) + 16 <= 2 * count && e + REGISTER / 2 <= count;
          e += MADE * PIECES) {
         const Sums four = sums(p + 2 * e) + sums(p + 2 * e + line);
@@ -113,7 +113,7 @@ template <int C> int64_t bytes_by_two(const uint8_t *p, int64_t line, int64_t co
     return e;
 }
 
-// Units are rows of the result, of all planes. bits: 2 where integers are rounded half up.
+// Units are rows of the result, of all planes. bits: 2 if integers are rounded half up.
 template <class T> void cells(const Call &call, int64_t begin, int64_t end) {
     using W = typename CellTypes<T>::Sum;
     const ResizeCall &p = as<ResizeCall>(call);

@@ -1,4 +1,4 @@
-// How a sum becomes a number of the result, or of what the second pass reads.
+// Converts a sum to a number of the result, or of the second pass's input.
 #pragma once
 #include "resize_call.h"
 #include "vec.h"
@@ -7,11 +7,11 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// Lanes of a vector of sums, and rows that are turned on their side together.
+// Lanes of a vector of sums, and rows that are transposed together.
 template <class S> constexpr int SUMS = 64 / int(sizeof(S));
 template <class S> using Sums = Vec<S, SUMS<S>>;
 
-// The first n of N numbers; the others are 0 and not touched.
+// The first n of N numbers; the others are 0 and not accessed.
 template <class V, class T> INLINE V load_numbers(const T *p, int64_t n) {
     if (n >= COUNT<V>) return load<V>(p);
     V v{};
@@ -23,8 +23,8 @@ template <class V, class T> INLINE void store_numbers(T *p, V v, int64_t n) {
     memcpy(p, &v, size_t(n) * sizeof(T));
 }
 
-// Half to even and cut to a whole type's range. Adding 1.5 * 2^23 to a float32 leaves no bit for a
-// fraction, for numbers far beyond 16 bits; 1.5 * 2^52 to a float64.
+// Rounds half to even and saturates to an integer type's range. Adding 1.5 * 2^23 to a float32
+// leaves no bit for a fraction, for numbers far beyond 16 bits; likewise 1.5 * 2^52 for float64.
 template <class B, class V> INLINE Vec<B, COUNT<V>> rounded(V v) {
     using T = Element<V>;
     constexpr T low = B(-1) < B(0) ? -(1 << (8 * sizeof(B) - 1)) : 0;
@@ -35,20 +35,20 @@ template <class B, class V> INLINE Vec<B, COUNT<V>> rounded(V v) {
     return convert<Vec<B, COUNT<V>>>(convert<Vec<int32_t, COUNT<V>>>(v));
 }
 
-// Divided by 2^bits, half up, cut to a byte. The sum of 32 bits wraps, as OpenCV's does.
+// Divided by 2^bits, half up, saturated to a byte. The 32-bit sum wraps, as OpenCV's does.
 INLINE Vec<uint8_t, 16> shifted(Vec<uint32_t, 16> sum, int bits) {
     using I = Vec<int32_t, 16>;
     I v = (I)(sum + (1u << (bits - 1))) >> bits;
     return convert<Vec<uint8_t, 16>>(smaller(larger(v, I{}), splat<I>(255)));
 }
 
-// Half up, of a sum within the type's range: OpenCV's exact bilinear of 16 bits, whose sums of 48
-// bits float64 holds.
+// Half up, for a sum in the type's range: OpenCV's exact bilinear of 16 bits, whose 48-bit sums fit
+// in float64.
 template <class B> INLINE Vec<B, 8> half_up(Vec<double, 8> v) {
     using I = Vec<int32_t, 8>;
     v = v + 0.5;
     I whole = convert<I>(v), above = convert<I>(convert<Vec<double, 8>>(whole) > v);
-    return convert<Vec<B, 8>>(whole + above);  // of what is above 0 towards it, so one too many
+    return convert<Vec<B, 8>>(whole + above);  // truncation makes negative numbers 1 too large
 }
 
 template <class B, class S> INLINE Vec<B, SUMS<S>> finish(const ResizeCall &p, Sums<S> sum) {

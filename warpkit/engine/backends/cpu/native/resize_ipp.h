@@ -1,5 +1,5 @@
-// Resizes as OpenCV's wheels have them from IPP: bilinear and bicubic sums of floats with fused
-// steps, whose order differs inside and at the ends of a row.
+// Resizes as in OpenCV's wheels with IPP: bilinear and bicubic sums of floats with fused steps,
+// whose order differs inside and at the ends of a row.
 // `arithmetic/opencv_ipp_resize.py` defines it.
 #pragma once
 #include "fused.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Floats = Vec<float, 16>;
 
-// a * b + c, rounded once: IPP's bits have it.
+// a * b + c, rounded once, as in IPP.
 INLINE Floats fused(Floats a, float b, Floats c) { return fma_single(a, splat<Floats>(b), c); }
 INLINE Vec<double, 8> fused(Vec<double, 8> a, double b, Vec<double, 8> c) {
     return fma_double(a, splat<Vec<double, 8>>(b), c);
@@ -19,7 +19,7 @@ INLINE Vec<double, 8> fused(Vec<double, 8> a, double b, Vec<double, 8> c) {
 
 // -- bilinear --
 
-// The sums of the columns of a tile, of rows on their side; see `sum_columns`.
+// The sums of a tile's columns, from transposed rows; see `sum_columns`.
 template <class T, class S>
 void sum_columns_ipp_linear(const ResizeCall &p, const T *turned, const Columns &columns, S *out) {
     constexpr int N = SUMS<S>;
@@ -43,7 +43,7 @@ INLINE Floats nearest_whole(Floats v) {
     return (v + whole) - whole;
 }
 
-// A row of int16 that reads one row of the image alone: the step along x is rounded by itself.
+// A row of int16 that reads a single image row: the step along x is rounded separately.
 inline void flat_row(const ResizeCall &p, const int16_t *row, const Columns &columns,
                      int16_t *out) {
     for (int64_t x = columns.first; x < columns.end; x++) {
@@ -58,7 +58,7 @@ inline void flat_row(const ResizeCall &p, const int16_t *row, const Columns &col
 }
 
 // `count` numbers of row y of a tile. Numbers whose step is not fused (`apart`) are, in int16,
-// those that read one column of the image: their step is rounded by itself.
+// those that read a single image column: their step is rounded separately.
 template <class T, class S> void linear_row_ipp(const ResizeCall &p, const S *above, const S *below,
                                                 int64_t y, const Columns &columns, const T *plane,
                                                 T *out) {
@@ -91,7 +91,7 @@ template <class T, class S> void linear_row_ipp(const ResizeCall &p, const S *ab
 
 // -- bicubic --
 
-// Four products in one of the orders.
+// Four products in the given order.
 INLINE Floats sum_four(int32_t order, Floats a, Floats b, Floats c, Floats d, const float *w) {
     switch (order) {
         case PAIRS: return (a * w[0] + b * w[1]) + (c * w[2] + d * w[3]);
@@ -102,7 +102,7 @@ INLINE Floats sum_four(int32_t order, Floats a, Floats b, Floats c, Floats d, co
     }
 }
 
-// The sums of the columns of a tile, of rows on their side; see `sum_columns`.
+// The sums of a tile's columns, from transposed rows; see `sum_columns`.
 template <class T>
 void sum_columns_ipp(const ResizeCall &p, const T *turned, const Columns &columns, float *out) {
     const auto four = [&](int32_t pixel, int64_t c) {
@@ -126,7 +126,7 @@ template <class T> INLINE void put(T *out, Floats sum, int64_t count) {
     store_numbers(out, found, count);
 }
 
-// One pixel's number whose taps are not all on the image, of a plane: the two rows in the middle
+// One number of a pixel whose taps are not all inside the image, from a plane: the two central rows
 // begin with the second product, and the rows are not fused.
 template <class T>
 T sum_alone(const ResizeCall &p, const T *plane, int64_t x, int64_t y, int64_t c) {
@@ -164,13 +164,13 @@ template <class T> void cubic_row_ipp(const ResizeCall &p, const float *lines, i
         put(out + e, upper + fused(row(2), v[2], row(3) * v[3]), count - e);
     }
     if (!p.alone) return;
-    const auto finish_alone = [&](int64_t x) {  // whether column x needs it
+    const auto finish_alone = [&](int64_t x) {  // whether column x is computed separately
         if (inside && at<int32_t>(p.orders)[x] != ALONE) return false;
         for (int64_t c = 0; c < p.inner; c++)
             out[(x - columns.first) * p.inner + c] = sum_alone(p, plane, x, y, c);
         return true;
     };
-    int64_t x = columns.first, end = columns.end;  // those in the middle do not
+    int64_t x = columns.first, end = columns.end;  // the central columns are not
     while (x < end && finish_alone(x)) x++;
     while (end > x && finish_alone(end - 1)) end--;
 }

@@ -1,11 +1,11 @@
-// OpenCV's bilinear of pixels of 2, 3 or 4 numbers side by side: a row of the result after the
-// other, from two rows of sums along x, which are kept as long as the next rows of the result read
-// them.
+// OpenCV's bilinear for channels-last pixels of 2, 3 or 4 numbers. It computes one row of the
+// result after the other, from two rows of sums along x, which are kept while the following rows of
+// the result read them.
 //
-// The two pixels of a sum along x are neighbours in memory. So they come as one piece, and nothing
-// is turned on its side as in resize.cpp, which resizes all other images: a register of pixels is
-// summed together, with room for four numbers of each. Only at the ends of a row a piece is made
-// up.
+// The two pixels of a sum along x are adjacent in memory, so they are loaded as one piece, and
+// nothing is transposed as in resize.cpp, which resizes all other images. A register of pixels is
+// summed together, with room for four numbers of each. Only at the ends of a row, a piece is
+// assembled from single pixels.
 #include "kernels.h"
 #include "memory.h"
 #include "resize_passes.h"
@@ -14,23 +14,23 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int PIECE = 8;  // numbers that are read of a pixel and the next one
+constexpr int PIECE = 8;  // numbers of a pixel and the next one that are loaded
 
-// Number k of pixels of C numbers, Q of them, where each has room for four.
+// Number k of Q pixels with C numbers, where each has room for four.
 template <int C, int Q> struct Close {
     static constexpr int at(int k) { return k < C * Q ? k / C * 4 + k % C : 0; }
 };
 
-// Sums along x of Q pixels of C numbers T, from the pieces at from[0], from[1], ... weights: of
-// each pixel, four times. out: the sums side by side, and room for four of each pixel.
+// Sums along x of Q pixels with C numbers T, from the pieces at from[0], from[1], ... weights: one
+// per pixel, four times. out: the sums without gaps, and room for four of each pixel.
 
 template <int C> struct ByteSums {  // weights: both of a pixel, as two halves
     using M = int16_t;
     using Weight = int32_t;
     static constexpr int Q = REGISTER / 8;
 
-    // In every 16 bytes are the pieces of two pixels. Those of one of them, as numbers of 16 bits:
-    // of each channel the near pixel's and the far one's.
+    // Every 16 bytes hold the pieces of two pixels. One pixel's numbers as 16 bits: for each
+    // channel, the near pixel's and the far one's.
     template <int WHICH> struct Pairs {
         static constexpr int at(int k) {
             const int number = k % 16 / 4, far = k % 4 / 2;
@@ -45,7 +45,7 @@ template <int C> struct ByteSums {  // weights: both of a pixel, as two halves
         using Bytes = Vec<uint8_t, REGISTER>;
         using Sum = Vec<int32_t, REGISTER / 4>;
         const Bytes all =
-            joined<Q>([&](int n) {  // those of the second half follow those of the first
+            joined<Q>([&](int n) {  // the second half's follow the first's
                 return load<Vec<uint8_t, PIECE>>(from[n % 2 * (Q / 2) + n / 2]);
             });
         const Sum first = (Sum)pick<REGISTER, Pairs<0>>(all, Bytes{});
@@ -64,9 +64,9 @@ template <class T, int C> struct FloatSums {  // weights: the far pixel's
     using V = Vec<M, 4 * Q>;
 
     template <int FIRST>
-    struct Widened {  // of every piece numbers FIRST ... FIRST + 3, twice as wide
+    struct Widened {  // for every piece, numbers FIRST ... FIRST + 3, twice as wide
         static constexpr int at(int k) {
-            const int half = T(-1) < T(0) ? 1 : 0;  // a sign stands in the upper one
+            const int half = T(-1) < T(0) ? 1 : 0;  // a sign is in the upper half
             const int number = FIRST + k % PIECE / 2;
             return k % 2 == half && number < PIECE ? k / PIECE * PIECE + number : PIECE * Q + k;
         }
@@ -95,10 +95,10 @@ template <class T, int C> struct Rows {
     using M = typename S::M;
     static constexpr int Q = S::Q;
     const ResizeCall &p;
-    const int32_t *pixel;  // of each column: near, far
-    int64_t first, end;    // the columns whose pieces lie in a row of the image
+    const int32_t *pixel;  // per column: near, far
+    int64_t first, end;    // columns whose pieces are inside an image row
     M *kept[2];
-    int64_t known[2] = {-1, -1};  // the rows whose sums they are
+    int64_t known[2] = {-1, -1};  // the rows of these sums
 
     Rows(const ResizeCall &call, M *memory)
         : p(call), pixel(at<int32_t>(p.x_pixel)), first(0), end(p.out_width) {
@@ -153,7 +153,7 @@ template <class T, int C> void linear(const Call &call, int64_t begin, int64_t e
         const int64_t plane = unit / bands, y0 = unit % bands * p.band;
         const T *image = at<T>(p.image) + plane * p.height * p.width * C;
         T *out = at<T>(p.out) + (plane * p.out_height + y0) * count;
-        rows.known[0] = rows.known[1] = -1;  // of another plane, or long ago
+        rows.known[0] = rows.known[1] = -1;  // from another plane, or outdated
         for (int64_t y = y0; y < least(y0 + p.band, p.out_height); y++, out += count) {
             const int32_t *pair = at<int32_t>(p.y_pixel) + 2 * y;
             rows.find(image, pair);

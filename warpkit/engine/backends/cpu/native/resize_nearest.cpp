@@ -1,6 +1,6 @@
-// Resizing by nearest: every pixel of the result shows one of the image, whose bits are moved.
+// Resizing by nearest: every pixel of the result is a copy of one image pixel's bits.
 //
-// One kernel serves every type: a pixel is as many bytes as its channels that lie side by side.
+// One kernel serves every type: a pixel has as many bytes as its adjacent channels.
 #include "kernels.h"
 #include "resize_call.h"
 #include "vec.h"
@@ -16,9 +16,8 @@ struct Sixteen {
     uint8_t bytes[16];
 };
 
-// Pixels of `bytes`, each as a U of as many bytes or more. Where it has more, what is written
-// beyond a pixel is written over by the next one; those that end a row or the image are copied
-// alone.
+// Pixels of `bytes`, each moved as a U of at least as many bytes. If U is larger, the excess is
+// overwritten by the next pixel; pixels at the end of a row or image are copied separately.
 template <class U>
 void move_row(const ResizeCall &p, const char *from, const char *image_end, char *to) {
     const int64_t *column = at<int64_t>(p.columns);
@@ -40,7 +39,7 @@ void move_row_bytes(const ResizeCall &p, const char *from, const char *, char *t
         memcpy(to + x * bytes, from + at<int64_t>(p.columns)[x] * bytes, bytes);
 }
 
-// Units are bands of rows of the result, of all planes, counted through.
+// Units are bands of rows of the result, numbered across all planes.
 template <auto MOVE> void nearest_rows(const Call &call, int64_t begin, int64_t end) {
     const ResizeCall &p = as<ResizeCall>(call);
     const int64_t line = p.width * p.pixel_bytes, out_line = p.out_width * p.pixel_bytes;
@@ -51,7 +50,7 @@ template <auto MOVE> void nearest_rows(const Call &call, int64_t begin, int64_t 
         char *to = at<char>(p.out) + (plane * p.out_height + y0) * out_line;
         const int64_t *row = at<int64_t>(p.rows);
         for (int64_t y = y0; y < least(y0 + p.band, p.out_height); y++, to += out_line) {
-            // a row that is shown again is copied
+            // a repeated row is copied
             if (y > y0 && row[y] == row[y - 1]) memcpy(to, to - out_line, size_t(out_line));
             else MOVE(p, image + row[y] * line, image + p.height * line, to);
         }

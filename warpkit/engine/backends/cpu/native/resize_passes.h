@@ -1,8 +1,8 @@
 // The two passes of a resize: sums of rows, and sums of columns.
 //
-// Along y a row of the result is a sum of rows, number by number, vectorised as it stands. Along x
-// the rows were turned on their side (resize_turn.h), and a sum is one of vectors again. Sums run
-// over the taps in their order, products and sums each rounded, as in the reference.
+// Along y, a row of the result is a sum of rows, number by number, which vectorises directly. Along
+// x, the rows were transposed (resize_turn.h), and sums are again sums of vectors. They add the
+// taps in order, with each product and sum rounded, as in the reference.
 #pragma once
 #include "resize_finish.h"
 #include "resize_ipp.h"
@@ -13,8 +13,8 @@ namespace {
 
 // -- along y --
 
-// The sums of output n, of vectors that begin at number e of their rows: U of them, or of one its
-// first `left` numbers.
+// The sums of output n, from vectors that begin at number e of their rows: U vectors, or the first
+// `left` numbers of one.
 template <int U, class A, class S, class V> INLINE void sum_rows(const ResizeCall &p, const A *rows,
                                                                  int64_t stride, int64_t n,
                                                                  int64_t left, V *total) {
@@ -34,7 +34,7 @@ template <int U, class A, class S, class V> INLINE void sum_rows(const ResizeCal
     }
 }
 
-// `count` numbers of output n: a sum of rows that lie `stride` apart.
+// `count` numbers of output n: a sum of rows with distance `stride`.
 template <class A, class S, class B>
 void sum_row(const ResizeCall &p, const A *rows, int64_t stride, int64_t n, int64_t count, B *out) {
     constexpr int N = SUMS<S>, U = REGISTER / 16;
@@ -46,21 +46,21 @@ void sum_row(const ResizeCall &p, const A *rows, int64_t stride, int64_t n, int6
         for (int u = 0; u < U; u++) store(out + e + u * N, finish<B, S>(p, total[u]));
     }
     for (; e < count; e += N) {
-        if (count >= N) e = least(e, count - N);  // begins within the vector before it
+        if (count >= N) e = least(e, count - N);  // overlaps the vector before it
         sum_rows<1, A, S>(p, rows + e, stride, n, count - e, total);
         store_numbers(out + e, finish<B, S>(p, total[0]), count - e);
     }
 }
 
-// OpenCV's 8-bit bilinear: of sums along x, each without its last 4 bits, and their products with
-// the weights of two rows 16 bits are cut off, then 2 of the sum, rounded half up.
+// OpenCV's 8-bit bilinear: sums along x lose their last 4 bits, their products with the weights of
+// two rows lose 16 bits, and the sum loses 2, rounded half up.
 inline void linear_row(const ResizeCall &p, const int16_t *above, const int16_t *below, int64_t n,
                        int64_t count, uint8_t *out) {
     using V = Vec<int16_t, 32>;
     using Wide = Vec<int32_t, 32>;
     const int32_t *weight = at<int32_t>(p.y_weight) + 2 * n;
     const V upper = splat<V>(int16_t(weight[0])), lower = splat<V>(int16_t(weight[1]));
-    const auto upper_half = [](V v, V w) {  // one instruction, of two factors of 16 bits
+    const auto upper_half = [](V v, V w) {  // one instruction for 16-bit factors
         return convert<V>((convert<Wide>(v) * convert<Wide>(w)) >> 16);
     };
     for (int64_t e = 0; e < count; e += 32) {
@@ -70,8 +70,8 @@ inline void linear_row(const ResizeCall &p, const int16_t *above, const int16_t 
     }
 }
 
-// OpenCV's bicubic and lanczos4 in float32: the numbers of a row that fill vectors are summed from
-// the last row on, the others from the first. first: the place of the first number in its row.
+// OpenCV's bicubic and lanczos4 in float32: numbers of a row that fill vectors are summed starting
+// with the last row, the others with the first. first: the position of the first number in its row.
 template <class B> void nested_row(const ResizeCall &p, const float *lines, int64_t stride,
                                    int64_t n, int64_t first, int64_t count, B *out) {
     using V = Vec<float, 16>;
@@ -95,8 +95,8 @@ template <class B> void nested_row(const ResizeCall &p, const float *lines, int6
     }
 }
 
-// OpenCV's 8-bit bicubic: the numbers of a row that fill vectors of 8 are summed in float32, from
-// the last row on; the others as whole numbers. first: the place of the first number in its row.
+// OpenCV's 8-bit bicubic: numbers of a row that fill vectors of 8 are summed in float32, starting
+// with the last row; the others as integers. first: the position of the first number in its row.
 inline void cubic_row(const ResizeCall &p, const int32_t *lines, int64_t stride, int64_t n,
                       int64_t first, int64_t count, uint8_t *out) {
     using V = Vec<float, 16>;
@@ -124,7 +124,7 @@ inline void cubic_row(const ResizeCall &p, const int32_t *lines, int64_t stride,
 
 // -- along x --
 
-// The sums of the columns of a tile, of rows on their side: those of the image's pixels from
+// The sums of a tile's columns, from transposed rows: those of the image's pixels from
 // columns.source on.
 template <class A, class S, class B>
 void sum_columns(const ResizeCall &p, const A *turned, const Columns &columns, B *out) {

@@ -1,9 +1,9 @@
-// F.interpolate of bytes: weights of 16 bits, so that one instruction sums two taps of a number.
+// F.interpolate for bytes: with 16-bit weights, one instruction sums two taps of a number.
 //
-// The passes are those of resize.cpp where x comes first, with one difference: what the block
-// calls a tap is a pair of them, of the pixel it names and the next one. Its weight holds both of
-// theirs, the first one's in the lower half. A pair whose second weight is 0 reads what lies
-// there, which may be a row or a column more than a tile has: axes.py leaves room for it.
+// The passes are those of resize.cpp with x first, with one difference: a tap of the block is a
+// pair, the pixel that it names and the next one. Its weight holds both weights, the first one in
+// the lower half. A pair whose second weight is 0 reads the next pixel anyway, which may be one row
+// or column more than a tile has: axes.py leaves room for it.
 #include "kernels.h"
 #include "memory.h"
 #include "resize_call.h"
@@ -13,16 +13,16 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int R = 16;               // rows on their side
+constexpr int R = 16;               // transposed rows
 constexpr int WIDE = 2 * REGISTER;  // numbers of a row that are summed together
 
-template <int N> struct ZipLow16 {  // in every piece of 8, as processors do
+template <int N> struct ZipLow16 {  // in every 8 numbers, as processors do
     static constexpr int at(int k) { return k / 8 * 8 + k % 8 / 2 + k % 2 * N; }
 };
 template <int N> struct ZipHigh16 {
     static constexpr int at(int k) { return ZipLow16<N>::at(k) + 4; }
 };
-// Sums of less than 16 bits, in every 16 bytes those of a before those of b; 0 for negative ones.
+// Packs sums below 2^16: in every 16 bytes those of a before those of b; 0 for negative ones.
 template <class V> INLINE V positive(V a, V b) {
     if constexpr (sizeof(V) > REGISTER) {
         constexpr int N = COUNT<V> / 2;
@@ -47,7 +47,7 @@ template <class V> INLINE V positive(V a, V b) {
 #endif
 }
 
-// The sums of N numbers: of those at even places, and at odd ones, the halves of every 16 bytes.
+// The sums of N numbers: those at even positions, and at odd ones, from halves of every 16 bytes.
 template <int N> struct Sums {
     using Numbers = Vec<uint8_t, N>;
     using Pairs = Vec<uint16_t, N / 2>;
@@ -57,7 +57,7 @@ template <int N> struct Sums {
     INLINE explicit Sums(int64_t bits) {
         for (Sum &sum : total) sum = splat<Sum>(1 << (bits - 1));
     }
-    // a times the weight's lower half, b times its upper one
+    // a times the weight's lower half, b times its upper half
     INLINE void add(const uint8_t *a, const uint8_t *b, int32_t weight) {
         const Pairs first = (Pairs)load<Numbers>(a), second = (Pairs)load<Numbers>(b);
         const Sum weights = splat<Sum>(weight);
@@ -76,7 +76,7 @@ template <int N> struct Sums {
     }
 };
 
-// The same of a column of R rows, in their order where a register holds a sum of each.
+// The same for a column of R rows, in their order if a register holds one sum of each.
 struct ColumnSums {
     using Sum = Vec<int32_t, R>;
     Sum total;
@@ -94,8 +94,7 @@ struct ColumnSums {
 };
 using Columnwise = std::conditional_t<REGISTER == 64, ColumnSums, Sums<R>>;
 
-// The sums of the columns of a tile, of rows on their side, for C channels side by side; C of 0:
-// any number.
+// The sums of a tile's columns, from transposed rows, for C adjacent channels; C of 0: any number.
 template <int C>
 void sum_across(const ResizeCall &p, const uint8_t *turned, const Columns &columns, uint8_t *out) {
     const int64_t inner = C ? C : p.inner;
@@ -113,7 +112,7 @@ void sum_across(const ResizeCall &p, const uint8_t *turned, const Columns &colum
     }
 }
 
-// N numbers of row n of the result, from lines that lie `stride` apart.
+// N numbers of row n of the result, from lines with distance `stride`.
 template <int N> INLINE Vec<uint8_t, N> sum_lines(const ResizeCall &p, const uint8_t *lines,
                                                   int64_t stride, int64_t n) {
     const int32_t *pixel = at<int32_t>(p.y_pixel), *weight = at<int32_t>(p.y_weight);
@@ -126,19 +125,19 @@ template <int N> INLINE Vec<uint8_t, N> sum_lines(const ResizeCall &p, const uin
     return sums.bytes(p.share);
 }
 
-// `count` numbers of row n; the lines have a vector more than count.
+// `count` numbers of row n; the lines have one vector more than count.
 void sum_down(const ResizeCall &p, const uint8_t *lines, int64_t stride, int64_t n, int64_t count,
               uint8_t *out) {
     int64_t e = 0;
     for (; e + WIDE <= count; e += WIDE) store(out + e, sum_lines<WIDE>(p, lines + e, stride, n));
     for (; e < count; e += 16) {
-        if (count >= 16) e = least<int64_t>(e, count - 16);  // begins within the one before it
+        if (count >= 16) e = least<int64_t>(e, count - 16);  // overlaps the one before it
         Vec<uint8_t, 16> found = sum_lines<16>(p, lines + e, stride, n);
         memcpy(out + e, &found, size_t(least<int64_t>(16, count - e)));
     }
 }
 
-// Units are bands of rows of the result, of all planes, counted through.
+// Units are bands of rows of the result, numbered across all planes.
 template <int C> void resize_pairs(const Call &call, int64_t begin, int64_t end) {
     const ResizeCall &p = as<ResizeCall>(call);
     const int64_t line = p.width * p.inner, out_line = p.out_width * p.inner;

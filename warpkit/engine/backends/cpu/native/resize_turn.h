@@ -1,9 +1,10 @@
-// Rows turned on their side: number e of R rows becomes one vector, and back.
+// Transposes rows: number e of R rows becomes one vector, and back.
 //
-// A sum along x adds numbers that lie at irregular distances in a row. Of R rows on their side a
-// column is one vector, so that the sum needs neither gathers nor shuffles.
+// A sum along x adds numbers at irregular distances in a row. In R transposed rows a column is one
+// vector, so the sum needs neither gathers nor shuffles.
 //
-// Zipping the upper half of B rows with the lower one, log2(B) times, transposes B x B numbers:
+// Interleaving the upper half of B rows with the lower one, log2(B) times, transposes B x B
+// numbers:
 //
 //     a0 a1 a2 a3      a0 c0 a1 c1      a0 b0 c0 d0
 //     b0 b1 b2 b3  ->  a2 c2 a3 c3  ->  a1 b1 c1 d1
@@ -23,12 +24,13 @@ template <int N> struct ZipHigh {
     static constexpr int at(int k) { return N / 2 + ZipLow<N>::at(k); }
 };
 
-// Where a register is 64 bytes, two of them zip in one instruction; AVX2 crosses its halves slowly,
-// and of bytes and pairs of bytes only pieces of 16 zip in one everywhere.
+// With 64-byte registers, two of them are interleaved in one instruction. AVX2 is slow across its
+// halves; and for bytes and pairs of bytes every processor interleaves only pieces of 16 in one
+// instruction.
 template <class U>
 constexpr int PIECE = (sizeof(U) >= 4 && REGISTER == 64 ? 64 : 16) / int(sizeof(U));
 
-// R x R numbers: the rows from(0), from(1), ... become the columns of the rows to(0), to(1), ...
+// Transposes R x R numbers: rows from(0), from(1), ... become the columns of rows to(0), to(1), ...
 template <class U, int R, class From, class To> INLINE void turn_block(From from, To to) {
     constexpr int B = PIECE<U> < R ? PIECE<U> : R;
     using V = Vec<U, B>;
@@ -47,7 +49,7 @@ template <class U, int R, class From, class To> INLINE void turn_block(From from
         }
 }
 
-// `count` numbers of R rows, turned: number e of row r goes to turned[e * R + r].
+// Transposes `count` numbers of R rows: number e of row r goes to turned[e * R + r].
 template <class U, int R> void turn_rows(const U *const *row, int64_t count, U *turned) {
     if (count < R) {
         for (int64_t e = 0; e < count; e++)
@@ -55,13 +57,13 @@ template <class U, int R> void turn_rows(const U *const *row, int64_t count, U *
         return;
     }
     for (int64_t e = 0; e < count; e += R) {
-        int64_t first = least(e, count - R);  // the last block begins within the one before it
+        int64_t first = least(e, count - R);  // the last block overlaps the one before it
         turn_block<U, R>([&](int r) { return row[r] + first; },
                          [&](int n) { return turned + (first + n) * R; });
     }
 }
 
-// The way back, for the first `rows` of the R rows.
+// The inverse, for the first `rows` of the R rows.
 template <class U, int R>
 void turn_back(const U *turned, int64_t count, U *const *row, int64_t rows) {
     if (count < R || rows < R) {
@@ -76,7 +78,7 @@ void turn_back(const U *turned, int64_t count, U *const *row, int64_t rows) {
     }
 }
 
-// The unsigned number of as many bytes.
+// The unsigned integer of the same size.
 template <int BYTES> struct BitsOf;
 template <> struct BitsOf<1> { using type = uint8_t; };
 template <> struct BitsOf<2> { using type = uint16_t; };

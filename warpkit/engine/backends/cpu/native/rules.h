@@ -1,5 +1,5 @@
-// The sampling rules: what lies outside an image, and the weights of taps. As `sampling/rules.py`,
-// whose numbers of borders and interpolations these are.
+// The sampling rules: the border outside an image, and the weights of taps. As `sampling/rules.py`,
+// which has the same numbers for borders and interpolations.
 #pragma once
 #include "vec.h"
 #include "warp_call.h"
@@ -8,7 +8,7 @@ namespace warpkit {
 
 enum Border { CONSTANT, REPLICATE, REFLECT, REFLECT_101, WRAP, TRANSPARENT };
 
-// Each interpolation, and its taps along an axis.
+// Each interpolation, and its number of taps along an axis.
 #define WARPKIT_INTERPOLATIONS(INTERPOLATION) \
     INTERPOLATION(NEAREST, 1)                 \
     INTERPOLATION(BILINEAR, 2) INTERPOLATION(BICUBIC, 4) INTERPOLATION(LANCZOS4, 8)
@@ -25,7 +25,7 @@ namespace WARPKIT_ISA {
 // Whether taps outside the image are missing along an axis; under other borders they are pixels.
 INLINE bool misses(int64_t border) { return border == CONSTANT || border == TRANSPARENT; }
 
-// The pixel of 0 .. length - 1 that an index reads along an axis, or -1 where it is missing.
+// The pixel of 0 .. length - 1 that an index reads along an axis, or -1 if it is missing.
 inline int64_t resolve(int64_t index, int64_t length, int64_t border) {
     if (index >= 0 && index < length) return index;
     if (misses(border)) return -1;
@@ -41,7 +41,7 @@ inline int64_t resolve(int64_t index, int64_t length, int64_t border) {
 
 // -- weights --
 //
-// Of the taps around a position with fraction t along an axis, in float64, D positions at a time.
+// For the taps around a position with fraction t along an axis, in float64, D positions at a time.
 
 constexpr int D = LANES<double>;
 using Doubles = Vec<double, D>;
@@ -60,17 +60,18 @@ INLINE Doubles cubic_far_slope(Doubles d) {
     return (3 * CUBIC_A * d - 10 * CUBIC_A) * d + 8 * CUBIC_A;
 }
 
-// sinc(d) sinc(d / 4) at the distances d = t + 3 - k of eight taps, over their sum, and the slopes.
+// sinc(d) sinc(d / 4) at the distances d = t + 3 - k of eight taps, divided by their sum, and
+// slopes.
 //
 // With s4 = sin(pi d), c4 = cos(pi d), s1 = sin(pi d / 4), c1 = cos(pi d / 4):
 //
 //     value = 4 s4 s1 / (pi d)^2
 //     slope = 4 (pi c4 s1 + (pi / 4) s4 c1) / (pi d)^2 - 2 value / d
 //
-// Both lose all digits as d goes to 0: below 1e-2 the series of the product stands for them, whose
-// first missing term is below 1e-12. The eight distances differ by whole numbers, so that sin(pi d)
-// is the same but for its sign, and sin(pi d / 4) turns by an eighth of a circle from tap to tap:
-// one sine and one cosine serve all of them.
+// Both lose all digits as d goes to 0. Below 1e-2, the series of the product replaces them, whose
+// first missing term is below 1e-12. The eight distances differ by integers, so sin(pi d) only
+// changes its sign, and sin(pi d / 4) turns by an eighth of a circle from tap to tap: one sine and
+// one cosine are enough.
 template <bool SLOPED> inline void lanczos(Doubles t, Doubles *weight, Doubles *slope) {
     constexpr double h = 0.70710678118654752440, quarter = 0.78539816339744830962;
     constexpr double pi = 4 * quarter, square = pi * pi;
@@ -112,7 +113,7 @@ template <bool SLOPED> inline void lanczos(Doubles t, Doubles *weight, Doubles *
     }
 }
 
-// Fill in the weights of the taps and, if SLOPED, their derivatives by t.
+// Computes the weights of the taps and, if SLOPED, their derivatives by t.
 template <int INTERPOLATION, bool SLOPED>
 INLINE void weigh(Doubles t, Doubles *weight, Doubles *slope) {
     if constexpr (INTERPOLATION == BILINEAR) {

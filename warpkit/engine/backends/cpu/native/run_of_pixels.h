@@ -1,12 +1,12 @@
-// A run of pixels of one row of an object's box: where each looks in the object's source, what its
-// four taps weigh, and what they read.
+// A run of pixels in one row of an object's box: their source positions, the weights of their four
+// taps, and the taps' values.
 //
-// `look` finds all of it for up to RUN pixels, a register at a time; both passes then go through
-// the run. Bilinear, nothing outside a source: a tap that is missing weighs nothing, or, in an
-// opaque object, shows the object's fill.
+// `look` computes all of it for up to RUN pixels, a register at a time; both passes then process
+// the run. Interpolation is bilinear, with nothing outside a source: a missing tap has weight 0,
+// or, in an opaque object, the object's fill as value.
 //
-// The two taps of a row lie side by side and come with one load, see `neighbours`. At the edge of a
-// source the pair is moved inside, so that no load leaves it, and its numbers change places.
+// The two taps of a row are adjacent and loaded together, see `neighbours`. At the edge of a source
+// the pair is moved inside, so no load leaves it, and its numbers are exchanged.
 #pragma once
 #include <math.h>
 
@@ -18,7 +18,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr int BAND = 32;  // rows of an image that are painted at once
+constexpr int BAND = 32;  // rows of an image that are painted together
 constexpr int RUN = 64;   // pixels of a run
 
 INLINE bool inside(int64_t index, int64_t length) { return index >= 0 && index < length; }
@@ -28,14 +28,14 @@ INLINE const int32_t *spans_of(const ObjectsCall &p, const Object &o) {
     return o.rows < 0 ? nullptr : at<const int32_t>(p.spans) + 2 * o.rows;
 }
 
-// An object and all that its pixels have in common.
+// An object, and the common data of its pixels.
 template <class R> struct Source {
     const Object &object;
-    const PaintedImage &image;  // that it is painted on
+    const PaintedImage &image;  // on which it is painted
     int64_t number;
-    const double *map;  // from pixels of the box, counted from its corner
+    const double *map;  // from pixels of the box, relative to its corner
     int64_t plane,
-        line;  // from one channel of the source to the next, and from one row to the next
+        line;  // steps to the next channel and row of the source
     const R *colour, *mask;
     R opacity;
     const int32_t *spans;  // of its rows, if it does not fill its box
@@ -53,13 +53,13 @@ template <class R> struct Source {
           opacity(p.opacity ? at<const R>(p.opacity)[p.own_opacity ? o : 0] : R(1)),
           spans(spans_of(p, object)) {}
 
-    // The place of pixel (x, y) among those of all boxes.
+    // The index of pixel (x, y) among those of all boxes.
     INLINE int64_t entry(int64_t x, int64_t y) const {
         return object.first + (y - object.top) * (object.right - object.left) + x - object.left;
     }
 
-    // The columns first .. end of row y that are the object's, but those where an affine map finds
-    // no tap.
+    // The columns first .. end of row y that belong to the object, without those for which an
+    // affine map finds no tap.
     void reach(const ObjectsCall &p, int64_t y, int64_t &first, int64_t &end) const {
         double low = double(object.left), high = double(object.right);
         if (spans) {
@@ -70,7 +70,7 @@ template <class R> struct Source {
         for (int axis = 0; axis < 2 && p.kind == AFFINE; axis++) {
             double slope = map[3 * axis], side = double(axis ? object.height : object.width);
             double zero = map[3 * axis + 1] * double(y - object.top) + map[3 * axis + 2];
-            if (slope != 0) {  // a column more on both sides, for rounding; NaN is no limit
+            if (slope != 0) {  // one more column on both sides, for rounding; NaN is no limit
                 double one = (-1 - zero) / slope, other = (side - zero) / slope;
                 low = most(double(object.left) + least(one, other) - 1, low);
                 high = least(double(object.left) + most(one, other) + 2, high);
@@ -92,15 +92,15 @@ template <class R> struct Run {
     // bits of `there`: the taps are 1, 2, 4 and 8; whether the pair was moved inside
     static constexpr int32_t ALL = 15, AT_LEFT = 16, AT_RIGHT = 32;
 
-    int64_t count;                               // pixels; up to a register's end they are repeated
-    bool paired;                                 // the taps of a row are read together
+    int64_t count;                               // pixels; they are repeated up to a register's end
+    bool paired;                                 // whether the taps of a row are read together
     alignas(64) int32_t column[RUN], row[RUN];   // of the first tap, in the source
     alignas(64) int32_t upper[RUN], lower[RUN];  // where the pairs are, from the source's start
-    alignas(64) int32_t there[RUN];              // which of the four taps are in the source
+    alignas(64) int32_t there[RUN];              // which of the four taps are inside the source
     alignas(64) R tx[RUN], ty[RUN];              // fractions
-    alignas(64) R mask[4][RUN], weight[4][RUN];  // of each tap; the weight is times its mask
+    alignas(64) R mask[4][RUN], weight[4][RUN];  // per tap; the weight includes the mask
     alignas(64) R cover[RUN];                    // the sum of the weights
-    bool whole[RUN / L];  // all taps of a register's pixels are in the source
+    bool whole[RUN / L];  // all taps of a register's pixels are inside
 
     // Pixels x .. x + n of row y.
     __attribute__((noinline)) void look(const ObjectsCall &p, const Source<R> &source, int64_t x,
@@ -118,7 +118,8 @@ template <class R> struct Run {
         }
     }
 
-    // The four taps of a register's pixels in a plane of the source, `missing` where they are not.
+    // The four taps of a register's pixels in a plane of the source, `missing` where one is
+    // outside.
     INLINE void read(const Source<R> &source, int64_t channel, int64_t k, R missing, V *v) const {
         const R *plane = source.colour + channel * source.plane;
         read_at(plane, upper + k, lower + k, source.line, k, missing, v);
@@ -130,7 +131,7 @@ template <class R> struct Run {
     }
     INLINE V w(int tap, int64_t k) const { return load<V>(weight[tap] + k); }
 
-    // The lanes that have a tap, or any.
+    // The lanes that have this tap, or any tap.
     INLINE auto has(int tap, int64_t k) const {
         return lanes_of<V>((load<I>(there + k) & 1 << tap) != 0);
     }
@@ -142,8 +143,8 @@ template <class R> struct Run {
         V x, y;  // fractions
     };
 
-    // The places of a register's pixels from column x of the box on, at most `last`. They stay in
-    // registers: a load would wait for the halves that were just stored.
+    // The positions of a register's pixels from column x of the box on, at most `last`. They stay
+    // in registers: a load would wait for the halves that were just stored.
     static INLINE Place place(const ObjectsCall &p, const double *m, double x, double last,
                               double line) {
         if constexpr (L == D) return place_part(p, m, x, last, line);
@@ -173,7 +174,7 @@ template <class R> struct Run {
             w = good ? w : splat<Doubles>(double(NAN));
             u /= w, v /= w;
         }
-        auto near = (magnitude(u) < FAR) & (magnitude(v) < FAR);  // not NaN
+        auto near = (magnitude(u) < FAR) & (magnitude(v) < FAR);  // false for NaN
         u = near ? u : splat<Doubles>(-2.0), v = near ? v : splat<Doubles>(-2.0);
         const Doubles i = floor_of(u), j = floor_of(v);
         return {convert<Vec<int32_t, D>>(i), convert<Vec<int32_t, D>>(j), convert<Vec<R, D>>(u - i),
@@ -194,7 +195,7 @@ template <class R> struct Run {
         set_pairs(o, uint32_t(source.line), at, upper + k, lower + k);
     }
 
-    // The bits of the taps that lie in the rows of an object that does not fill its box.
+    // The bits of the taps inside the rows of an object that does not fill its box.
     __attribute__((noinline)) I held_taps(const Source<R> &source, int64_t k) const {
         const Object &o = source.object;
         alignas(64) int32_t bits[L];
@@ -212,8 +213,8 @@ template <class R> struct Run {
         return load<I>(bits);
     }
 
-    // Where the pairs of taps are, moved inside; unsigned, since nobody reads these of a source
-    // that is not paired.
+    // The positions of the pairs of taps, moved inside; unsigned, since they are not used for a
+    // source that is not paired.
     static INLINE void set_pairs(const Object &o, uint32_t line, const Place &at, int32_t *above,
                                  int32_t *below) {
         using U = Vec<uint32_t, L>;
@@ -233,7 +234,8 @@ template <class R> struct Run {
             for (int t = 0; t < 4; t++) m[t] = has(t, k) ? splat<V>(R(1)) : V{};
         }
         for (int t = 0; t < 4; t++) store(mask[t] + k, m[t]);
-        // not their sum, which may be 1 but for its last bit: what is opaque hides 1e30, too
+        // not their sum, which may differ from 1 in its last bit: opaque objects must hide even
+        // 1e30
         const V above = m[0] + at.x * (m[1] - m[0]), below = m[2] + at.x * (m[3] - m[2]);
         store(cover + k, above + at.y * (below - above));
         set_weights(k, at, m);
@@ -268,7 +270,7 @@ template <class R> struct Run {
             v[t] = lanes_of<V>((bits & 1 << t) != 0) ? v[t] : splat<V>(missing);
     }
 
-    // Of a source one pixel wide, or of one too large for `upper` and `lower`.
+    // For a source one pixel wide, or one too large for `upper` and `lower`.
     void read_singly(const R *plane, int64_t line, int64_t k, R missing, V *v) const {
         alignas(64) R found[4][L];
         for (int n = 0; n < L; n++)

@@ -1,4 +1,4 @@
-// Where the pixels of a tile look, see source_points.h.
+// The source positions of a tile's pixels, see source_points.h.
 #include "source_points.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@ void SourcePoints::begin(const WarpCall &p, int64_t item, int64_t x, int64_t y) 
     if (p.kind == AFFINE) find_corners();
 }
 
-// Under an affine map, whose rounding is monotonous, the corners bound all points, unless one of
-// them is nowhere.
+// Under an affine map, whose rounding is monotonic, the corners bound all points, unless one of
+// them has no position.
 void SourcePoints::find_corners() {
     cornered = true;
     for (int k = 0; k < 4; k++) {
@@ -59,8 +59,8 @@ struct OddLanes {
     static constexpr int at(int k) { return 2 * k + 1; }
 };
 
-// D points from memory, of whose row `left` pixels are left. plane: from x to y; 0 where they lie
-// side by side.
+// D points from memory, of whose row `left` pixels remain. plane: from x to y; 0 if they are
+// adjacent.
 template <class P>
 INLINE void given(const P *row, int64_t plane, int64_t c, int64_t left, Doubles &u, Doubles &v) {
     if (plane && D <= left) {
@@ -82,14 +82,14 @@ INLINE void given(const P *row, int64_t plane, int64_t c, int64_t left, Doubles 
 
 }  // namespace
 
-// BOUNDED: with their bounds, and NaN for points that are nowhere.
+// BOUNDED: with their bounds, and NaN for points without a position.
 template <int KIND, bool BOUNDED>
 void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
     constexpr int64_t L = LANES<float>;  // the most lanes of a tile's vectors
     const int64_t columns = (width + L - 1) / L * L;
     const Doubles last = splat<Doubles>(double(x0 + width - 1));
     Longs near = ~Longs{};
-    // in registers: a store may reach any member, for all that the compiler knows
+    // in registers: for all the compiler knows, a store may reach any member
     [[maybe_unused]] const bool double_points = p.double_points, relative = p.relative;
     [[maybe_unused]] const int64_t end = width, plane = p.planar ? p.mapping_size / 2 : 0;
     Doubles least_x = low_x, least_y = low_y, most_x = high_x, most_y = high_y, m[9];
@@ -117,7 +117,7 @@ void SourcePoints::find_rows(const WarpCall &p, int64_t r, int64_t rows) {
                 u /= w, v /= w;
             }
             if constexpr (BOUNDED) {
-                Longs here = (magnitude(u) < LIMIT) & (magnitude(v) < LIMIT);  // not NaN
+                Longs here = (magnitude(u) < LIMIT) & (magnitude(v) < LIMIT);  // false for NaN
                 u = here ? u : splat<Doubles>(double(NAN)), v = here ? v : u;
                 near &= here;
                 // of NaN the bound, which stands last in both

@@ -1,5 +1,5 @@
-// Where the pixels of a view look in a picture of the sphere, and the gradient of that to the
-// view's matrix: the formulas of engine/sampling/sphere.py on vectors of float64.
+// The positions of a view's pixels in a picture of the sphere, and their gradient to the view's
+// matrix: the formulas of engine/sampling/sphere.py on vectors of float64.
 #include "kernels.h"
 #include "lens.h"
 
@@ -11,9 +11,9 @@ constexpr double PI = 3.14159265358979323846;
 constexpr double POLE = 1.0 / (1 << 22);  // as engine/sampling/sphere.py has both
 constexpr double FARTHEST = 1e100;
 
-// The angle of vectors from the axis c to the axis s, -pi to pi; 0 of (0, 0). The quotient of the
-// smaller and the larger is taken from 0, 1/2 or 1, whichever is near, so that no more than 1/4 is
-// left; there nine terms of a minimax polynomial are within 5e-18 of the arctangent.
+// The angle of vectors from axis c to axis s, -pi to pi; 0 for (0, 0). The quotient of the smaller
+// and the larger is reduced by 0, 1/2 or 1, whichever is nearest, so at most 1/4 remains; there,
+// nine terms of a minimax polynomial are within 5e-18 of the arctangent.
 INLINE Doubles angle_of(Doubles s, Doubles c) {
     constexpr double TERMS[] = {1.0,
                                 -0.33333333333332155,
@@ -39,7 +39,7 @@ INLINE Doubles angle_of(Doubles s, Doubles c) {
     return s < 0 ? -angle : angle;
 }
 
-// The directions of a row's pixels: the matrix times (x, y, 1). What is not finite is the middle.
+// The directions of a row's pixels: the matrix times (x, y, 1). Non-finite ones become the centre.
 struct Directions {
     Doubles x, y, z;
     Mask good;
@@ -51,8 +51,8 @@ struct Directions {
     }
 };
 
-// A view that looks backwards begins half a turn round: places jump by the picture's width straight
-// ahead then, not in the view's middle, and a tile of them reads columns side by side.
+// A view that looks backwards uses longitudes shifted by half a turn. Then positions jump by the
+// picture's width straight ahead, not in the view's centre, and a tile reads adjacent columns.
 void sphere_places(const Call &block, int64_t begin, int64_t end) {
     const SphereCall &call = as<SphereCall>(block);
     const double width = double(call.sphere_width), height = double(call.sphere_height);
@@ -70,7 +70,7 @@ void sphere_places(const Call &block, int64_t begin, int64_t end) {
             Doubles x = smaller(count_up<Doubles>() + double(column), Doubles{} + double(n - 1));
             Directions d(m, x, Doubles{} + double(row));
             Doubles u = angle_of(way * d.x, way * d.z) * (width / (2 * PI)) + middle;
-            u = ((d.x == 0) & (d.z == 0)) ? Doubles{} + (width - 1) / 2 : u;  // as of (0, y, 0)
+            u = ((d.x == 0) & (d.z == 0)) ? Doubles{} + (width - 1) / 2 : u;  // as for (0, y, 0)
             Doubles v = angle_of(d.y, root(d.x * d.x + d.z * d.z)) * (height / PI);
             v += (height - 1) / 2;
             least_row = d.good ? smaller(v, least_row) : least_row;
@@ -87,8 +87,8 @@ void sphere_places(const Call &block, int64_t begin, int64_t end) {
     }
 }
 
-// The gradient to a matrix, summed over a row's pixels: of each of its rows the products with x, y
-// and 1. Nothing at a pole.
+// The gradient to a matrix, summed over a row's pixels: each of its rows gets the products with x,
+// y and 1. It is 0 at a pole.
 void sphere_backward(const Call &block, int64_t begin, int64_t end) {
     const SphereCall &call = as<SphereCall>(block);
     const double along_u = double(call.sphere_width) / (2 * PI);

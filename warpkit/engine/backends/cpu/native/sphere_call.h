@@ -1,4 +1,4 @@
-// The block of what carries pixels of a view to places of a sphere's picture, and its gradient; a
+// The block for mapping pixels of a view to positions in a sphere's picture, and its gradient; a
 // unit is a row of a view.
 #pragma once
 #include "call.h"

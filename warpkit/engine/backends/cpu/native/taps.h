@@ -1,8 +1,8 @@
-// The taps of a vector of a tile's pixels: in general by `neighbours`, and of blocks by look-ups.
+// The taps of a vector of a tile's pixels: in general by `neighbours`, for blocks by look-ups.
 //
-// Sixteen floats are a block of 4 x 4 pixels. If the map does not shrink to less than half, the
-// four bilinear taps of all of them lie in 8 x 8 pixels of the image, which are four registers: two
-// look-ups and a choice find one tap of all sixteen pixels.
+// Sixteen floats are a block of 4 x 4 pixels. If the map does not shrink below one half, the four
+// bilinear taps of all of them are inside 8 x 8 pixels of the image, which fit four registers: two
+// look-ups and a selection find one tap of all sixteen pixels.
 #pragma once
 #include "neighbours.h"
 #include "tile.h"
@@ -11,7 +11,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// The taps of the pixels of one vector, in whichever channel. CLOSE: see `Tile::close`.
+// The taps of one vector's pixels, in any channel. CLOSE: see `Tile::close`.
 template <class R, int TAPS, bool CLOSE> struct Taps {
     static constexpr int L = LANES<R>;
     using V = Vec<R, L>;
@@ -21,8 +21,8 @@ template <class R, int TAPS, bool CLOSE> struct Taps {
     template <class T> INLINE Taps(const T &t, int64_t q)
         : offset(t.offset + q), stride(t.stride) {}
 
-    // Call use(n, taps) for each row n of the taps in a plane, which come from left to right. Rows
-    // one by one: all of sixteen taps do not fit the registers.
+    // Call use(n, taps) for each row n of the taps in a plane, from left to right. Rows are
+    // processed one by one: not all of sixteen taps fit in registers.
     template <class Use> INLINE void each_row(const R *plane, Use use) const {
         for (int n = 0; n < TAPS; n++) {
             V v[TAPS];
@@ -37,7 +37,7 @@ template <> struct Taps<float, 2, true> {
     using V = Vec<float, 16>;
     int64_t base, stride;
     __m512i index[2][2];
-    __mmask16 lower[2][2];  // lanes that look into the lower four rows
+    __mmask16 lower[2][2];  // lanes that read the lower four rows
 
     template <class T> INLINE Taps(const T &t, int64_t q) : base(t.base[q / 16]), stride(t.stride) {
         auto first = load<Vec<int32_t, 16>>(t.offset + q);

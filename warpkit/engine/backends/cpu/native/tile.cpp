@@ -1,4 +1,4 @@
-// Where a tile's pixels look, with which weights, and what is missing of that: see tile.h.
+// The source positions of a tile's pixels, their weights, and which taps are missing: see tile.h.
 #include "tile.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ namespace WARPKIT_ISA {
 template <class R, int DOWN> void Tile<R, DOWN>::start(const WarpCall &p) {
     interpolation = p.interpolation, taps = p.taps, before = most<int64_t>(taps / 2 - 1, 0);
     room = PIXELS * (taps <= 2 ? 8 : taps * taps);
-    last_left = last_top = 0;  // of the tile before nothing is known at first
+    last_left = last_top = 0;  // there is no previous tile at first
 }
 
 template <class R, int DOWN>
@@ -33,7 +33,7 @@ __attribute__((noinline)) void Tile<R, DOWN>::look(const WarpCall &p, int64_t it
         whole = left >= 0 && top >= 0;
         whole = whole && left + columns <= p.width && top + rows <= p.height;
     }
-    // of one tap and of two the few taps are worth a loop of their own
+    // with one or two taps, a separate loop over the taps is faster
     if (!whole) taps == 1 ? cover<1>(p) : taps == 2 ? cover<2>(p) : cover<0>(p);
     in_place = whole && p.pixel == 1 && p.type == (sizeof(R) == 4 ? FLOAT32 : FLOAT64);
     in_place = in_place && p.line > 0 && rows < INT32_MAX / p.line;
@@ -60,7 +60,8 @@ template <class R, int DOWN> int64_t Tile<R, DOWN>::whole_pixel(double v) const 
     return int64_t(floor(v));
 }
 
-// The whole pixels of D positions along an axis, and the weights of their taps from `weights` on.
+// The whole pixels of D positions along an axis, and their taps' weights, written from `weights`
+// on.
 template <int INTERPOLATION, bool SLOPED, class R>
 INLINE Ints weigh_axis(Doubles u, R *weights, R *slopes) {
     constexpr int TAPS = TAPS_OF[INTERPOLATION];
@@ -78,7 +79,7 @@ INLINE Ints weigh_axis(Doubles u, R *weights, R *slopes) {
     }
 }
 
-// D points of a band, of a vector at row n and column c, from its lane k on.
+// D points of a band, for a vector at row n and column c, starting with lane k.
 template <int ACROSS>
 INLINE Doubles piece(const double (*points)[TILE], int64_t n, int64_t c, int k) {
     if constexpr (ACROSS >= D) return load<Doubles>(points[n] + c + k);
@@ -105,8 +106,7 @@ void Tile<R, DOWN>::weigh_band(int64_t r, int64_t count) {
 }
 
 template <class R, int DOWN> void Tile<R, DOWN>::weigh_any(int64_t r, int64_t count, bool sloped) {
-    // two taps are bilinear's, whose slopes are -1 and 1, and blocks of pixels are of two taps
-    // alone
+    // two taps are bilinear's, whose slopes are -1 and 1, and only two taps use blocks of pixels
     if (DOWN > 1 || taps == 2) return weigh_band<BILINEAR, false>(r, count);
     if constexpr (DOWN == 1) switch (interpolation) {
 #define WARPKIT_WEIGH(name, taps) \
@@ -115,7 +115,7 @@ template <class R, int DOWN> void Tile<R, DOWN>::weigh_any(int64_t r, int64_t co
         }
 }
 
-// Say in `missing` which points of rows r .. r + count are nowhere, and let them look at 0, 0.
+// Mark points without a position in rows r .. r + count in `missing`, and set them to 0, 0.
 template <class R, int DOWN> void Tile<R, DOWN>::mark_far(int64_t r, int64_t count) {
     for (int64_t q = 0; q < PIXELS && !marked; q++) missing[q] = R(ALL_TAPS);
     marked = true;
@@ -136,7 +136,7 @@ template <class R, int DOWN> void Tile<R, DOWN>::set_box() {
 
 // -- what is missing --
 
-// Of taps along an axis, whether all are there, and some, and the sum of the weights of those.
+// For taps along an axis: whether all are inside, whether any is, and the sum of their weights.
 template <class R, int DOWN> struct Tile<R, DOWN>::Reach {
     I all, some;
     V sum;
@@ -157,7 +157,7 @@ INLINE auto Tile<R, DOWN>::reach(I whole_pixel, int64_t length, bool missing_one
     return found;
 }
 
-// Of a tile that is not whole: `missing`, and the box of the pixels that read anything.
+// For a tile that is not whole: `missing`, and the box of the pixels that read anything.
 template <class R, int DOWN> template <int TAPS> void Tile<R, DOWN>::cover(const WarpCall &p) {
     const int64_t taps = TAPS ? TAPS : this->taps;
     I low_x = splat<I>(INT32_MAX), low_y = low_x, high_x = ~low_x, high_y = high_x;
@@ -169,7 +169,7 @@ template <class R, int DOWN> template <int TAPS> void Tile<R, DOWN>::cover(const
     for (int64_t r = 0; r < height; r += DOWN)
         for (int64_t q = this->number(r, 0), end = q + filled(); q < end; q += L) {
             I i = load<I>(column + q), j = load<I>(row + q);
-            // farther out the same pixels are read, or none
+            // positions farther out read the same pixels, or none
             if (moves_x) i = smaller(larger(i, splat<I>(int32_t(-taps))), far_x);
             if (moves_y) j = smaller(larger(j, splat<I>(int32_t(-taps))), far_y);
             Reach x = reach(i, p.width, misses_x, wx, q, taps),
@@ -195,7 +195,7 @@ template <class R, int DOWN> template <int TAPS> void Tile<R, DOWN>::cover(const
 // -- where the taps are --
 
 template <class R, int DOWN> void Tile<R, DOWN>::set_offsets() {
-    using Whole = Vec<uint32_t, L>;  // a pixel that is nowhere may go over
+    using Whole = Vec<uint32_t, L>;  // pixels without a position may overflow
     uint32_t line = uint32_t(stride), first_x = uint32_t(west), first_y = uint32_t(north);
     for (int64_t r = 0; r < height; r += DOWN)
         for (int64_t q = this->number(r, 0), end = q + filled(); q < end; q += L) {
@@ -222,11 +222,11 @@ template <class I> INLINE bool any(I v) {
     return found;
 }
 
-// Where all taps of a block lie in 8 x 8 pixels, they can be looked up there: the corner of
-// each, and offsets in it. They do unless the map shrinks to less than half.
+// If all taps of a block are inside 8 x 8 pixels, they can be looked up there: the corner of each
+// block, and offsets in it. This is so unless the map shrinks below one half.
 template <class R, int DOWN> void Tile<R, DOWN>::find_blocks(const WarpCall &p) {
     int32_t line = int32_t(stride), first_x = int32_t(west), first_y = int32_t(north);
-    // in place no pixel beyond the image is read; a window has room beyond its end
+    // in place, no pixel beyond the image is read; a window has room beyond its end
     int32_t last_x = in_place ? int32_t(p.width - 8 - left) : INT32_MAX;
     int32_t last_y = in_place ? int32_t(p.height - 8 - top) : INT32_MAX;
     if (columns * rows + 8 * stride > room + BEYOND && !in_place) return;
@@ -256,7 +256,7 @@ template <class R, int DOWN> void Tile<R, DOWN>::find_blocks(const WarpCall &p) 
 
 // -- prefetching --
 
-// How the box moves to the next tile: under an affine map by its matrix, else as it did before.
+// The box's motion to the next tile: under an affine map from its matrix, otherwise as before.
 template <class R, int DOWN> void Tile<R, DOWN>::plan_fetch(const WarpCall &p) {
     double x = double(left - last_left), y = double(top - last_top);
     last_left = left, last_top = top;
@@ -273,8 +273,8 @@ template <class R, int DOWN> void Tile<R, DOWN>::plan_fetch(const WarpCall &p) {
 template <class R, int DOWN> void Tile<R, DOWN>::fetch_rows(const WarpCall &p, const void *planes,
                                                             int64_t count, bool moved,
                                                             int64_t r) const {
-    // the box's rows for each of the tile's: no division here, where it would cost as much as
-    // all the pixels of a row
+    // the box's rows for each row of the tile: without a division, which would cost as much as all
+    // the pixels of a row
     int64_t each = (rows + TILE - 1) / TILE, begin = r * each;
     int64_t stop_row = least((r + DOWN) * each, rows);
     int64_t from_x = left + (moved ? moved_x : 0), from_y = top + (moved ? moved_y : 0);

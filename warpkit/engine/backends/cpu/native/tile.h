@@ -1,42 +1,43 @@
-// A tile of the result: where its pixels look, with which weights, and what they read.
+// A tile of the result: its pixels' source positions, their weights, and the pixels they read.
 //
-// Kernels go through the result tile by tile, since the pixels of a small square look at a small
-// part of the image, which fits the nearest cache. For each tile `look` finds, in this order,
+// Kernels process the result tile by tile, because the pixels of a small square read a small part
+// of the image, which fits in the nearest cache. For each tile `look` computes, in this order,
 //
 //     the source point of every pixel (source_points.h), its whole pixel, and the weights of the
 //     taps around it, which are computed in float64 and rounded once;
-//     the box of all taps, and of each pixel the place of its first tap in that box;
-//     where the box reaches over the border: which taps are missing, and the sum of their weights.
+//     the box of all taps, and the position of each pixel's first tap in that box;
+//     if the box extends beyond the border: the missing taps, and the sum of their weights.
 //
-// Then, for each group of channels, `planes_of` says where the box is: in the image itself, or in a
-// window that it is copied to, where it reaches over the border or the image's memory is no plane
-// of the type that is computed with. Every pixel then reads its taps alike, see taps.h.
+// Then, for each group of channels, `planes_of` returns the location of the box: in the image
+// itself, or in a window. The box is copied to a window if it extends beyond the border, or if the
+// image's memory is not a plane of the computation's type. Every pixel then reads its taps in the
+// same way, see taps.h.
 //
-// tile.cpp has `look`, window.cpp the windows. Both are compiled for the few tiles below alone; the
-// taps of a call are a number here, and a template's parameter in the loops over all pixels.
+// tile.cpp has `look`, window.cpp the windows. Both are compiled only for the few tiles below. The
+// number of taps is a variable here, and a template parameter in the loops over all pixels.
 #pragma once
 #include "source_points.h"
 
 namespace warpkit {
 namespace WARPKIT_ISA {
 
-// From one array of a tile to the next: at whole pages all of them would meet in one set of the
+// The distance between two arrays of a tile: at multiples of a page they would share one set of the
 // nearest cache, where a store takes ten times as long.
 constexpr int PADDED = PIXELS + 16;
 constexpr int GROUP = 4;      // channels that are read together, at most
 constexpr int MOST_TAPS = 8;  // along an axis
-// `missing` of a pixel with all its taps, and with none; no sum of weights is as large
+// `missing` of a pixel with all its taps, and with none; no sum of weights is this large
 constexpr float ALL_TAPS = 8, NO_TAP = 16;
 constexpr double ROUND = 6755399441055744.0;  // 1.5 * 2^52: adding and subtracting it rounds
 
-// The pixels of a vector: DOWN rows of ACROSS pixels, row by row. DOWN vectors side by side make up
-// a patch of DOWN rows of L pixels. Patches follow each other row by row in a tile, and vectors in
+// The pixels of a vector: DOWN rows of ACROSS pixels, row by row. DOWN adjacent vectors make a
+// patch of DOWN rows with L pixels. Patches follow each other row by row in a tile, and vectors in
 // a patch.
 template <class R, int DOWN> struct Order {
     static constexpr int L = LANES<R>, ACROSS = L / DOWN;
     using I = Vec<int32_t, L>;
 
-    // The number of the pixel in row r and column c of a tile.
+    // The index of the pixel in row r and column c of a tile.
     static INLINE int64_t number(int64_t r, int64_t c) {
         return ((r / DOWN) * (TILE / ACROSS) + c / ACROSS) * L + r % DOWN * ACROSS + c % ACROSS;
     }
@@ -50,27 +51,27 @@ template <class R, int DOWN> struct Order {
     }
 };
 
-// Sixteen floats of two taps are a block of 4 x 4 pixels, whose taps lie close together, see
+// Sixteen floats with two taps are a block of 4 x 4 pixels, whose taps are close together, see
 // taps.h; all other vectors are part of a row.
 template <class R, int TAPS> constexpr int DOWN_OF = LANES<R> == 16 && TAPS == 2 ? 4 : 1;
 
 template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
     static constexpr int L = LANES<R>, ACROSS = Order<R, DOWN>::ACROSS;
     using V = Vec<R, L>;        // pixels that are computed together
-    using I = Vec<int32_t, L>;  // as many whole numbers
+    using I = Vec<int32_t, L>;  // the same number of integers
     static constexpr int64_t ROOM = PIXELS * MOST_TAPS * MOST_TAPS;  // pixels of a window
-    static constexpr int64_t ROWS = 512;     // of a box whose rows are looked at one by one
-    static constexpr int64_t BEYOND = 1024;  // what a window is read beyond its end, at most
+    static constexpr int64_t ROWS = 512;     // of a box whose rows are computed one by one
+    static constexpr int64_t BEYOND = 1024;  // how far reads extend beyond a window's end, at most
 
-    // of each pixel, by its number; patches are filled
-    alignas(64) int32_t column[PADDED], row[PADDED];  // its whole pixel: at or before the point
+    // per pixel, by its index; patches are filled
+    alignas(64) int32_t column[PADDED], row[PADDED];  // the whole pixel at or before the point
     alignas(64) int32_t offset[PADDED];               // of the first tap, from the box's corner
     // the weights of its taps, and their slopes
     alignas(64) R wx[MOST_TAPS][PADDED], wy[MOST_TAPS][PADDED];
     alignas(64) R dx[MOST_TAPS][PADDED], dy[MOST_TAPS][PADDED];
     alignas(64) R missing[PADDED];  // the sum of the weights of missing taps, ALL_TAPS, or NO_TAP
-    int32_t base[PIXELS / L];       // where `close`: of each block's 8 x 8 pixels, from the corner
-    alignas(64) int32_t low[ROWS], high[ROWS];  // the columns of the box that a row of it needs
+    int32_t base[PIXELS / L];       // if `close`: the position of each block's 8 x 8 pixels
+    alignas(64) int32_t low[ROWS], high[ROWS];  // the columns that each row of the box needs
     int32_t source_column[ROOM];  // under borders without missing taps: what a box's column reads
     alignas(64) R window[GROUP][ROOM + BEYOND + 16];
 
@@ -79,36 +80,37 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
     int64_t room;                      // pixels of a box, at most; else each pixel has its own
     int64_t left, top, columns, rows;  // the box of all taps, in the image
     int64_t stride;                    // from one row of the box to the next, in memory
-    bool whole;                        // no tap is missing, or folded back into the image
-    bool empty;                        // no tap is there
+    bool whole;                        // no tap is missing or folded back into the image
+    bool empty;                        // no tap is inside
     bool boxed;                        // one box holds all taps
-    bool in_place;                     // it is read from the image itself
-    bool close;                        // the taps of every block of 4 x 4 lie in 8 x 8 pixels
+    bool in_place;                     // the box is read from the image itself
+    bool close;                        // the taps of every 4 x 4 block are inside 8 x 8 pixels
 
     // Before the first tile of a call.
     void start(const WarpCall &p);
 
-    // Everything about the tile at (x, y) but pixels. sloped: with the derivatives of weights.
+    // Compute everything about the tile at (x, y) except pixels. sloped: with the weights'
+    // derivatives.
     void look(const WarpCall &p, int64_t item, int64_t x, int64_t y, bool sloped = false);
 
-    // Where `count` channels of the item at `source` are, from the box's corner on. Of what is
-    // missing: the fill of each channel.
+    // The location of `count` channels of the item at `source`, from the box's corner on. Missing
+    // pixels get the fill of each channel.
     void planes_of(const WarpCall &p, int64_t source, int64_t channel, int count, const R *fill,
                    const R **planes);
 
-    // The lanes from pixel q on that show nothing of the image, see `missing`.
+    // The lanes from pixel q on that read nothing from the image, see `missing`.
     INLINE auto nowhere(int64_t q) const { return load<V>(missing + q) == R(NO_TAP); }
 
-    // Pixels of a row of patches.
+    // The number of pixels in a row of patches.
     int64_t filled() const { return (width + L - 1) / L * L * DOWN; }
 
-    // The lanes of the vector at row r and column c that lie in the result.
+    // The lanes of the vector at row r and column c that are inside the result.
     INLINE auto inside(int64_t r, int64_t c) const {
         return lanes_of<V>((this->columns_of_lanes() < int32_t(width - c)) &
                            (this->rows_of_lanes() < int32_t(height - r)));
     }
 
-    // The pixel that a tap of pixel q reads, by its place along both axes; false where it is
+    // The pixel that a tap of pixel q reads, by its position along both axes; false if it is
     // missing.
     INLINE bool tap(const WarpCall &p, int64_t q, int64_t i, int64_t j, int64_t &x,
                     int64_t &y) const {
@@ -122,18 +124,18 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
     int64_t next_y(const WarpCall &p) const { return x0 + TILE < p.out_width ? 0 : TILE; }
 
     // Prefetch part of this tile's box of `count` planes of the image's type, while rows r .. r +
-    // DOWN of the tile are made; moved: of about what the next tile reads. Of pixels with their
-    // channels side by side: the next tile's, of all channels.
+    // DOWN of the tile are computed; moved: approximately the box of the next tile. For
+    // channels-last pixels: the next tile's box, with all channels.
     void fetch(const WarpCall &p, const void *planes, int64_t count, bool moved, int64_t r) const {
         if (fetches) fetch_rows(p, planes, count, moved, r);
     }
 
   private:
     int64_t west, east, north, south;  // bounds of the whole pixels
-    int64_t last_left, last_top;       // the corner of the tile before
+    int64_t last_left, last_top;       // the previous tile's corner
     int64_t moved_x, moved_y;          // of the box, since then
     bool fetches;
-    bool marked;  // `missing` says which points are nowhere
+    bool marked;  // `missing` marks the points without a position
 
     // tile.cpp
     template <int INTERPOLATION, bool SLOPED> void weigh_band(int64_t r, int64_t count);
@@ -164,7 +166,7 @@ template <class R, int DOWN> struct Tile : SourcePoints, Order<R, DOWN> {
     void copy_taps(const WarpCall &p, const S *from, int count, const R *fill);
 };
 
-// All tiles of an instruction set: tile.cpp and window.cpp are compiled for these.
+// All tiles of an instruction set, for which tile.cpp and window.cpp are compiled.
 #if defined(__AVX512F__)
 #define WARPKIT_TILES(TILE) TILE(float, 4) TILE(float, 1) TILE(double, 1)
 #else

@@ -1,5 +1,5 @@
-// cv2.transform: a matrix for the numbers of every pixel or point, bit for bit as
-// engine/arithmetic/opencv_points.py, which says what the sums are.
+// cv2.transform: multiplies the numbers of every pixel or point by a matrix, bit for bit as in
+// engine/arithmetic/opencv_points.py, which describes the sums.
 #include "fused.h"
 #include "kernels.h"
 #include "memory.h"
@@ -23,7 +23,7 @@ template <class F> INLINE F fma_once(F a, F b, F c) {
     else return fma_double(a, b, c);
 }
 
-// T: a point's numbers; N: in which they are summed.
+// T: a point's numbers; N: the type of sums.
 template <class T, class N> struct Points {
     static constexpr int WIDE = LANES<N>;
     static constexpr bool FLOATS = std::is_same_v<T, N>;
@@ -114,7 +114,8 @@ template <class T, class N> struct Points {
         }
     }
 
-    // Rounded to 32 bits, whose least stands for what is beyond them, and NaN; then clamped.
+    // Rounded to 32 bits, whose smallest value stands for NaN and numbers out of range; then
+    // clamped.
     static INLINE Numbers finished(F sum) {
         if constexpr (FLOATS) return sum;
         else {
@@ -129,7 +130,8 @@ template <class T, class N> struct Points {
 
     // -- sums --
 
-    // Vectors of uint16 are signed: 32768 is taken away before a sum is rounded, and added after.
+    // Vectors of uint16 are signed: 32768 is subtracted before a sum is rounded, and added
+    // afterwards.
     static constexpr N SHIFT = std::is_same_v<T, uint16_t> ? 32768 : 0;
     static INLINE F shifted_back(F sum) {
         if constexpr (!std::is_same_v<T, uint16_t>) return sum;
@@ -176,7 +178,7 @@ template <class T, class N> struct Points {
         }
     }
 
-    // Three bytes by integers that wrap.
+    // Three bytes in integers that wrap.
     static INLINE F sum_of_integers(const F *numbers, const int32_t *factors, int64_t r) {
         using U = Vec<uint32_t, WIDE>;
         const int32_t *m = factors + 4 * r;
@@ -185,7 +187,7 @@ template <class T, class N> struct Points {
         return convert<F>(larger(smaller((I)total >> FIXED_BITS, I{} + 255), I{}));
     }
 
-    // As many numbers as C, before and after; 0: as the call says.
+    // C numbers before and after; 0: the numbers in the call.
     template <int C> void go(Sum way, int64_t begin, int64_t stop) const {
         F before[C ? C : 1], after[C ? C : 1];
         F *const v = C ? before : numbers, *const found = C ? after : sums;

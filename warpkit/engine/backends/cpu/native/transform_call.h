@@ -1,5 +1,5 @@
-// The block of cv2.transform: a matrix for the numbers of every point. A unit is `PIXELS_AT_ONCE`
-// of them.
+// The block of cv2.transform: a matrix that multiplies the numbers of every point. A unit is
+// `PIXELS_AT_ONCE` points.
 #pragma once
 #include "call.h"
 

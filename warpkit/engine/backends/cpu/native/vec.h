@@ -1,10 +1,10 @@
-// Vectors of the widest register of the instruction set that a file is compiled for.
+// Vectors of the widest register of the instruction set for which a file is compiled.
 //
-// GCC's and Clang's vector extensions are nearly all of it: arithmetic, comparisons, a ? b : c and
-// shuffles read alike for SSE4, AVX2, AVX-512 and NEON. What they lack follows below: fused
-// multiply-add, floor, and loads and stores of part of a vector. Each file is compiled once for
-// each instruction set, in a namespace of that name, or the linker would take one copy for all of
-// them.
+// GCC's and Clang's vector extensions provide nearly everything: arithmetic, comparisons, a ? b : c
+// and shuffles are written alike for SSE4, AVX2, AVX-512 and NEON. The following adds what they
+// lack: fused multiply-add, floor, and partial loads and stores. Each file is compiled once for
+// each instruction set, in a namespace of that name; otherwise the linker would use one copy for
+// all of them.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -64,7 +64,7 @@ template <class V> INLINE V count_up() {  // 0, 1, 2, ...
     return count_up<V>(std::make_index_sequence<COUNT<V>>{});
 }
 
-// N lanes of a and b side by side: Order::at(0), Order::at(1), ...
+// N lanes of a and b: Order::at(0), Order::at(1), ...
 template <int N, class Order, class V, size_t... I>
 INLINE Vec<Element<V>, N> pick(V a, V b, std::index_sequence<I...>) {
     return __builtin_shufflevector(a, b, Order::at(I)...);
@@ -78,19 +78,19 @@ struct InOrder {
 };
 template <class V> INLINE auto join(V a, V b) { return pick<2 * COUNT<V>, InOrder>(a, b); }
 
-// N parts side by side: part(first), part(first + 1), ...
+// N concatenated parts: part(first), part(first + 1), ...
 template <int N, class Part> INLINE auto joined(Part part, int first = 0) {
     if constexpr (N == 1) return part(first);
     else return join(joined<N / 2>(part, first), joined<N / 2>(part, first + N / 2));
 }
 
-// Whether lanes hold, in the lanes of another type as wide as V's.
+// A mask as lanes of another type, as wide as V's.
 template <class V, class M> INLINE auto lanes_of(M mask) {
     if constexpr (sizeof(Element<V>) == 4) return convert<Vec<int32_t, COUNT<V>>>(mask);
     else return convert<Vec<int64_t, COUNT<V>>>(mask);
 }
 
-// A bit for each lane of a register of masks: whether it holds.
+// One bit per lane of a register of masks.
 INLINE uint64_t bits_of(Vec<int32_t, LANES<float>> mask) {
 #if defined(__AVX512F__)
     return _mm512_movepi32_mask((__m512i)mask);
@@ -141,7 +141,7 @@ template <class V> INLINE V fma(V a, V b, V c) {
 #endif
 }
 
-// Of each pair of 16 bits, a number of 32, the sum of its products with a weight's halves.
+// For each pair of 16-bit numbers, the 32-bit sum of its products with a weight's halves.
 template <class V> INLINE V pair_sums(V pairs, V weights) {
     if constexpr (sizeof(V) > REGISTER) {
         constexpr int N = COUNT<V> / 2;
@@ -193,7 +193,7 @@ INLINE Vec<float, LANES<float>> floor_of(Vec<float, LANES<float>> v) {
 #endif
 }
 
-// Half to even. Any number where no int32 is near.
+// Rounded half to even; arbitrary out of the range of int32.
 INLINE Vec<int32_t, LANES<float>> nearest_int(Vec<float, LANES<float>> v) {
     using I = Vec<int32_t, LANES<float>>;
 #if defined(__AVX512F__)
@@ -207,7 +207,7 @@ INLINE Vec<int32_t, LANES<float>> nearest_int(Vec<float, LANES<float>> v) {
 #endif
 }
 
-// The first n lanes, n > 0, of a register of floats or doubles; the others are 0, and not touched.
+// The first n lanes, n > 0, of a register of floats or doubles; the others are 0, and not accessed.
 template <class T> INLINE Vec<T, LANES<T>> load_first(const T *p, int64_t n) {
     using V = Vec<T, LANES<T>>;
 #if defined(__AVX512F__)
@@ -225,7 +225,7 @@ template <class T> INLINE Vec<T, LANES<T>> load_first(const T *p, int64_t n) {
 #endif
 }
 
-// Lanes first .. end - 1 of a register at p; the others are those of `rest`, and not touched.
+// Lanes first .. end - 1 of a register at p; the others are those of `rest`, and not accessed.
 template <class T> INLINE Vec<T, LANES<T>> load_between(const T *p, int64_t first, int64_t end,
                                                         Vec<T, LANES<T>> rest) {
     using V = Vec<T, LANES<T>>;
@@ -257,7 +257,7 @@ template <class T> INLINE void store_first(T *p, Vec<T, LANES<T>> v, int64_t n) 
 #endif
 }
 
-// Past the caches, for what is read long after: p on a multiple of REGISTER.
+// Bypassing the caches, for data that is read much later: p is a multiple of REGISTER.
 template <class V> INLINE void stream(void *p, V v) {
     static_assert(sizeof(V) == REGISTER, "one register");
 #if defined(__AVX512F__)
@@ -277,7 +277,7 @@ INLINE void finish_streams() {
 #endif
 }
 
-// Four vectors as rows of four pieces: piece n of row m becomes piece m of row n.
+// Transposes four vectors of four pieces: piece n of row m becomes piece m of row n.
 template <class V> INLINE void turn_pieces(V *v) {
     static_assert(COUNT<V> % 4 == 0, "pieces");
     constexpr int N = COUNT<V>, P = N / 4;
@@ -299,7 +299,7 @@ template <class V> INLINE void turn_pieces(V *v) {
     v[2] = pick<N, High>(a, c), v[3] = pick<N, High>(b, d);
 }
 
-// The sum of all lanes, half by half.
+// The sum of all lanes, by halves.
 template <class V> INLINE Element<V> sum(V v) {
     Element<V> parts[COUNT<V>];
     memcpy(parts, &v, sizeof v);

@@ -2,9 +2,9 @@
 //
 //     value = sum_j wy[j] sum_i wx[i] tap[j, i] + (the missing taps' weights) * fill
 //
-// in the order of the reference's sum, up to fused products. A tile depends on nothing outside it,
-// so that threads change no bit. Floats are computed with in their own type, integers in float64,
-// so that they round once.
+// in the order of the reference's sum, except for fused products. A tile depends on nothing outside
+// it, so threads change no bit. Floats are computed in their own type, and integers in float64, so
+// they are rounded once.
 #include "kernels.h"
 #include "memory.h"
 #include "taps.h"
@@ -13,15 +13,15 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// What the missing taps of a tile show: one value for each channel, or one for each pixel as well.
+// The values of a tile's missing taps: one for each channel, or also one for each pixel.
 template <class R> struct Fill {
     using V = Vec<R, LANES<R>>;
-    const R *values;  // at the tile's corner, of the first channel of a group
+    const R *values;  // at the tile's corner, for a group's first channel
     const WarpCall &call;
 
     R channel(int k) const { return values[k * call.fill_channel]; }
 
-    // Of channel k, `left` pixels of the tile's row r from column c on.
+    // For channel k, `left` pixels of the tile's row r, from column c on.
     INLINE V load(int k, int64_t r, int64_t c, int64_t left) const {
         if (!call.dense) return splat<V>(channel(k));
         const R *row = values + k * call.fill_channel + r * call.fill_row;
@@ -48,7 +48,7 @@ template <class S, class V> INLINE void write(S *to, V found, int64_t left, int6
     for (int64_t n = 0; n < least<int64_t>(left, COUNT<V>); n++) to[n * pixel] = values[n];
 }
 
-// The same at a place of the result.
+// The same at a position in the result.
 template <class V>
 void write_any(const WarpCall &p, int64_t start, V found, int64_t left, int64_t pixel) {
     switch (p.type) {
@@ -60,7 +60,7 @@ void write_any(const WarpCall &p, int64_t start, V found, int64_t left, int64_t 
     }
 }
 
-// Write `left` pixels whose channels lie side by side, `count` of `pixel`.
+// Write `left` channels-last pixels: `count` of their `pixel` channels.
 template <class R, class V>
 INLINE void write_pixels(R *to, const V *found, int count, int64_t left, int64_t pixel) {
     constexpr int L = COUNT<V>;
@@ -68,7 +68,7 @@ INLINE void write_pixels(R *to, const V *found, int count, int64_t left, int64_t
     store(values, interleave(found));
     left = least<int64_t>(left, L);
     if (count == GROUP || (count == 3 && pixel == 3)) {
-        // three of three: a pixel's fourth number is written over by the next pixel's first
+        // three of three: a pixel's fourth number is overwritten by the next pixel's first
         const int64_t whole = count == GROUP ? left : left - 1;
         for (int64_t n = 0; n < whole; n++)
             store(to + n * pixel, load<Vec<R, GROUP>>(values + GROUP * n));
@@ -80,14 +80,14 @@ INLINE void write_pixels(R *to, const V *found, int count, int64_t left, int64_t
         for (int k = 0; k < count; k++) to[n * pixel + k] = values[GROUP * n + k];
 }
 
-// A group of a tile's channels: what they show, what is read next, and where they go.
+// A group of a tile's channels: their values, what to prefetch, and their targets.
 template <class R> struct Group {
     const WarpCall &call;
     int count;
     Fill<R> fill;
-    bool own_type;               // the image's numbers are those that are computed with
-    int64_t plane, pixel, line;  // in the result, from a channel, a pixel and a row to the next
-    int64_t start;               // in the result, of the tile
+    bool own_type;               // the image has the computation's type
+    int64_t plane, pixel, line;  // steps of the result: to the next channel, pixel and row
+    int64_t start;               // the tile's position in the result
     const R *planes[GROUP];      // of the image, see `Tile::planes_of`
     // the same box of the next channels, or the next tile's of the first ones
     const void *ahead;
@@ -118,7 +118,7 @@ template <class R> struct Group {
     }
 };
 
-// Write a patch, but to planes of the type that is computed with: see `write_tile`.
+// Write a patch, except to planes of the computation's type: see `write_tile`.
 template <class R, int DOWN>
 INLINE void convert_patch(const Tile<R, DOWN> &t, const Group<R> &g, int count,
                           const Vec<R, LANES<R>> (*found)[DOWN], int64_t r, int64_t c) {
@@ -135,9 +135,9 @@ INLINE void convert_patch(const Tile<R, DOWN> &t, const Group<R> &g, int count,
     }
 }
 
-// Add what is missing tap by tap where the fill is infinite: infinities whose weights are of both
-// signs, or 0, make a NaN, and the sum of their weights would not say so. For `left` pixels from
-// (r, c) on, whose other taps came to `total`.
+// Add missing taps one by one if the fill is infinite: infinities with weights of both signs, or 0,
+// give NaN, which the sum of their weights would not. For `left` pixels from (r, c) on, whose other
+// taps sum to `total`.
 template <class R, int DOWN, class V> __attribute__((noinline)) void add_infinities(
     const Tile<R, DOWN> &t, const WarpCall &p, V fill, int64_t r, int64_t c, int64_t left,
     V &total) {
@@ -152,7 +152,7 @@ template <class R, int DOWN, class V> __attribute__((noinline)) void add_infinit
     }
 }
 
-// Write a patch of any tile. found: of each channel its rows, without the fill.
+// Write a patch of any tile. found: the rows of each channel, without the fill.
 template <class R, int DOWN>
 __attribute__((noinline)) void finish(const Tile<R, DOWN> &t, const Group<R> &g,
                                       Vec<R, LANES<R>> (*found)[DOWN], int64_t r, int64_t c) {
@@ -166,7 +166,7 @@ __attribute__((noinline)) void finish(const Tile<R, DOWN> &t, const Group<R> &g,
         for (int k = 0; k < g.count; k++)
             for (int n = 0; n < rows; n++) {
                 V value = g.fill.load(k, r + n, c, left), seen = found[k][n];
-                // a background's share has always been rounded before it is added
+                // a background's part has always been rounded before it is added
                 auto finite = value - value == 0;
                 V share = finite ? value : V{};
                 V mixed = dense ? seen + state[n] * share : fma(state[n], share, seen);
@@ -186,14 +186,14 @@ __attribute__((noinline)) void finish(const Tile<R, DOWN> &t, const Group<R> &g,
         }
 }
 
-// The values of a vector of pixels from q on, of `count` channels.
+// The values of a vector of pixels from q on, for `count` channels.
 template <int TAPS, bool CLOSE, class T, class R, class V>
 INLINE void blend(const T &t, const R *const *planes, int64_t q, int count, V *found) {
     V wx[TAPS], wy[TAPS];
     for (int k = 0; k < TAPS; k++) wx[k] = load<V>(t.wx[k] + q), wy[k] = load<V>(t.wy[k] + q);
     Taps<R, TAPS, CLOSE> where(t, q);
-    // one channel's sixteen taps and their weights are all that the registers hold
-#if defined(__clang__)  // GCC 12 does not take a template's parameter here
+    // one channel's sixteen taps and their weights fill the registers
+#if defined(__clang__)  // GCC 12 does not accept a template parameter here
 #pragma GCC unroll(TAPS == 2 ? GROUP : 1)
 #endif
     for (int k = 0; k < count; k++)
@@ -204,7 +204,7 @@ INLINE void blend(const T &t, const R *const *planes, int64_t q, int count, V *f
         });
 }
 
-// CH channels of a tile, or as many as the group has if CH is 0.
+// CH channels of a tile, or all of the group's if CH is 0.
 template <int TAPS, int CH, bool CLOSE, class R, int DOWN>
 void write_tile(const Tile<R, DOWN> &t, const Group<R> &g) {
     constexpr int L = LANES<R>, MOST = CH ? CH : GROUP;
@@ -225,7 +225,7 @@ void write_tile(const Tile<R, DOWN> &t, const Group<R> &g) {
                 for (int k = 0; k < count; k++) found[k][n] = values[k];
             }
             for (int k = 0; k < count; k++) t.turn(found[k]);
-            // what is rare or the same for any taps is behind a call
+            // code that is rare or independent of the taps is in a separate function
             if (!t.whole || (plain && (width - c < L || height - r < DOWN))) {
                 finish<R, DOWN>(t, g, found, r, c);
                 continue;
@@ -246,8 +246,8 @@ void write_tile(const Tile<R, DOWN> &t, const Group<R> &g) {
 
 template <int TAPS, bool CLOSE, class R, int DOWN>
 void write_channels(const Tile<R, DOWN> &t, const Group<R> &g) {
-    // of two taps one, three and four channels are worth a loop of their own; of more taps, the
-    // channels follow each other
+    // with two taps, one, three and four channels have loops of their own; with more taps, channels
+    // are processed one after the other
     if constexpr (TAPS == 2) switch (g.count) {
             case 1: return write_tile<TAPS, 1, CLOSE>(t, g);
             case 3: return write_tile<TAPS, 3, CLOSE>(t, g);

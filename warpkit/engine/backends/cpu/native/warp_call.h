@@ -32,7 +32,7 @@
 
 namespace warpkit {
 
-// One image of a list, as Python writes it.
+// One image of a list, in the format that Python writes.
 struct ListedImage {
     int64_t image, height, width, plane, line, pixel;  // as the fields of the block
     int64_t grad;                                      // its gradient, dense
@@ -41,7 +41,7 @@ struct ListedImage {
 struct WarpCall : Call {
     WARPKIT_WARP_FIELDS(WARPKIT_FIELD)
 
-    // Make the block that of an item, and return where its image begins.
+    // Set the block to that of an item, and return the start of its image.
     int64_t enter(int64_t item) {
         const int64_t number = at<const int64_t>(image_of)[item];
         if (!listed) return number * channels * height * width;
@@ -53,17 +53,17 @@ struct WarpCall : Call {
     }
 };
 
-enum Kind { POINTS = 0, AFFINE = 2, PERSPECTIVE = 3 };  // a matrix by its rows
+enum Kind { POINTS = 0, AFFINE = 2, PERSPECTIVE = 3 };  // a matrix, by its number of rows
 enum Type { FLOAT32, FLOAT64, UINT8, INT16, UINT16 };
 
-// One piece of a backward pass. What lists of them there are follows from shapes and the matrix
-// alone, never from the threads, so that the order of every sum does too.
+// One piece of a backward pass. The lists of these depend only on shapes and the matrix, never on
+// the threads, and so does the order of every sum.
 struct Job {
     int64_t item, first_row, end_row;  // rows of tiles
-    int64_t accumulator;               // the image gradient that it adds to
-    int64_t slot;                      // where its sums for the matrix and the fill go
-    int64_t clear, clear_end;          // numbers of the image's gradient that it sets to 0 first
-    int64_t band, band_end;            // rows of the image's gradient that it may add to
+    int64_t accumulator;               // the image gradient to which it adds
+    int64_t slot;                      // the position of its sums for the matrix and the fill
+    int64_t clear, clear_end;          // numbers of the image's gradient to set to 0 first
+    int64_t band, band_end;            // rows of the image's gradient to which it may add
 };
 
 }  // namespace warpkit

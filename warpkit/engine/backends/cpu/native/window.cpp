@@ -16,7 +16,7 @@ template <class R, int DOWN> void Tile<R, DOWN>::planes_of(const WarpCall &p, in
     }
     if (in_place) return;
     if constexpr (sizeof(R) == 4) copy<float>(p, source, channel, count, fill);
-    else switch (p.type) {  // all but float32 are computed with in float64
+    else switch (p.type) {  // all except float32 are computed in float64
             case FLOAT64: return copy<double>(p, source, channel, count, fill);
             case UINT8: return copy<uint8_t>(p, source, channel, count, fill);
             case INT16: return copy<int16_t>(p, source, channel, count, fill);
@@ -24,8 +24,8 @@ template <class R, int DOWN> void Tile<R, DOWN>::planes_of(const WarpCall &p, in
         }
 }
 
-// Fill `low` and `high`. Of a turned tile a row of the box needs 0.6 of its columns: those that
-// the tile's edges cross above the row's last tap and below its first, and a little.
+// Compute `low` and `high`. A row of a rotated tile's box needs 0.6 of its columns: those that the
+// tile's edges cross above the row's last tap and below its first, plus a margin.
 template <class R, int DOWN> void Tile<R, DOWN>::find_extents(bool turned) {
     if (rows > ROWS) return;
     if (!turned) {
@@ -34,7 +34,7 @@ template <class R, int DOWN> void Tile<R, DOWN>::find_extents(bool turned) {
     }
     using F = Vec<float, LANES<float>>;
     using N = Vec<int32_t, LANES<float>>;
-    constexpr float LITTLE = 0.02f;  // more than floats of a few hundred pixels are off
+    constexpr float LITTLE = 0.02f;  // more than the error of floats of a few hundred pixels
     float x[5], y[5];
     for (int k = 0; k < 5; k++) {
         x[k] = float(corner_x[k % 4] - double(left + before));
@@ -63,8 +63,8 @@ template <class R, int DOWN> void Tile<R, DOWN>::find_extents(bool turned) {
     }
 }
 
-// Columns 0 .. end of a row: those of first .. last from memory, the others `rest`. Vectors
-// reach over the end, to what is written after them.
+// Columns 0 .. end of a row: first .. last from memory, the others `rest`. Vectors extend beyond
+// the end, into what is written later.
 template <class V, class R, class S> INLINE void copy_row(R *to, const S *line, int64_t left,
                                                           int64_t pixel, int64_t first,
                                                           int64_t last, int64_t end, V rest) {
@@ -123,7 +123,7 @@ void Tile<R, DOWN>::copy(const WarpCall &p, int64_t source, int64_t channel, int
     }
 }
 
-// The columns of a row that the border leads back into the image.
+// The columns of a row that the border folds back into the image.
 template <class R, int DOWN> template <class S>
 INLINE void Tile<R, DOWN>::fold_row(R *to, const S *line, int64_t pixel, int64_t first,
                                     int64_t last, int64_t a, int64_t b) const {
@@ -131,8 +131,8 @@ INLINE void Tile<R, DOWN>::fold_row(R *to, const S *line, int64_t pixel, int64_t
     for (int64_t c = most(last, a); c < b; c++) to[c] = R(line[source_column[c] * pixel]);
 }
 
-// Columns a .. b of a row of pixels with their channels side by side: `count` channels, parted
-// L pixels at a time. Nothing at `end` or beyond is read.
+// Columns a .. b of a row of channels-last pixels: `count` channels, separated L pixels at a time.
+// Nothing at `end` or beyond is read.
 template <class R, int DOWN>
 void Tile<R, DOWN>::copy_pixels(int64_t to, const R *line, const R *end, int64_t from_x,
                                 int64_t pixel, int count, int64_t first, int64_t last, int64_t a,
