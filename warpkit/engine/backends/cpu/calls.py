@@ -9,6 +9,7 @@ and this is passed on. Nothing here depends on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ctypes import addressof, c_char
 
 import numpy as np
 from torch import Tensor
@@ -64,4 +65,12 @@ def launch(numbers: np.ndarray, first: int, end: int, values: int) -> None:
 
 def address(tensor: Tensor | np.ndarray) -> int:
     """The address of the first number."""
-    return tensor.data_ptr() if isinstance(tensor, Tensor) else tensor.ctypes.data
+    return tensor.data_ptr() if isinstance(tensor, Tensor) else address_of(tensor)
+
+
+def address_of(array: np.ndarray) -> int:
+    """The address of an array's first number: `array.ctypes.data` in a quarter of its time."""
+    try:
+        return addressof(c_char.from_buffer(array))  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):  # read-only, empty, or not contiguous
+        return array.ctypes.data

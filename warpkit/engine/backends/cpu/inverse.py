@@ -35,7 +35,7 @@ def invert_numbers(matrix: np.ndarray) -> np.ndarray:
     """The same for one array (2 or 3, 3), float64."""
     given, out = np.ascontiguousarray(matrix), np.empty(matrix.shape)
     numbers = _block("invert", given.shape[-2], True, False).copy()
-    numbers[GIVEN], numbers[OUT] = given.ctypes.data, out.ctypes.data
+    numbers[GIVEN], numbers[OUT] = calls.address_of(given), calls.address_of(out)
     calls.launch(numbers, 0, 1, given.size)
     return out
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from warpkit.engine.arithmetic import opencv_angles
 from warpkit.engine.arithmetic.opencv_lenses import MOST_STEPS, Criteria
-from warpkit.engine.backends.cpu.calls import Family, launch
+from warpkit.engine.backends.cpu.calls import Family, address_of, launch
 from warpkit.engine.backends.cpu.memory import empty
 
 MAPS = Family("maps")
@@ -123,7 +123,7 @@ def converted_map(first: np.ndarray, second: np.ndarray | None, kind: str) -> Ma
     block = _block("converted_map", *sides, *codes).copy()
     first = np.ascontiguousarray(first)
     second = first if second is None else np.ascontiguousarray(second)
-    block[FIRST], block[SECOND] = first.ctypes.data, second.ctypes.data
+    block[FIRST], block[SECOND] = address_of(first), address_of(second)
     return _map(block, np.empty(0), size, kind)
 
 
@@ -177,8 +177,8 @@ def projected(
     points = np.ascontiguousarray(points)
     pixels, slopes = empty((count, 2), points.dtype), empty((2 * count, columns), WIDE)
     block = _block(task, *codes).copy()
-    block[NUMBERS], block[FIRST] = numbers.ctypes.data, points.ctypes.data
-    block[OUT], block[OUT_SECOND] = pixels.ctypes.data, slopes.ctypes.data
+    block[NUMBERS], block[FIRST] = address_of(numbers), address_of(points)
+    block[OUT], block[OUT_SECOND] = address_of(pixels), address_of(slopes)
     block[COUNT] = count
     launch(block, 0, -(-count // POINTS_AT_ONCE), slopes.size)
     return pixels, slopes
@@ -208,8 +208,8 @@ def _matrices(
 ) -> tuple[np.ndarray, np.ndarray]:
     block = _block(task).copy()
     found, good = np.empty((len(src), *shape)), np.empty(len(src), np.int64)
-    block[FIRST], block[SECOND] = src.ctypes.data, dst.ctypes.data
-    block[OUT], block[OUT_SECOND] = found.ctypes.data, good.ctypes.data
+    block[FIRST], block[SECOND] = address_of(src), address_of(dst)
+    block[OUT], block[OUT_SECOND] = address_of(found), address_of(good)
     launch(block, 0, len(src), found.size)
     return found, good != 0
 
@@ -246,10 +246,10 @@ def _polar(
     second = np.ascontiguousarray(second)
     first = None if first is None else np.ascontiguousarray(first)
     found = empty(second.shape, second.dtype), empty(second.shape, second.dtype)
-    numbers[NUMBERS], numbers[COUNT] = _SINES.ctypes.data, second.size
-    numbers[FIRST] = 0 if first is None else first.ctypes.data
-    numbers[SECOND], numbers[FAR] = second.ctypes.data, 0 if far is None else far.ctypes.data
-    numbers[OUT], numbers[OUT_SECOND] = (part.ctypes.data for part in found)
+    numbers[NUMBERS], numbers[COUNT] = address_of(_SINES), second.size
+    numbers[FIRST] = 0 if first is None else address_of(first)
+    numbers[SECOND], numbers[FAR] = address_of(second), 0 if far is None else address_of(far)
+    numbers[OUT], numbers[OUT_SECOND] = (address_of(part) for part in found)
     launch(numbers, 0, -(-second.size // block), 2 * second.size)
     return found
 
@@ -272,8 +272,8 @@ def _map(block: np.ndarray, numbers: np.ndarray, size: tuple[int, ...], kind: st
     if kind in ("planes", "fixed"):
         second = empty(size, PART if fixed else FLOAT)
     block = block.copy()
-    block[NUMBERS], block[OUT] = numbers.ctypes.data, first.ctypes.data
-    block[OUT_SECOND] = 0 if second is None else second.ctypes.data
+    block[NUMBERS], block[OUT] = address_of(numbers), address_of(first)
+    block[OUT_SECOND] = 0 if second is None else address_of(second)
     launch(block, 0, size[0], 2 * size[0] * size[1])
     return first, second
 
@@ -281,7 +281,7 @@ def _map(block: np.ndarray, numbers: np.ndarray, size: tuple[int, ...], kind: st
 def _points(block: np.ndarray, numbers: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Allocates points and calls the library to fill them; points (N, C) must be dense."""
     points, out = np.ascontiguousarray(points), empty(points.shape, points.dtype)
-    block[NUMBERS], block[FIRST], block[OUT] = (a.ctypes.data for a in (numbers, points, out))
+    block[NUMBERS], block[FIRST], block[OUT] = (address_of(a) for a in (numbers, points, out))
     block[COUNT] = len(points)
     launch(block, 0, -(-len(points) // POINTS_AT_ONCE), out.size)
     return out

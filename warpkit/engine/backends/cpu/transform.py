@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from warpkit.engine.arithmetic.opencv_points import in_vectors, line_of
-from warpkit.engine.backends.cpu.calls import Family, launch
+from warpkit.engine.backends.cpu.calls import Family, address_of, launch
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.pictures import TYPES
 
@@ -38,8 +38,8 @@ def transformed(points: np.ndarray, matrix: np.ndarray, arithmetic: str) -> np.n
         matrix = np.ascontiguousarray(matrix, DOUBLE)
     points = np.ascontiguousarray(points)
     out, block = empty(shape, points.dtype), call.copy()
-    block[MATRIX], block[POINTS] = matrix.ctypes.data, points.ctypes.data
-    block[OUT] = out.ctypes.data
+    block[MATRIX], block[POINTS] = address_of(matrix), address_of(points)
+    block[OUT] = address_of(out)
     launch(block, 0, units, values)
     return out
 

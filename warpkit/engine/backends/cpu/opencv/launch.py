@@ -15,7 +15,7 @@ from warpkit.engine.arithmetic import opencv4_sums
 from warpkit.engine.arithmetic.opencv4_tables import ONE, STEPS, axis_table, integer_table
 from warpkit.engine.arithmetic.opencv5 import CHANNELS, TYPES
 from warpkit.engine.backends.cpu import calls
-from warpkit.engine.backends.cpu.calls import Family
+from warpkit.engine.backends.cpu.calls import Family, address_of
 from warpkit.engine.backends.cpu.memory import empty
 from warpkit.engine.backends.cpu.warp_calls import TYPES as NUMBERS
 from warpkit.engine.sampling.layout import (
@@ -141,8 +141,8 @@ def result(
     made: PreparedCall, image: np.ndarray, mapping: np.ndarray, second: np.ndarray | None = None
 ) -> np.ndarray:
     """The result's memory; the arrays must have the prepared layout."""
-    others = 0 if second is None else second.ctypes.data
-    return _run(made, image.ctypes.data, mapping.ctypes.data, others)
+    others = 0 if second is None else address_of(second)
+    return _run(made, address_of(image), address_of(mapping), others)
 
 
 def _run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.ndarray:
@@ -153,8 +153,8 @@ def _run(made: PreparedCall, image: int, mapping: int, second: int = 0) -> np.nd
         return memory
     numbers = call.numbers.copy()
     numbers[IMAGE], numbers[MAPPING], numbers[SECOND] = image, mapping, second
-    numbers[FILL], numbers[START] = made.fill.ctypes.data, made.sum_start.ctypes.data
-    numbers[OUT] = memory.ctypes.data
+    numbers[FILL], numbers[START] = address_of(made.fill), address_of(made.sum_start)
+    numbers[OUT] = address_of(memory)
     calls.launch(numbers, 0, call.units, call.values)
     return memory
 
@@ -190,8 +190,8 @@ def _call(
     fill_item, fill_channel, fill_row, fill_column = fill_strides(fill)
     start_item, start_channel, *_ = fill_strides(sum_start)
     numbers = {
-        "image_of": image_of.ctypes.data,
-        "mapping_of": mapping_of.ctypes.data,
+        "image_of": address_of(image_of),
+        "mapping_of": address_of(mapping_of),
         "channels": channels,
         "height": height,
         "width": width,
@@ -220,8 +220,8 @@ def _call(
         "vector": _is_vector_code(rule, dtype, channels, fixed),
         "lanes": lanes,
         "parts": PARTS[rule.arithmetic] if fixed_map and fixed else 0,
-        "weights": weights.ctypes.data,
-        "corrections": corrections.ctypes.data,
+        "weights": address_of(weights),
+        "corrections": address_of(corrections),
     }
     return OpenCVCall(
         WARPS.block("opencv_nearest" if taps == 1 else "opencv", numbers),
