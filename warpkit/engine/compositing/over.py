@@ -1,9 +1,9 @@
 """Paints objects over images in order, and composites layers.
 
-Images are in the type of the computation, and flat, (C, M), for the work: see `canvases`. A
-painter gives what a list of pixels gets from its objects: the colour (C, P), premultiplied, and the
-coverage (P,), None for opaque. It reads the flat images that it is handed. Nothing is written in
-place.
+Images have the type of the computation, and are flat, (C, M), while they are processed: see
+`canvases`. For a list of pixels, a painter returns the objects' colours (C, P), premultiplied, and
+their coverage (P,), None if opaque. It reads the flat images that it is given. Nothing is written
+in place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Painter = Callable[[Tensor, Pixels], tuple[Tensor, Tensor | None]]
 
 
 def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Images]:
-    """A function of flat pixels as one of a batch or a list of images."""
+    """Makes a function of flat pixels one of a batch or a list of images."""
 
     @wraps(paint)
     def paint_images(images: Images, *arguments: Any) -> Images:
@@ -35,7 +35,7 @@ def on_flat(paint: Callable[..., Tensor]) -> Callable[..., Images]:
 def paint_topmost(
     images: Tensor, top: Tensor, boxes: Rectangles, canvas: Canvas, painter: Painter
 ) -> Tensor:
-    """Opaque objects that all read `images`: each pixel samples the one that `topmost` found.
+    """Opaque objects that all read `images`: each pixel samples the object that `topmost` finds.
 
     images (C, M), flat; top (M,), int32.
     """
@@ -52,7 +52,7 @@ def paint_topmost(
 
 @on_flat
 def paint_layers(images: Tensor, pixels: Pixels, painter: Painter) -> Tensor:
-    """Objects with a coverage that all read `images`: one sampling, then "over" by layers."""
+    """Objects with coverage that all read `images`: one sampling, then "over" layer by layer."""
     pixels, sizes, place = by_layer(pixels)
     colour, alpha = painter(images, pixels)
     if alpha is None:
@@ -69,10 +69,10 @@ def paint_levels(
     round_: Callable[[Tensor], Tensor],
     rows: Rows | None = None,
 ) -> Tensor:
-    """Each object reads what the earlier ones painted: a pass for each level of overlap.
+    """Each object reads the result of earlier ones: one pass per level of overlap.
 
-    `round_` is what writing to an image of the caller's type does to a value. rows: where objects
-    do not fill their rectangles.
+    `round_` rounds as writing to the caller's type does. rows: for objects that do not fill their
+    rectangles.
     """
     level = levels(boxes)
     order = level.argsort(stable=True)
@@ -86,11 +86,11 @@ def paint_levels(
 
 
 def by_layer(pixels: Pixels) -> tuple[Pixels, list[int], Tensor]:
-    """The list ordered by layers: first the lowest entry of every place, then the second, ...
+    """The list sorted by layers: the lowest entry of every place first, then the second, ...
 
-    Also the length of each layer, and the places. Places are ordered by their number of layers, so
-    that layer k belongs to the first of them: composing needs slices only, and no layer costs more
-    than its own pixels.
+    It also returns the length of each layer, and the places. Places are sorted by their number of
+    layers, so layer k belongs to the first of them: compositing needs only slices, and each layer
+    costs only its own pixels.
     """
     place, order = pixels.place.sort(stable=True)
     first = torch.ones_like(place, dtype=torch.bool)
@@ -99,7 +99,7 @@ def by_layer(pixels: Pixels) -> tuple[Pixels, list[int], Tensor]:
     depth = torch.diff(starts, append=starts.new_tensor([len(place)]))
     depth, deepest = depth.sort(descending=True, stable=True)
     starts = starts[deepest]
-    ends = torch.bincount(depth).flip(0).cumsum(0).flip(0)  # places of at least k layers, by k
+    ends = torch.bincount(depth).flip(0).cumsum(0).flip(0)  # places with at least k layers, by k
     sizes = ends[1:].tolist()
     entries = [order[starts[:size] + layer] for layer, size in enumerate(sizes)]
     return pixels.take(torch.cat([order[:0], *entries])), sizes, place[starts]

@@ -1,8 +1,8 @@
-"""Which pixels belong to which object: integers only, no gradient.
+"""Assigns pixels to objects: integers only, no gradients.
 
 An object occupies a rectangle of pixels of one image. The rectangles become flat lists of pixels,
-so that the work grows with the covered pixels and no loop runs over objects. The lengths of the
-lists depend on the boxes: on an accelerator they are read back, a few times a call.
+so the work grows with the covered pixels, and no loop runs over objects. The lengths of the lists
+depend on the boxes: on an accelerator they are read back a few times per call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from warpkit.engine.compositing.canvases import Canvas
 
 PAIRS = 1 << 22
-"""Pairs of rectangles compared at once; each takes about 10 bytes."""
+"""Pairs of rectangles that are compared at once; each needs about 10 bytes."""
 
 
 class Rectangles(NamedTuple):
@@ -40,28 +40,29 @@ class Rows(NamedTuple):
     """The rows of objects that do not fill their rectangles, object by object."""
 
     begins: Tensor
-    """(N,), int64: where the object's rows begin, the top of its rectangle first."""
+    """(N,), int64: the start of each object's rows, with the top of its rectangle first."""
     object: Tensor
-    """(R,), int64: whose row it is."""
+    """(R,), int64: the object of each row."""
     first: Tensor
-    """(R,), int64: its first column, counted from the rectangle's left."""
+    """(R,), int64: its first column, relative to the rectangle's left."""
     end: Tensor
-    """(R,), int64: the end of its columns; `first` where it has none."""
+    """(R,), int64: the end of its columns; equal to `first` if it has none."""
 
     def of(self, boxes: Rectangles) -> Rectangles:
-        """Each row as a rectangle, one pixel high."""
+        """Each row as a rectangle with a height of one pixel."""
         top = boxes.top[self.object] + self.line()
         left = boxes.left[self.object]
         image = boxes.image[self.object]
         return Rectangles(image, left + self.first, top, left + self.end, top + 1)
 
     def line(self) -> Tensor:
-        """(R,), int64: the row, counted from the rectangle's top."""
+        """(R,), int64: the row, relative to the rectangle's top."""
         number = torch.arange(len(self.object), device=self.object.device)
         return number - self.begins[self.object]
 
     def holds(self, objects: Tensor, row: Tensor, column: Tensor) -> Tensor:
-        """Whether pixels of objects (P,), by row and column in the rectangle (P,), are theirs."""
+        """Whether pixels of objects (P,), given by row and column in the rectangle (P,), belong to
+        them."""
         number = self.begins[objects] + row
         return (column >= self.first[number]) & (column < self.end[number])
 
@@ -71,11 +72,11 @@ class Pixels(NamedTuple):
 
     object: Tensor
     x: Tensor
-    """The column, counted from the object's left."""
+    """The column, relative to the object's left."""
     y: Tensor
-    """The row, counted from the object's top."""
+    """The row, relative to the object's top."""
     place: Tensor
-    """Where the pixel lies among those of all images, flat."""
+    """The flat index of the pixel among those of all images."""
 
     def take(self, index: Tensor) -> Pixels:
         """The entries `index` of the list."""
@@ -83,10 +84,10 @@ class Pixels(NamedTuple):
 
 
 def rectangles(edges: Tensor, image: Tensor, canvas: Canvas, touched: bool) -> Rectangles:
-    """The pixels of boxes (N, 4) within images, each in the one of its number `image` (N,).
+    """The pixels of boxes (N, 4) within images, each in the image with index `image` (N,).
 
-    Those whose centre lies in the box, or all that it touches. NaN and an image out of range make
-    an empty rectangle; no number leads outside the images.
+    These are the pixels whose centres are in the box, or all that it touches. NaN, or an image
+    index out of range, gives an empty rectangle; no value leads outside the images.
     """
     count = canvas.images
     first, last = edges.detach().double().split(2, dim=-1)
@@ -105,7 +106,7 @@ def rectangles(edges: Tensor, image: Tensor, canvas: Canvas, touched: bool) -> R
 
 
 def rows_of_all(boxes: Rectangles) -> Rows:
-    """Those of objects that fill their rectangles."""
+    """The rows of objects that fill their rectangles."""
     begins = boxes.height.cumsum(0) - boxes.height
     objects = torch.arange(len(boxes.image), device=begins.device).repeat_interleave(boxes.height)
     return Rows(begins, objects, torch.zeros_like(objects), boxes.width[objects])
@@ -114,9 +115,10 @@ def rows_of_all(boxes: Rectangles) -> Rows:
 def rows_of(corners: Tensor, boxes: Rectangles, along: tuple[bool, bool] = (True, True)) -> Rows:
     """The pixels of `boxes` whose centres lie in convex quads (N, 4, 2), row by row.
 
-    corners: counted from the rectangles' corners, from the quad's own top left clockwise, or
-    counter-clockwise if mirrored. As a box does, a quad holds its own top and left edges. along:
-    whether the edges count that bound it along its own y (top and bottom), and along its own x.
+    corners: relative to the rectangles' corners, clockwise from the quad's own top left, or
+    counter-clockwise if mirrored. Like a box, a quad includes its top and left edges. along:
+    whether the edges that bound it along its own y (top and bottom) count, and those along its own
+    x.
     """
     begins, objects, first, end = rows_of_all(boxes)
     quads = corners.detach().double()[objects]
@@ -132,7 +134,7 @@ def rows_of(corners: Tensor, boxes: Rectangles, along: tuple[bool, bool] = (True
             continue
         dx, dy, rise = across[:, k], down[:, k], middle - y[:, k]
         dx, dy = torch.where(mirrored, -dx, dx), torch.where(mirrored, -dy, dy)
-        holds = k in (0, 3)  # its own centres
+        holds = k in (0, 3)  # it includes centres on its edge
         edge = x[:, k] + torch.where(dy == 0, 0.0, dx * rise / torch.where(dy == 0, 1.0, dy)) - 0.5
         edge = edge.clamp(-1, 2.0**32)
         upwards = edge.floor().long() + 1  # beyond the edge
@@ -154,8 +156,8 @@ def pixels_of(
 ) -> Pixels:
     """All pixels of all objects, or of `objects` in that order; each row by row.
 
-    rows: where objects do not fill their rectangles. Those of `objects` come in the objects' order
-    of `boxes` then.
+    rows: for objects that do not fill their rectangles. Those of `objects` are then in the order of
+    `boxes`.
     """
     if rows is not None:
         chosen = torch.ones_like(rows.object, dtype=torch.bool)
@@ -168,7 +170,7 @@ def pixels_of(
         return Pixels(rows.object[found.object], x, rows.line()[found.object], found.place)
     if objects is None:
         objects = torch.arange(len(boxes.image), device=boxes.image.device)
-    # by rows first: two runs of repeats cost a fifth of a division for each pixel
+    # by rows first: two runs of repeats cost a fifth of a division per pixel
     heights = boxes.height[objects]
     y = _counting(heights)
     objects = objects.repeat_interleave(heights)
@@ -181,20 +183,20 @@ def pixels_of(
 
 
 def _counting(lengths: Tensor) -> Tensor:
-    """0, 1, ... up to each length, one after the other."""
+    """0, 1, ... up to each length, concatenated."""
     starts = (lengths.cumsum(0) - lengths).repeat_interleave(lengths)
     return torch.arange(len(starts), device=lengths.device) - starts
 
 
 def topmost(boxes: Rectangles, canvas: Canvas, rows: Rows | None = None) -> Tensor:
-    """The last object that covers each of all pixels, flat, int32; -1 where there is none.
+    """The last object that covers each pixel of all images, flat, int32; -1 if there is none.
 
-    rows: where objects do not fill their rectangles.
+    rows: for objects that do not fill their rectangles.
 
-    A rectangle is the union of four whose sides are powers of two; each of those is one entry in
-    the table of its size, and every table is spread to the next smaller one in a pass. So the time
+    A rectangle is the union of four whose sides are powers of two. Each of these is one entry in
+    the table of its size, and each table is spread to the next smaller one in one pass. So the time
     does not depend on the objects' areas: 2.5 ms for 400 and for 4000 objects of 32 x 32 pixels in
-    four images of 256 x 256 on one core, where a list of all their pixels takes 16 and 180 ms.
+    four images of 256 x 256 on one core. A list of all their pixels takes 16 and 180 ms.
     """
     if canvas.begins is not None:  # images of different sizes are one row, and so are objects' rows
         rows = rows_of_all(boxes) if rows is None else rows
@@ -229,7 +231,7 @@ def topmost(boxes: Rectangles, canvas: Canvas, rows: Rows | None = None) -> Tens
 
 
 def _spread(table: Tensor | None, dim: int, step: int) -> Tensor | None:
-    """From entries that stand for 2 `step` pixels along `dim` to entries that stand for `step`."""
+    """Splits entries for 2 `step` pixels along `dim` into entries for `step` pixels."""
     if table is None:
         return None
     length = table.shape[dim]
@@ -261,10 +263,10 @@ def _enter(
 
 
 def levels(boxes: Rectangles) -> Tensor:
-    """(N,): 0 for an object that overlaps no earlier one, else 1 + the highest level of those.
+    """(N,): 0 for an object that overlaps no earlier one, otherwise 1 + the highest level of those.
 
-    Objects of one level do not overlap. Takes N^2 comparisons, a few million at a time, and memory
-    for the pairs that overlap.
+    Objects of one level do not overlap. It takes N^2 comparisons, a few million at a time, and
+    memory for the overlapping pairs.
     """
     count, device = len(boxes.image), boxes.image.device
     numbers = torch.arange(count, device=device)
@@ -284,7 +286,8 @@ def levels(boxes: Rectangles) -> Tensor:
 
 
 def _overlaps(boxes: Rectangles, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """For the objects `rows`: how many later ones each overlaps, and which, one after the other."""
+    """For the objects `rows`: the number of later ones that each overlaps, and their indices,
+    concatenated."""
     image, left, top, right, bottom = (side[rows, None] for side in boxes)
     found = (boxes.image == image) & (boxes.left < right) & (boxes.right > left)
     found &= (boxes.top < bottom) & (boxes.bottom > top)

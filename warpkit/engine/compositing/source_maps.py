@@ -13,15 +13,15 @@ from warpkit.engine.sampling.rules import TAPS, SamplingRule
 
 
 def box_inverse(matrices: Tensor, edges: Tensor, space: str) -> Tensor:
-    """Where the pixels of boxes look, (N, 2, 3), in pixels counted from their rectangles.
+    """The source positions of boxes' pixels, (N, 2, 3), relative to their rectangles.
 
     matrices (N, 2, 3), float64: pixel matrices, source -> destination, or thetas of F.affine_grid.
-    edges (N, 4), float64: the boxes, counted from their rectangles' corners.
+    edges (N, 4), float64: the boxes, relative to their rectangles' corners.
     """
     x1, y1, x2, y2 = edges.unbind(-1)
     source = inverse_map(matrices) if space == "pixel" else matrices
     known = source.isfinite().all(-1).all(-1)[:, None, None]
-    # what looks nowhere gives the box no gradient: 0, not 0 x NaN
+    # a map without positions gives the box no gradient: 0, not 0 x NaN
     source = torch.where(known, source, 0.0)
     if space == "pixel":
         return torch.where(known, _shifted(source, x1, y1), torch.nan)
@@ -45,7 +45,7 @@ def _shifted(to_source: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def from_corner(to_source: Tensor, painted: Rectangles) -> Tensor:
-    """A map of image pixels as one of pixels counted from the rectangles' corners."""
+    """Converts a map of image pixels to one of pixels relative to the rectangles' corners."""
     return seen_from(to_source, painted.left[:, None], painted.top[:, None])
 
 
@@ -56,7 +56,7 @@ def footprints(
     image: Tensor,
     canvas: Canvas,
 ) -> Rectangles:
-    """Rectangles that hold all pixels where patches of `size` show under `matrices`, float64.
+    """Rectangles with all pixels at which patches of `size` are visible under `matrices`, float64.
 
     A patch that crosses the horizon of a perspective gets the whole image.
     """
@@ -76,7 +76,8 @@ def footprints(
 
 
 def covered(pixels: Pixels, to_source: Tensor, size: tuple[int, int], rule: SamplingRule) -> Pixels:
-    """Those of `pixels` that look at a point from where the rule reaches a patch of `size`."""
+    """Those of `pixels` whose source point is near enough to a patch of `size` for the rule to
+    reach it."""
     reach = TAPS[rule.interpolation] / 2
     x, y = source(to_source.detach(), pixels)
     seen = (x >= -reach) & (x <= size[1] - 1 + reach) & (y >= -reach) & (y <= size[0] - 1 + reach)
@@ -84,7 +85,7 @@ def covered(pixels: Pixels, to_source: Tensor, size: tuple[int, int], rule: Samp
 
 
 def source(to_source: Tensor, pixels: Pixels) -> tuple[Tensor, Tensor]:
-    """Where the pixels look: x and y, each (P,), float64."""
+    """The source positions of pixels: x and y, each (P,), float64."""
     # a contiguous row of P for each coefficient
     coefficients = columns(to_source.flatten(1).mT, pixels.object).unbind(0)
     rows = [coefficients[i : i + 3] for i in range(0, len(coefficients), 3)]

@@ -1,7 +1,7 @@
 """The colour and coverage of a list of pixels from their objects.
 
-For each pixel of the list: its object, the source point under the object's map, and one call of the
-sampler. See `over` for what a painter is.
+For each pixel of the list, this finds its object and the source point under the object's map, and
+calls the sampler once. `over` describes painters.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class LayerOptions(NamedTuple):
     """How objects are painted, in the type of the computation."""
 
     to_source: Tensor
-    """(N, 2 or 3, 3), float64: where a pixel of the object's rectangle looks in its source."""
+    """(N, 2 or 3, 3), float64: maps pixels of the object's rectangle to its source."""
     rule: SamplingRule
     fill: Tensor
-    """What a missing tap is: (C or 1, N or 1). Not used where there is a coverage."""
+    """The value of a missing tap: (C or 1, N or 1). It is not used if there is coverage."""
     opacity: Tensor | None
     """() or (N,); None for 1."""
 
@@ -47,8 +47,8 @@ def patch_painter(
 ) -> Painter:
     """Paint patches (N or 1, C, h, w), with masks (N or 1, 1, h, w), or all of each patch.
 
-    flow (N or 1, k, l, 2): the patches are bent by it first, as `bent` says. One patch for all
-    objects is read in place, never copied.
+    flow (N or 1, k, l, 2): first bends the patches, see `bent`. If one patch serves all objects, it
+    is read directly, never copied.
     """
     height, width = patches.shape[-2:]
     flat, step = _flat(patches)
@@ -58,7 +58,7 @@ def patch_painter(
         offset, cover_start = step * pixels.object, cover_step * pixels.object
 
         def index_of(row: Tensor, column: Tensor) -> Tensor:
-            """Where row and column of a window, (P,) each, lie in the flat pixels."""
+            """The flat index of row and column in a window, (P,) each."""
             return offset + row * width + column
 
         def covered(row: Tensor, column: Tensor) -> Tensor:
@@ -82,11 +82,11 @@ def patch_painter(
 def bent(
     x: Tensor, y: Tensor, flow: Tensor, objects: Tensor, rule: SamplingRule
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Where points of bent patches look in the patches as they were, and how much there is of them.
+    """The positions in the original patches of points in bent patches, and their weights.
 
     x and y (P,), float64, pixels of the flows' frames; flow (N or 1, h, w, 2), pixels; objects
-    (P,), int64, the flow of each. What is bent is an image of h x w pixels: beyond its edges it
-    fades within a pixel as any patch does, so the point is held at the edge and weighs less.
+    (P,), int64, the flow of each. A bent patch is an image of h x w pixels. Beyond its edges it
+    fades within a pixel like any patch, so the point is held at the edge and its weight reduced.
     """
     height, width = flow.shape[-3:-1]
     held_x, held_y = held(x, 0, width - 1), held(y, 0, height - 1)
@@ -107,12 +107,12 @@ def window_painter(
     edges: Tensor | None,
     rows: Rows | None = None,
 ) -> Painter:
-    """Paint what the images show in the objects' own rectangles.
+    """Paint the images' content in the objects' own rectangles.
 
     mask: (1, P), for all pixels of all rectangles in the order of `pixels_of`. edges: (N, 4), the
-    boxes counted from their rectangle's corner, where the pixels on an edge count by the share that
-    the box covers: in what is painted, and in what is read along an axis whose border is constant.
-    rows: the objects' own pixels, where they do not fill their rectangles; the others are missing.
+    boxes relative to their rectangle's corner. Pixels on an edge count by the share that the box
+    covers: when painted, and when read along an axis whose border is constant. rows: the objects'
+    own pixels, if they do not fill their rectangles; the others are missing.
     """
     area = boxes.width * boxes.height
     begin, _, width = canvas.at(boxes.image)
@@ -132,7 +132,7 @@ def window_painter(
                 read = _share(edges.to(images.dtype), pixels.object, faded)
 
         def index_of(row: Tensor, column: Tensor) -> Tensor:
-            """Where row and column of a window, (P,) each, lie in the flat pixels."""
+            """The flat index of row and column in a window, (P,) each."""
             return corner + row * line + column
 
         def masked(row: Tensor, column: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ def window_painter(
             return value if read is None else value * read(row, column)
 
         def held(row: Tensor, column: Tensor) -> Tensor:
-            """Whether row and column, (P,) each, are the object's own."""
+            """Whether row and column, (P,) each, belong to the object."""
             assert rows is not None
             return rows.holds(pixels.object, row, column)
 
@@ -172,10 +172,10 @@ def stretched_mask(
     canvas: Canvas,
     rule: SamplingRule,
 ) -> Tensor:
-    """Masks (N or 1, 1, h, w), each stretched over its box: their values at the boxes' pixels.
+    """Masks (N or 1, 1, h, w), each stretched over its box: the values at the boxes' pixels.
 
     edges: as in `window_painter`, or the frames. Returns (1, P) in the order of `pixels_of`. A mask
-    of the box's own size is taken as it is.
+    with the box's own size is used unchanged.
     """
     height, width = mask.shape[-2:]
     rule = SamplingRule("nearest" if rule.interpolation == "nearest" else "bilinear", "replicate")
@@ -197,10 +197,10 @@ def stretched_mask(
 
 
 def _along(counts: Tensor, length: int, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """The rectangles of lines, one after the other, and where each looks in its mask.
+    """The rectangles of lines, concatenated, and the position of each line in its mask.
 
-    counts, low and high (N,): the lines of each along an axis, and the edges between which a mask
-    of `length` lines is stretched.
+    counts, low and high (N,): the number of each rectangle's lines along an axis, and the edges
+    between which a mask of `length` lines is stretched.
     """
     objects = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
     first, last = columns(torch.stack((low, high)), objects).unbind(0)
@@ -211,7 +211,7 @@ def _along(counts: Tensor, length: int, low: Tensor, high: Tensor) -> tuple[Tens
 def _sample_each(
     patches: Tensor, objects: Tensor, x: Tensor, y: Tensor, rule: SamplingRule
 ) -> Tensor:
-    """The values (C, P) of patches (N or 1, C, h, w) at points, under a border that needs no fill.
+    """The values (C, P) of patches (N or 1, C, h, w) at points, with a border that needs no fill.
 
     x and y (P,), float64, pixels of the patches; objects (P,), int64, the patch of each.
     """
@@ -229,36 +229,36 @@ def _sample_each(
 
 
 def cropped_mask(mask: Tensor, boxes: Rectangles, canvas: Canvas) -> Tensor:
-    """Masks (N or 1, 1, H, W) over whole images: their values at the boxes' pixels.
+    """Masks (N or 1, 1, H, W) of whole images: the values at the boxes' pixels.
 
-    Returns (1, P) in the order of `pixels_of`, of the masks' type.
+    Returns (1, P) in the order of `pixels_of`, with the masks' type.
     """
     flat, step = _flat(mask)
     pixels = pixels_of(boxes, canvas)
     objects = torch.arange(len(boxes.image), device=flat.device)
-    to_mask = step * objects - canvas.at(boxes.image)[0]  # from the place in the images
+    to_mask = step * objects - canvas.at(boxes.image)[0]  # from the index in the images
     return columns(flat, pixels.place + to_mask[pixels.object])
 
 
 def _flat(patches: Tensor) -> tuple[Tensor, int]:
-    """(N, C, h, w) as (C, N h w), and the step from one to the next: 0 if there is one for all."""
+    """(N, C, h, w) as (C, N h w), and the step between patches: 0 if one serves all objects."""
     count, channels, height, width = patches.shape
     step = height * width if count > 1 else 0
     return patches.movedim(0, 1).reshape(channels, -1), step
 
 
 def _share(edges: Tensor, objects: Tensor, along: Sequence[bool] = (True, True)) -> Lookup:
-    """How much of a pixel, by row and column, lies in its object's box.
+    """The share of a pixel, by row and column, that is inside its object's box.
 
     edges (N, 4); objects (P,), int64. along: whether rows and whether columns count.
     """
     x1, y1, x2, y2 = columns(edges.mT, objects).unbind(0)
 
     def overlap(index: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """The part of pixel index (P,) that lies between low and high (P,).
+        """The share of pixel index (P,) that is between low and high (P,).
 
-        Of an edge on whole pixels the slope is that of moving inwards: the pixels outside it are
-        not painted.
+        For an edge between two pixels the slope is the one for moving inwards, because the pixels
+        outside are not painted.
         """
         end = torch.where(high <= index + 1, high, index + 1)
         return at_least_zero(end - torch.where(low >= index, low, index))
@@ -273,7 +273,7 @@ def _share(edges: Tensor, objects: Tensor, along: Sequence[bool] = (True, True))
 def with_opacity(
     paint: LayerOptions, pixels: Pixels, values: Tensor, alpha: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """values (C, P) and alpha (P,), or None, times the objects' opacity."""
+    """values (C, P) and alpha (P,), or None, multiplied by the objects' opacity."""
     if paint.opacity is None:
         return values, alpha
     opacity = paint.opacity

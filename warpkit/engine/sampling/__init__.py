@@ -1,8 +1,9 @@
-"""Defines sampling: which pixels a point reads, with which weights.
+"""Defines sampling: the pixels that a point reads, and their weights.
 
-`rules` are weights and borders, `maps` where output pixels look, `reference` the sum over taps;
-`antialias` and `antialias_points` are means of warps, `resize` is another size. `fill` is what
-missing taps show, `labels` are whole numbers that only move; `layout` is about batches and memory,
-`bounds` about clamps and their gradients, `rounding` about exact number arithmetic. Plain torch,
-slow where slow is obvious; OpenCV's own numbers are in `arithmetic`.
+`rules` has weights and borders, `maps` the source positions of output pixels, and `reference` the
+sum over taps. `antialias` and `antialias_points` compute means of warps, and `resize` defines
+resizing. `fill` is the value of missing taps, and `labels` handles integers that are only moved.
+`layout` is about batches and memory, `bounds` about clamps and their gradients, `rounding` about
+exact arithmetic. All is plain torch and prefers clarity to speed; OpenCV's own numbers are in
+`arithmetic`.
 """

@@ -1,14 +1,14 @@
 """Defines resizing, in plain torch: tables of taps along each axis, and two passes.
 
-Along an axis, output pixel i of m looks at a part of the source: the interval of length span / m
-that starts at low + i span / m, in edge coordinates (pixel j covers [j, j + 1)). `span` is the
-source's length n, or the box's side, and `low` 0, or the box's edge. Everything is computed as one
-quotient of two sums that are whole numbers without a box, so that positions are rounded once.
+Along an axis, output pixel i of m covers a part of the source: the interval of length span / m that
+starts at low + i span / m, in edge coordinates (pixel j covers [j, j + 1)). `span` is the source's
+length n or the box's side, and `low` is 0 or the box's edge. Everything is computed as one quotient
+of two sums, which are integers without a box, so positions are rounded once.
 
-Without antialias the middle of that interval is a point, sampled as the warps sample it, with the
-border repeated. With antialias a filter stretched by max(span / m, 1) weighs the pixels around it;
-pixels outside the image are left out, and the weights divided by their sum. "area" weighs each
-pixel by the part of the interval that it covers.
+Without antialias, the middle of that interval is a point, sampled as in warps with the border
+repeated. With antialias, a filter stretched by max(span / m, 1) weights the pixels around the
+middle; pixels outside the image are left out, and the weights are divided by their sum. "area"
+weights each pixel by the part of the interval that it covers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from warpkit.engine.sampling.rules import SamplingRule, taps
 from warpkit.types import Filter
 
 POINT_FILTERS: tuple[Filter, ...] = ("nearest", "bilinear", "bicubic", "lanczos4")
-"""What resizes without antialias: the interpolations of the warps."""
+"""The interpolations without antialias: those of the warps."""
 
 SUPPORT = {
     "box": 0.5,
@@ -39,12 +39,12 @@ SUPPORT = {
     "bicubic": 2.0,
     "lanczos": 3.0,
 }
-"""What resizes with antialias, and how far each filter reaches from its middle."""
+"""The filters with antialias, and the radius of each."""
 
 AREA_FILTERS: tuple[Filter, ...] = ("box", "bilinear", "hamming", "bicubic", "lanczos", "area")
 
 KEPT_TABLES = 256
-"""Tables of taps that wait for an axis of the same sizes: 64 KiB for 1,000 pixels of 8 taps."""
+"""The number of tables of taps that are cached: 64 KiB for 1,000 pixels of 8 taps."""
 
 Number = float | Tensor
 
@@ -63,31 +63,32 @@ class Edges(NamedTuple):
     low: Number
     high: Number
     longest: float
-    """A number that high - low does not exceed: how many taps a table has room for."""
+    """An upper bound of high - low: the number of taps for which a table has room."""
 
 
 class AxisTaps(NamedTuple):
-    """Which pixels of an axis each of m output pixels reads, and how it weighs them."""
+    """The pixels of an axis that each of m output pixels reads, and their weights."""
 
     pixel: Tensor
     """(m, K), int64, within the axis."""
     weight: Tensor | None
     """(m, K), float64; None for nearest, which reads one pixel."""
     inside: Tensor | None
-    """(m, K); False where there is no such tap. None where all are there."""
+    """(m, K); False if there is no such tap. None if all exist."""
     touching: Tensor | None = None
-    """(m, K); True where a tap of weight 0 has a gradient. None where there is no such tap."""
+    """(m, K); True if a tap of weight 0 has a gradient. None if there is no such tap."""
 
 
 def unsupported_reasons(image: Tensor, rule: ResizeRule) -> list[str]:
-    """The reasons why the reference cannot do this."""
+    """The reasons why the reference does not support a call."""
     return no_float64(image)
 
 
 def axis_taps(
     length: int, size: int, rule: ResizeRule, edges: Edges | None, device: torch.device
 ) -> AxisTaps:
-    """The taps of an axis of `length` pixels that becomes one of `size`; edges None: all of it."""
+    """The taps of an axis that is resized from `length` to `size` pixels; edges None: the whole
+    axis."""
     low, high, longest = (0, length, length) if edges is None else edges
     span = high - low
     i = torch.arange(size, dtype=torch.float64, device=device)[:, None]
@@ -150,7 +151,7 @@ def _at_least(span: Number, size: int) -> Number:
 
 
 def _box(x: Tensor) -> Tensor:
-    """A pixel half way between two outputs belongs to the left one alone."""
+    """A pixel halfway between two outputs belongs only to the left one."""
     return torch.where((x > -0.5) & (x <= 0.5), 1.0, 0.0).to(x.dtype)
 
 
@@ -204,9 +205,9 @@ def _kept_taps(
 def find_taps(
     image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
 ) -> list[AxisTaps | None]:
-    """The taps along x and along y; None for an axis that stays as it is.
+    """The taps along x and along y; None for an axis that is unchanged.
 
-    image (..., H, W); box: the edges along x and y. Tables of plain numbers are kept.
+    image (..., H, W); box: the edges along x and y. Tables without tensors are cached.
     """
     found: list[AxisTaps | None] = []
     for axis in (-1, -2):
@@ -224,9 +225,9 @@ def find_taps(
 def resize(
     image: Tensor, size: Sequence[int], rule: ResizeRule, box: Sequence[Edges] | None
 ) -> Tensor:
-    """The image (..., C, H, W), or its part in a box, as one of `size` (h, w); same type.
+    """Resizes the image (..., C, H, W), or its part in a box, to `size` (h, w); the type is kept.
 
-    box: the edges along x and y, or None. An image of labels comes as its bits.
+    box: the edges along x and y, or None. Labels are passed as bits.
     """
     across, down = find_taps(image, size, rule, box)
     if rule.interpolation == "nearest":
@@ -236,7 +237,7 @@ def resize(
 
 
 def two_passes(values: Tensor, across: AxisTaps | None, down: AxisTaps | None) -> Tensor:
-    """values (..., H, W), along y first, then along x: an order that the last bits show."""
+    """values (..., H, W), along y first, then along x; the order affects the last bits."""
     return along(along(values, down, -2), across, -1)
 
 
@@ -247,7 +248,7 @@ def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:
     total = None
     for k in range(axis.pixel.shape[-1]):
         value = values.index_select(dim, axis.pixel[:, k])
-        if axis.inside is not None:  # what is not read leaves no NaN
+        if axis.inside is not None:  # unread pixels leave no NaN
             inside = beside(axis.inside[:, k], dim)
             if axis.touching is not None:
                 inside = inside & (value.isfinite() | ~beside(axis.touching[:, k], dim))
@@ -260,5 +261,5 @@ def along(values: Tensor, axis: AxisTaps | None, dim: int) -> Tensor:
 
 
 def beside(numbers: Tensor, dim: int) -> Tensor:
-    """(m,) so that it broadcasts along dimension -1 or -2."""
+    """(m,), shaped to broadcast along dimension -1 or -2."""
     return numbers if dim == -1 else numbers[:, None]

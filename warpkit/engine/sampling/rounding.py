@@ -1,6 +1,6 @@
 """The arithmetic of OpenCV's kernels, in tensor operations.
 
-Every function gives the same bits on every device that has float64.
+Every function gives the same bits on every device with float64.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
 
 def to_int32(values: Tensor) -> Tensor:
-    """Rounded half to even; INT_MIN for NaN and out of range, as x86 converts. int64."""
+    """Rounds half to even; INT_MIN for NaN and out of range, as x86 does. Returns int64."""
     rounded = values.double().round()
     fits = (rounded >= INT_MIN) & (rounded <= INT_MAX)
     return torch.where(fits, rounded, INT_MIN).long()
 
 
 def wrap32(values: Tensor) -> Tensor:
-    """int64 values as an int32 that overflowed would hold them."""
+    """int64 values wrapped around as in an int32."""
     return (values - INT_MIN).remainder(2**32) + INT_MIN
 
 
 def wrap16(values: Tensor) -> Tensor:
-    """int64 values as an int16 that overflowed would hold them."""
+    """int64 values wrapped around as in an int16."""
     return (values + 2**15).remainder(2**16) - 2**15
 
 
 def saturate16(values: Tensor) -> Tensor:
-    """Clamped to what an int16 holds."""
+    """Clamped to the range of int16."""
     return values.clamp(-(2**15), 2**15 - 1)
 
 
 def fma32(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """a b + c in float32 with one rounding, as a fused multiply-add gives it.
+    """a b + c in float32 with one rounding, as in a fused multiply-add.
 
     The product is exact in float64. a, b, c (...), float32.
     """
@@ -42,24 +42,24 @@ def fma32(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 
 def rounded_once(total: Tensor, lost: Tensor) -> Tensor:
-    """A sum in float64 and what its rounding lost, (...), rounded to float32 as if at once.
+    """A float64 sum plus its rounding error, (...), rounded to float32 as if in one step.
 
-    That differs from total.float() only where the total is a tie, about once in 2^29 values: what
-    was lost decides then. Nothing looks at bits, which ONNX cannot.
+    The result differs from total.float() only if the total is a tie, about once in 2^29 values:
+    then the error decides. No operation looks at bits, which ONNX does not support.
     """
     near = total.float()
-    at = near.double().clamp(-(2.0**128), 2.0**128)  # infinity's own place, for ties with it
-    other = 2 * total - at  # as far on the other side: a float32 if the total is half way
+    at = near.double().clamp(-(2.0**128), 2.0**128)  # infinity as a number, for ties with it
+    other = 2 * total - at  # equally far on the other side: a float32 if the total is a tie
     tie = (other.float().double() == other) & (other != at) & (lost != 0) & lost.isfinite()
     further = torch.where(lost > 0, torch.maximum(at, other), torch.minimum(at, other))
     return torch.where(tie, further.float(), near)
 
 
 def fma64(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """a b + c in float64 with one rounding; a, b, c float64 of like shapes, that broadcast.
+    """a b + c in float64 with one rounding; a, b, c float64, which broadcast.
 
-    The product is split into two numbers that hold it exactly, the sum of the three is rounded to
-    odd first (Boldo and Melquiond, 2008).
+    The product is split into two numbers without error, and the sum of the three is first rounded
+    to odd (Boldo and Melquiond, 2008).
 
     a, b, c (...).
     """
@@ -83,7 +83,7 @@ def _halves(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def two_product(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """a b rounded, and exactly what the rounding lost (Dekker); NaN where that is not finite.
+    """a b rounded, and its exact rounding error (Dekker); NaN if that is not finite.
 
     a and b (...), float64, which broadcast.
     """
@@ -94,7 +94,7 @@ def two_product(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """a + b rounded, and exactly what the rounding lost (Knuth).
+    """a + b rounded, and its exact rounding error (Knuth).
 
     a and b (...), which broadcast.
     """

@@ -12,9 +12,9 @@ The 2-D rule is the product of two axes.
     wrap         b c d | a b c d | a b c                n
     transparent  missing: the background's pixel at the output position
 
-A rule may name two borders, one along y and one along x: the tap's index along each axis is what
-that axis's border makes of it, and a tap that is missing along one axis is missing. Such a pair
-travels as one string, "replicate,wrap", so that whatever carries a border's name carries it too.
+A rule may name two borders, one along y and one along x: each axis's border gives the tap's index
+along that axis, and a tap that is missing along one axis is missing. Such a pair is one string,
+"replicate,wrap", so it can be passed wherever a border's name can.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from torch import Tensor
 from warpkit.types import Arithmetic, BorderName, Interpolation
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos4": 8}
-"""Interpolations, and the neighbours each reads along an axis."""
+"""Interpolations, and the number of neighbours that each reads along an axis."""
 
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
 BORDERS: tuple[BorderName, ...] = (
@@ -43,21 +43,21 @@ BORDERS: tuple[BorderName, ...] = (
     "transparent",
 )
 CODE = {name: code for names in (INTERPOLATIONS, BORDERS) for code, name in enumerate(names)}
-"""Interpolations and borders by their numbers in compiled kernels."""
+"""The numbers of interpolations and borders in compiled kernels."""
 
 ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
 MISSING_BORDERS = ("constant", "transparent")
-"""The borders that leave a tap outside the image missing; the others point it at a pixel."""
+"""The borders under which taps outside the image are missing; others assign them a pixel."""
 
 LIMIT = 2.0**31
-"""Coordinates of this magnitude and beyond are sampled nowhere: the border's value stands there."""
+"""Coordinates of at least this magnitude are not sampled: the result is the border's value."""
 
 CUBIC_A = -0.75
 """Keys' parameter: OpenCV's and torch's choice (-0.5 in Pillow and scipy)."""
 
 
 class SamplingRule(NamedTuple):
-    """How a point becomes a value."""
+    """How a point's value is computed."""
 
     interpolation: str
     border: str
@@ -66,12 +66,12 @@ class SamplingRule(NamedTuple):
 
 
 def pair_of(along_y: str, along_x: str) -> str:
-    """The border of a rule with one of `BORDERS` along each axis; of equal names that one."""
+    """The border of a rule with one of `BORDERS` along each axis; one name if they are equal."""
     return along_y if along_y == along_x else f"{along_y},{along_x}"
 
 
 def borders_of(border: str) -> tuple[str, str]:
-    """The borders along y and x that a rule's border names."""
+    """The borders along y and x of a rule's border."""
     along_y, _, along_x = border.partition(",")
     return along_y, along_x or along_y
 
@@ -99,24 +99,24 @@ def missing_axes(border: str) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class AxisTap:
-    """One neighbour along one axis, for every point."""
+    """One neighbour along one axis, for all points."""
 
     index: Tensor
     """int64, always within the axis."""
     weight: Tensor | None
     """None for nearest: the pixel itself."""
     inside: Tensor | None
-    """False where the tap is missing; None under a border that has no missing taps."""
+    """False if the tap is missing; None if the border has no missing taps."""
 
 
 def any_inside(insides: Iterable[Tensor | None]) -> Tensor | None:
-    """Where some tap along an axis is inside, by what each says of it; None where none can miss."""
+    """Whether any tap along an axis is inside; None if none can be missing."""
     known = [inside for inside in insides if inside is not None]
     return reduce(torch.logical_or, known) if known else None
 
 
 def both_inside(along_y: Tensor | None, along_x: Tensor | None) -> Tensor | None:
-    """Where what both axes say of a tap, (...) each, is inside; None where it cannot miss."""
+    """Whether a tap is inside along both axes, (...) each; None if it cannot be missing."""
     if along_y is None or along_x is None:
         return along_x if along_y is None else along_y
     return along_y & along_x
@@ -125,8 +125,8 @@ def both_inside(along_y: Tensor | None, along_x: Tensor | None) -> Tensor | None
 def taps(position: Tensor, length: int | Tensor, rule: SamplingRule) -> list[AxisTap]:
     """The taps of finite positions below LIMIT along an axis of `length` pixels.
 
-    The rule is the axis's own, see `axis_rules`. `length` may be an int64 tensor that broadcasts
-    with `position`: one axis for each.
+    The rule is that of the axis, see `axis_rules`. `length` may be an int64 tensor that broadcasts
+    with `position`: a length for each.
     """
     interpolation, border = rule.interpolation, rule.border
     if interpolation == "nearest":
@@ -175,7 +175,7 @@ def _lanczos(d: Tensor) -> Tensor:
 
 
 def resolve(index: Tensor, length: int | Tensor, border: str) -> tuple[Tensor, Tensor | None]:
-    """An int64 index under a border: an index in range, and whether it was inside (or None).
+    """Applies a border to int64 indices: indices in range, and whether they were inside (or None).
 
     index (...), and length if it is a tensor, pixels.
     """

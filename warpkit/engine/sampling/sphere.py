@@ -1,11 +1,11 @@
 """Equirectangular images: positions of directions, and sampling across seam and poles.
 
-x is right, y down and z forward. A picture (..., C, H, W) shows longitude atan2(x, z) along its
+x is right, y down and z forward. A picture (..., C, H, W) has longitude atan2(x, z) along its
 columns, -180 to 180 degrees from edge to edge, and latitude atan2(y, hypot(x, z)) along its rows,
--90 to 90: its middle looks along +z. Columns go on round the sphere, and a row beyond a pole is a
-row on the other side: row -1 - k is row k, half a turn round.
+-90 to 90: its centre is +z. Columns continue around the sphere, and a row beyond a pole is a row on
+the other side: row -1 - k is row k, rotated by half a turn.
 
-Plain torch operations, the definition of what `engine.backends.spheres` does faster.
+This definition uses plain torch operations; `engine.backends.spheres` computes it faster.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from warpkit.engine.sampling.reference import convert, reader
 from warpkit.engine.sampling.rules import LIMIT, TAPS, SamplingRule, taps
 
 POLE = 2.0**-22
-"""Of a direction: its distance from the axis in parts of its length, below which it is a pole, a
-ten-thousandth of a pixel of 8192 x 4096. A rotation in float32 that looks at a pole is off by 4e-8,
-and the derivative of longitude there, 1 / 4e-8, is that of its rounding."""
+"""If a direction's distance from the axis, relative to its length, is smaller, it is a pole: a
+ten-thousandth of a pixel for 8192 x 4096. A float32 rotation towards a pole is off by 4e-8, and the
+derivative of longitude there, 1 / 4e-8, would be that of its rounding error."""
 
 FARTHEST = 1e100
-"""Of directions, whose squares are summed, and divided by."""
+"""The largest direction, because its square is summed and is a divisor."""
 
 
 def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
-    """The pixels (..., 2) of a picture of `size` (H, W) in which directions lie, in float64.
+    """The pixels (..., 2) of directions in a picture of `size` (H, W), in float64.
 
-    x, y, z (...), of any length. At a pole longitude is some number, with no derivative, and the
-    direction (0, 0, 0) is as one; what is not finite lies nowhere: NaN.
+    x, y, z (...), of any length. At a pole the longitude is arbitrary and has no derivative, and
+    the direction (0, 0, 0) counts as a pole. A non-finite direction has no position: NaN.
     """
     height, width = size
     good = (x.abs() < FARTHEST) & (y.abs() < FARTHEST) & (z.abs() < FARTHEST)
@@ -54,9 +54,9 @@ def places(x: Tensor, y: Tensor, z: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def places_of_pixels(matrix: Tensor, size: Sequence[int], sphere_size: Sequence[int]) -> Tensor:
-    """Where pixels of `size` (h, w) look in a picture of the sphere: (..., h, w, 2), float64.
+    """The positions in a sphere's picture of pixels of `size` (h, w): (..., h, w, 2), float64.
 
-    matrix (..., 3, 3), float64, carries (x, y, 1) to directions.
+    matrix (..., 3, 3), float64, maps (x, y, 1) to directions.
     """
     y, x = (torch.arange(n, dtype=torch.float64, device=matrix.device) for n in size)
     # a copy of the matrix for every row, as for all maps: its gradient is summed by rows first
@@ -75,7 +75,8 @@ def directions(size: Sequence[int], device: torch.device | None) -> tuple[Tensor
 
 
 def reach(interpolation: str) -> tuple[float, float]:
-    """A place whose row is below the first, or H less the second or above, reads beyond a pole."""
+    """Positions whose row is below the first number, or at least H minus the second, read beyond a
+    pole."""
     count = TAPS[interpolation]
     return (-0.5, 0.5) if count == 1 else (count / 2 - 1, count / 2)
 
@@ -83,10 +84,10 @@ def reach(interpolation: str) -> tuple[float, float]:
 def sample(
     picture: Tensor, points: Tensor, interpolation: str, rows: tuple[int, int] | None = None
 ) -> Tensor:
-    """picture (*I, C, H, W), labels as their bits, at points (*P, h, w, 2): (*batch, C, h, w).
+    """picture (*I, C, H, W), with labels as bits, at points (*P, h, w, 2): (*batch, C, h, w).
 
-    Of the picture's type; 0 where a point is NaN. rows: the picture's first, and how many the whole
-    has, where no point reads others.
+    The result has the picture's type, and 0 where a point is NaN. rows: the first row of the
+    picture, and the number of rows of the whole one, if no point reads other rows.
     """
     width = picture.shape[-1]
     first, height = (0, picture.shape[-2]) if rows is None else rows
@@ -109,8 +110,8 @@ def sample(
 
 
 def both_sides(picture: Tensor) -> Tensor:
-    """A picture (..., C, H, W) of even width over both poles and back, (..., C, 2 H, W).
+    """A picture (..., C, H, W) of even width, continued over both poles: (..., C, 2 H, W).
 
-    Under a border that wraps along both axes it is the sphere.
+    With a border that wraps along both axes, this is the sphere.
     """
     return torch.cat((picture, picture.flip(-2).roll(picture.shape[-1] // 2, -1)), dim=-2)
