@@ -1,13 +1,13 @@
-"""Antialiased warps: the mean over each output pixel's square, by any backend.
+"""Antialiased warps: the mean over each output pixel's square, with any backend.
 
-Where a map minifies, one sample an output pixel skips source pixels: the result flickers, and the
-skipped pixels get no gradient. Here the output pixel's unit square is covered by a grid of samples
-less than one source pixel apart and their mean is taken. The samples are a plain warp to a finer
-image, some rows at a time, so whatever backend is fast at one warp is fast at this: 7 times as fast
-as one plain warp for each place in the square (5 x 5 samples, 4x3x512x768 with gradients), whose
-samples lie too far apart for the processor's caches. With n = floor(s) + 1 samples along
-an axis that the map shrinks s times, the mean squared error against a 15 x 15 mean is 100 to 3000
-times below the plain warp's at s = 4.8 (noise and photographs), 70 to 380 at 2.2, 15 to 40 at 1.4.
+If a map minifies, one sample per output pixel skips source pixels: the result flickers, and the
+skipped pixels get no gradient. Here a grid of samples, less than one source pixel apart, covers the
+output pixel's unit square, and their mean is taken. The samples are a plain warp to a finer image,
+some rows at a time, so a backend that is fast at one warp is fast at this: 7 times as fast as one
+plain warp for each position in the square (5 x 5 samples, 4x3x512x768 with gradients), whose
+samples are too far apart for the processor's caches. With n = floor(s) + 1 samples along an axis
+that the map shrinks s times, the mean squared error against a 15 x 15 mean is 100 to 3000 times
+below the plain warp's at s = 4.8 (noise and photographs), 70 to 380 at 2.2, 15 to 40 at 1.4.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from warpkit.engine.sampling.rules import TAPS, SamplingRule, missing_axes
 
 MOST_AFFINE = 256
 MOST_PERSPECTIVE = 16
-"""Samples along an axis, at most. A perspective takes one number for all its pixels, and towards
-its horizon it shrinks without bound: 16 x 16 samples a pixel is where the cost stops."""
+"""The largest number of samples along an axis. A perspective has one number for all its pixels, and
+shrinks without bound towards its horizon: 16 x 16 samples per pixel limit the cost."""
 
 SLACK = 1e-5
-"""A singular value of 1 + SLACK is still 1: a float32 rotation is off by 1e-7, a chain by more."""
+"""A singular value of up to 1 + SLACK counts as 1: a float32 rotation is off by 1e-7, a chain by
+more."""
 
 AT_ONCE = 1 << 20
-"""Values of the samples that are computed in one call, or twice the image's where that is more:
+"""The number of sample values computed in one call, or twice the image's if that is more, since
 each call has a gradient of the image's size. 4 to 8 MB."""
 
 PlainWarp = Callable[[Tensor, Tensor, Tensor, tuple[int, int]], Tensor]
@@ -43,14 +44,14 @@ PlainWarp = Callable[[Tensor, Tensor, Tensor, tuple[int, int]], Tensor]
 
 
 class Footprint(NamedTuple):
-    """What becomes of each output pixel's unit square; (*M, h, w), or (*M, 1, 1) if affine."""
+    """The image of each output pixel's unit square; (*M, h, w), or (*M, 1, 1) if affine."""
 
     x: Tensor
-    """Length of the image of its edge (1, 0), in source pixels."""
+    """The length of its edge (1, 0) under the map, in source pixels."""
     y: Tensor
-    """Length of the image of its edge (0, 1)."""
+    """The length of its edge (0, 1) under the map."""
     largest: Tensor
-    """Largest singular value of the map's derivative; NaN where there is no map."""
+    """The largest singular value of the map's derivative; NaN if there is no map."""
 
 
 def check_antialias(function: str, value: object) -> bool | int:
@@ -74,7 +75,7 @@ def warp(
     rule: SamplingRule,
     samples: bool | int,
 ) -> Tensor:
-    """Arguments as of `reference.warp`; `samples` is True, or a number along each axis."""
+    """Arguments as in `reference.warp`; `samples` is True, or a number along each axis."""
     foot = footprint(to_source, size)
     if samples is not True:
         minifies = (foot.largest > 1 + SLACK)[..., None, :, :]
@@ -93,7 +94,7 @@ def warp(
         n: tuple[int, int],
         foot: Footprint | None = None,
     ) -> Tensor:
-        """Items that take n samples each; tensors as of `warp`, and their footprint if known."""
+        """Items that take n samples each; tensors as in `warp`, and their footprint if known."""
         if n == (1, 1):
             return plain_warp(image, to_source, fill, size)
         mean = mean_of_samples(plain_warp, image, to_source, size, fill, n)
@@ -105,14 +106,14 @@ def warp(
         minifies = minifies[..., None, :, :]
         return torch.where(minifies, mean, plain_warp(image, to_source, fill, size))
 
-    kinds = set(per_item) or {(1, 1)}  # no items: an empty batch
+    kinds = set(per_item) or {(1, 1)}  # without items: an empty batch
     if len(kinds) == 1:
         return warp_group(image, to_source, fill, kinds.pop(), foot)
     return _in_groups(warp_group, image, to_source, fill, per_item)
 
 
 def _all(minifies: Tensor) -> bool:
-    """Whether every pixel minifies, where that can be read without waiting for a device.
+    """Whether every pixel minifies, if that can be read without waiting for a device.
 
     minifies (*M, h, w), or (*M, 1, 1) if affine, in any shape that broadcasts.
     """

@@ -10,9 +10,10 @@ the other three corners, it is the perspective map
 
     [A1 p1 - A0 p0,  A3 p3 - A0 p0,  A0 p0;  A1 - A0,  A3 - A0,  A0] / ((A0 + A2) / 2)
 
-polynomial in the corners but for a factor: 1 in the quad's middle, where it stays tame when a
-corner sinks into the opposite diagonal. Divided by A0 it would grow as 1 / A0, its gradient as
-1 / A0^2. A quad is convex where all four areas have one sign; all negative is a mirrored one.
+This is polynomial in the corners except for a factor, which is 1 in the quad's centre, so it stays
+bounded when a corner approaches the opposite diagonal. Divided by A0 it would grow as 1 / A0, and
+its gradient as 1 / A0^2. A quad is convex if all four areas have one sign; if all are negative, it
+is mirrored.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ UPRIGHT, TURNED, QUAD = "upright", "turned", "quad"
 
 
 def kind_of_boxes(shape: Sequence[int]) -> str | None:
-    """What boxes of a shape (..., 4), (..., 5) or (..., 4, 2) are; None for any other."""
+    """The kind of boxes with shape (..., 4), (..., 5) or (..., 4, 2); None for other shapes."""
     if len(shape) >= 2 and tuple(shape[-2:]) == (4, 2):
         return QUAD
     return {4: UPRIGHT, 5: TURNED}.get(shape[-1]) if shape else None
@@ -87,7 +88,7 @@ def _frame_of_quads(quads: Tensor) -> Tensor:
 
 
 def patch_matrix(frame: Tensor, size: Sequence[int] | tuple[Tensor, Tensor]) -> Tensor:
-    """From pixels of a patch of size (h, w) that fills the boxes to pixels of the image.
+    """Maps pixels of a patch of size (h, w) that fills the boxes to pixels of the image.
 
     frame (..., 2 or 3, 3); h and w numbers, or (...) each; returns (..., 2 or 3, 3).
     """
@@ -119,7 +120,7 @@ def corners_of(boxes: Tensor) -> Tensor:
 
 
 def own_size(boxes: Tensor) -> tuple[Tensor, Tensor]:
-    """Height and width of boxes of any kind, (...) each; of a quad the means of opposite sides."""
+    """Height and width of boxes of any kind, (...) each; for a quad the means of opposite sides."""
     kind = kind_of_boxes(boxes.shape)
     if kind == UPRIGHT:
         return boxes[..., 3] - boxes[..., 1], boxes[..., 2] - boxes[..., 0]

@@ -1,7 +1,7 @@
-"""Labels: images of types that nearest copies and no arithmetic applies to.
+"""Labels: images of types that nearest copies and no arithmetic supports.
 
-Their bits are carried as signed integers of the same width, of which torch has all operations and
-the kernels one each. Nothing is rounded on the way: int64 beyond 2^53 comes out as it went in.
+Their bits are moved as signed integers of the same width, for which torch has all operations and
+the kernels one type each. Nothing is rounded: int64 beyond 2^53 is preserved.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from warpkit.core.tracing import is_transformed
 from warpkit.engine.sampling.rounding import INT_MAX, INT_MIN, to_int32
 
 CARRIERS = {1: torch.int8, 4: torch.int32, 8: torch.int64}
-"""What the bits of a label are carried as, by their bytes."""
+"""The types that carry the bits of labels, by their size in bytes."""
 
 ROUNDED = (torch.int8, torch.int32)
-"""The labels that OpenCV has: a border's value beyond int32 is the lowest there."""
+"""The labels that OpenCV has: a border's value beyond int32 becomes the lowest number there."""
 
 
 def as_bits(image: Tensor) -> Tensor:
-    """A view of labels as the type that carries them; other images as they are."""
+    """A view of labels in the type that carries them; other images are unchanged."""
     return same_bits(image, CARRIERS[image.element_size()]) if image.dtype in LABELS else image
 
 
 def as_labels(bits: Tensor, dtype: torch.dtype) -> Tensor:
-    """The way back, to the image's `dtype`."""
+    """The inverse, to the image's `dtype`."""
     return same_bits(bits, dtype) if dtype in LABELS else bits
 
 
@@ -40,12 +40,12 @@ def as_signed(image: Tensor) -> Tensor:
 
 
 def from_signed(bits: Tensor, dtype: torch.dtype) -> Tensor:
-    """The way back, to the image's `dtype`."""
+    """The inverse, to the image's `dtype`."""
     return same_bits(bits, dtype) if dtype == torch.uint16 else as_labels(bits, dtype)
 
 
 def same_bits(numbers: Tensor, dtype: torch.dtype) -> Tensor:
-    """A view of whole numbers as another type of as many bytes, in a transform too."""
+    """A view of integers as another type of the same size; also works in transforms."""
     if torch.compiler.is_compiling():
         # of bool the same number: Inductor views it as no other type before torch 2.8
         return numbers.to(dtype) if torch.bool in (numbers.dtype, dtype) else numbers.view(dtype)
@@ -55,7 +55,7 @@ def same_bits(numbers: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class SameBits(torch.autograd.Function):
-    """`Tensor.view(dtype)`, for which vmap has no rule before torch 2.8; of whole numbers."""
+    """`Tensor.view(dtype)` for integers; vmap has no rule for it before torch 2.8."""
 
     @staticmethod
     def forward(numbers: Tensor, dtype: torch.dtype) -> Tensor:
@@ -64,16 +64,16 @@ class SameBits(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Nothing is kept: whole numbers have no gradient."""
+        """Saves nothing: integers have no gradient."""
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
-        """The same of the whole batch."""
+        """The same for the whole batch."""
         return SameBits.apply(*inputs), in_dims[0]
 
 
 def limits(dtype: torch.dtype) -> tuple[int, int]:
-    """The least and the largest label of a type."""
+    """The smallest and the largest label of a type."""
     if dtype == torch.bool:
         return 0, 1
     info = torch.iinfo(dtype)
@@ -83,9 +83,9 @@ def limits(dtype: torch.dtype) -> tuple[int, int]:
 def label_fill(
     value: Any, dtype: torch.dtype, device: torch.device, arithmetic: str = "exact"
 ) -> Tensor | None:
-    """Python's whole numbers, in lists too, saturated to labels of `dtype`: their bits.
+    """Python integers, also in lists, saturated to labels of `dtype`: their bits.
 
-    None where anything else is among them. No number goes through a float.
+    None if there are other values. No number is converted to a float.
     """
     if isinstance(value, WHOLE_NUMBERS):
         (low, high), carrier = limits(dtype), CARRIERS[dtype.itemsize]
@@ -108,7 +108,7 @@ def label_fill(
 
 
 def whole_scalar(value: Any, channels: int) -> list[int] | None:
-    """cv2.Scalar of Python's whole numbers, for each channel; None of anything else."""
+    """cv2.Scalar of Python integers, for each channel; None for other values."""
     numbers = list(value) if isinstance(value, LISTS) else [value]
     if not 1 <= len(numbers) <= 4 or not all(isinstance(number, Integral) for number in numbers):
         return None
@@ -117,9 +117,9 @@ def whole_scalar(value: Any, channels: int) -> list[int] | None:
 
 
 def saturated(values: Tensor, dtype: torch.dtype, arithmetic: str = "exact") -> Tensor:
-    """Numbers of any type as labels of `dtype`: rounded half to even and saturated; their bits.
+    """Numbers of any type as labels of `dtype`, rounded half to even and saturated: their bits.
 
-    NaN becomes 0; in OpenCV's arithmetics, where OpenCV has the type, the lowest.
+    NaN becomes 0; in OpenCV's arithmetics, for types that OpenCV has, the lowest number.
     """
     if values.dtype == dtype:
         return as_bits(values)
@@ -152,7 +152,7 @@ def _whole(values: Tensor) -> Tensor:
 def as_words(bits: Tensor) -> Tensor:
     """Bits (N, C, h, w) as float64 channels that hold them exactly: two of 32 bits for int64.
 
-    For what computes with weights, of which nearest has only 0 and 1.
+    For code that computes with weights, which are only 0 and 1 for nearest.
     """
     if bits.dtype != torch.int64:
         return bits.double()
@@ -160,7 +160,7 @@ def as_words(bits: Tensor) -> Tensor:
 
 
 def as_one(words: Tensor, dtype: torch.dtype) -> Tensor:
-    """The labels of `dtype` that the words hold."""
+    """The labels of `dtype` in the words."""
     carrier = CARRIERS[dtype.itemsize]
     if carrier == torch.int64:
         low, high = words.long().chunk(2, 1)

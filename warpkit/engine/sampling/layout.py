@@ -41,38 +41,39 @@ def mapping_kind(mapping: Sequence[int]) -> int:
 
 @lru_cache(maxsize=256)
 def are_planes(mapping: Tensor) -> bool:
-    """Whether points (*P, h, w, 2) lie as planes of x and of y, as a network's flows do."""
+    """Whether points (*P, h, w, 2) are stored as planes of x and of y, as in a network's flows."""
     if mapping.shape[-1] != 2 or mapping.is_contiguous():
         return False
     return mapping.movedim(-1, -3).is_contiguous()
 
 
 def dense_mapping(mapping: Tensor) -> Tensor:
-    """A map (*M, 2 or 3, 3) or (*P, h, w, 2) without gaps; planes of points stay so."""
+    """A dense map (*M, 2 or 3, 3) or (*P, h, w, 2); points in planes stay in planes."""
     return mapping if are_planes(mapping) else mapping.contiguous()
 
 
 def broadcast_index(
     source: tuple[int, ...], batch: tuple[int, ...], strides: tuple[int, ...] | None = None
 ) -> np.ndarray:
-    """For every item of `batch`, counted through, the entry of `source` that broadcasts to it.
+    """For every item of `batch`, in flat order, the entry of `source` that broadcasts to it.
 
-    Its number; with the strides of `source`, where it begins in memory.
+    The entry is given as an index, or, with the strides of `source`, as an offset in memory.
     """
     numbers = np.arange(prod(source)).reshape(source)
     if strides is not None:
         numbers = np.tensordot(np.array(strides, np.intp), np.indices(source), 1)
-    # a copy: kernels read the numbers side by side, which those of a broadcast view are not
+    # a copy, because kernels need adjacent numbers, which a broadcast view lacks
     return np.array(np.broadcast_to(numbers, batch)).reshape(-1)
 
 
 def mapping_size(mapping: Sequence[int]) -> int:
-    """How many numbers the matrix or the points of one item are."""
+    """The number of values in the matrix or the points of one item."""
     return prod(mapping[len(mapping_batch(mapping)) :])
 
 
 def fill_strides(fill: Sequence[int]) -> tuple[int, int, int, int]:
-    """By what a dense `fill` of this shape is read: item, channel, row, column of the result."""
+    """The strides of a dense `fill` of this shape: per item, channel, row and column of the
+    result."""
     *batch, c, h, w = (1,) * (3 - len(fill)) + tuple(fill)
     return (
         c * h * w if prod(batch) > 1 else 0,
@@ -83,7 +84,7 @@ def fill_strides(fill: Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def read_in_place(image: Tensor) -> Tensor:
-    """The image without the batch entries that only repeat memory; dense, in its own layout."""
+    """The image without batch entries that only repeat memory; dense, in its own layout."""
     last = is_channels_last(image)
     for d in range(image.ndim - 3):
         if image.stride(d) == 0 and image.shape[d] > 1:
@@ -92,14 +93,14 @@ def read_in_place(image: Tensor) -> Tensor:
 
 
 def layout_of(image: Tensor) -> torch.memory_format:
-    """The layout of the image's gradient, and of a result of as many dimensions."""
+    """The memory format of the image's gradient, and of a result with as many dimensions."""
     return torch.channels_last if is_channels_last(image) else torch.contiguous_format
 
 
 def cycle(source: Sequence[int], batch: Sequence[int]) -> tuple[int, int] | None:
-    """(div, mod), so that item n of `batch`, counted through, has entry n // div % mod of `source`.
+    """(div, mod) for which item n of `batch`, in flat order, has entry n // div % mod of `source`.
 
-    None where the dimensions that `source` has are not neighbours in `batch`.
+    None if the dimensions of `source` are not adjacent in `batch`.
     """
     source = (1,) * (len(batch) - len(source)) + tuple(source)
     kept = [d for d in range(len(batch)) if source[d] > 1]
@@ -112,19 +113,19 @@ def cycle(source: Sequence[int], batch: Sequence[int]) -> tuple[int, int] | None
 
 
 def sum_to(total: Tensor, tensor: Tensor) -> Tensor:
-    """Summed over what was broadcast, in the type of `tensor`."""
+    """Sums over broadcast dimensions, in the type of `tensor`."""
     total = total.sum_to_size(tensor.shape) if total.shape != tensor.shape else total
     return total.to(tensor.dtype)
 
 
 def restore_memory_format(result: Tensor, image: Tensor) -> Tensor:
-    """`result` channels-last where `image` is: what a convolution before and after it expects.
+    """Makes `result` channels-last if `image` is, as convolutions before and after it expect.
 
     result (*batch, C, h, w); image (*I, C, H, W).
     """
     if image.ndim == result.ndim == 4 and not image.is_contiguous():
-        one = image[:1]  # whatever the strides of the batch, which may be expanded
-        # asked and made by movedim: under vmap torch knows no memory_format
+        one = image[:1]  # ignore the strides of the batch, which may be expanded
+        # tested and made with movedim: under vmap torch supports no memory_format
         if not one.is_contiguous() and one.movedim(-3, -1).is_contiguous():
             return result.movedim(-3, -1).contiguous().movedim(-1, -3)
     return result.contiguous()

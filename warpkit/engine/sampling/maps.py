@@ -1,6 +1,6 @@
 """Maps: source positions of output pixels, as float64 matrices and points.
 
-Plain closed forms without a look at the values, so that they differentiate, vmap, trace and export.
+Plain closed formulas that do not depend on values, so they differentiate, vmap, trace and export.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def no_float64(image: Tensor) -> list[str]:
 
 
 def inverse_map(matrix: Tensor, *, singular: float = torch.nan) -> Tensor:
-    """The inverse without a look at the values; NaN where there is none, with gradient zero.
+    """The inverse, computed without reading values; NaN if singular, with gradient zero.
 
-    singular: what stands in the inverse of a finite matrix of determinant 0; OpenCV has 0 there.
+    singular: the inverse's entries if a finite matrix has determinant 0; OpenCV uses 0.
 
-    A NaN map sends every pixel to the border, so that a degenerate item of a batch on any device
-    costs neither an exception nor a NaN in anyone's gradient. The order of operations is OpenCV's:
-    its float64 inverse comes out to the last bit.
+    A NaN map gives every pixel the border's value. So a degenerate item of a batch, on any device,
+    causes neither an exception nor a NaN in a gradient. The order of operations is OpenCV's, so its
+    float64 inverse is reproduced to the last bit.
     """
     det = determinant(matrix)
     finite = matrix.isfinite().all(-1).all(-1)
@@ -70,19 +70,19 @@ def adjugate(matrix: Tensor) -> Tensor:
 
 
 def map_points(matrix: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """The points a float64 matrix carries (x, y) to, as (..., 2); see `map_xy`.
+    """The points to which a float64 matrix maps (x, y), as (..., 2); see `map_xy`.
 
-    x and y broadcast against the batch of `matrix` with one dimension more at the end.
+    x and y broadcast with the batch of `matrix`, with one more dimension at the end.
     """
     rows = [row.unbind(-2) for row in matrix[..., None].unbind(-3)]
     return torch.stack(torch.broadcast_tensors(*map_xy(rows, x, y)), dim=-1)
 
 
 def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the matrix with these entries, float64, two rows or three, carries (x, y).
+    """The point to which the matrix with these float64 entries, two or three rows, maps (x, y).
 
-    Everything broadcasts. A point that a perspective carries to 2^31 or beyond comes out as NaN,
-    with gradient zero.
+    Everything broadcasts. If a perspective maps a point to 2^31 or beyond, the result is NaN, with
+    gradient zero.
 
     x, y (...), pixels.
     """
@@ -93,7 +93,7 @@ def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tens
         # false for NaN and for w = 0; beyond LIMIT nothing is sampled, and u / w / w could overflow
         near = (u.abs() < LIMIT * w.abs()) & (v.abs() < LIMIT * w.abs())
         good = near & w.isfinite()
-        # both sides of a where get a gradient: the unwanted one must be finite to be zeroed
+        # both sides of a where get a gradient: the unused one must be finite to become zero
         u, v, w = (torch.where(good, value, 1.0) for value in (u, v, w))
         u, v = (torch.where(good, value / w, torch.nan) for value in (u, v))
     return u, v
@@ -102,7 +102,7 @@ def map_xy(rows: Sequence[Sequence[Tensor]], x: Tensor, y: Tensor) -> tuple[Tens
 def rows_at(matrix: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
     """A matrix (..., 3, 3), whose batch broadcasts with x and y (...), times (x, y, 1): its rows.
 
-    What is done with the third, the depth, is the caller's business.
+    The caller decides what to do with the third row, the depth.
     """
     return [matrix[..., i, 0] * x + matrix[..., i, 1] * y + matrix[..., i, 2] for i in range(3)]
 
@@ -135,7 +135,7 @@ def pixels_from_theta(size: Sequence[int], align_corners: bool, tensor: Tensor) 
 
 
 def to_3x3(matrix: Tensor) -> Tensor:
-    """(..., 2, 3) with the row (0, 0, 1) below; (..., 3, 3) as it is."""
+    """(..., 2, 3) with the additional row (0, 0, 1); (..., 3, 3) unchanged."""
     if matrix.shape[-2] == 3:
         return matrix
     # filled on the device: a copy from the host would wait for it, and end a graph's capture
@@ -144,13 +144,14 @@ def to_3x3(matrix: Tensor) -> Tensor:
 
 
 def output_points(to_source: Tensor, size: Sequence[int]) -> Tensor:
-    """Where every pixel of an output of `size` looks: (..., h, w, 2) from (..., 2 or 3, 3)."""
+    """The source position of every pixel of an output of `size`: (..., h, w, 2) from (..., 2 or 3,
+    3)."""
     height, width = size
     options = {"dtype": to_source.dtype, "device": to_source.device}
     y = torch.arange(height, **options)[:, None]
     x = torch.arange(width, **options)
-    # a copy of the map for every row, so that its gradient is summed by rows first: one sum over
-    # all pixels is split among threads, and rounds otherwise for another number of them
+    # a copy of the map for every row, so its gradient is summed by rows first: one sum over all
+    # pixels is split among threads, and rounds differently for another number of them
     rows = to_source[..., None, :, :].expand(*to_source.shape[:-2], height, -1, 3)
     return map_points(rows, x, y)
 
@@ -170,7 +171,7 @@ def added_to_pixels(offsets: Tensor) -> Tensor:
 
 
 def seen_from(to_source: Tensor, dx: Tensor | float, dy: Tensor | float) -> Tensor:
-    """The map that looks from (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row.
+    """The map for positions (x + dx, y + dy) instead of (x, y); dx and dy broadcast to a row.
 
     to_source (*M, 2 or 3, 3); dx and dy (*M, 1), pixels.
     """

@@ -15,19 +15,19 @@ from warpkit.engine.sampling.rules import (
 from warpkit.types import BorderName
 
 ALIASES: dict[BorderName, BorderName] = {"zeros": "constant", "border": "replicate"}
-"""torch's names of borders."""
+"""torch's names for borders."""
 
 
 def named_rule(
     name: str, interpolation: object, border: object, arithmetic: object
 ) -> SamplingRule:
-    """All names checked; the border by OpenCV's name, a pair as `rules.pair_of` makes of two."""
+    """The rule, with all names checked and the border in OpenCV's name or as a pair."""
     interpolation = checks.check_name(name, "interpolation", interpolation, INTERPOLATIONS)
     if isinstance(border, checks.LISTS):
         if len(border) != 2:
             wanted = "a name, or two, (along y, along x)"
             checks.fail(name, "border", wanted, f"{border!r:.60}")
-        if "transparent" in border:  # of which axis would the background be?
+        if "transparent" in border:  # the background would belong to neither axis
             checks.fail(name, "border", "two names other than 'transparent'", repr(border))
         along_y, along_x = (_border(name, one) for one in border)
         chosen = pair_of(along_y, along_x)
@@ -41,7 +41,7 @@ def named_rule(
 
 
 def _border(name: str, border: object) -> BorderName:
-    """One border's name, by which OpenCV calls it."""
+    """A border's name, converted to OpenCV's."""
     if isinstance(border, str) and border == "reflection":
         wanted = "'reflect' (edge repeated: torch's reflection with align_corners=False) or "
         wanted += "'reflect_101' (edge once: with align_corners=True)"
@@ -52,6 +52,6 @@ def _border(name: str, border: object) -> BorderName:
 
 
 def check_nearest(name: str, rule: SamplingRule, image: Tensor) -> None:
-    """Labels take no other interpolation."""
+    """Raise an error for labels under another interpolation."""
     value = rule.interpolation
     checks.check_labels(name, "interpolation", value, image.dtype, "'nearest'", value == "nearest")

@@ -1,8 +1,8 @@
 """Defines every result, in plain torch operations.
 
-Slow where slow is obvious: coordinates in float64, one gather a tap, a sum as the formula has it.
-Differentiable any number of times, in both modes, by torch's own rules; every other backend and
-every arithmetic is tested against this file.
+It prefers clarity to speed: coordinates are float64, each tap is one gather, and sums follow the
+formula. It is differentiable any number of times, in both modes, by torch's own rules. Every other
+backend and every arithmetic is tested against this file.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from warpkit.engine.sampling.rules import (
 
 
 def unsupported_reasons(image: Tensor, rule: SamplingRule) -> list[str]:
-    """The reasons why the reference cannot do this."""
+    """The reasons why the reference does not support a call."""
     return no_float64(image)
 
 
 def warp(
     image: Tensor, to_source: Tensor, size: Sequence[int], fill: Tensor, rule: SamplingRule
 ) -> Tensor:
-    """Sample `image` where `to_source` sends each pixel of an output of `size` (h, w).
+    """Sample `image` at the positions to which `to_source` maps an output of `size` (h, w).
 
     image (*I, C, H, W); to_source (*M, 2 or 3, 3), float64, destination -> source; fill broadcasts
-    to the result and stands where the rule finds nothing: the border's value or the background.
-    Returns (*batch, C, h, w) of the image's type.
+    to the result and is the value of missing taps: the border's value or the background. Returns
+    (*batch, C, h, w) of the image's type.
     """
     return sample(image, output_points(to_source, size), fill, rule)
 
@@ -53,16 +53,16 @@ def warp_forward(
 def sample(image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule) -> Tensor:
     """Sample `image` (*I, C, H, W) at `points` (*P, h, w, 2), (x, y) in pixels.
 
-    An image of labels and its `fill` come as their bits: see `labels`.
+    Labels and their `fill` are passed as bits: see `labels`.
     """
     return sum_of_taps(image, points, fill, rule, weighted=True)
 
 
 def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule) -> Tensor:
-    """The adjoint of `sample` under a constant border of 0: every pixel is added where it is read.
+    """The adjoint of `sample` with constant border 0: adds every pixel where `sample` would read.
 
-    image (*I, C, H, W), of a type that is computed with, and points (*P, H, W, 2), (x, y) in pixels
-    of the result of `size` (h, w). Returns (*batch, C, h, w).
+    image (*I, C, H, W), of a type for computations, and points (*P, H, W, 2), (x, y) in pixels of
+    the result of `size` (h, w). Returns (*batch, C, h, w).
     """
     height, width = size
     points = points.double()
@@ -87,9 +87,9 @@ def splat(image: Tensor, points: Tensor, size: Sequence[int], rule: SamplingRule
 def with_gradient_of(value: Tensor, surrogate: Tensor) -> Tensor:
     """`value` to the last bit, with the gradient of `surrogate` added to its own.
 
-    What is taken away is +0.0, which keeps even the sign of a zero, and its gradient is -1 wherever
-    the surrogate is finite. Plain operations instead of an autograd.Function, which Dynamo refuses
-    once it has a jvp.
+    The subtracted number is +0.0, which preserves even the sign of a zero, and its gradient is -1
+    wherever the surrogate is finite. These are plain operations, because Dynamo rejects an
+    autograd.Function that has a jvp.
     """
     finite = torch.where(surrogate.isfinite(), surrogate, 0.0)
     return value - (finite.detach() - finite)
@@ -98,7 +98,7 @@ def with_gradient_of(value: Tensor, surrogate: Tensor) -> Tensor:
 def sum_of_taps(
     image: Tensor, points: Tensor, fill: Tensor, rule: SamplingRule, *, weighted: bool
 ) -> Tensor:
-    """As `sample`; where not `weighted`, the plain sum of the pixels it reads, `fill` too."""
+    """As `sample`; if not `weighted`, the plain sum of the pixels it reads, including `fill`."""
     height, width = image.shape[-2:]
     fill = by_rows(fill, points)
     points = points.double()
@@ -112,8 +112,8 @@ def sum_of_taps(
     seen = both_inside(any_inside(y.inside for y in lines), any_inside(x.inside for x in columns))
     if seen is not None:
         reached = near & seen[..., None, :, :]
-        # a NaN would leave its trace in the gradient to a point whose result it is, and constant
-        beyond = torch.where(reached, fill, 0)  # not 0.0, which makes floats of labels
+        # a NaN would affect the gradient to a point, although the result is constant there
+        beyond = torch.where(reached, fill, 0)  # not 0.0, which would convert labels to floats
     for y in lines:
         for x in columns:
             value = read(y.index * width + x.index)
@@ -123,14 +123,15 @@ def sum_of_taps(
             if weighted and x.weight is not None and y.weight is not None:
                 value = (y.weight * x.weight).to(value.dtype)[..., None, :, :] * value
             total = total + value
-    # where no tap is inside, the border's value itself: the weights' sum may be off in the last bit
+    # without taps inside, use the border's value: the sum of weights may differ in the last bit
     return convert(torch.where(reached, total, fill), image.dtype)
 
 
 def by_rows(fill: Tensor, points: Tensor) -> Tensor:
-    """`fill` with a row for every row of points, so that its gradient is summed by rows first.
+    """`fill` with one row for every row of points, so its gradient is summed by rows first.
 
-    One sum over all pixels is split among threads and rounds otherwise for another number of them.
+    One sum over all pixels is split among threads, and rounds differently for another number of
+    them.
 
     fill (*F, C, h, w), or fewer; points (*P, h, w, 2).
     """
@@ -142,9 +143,9 @@ def reader(
 ) -> Callable[[Tensor], Tensor]:
     """A function that reads pixels of `image` (*I, C, H, W) by index y W + x, shape (*P, h, w).
 
-    Values come in `dtype`, or in the type of the computation.
+    Values have type `dtype`, or the type of the computation.
 
-    Where the image's batch is 1 and the points' is not, the points become more samples of the one
+    If the image's batch is 1 and the points' is not, the points become more samples of the one
     image: it is never copied, and its gradient accumulates in one place.
     """
     channels, height, width = image.shape[-3:]
@@ -162,10 +163,10 @@ def reader(
 
 
 class Fold:
-    """One batch of images and a larger one of points: the points of an image side by side.
+    """Combines a batch of images with a larger one of points: an image's points become one list.
 
-    Dimensions of the batch in which the image has 1 and the points have more become more rows of
-    points of the same image.
+    Batch dimensions in which the image has size 1 and the points have more become additional rows
+    of points of the same image.
     """
 
     def __init__(self, image_batch: Sequence[int], points_batch: Sequence[int]) -> None:
@@ -179,7 +180,8 @@ class Fold:
         self.shared = math.prod([self.batch[d] for d in self.point_dims])
 
     def points(self, points: Tensor, last: Sequence[int]) -> Tensor:
-        """(*P, h, w, ...) as (images, shared h, w, ...); `last` is what follows the batch."""
+        """(*P, h, w, ...) as (images, shared h, w, ...); `last` has the dimensions after the
+        batch."""
         n, k = len(self.batch), len(last)
         points = points.expand(*self.batch, *last)
         points = points.permute(*self.image_dims, *self.point_dims, *range(n, n + k))
@@ -201,9 +203,9 @@ class Fold:
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Half types are computed in float32; integers in float64, so that they round only once.
+    """Half types are computed in float32, and integers in float64, so they are rounded only once.
 
-    Labels are not computed with.
+    Labels are not used in computations.
     """
     if dtype in (torch.float32, torch.float64, *LABELS):
         return dtype
@@ -211,10 +213,11 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def convert(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """To the image's type; integers by rounding half to even and saturating, as OpenCV does."""
+    """Converts to the image's type; integers are rounded half to even and saturated, as in
+    OpenCV."""
     if dtype.is_floating_point or dtype in LABELS or values.dtype == dtype:
         return values.to(dtype)
     limits = torch.iinfo(dtype)
-    if values.is_floating_point():  # ONNX rounds no whole numbers
+    if values.is_floating_point():  # ONNX cannot round integers
         values = values.round()
     return values.clamp(limits.min, limits.max).to(dtype)
