@@ -1,4 +1,4 @@
-"""`align` beside cv2's ECC and kornia's registrator: python -m benchmarks.align
+"""`align` compared with cv2's ECC and kornia's registrator: python -m benchmarks.align
 
 Pairs are crops of photographs (data/images, and scikit-learn's two and scikit-image's where those
 are installed), 192 x 256 at most: the moving image is the crop itself, the fixed one the photograph
@@ -8,11 +8,11 @@ within 1.03, shifts of 2 % of the sides; "medium" 15 degrees, 1.25, 5 %; "large"
 1.6, 5 %. The error is the RMS over the fixed image's corners; success is 0.1 pixels, for large
 motions 0.5.
 
-cv2 has no similarity: there it is given the affine. "ecc pyramid" is findTransformECC over images
-halved by pyrDown, coarse to fine, 100 steps each to 1e-6; "ecc multiscale" is
-findTransformECCMultiScale as it comes. So is kornia (100 iterations at a learning rate of 1e-3,
-which it wants tuned); it takes seconds a pair and gets a few. Milliseconds are the processor's, on
-one thread, so that a busy machine can be measured on.
+cv2 has no similarities and fits affine matrices instead. "ecc pyramid" is findTransformECC over
+images halved by pyrDown, coarse to fine, 100 steps each to 1e-6; "ecc multiscale" is
+findTransformECCMultiScale with its defaults. kornia has its defaults too (100 iterations at a
+learning rate of 1e-3, which it advises to tune); it takes seconds per pair, so it gets only a few.
+Milliseconds are CPU time on one thread, so that other load on the machine matters little.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from warpkit.core.environment import processor
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "data" / "benchmarks" / "align.csv"
 MOTIONS = {"small": (3.0, 1.03, 0.02), "medium": (15.0, 1.25, 0.05), "large": (180.0, 1.6, 0.05)}
-"""Degrees, factor, share of the sides."""
+"""The largest rotation in degrees, scale, and shift as a share of the sides."""
 
 RANGES = {
     **{f"turn {turn}": (turn, 1.0, 0.0) for turn in (10, 20, 30, 45, 60, 90, 180)},
     **{f"scale {scale}": (0.0, scale, 0.0) for scale in (1.15, 1.3, 1.5, 1.75, 2.0)},
     **{f"shift {round(100 * shift)} %": (0.0, 1.0, shift) for shift in (0.05, 0.1, 0.2, 0.3)},
 }
-"""Motions of just that size, to one side or the other: how far each method reaches."""
+"""Motions of exactly this size, in either direction: they show how far each method reaches."""
 
 RANGE_PAIRS = 14
 
 HIDDEN = (5, 10, 15, 20, 30)
-"""Per cent of the picture under an object that moved: how much "robust" withstands."""
+"""The percentage of the picture that a moving object covers, to test "robust"."""
 
 FEW = 7
-"""Pairs for kornia."""
+"""The number of pairs for kornia."""
 
 MOST, SHARE = (192, 256), 0.75
-"""The crop's sides, and its share of the photograph's."""
+"""The largest size of a crop, and its share of the photograph's sides."""
 
 
 class Pair(NamedTuple):
@@ -161,7 +161,7 @@ def make_pair(
 
 
 def make_pairs(motion: str, model: str, count: int, condition: str) -> list[Pair]:
-    """As many pairs, of all photographs in turn, from a fixed seed."""
+    """`count` pairs from all photographs in turn, with a fixed seed."""
     generator = torch.Generator().manual_seed(11)
 
     def draw() -> float:
@@ -183,7 +183,7 @@ def make_pairs(motion: str, model: str, count: int, condition: str) -> list[Pair
 def with_object(
     pair: Pair, draw: Callable[[], float], masked: bool, share: float | None = None
 ) -> Pair:
-    """A textured square, which moves against the rest: a share of the picture, or a third high."""
+    """Add a textured square with its own motion: a share of the picture, or a third high."""
     height, width = pair.moving.shape[-2:]
     side = height // 3 if share is None else min(round((share * height * width) ** 0.5), height)
     y, x = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
@@ -202,7 +202,7 @@ def with_object(
 
 
 def by_warpkit(loss: str, init: str | None) -> Callable[[Pair, str], Tensor]:
-    """`align` of one pair."""
+    """`align` with these options, for one pair."""
 
     def method(pair: Pair, model: str) -> Tensor:
         masks = {"moving_mask": pair.moving_mask, "fixed_mask": pair.fixed_mask}
@@ -212,7 +212,7 @@ def by_warpkit(loss: str, init: str | None) -> Callable[[Pair, str], Tensor]:
 
 
 def cv2_motion(model: str) -> int:
-    """OpenCV's number; it has no similarity."""
+    """OpenCV's code of the motion; it has no similarity."""
     names = {"similarity": "AFFINE", "perspective": "HOMOGRAPHY"}
     return getattr(cv2, f"MOTION_{names.get(model, model.upper())}")
 
@@ -338,7 +338,7 @@ def all_rows(count: int, only: str, method: str) -> Iterator[Row]:
 
 
 def range_rows(only: str) -> Iterator[Row]:
-    """How far each method reaches: similarities of growing size."""
+    """The range of each method: similarities of growing size."""
     methods: dict[str, Callable] = {
         "warpkit": by_warpkit("ecc", None),
         "warpkit search": by_warpkit("ecc", "search"),
@@ -356,7 +356,7 @@ def range_rows(only: str) -> Iterator[Row]:
 
 
 def speed_rows() -> Iterator[Row]:
-    """Milliseconds a pair at batches of 1 and 64, small affine motions of 192 x 256 pixels."""
+    """Milliseconds per pair in batches of 1 and 64: small affine motions of 192 x 256 pixels."""
     pairs = [p for p in make_pairs("small", "affine", 112, "") if p.moving.shape[-2:] == MOST][:64]
     moving, fixed = (torch.stack([getattr(p, n) for p in pairs]) for n in ("moving", "fixed"))
 
@@ -389,7 +389,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=56)
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--method", default="", help="methods whose name contains this")
-    parser.add_argument("--ranges", action="store_true", help="the reach of each method alone")
+    parser.add_argument("--ranges", action="store_true", help="only the range of each method")
     parser.add_argument("--out", type=Path, default=ROWS)
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,13 +1,13 @@
-"""Geometric transforms in a row, sampled once and one by one: python -m benchmarks.augmentation
+"""Chains of geometric transforms, sampled once or each time: python -m benchmarks.augmentation
 
-Two, three and five transforms of a photograph by `Fused`, by Compose of warpkit's and of
-torchvision's (the same draws from the same seeds), by kornia's AugmentationSequential and, where it
-is installed, by albumentations (draws of their own from the same ranges, or near them). Before a
-way is timed its picture is held against the true one: the photograph between its pixels by bicubic
-interpolation in float64, under the product of the drawn matrices, the mean of SAMPLES x SAMPLES
-points in each output pixel. `error` is the root of the mean square of the difference, in levels of
-255, over the pixels that no way cuts off; the blur of sampling again and again is in it. Times are
-the least of the turns, which take the ways in turn, as the mean of the seeds.
+`Fused`, Compose with warpkit's and with torchvision's transforms (the same draws from the same
+seeds), kornia's AugmentationSequential and, if installed, albumentations (own draws from the same
+or similar ranges) apply two, three and five transforms to a photograph. Before a way is timed, its
+picture is compared with the true one: bicubic interpolation of the photograph in float64 under the
+product of the drawn matrices, averaged over SAMPLES x SAMPLES points in each output pixel. `error`
+is the root mean square difference in levels of 255, over the pixels that no way cuts off; it
+includes the blur of repeated sampling. The ways are timed in turns; times are the least per seed,
+averaged over the seeds.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ ROWS = ROOT / "data" / "benchmarks" / "augmentation.csv"
 PHOTOGRAPH = ROOT / "data" / "images" / "coffee.png"
 SIDE, SAMPLES, SEEDS, TURNS, BATCH = 160, 5, 3, 4, 8
 COUNTS = {2: (0, 4), 3: (0, 1, 4), 5: (0, 1, 2, 3, 4)}
-"""Which of the five are taken."""
+"""Which of the five transforms each case uses."""
 MOST_ERROR = 12.0
-"""Levels: a way that is farther from the truth has drawn something else."""
+"""In levels: a way with a larger error has drawn other transforms."""
 
 
 def pipeline(module: Any) -> list[Any]:
-    """The five, of warpkit's or torchvision's; they shrink the photograph by 1.2 to 1.7."""
+    """The five transforms of warpkit or torchvision; they shrink the photograph by 1.2 to 1.7."""
     smooth = {"interpolation": v2.InterpolationMode.BILINEAR}
     return [
         module.RandomRotation(20, **smooth),
@@ -57,7 +57,7 @@ def pipeline(module: Any) -> list[Any]:
 
 
 def kornias() -> list[Any]:
-    """The same ranges; its crop has no antialias."""
+    """The same ranges in kornia, whose crop has no antialias."""
     return [
         K.RandomRotation(20.0, p=1.0),
         K.RandomAffine(10.0, scale=(0.9, 1.1), shear=5.0, p=1.0),
@@ -68,7 +68,7 @@ def kornias() -> list[Any]:
 
 
 class Albumentations:
-    """The same ranges by cv2 on arrays; its perspective enlarges, and its crop has no antialias."""
+    """The same ranges with cv2 on arrays; the perspective enlarges, the crop has no antialias."""
 
     def __init__(self, chosen: tuple[int, ...]) -> None:
         import albumentations as A
@@ -94,7 +94,7 @@ class Albumentations:
         return torch.stack([torch.from_numpy(out["image"]).movedim(-1, 0) for out in outs])
 
     def matrices(self) -> Tensor:
-        """What was drawn last, (B, 3, 3)."""
+        """The matrices of the last draws, (B, 3, 3)."""
         return torch.stack([self._matrix(steps) for steps in self.drawn])
 
     def _matrix(self, steps: list[Any]) -> Tensor:
@@ -122,11 +122,11 @@ class Albumentations:
 
 
 class Way(NamedTuple):
-    """One way to transform images (B, C, H, W), and its matrix for what was drawn last."""
+    """One way to transform images (B, C, H, W), and the matrices of its last draws."""
 
     call: Callable[[Tensor], Tensor]
     matrices: Callable[[], Tensor] | None
-    """(B, 3, 3) after a call; None: those of the seed, as Fused draws them."""
+    """(B, 3, 3) after a call; None: the same as Fused's for the seed."""
 
 
 def ways(count: int) -> dict[str, Way]:
@@ -135,7 +135,7 @@ def ways(count: int) -> dict[str, Way]:
     ours, theirs = ([pipeline(m)[k] for k in chosen] for m in (transforms, v2))
     fused = Fused(ours, per_image=True)
     in_turn, of_torchvision = v2.Compose(ours), v2.Compose(theirs)
-    # of float32, as all get it: torchvision's takes uint8 in about the same time
+    # all get float32; torchvision needs about the same time for uint8
     augment = K.AugmentationSequential(*(kornias()[k] for k in chosen), data_keys=["input"])
 
     def each(transform: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -159,7 +159,7 @@ def ways(count: int) -> dict[str, Way]:
 
 
 def truth(image: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor]:
-    """What an image (C, H, W) truly shows under matrices (B, 3, 3), and which pixels are all in it.
+    """The true warp of an image (C, H, W) under matrices (B, 3, 3), and the pixels fully inside it.
 
     (B, C, SIDE, SIDE), float64, and (B, SIDE, SIDE), bool.
     """
@@ -177,8 +177,8 @@ def truth(image: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def errors(count: int, photograph: Tensor) -> dict[str, float]:
-    """Of each way, in levels of 255."""
-    # the last channel tells what a way has cut off on a canvas between
+    """The error of each way, in levels of 255."""
+    # the last channel marks what a way has cut off between two transforms
     image = torch.cat((photograph, torch.ones_like(photograph[:1])))
     total = dict.fromkeys(ways(count), 0.0)
     for seed in range(SEEDS):

@@ -1,12 +1,12 @@
-"""A data set under Ray beside Pillow, cv2 and torchvision: python -m benchmarks.cluster
+"""A data set under Ray, compared with Pillow, cv2 and torchvision: python -m benchmarks.cluster
 
 Photographs of 640 x 480, as arrays and as JPEG files, become uint8 arrays of 224 x 224: in one
-process without Ray, then under Ray by one worker and by two, and by two of which one is killed half
-way. Each library decodes and shrinks with its own calls (cv2 by INTER_AREA, torchvision
-antialiased), 32 photographs a call, one thread a worker. warpkit's bytes are Pillow's, which is
-proved first, of every row. The ways take turns, and the time is the least of the rounds. `core_ms`
-is a worker's processor time a photograph, which the load of others changes little; `memory_mib` is
-a worker's own memory, without what it shares with Ray's store, in a Ray started for one way alone.
+process without Ray, then under Ray by one worker, by two, and by two of which one is killed half
+way. Each library decodes and shrinks with its own calls (cv2 with INTER_AREA, torchvision
+antialiased), 32 photographs per call and one thread per worker. A check first proves for every row
+that warpkit's bytes equal Pillow's. The ways take turns, and the time is the least of the rounds.
+`core_ms` is a worker's CPU time per photograph, which depends little on other load; `memory_mib` is
+a worker's private memory, without Ray's store, in a Ray started for this way alone.
 Needs `.[ray,opencv]` and torchvision.
 """
 
@@ -50,7 +50,7 @@ ours = partial(wk.resize, size=SMALL, arithmetic="pillow")
 
 
 def by_pillow(values: Sequence[Any]) -> Array:
-    """Planes (N, 3, h, w), as all ways give them."""
+    """Images (N, 3, h, w), the format of all ways."""
     images = [
         Image.open(io.BytesIO(v)) if isinstance(v, bytes) else Image.fromarray(v) for v in values
     ]
@@ -82,7 +82,7 @@ def by_torchvision(values: Sequence[Any]) -> Array:
 
 
 def by_warpkit(values: Sequence[Any]) -> Array:
-    """Without Ray; `prepare` does this on a worker."""
+    """warpkit without Ray; `prepare` does the same on a worker."""
     images = torch.from_numpy(np.stack([picture_of(v) for v in values]))
     return np.asarray(ours(images.permute(0, 3, 1, 2)))
 
@@ -103,7 +103,7 @@ def memory() -> float:
 
 @dataclass
 class Watched:
-    """A function of batches that writes down its process, processor seconds and memory."""
+    """A function of batches that records its process, CPU seconds and memory."""
 
     function: Callable[[Any], Any]
     folder: str
@@ -116,12 +116,12 @@ class Watched:
 
 
 def columns(function: Callable[[Any], Any], batch: dict[str, Any]) -> dict[str, Any]:
-    """A library's function in the place of `prepare`, as people write it."""
+    """Apply a library's function to a batch, as users without `prepare` would."""
     return {"id": batch["id"], "pixel_values": function(list(batch["image"]))}
 
 
 def planned(dataset: Any, way: str, folder: str) -> Any:
-    """The data set of results, which nothing has computed yet."""
+    """The lazy data set of results."""
     if way == "warpkit":
         return prepare(dataset, Watched(ours, folder)).drop_columns(["image"])
     function = Watched(partial(columns, WAYS[way]), folder)
@@ -129,7 +129,7 @@ def planned(dataset: Any, way: str, folder: str) -> Any:
 
 
 def kill_one(folder: str, calls: int, killed: list[int], ended: threading.Event) -> None:
-    """Kill the worker that was last heard of when so many calls are done."""
+    """Kill the most recently active worker after so many calls."""
     while not ended.wait(0.002):
         files = sorted(Path(folder).iterdir(), key=lambda path: path.stat().st_mtime)
         if files and sum(len(path.read_text().splitlines()) for path in files) >= calls:
@@ -140,7 +140,7 @@ def kill_one(folder: str, calls: int, killed: list[int], ended: threading.Event)
 
 @dataclass
 class Run:
-    """What one turn of a way took."""
+    """The time and memory of one turn of a way."""
 
     seconds: float
     core_ms: float = 0.0
@@ -149,7 +149,7 @@ class Run:
 
 
 def run_on_ray(dataset: Any, way: str, kill: bool = False) -> Run:
-    """Compute every row, and look at what the workers wrote down."""
+    """Compute every row, and read the workers' records."""
     with tempfile.TemporaryDirectory() as folder:
         plan = planned(dataset, way, folder)
         killed: list[int] = []
@@ -174,7 +174,7 @@ def run_on_ray(dataset: Any, way: str, kill: bool = False) -> Run:
 
 
 def run_alone(values: Sequence[Any], way: str, times: int) -> Run:
-    """In this process, 32 photographs a call."""
+    """Compute in this process, 32 photographs per call."""
     begun, spent = time.perf_counter(), time.process_time()
     for _ in range(times):
         made = [WAYS[way](values[k : k + ROWS]) for k in range(0, len(values), ROWS)]
@@ -184,7 +184,7 @@ def run_alone(values: Sequence[Any], way: str, times: int) -> Run:
 
 
 def rows_of(run: Run) -> dict[int, Array]:
-    """Results by the number of their photograph; a photograph's results are all the same."""
+    """The result of each photograph, after a check that its repetitions are equal."""
     if isinstance(run.results, dict):
         return run.results
     found: dict[int, Array] = {}
@@ -197,7 +197,7 @@ def rows_of(run: Run) -> dict[int, Array]:
 
 @dataclass
 class Source:
-    """The photographs in one form, what Pillow makes of them, and each way's memory under Ray."""
+    """The photographs in one format, Pillow's results, and each way's memory under Ray."""
 
     kind: str
     values: list[Any]
@@ -299,7 +299,7 @@ def ray_of(workers: int) -> Iterator[None]:
     """A Ray of so many workers, on this machine."""
     import ray.data  # pyright: ignore[reportMissingImports]
 
-    # 15 by default: a busy machine would starve workers
+    # the default of 15 would starve workers on a busy machine
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     local = {"address": "local", "include_dashboard": False, "log_to_driver": False}
     ray.init(num_cpus=workers, **local)
@@ -312,7 +312,7 @@ def ray_of(workers: int) -> Iterator[None]:
 
 
 def dataset_of(values: Sequence[Any], times: int) -> Any:
-    """Rows in Ray's store, in blocks of 32, each so many times."""
+    """Rows in Ray's store, each repeated, in blocks of 32."""
     import ray.data  # pyright: ignore[reportMissingImports]
 
     items = [{"id": k, "image": value} for k, value in enumerate(values)]
@@ -324,7 +324,7 @@ def main() -> None:
     """Measure and print; write each row where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=160, help="photographs")
-    parser.add_argument("--times", type=int, default=4, help="how often each is in the data set")
+    parser.add_argument("--times", type=int, default=4, help="repetitions of each photograph")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(os.devnull), help=f"such as {FILE.name}")
     options = parser.parse_args()

@@ -1,11 +1,11 @@
-"""Warps on a CUDA device against grid_sample, kornia and a copy: scripts/bench --device cuda
+"""Warps on a CUDA device, compared with grid_sample, kornia and a copy: scripts/bench --device cuda
 
-Every case first proves that its ways agree, then times them in turns by device events, the inputs
-taken from several sets in rotation, so that no cache holds them. Bars, for an H200 or its like:
+Every case first proves that its ways agree, then times them in turns with device events. Inputs
+rotate through several sets, so that no cache holds them. The targets for an H200 or similar GPU:
 forward >= 70 % of a copy's bandwidth, with gradients >= 3 times grid_sample, extra memory <= 1.1
 times the output, one image under 1024 matrices >= 8 times an expanded image.
 
-Without a device nothing is timed: the same ways of every case are proven to agree on small images.
+Without a device nothing is timed, but the ways of every case are checked on small images.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Way = Callable[[Tensor, Tensor], Tensor]
 
 
 class Case(NamedTuple):
-    """An image's shape, how many maps, and what is done."""
+    """An image's shape, the number of maps, and the operation."""
 
     name: str
     shape: tuple[int, int, int, int]
@@ -51,7 +51,7 @@ LARGE, ONE = (64, 3, 512, 512), (1, 3, 224, 224)
 
 
 def cases() -> Iterator[Case]:
-    """The bars' cases first."""
+    """All cases, those with targets first."""
     for dtype in (torch.float32, torch.float16):
         yield Case("64x3x512x512", LARGE, 64, dtype, bar="copy >= 0.7")
     yield Case("64x3x512x512", LARGE, 64, gradients=True, bar="grid_sample >= 3")
@@ -87,7 +87,7 @@ def inputs(case: Case) -> list[tuple[Tensor, Tensor, Tensor]]:
 
 
 def points_of(matrix: Tensor, size: tuple[int, int]) -> Tensor:
-    """Where every output pixel looks."""
+    """The source point of every output pixel."""
     y, x = torch.meshgrid(*(torch.arange(n, device=DEVICE) for n in size), indexing="ij")
     at = torch.stack((x, y), -1).reshape(-1, 2).double()
     return wk.transform_points(wk.invert(matrix.double()), at).reshape(-1, *size, 2).float()
@@ -112,7 +112,7 @@ def ways(case: Case) -> Iterator[tuple[str, Way]]:
         return F.grid_sample(image, grid, mode=case.interpolation, align_corners=False)
 
     yield "grid_sample", grid_sample
-    # kornia's bicubic has another grid, and half types cannot be inverted
+    # kornia's bicubic has another grid, and it cannot invert matrices of half types
     if case.points or case.interpolation == "bicubic" or case.dtype != torch.float32:
         return
     from kornia.geometry.transform import warp_affine
@@ -132,7 +132,7 @@ def both_ways(way: Way, image: Tensor, where: Tensor, grad: Tensor) -> tuple[Ten
 
 
 def prove_equal(case: Case, image: Tensor, where: Tensor) -> None:
-    """Against the reference, on three images at most; a nearest pixel may flip."""
+    """Compare with the reference on at most three images; a nearest pixel may flip."""
     few = slice(0, min(3, case.maps))
     image = image[few] if image.shape[0] == case.maps else image
     call = wk.remap if case.points else wk.warp_affine
@@ -140,7 +140,7 @@ def prove_equal(case: Case, image: Tensor, where: Tensor) -> None:
     for name, way in ways(case._replace(maps=where[few].shape[0])):
         far = (way(image, where[few]).float() - truth.float()).abs() > 1e-2
         rate = far.double().mean().item()
-        # in half types grid_sample's coordinates are rounded too: off by pixels, not by digits
+        # half types also round grid_sample's coordinates: they are off by pixels
         if name == "warpkit" or case.dtype == torch.float32:
             assert rate < 1e-3, f"{case}: {name} differs in {rate:.1%} of the values"
 
@@ -153,7 +153,7 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     for name, way in ways(case):
         calls[name] = partial(both_ways, way) if case.gradients else lambda i, w, _, f=way: f(i, w)
     if not case.gradients:
-        # reads and writes as many bytes as the output has: what no warp of one for one can beat
+        # reads and writes as many bytes as the output has: a bound for warps of equal sizes
         calls["copy"] = lambda _i, _w, grad: grad.clone()
     times: dict[str, list[float]] = {name: [] for name in calls}
     memory: dict[str, float] = {}
@@ -168,7 +168,7 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
             result = call(*arguments)
             end.record()
             torch.cuda.synchronize()
-            if turn >= 3:  # the first turns compile and fill the allocator
+            if turn >= 3:  # the first turns compile kernels and fill the allocator
                 times[name].append(start.elapsed_time(end))
             grad = arguments[2]
             extra = torch.cuda.max_memory_allocated() - before
@@ -195,7 +195,7 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
 
 
 def rehearse() -> None:
-    """What can be done without a device: the ways of every case agree on small images."""
+    """Without a device: check that the ways of every case agree on small images."""
     count = 0
     for case in cases():
         shape = (min(case.shape[0], 3), min(case.shape[1], 8), 64, 64)
@@ -208,7 +208,7 @@ def rehearse() -> None:
 def main() -> None:
     """Measure all cases; print the rows and write them where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the bars' cases, 9 turns each")
+    parser.add_argument("--quick", action="store_true", help="only the cases with targets, 9 turns")
     parser.add_argument("--out", type=Path, help=f"a CSV file to write, such as {ROWS.name}")
     options = parser.parse_args()
     if DEVICE != "cuda":

@@ -1,10 +1,10 @@
-"""Exported resizes in onnxruntime beside its own `Resize`: python -m benchmarks.exported
+"""Exported resizes in onnxruntime, compared with its `Resize`: python -m benchmarks.exported
 
 RGB bytes to bytes on the CPU, one thread, a batch of 1. Each model first proves that it gives
-warpkit's own integers. `Resize` is of the same kind, and gives other pixels: linear or cubic, with
-antialias=1 where the filter is antialiased, or takes means. It has no lanczos, and of bytes no
-cubic without antialias: cubic with it stands beside these. Times are the least of the thread's own
-CPU time, in turns.
+warpkit's own integers. `Resize` gives other pixels; it gets the nearest mode, linear or cubic, with
+antialias=1 if the filter is antialiased or averages. It has no lanczos, and no cubic for bytes
+without antialias: those rows compare with antialiased cubic. Times are the least CPU time of the
+thread, in turns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BYTES = TensorProto.UINT8
 
 
 class Kind(NamedTuple):
-    """A resize, and the mode and antialias of the `Resize` beside it."""
+    """A resize, and the mode and antialias of the `Resize` that it is compared with."""
 
     arithmetic: str
     interpolation: str
@@ -60,7 +60,7 @@ KINDS = (
 
 
 class Resized(torch.nn.Module):
-    """One resize, as a program that calls it has it."""
+    """One resize as a module."""
 
     def __init__(self, kind: Kind, size: tuple[int, int]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Resized(torch.nn.Module):
         self.resize = partial(wk.resize, size=size, **options)
 
     def forward(self, image: Tensor) -> Tensor:
-        """Of (1, 3, H, W) the resized image."""
+        """Resize (1, 3, H, W)."""
         return self.resize(image)
 
 

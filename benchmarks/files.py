@@ -1,10 +1,10 @@
-"""Many files beside ImageMagick, vips and Pillow in a pool: python -m benchmarks.files
+"""Many files, compared with ImageMagick, vips and Pillow in a pool: python -m benchmarks.files
 
 1,000 photographs of 640 x 480, JPEG files made of those in data/images, become JPEG files of
-224 x 224, by one worker and by two. Each way is a process of its own, timed from its start to its
-end, and takes its turn in every round; the time is the least of the rounds. warpkit's files are
-Pillow's, byte for byte, which is proved first; of mogrify's and vips's the mean distance from these
-is told, since vips decodes JPEG files at half their size and mogrify has other arithmetic.
+224 x 224, with one worker and with two. Each way is a separate process, timed from its start to its
+end, in turns; the time is the least of the rounds. A check first proves that warpkit's files equal
+Pillow's byte for byte. For mogrify and vips the mean difference from these is given, because vips
+decodes JPEG files at half their size and mogrify has other arithmetic.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if __name__ == "__main__":
 
 
 def make_photographs(folder: Path, count: int) -> list[str]:
-    """Pieces of the shipped photographs, each another one, in JPEG files."""
+    """Write different crops of the shipped photographs as JPEG files."""
     sources = []
     for name in ("astronaut", "coffee", "rocket"):
         with Image.open(ROOT / "data" / "images" / f"{name}.png") as image:
@@ -70,7 +70,7 @@ def make_photographs(folder: Path, count: int) -> list[str]:
 
 
 def commands(names: list[str], workers: int, folder: Path) -> dict[str, tuple[list[str], str]]:
-    """The words of each way, and what its standard input is: names, for xargs."""
+    """The command of each way, and its standard input: names, for xargs."""
     out = {way: folder / f"{way.partition(' ')[0]}-{workers}" for way in WAYS}
     for path in out.values():
         path.mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ WAYS = ("warpkit", "Pillow", "mogrify", "vips")
 
 
 def timed(words: list[str], text: str) -> tuple[float, float]:
-    """Seconds on the wall and of a processor; every way computes on one thread a worker."""
+    """Wall-clock and CPU seconds; every way uses one thread per worker."""
     one = {"OMP_NUM_THREADS": "1", "MAGICK_THREAD_LIMIT": "1", "VIPS_CONCURRENCY": "1"}
     environment = {**os.environ, **one, "PYTHONPATH": str(ROOT)}
     before, start = os.times(), time.perf_counter()

@@ -1,8 +1,8 @@
-"""Fields that bend, beside what one writes by hand with torch: python -m benchmarks.flow
+"""Flow fields, compared with handwritten torch code: python -m benchmarks.flow
 
-Every case first proves that its ways agree, then times them in turns, and takes the least of each:
-other work on the machine only ever adds to a time. The ratio is that of the least ones. Memory is
-the most that one call holds beyond what it was handed: see `benchmarks.patches`.
+Every case first proves that its ways agree, then times them in turns and takes the least time of
+each, because other load can only add to a time. The ratio compares these. Memory is the peak of one
+call beyond its inputs: see `benchmarks.patches`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Way = Callable[[], tuple[Tensor, ...]]
 
 
 class Case(NamedTuple):
-    """Ways to compute the same."""
+    """Several ways to compute the same result."""
 
     name: str
     ways: dict[str, Way]
@@ -78,7 +78,7 @@ def with_gradients(function: Callable[..., Tensor], *inputs: Tensor) -> Way:
 
 
 def cases(size: int) -> Iterator[Case]:
-    """Smooth fields of some pixels on 8 images of `size` x `size`, in float32."""
+    """Smooth fields of a few pixels on 8 images of `size` x `size`, in float32."""
     generator = torch.Generator().manual_seed(0)
     image = torch.rand(8, 3, size, size, generator=generator)
     control = 8 * torch.randn(8, 9, 9, 2, generator=generator)
@@ -134,7 +134,8 @@ def measure(case: Case) -> Iterator[dict[str, object]]:
     results = {name: way() for name, way in case.ways.items()}
     for name, result in results.items():
         for ours, theirs in zip(results["warpkit"], result, strict=True):
-            # float32 positions of 512 pixels are off by 3e-5, times the slope of noise
+            # float32 positions up to 512 have errors of 3e-5 pixels, multiplied by the slope of
+            # noise
             share = ((ours - theirs).abs() < 2e-3).float().mean()
             assert_close(share, torch.ones(()), rtol=0, atol=1e-3, msg=f"{case.name}: {name}")
     del results

@@ -1,4 +1,4 @@
-"""Second derivatives and warps that do not alias, beside torch: python -m benchmarks.gradients
+"""Second derivatives and antialiased warps, compared with torch: python -m benchmarks.gradients
 
 Every case first proves that both ways agree in value and gradients, then times them in turns. The
 ratio is the median over the turns of (other / warpkit), so that a slow moment hits both.
@@ -33,7 +33,7 @@ Way = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 
 
 class Case(NamedTuple):
-    """Inputs, and what is done with them by warpkit and by torch alone."""
+    """Inputs, and the operation in warpkit and in plain torch."""
 
     name: str
     image: Tensor
@@ -71,7 +71,7 @@ def first_order(warp: Callable[[Tensor, Tensor], Tensor]) -> Way:
 
 
 def supersampled(image: Tensor, matrix: Tensor) -> Tensor:
-    """What one writes by hand: a warp of 5 times the size, and the mean of 5 x 5 pixels."""
+    """The handwritten way: a warp of 5 times the size, then the mean of 5 x 5 pixels."""
     h, w = small(image)
     shift = (SAMPLES - 1) / 2  # from centres of pixels to centres of samples
     finer = torch.tensor([[SAMPLES, 0, shift], [0, SAMPLES, shift]], dtype=torch.float64)
@@ -86,7 +86,7 @@ def small(image: Tensor) -> tuple[int, int]:
 
 
 def cases() -> Iterator[Case]:
-    """A batch of turns for the second order; a photograph-sized image, shrunk, for the mean."""
+    """A batch of rotations for second order; a shrunk image of photograph size for the mean."""
     generator = torch.Generator().manual_seed(0)
     image = torch.rand(8, 3, 128, 128, generator=generator)
     angles = torch.linspace(-40, 40, 8, dtype=torch.float64)
@@ -118,7 +118,7 @@ def inputs(case: Case, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def prove_equal(case: Case) -> None:
-    """In float64, where torch's normalised grid costs no digits; relative to the largest entry."""
+    """Compare in float64, which torch's normalised grid needs, relative to the largest entry."""
     ours = case.ways["warpkit"](*inputs(case, torch.float64))
     theirs = case.ways["torch"](*inputs(case, torch.float64))
     for a, b in zip(ours, theirs, strict=True):

@@ -1,4 +1,4 @@
-"""Lookups, forward and backward, against what people use today: python -m benchmarks.indexing
+"""Lookups, forward and backward, compared with common alternatives: python -m benchmarks.indexing
 
 Every case first proves that its ways agree in value and gradients, then times them in turns. The
 ratio is the median over the turns of (other / warpkit), so that a slow moment hits both.
@@ -31,7 +31,7 @@ LOAD = os.getloadavg()[0]
 
 
 class Case(NamedTuple):
-    """One size, and the functions of (array, index) that do the same at it."""
+    """One size, and the equivalent functions of (array, index)."""
 
     name: str
     indices: int
@@ -48,13 +48,13 @@ def grid_sample(array: Tensor, index: Tensor) -> Tensor:
 
 
 def interpolate(array: Tensor, index: Tensor) -> Tensor:
-    """F.interpolate: evenly spaced indices alone, and no gradient to them."""
+    """F.interpolate: only evenly spaced indices, without a gradient to them."""
     size = index.shape[0]
     return F.interpolate(array[None, None], size=size, mode="linear", align_corners=True)[0, 0]
 
 
 def one_hot(array: Tensor, index: Tensor) -> Tensor:
-    """The notebook's way: dense weights and a matrix product."""
+    """Dense weights and a matrix product."""
     below = index.detach().floor()
     part = (index - below)[:, None]
     below = below.long()
@@ -64,7 +64,7 @@ def one_hot(array: Tensor, index: Tensor) -> Tensor:
 
 
 def cases() -> Iterator[Case]:
-    """The sizes; the one-hot gets one that fits (64 MB for each matrix)."""
+    """The sizes; one-hot only gets a size that fits (64 MB per matrix)."""
     ours = {"warpkit": wk.indexing.linear_lookup}
     million = 1_000_000
     yield Case("random", million, million, {**ours, "grid_sample": grid_sample})
@@ -96,14 +96,14 @@ def run(way: Callable[[Tensor, Tensor], Tensor], case: tuple[Tensor, Tensor, Ten
 def prove_equal(case: Case) -> None:
     """Values and gradients of all ways against warpkit's, at up to 512 rows.
 
-    grid_sample carries the index to [-1, 1] and back and interpolate computes its own, both in
-    float32: off by 3e-5 of a row here, but by half a row at a million rows, where float32 has
-    steps of 0.06. The sums in the array's gradient take two or three such weights.
+    grid_sample maps the index to [-1, 1] and back and interpolate computes its own, both in
+    float32. Their errors are 3e-5 of a row here, but half a row at a million rows, where float32
+    has steps of 0.06. The sums in the array's gradient add two or three such weights.
     """
     small = case._replace(indices=min(case.indices, 1024), rows=min(case.rows, 512))
     data = inputs(small)
     value, to_array, to_index = run(case.ways["warpkit"], data)
-    # beside whole numbers the slope jumps: a rounded coordinate may stand on the other side
+    # the slope jumps at whole numbers, and a rounded coordinate may be on the other side
     near = (data[1] - data[1].round()).abs().detach() < 1e-3
     for name, way in case.ways.items():
         other, other_array, other_index = run(way, data)
@@ -132,10 +132,10 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
 
 
 def about() -> dict[str, object]:
-    """Where and with what it was measured."""
+    """The machine and the versions of a measurement."""
     return {
         "threads": torch.get_num_threads(),
-        "load": f"{LOAD:.1f}",  # waiting for a core that others hold costs many small steps most
+        "load": f"{LOAD:.1f}",  # load slows many small steps most
         "machine": processor(),
         "torch": torch.__version__,
         "warpkit": wk.__version__,

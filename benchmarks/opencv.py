@@ -1,8 +1,8 @@
-"""`warpkit.opencv` on the CPU against OpenCV, the same pixels: python -m benchmarks.opencv
+"""`warpkit.opencv` on the CPU, compared with OpenCV at equal pixels: python -m benchmarks.opencv
 
-Every workload first proves that no value differs, then times both in turns, as many threads each
-and results allocated by each. The ratio is the median over the turns of (cv2 / warpkit). Arithmetic
-"opencv4" has other pixels than an OpenCV 5, and is proved against the reference.
+Every workload first proves that no value differs, then times both in turns, with equal numbers of
+threads; each allocates its results. The ratio is the median over the turns of (cv2 / warpkit).
+Arithmetic "opencv4" has other pixels than OpenCV 5, and is compared with the reference.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from warpkit.opencv.values import BORDERS, INTERPOLATIONS
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "opencv.csv"
 SECONDS = 2.0
-"""How long a workload is timed."""
+"""The time for each workload."""
 
 
 class Workload(NamedTuple):
@@ -80,7 +80,7 @@ def prepare(work: Workload) -> dict[str, Callable[[], np.ndarray]]:
 
 
 def reference(image: np.ndarray, ours: partial[np.ndarray]) -> np.ndarray:
-    """The same by the reference backend."""
+    """The same warp by the reference backend."""
     planes = torch.from_numpy(np.atleast_3d(image)).permute(2, 0, 1)
     matrix, (width, height), options = *ours.args[1:], ours.keywords
     result = wk.warp_affine(

@@ -1,10 +1,10 @@
-"""Objects in images against loops, canvases and roi_align, there and back: -m benchmarks.patches
+"""Objects in images, compared with loops, canvases and roi_align: python -m benchmarks.patches
 
 Every case first proves that its ways agree in value and gradients, then times them in turns. The
 ratio is the median over the turns of (other / warpkit), so that a slow moment hits both. Memory is
-the most that one forward and backward holds beyond what it was handed: torch's by its own profiler,
-and numpy's, which the compiled kernels write to, by tracemalloc; the two peaks are added up.
-The processor's time is beside the clock's: on a machine that others use, it is the steadier figure.
+the peak of one forward and backward beyond its inputs: the sum of torch's, from its profiler, and
+of numpy's, which the compiled kernels write to, from tracemalloc. CPU time is given beside
+wall-clock time, because it varies less on a shared machine.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ BATCH, SIZE, SIDE = 4, 256, 32
 
 
 class Objects(NamedTuple):
-    """Images, boxes and the index, and a theta of each box or one patch for all.
+    """Images, boxes and the index, and a theta for each box or one patch for all.
 
-    Leaves that need a gradient first.
+    Leaves that need a gradient come first.
     """
 
     images: Any
@@ -58,11 +58,11 @@ class Case(NamedTuple):
     ways: dict[str, Way]
     inputs: Callable[..., Objects]
     most: int | None = None
-    """Turns that a slow way is worth; all of them if None."""
+    """The number of turns for slow ways; None: all."""
 
 
 def anywhere(count: int, dtype: torch.dtype = torch.float32) -> Objects:
-    """Noise, and boxes of 32 x 32 pixels anywhere within it."""
+    """Noise with boxes of 32 x 32 pixels anywhere in it."""
     generator = torch.Generator().manual_seed(0)
     low = torch.randint(0, SIZE - SIDE + 1, (count, 2), generator=generator)
     turn = 0.2 * torch.randn(count, 2, 3, generator=generator)
@@ -89,7 +89,7 @@ def one_each(count: int, dtype: torch.dtype = torch.float32) -> Objects:
 
 
 def turned(count: int, dtype: torch.dtype = torch.float32) -> Objects:
-    """Noise, and boxes of 32 x 32 pixels within it, turned by any angle."""
+    """Noise with boxes of 32 x 32 pixels in it, rotated by any angle."""
     given = anywhere(count, dtype)
     middle = (given.boxes[:, :2] + given.boxes[:, 2:]) / 2
     angle = torch.linspace(-180, 180, count, dtype=dtype)[:, None]
@@ -122,7 +122,7 @@ def warpkit_sequential(given: Objects) -> Tensor:
 
 
 def loop(given: Objects, *, sequential: bool, copy: bool) -> Tensor:
-    """What people write: slice, grid_sample, put back, with a copy where autograd wants one."""
+    """The handwritten loop: slice, grid_sample, write back, with the copies that autograd needs."""
     images, theta, _, boxes, index = given
     result = images.clone()
     places = zip(index.tolist(), boxes.long().tolist(), strict=True)
@@ -140,7 +140,7 @@ def copying_loop(given: Objects) -> Tensor:
 
 
 def in_place_loop(given: Objects) -> Tensor:
-    """Without the copies: right where every object reads the original."""
+    """Without the copies: correct if every object reads the original."""
     return loop(given, sequential=False, copy=False)
 
 
@@ -149,7 +149,7 @@ def sequential_loop(given: Objects) -> Tensor:
 
 
 def crop(given: Objects) -> Tensor:
-    # roi_align clamps points to the image within a pixel of it
+    # roi_align clamps points less than a pixel outside the image
     size, border = (SIDE, SIDE), "replicate"
     return wk.crop_patches(given.images, given.boxes + 0.25, given.index, size, border=border)
 
@@ -159,7 +159,7 @@ def crop_plainly(given: Objects) -> Tensor:
 
 
 def grids(given: Objects) -> Tensor:
-    """What people write for turned boxes: an image copied and a grid made for each."""
+    """The handwritten way for rotated boxes: a copy of the image and a grid for each."""
     size = SIDE, SIDE
     matrices = wk.invert(wk.box_to_matrix(given.boxes, size))
     theta = wk.to_theta(matrices, given.images.shape[-2:], size)
@@ -168,7 +168,7 @@ def grids(given: Objects) -> Tensor:
 
 
 def image_loop(given: Objects) -> Tensor:
-    """A call for each image of a list."""
+    """One call per image of a list."""
     parts = given.boxes.split(4)
     crops = [
         wk.crop_patches(image, boxes, None, (SIDE, SIDE))
@@ -192,7 +192,7 @@ def roi_align(given: Objects) -> Tensor:
 
 
 def stickers(given: Objects) -> tuple[Tensor, Tensor]:
-    """The matrices that lay the patch on its boxes, each turned another way, and a round mask."""
+    """Matrices that place the patch on the boxes at different angles, and a round mask."""
     angle = torch.linspace(-30, 30, len(given.boxes), dtype=given.boxes.dtype)
     matrices = wk.box_to_matrix(given.boxes, given.patch.shape[-2:], angle=angle)
     line = torch.linspace(-1, 1, 64, dtype=given.patch.dtype)
@@ -205,7 +205,7 @@ def paste(given: Objects) -> Tensor:
 
 
 def canvas(given: Objects, *, kornia: bool) -> Tensor:
-    """What people write: patch and mask warped to the size of the image, then blended."""
+    """The handwritten way: patch and mask are warped to the image's size, then blended."""
     matrices, mask = stickers(given)
     layers = torch.cat((given.patch * mask, mask)).expand(len(given.images), 4, 64, 64)
     if kornia:
@@ -262,15 +262,15 @@ def prove_equal(case: Case) -> None:
 
 
 def memory(way: Way, given: Objects) -> float:
-    """As `peak_mb` of one run."""
+    """`peak_mb` of one run."""
     return peak_mb(lambda: run(way, given))
 
 
 def peak_mb(call: Callable[[], object]) -> float:
-    """The peaks, in MB, of what torch and numpy have allocated and not freed during one call."""
+    """The peak memory, in MB, that torch and numpy allocate during one call."""
     call()  # compile first
     gc.collect()
-    release()  # what waits to be used again would not be counted
+    release()  # memory kept for reuse would not be counted
     tracemalloc.start()
     kept = call()
     del kept
@@ -298,7 +298,7 @@ def measure(case: Case, turns: int) -> Iterator[dict[str, object]]:
     seconds = in_turns(calls, how)
     busy = in_turns(calls, how._replace(clock=time.process_time))
     for name, taken in seconds.items():
-        # the profiler's record of a loop over thousands of copies would not fit itself
+        # the profiler's record of a loop over thousands of copies would not fit into memory
         held = memory(case.ways[name], given) if name == "warpkit" or case.objects < 1000 else None
         yield {
             "case": case.name,

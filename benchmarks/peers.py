@@ -1,9 +1,9 @@
-"""What 0.2 had slower than its peers, beside them: python -m benchmarks.peers
+"""Functions that peers beat in version 0.2, compared with them: python -m benchmarks.peers
 
-Lenses and quadrangles beside kornia, similarities beside Umeyama's formula by hand, fits and
-alignments beside OpenCV, and flows beside grid_sample by hand. Every case first proves that both
-sides agree, then times them in turns on one thread, and takes the least of each: other work on the
-machine only ever adds to a time. The aim is how many times the peer's speed is wanted.
+The peers are kornia for lenses and quadrangles, handwritten Umeyama for similarities, OpenCV for
+fits and alignments, and handwritten grid_sample for flows. Every case first proves that both sides
+agree, then times them in turns on one thread and takes the least time of each, because other load
+can only add to a time. The aim is the wanted speed as a multiple of the peer's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IMAGE = torch.rand(1, 3, 540, 960, generator=GENERATOR)
 CAMERA = torch.tensor([[500.0, 0, 480], [0, 505, 270], [0, 0, 1]])
 LENS = torch.tensor([-0.3, 0.08, 0.001, -0.0005, 0.02])
 MILD = torch.tensor([-0.05, 0.01, 0.0005, -0.0002, 0.001])
-"""A lens that kornia's five steps undo to a few thousandths of a pixel."""
+"""A lens that kornia's five steps invert to a few thousandths of a pixel."""
 
 POINTS = torch.rand(10_000, 2, generator=GENERATOR) * torch.tensor([960.0, 540.0])
 SQUARE = torch.tensor([[0.0, 0], [100, 0], [100, 100], [0, 100]])
@@ -49,7 +49,7 @@ Way = Callable[[], Any]
 
 
 class Case(NamedTuple):
-    """Two ways to compute the same."""
+    """Two ways to compute the same result."""
 
     name: str
     peer: str
@@ -57,9 +57,9 @@ class Case(NamedTuple):
     ours: Way
     theirs: Way
     apart: float
-    """How far they may be from each other, at most; infinite where they solve different things."""
+    """The largest allowed difference; infinite if they solve different problems."""
     units: tuple[int, int] = (1, 1)
-    """Items that a call of either computes."""
+    """The number of items per call."""
 
 
 def with_gradients(function: Callable[..., Tensor], *inputs: Tensor) -> Way:
@@ -87,7 +87,7 @@ def umeyama(src: Tensor, dst: Tensor) -> Tensor:
 def lenses() -> Iterator[Case]:
     """Images and points of lenses, beside kornia."""
     matrix, k = CAMERA[None], LENS[None]
-    # two ways to round positions change a sum over noise's pixels by a thousandth of its size
+    # different rounding of positions changes a sum over pixels of noise by a thousandth
     yield Case(
         "camera.undistort, 540p, gradients to camera and coefficients", "kornia", 2.0,
         with_gradients(lambda m, k: camera.undistort(IMAGE, m, k), CAMERA, LENS),
@@ -111,7 +111,7 @@ def lenses() -> Iterator[Case]:
 
 
 def fits() -> Iterator[Case]:
-    """Matrices of points."""
+    """Matrices fitted to points."""
     yield Case(
         "perspective_from_points, 64", "kornia", 1.0,
         lambda: wk.perspective_from_points(CORNERS, OTHERS),
@@ -139,7 +139,7 @@ def fits() -> Iterator[Case]:
 
 
 def alignments() -> Iterator[Case]:
-    """Small affine motions of photographs, beside ECC."""
+    """Small affine motions of photographs, compared with ECC."""
     made = align.make_pairs("small", "affine", 112, "")
     pairs = [pair for pair in made if pair.moving.shape[-2:] == align.MOST][:64]
     moving, fixed = (torch.stack([getattr(p, n) for p in pairs]) for n in ("moving", "fixed"))
@@ -183,7 +183,7 @@ def flows() -> Iterator[Case]:
 
 
 def prove(case: Case) -> None:
-    """Raise where the two ways are too far apart."""
+    """Raise if the two ways differ too much."""
     ours, theirs = case.ours(), case.theirs()
     if case.apart < torch.inf:
         apart = np.abs(np.asarray(ours, np.float64) - np.asarray(theirs, np.float64)).max()
@@ -191,7 +191,7 @@ def prove(case: Case) -> None:
 
 
 def least(case: Case, seconds: float) -> tuple[float, float]:
-    """The least times of both, in ms an item."""
+    """The least times of both, in ms per item."""
     how = Turns(seconds=seconds, at_least=3, untimed=0)
     times = in_turns({"ours": case.ours, "theirs": case.theirs}, how)
     ours, theirs = (1e3 * min(t) / n for t, n in zip(times.values(), case.units, strict=True))
@@ -203,7 +203,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
     parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--noise", default="", help="what else the machine did")
+    parser.add_argument("--noise", default="", help="note on other load of the machine")
     parser.add_argument("--csv", type=Path, default=ROWS)
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,7 +1,7 @@
-"""The rows of data/benchmarks as tables and plots, for the documentation and `scripts/draw`.
+"""Tables and plots of data/benchmarks, for the documentation and `scripts/draw`.
 
-Takes whatever rows there are. In every file the columns before `way` name the case, one column
-holds milliseconds, and `times_warpkit` says how many times warpkit's time a way takes.
+Handles any rows. In every file the columns before `way` name the case, one column holds
+milliseconds, and `times_warpkit` is a way's time as a multiple of warpkit's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks"
 LIBRARIES = {
-    # Okabe and Ito's colours and one more, which differ to protanopes; no marker stands twice
+    # Okabe and Ito's colours and one more, which protanopes can tell apart; no marker is used twice
     "warpkit": ("#0072b2", "*", ("warpkit",)),
     "OpenCV": ("#d55e00", "s", ("cv2",)),
     "Pillow": ("#cc79a7", "^", ("Pillow",)),
@@ -30,11 +30,11 @@ LIBRARIES = {
     "libvips": ("#808080", "X", ("vips",)),
     "torch": ("#e69f00", "o", ("",)),
 }
-"""Each library's colour and marker in every plot, and how its ways begin; the first counts."""
+"""Each library's colour and marker, and the beginnings of its ways; the first match counts."""
 FILLS = ("full", "none", "left", "right", "top", "bottom")
-"""A library's ways in one plot."""
+"""The fills that tell a library's ways apart in one plot."""
 THEMES = {"": ("white", "#1b1f24", "#d9dce0"), "-dark": ("#1f2129", "#d5d8de", "#3c414c")}
-"""The ending of a plot's name, and paper, ink and grid: the site has both themes."""
+"""The suffix of a plot's name and its colours of paper, ink and grid, for both themes."""
 ABOUT = {
     "machine": "{}",
     "device": "{}",
@@ -45,13 +45,13 @@ ABOUT = {
     "turns": "median of {} turns",
     "date": "{}",
 }
-"""Columns that say how a file was measured, told where they are the same in all its rows."""
+"""Columns with the conditions of a measurement, printed if all rows of a file agree."""
 
 BENCH = {
     "face": "`warpkit.opencv` beside cv2, with its pixels",
     "warps_cpu": "Warps on the CPU beside grid_sample, kornia and OpenCV",
 }
-"""What `warpkit bench` wrote."""
+"""The files that `warpkit bench` wrote, and their titles."""
 
 Row = dict[str, str]
 
@@ -68,7 +68,7 @@ def files() -> dict[str, list[Row]]:
 
 
 def case_of(row: Row) -> str:
-    """What was measured: the columns before `way`, without empty ones."""
+    """The name of a case: the columns before `way`, without empty ones."""
     columns = list(row)
     parts = [(name, row[name]) for name in columns[: columns.index("way")] if row[name]]
     return ", ".join(
@@ -78,7 +78,7 @@ def case_of(row: Row) -> str:
 
 
 def milliseconds(row: Row) -> str:
-    """The time of one call, in whichever column it stands."""
+    """The time of one call, from whichever column has it."""
     name = next(name for name in row if name == "ms" or name.endswith("_ms"))
     return row[name]
 
@@ -99,7 +99,7 @@ def cases(rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def conditions(rows: list[Row]) -> str:
-    """How a file was measured, in words."""
+    """The conditions of a file's measurement, in words."""
     values = {name: {row[name] for row in rows if row.get(name)} for name in ABOUT}
     return ", ".join(
         ABOUT[name].format(each.pop()) for name, each in values.items() if len(each) == 1
@@ -136,7 +136,7 @@ def section(name: str, rows: list[Row]) -> str:
 
 
 def about(name: str) -> str:
-    """What the benchmark that wrote a file says of itself, and how to run it."""
+    """The description of the benchmark that wrote a file, and how to run it."""
     if name in BENCH:
         return f"{BENCH[name]} (`scripts/bench`).\n"
     path = Path(__file__).with_name(f"{name}.py")
@@ -156,17 +156,17 @@ def pictures() -> dict[str, str]:
 
 
 def title(name: str) -> str:
-    """What a file's benchmark says of itself; its name, where it says nothing."""
+    """The description of a file's benchmark, or the file's name if it has none."""
     return about(name).split(" (`")[0].replace("`", "") or name
 
 
 def library_of(way: str) -> str:
-    """Whose way it is; what names nobody is written in torch."""
+    """The library of a way; ways without a library's name are written in torch."""
     return next(name for name, (_, _, begins) in LIBRARIES.items() if way.startswith(begins))
 
 
 def styles(ways: Iterable[str]) -> dict[str, dict[str, str]]:
-    """How each way of a plot is drawn: by its library, with a fill of its own."""
+    """The style of each way in a plot: its library's colour and marker, and its own fill."""
     seen: Counter[str] = Counter()
     found = {}
     for way in ways:
@@ -179,7 +179,7 @@ def styles(ways: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def ratios(rows: list[Row]) -> dict[str, list[tuple[str, float]]]:
-    """How many times warpkit's time every other way takes, for each case."""
+    """The time of every other way as a multiple of warpkit's, for each case."""
     found = {
         case: [(row["way"], float(row["times_warpkit"])) for row in ways if row["way"] != "warpkit"]
         for case, ways in cases(rows).items()
@@ -188,7 +188,7 @@ def ratios(rows: list[Row]) -> dict[str, list[tuple[str, float]]]:
 
 
 def picture(title: str, rows: list[Row], paper: str, ink: str, grid: str) -> str:
-    """A line for each way of each case; to the right of 1 warpkit is faster."""
+    """One line per way of each case; right of 1 warpkit is faster."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -206,7 +206,7 @@ def picture(title: str, rows: list[Row], paper: str, ink: str, grid: str) -> str
         places, line = [], 0.0
         for each in shown.values():
             places.append(line + 0.5 * (len(each) - 1))
-            for way, ratio in each:  # each on a line of its own: equal ones hid each other
+            for way, ratio in each:  # one line each, because equal ratios would hide each other
                 style, label = drawn[way], f"_{way}"
                 axes.plot((1, ratio), (line, line), color=style["color"], linewidth=1, zorder=1)
                 axes.plot(ratio, line, **style, linestyle="", label=label, markerfacecoloralt=paper)

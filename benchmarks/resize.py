@@ -1,9 +1,10 @@
 """`resize` on the CPU beside torch, torchvision, cv2 and Pillow: python -m benchmarks.resize
 
-Each group computes one thing and first proves it: no value of 8 bits differs from cv2's or Pillow's
-(torchvision's differ from Pillow's by a few levels, see docs), floats agree to 2e-4. All are timed
-in turns, as many threads each, results allocated by each; cv2 and Pillow go image by image. The
-ratio is the median over the turns of (other / warpkit): above 1, warpkit is faster.
+The ways of a group compute the same result, which is proved first: 8-bit values equal cv2's or
+Pillow's (torchvision's differ from Pillow's by a few levels, see docs), floats agree to 2e-4. All
+are timed in turns with equal numbers of threads, and allocate their results; cv2 and Pillow process
+image by image. The ratio is the median over the turns of (other / warpkit): above 1, warpkit is
+faster.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from warpkit.core.environment import processor
 
 ROWS = Path(__file__).parents[1] / "data" / "benchmarks" / "resize.csv"
 SECONDS = 2.0
-"""How long a workload is timed."""
+"""The time for each workload."""
 
 SIZES = (
     ((512, 512), (224, 224)),
@@ -51,11 +52,11 @@ GROUPS = (
     "uint8 cv2 area",
 )
 LARGEST = 1_500_000
-"""Pixels of an image that is not timed in a batch of 32."""
+"""Images with more pixels are not timed in batches of 32."""
 
 
 class Workload(NamedTuple):
-    """What is computed, of how many RGB images."""
+    """The operation, and the number of RGB images."""
 
     group: str
     batch: int
@@ -98,7 +99,7 @@ def floats(work: Workload) -> dict[str, Call]:
 
 
 def bytes_of(work: Workload) -> dict[str, Call]:
-    """warpkit, and the library whose pixels are computed; the images lie as (N, H, W, C)."""
+    """warpkit, and the library whose pixels it computes; the images are (N, H, W, C) in memory."""
     random = np.random.default_rng(0)
     arrays = random.integers(0, 256, (work.batch, *work.source, 3), dtype=np.uint8)
     image, dsize = torch.from_numpy(arrays).permute(0, 3, 1, 2), work.target[::-1]

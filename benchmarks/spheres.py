@@ -1,9 +1,9 @@
-"""Views of the whole sphere beside py360convert and equilib: python -m benchmarks.spheres
+"""Views of the sphere, compared with py360convert and equilib: python -m benchmarks.spheres
 
-Every case first proves that its ways agree, each by the peer's own convention (`Convention`), then
-times them in turns on one thread, and takes the least of each: other work on the machine only ever
-adds to a time. py360convert keeps the map of its last views, and equilib its grid: both are timed
-with what they keep, and py360convert also for a view that it has not seen.
+Every case first proves that its ways agree, in the peer's own convention (`Convention`), then times
+them in turns on one thread and takes the least time of each, because other load can only add to a
+time. py360convert caches the maps of its last views, and equilib its grid: both are timed with
+their caches, and py360convert also for a new view.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Way = Callable[[], Any]
 
 
 class Case(NamedTuple):
-    """Ways to compute the same."""
+    """Several ways to compute the same result."""
 
     name: str
     aim: str
@@ -45,22 +45,22 @@ class Case(NamedTuple):
 
 
 def smooth() -> Tensor:
-    """A picture (3, H, W) of the sphere: 1/64 of a pixel along both axes is 8e-5 at most."""
+    """A smooth picture (3, H, W) of the sphere: it changes by at most 8e-5 per 1/64 of a pixel."""
     x, y, z = torch.broadcast_tensors(*definition.directions(SPHERE, None))
     waves = torch.stack(((3 * x + y).sin(), x * y * z, (2 * z - y).cos()))
     return (0.5 + 0.4 * waves).float()
 
 
 class Convention(NamedTuple):
-    """What a peer shows in a view, in our words."""
+    """A peer's convention, in warpkit's terms."""
 
     camera: Tensor
     """(3, 3)."""
     moved: int = 0
-    """Pixels to the right and down, by which the picture is off."""
+    """The offset of the picture in pixels, right and down."""
 
     def view(self, sphere: Tensor) -> Tensor:
-        """The peer's view of (C, H, W) by warpkit."""
+        """The peer's view of a sphere (C, H, W), computed by warpkit."""
         moved = sphere.roll((-self.moved, -self.moved), (-2, -1))
         return camera.from_sphere(moved, SIZE, camera_matrix=self.camera, rotation=TURN)
 
@@ -71,7 +71,7 @@ def matrix(focal: float, x: float, y: float) -> Tensor:
 
 
 def conventions() -> dict[str, Convention]:
-    """The field of view from centre to centre; principal point and picture elsewhere."""
+    """The peers' fields of view from pixel centre to centre, principal points and offsets."""
     (height, width), half = SIZE, math.tan(math.radians(FIELD) / 2)
     middle = (width - 1) / 2, (height - 1) / 2
     return {
@@ -81,7 +81,7 @@ def conventions() -> dict[str, Convention]:
 
 
 def by_py360convert(picture: np.ndarray) -> np.ndarray:
-    """The view of a picture (H, W, C), of square pixels; its map is made once."""
+    """The view of a picture (H, W, C) with square pixels; its map is cached."""
     from py360convert import e2p
 
     along_y = math.atan(math.tan(math.radians(FIELD) / 2) * (SIZE[0] - 1) / (SIZE[1] - 1))
@@ -89,7 +89,7 @@ def by_py360convert(picture: np.ndarray) -> np.ndarray:
 
 
 def anew(picture: np.ndarray) -> np.ndarray:
-    """The same of a view that it has not seen."""
+    """The same without the cache."""
     from py360convert.utils import EquirecSampler
 
     EquirecSampler.from_perspective.cache_clear()
@@ -97,7 +97,7 @@ def anew(picture: np.ndarray) -> np.ndarray:
 
 
 def by_remap(sphere: Tensor, matrix: Tensor) -> Tensor:
-    """What one writes without it: places in float64, and `warpkit.remap`; no pole, and no seam."""
+    """The handwritten way: positions in float64 and `warpkit.remap`, wrong at poles and seam."""
     (height, width), (h, w) = sphere.shape[-2:], SIZE
     y, x = torch.meshgrid(*(torch.arange(n).double() for n in SIZE), indexing="ij")
     a, b, c = (torch.stack((x, y, torch.ones(h, w)), -1) @ matrix.mT).unbind(-1)
@@ -113,7 +113,7 @@ def cases() -> Iterator[Case]:
     sphere, turn = smooth(), TURN.clone()
     picture = sphere.permute(1, 2, 0).contiguous().numpy()
     equilib, rots = Equi2Pers(*SIZE, FIELD), {"roll": 0.0, "pitch": 0.0, "yaw": 0.0}
-    rots |= {"pitch": -math.radians(PITCH), "yaw": -math.radians(YAW)}  # to the left, and down
+    rots |= {"pitch": -math.radians(PITCH), "yaw": -math.radians(YAW)}  # left and down
     focal = SIZE[1] / 2 / math.tan(math.radians(FIELD) / 2)
     to_rays = TURN.mT @ matrix(focal, (SIZE[1] - 1) / 2, (SIZE[0] - 1) / 2).inverse()
 
@@ -123,7 +123,7 @@ def cases() -> Iterator[Case]:
     peers = {"py360convert": by_py360convert(picture).transpose(2, 0, 1)}
     peers["equilib"] = equilib(sphere, rots).numpy()
     for name, convention in conventions().items():
-        # py360convert's places are OpenCV's, 1/64 of a pixel off at most: `smooth`
+        # py360convert's positions are OpenCV's, off by at most 1/64 of a pixel: see `smooth`
         apart = np.abs(convention.view(sphere).numpy() - peers[name]).max()
         assert apart < 1e-4, f"{name}: {apart}"
     assert (view() - by_remap(sphere, to_rays)).abs().max() < 1e-5
@@ -158,7 +158,7 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=30.0, help="for each case")
-    parser.add_argument("--noise", default="", help="what else the machine did")
+    parser.add_argument("--noise", default="", help="note on other load of the machine")
     parser.add_argument("--csv", type=Path, default=ROWS)
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,1 +1,1 @@
-"""Experiments on real data, each with its table and its picture."""
+"""Experiments on real data, each with a table and a picture."""

@@ -1,8 +1,8 @@
 """One patch for all crops of a data set, optimised by several processes: scripts/attack_distributed
 
-Pasted anywhere on a crop of any photograph, turned and scaled, it makes a small net take the crop
-for one of another photograph. Every process holds its part of each batch; the gradient to the patch
-is that of the whole batch. A run that was stopped goes on from its last checkpoint.
+Pasted anywhere on a crop of any photograph, rotated and scaled, it makes a small network assign the
+crop to another photograph. Every process holds its part of each batch; the patch gets the gradient
+of the whole batch. An interrupted run continues from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from warpkit.cli.image_files import replacing
 from warpkit.core.progress import progress_bar
 
 TARGET = NAMES.index("astronaut")
-"""What the net shall say."""
+"""The target class."""
 
 
 class Patch(nn.Module):
@@ -51,9 +51,9 @@ class Patch(nn.Module):
 
 
 class ShardedBatches(Sampler[list[int]]):
-    """The rows of this process in each batch, from a step on; the batches depend on the seed alone.
+    """This process's rows of each batch, from a given step; the batches depend only on the seed.
 
-    Batches are shuffled anew each time the data set is through, and split as `Shard(0)` is.
+    Batches are reshuffled in each epoch, and split like `Shard(0)`.
     """
 
     def __init__(self, rows: int, batch: int, steps: range, seed: int, mesh: DeviceMesh) -> None:
@@ -72,19 +72,19 @@ class ShardedBatches(Sampler[list[int]]):
 
 
 def shard(whole: Tensor, mesh: DeviceMesh) -> DTensor:
-    """What every process has, sharded: nothing is sent."""
+    """Shard a tensor that every process has, without communication."""
     return DTensor.from_local(whole, mesh, [Replicate()]).redistribute(mesh, [Shard(0)])
 
 
 def sharded(part: Tensor, count: int, mesh: DeviceMesh) -> DTensor:
-    """Parts of this process and of others, `count` rows together."""
+    """A DTensor of `count` rows from the parts of all processes."""
     shape = torch.Size((count, *part.shape[1:]))
     stride = torch.empty(shape, device="meta").stride()
     return DTensor.from_local(part, mesh, [Shard(0)], shape=shape, stride=stride)
 
 
 def places(count: int, size: int, seed: int) -> Tensor:
-    """Where the patch lies on each crop, the same in every process: matrices (count, 2, 3)."""
+    """The patch's matrices on the crops, (count, 2, 3), the same in every process."""
     angle, scale, x, y = torch.rand(4, count, generator=torch.Generator().manual_seed(seed))
     side = size * (0.8 + 0.4 * scale)
     corner = torch.stack((x, y), dim=1) * (SIZE - side[:, None])
@@ -93,7 +93,7 @@ def places(count: int, size: int, seed: int) -> Tensor:
 
 
 def with_patch(images: Tensor, patch: Tensor, seed: int) -> Tensor:
-    """Crops (B, 3, SIZE, SIZE), this process's own if sharded, with the patch somewhere on each."""
+    """Crops (B, 3, SIZE, SIZE), or this process's part, with the patch somewhere on each."""
     count, device = len(images), patch.device
     matrices = places(count, patch.shape[-1], seed).to(device)
     shown = wk.paste_patches(images, patch, matrices, torch.arange(count, device=device))
@@ -101,14 +101,14 @@ def with_patch(images: Tensor, patch: Tensor, seed: int) -> Tensor:
 
 
 def own_loss(model: nn.Module, images: Tensor, patch: Tensor, seed: int) -> Tensor:
-    """This process's share of the batch's mean loss; the sum over all is that mean."""
+    """This process's share of the batch's mean loss; the shares sum to the mean."""
     answers = model(with_patch(images, patch, seed))
     targets = torch.full((len(answers),), TARGET, device=answers.device)
     return F.cross_entropy(answers, targets, reduction="sum") / len(images)
 
 
 class Attack(Stateful):
-    """The patch, what optimises it, and how far it is: all that a checkpoint holds."""
+    """The patch, its optimizer and the step: the contents of a checkpoint."""
 
     def __init__(self, size: int, steps: int, lr: float, device: torch.device) -> None:
         self.patch = Patch(size).to(device)
@@ -133,7 +133,7 @@ class Attack(Stateful):
         self.history = list(state["history"])
 
     def step(self, model: nn.Module, images: Tensor, seed: int) -> float:
-        """One step on a batch; its mean loss, before the step."""
+        """One step on a batch; returns the mean loss before the step."""
         self.optimizer.zero_grad()
         loss = own_loss(model, images, self.patch(), seed)
         loss.backward()
@@ -146,7 +146,7 @@ class Attack(Stateful):
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """The complete ones, oldest first: `.metadata` is what torch writes last."""
+    """The complete checkpoints, oldest first: torch writes `.metadata` last."""
     return sorted(path.parent for path in folder.glob("step-*/.metadata"))
 
 
@@ -163,7 +163,7 @@ def save_checkpoint(folder: Path, attack: Attack) -> None:
 
 
 def trained(path: Path, device: torch.device) -> nn.Module:
-    """The net to be fooled: the first process trains it, if no run has done so before."""
+    """The attacked network, which the first process trains unless a run has saved it."""
     if dist.get_rank() == 0 and not path.exists():
         with replacing(path) as file:
             torch.save(learn(Crops(400, seed=0)).state_dict(), file)
@@ -175,7 +175,7 @@ def trained(path: Path, device: torch.device) -> nn.Module:
 
 @torch.no_grad()
 def fooled(model: nn.Module, crops: Crops, patch: Tensor | None, mesh: DeviceMesh) -> float:
-    """How often crops of other photographs are taken for the target's, over all processes."""
+    """How often crops of other photographs are classified as the target, over all processes."""
     images = shard(crops.images[crops.labels != TARGET].to(mesh.device_type), mesh)
     own = images.to_local() if patch is None else with_patch(images, patch, seed=-1)
     hits = (model(own).argmax(1) == TARGET).double().sum()
@@ -184,7 +184,7 @@ def fooled(model: nn.Module, crops: Crops, patch: Tensor | None, mesh: DeviceMes
 
 
 def draw(path: Path, crops: Crops, patch: Tensor) -> None:
-    """The patch, and crops that carry it."""
+    """Draw the patch, and crops with it."""
     from examples.figures import new_figure, save  # matplotlib takes a second to load
 
     shown = with_patch(crops.images[: len(NAMES)], patch, seed=-1)
@@ -196,7 +196,7 @@ def draw(path: Path, crops: Crops, patch: Tensor) -> None:
 
 
 def settle(out: Path, options: dict[str, float]) -> None:
-    """Make the folder of a run; one of another run's is refused."""
+    """Make the folder of a run; exit if it belongs to another run."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / "options.json"
     if dist.get_rank() == 0 and not path.exists():
@@ -210,7 +210,7 @@ def settle(out: Path, options: dict[str, float]) -> None:
 
 
 def run(out: Path, steps: int, batch: int, size: int, every: int, lr: float, seed: int) -> None:
-    """Optimise, from the last checkpoint on, and say what came of it."""
+    """Optimise from the last checkpoint, and report the result."""
     device = torch.device("cpu")
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -235,7 +235,7 @@ def run(out: Path, steps: int, batch: int, size: int, every: int, lr: float, see
 
 
 def report(out: Path, model: nn.Module, patch: Tensor, mesh: DeviceMesh) -> None:
-    """The rates over unseen crops and placements, the patch and its picture."""
+    """Print the rates over unseen crops and placements; save the patch and its picture."""
     unseen = Crops(200, seed=2)
     shown = {"no": None, "a grey": torch.full_like(patch, 0.5), "the optimised": patch}
     rates = {name: fooled(model, unseen, value, mesh) for name, value in shown.items()}
@@ -255,18 +255,18 @@ def main(
         "attack_distributed"
     ),
     steps: Annotated[int, typer.Option(min=1)] = 200,
-    batch: Annotated[int, typer.Option(min=1, max=400, help="of all processes together")] = 50,
-    size: Annotated[int, typer.Option(min=1, max=SIZE // 2, help="of the patch, pixels")] = 20,
+    batch: Annotated[int, typer.Option(min=1, max=400, help="all processes together")] = 50,
+    size: Annotated[int, typer.Option(min=1, max=SIZE // 2, help="patch side in pixels")] = 20,
     every: Annotated[int, typer.Option(min=1, help="steps between checkpoints")] = 20,
     lr: Annotated[float, typer.Option(min=1e-6, help="Adam's step size at the beginning")] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="of batches and placements")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="seed of batches and placements")] = 0,
 ) -> None:
     """Optimise one patch over a data set that is split among processes.
 
-    Run again after it was stopped, it goes on from the last checkpoint in the folder, with the same
-    result: to the last bit on as many processes, to rounding on another number.
+    An interrupted run continues from the last checkpoint in the folder with the same result: bit
+    for bit with the same number of processes, up to rounding with another number.
     """
-    torch.set_num_threads(1)  # small layers: threads cost more than they bring
+    torch.set_num_threads(1)  # threads slow down small layers
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
         run(out, steps, batch, size, every, lr, seed)

@@ -1,9 +1,9 @@
-"""Does it matter to a net how often its training images were sampled? It tells squares apart.
+"""Measure how repeated sampling of training images changes a network's accuracy.
 
-Squares of 96 pixels of five photographs, each a class of its own; a small net is trained on them
-under five random transforms, sampled once (`Fused`) or five times (torchvision's Compose), from the
-same seeds, and tested on plain crops that torchvision resized, with noise. One seed takes about a
-minute on one thread: python -m examples.augmentation_matters --seeds 0
+Each square of 96 pixels of five photographs is a class. A small network is trained on them with
+five random transforms, sampled once (`Fused`) or five times (torchvision's Compose), with the same
+seeds, and tested on plain crops that torchvision resized, with noise. One seed takes about a minute
+on one thread: python -m examples.augmentation_matters --seeds 0
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from warpkit.transforms import Fused
 
 FOLDER = Path(__file__).parents[1] / "data" / "images"
 SQUARE, STEP, SIZE, MOST, DULL, NOISE = 96, 48, 48, 20, 12, 0.04
-"""Pixels; squares of a photograph at most; levels below which a square is all alike; of 1."""
+"""Pixels; squares per photograph at most; least spread of a square in levels; noise, of 1."""
 
 
 def squares() -> Tensor:
@@ -37,7 +37,7 @@ def squares() -> Tensor:
 
 
 def pipeline(module: Any) -> list[Any]:
-    """Five transforms of warpkit's or torchvision's."""
+    """Five transforms of warpkit or torchvision."""
     smooth = {"interpolation": v2.InterpolationMode.BILINEAR}
     return [
         module.RandomRotation(15, **smooth),
@@ -58,7 +58,7 @@ def network(classes: int) -> nn.Sequential:
 
 
 def train(augment: Any, images: Tensor, seed: int, steps: int, batch: int) -> nn.Sequential:
-    """A net that was shown `steps` batches; `augment` of one image."""
+    """Train a network on `steps` batches; `augment` takes one image."""
     torch.manual_seed(seed)
     model = network(len(images)).train()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
@@ -93,7 +93,7 @@ def run(seed: int, steps: int = 120, batch: int = 32, views: int = 4) -> dict[st
 
 
 def main() -> None:
-    """A line for each seed."""
+    """Print one line per seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--steps", type=int, default=120)

@@ -2,9 +2,9 @@
 Lay one image on another
 ========================
 
-`wk.align` finds the matrix that carries a moving image onto a fixed one: here a turn of 130
-degrees, a smaller scale and another brightness. Red is the moving image, green and blue the
-fixed one; where both agree the overlay is grey.
+`wk.align` finds the matrix that maps a moving image onto a fixed one. Here they differ by a
+rotation of 130 degrees, by scale and by brightness. The moving image is red, the fixed one is
+green and blue; the overlay is grey where both agree.
 """
 
 import matplotlib.pyplot as plt
@@ -41,10 +41,10 @@ for axes in (before, after):
     axes.set_axis_off()
 
 # %%
-# A descent that you can watch
-# ----------------------------
-# What `align` does in a few steps of second order, in slow motion: the gradient of a plain
-# difference reaches the angle and the shift, and Adam follows it.
+# Gradient descent in slow motion
+# -------------------------------
+# `align` needs a few steps of second order. Here Adam minimises a plain difference with the
+# gradients to the angle and the shift, which takes many small steps.
 
 target = wk.affine_matrix(angle=20.0, translation=(14.0, -10.0), center=center)
 goal = wk.warp_affine(moving, target, border="replicate")

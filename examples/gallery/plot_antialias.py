@@ -2,9 +2,9 @@
 Warps that do not alias
 =======================
 
-At scale 0.21 a plain warp reads 4 of some 23 source pixels under each output pixel.
+At scale 0.21 an output pixel covers about 23 source pixels, but a plain warp reads only 4 of them.
 `antialias=True` averages all of them, and all of them get a gradient. `antialias=15` takes 15 x
-15 samples a pixel: the truth by brute force.
+15 samples per pixel and serves as the reference.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-A perturbation that survives turns
-==================================
+A perturbation that survives rotations
+======================================
 
-A small net reads digits. A perturbation of at most 0.18 fools it, but not from every side; one
-that was optimised under random turns fools it in far more views.
+A small network classifies digits. A perturbation of at most 0.18 fools it, but not under every
+rotation. A perturbation that was optimised under random rotations fools it in far more views.
 """
 
 import matplotlib.pyplot as plt
@@ -37,7 +37,7 @@ digit, label = images[11:12], labels[11]
 
 
 def objective(views):
-    """How sure the net is of the true digit, over all views."""
+    """The network's log probability of the true digit, over all views."""
     return -F.cross_entropy(net(views), label.expand(len(views)))
 
 
@@ -48,7 +48,7 @@ robust = attacks.optimize_perturbation(objective, digit, turns, samples=16, **op
 
 matrices = turns.sample(1000, size=(8, 8), generator=generator)
 figure, panels = plt.subplots(1, 3, figsize=(8, 3.2), layout="constrained")
-names = ("the digit", "perturbed", "perturbed under turns")
+names = ("the digit", "perturbed", "perturbed under rotations")
 for axes, name, image in zip(panels, names, (digit, plain.image, robust.image), strict=True):
     with torch.no_grad():
         fooled = (net(wk.warp_affine(image, matrices)).argmax(1) != label).double().mean()

@@ -2,8 +2,8 @@
 Five transforms, sampled once
 =============================
 
-Five geometric transforms in a row sample a training image five times, blur it each time, and
-lose what leaves the frame in between. `transforms.Fused` makes one map of the five and samples
+Five geometric transforms in a row sample a training image five times. Each blurs it, and pixels
+that leave the frame in between are lost. `transforms.Fused` composes the five maps and samples
 once, with the same random draws.
 """
 
@@ -21,7 +21,7 @@ bilinear = v2.InterpolationMode.BILINEAR
 
 
 def five(library):
-    """The same list of either library's transforms."""
+    """The same five transforms from either library."""
     return [
         library.RandomRotation(25, interpolation=bilinear),
         library.RandomAffine(10, scale=(0.9, 1.1), shear=8, interpolation=bilinear),

@@ -1,11 +1,11 @@
 """
-Beside OpenCV
-=============
+Compared with OpenCV
+====================
 
-One 8-bit photograph, turned by three libraries, each called as its documentation says. Red
-pixels differ from those of the installed OpenCV, drawn three pixels wide. torchvision and
-`grid_sample` interpolate in floats and round; OpenCV 4 rounds positions to 1/32 of a pixel;
-`arithmetic=` gives the pixels of either version.
+Three libraries rotate one 8-bit photograph, each called as its documentation says. Red marks,
+three pixels wide, are pixels that differ from the installed OpenCV's. torchvision and
+`grid_sample` interpolate floats and round the result; OpenCV 4 rounds positions to 1/32 of a
+pixel. `arithmetic=` selects the pixels of either OpenCV version.
 """
 
 import cv2

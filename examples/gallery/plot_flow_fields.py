@@ -1,9 +1,9 @@
 """
-Fields that bend
-================
+Flow fields
+===========
 
-A grid through several ways to a flow, and what is made of it. Dots: where points were, and
-where they are. Red: pixels where a field folds, or has no inverse.
+Several ways to make a flow, each shown by the grid that it warps. Dots mark points before and
+after. Red pixels show where a field folds or has no inverse.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ grid = colors * (1 - 0.75 * lines)  # (3, H, W)
 
 
 def waves(pixels):
-    """A smooth field (H, W, 2) that is still at the edges."""
+    """A smooth field (H, W, 2) that is zero at the edges."""
     v, u = torch.meshgrid(*(torch.linspace(0, 1, n).double() for n in size), indexing="ij")
     still = (16 * u * (1 - u) * v * (1 - v)).sqrt()
     return pixels * still[..., None] * torch.stack((torch.sin(9 * v), torch.cos(11 * u)), -1)

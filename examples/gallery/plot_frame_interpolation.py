@@ -2,8 +2,8 @@
 Frames between two photographs
 ==============================
 
-Two frames whose flow is known, and the frames between them: pixels are splatted along the flow,
-and where both carry a pixel the nearer object wins (`mode="softmax"`).
+The flow between two frames is known. The frames between them are made by splatting pixels along
+the flow; where pixels collide, the nearer object wins (`mode="softmax"`).
 """
 
 import matplotlib.pyplot as plt
@@ -25,19 +25,19 @@ start, end = (wk.affine_matrix(translation=move) for move in ((10.0, 20.0), (140
 
 
 def frame(matrix):
-    """The flower's middle over the background, and where it lies (1, H, W)."""
+    """The middle of the flower over the background, and its mask (1, H, W)."""
     view = wk.paste_patches(behind, flower[:, 40:120, 80:160], matrix[None], None, mask=disc)
     return view, (wk.warp_affine(disc, matrix, size=size) > 0.5).float()
 
 
 (first, near), (last, near_last) = frame(start), frame(end)
 path = flow.from_matrix(wk.compose(wk.invert(start), end), size, inverse=True)
-forward = path * near[0, ..., None]  # the flower moves, the rest is still
+forward = path * near[0, ..., None]  # only the flower moves
 backward = -path * near_last[0, ..., None]
 
 
 def between(time):
-    """Both frames carried to `time`; a pixel that neither reaches is their mean."""
+    """Both frames splatted to `time`; pixels that neither reaches get their mean."""
     total = weight = 0.0
     for view, motion, nearness, share in (
         (first, time * forward, near, 1 - time),
@@ -58,7 +58,7 @@ for axes, (name, view) in zip(panels, {"the first frame": first, **halfway}.item
     axes.set_axis_off()
 
 # %%
-# Twenty-five frames of two:
+# Twenty-five frames from two:
 
 views = [between(step / 24).clamp(0, 1).permute(1, 2, 0) for step in range(25)]
 frames = [Image.fromarray((view * 255).byte().numpy()) for view in views]

@@ -2,9 +2,9 @@
 Where a gradient goes
 =====================
 
-The pixels that a warp's gradient reaches; white ones get none. An enlarging warp reads all that
-it shows, nearest leaves some out even there, and a shrinking one leaves out most, unless it is
-told not to alias.
+These are the pixels that a warp's gradient reaches; white pixels get none. An enlarging warp reads
+all pixels that it shows, but nearest skips some of them. A shrinking warp skips most pixels, unless
+`antialias=True`.
 """
 
 import matplotlib.pyplot as plt

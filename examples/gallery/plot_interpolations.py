@@ -2,10 +2,9 @@
 Interpolations and borders
 ==========================
 
-A piece of 40 x 40 pixels, enlarged 2.2 times and turned by 20 degrees: every interpolation
-under every border. Lanczos rings where the black border begins; `reflect` repeats the last
-pixel and `reflect_101` does not; under `transparent` the background, a chequerboard, is what
-stands outside.
+A piece of 40 x 40 pixels is enlarged 2.2 times and rotated by 20 degrees, with every interpolation
+and every border. Lanczos rings at the black border; `reflect` repeats the last pixel and
+`reflect_101` does not; `transparent` shows the background, a chequerboard, outside the image.
 """
 
 import matplotlib.pyplot as plt

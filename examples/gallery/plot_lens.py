@@ -2,9 +2,9 @@
 Through a lens
 ==============
 
-`camera.distort` shows a picture as a wide lens does, `camera.undistort` takes the lens away.
-The gradient reaches the camera and its coefficients: here they are found again from the bent
-picture.
+`camera.distort` adds the distortion of a wide-angle lens, `camera.undistort` removes it. Both are
+differentiable in the camera matrix and the coefficients: here they are recovered from the
+distorted picture.
 """
 
 import matplotlib.pyplot as plt

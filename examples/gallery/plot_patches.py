@@ -2,7 +2,7 @@
 Objects in an image
 ===================
 
-`transform_patches` turns what four boxes show, each about its own centre, in one call.
+`transform_patches` rotates the contents of four boxes, each about its own centre, in one call.
 `paste_patches` pastes one patch in four places, and its gradient is the sum over all four.
 """
 
@@ -42,10 +42,10 @@ for x1, y1, x2, y2 in (boxes - 0.5).tolist():  # imshow puts pixel centres at wh
     panels[0].add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, color="yellow", lw=2))
 
 # %%
-# A patch being found
-# -------------------
-# One patch is optimised through all four places until a detector of blobs answers most, and you
-# can watch it.
+# Optimise a patch
+# ----------------
+# One patch is optimised through all four places to maximise the response of a blob detector. The
+# animation shows the steps.
 
 place = torch.arange(-4.0, 5)
 square = place[:, None] ** 2 + place**2

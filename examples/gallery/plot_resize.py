@@ -2,9 +2,10 @@
 Which resize
 ============
 
-Everybody's bilinear resize is another one. `attacks.scaling_attack` changes a photograph a
-little, so that cv2's default resize turns it into a flower. Programs that average what a small
-pixel covers still see the pagoda.
+Libraries shrink the same picture differently. `attacks.scaling_attack` has changed the pixels of
+the left picture that `cv2.resize` reads, visible as dots: cv2's default resize returns a flower.
+`INTER_AREA` and Pillow average all pixels that a small pixel covers, so their results show the
+pagoda, with a pale trace of the flower.
 """
 
 import cv2

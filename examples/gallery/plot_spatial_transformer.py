@@ -2,8 +2,8 @@
 Spatial transformers
 ====================
 
-`nn.SpatialTransformer` learns where to look: trained only on the digits' names, it turns them
-upright for the net behind it.
+`nn.SpatialTransformer` learns where to sample. It is trained only with class labels, and learns to
+turn the digits upright for the classifier behind it.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ torch.manual_seed(0)
 
 
 def features(width):
-    """A small net, (B, 1, 20, 20) -> (B, width * 25)."""
+    """A small network, (B, 1, 20, 20) -> (B, width * 25)."""
     return torch.nn.Sequential(
         torch.nn.Conv2d(1, width, 5, stride=2, padding=2), torch.nn.ReLU(),
         torch.nn.Conv2d(width, width, 3, stride=2, padding=1), torch.nn.ReLU(),
@@ -38,7 +38,7 @@ look = SpatialTransformer(
     (20, 20), transform="similarity",
 )  # fmt: skip
 model = torch.nn.Sequential(look, features(8), torch.nn.Linear(200, 10))
-model(images[:2])  # the head takes its width from the first batch
+model(images[:2])  # the head infers its width from the first batch
 optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
 for _ in range(400):
     rows = torch.randint(len(images), (64,))

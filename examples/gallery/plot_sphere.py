@@ -2,8 +2,8 @@
 The whole sphere
 ================
 
-A picture of 360 x 180 degrees, what cameras in its middle see, and the six faces of its cube.
-Nothing shows a seam: rows go on beyond the poles, and columns go round.
+An equirectangular picture of 360 x 180 degrees, views of cameras in its centre, and the six faces
+of its cube map. No seams are visible: rows continue beyond the poles, and columns wrap around.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ rows, columns = torch.meshgrid(torch.arange(256), torch.arange(512), indexing="i
 checks = ((rows // 32 + columns // 32) % 2).float()
 tint = torch.stack([(2 * torch.pi * (columns / 512 + k / 3)).cos() for k in range(3)])
 sphere = 0.45 + 0.25 * checks + 0.2 * tint
-for yaw in (0.0, 90.0, 180.0, 270.0):  # the photograph, laid on it four times
+for yaw in (0.0, 90.0, 180.0, 270.0):  # paste the photograph four times
     turn = torch.eye(3)
     turn[::2, ::2] = wk.rotation_matrix((0.0, 0.0), yaw)[:, :2]
     alpha = torch.cat((photo, torch.ones_like(photo[:1])))
