@@ -1,7 +1,7 @@
-"""A camera and its lens, found by descent from photographs of a chessboard, beside cv2's figures.
+"""Calibrate a camera by gradient descent from photographs of a chessboard, and compare with cv2.
 
-The photographs are rendered through a known lens, with noise, in 8 bits; cv2 finds the corners in
-them. The descent starts from a guess of the focal length and no distortion at all.
+The photographs are rendered through a known lens, with noise, in 8 bits; cv2 finds the corners. The
+descent starts from a guessed focal length and no distortion.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from warpkit import camera
 
 SIZE = (480, 640)
 SQUARES = (7, 10)
-"""Of the board; its inner corners are one less each way."""
+"""The squares of the board; it has one inner corner less along each axis."""
 PIXELS = 40
-"""Of the pattern's picture, a square's side, which is 1 in space."""
+"""Pixels of a square's side in the pattern's picture; the side is 1 in space."""
 MARGIN = 120
-"""Pixels that a barrel shows beyond the edges of an image without it."""
+"""Extra pixels at each edge, which barrel distortion brings into view."""
 FOCAL, MIDDLE = (560.0, 548.0), (328.0, 231.0)
 LENS = (-0.28, 0.09, 0.0008, -0.0012, -0.01)
 NAMES = ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3")
@@ -36,14 +36,14 @@ NAMES = ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3")
 
 @dataclass(frozen=True)
 class Result:
-    """What was found from the same corners."""
+    """The results of both methods from the same corners."""
 
     truth: Tensor
-    """The numbers of NAMES, (9,), float64."""
+    """The parameters in the order of NAMES, (9,), float64."""
     descent: Tensor
     opencv: Tensor
     errors: tuple[float, float]
-    """Root mean squares of the corners' distances in pixels, the descent's and cv2's."""
+    """The RMS distances of the corners in pixels, for the descent and for cv2."""
     photographs: Tensor
     """(N, 1, H, W) in [0, 1]."""
 
@@ -59,13 +59,13 @@ def pattern() -> Tensor:
 
 
 def corners() -> Tensor:
-    """The inner corners in space, row by row, (N, 3), z = 0, about the board's middle."""
+    """The inner corners in space, row by row, (N, 3), z = 0, relative to the board's centre."""
     grid = wk.pixel_grid((SQUARES[0] - 1, SQUARES[1] - 1), dtype=torch.float64).flatten(0, 1)
     return torch.nn.functional.pad(grid - grid.mean(0), (0, 1))
 
 
 def turns(vectors: Tensor) -> Tensor:
-    """Rotations (..., 3, 3) about vectors (..., 3) by their lengths in radians."""
+    """Rotation matrices (..., 3, 3) of rotation vectors (..., 3) in radians."""
     x, y, z = vectors.unbind(-1)
     zero = torch.zeros_like(x)
     rows = ((zero, -z, y), (z, zero, -x), (-y, x, zero))
@@ -81,7 +81,7 @@ def matrix_of(numbers: Tensor) -> Tensor:
 
 
 def poses(count: int) -> tuple[Tensor, Tensor]:
-    """Rotation vectors and shifts (N, 3) of the views, always the same."""
+    """Rotation vectors and translations (N, 3) of the views, always the same."""
     generator = torch.Generator().manual_seed(1)
     vectors = torch.rand(count, 3, generator=generator, dtype=torch.float64) - 0.5
     shifts = torch.rand(count, 3, generator=generator, dtype=torch.float64) - 0.5
@@ -103,7 +103,7 @@ def photographs(count: int, noise: float) -> Tensor:
     flat = torch.cat((flat, torch.eye(3)[2:].double()))
     turned = turns(vectors)
     onto = matrix @ torch.stack((turned[..., 0], turned[..., 1], shifts), -1) @ flat
-    # ideal views twice as large, and as wide as the lens sees: then the lens, anti-aliased
+    # render ideal views twice as large, with the lens's field of view; then distort, antialiased
     shift = 2 * MARGIN + 0.5
     twice = torch.tensor([[2.0, 0, shift], [0, 2, shift], [0, 0, 1]], dtype=torch.float64)
     large = (2 * (SIZE[0] + 2 * MARGIN), 2 * (SIZE[1] + 2 * MARGIN))
@@ -124,17 +124,17 @@ def find(images: Tensor) -> tuple[Tensor, Tensor]:
         good, points = cv2.findChessboardCornersSB(grey, (SQUARES[1] - 1, SQUARES[0] - 1))
         if good:
             points = torch.from_numpy(points).reshape(-1, 2).double()
-            # the board looks the same after half a turn: the first corner is the upper left one
+            # half a turn maps the board to itself, so let the upper left corner be the first
             found.append(points if points[0].sum() < points[-1].sum() else points.flip(0))
             where.append(k)
     return torch.stack(found), torch.tensor(where)
 
 
 def descend(seen: Tensor, steps: int) -> tuple[Tensor, float]:
-    """The numbers of NAMES, and the error in pixels, from corners (M, N, 2) alone."""
+    """The parameters of NAMES and the error in pixels, from corners (M, N, 2) alone."""
     board = corners()
     guess = torch.tensor([600.0, 600.0, (SIZE[1] - 1) / 2, (SIZE[0] - 1) / 2]).double()
-    # a view's homography is the camera's matrix times two columns of its turn and the shift
+    # a view's homography is the camera matrix times two columns of the rotation and the translation
     flat = wk.perspective_from_points(board[:, :2], seen)
     columns = torch.linalg.inv(matrix_of(guess)) @ flat
     columns = columns / columns[..., :2].norm(dim=-2).mean(-1)[..., None, None]
@@ -145,7 +145,7 @@ def descend(seen: Tensor, steps: int) -> tuple[Tensor, float]:
     )
     turned, shifts = u @ v, columns[..., 2].clone()
     vectors = torch.zeros(len(seen), 3, dtype=torch.float64)
-    numbers = torch.zeros(9, dtype=torch.float64)  # in parts of the guess; the lens's as they are
+    numbers = torch.zeros(9, dtype=torch.float64)  # the camera's relative to the guess
     parameters = [numbers.requires_grad_(), vectors.requires_grad_(), shifts.requires_grad_()]
 
     def named() -> tuple[Tensor, Tensor]:
@@ -181,7 +181,7 @@ def descend(seen: Tensor, steps: int) -> tuple[Tensor, float]:
 
 
 def by_opencv(seen: Tensor) -> tuple[Tensor, float]:
-    """The same by cv2.calibrateCamera."""
+    """The same with cv2.calibrateCamera."""
     board = [corners().numpy().astype(np.float32)] * len(seen)
     points = [view.numpy().astype(np.float32) for view in seen]
     error, matrix, lens, *_ = cv2.calibrateCamera(board, points, SIZE[::-1], None, None)
@@ -199,7 +199,7 @@ def run(count: int, noise: float, steps: int) -> Result:
 
 
 def table(result: Result) -> Table:
-    """The camera's numbers as they are, as the descent finds them, and as cv2 does."""
+    """The true parameters, and those that the descent and cv2 find."""
     rows = Table(title=f"a camera from {len(result.photographs)} photographs of a chessboard")
     for name in ("", "truth", "descent", f"cv2 {cv2.__version__}"):
         rows.add_column(name, justify="right")
@@ -210,7 +210,7 @@ def table(result: Result) -> Table:
 
 
 def draw(path: Path, result: Result) -> None:
-    """A photograph, and what the found camera makes of it."""
+    """A photograph, and the same undistorted with the found camera."""
     shown = result.photographs[0]
     flat = camera.undistort(shown, matrix_of(result.descent[:4]), result.descent[4:])
     figure = new_figure(8.0, 3.2)
@@ -227,7 +227,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Calibrate, print the table, draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m examples.calibrate")
     parser.add_argument("--count", type=int, default=10, help="how many photographs")
-    parser.add_argument("--noise", type=float, default=0.02, help="of values in [0, 1]")
+    parser.add_argument("--noise", type=float, default=0.02, help="for values in [0, 1]")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--out", type=Path, default=Path("calibrate.png"))
     options = parser.parse_args(argv)

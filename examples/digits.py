@@ -1,4 +1,4 @@
-"""scikit-learn's digits, a small convolutional net for them, and its training, in seconds."""
+"""scikit-learn's digits, and a small convolutional network that trains on them in seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import warpkit as wk
 from warpkit.attacks import AffineDistribution
 
 SIZE = 24
-"""Pixels a side: the 8 x 8 digits twice as large, with room to turn."""
+"""Side in pixels: the 8 x 8 digits twice as large, with room for rotations."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Digits:
 
 
 def load() -> tuple[Digits, Digits]:
-    """1297 digits to train on and 500 to test on, always the same."""
+    """1297 training and 500 test digits, always the same."""
     data = load_digits()
     images = torch.from_numpy(data.images / 16.0).float()[:, None]
     images = F.interpolate(images, scale_factor=2, mode="bilinear")
@@ -42,7 +42,7 @@ def load() -> tuple[Digits, Digits]:
 
 
 def moved(images: Tensor, distribution: AffineDistribution, generator: torch.Generator) -> Tensor:
-    """Every image under a matrix of its own."""
+    """Warp every image with its own random matrix."""
     matrices = distribution.sample(len(images), size=(SIZE, SIZE), generator=generator)
     return wk.warp_affine(images, matrices, backend="grid_sample")
 
@@ -70,7 +70,7 @@ def train(
     seed: int,
     lr: float = 3e-3,
 ) -> nn.Module:
-    """Adam on views drawn anew in every epoch; the model, ready to be evaluated."""
+    """Train with Adam on new views in every epoch; returns the model in evaluation mode."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     batches = -(-len(digits) // 64)
@@ -87,6 +87,6 @@ def train(
 
 
 def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
-    """The part of the images that is recognised."""
+    """The share of images that are classified correctly."""
     with torch.no_grad():
         return (model(images).argmax(1) == labels).double().mean().item()

@@ -33,7 +33,7 @@ def grey_row(rows: dict[str, Tensor]) -> Figure:
 
 
 def save(path: Path, figure: Figure, colours: int | None = None) -> None:
-    """Write a PNG and say so; one of photographs is a third as large in a few colours."""
+    """Write a PNG and print its name; with few colours photographs take a third of the space."""
     figure.savefig(path, dpi=110 if colours is None else 80, facecolor="white")
     if colours is not None:
         picture = Image.open(path).convert("RGB")

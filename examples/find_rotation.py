@@ -1,9 +1,9 @@
-"""Which way did the camera look? python -m examples.find_rotation
+"""Find a camera's rotation inside a sphere: python -m examples.find_rotation
 
-A picture of the whole sphere is known, and a photograph that was taken somewhere inside it, in 8
-bits and with noise. The camera's rotation and its field of view are found by gradient descent
-through `camera.from_sphere`, from a guess that is off by tens of degrees: first on small views,
-antialiased, whose gradient reaches far, then on larger ones.
+A picture of the whole sphere is given, and an 8-bit photograph with noise that was taken inside it.
+Gradient descent through `camera.from_sphere` finds the camera's rotation and field of view, from a
+guess that is off by tens of degrees: first on small antialiased views, whose gradient reaches far,
+then on larger ones.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from warpkit.cli.image_files import read_image
 
 SPHERE, PHOTOGRAPH = (256, 512), (144, 192)
 FIELD, WIDER = 75.0, 1.1
-"""Of the photographs, in degrees, and how much wider it is guessed."""
+"""The photographs' field of view in degrees, and the factor by which the guess is wider."""
 LEVELS = (((9, 12), 0.04, 80), ((36, 48), 0.01, 60), ((144, 192), 0.001, 60))
-"""Sizes of views, the step of a turn in radians, and how many steps are taken."""
+"""Sizes of views, the step of the rotation in radians, and the number of steps."""
 NOISE = 0.02
 
 
@@ -46,7 +46,7 @@ class Found(NamedTuple):
 
 
 def sphere_of_photographs() -> Tensor:
-    """A picture (3, H, W) of the sphere: five photographs all around, on slow waves of colour."""
+    """A picture (3, H, W) of the sphere: five photographs around it, on smooth waves of colour."""
     lon = torch.linspace(-math.pi, math.pi, SPHERE[1] + 1)[:-1]
     lat = torch.linspace(-math.pi / 2, math.pi / 2, SPHERE[0])[:, None]
     waves = torch.stack([
@@ -55,7 +55,7 @@ def sphere_of_photographs() -> Tensor:
     result = waves.clamp(0, 1)
     for k, name in enumerate(NAMES):
         photo = wk.resize(read_image(FOLDER / f"{name}.png").pixels[:3], (160, 160)).float() / 255
-        # its opacity as a fourth channel: what the view does not show is 0 there
+        # opacity as a fourth channel: 0 outside the view
         layer = torch.cat((photo.expand(3, -1, -1), torch.ones(1, 160, 160)))
         turn = turned(torch.tensor([0.2 * (-1) ** k, math.tau * k / len(NAMES), 0.0]))
         laid = camera.to_sphere(layer, SPHERE, field_of_view=62.0, rotation=turn, antialias=True)
@@ -78,7 +78,7 @@ def apart(first: Tensor, second: Tensor) -> float:
 
 
 def take(sphere: Tensor, rotation: Tensor, generator: torch.Generator) -> Tensor:
-    """A photograph (3, h, w) in a sphere (3, H, W), with noise, of 8 bits."""
+    """Take an 8-bit photograph (3, h, w) with noise in a sphere (3, H, W)."""
     seen = camera.from_sphere(sphere, PHOTOGRAPH, field_of_view=FIELD, rotation=rotation)
     noisy = seen + NOISE * torch.randn(seen.shape, generator=generator)
     return (noisy * 255).round().clamp(0, 255) / 255
@@ -108,7 +108,7 @@ def find(sphere: Tensor, photograph: Tensor, guess: Tensor, field: float) -> tup
 
 
 def run(trials: int, off: float = 25.0, seed: int = 0) -> tuple[Tensor, list[Found]]:
-    """The sphere (3, H, W), and searches from guesses that are off by so many degrees."""
+    """The sphere (3, H, W), and searches from guesses that are `off` degrees away."""
     generator, sphere, found = torch.Generator().manual_seed(seed), sphere_of_photographs(), []
     for _ in range(trials):
         vectors = torch.randn(2, 3, generator=generator, dtype=torch.float64)
@@ -121,7 +121,7 @@ def run(trials: int, off: float = 25.0, seed: int = 0) -> tuple[Tensor, list[Fou
 
 
 def table(searches: Sequence[Found]) -> Table:
-    """How far off each guess was, and what was found."""
+    """The errors of each guess and of its result."""
     result = Table("photograph", "guess off by", "found to within", "field of view")
     for n, one in enumerate(searches):
         before, after = (apart(one.truth, r) for r in (one.guess, one.rotation))
@@ -130,7 +130,7 @@ def table(searches: Sequence[Found]) -> Table:
 
 
 def draw(path: Path, sphere: Tensor, searches: Sequence[Found]) -> None:
-    """The sphere (3, H, W), and of each search the photograph, the guess and what was found."""
+    """The sphere (3, H, W), and for each search the photograph, the guess and the result."""
     figure = new_figure(7.2, 1.9 * len(searches) + 2.4)
     parts = figure.subfigures(2, 1, squeeze=False, height_ratios=(2.4, 1.9 * len(searches)))
     above, below = parts.flat

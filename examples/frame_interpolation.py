@@ -1,9 +1,9 @@
 """A frame between two photographs, from a known flow: python -m examples.frame_interpolation
 
-A disc cut from one photograph flies over another, which turns and grows behind it. The first and
-last frames are given, and where every pixel of each goes in the other. Both are splatted half way
-and blended; the holes of one are filled by the other. The frame that was really there, which no
-method sees, judges: by its distance in decibels, of the whole frame and around the disc.
+A disc cut from one photograph flies over another, which rotates and grows behind it. The first and
+last frames and the flow between them are given. Both are splatted half way and blended; each fills
+the other's holes. The true frame, which no method sees, gives the score: the PSNR in decibels, of
+the whole frame and around the disc.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ START, END = (60.0, 90.0), (168.0, 118.0)
 """The disc's centre in both frames."""
 METHODS = {
     "cross-fade": "no motion at all",
-    "average": "pixels that land together are averaged",
-    "softmax": "of pixels that land together the nearer one is seen",
+    "average": "pixels that collide are averaged",
+    "softmax": "where pixels collide, the nearer one wins",
 }
 
 
 class Scene(NamedTuple):
-    """What is seen at the times 0 to 1."""
+    """The moving scene at times 0 to 1."""
 
     background: Tensor
     """(3, H, W)."""
@@ -59,7 +59,7 @@ class Scene(NamedTuple):
         return torch.tensor([[1.0, 0, x], [0, 1, y]], dtype=torch.float64)
 
     def frame(self, time: float) -> Tensor:
-        """What is seen, (3, H, W)."""
+        """The frame at `time`, (3, H, W)."""
         behind = wk.warp_affine(self.background, self.camera(time), border="reflect")
         return wk.paste_patches(behind, self.disc, self.place(time)[None], None, mask=self.mask)
 
@@ -69,7 +69,7 @@ class Scene(NamedTuple):
         return (disc > 0.5).to(disc.dtype)
 
     def motion(self, start: float, end: float) -> Tensor:
-        """Where each pixel at `start` has gone at `end`: (H, W, 2), in pixels."""
+        """The flow from `start` to `end`: (H, W, 2), in pixels."""
         moves = [
             wk.compose(wk.invert(matrix(start)), matrix(end))
             for matrix in (self.camera, self.place)
@@ -79,7 +79,7 @@ class Scene(NamedTuple):
 
 
 def scene(side: int = 256) -> Scene:
-    """The photographs, the longest side `side` pixels."""
+    """The scene, with photographs whose longest side is `side` pixels."""
     background, other = (small(read_image(FOLDER / f"{n}.png").pixels, side)
                          for n in ("coffee", "astronaut"))  # fmt: skip
     place = torch.arange(64) - 31.5
@@ -88,7 +88,7 @@ def scene(side: int = 256) -> Scene:
 
 
 def between(scene: Scene, time: float, method: str) -> tuple[Tensor, Tensor]:
-    """The frame (3, H, W) at `time` from those at 0 and 1, and what neither saw, (1, H, W)."""
+    """The frame (3, H, W) at `time` from those at 0 and 1, and its holes (1, H, W)."""
     frames = [scene.frame(end) for end in (0.0, 1.0)]
     shares = [1 - time, time]
     if method == "cross-fade":
@@ -98,7 +98,7 @@ def between(scene: Scene, time: float, method: str) -> tuple[Tensor, Tensor]:
     for end, frame, share in zip((0.0, 1.0), frames, shares, strict=True):
         part = time if end == 0 else 1 - time
         options = {"weights": scene.nearness(end), "temperature": 0.05}
-        # the whole motion of each frame is known; this frame is `part` of it away
+        # the whole motion of each frame is known; `time` is `part` of it away
         carried = flow.splat(
             frame, part * scene.motion(end, 1 - end), mode=method,
             **(options if method == "softmax" else {}),
@@ -116,7 +116,7 @@ def decibels(image: Tensor, truth: Tensor, where: Tensor) -> float:
 
 
 def run(side: int = 256, time: float = 0.5) -> tuple[dict[str, tuple[float, float]], Scene]:
-    """For each method the decibels of the whole frame and of the disc with what is around it."""
+    """For each method the decibels of the whole frame, and of the disc and its surroundings."""
     made = scene(side)
     truth = made.frame(time)
     disc = torch.nn.functional.max_pool2d(made.nearness(time)[None], 25, 1, 12)[0]
@@ -136,7 +136,7 @@ def table(found: dict[str, tuple[float, float]]) -> Table:
 
 
 def draw(path: Path, made: Scene, time: float = 0.5) -> None:
-    """Both frames, the truth, and what each method makes of them; holes are red."""
+    """Both frames, the truth, and each method's result; holes are red."""
     panels = {
         "frame 0": made.frame(0),
         "frame 1": made.frame(1),

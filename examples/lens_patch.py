@@ -1,9 +1,9 @@
 """A patch that survives a lens: python -m examples.lens_patch
 
-A net sees photographs through a wide-angle lens, and tells which one it is shown. A patch near a
-corner, where the lens bends most, should make it name another: found once on flat photographs, as
-is usual, and once through `camera.distort_map`, the lens in the loop. Photographs that neither has
-seen are judged in 8 bits, bent by OpenCV: cv2.undistortPoints and cv2.remap.
+A network classifies photographs that it sees through a wide-angle lens. A patch near a corner,
+where the lens distorts most, should make it name another class. The patch is optimised once on flat
+photographs, as is usual, and once through `camera.distort_map`. The test uses unseen 8-bit
+photographs that OpenCV distorts: cv2.undistortPoints and cv2.remap.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from warpkit import camera
 
 CAMERA = torch.tensor([[26.0, 0, 23.5], [0, 26, 23.5], [0, 0, 1]], dtype=torch.float64)
 LENS = torch.tensor([-0.3, 0.045, 0.0, 0.0], dtype=torch.float64)
-"""A barrel that brings the corners 37 % nearer to the middle."""
+"""Barrel distortion that moves the corners 37 % closer to the centre."""
 
 BOX, SIDE, BATCH = (1.0, 1.0, 21.0, 21.0), 20, 32
 SHOWN = camera.distort_map(CAMERA, LENS, (SIZE, SIZE))
@@ -35,11 +35,11 @@ LOOPS: dict[str, Callable[[Tensor], Tensor]] = {
     "flat photographs": lambda images: images,
     "what the lens shows": lambda images: wk.remap(images, SHOWN),
 }
-"""What stands between a patch and the net while the patch is looked for."""
+"""The transforms between patch and network during the optimisation."""
 
 
 def by_opencv(images: Tensor) -> Tensor:
-    """Images (N, 3, H, W) of 8 bits as the lens shows them, by OpenCV, in [0, 1]."""
+    """8-bit images (N, 3, H, W) distorted by OpenCV, in [0, 1]."""
     pixels = wk.pixel_grid((SIZE, SIZE)).reshape(-1, 1, 2).double().numpy()
     view, k = CAMERA.numpy(), LENS.numpy()
     criteria = (cv2.TERM_CRITERIA_COUNT, 200, 0.0)
@@ -76,14 +76,14 @@ def search(
 
 
 def judge(model: nn.Module, images: Tensor, patch: Tensor, target: int) -> float:
-    """The part of the photographs that are named `target`, as OpenCV's lens shows them."""
+    """The share of photographs, distorted by OpenCV, that are classified as `target`."""
     with torch.no_grad():
         named = model(by_opencv(put_on(images, patch))).argmax(1)
     return (named == target).double().mean().item()
 
 
 def run(count: int, steps: int, targets: int) -> tuple[dict[str, list[float]], dict[str, Tensor]]:
-    """Each loop's rates by target, and its last scene as the lens shows it."""
+    """Each loop's rates by target, and its last scene through the lens."""
     training, unseen = Crops(count, seed=0), Crops(count, seed=1)
     lens = LOOPS["what the lens shows"]
     flat = training.images
@@ -107,7 +107,7 @@ def run(count: int, steps: int, targets: int) -> tuple[dict[str, list[float]], d
 
 
 def table(rates: dict[str, list[float]]) -> Table:
-    """A row for each way to a patch."""
+    """One row for each loop."""
     result = Table(title="unseen photographs named as the patch wants, through OpenCV's lens")
     for name in ("the patch was found on", "mean", "least", "most"):
         result.add_column(name)

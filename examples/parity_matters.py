@@ -29,14 +29,14 @@ from warpkit.core.progress import progress_bar
 
 ARITHMETIC = f"opencv{re.match('[0-9]+', cv2.__version__)[0]}"  # pyright: ignore
 LEVELS = (2, 8, 16, 32)
-"""Epsilons, in levels of an 8-bit file."""
+"""Epsilons in 8-bit levels."""
 
 LOOPS = ("grid_sample in the loop", "OpenCV's arithmetic in the loop")
 INTERPOLATIONS = {"nearest": cv2.INTER_NEAREST, "bilinear": cv2.INTER_LINEAR}
 
 
 def pipeline(images: Tensor, matrices: Tensor, interpolation: str) -> Tensor:
-    """What cv2 makes of 8-bit files of the images (B, 1, H, W): views image by image."""
+    """cv2's warps of the images (B, 1, H, W) as 8-bit files, image by image."""
     views = [
         cv2.warpAffine(file, matrix, (SIZE, SIZE), flags=INTERPOLATIONS[interpolation])
         for file in to_levels(images)[:, 0].numpy()
@@ -46,7 +46,7 @@ def pipeline(images: Tensor, matrices: Tensor, interpolation: str) -> Tensor:
 
 
 def judge(model: nn.Module, images: Tensor, labels: Tensor, matrices: Tensor, how: str) -> float:
-    """The part of the pipeline's answers that are the next digit."""
+    """The share of the pipeline's answers that are the next digit."""
     with torch.no_grad():
         answers = model(pipeline(images, matrices, how)).argmax(1)
     targets = ((labels + 1) % 10).repeat_interleave(len(matrices))

@@ -1,11 +1,11 @@
-"""A Parquet data set is prepared on a cluster, and every value is Pillow's own.
+"""Prepare a Parquet data set on a cluster, with every value equal to Pillow's.
 
 python -m examples.parquet_data_set
 
-JPEG files of many sizes, as image data sets on the Hub hold them, become 224 x 224 pixels by
-`warpkit.distributed.ray.prepare`, and one of them, whose file is cut, becomes a row with its error.
-What lies in the new Parquet files is read again and held beside what PIL makes of the same JPEG
-files in this process: more than ten million values. Needs Ray, pip install '.[ray]' in a checkout.
+`warpkit.distributed.ray.prepare` resizes JPEG files of many sizes, as in image data sets on the
+Hub, to 224 x 224 pixels; a truncated file becomes a row with its error. The new Parquet files are
+read again and compared with PIL's results for the same JPEG files: more than ten million values.
+Needs Ray: pip install '.[ray]' in a checkout.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from warpkit.distributed.ray import prepare
 IMAGES = Path(__file__).parents[1] / "data" / "images"
 SIZE = (224, 224)
 COUNT, BLOCKS, CUT = 72, 4, 5
-"""Pictures; files that they are in; the one whose JPEG is cut short."""
+"""The numbers of pictures and of files, and the picture whose JPEG is truncated."""
 
 Array = np.ndarray[Any, Any]
 
@@ -49,7 +49,7 @@ class Result:
 
 
 def draw_pictures(count: int) -> list[bytes]:
-    """JPEG files of parts of the photographs in data/images, all of other sizes."""
+    """JPEG files of crops of the photographs in data/images, of many sizes."""
     photographs = [Image.open(path).convert("RGB") for path in sorted(IMAGES.glob("*.png"))]
     random = np.random.default_rng(0)
     files = []
@@ -78,7 +78,7 @@ def write_data_set(files: Sequence[bytes], folder: Path) -> None:
 
 
 def prepare_data_set(source: Path, target: Path) -> dict[int, str]:
-    """Parquet to Parquet on all workers; the errors of rows that have no result."""
+    """Prepare Parquet files on all workers; returns the errors of rows without results."""
     import ray.data  # pyright: ignore[reportMissingImports]
     from ray.data.expressions import col  # pyright: ignore[reportMissingImports]
 
@@ -98,7 +98,7 @@ def by_pillow(file: bytes) -> Array:
 
 
 def run(count: int = COUNT) -> Result:
-    """Write, prepare, read, compare: on the Ray that runs, or one of this machine's cores."""
+    """Write, prepare, read and compare, on the running Ray or on a local one."""
     import ray.data  # pyright: ignore[reportMissingImports]
 
     files = draw_pictures(count)
@@ -115,7 +115,7 @@ def run(count: int = COUNT) -> Result:
 
 
 def table(result: Result) -> Table:
-    """What came out, in words."""
+    """The results in words."""
     shown = Table("", "", show_header=False)
     shown.add_row("rows written", f"{result.rows}")
     for row, error in result.errors.items():
@@ -126,7 +126,7 @@ def table(result: Result) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 1: a value differs."""
+    """Run the example; the exit status is 1 if a value differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=COUNT, help="pictures (default: %(default)s)")
     count = parser.parse_args(arguments).count

@@ -1,4 +1,4 @@
-"""Crops of the photographs in data/images, and a small net that knows which one each is from."""
+"""Crops of the photographs in data/images, and a small network that classifies them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from warpkit.cli.image_files import read_image
 FOLDER = Path(__file__).parents[1] / "data" / "images"
 NAMES = tuple(sorted(path.stem for path in FOLDER.glob("*.png")))
 SIZE, LONGEST = 48, 384
-"""Pixels a side, and of the longest side of a photograph."""
+"""Pixels of a crop's side, and of a photograph's longest side."""
 
 
 class Crops(Dataset[tuple[Tensor, int]]):
-    """`count` squares of 64 to 128 pixels, turn by turn from each photograph, made SIZE large."""
+    """`count` squares of 64 to 128 pixels from the photographs in turn, resized to SIZE."""
 
     def __init__(self, count: int, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -54,7 +54,7 @@ def network() -> nn.Sequential:
 
 
 def learn(crops: Crops, steps: int = 150) -> nn.Sequential:
-    """A net that tells the photographs apart, the same at every call."""
+    """Train a network to classify the photographs; the result is the same at every call."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = network()

@@ -1,10 +1,10 @@
 """A patch that survives print, light and the real program: python -m examples.real_patch
 
-A small detector finds a cup of coffee in photographs, one score for each of 4 x 4 cells. A patch
-on the cup should hide it, wrapped around a cylinder, seen at a slant, in any light, and through the
-program in front of the detector: a JPEG file, Pillow's resize, 8 bits. The patch is found with all
-of that in the loop, and again with each part left out; photographs, views and light that no loop
-has seen judge it, through Pillow itself.
+A small detector finds a cup of coffee in photographs, one score for each of 4 x 4 cells. A patch on
+the cup should hide it, wrapped around a cylinder, seen at a slant, in any light, and through the
+program in front of the detector: a JPEG file, Pillow's resize, 8 bits. The patch is optimised with
+all of these in the loop, and again without each of them. The test uses unseen photographs, views
+and light, and Pillow itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from warpkit.attacks import (
 from warpkit.cli.image_files import read_image
 
 SCENE, SEEN, CELL, PATCH = 96, 32, 8, 16
-"""Pixels a side: of a photograph, of what the net sees, of a cell of it, of the patch."""
+"""Sides in pixels: of a photograph, of the network's input, of one of its cells, of the patch."""
 CUP, QUALITY, BATCH, SHARE = "coffee", 30, 8, 0.55
 MEAN, STD = (0.45, 0.45, 0.45), (0.25, 0.25, 0.25)
 
@@ -54,7 +54,7 @@ LIGHT = Photometric(brightness=(-0.15, 0.15), contrast=(0.5, 1.1), gamma=(0.7, 1
 
 @dataclass(frozen=True)
 class Loop:
-    """What stands between the patch and the net while it is looked for."""
+    """The transforms between patch and network during the optimisation."""
 
     perspective: bool = True
     light: bool = True
@@ -68,7 +68,7 @@ class Loop:
 
     @property
     def steps(self) -> Pipeline | Any:
-        """The program's own steps, or what is usually put in their place."""
+        """The program's own steps, or the usual substitute."""
         last = normalize(MEAN, STD)
         if self.program:
             return Pipeline(
@@ -141,22 +141,23 @@ class Cups(Dataset[tuple[Tensor, Tensor]]):
 
 
 def patch_boxes(boxes: Tensor) -> Tensor:
-    """Where the patch lies on cups (N, 4): the middle, SHARE as wide and as high."""
+    """The patch's boxes on cups (N, 4): in the centre, with SHARE of their sides."""
     middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]) * SHARE / 2
     return torch.cat((middle - half, middle + half), dim=1)
 
 
 def collate(items: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """What `optimize_patch` takes: images, boxes of the patch, and the image of each."""
+    """The input of `optimize_patch`: images, the patch's boxes, and the image of each."""
     images, boxes = (torch.stack(part) for part in zip(*items, strict=True))
     return images, patch_boxes(boxes), torch.arange(len(images))
 
 
 def detector(seed: int, count: int = 320, steps: int = 250) -> nn.Sequential:
-    """Scores (N, 1, 4, 4), by three convolutions; learned in seconds from scenes of its own."""
+    """Train three convolutions to scores (N, 1, 4, 4), in seconds on separate scenes."""
     data = Cups(count, seed=1000 + seed, empty=0.3)
     generator = torch.Generator().manual_seed(seed)
-    covers = torch.rand(len(data), 3, 4, 4, generator=generator)  # that nothing is hidden by
+    # the detector learns that random covers do not hide a cup
+    covers = torch.rand(len(data), 3, 4, 4, generator=generator)
     boxes = patch_boxes(
         data.boxes + (data.boxes.sum(1, keepdim=True) == 0) * torch.tensor([20.0, 20, 60, 60])
     )
@@ -197,7 +198,7 @@ def detector(seed: int, count: int = 320, steps: int = 250) -> nn.Sequential:
 
 
 def score(model: nn.Module, seen: Tensor) -> Tensor:
-    """(N,): above 0 where a cup is found."""
+    """Scores (N,), above 0 if a cup is found."""
     return model(seen).amax((1, 2, 3))
 
 
@@ -222,7 +223,7 @@ def search(model: nn.Module, data: Cups, loop: Loop, steps: int, seed: int) -> T
         samples=1,
         step_size=0.08,
         quantize=True,
-        start=torch.rand(3, PATCH, PATCH, generator=generator),  # a grey one ends in poor optima
+        start=torch.rand(3, PATCH, PATCH, generator=generator),  # a grey start ends in poor optima
         generator=generator,
     ).patch
 
@@ -246,7 +247,7 @@ def photographed(data: Cups, patch: Tensor, seed: int) -> Tensor:
 
 
 def run(count: int, steps: int, seeds: int) -> tuple[dict[str, list[float]], dict[str, Tensor]]:
-    """How often each loop's patch hides a cup that is found without, by seed; the last scenes."""
+    """How often each loop's patch hides a detected cup, by seed; and the last scenes."""
     rates: dict[str, list[float]] = {"a grey patch": [], **{loop: [] for loop in LOOPS}}
     scenes: dict[str, Tensor] = {}
     for seed in range(seeds):
@@ -265,7 +266,7 @@ def run(count: int, steps: int, seeds: int) -> tuple[dict[str, list[float]], dic
 
 
 def table(rates: dict[str, list[float]]) -> Table:
-    """A row for each way to a patch."""
+    """One row for each loop."""
     result = Table(title="cups that are hidden, on unseen photographs, through the real program")
     for name in (
         "the patch was found with",

@@ -1,9 +1,9 @@
-"""Does it matter which resize is in the loop of an attack? python -m examples.resize_matters
+"""Measure how the resize in an attack's loop matters: python -m examples.resize_matters
 
-A program reads an 8-bit file, shrinks it with its own library, and reads the digit that it shows.
-The file is perturbed so that the program reads the next digit: once with F.interpolate in the loop,
-as is usual, with and without its antialias, and once with the program's own resize
-(`wk.resize` through 8 bits). The program itself, cv2 or Pillow, judges the saved files.
+A program reads an 8-bit file, shrinks it with its own library, and classifies the digit. The file
+is perturbed so that the program reads the next digit: with F.interpolate in the loop, as is usual,
+with and without antialias, and with the program's own resize (`wk.resize` through 8 bits). The test
+runs the program itself, cv2 or Pillow, on the saved files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from examples.parity_matters import ARITHMETIC
 from examples.robust_perturbation import MOVES
 
 SIDES = {"by 2.3": 55, "by 5": 120}
-"""Pixels of the files' sides, of which the program makes SIZE: 512 to 224, and more."""
+"""Sides of the files, which the program shrinks to SIZE: the ratio 512 to 224, and more."""
 
 Resize = Callable[[Tensor], Tensor]
 
@@ -58,7 +58,7 @@ PROGRAMS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Resize]] = {
         partial(wk.resize, size=(SIZE, SIZE), arithmetic="pillow"),
     ),
 }
-"""What the real program does to a file, and the same of warpkit, with a gradient."""
+"""The real program's resize of a file, and warpkit's, which has a gradient."""
 
 
 def interpolate(images: Tensor, antialias: bool) -> Tensor:
@@ -68,7 +68,7 @@ def interpolate(images: Tensor, antialias: bool) -> Tensor:
 
 
 def loops(own: Resize) -> dict[str, Resize]:
-    """What stands for the program's resize while the attack looks for the perturbation."""
+    """The resizes that replace the program's during the attack."""
     return {
         "F.interpolate": partial(interpolate, antialias=False),
         "F.interpolate, antialias": partial(interpolate, antialias=True),
@@ -79,7 +79,7 @@ def loops(own: Resize) -> dict[str, Resize]:
 def attack(
     model: nn.Module, files: Digits, resize: Resize, epsilon: float, steps: int
 ) -> np.ndarray:
-    """8-bit files (N, H, W), each within epsilon of its own, that should read as the next digit."""
+    """8-bit files (N, H, W) within epsilon of the originals that should read as the next digit."""
     targets = (files.labels + 1) % 10
     found = files.images.clone()
     for _ in range(steps):
@@ -94,7 +94,7 @@ def attack(
 def judge(
     model: nn.Module, files: np.ndarray, labels: Tensor, program: Callable[..., np.ndarray]
 ) -> float:
-    """The part of the program's answers that are the next digit; files (N, H, W), labels (N,)."""
+    """The share of the program's answers that are the next digit; files (N, H, W), labels (N,)."""
     small = torch.from_numpy(np.stack([program(file) for file in files])).float()[:, None] / 255
     with torch.no_grad():
         return (model(small).argmax(1) == (labels + 1) % 10).double().mean().item()
@@ -103,7 +103,7 @@ def judge(
 def run(
     data: tuple[Digits, Digits], *, count: int, epochs: int, steps: int, level: int = 24
 ) -> dict[tuple[str, str], dict[str, float]]:
-    """The rates of every loop, for every side and program."""
+    """The rates of every loop for every side and program."""
     training, test = data
     torch.manual_seed(0)
     model = train(network(16), training, MOVES, epochs=epochs, seed=0, lr=1e-2)
@@ -136,7 +136,7 @@ def table(rates: dict[tuple[str, str], dict[str, float]], level: int = 24) -> Ta
 
 
 def draw(path: Path, rates: dict[tuple[str, str], dict[str, float]]) -> None:
-    """Bars for every program, by what stood in the loop."""
+    """Bars for every program and loop."""
     figure = new_figure(9.0, 3.2)
     panels = figure.subplots(1, len(SIDES), sharey=True)
     for axes, side in zip(panels, SIDES, strict=True):

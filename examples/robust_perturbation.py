@@ -1,8 +1,7 @@
 """A perturbation that survives unseen transformations: scripts/show_robust_perturbation
 
-Test digits are perturbed within the same epsilon twice, to be read as the next digit: as they
-stand, and as a mean over random transformations. Both are then shown to the net under
-transformations that neither has seen.
+Test digits are perturbed twice within the same epsilon, to be read as the next digit: once upright,
+and once on average over random transformations. Both are tested under unseen transformations.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ WAYS = ("no perturbation", "optimised as it stands", "optimised under transforma
 
 
 def towards(model: nn.Module, targets: Tensor) -> Objective:
-    """The objective of an attack: how far the answers are from the targets (B,)."""
+    """The objective of an attack: the loss of the answers against the targets (B,)."""
 
     def objective(views: Tensor) -> Tensor:
         copies = len(views) // len(targets)
@@ -40,7 +39,7 @@ def towards(model: nn.Module, targets: Tensor) -> Objective:
 
 
 def fooled(model: nn.Module, images: Tensor, targets: Tensor, matrices: Tensor) -> float:
-    """The part of all images under all matrices (n, 2, 3) that is read as its target."""
+    """The share of all images under all matrices (n, 2, 3) that are read as their target."""
     with torch.no_grad():
         views = wk.warp_affine(images[:, None], matrices).flatten(0, 1)
         hits = model(views).argmax(1) == targets.repeat_interleave(len(matrices))
@@ -56,7 +55,7 @@ def run(
     epsilons: Sequence[float] = EPSILONS,
     show: bool = False,
 ) -> tuple[dict[float, dict[str, float]], dict[str, Tensor]]:
-    """How often each way fools the net at each epsilon; the images of each way at the last."""
+    """How often each way fools the network at each epsilon; and its images at the last epsilon."""
     training, test = data
     torch.manual_seed(0)
     model = train(network(16), training, MOVES, epochs=epochs, seed=0, lr=1e-2)
@@ -95,7 +94,7 @@ def table(rates: dict[float, dict[str, float]], count: int) -> Table:
 
 
 def draw(path: Path, rates: dict[float, dict[str, float]], images: dict[str, Tensor]) -> None:
-    """The rates against epsilon, and five digits each way."""
+    """The rates over epsilon, and five digits of each way."""
     figure = new_figure(9.5, 3.4)
     left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
     axes = left.subplots()
@@ -110,7 +109,7 @@ def draw(path: Path, rates: dict[float, dict[str, float]], images: dict[str, Ten
     panels = right.subplots(3, 5, gridspec_kw={"hspace": 0.22})
     for line, (way, shown) in zip(panels, images.items(), strict=True):
         at = {"xycoords": "axes fraction", "textcoords": "offset points"}
-        # long words out of the layout, which would make the first column as wide
+        # keep long labels out of the layout, or they widen the first column
         words = line[0].annotate(way, (0, 1), (0, 4), size=9, **at)
         words.set_in_layout(way == WAYS[0])
         for panel, image in zip(line, shown, strict=False):
@@ -127,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--out", type=Path, default=Path("docs/images/robust-perturbation.png"))
     options = parser.parse_args(argv)
-    torch.set_num_threads(1)  # small layers: threads cost more than they bring
+    torch.set_num_threads(1)  # threads slow down small layers
     rates, images = run(
         load(), count=options.count, epochs=options.epochs, steps=options.steps, show=True
     )

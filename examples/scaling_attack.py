@@ -1,8 +1,8 @@
-"""A picture that a library shrinks to another one: python -m examples.scaling_attack
+"""A picture that shrinks to another picture: python -m examples.scaling_attack
 
 The image-scaling attack (Xiao et al., USENIX Security 2019): a photograph is changed as little as
-possible so that one program's resize makes another photograph of it (`attacks.scaling_attack`). The
-result is saved as 8 bits and judged by the real cv2.resize, PIL.Image.resize and torchvision.
+possible so that one program's resize turns it into another photograph (`attacks.scaling_attack`).
+The result is saved as 8 bits and tested with the real cv2.resize, PIL.Image.resize and torchvision.
 """
 
 from __future__ import annotations
@@ -61,27 +61,27 @@ JUDGES: dict[str, Resize] = {
 }
 """The programs that shrink each picture; torchvision's default is antialiased."""
 FROM_AFAR = "cv2 area"
-"""Who takes the mean of what each small pixel covers, as an eye does."""
+"""The programs that average all pixels under each small pixel, as an eye does."""
 
 AIMS: dict[str, dict[str, Any]] = {
     "cv2 linear": {"arithmetic": "opencv5"},
     "torchvision, antialias=False": {"arithmetic": "torchvision", "antialias": False},
     "Pillow bilinear": {"arithmetic": "pillow"},
 }
-"""The programs that a picture is made for, and their resize here."""
+"""The programs that are attacked, and warpkit's equivalent of their resize."""
 
 
 class Found(NamedTuple):
-    """What was found for one program."""
+    """The attack on one program."""
 
     image: np.ndarray
     """(H, W, 3), uint8."""
     changed: float
     """Root mean square difference to the photograph, in levels of 255."""
     missed: dict[str, float]
-    """By judge: root mean square difference of its small image to the one that was wanted."""
+    """By program: root mean square difference of its small image to the hidden image."""
     fooled: dict[str, bool]
-    """By judge: whether it sees the hidden image where a look from afar sees the photograph."""
+    """By program: whether it sees the hidden image, while an average sees the photograph."""
 
 
 def load(name: str) -> Tensor:
@@ -91,7 +91,7 @@ def load(name: str) -> Tensor:
 
 
 def attack(aim: str, shown: Tensor, hidden: Tensor, steps: int) -> Found:
-    """Change `shown` (3, H, W) so that the program `aim` makes `hidden` (3, h, w) of it."""
+    """Change `shown` (3, H, W) so that the program `aim` shrinks it to `hidden` (3, h, w)."""
     made = wk.attacks.scaling_attack(hidden, shown, SIZE, steps=steps, **AIMS[aim])
     pixels, before, wanted = map(as_pixels, (made.image, shown, hidden))
     missed = {name: rms(judge(pixels), wanted) for name, judge in JUDGES.items()}
@@ -112,13 +112,13 @@ def rms(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def run(steps: int) -> dict[str, Found]:
-    """One picture for each program: a coffee that becomes a rocket."""
+    """One picture for each program: a cup of coffee that becomes a rocket."""
     hidden = wk.quantize(wk.resize(load("rocket"), SIZE).clamp(0, 1))
     return {aim: attack(aim, load("coffee"), hidden, steps) for aim in AIMS}
 
 
 def table(found: dict[str, Found]) -> str:
-    """In Markdown: a row for each picture, a column for each program; bold where it is fooled."""
+    """A Markdown table with a row per picture and a column per program; bold if it is fooled."""
     head = ["made for", "changed by", *JUDGES]
     rows = [
         [aim, f"{f.changed:.1f}", *(told(f, judge) for judge in JUDGES)] for aim, f in found.items()
@@ -127,13 +127,13 @@ def table(found: dict[str, Found]) -> str:
 
 
 def told(found: Found, judge: str) -> str:
-    """How far a judge's small image is from the hidden one, in levels."""
+    """The difference of a program's small image from the hidden one, in levels."""
     number = f"{found.missed[judge]:.1f}"
     return f"**{number}**" if found.fooled[judge] else number
 
 
 def draw(found: dict[str, Found], out: Path) -> None:
-    """Each picture, and what every program makes of it, side by side."""
+    """Each picture beside every program's result."""
     figure = new_figure(17.0, 2.1 * len(found))
     rows = figure.subplots(len(found), 1 + len(JUDGES), squeeze=False)
     for row, (aim, f) in zip(rows, found.items(), strict=True):

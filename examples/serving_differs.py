@@ -1,9 +1,9 @@
-"""A classifier that was trained right and is served wrong: python -m examples.serving_differs
+"""A classifier with different preprocessing in serving: python -m examples.serving_differs
 
 A camera's pictures of digits, 120 x 120 with noise, are shrunk by Pillow for training. The robot
-that serves the model shrinks them by cv2.resize, "which is the same", and reads fewer of them.
-`compare_pipelines` asks both programs and says what differs; the twin of the training's program,
-which `identify` hands back, puts it right without a line of either.
+that serves the model shrinks them by cv2.resize instead, and reads fewer digits.
+`compare_pipelines` calls both programs and reports what differs. `identify` returns a twin of the
+training's program, which restores the accuracy without the code of either.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from warpkit.validation import PipelineComparison, compare_pipelines
 
 SIDE = 120
 NOISE = 90.0
-"""Levels: the camera's noise, which a mean over 25 pixels takes away and a sample of 4 does not."""
+"""The camera's noise in levels: a mean over 25 pixels removes it, a sample of 4 does not."""
 
 File = NDArray[np.uint8]
 
 
 def trained(image: Image.Image) -> Tensor:
-    """What stands before the network in training: Pillow, antialiased, from -1 to 1."""
+    """The preprocessing in training: Pillow, antialiased, from -1 to 1."""
     small = np.asarray(image.resize((SIZE, SIZE), Image.Resampling.BILINEAR))
     return torch.from_numpy(small.transpose(2, 0, 1) / np.float32(127.5) - 1)
 
 
 def served(image: File) -> Tensor:
-    """What stands before it on the robot: cv2, in its place."""
+    """The preprocessing on the robot: cv2 instead of Pillow."""
     small = cv2.resize(image, (SIZE, SIZE))
     return torch.from_numpy(small.transpose(2, 0, 1) / np.float32(127.5) - 1)
 
 
 def files(digits: Digits, seed: int) -> list[File]:
-    """Pictures as a camera would bring them, (SIDE, SIDE, 3) uint8."""
+    """Pictures as from a camera, (SIDE, SIDE, 3) uint8."""
     generator = np.random.default_rng(seed)
     found = []
     for image in digits.images:
@@ -57,7 +57,7 @@ def files(digits: Digits, seed: int) -> list[File]:
 def run(
     data: tuple[Digits, Digits], *, epochs: int = 8
 ) -> tuple[dict[str, float], PipelineComparison]:
-    """Accuracy of the model behind each program, and what `compare_pipelines` says of the two."""
+    """The model's accuracy behind each program, and the answer of `compare_pipelines`."""
     training, test = data
     seen = torch.stack([gray(trained(Image.fromarray(file))) for file in files(training, 1)])
     torch.manual_seed(0)
@@ -82,7 +82,7 @@ def run(
 
 
 def gray(numbers: Tensor) -> Tensor:
-    """The network's one channel (1, h, w) of (3, h, w)."""
+    """Average (3, h, w) to the network's one channel (1, h, w)."""
     return numbers.mean(-3, keepdim=True)
 
 

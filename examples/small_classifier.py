@@ -1,8 +1,8 @@
-"""Train the classifier that `warpkit attack` fools by default: python -m examples.small_classifier
+"""Train the default classifier of `warpkit attack`: python -m examples.small_classifier
 
-It learns to tell the photographs of data/images apart from views of them, turned, in other sizes,
-moved and in another light, each through the pipeline that the command puts before it. The table
-shows how often it names views right that it has not seen. The weights go into the package.
+It learns to classify views of the photographs in data/images, which are rotated, scaled, moved and
+lit at random, and pass through the command's pipeline. The table shows the accuracy on unseen
+views. The weights go into the package.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ BORDER = "reflect_101"
 
 
 def moves(size: tuple[int, int]) -> AffineDistribution:
-    """Turns, sizes from a wider frame to a quarter of the photograph, shifts up to a quarter."""
+    """Rotations, scales from a wider frame to a quarter of it, and shifts up to a quarter."""
     reach = min(size) / 4
     return AffineDistribution(angle=(-25, 25), scale=(0.8, 4), translation=(-reach, reach))
 
 
 class Views:
-    """`count` views of each photograph through the pipeline, (5 count, 3, h, w), in even light."""
+    """`count` views of each photograph through the pipeline, (5 count, 3, h, w), evenly lit."""
 
     def __init__(self, count: int, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -52,13 +52,13 @@ class Views:
 
 
 def faded(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Images (N, C, H, W) of which half are grey: colour alone must not name a photograph."""
+    """Make half of the images (N, C, H, W) grey, so that colour alone does not decide."""
     grey = torch.rand(len(images), 1, 1, 1, generator=generator) < 0.5
     return images.mean(1, keepdim=True).where(grey, images)
 
 
 def learn(views: Views, steps: int, seed: int = 0) -> nn.Sequential:
-    """A net that knows the photographs, the same at every call."""
+    """Train a network to classify the photographs; the result is the same at every call."""
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -69,7 +69,7 @@ def learn(views: Views, steps: int, seed: int = 0) -> nn.Sequential:
         rows = torch.randint(len(views.images), (40,), generator=generator)
         images = faded(LIGHT(views.images[rows], generator=generator), generator)
         optimizer.zero_grad()
-        # smoothed: a net that is sure of everything has no gradient left to attack it by
+        # smoothed labels: a fully confident network would have no gradient to attack
         F.cross_entropy(model(images), views.labels[rows], label_smoothing=0.1).backward()
         optimizer.step()
         schedule.step()
@@ -77,7 +77,7 @@ def learn(views: Views, steps: int, seed: int = 0) -> nn.Sequential:
 
 
 def accuracy(model: nn.Module, views: Views, generator: torch.Generator) -> dict[str, float]:
-    """The part of the views in random light that is named right, by photograph."""
+    """The accuracy on the views in random light, by photograph."""
     right = model(LIGHT(views.images, generator=generator)).argmax(1) == views.labels
     rates = right.double().unflatten(0, (len(NAMES), -1)).mean(1)
     return dict(zip(NAMES, rates.tolist(), strict=True))
@@ -96,11 +96,11 @@ def table(rates: dict[str, float]) -> Table:
 def main(argv: Sequence[str] | None = None) -> None:
     """Train, print the table, write the weights."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--views", type=int, default=60, help="of each photograph, to learn from")
+    parser.add_argument("--views", type=int, default=60, help="training views of each photograph")
     parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--out", type=Path, default=FILE)
     options = parser.parse_args(argv)
-    torch.set_num_threads(1)  # small layers: threads cost more than they bring
+    torch.set_num_threads(1)  # threads slow down small layers
     model = learn(Views(options.views, seed=1), options.steps)
     Console().print(table(accuracy(model, Views(100, seed=2), torch.Generator().manual_seed(3))))
     write_small_classifier(model, list(NAMES), options.out)

@@ -1,7 +1,7 @@
-"""A spatial transformer raises the accuracy on turned digits: scripts/show_spatial_transformer
+"""A spatial transformer raises the accuracy on rotated digits: scripts/show_spatial_transformer
 
-The same small net with the layer and without it, and a wider net with more parameters than both,
-trained alike on digits turned by up to 60 degrees, over several seeds.
+A small network with and without the layer, and a wider one with more parameters than both, are
+trained alike on digits rotated by up to 60 degrees, over several seeds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = ("the net", "a wider net", "similarity + the net", "affine + the net")
 
 
 def build(kind: str) -> nn.Module:
-    """One of KINDS; the transformer's localization is as small as the net."""
+    """One of KINDS; the transformer's localization is as small as the network."""
     if kind == "a wider net":
         return network(WIDER)
     net = network(CHANNELS)
@@ -44,7 +44,7 @@ def build(kind: str) -> nn.Module:
 def run(
     seeds: int, epochs: int, data: tuple[Digits, Digits], show: bool = False
 ) -> tuple[dict[str, list[float]], dict[str, nn.Module]]:
-    """Accuracy on turned test digits for every kind and seed; the last seed's models."""
+    """Accuracy on rotated test digits for every kind and seed; and the last seed's models."""
     training, test = data
     views = moved(test.images, TURNS, torch.Generator().manual_seed(99))
     scores: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -75,7 +75,7 @@ def table(scores: dict[str, list[float]], models: dict[str, nn.Module]) -> Table
 
 
 def draw(path: Path, models: dict[str, nn.Module], test: Digits) -> None:
-    """Ten digits as they come in, and as each transformer shows them to the net."""
+    """Ten digits before and after each transformer."""
     rows = torch.stack([(test.labels == n).nonzero()[0, 0] for n in range(10)])
     views = moved(test.images[rows], TURNS, torch.Generator().manual_seed(5))
     shown: dict[str, Tensor] = {"what comes in": views}
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path("docs/images/spatial-transformer.png"))
     options = parser.parse_args(argv)
-    torch.set_num_threads(1)  # small layers: threads cost more than they bring
+    torch.set_num_threads(1)  # threads slow down small layers
     data = load()
     scores, models = run(options.seeds, options.epochs, data, show=True)
     Console().print(table(scores, models))

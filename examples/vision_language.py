@@ -1,11 +1,11 @@
-"""Patches of a vision-language model, attacked: python -m examples.vision_language
+"""Attack a vision-language model through its patches: python -m examples.vision_language
 
-The model is small, made here of a configuration of transformers, with weights drawn at random: it
-has learnt nothing, and nothing is downloaded. What counts is what stands before it. It takes no
-picture: its processor resizes to a number of pixels and cuts rows of patches, as Qwen2-VL's
-family does. `Pipeline.from_processor` makes the same rows with a gradient, so that a perturbation
-of the photograph itself, by 4 levels of 255, chooses the word that the model says next, also when
-the photograph is saved and the real processor reads the file.
+The model is small, made from a configuration of transformers with random weights, so nothing is
+downloaded. The example is about its preprocessing. The model takes rows of patches: its processor
+resizes a picture to a number of pixels and cuts it, as Qwen2-VL's family does.
+`Pipeline.from_processor` makes the same rows with a gradient. So a perturbation of the photograph
+by 4 levels of 255 chooses the model's next word, also after the photograph is saved and the real
+processor reads the file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EPSILON = 4 / 255
 
 
 class Reader(NamedTuple):
-    """A model and what stands before it."""
+    """A model and its preprocessing."""
 
     model: Any
     processor: Any
@@ -61,14 +61,14 @@ class Reader(NamedTuple):
         return made.logits[:, -1, FIRST_WORD:]
 
     def read(self, picture: Image.Image) -> Tensor:
-        """The same of a picture, by the real processor: (words,)."""
+        """Logits of the next word for a picture, by the real processor: (words,)."""
         made = self.processor(picture, return_tensors="pt")
         with torch.no_grad():
             return self.words(made["pixel_values"][None])[0]
 
 
 def reader(picture: Image.Image) -> Reader:
-    """A model of 0.1 million numbers, and the processor of its family."""
+    """A model of 0.1 million parameters, and its family's processor."""
     processor = Qwen2VLImageProcessor(size=PIXELS)
     grid = torch.as_tensor(np.asarray(processor(picture)["image_grid_thw"]))
     config = Qwen2VLConfig(
@@ -100,7 +100,7 @@ def reader(picture: Image.Image) -> Reader:
 
 
 def run(steps: int = 60) -> dict[str, Any]:
-    """Attack the photograph, and ask the real processor and the model about the file."""
+    """Attack the photograph, and run the real processor and the model on the file."""
     torch.manual_seed(0)
     picture = Image.open(PHOTOGRAPH).convert("RGB")
     made = reader(picture)
@@ -136,7 +136,7 @@ def run(steps: int = 60) -> dict[str, Any]:
 
 
 def table(results: dict[str, Any]) -> Table:
-    """The results, a line each."""
+    """The results, one per line."""
     made = Table(title="the next word, of the photograph's file")
     made.add_column("")
     made.add_column("")
