@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Fixtures and options for all tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`align` against matrices that pictures were made with, by a formula."""
+"""`align` recovers the matrices that its pictures were made with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of an alignment by kernels against the torch operations that define them."""
+"""The compiled steps of an alignment, compared with the torch operations that define them."""
 
 from __future__ import annotations
 

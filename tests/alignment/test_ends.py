@@ -1,4 +1,4 @@
-"""How `align` ends: on unsmoothed images, with gain and bias, or early, without hope."""
+"""How `align` stops: unsmoothed images, gain and bias, and early exits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The normal equations by compiled kernels against the torch operations that define them."""
+"""The compiled normal equations, compared with the torch operations that define them."""
 
 from __future__ import annotations
 

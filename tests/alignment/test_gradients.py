@@ -1,4 +1,4 @@
-"""The gradient of the matrix, that of the solution, against finite differences of `align`."""
+"""The gradient of an alignment's matrix, compared with finite differences of `align`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`optimize_patch` with minibatches, with what the objective is given, and on surfaces."""
+"""`optimize_patch` with minibatches, extra arguments of the objective, and surfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The call that is blamed where no gradient arrives: the user's own, whatever else cuts beside."""
+"""The error about a missing gradient names the user's call that detached the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn: perspectives, colours, boxes; by one generator, before the first piece."""
+"""Random perspectives, colours and boxes: one generator draws all before the first chunk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hostile reader of the pages tried: each was silent and wrong before."""
+"""Mistakes that passed silently in earlier versions."""
 
 from __future__ import annotations
 

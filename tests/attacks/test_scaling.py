@@ -1,4 +1,4 @@
-"""scaling_attack: what a resize sees, and nobody else."""
+"""scaling_attack: one resize sees the hidden image, and no other does."""
 
 from __future__ import annotations
 

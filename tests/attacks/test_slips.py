@@ -1,4 +1,4 @@
-"""What is given to the attacks by mistake: answered with what was meant, and nothing else is."""
+"""Mistaken arguments of the attacks: the error names the intended one, and correct ones pass."""
 
 from __future__ import annotations
 

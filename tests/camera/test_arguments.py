@@ -1,4 +1,4 @@
-"""What people hand to cameras: cv2's coefficients, images of bytes, numbers in other units."""
+"""Arguments of cameras: cv2's coefficients, integer images, numbers in other units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The six faces of the sphere: which way each looks, its seams, and there and back."""
+"""The six faces of the sphere: their directions, their seams, and the round trip."""
 
 from __future__ import annotations
 

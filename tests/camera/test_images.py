@@ -1,4 +1,4 @@
-"""Maps and images of lenses: cv2's maps to the last bit, and back to where they came from."""
+"""Maps and images of lenses: cv2's maps bit for bit, and the round trip."""
 
 from __future__ import annotations
 

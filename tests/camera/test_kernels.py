@@ -1,4 +1,4 @@
-"""Lenses by kernels against the torch operations that define them: values, gradients, bad items."""
+"""Compiled lenses, compared with the torch operations that define them, and invalid items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points through lenses and back: numpy's definition, cv2, folds, and every gradient."""
+"""Distorted and undistorted points: numpy's definition, cv2, folds, and every gradient."""
 
 from __future__ import annotations
 

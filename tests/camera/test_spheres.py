@@ -1,4 +1,4 @@
-"""Views of the whole sphere beside the definition in numpy: no seam, no pole, no hole."""
+"""Views of the sphere, compared with the numpy definition, also at the seam and the poles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit align`: files in, files out, and a status that tells."""
+"""`warpkit align`: input files, output files, and the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit warp` of what is seen through: colours are mixed by how much each is seen."""
+"""`warpkit warp` of images with alpha: colours are weighted by their opacity."""
 
 from __future__ import annotations
 

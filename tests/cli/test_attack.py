@@ -1,4 +1,4 @@
-"""`warpkit attack` of the classifier that is shipped: what it knows, its figure, its errors."""
+"""`warpkit attack` on the shipped classifier: its accuracy, the figure, and errors."""
 
 from __future__ import annotations
 

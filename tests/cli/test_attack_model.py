@@ -1,4 +1,4 @@
-"""`warpkit attack --model`: a model of the user's, its labels, the pipeline before it, errors."""
+"""`warpkit attack --model`: a user's model, its labels, its pipeline, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit identify ORIGINALS RESULTS`: two folders, what is left out, one line for every error."""
+"""`warpkit identify ORIGINALS RESULTS`: two folders, skipped files, one line per error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demonstration: its figures are true, and its picture is written."""
+"""The demonstration prints true figures and writes its picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit export-resize`: its model gives the libraries' pixels; one line for every error."""
+"""`warpkit export-resize`: its model gives the libraries' pixels; one line per error."""
 
 from __future__ import annotations
 

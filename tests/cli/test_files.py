@@ -1,4 +1,4 @@
-"""Files that the commands cannot read or write: one line, and nothing half-written is left."""
+"""Files that the commands cannot read or write: one line, and no partial file is left."""
 
 from __future__ import annotations
 

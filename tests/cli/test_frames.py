@@ -1,4 +1,4 @@
-"""Of a file of several images the first is taken, and one line on stderr says so."""
+"""Files with several images: the first is used, and one line on stderr says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `--help` says and how numbers are refused: words of users, not of Python."""
+"""The texts of `--help` and of errors about numbers use users' words, not Python's."""
 
 from __future__ import annotations
 

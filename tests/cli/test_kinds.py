@@ -1,4 +1,4 @@
-"""Every kind of image that Pillow reads: kept, or converted with a word, or refused by name."""
+"""Every image mode that Pillow reads is kept, converted with a message, or rejected by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--ray`: many files on a Ray that the command starts, and addresses where none is."""
+"""`--ray`: many files on a Ray that the command starts, and addresses without a Ray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A result that no command could read again is refused before the work."""
+"""Results that are too large to read again are rejected before the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`warpkit view`: the pixels of `camera.from_sphere`, which way it looks, one line for errors."""
+"""`warpkit view`: the pixels of `camera.from_sphere`, directions, one line per error."""
 
 from __future__ import annotations
 

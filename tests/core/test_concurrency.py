@@ -1,4 +1,4 @@
-"""Many callers at once, processes of every kind, an interrupt, and memory after many calls."""
+"""Many threads, all kinds of processes, interrupts, and memory after many calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export to ONNX refuses, in one sentence each, and what it computes otherwise."""
+"""Exports to ONNX: one sentence for each unsupported call, and the results of the others."""
 
 from __future__ import annotations
 

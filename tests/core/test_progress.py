@@ -1,4 +1,4 @@
-"""Progress on stderr: bars where they can move, lines where they cannot."""
+"""Progress on stderr: bars on terminals, lines elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The common shape of several, as torch defines it."""
+"""Broadcast shapes, as torch defines them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes and counts of numpy's integers, as np.round(...).astype(int) makes them."""
+"""Sizes and counts as numpy integers, such as from np.round(...).astype(int)."""
 
 from __future__ import annotations
 

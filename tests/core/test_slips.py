@@ -1,4 +1,4 @@
-"""Users of other libraries: their names are answered, their conventions warned of."""
+"""Names of other libraries get an error with a hint, and their conventions a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables on terminals of several widths."""
+"""Tables on terminals of different widths."""
 
 from __future__ import annotations
 

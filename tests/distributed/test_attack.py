@@ -1,4 +1,4 @@
-"""scripts/attack_distributed: killed in the middle, it ends as if nothing had happened."""
+"""scripts/attack_distributed: a killed run continues to the same result."""
 
 from __future__ import annotations
 

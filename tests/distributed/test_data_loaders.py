@@ -1,4 +1,4 @@
-"""Workers of a DataLoader warp after their parent has: no deadlock, and the parent's bits."""
+"""Workers of a DataLoader warp after their parent: no deadlock, and the parent's bits."""
 
 from __future__ import annotations
 

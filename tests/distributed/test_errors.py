@@ -1,4 +1,4 @@
-"""Placements that do not fit, and settings of another run: one clear error each."""
+"""Unsupported placements and another run's settings: one clear error each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does with rows, without Ray: forms of pictures, groups of a shape, failures."""
+"""A worker's rows, without Ray: formats of pictures, groups of one shape, failures."""
 
 from __future__ import annotations
 

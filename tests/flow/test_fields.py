@@ -1,4 +1,4 @@
-"""Images under flows, and flows made and put together: numpy's definition and every gradient."""
+"""Images warped by flows, and flows made and composed: numpy's definition, every gradient."""
 
 from __future__ import annotations
 

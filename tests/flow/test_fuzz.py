@@ -1,4 +1,4 @@
-"""Fields that nobody means: huge, tiny, NaN and folding ones, through every function of flows.
+"""Huge, tiny, NaN and folding fields, through every function of flows.
 
 No read leaves an image (what stands around it in memory is NaN), and no gradient of finite numbers
 is NaN.

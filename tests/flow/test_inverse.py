@@ -1,4 +1,4 @@
-"""What undoes flows: matrices' own inverses, composition, folds, and every gradient."""
+"""Inverses of flows: matrices, composition, folds, and every gradient."""
 
 from __future__ import annotations
 

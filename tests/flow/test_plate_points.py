@@ -1,4 +1,4 @@
-"""Points through thin plates: scipy's, by hand, the flow that looks back, and every gradient."""
+"""Points through thin plates: scipy, by hand, the inverse flow, and every gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other conventions where a flow is wanted: one warning, at the caller's line; none by mistake."""
+"""Flows in other conventions: one warning at the caller's line, and no false ones."""
 
 from __future__ import annotations
 

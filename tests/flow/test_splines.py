@@ -1,4 +1,4 @@
-"""B-splines and thin plates: scipy's, by hand, exact points, and every gradient."""
+"""B-splines and thin plates: scipy, by hand, exact points, and every gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows resized, checked there and back, and shown: numbers by hand, and torchvision's colours."""
+"""Flows resized, checked for consistency and drawn: by hand, and torchvision's colours."""
 
 from __future__ import annotations
 

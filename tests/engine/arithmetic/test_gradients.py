@@ -1,4 +1,4 @@
-"""Gradients under OpenCV's arithmetics: those of the interpolation at the rounded position."""
+"""Gradients under OpenCV's arithmetics: the interpolation's at the rounded position."""
 
 from __future__ import annotations
 

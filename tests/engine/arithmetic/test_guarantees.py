@@ -1,4 +1,4 @@
-"""What is promised is x86-64's OpenCV: nothing beside the wheels of another processor."""
+"""The guarantees hold for OpenCV on x86-64, and are not claimed for other processors."""
 
 from __future__ import annotations
 

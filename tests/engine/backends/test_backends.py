@@ -1,4 +1,4 @@
-"""What a backend is, and the way from a call to its kernels."""
+"""The interface of a backend, and the path from a call to its kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backend's own inverses of matrices against `maps.inverse_map`, bit for bit."""
+"""The backends' inverses of matrices, compared bit for bit with `maps.inverse_map`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls made as an earlier one was: the same results, and the same refusals."""
+"""Cached calls give the same results and the same errors as checked ones."""
 
 from __future__ import annotations
 

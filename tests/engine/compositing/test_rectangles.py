@@ -1,4 +1,4 @@
-"""The integer work behind the functions on objects, against loops over rectangles."""
+"""The integer rectangles of objects, compared with loops over rectangles."""
 
 from __future__ import annotations
 

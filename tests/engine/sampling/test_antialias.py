@@ -1,4 +1,4 @@
-"""Warps that do not alias, against a mean of 15 x 15 samples a pixel."""
+"""Antialiased warps, compared with a mean of 15 x 15 samples per pixel."""
 
 from __future__ import annotations
 

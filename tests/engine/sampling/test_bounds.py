@@ -1,4 +1,4 @@
-"""Gradients where a value is the bound itself, which torch's clamp gives by its version."""
+"""Gradients at the bound of a clamp, where versions of torch differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number arithmetic of OpenCV's kernels against exact fractions and numpy's int32."""
+"""The integer arithmetic of OpenCV's kernels, compared with exact fractions and numpy."""
 
 from __future__ import annotations
 

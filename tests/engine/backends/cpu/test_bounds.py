@@ -1,4 +1,4 @@
-"""Warps by kernels touch nothing beside their arrays, whatever the maps; guards that show it."""
+"""Kernels of warps stay within their arrays for any map; guard pages check it."""
 
 from __future__ import annotations
 

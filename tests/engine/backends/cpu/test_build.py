@@ -1,4 +1,4 @@
-"""The build of the native library: its commands, its refusals, and how it leaves the tree."""
+"""The build of the native library: its commands, its errors, and the files that it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native library called without an operator: the operator's bits, and no other behaviour."""
+"""Eager native calls give the same bits and behaviour as the operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native library's instruction sets beside each other: the same calls, each in a process."""
+"""The instruction sets of the native library, each in a process, compared with each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native library: opened, or refused with a reason and replaced by the reference."""
+"""The native library is loaded, or rejected with a reason and replaced by the reference."""
 
 from __future__ import annotations
 

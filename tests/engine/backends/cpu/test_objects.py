@@ -1,4 +1,4 @@
-"""The compiled kernels of the functions on objects: bands, threads, layouts and hostile numbers."""
+"""Compiled kernels for objects: bands, threads, memory formats and hostile numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenCV's pixels by the CPU kernels: no value differs from the reference's, nor from OpenCV's."""
+"""OpenCV's pixels on the CPU: no value differs from the reference or from OpenCV."""
 
 from __future__ import annotations
 

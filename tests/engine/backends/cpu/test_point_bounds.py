@@ -1,4 +1,4 @@
-"""Kernels of lenses, fits and alignments touch nothing beside their arrays, whatever numbers."""
+"""Kernels of lenses, fits and alignments stay within their arrays for any numbers."""
 
 from __future__ import annotations
 

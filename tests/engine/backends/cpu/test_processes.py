@@ -1,4 +1,4 @@
-"""The CPU backend in processes of their own: forked and interrupted."""
+"""The CPU backend in forked and interrupted processes."""
 
 from __future__ import annotations
 

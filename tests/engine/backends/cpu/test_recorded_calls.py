@@ -1,4 +1,4 @@
-"""The calls that sanitizers and emulated processors make again: scripts/kernels."""
+"""The recorded calls that scripts/kernels replays under sanitizers and emulators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels of resizing: the reference's bits, for any threads, within the arrays' bounds."""
+"""Kernels of resizes: the reference's bits, for any number of threads, within their arrays."""
 
 from __future__ import annotations
 

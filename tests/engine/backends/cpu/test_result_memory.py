@@ -1,4 +1,4 @@
-"""Results' memory: never shared while in use, used again after, and bounded."""
+"""Memory of results: never shared while in use, reused afterwards, and bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places on the sphere by the native library, and what is seen there: the definition's."""
+"""Positions and pixels on the sphere by the native library, compared with the definition."""
 
 from __future__ import annotations
 

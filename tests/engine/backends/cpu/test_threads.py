@@ -1,4 +1,4 @@
-"""How work is dealt to threads: every unit once, and errors come out, with torch's team or ours."""
+"""Work is split among torch's or our threads: each unit runs once, and errors propagate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every CUDA kernel is compiled for a device that need not be there.
+"""Every CUDA kernel compiles, without a device.
 
 The interpreter runs kernels as Python: it takes variables that change their type in a loop, and
 constants that are not; the compiler does not.

@@ -1,4 +1,4 @@
-"""The CUDA kernels move labels as the reference does."""
+"""The CUDA kernels copy labels as the reference does."""
 
 from __future__ import annotations
 

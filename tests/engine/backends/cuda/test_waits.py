@@ -1,4 +1,4 @@
-"""A call on a device waits for nothing: its code runs here on tensors without memory.
+"""Calls on a device never synchronise: their code runs here on tensors without memory.
 
 No value is read back, and none is copied from the host: either would stop the device's queue and
 end the capture of a graph.
