@@ -1,4 +1,4 @@
-"""The transforms' family, and what stands in an attacked pipeline, under any arguments.
+"""Transforms and steps of attacked pipelines under any arguments.
 
 `FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_family.py` runs other and more cases of each.
 """

@@ -1,4 +1,4 @@
-"""Fields, what carries images along them, and alignment under any arguments: right, or refused.
+"""Flows, their warps and alignment under any arguments: right, or a clear error.
 
 `FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_flows.py` runs other and more cases of each function.
 """

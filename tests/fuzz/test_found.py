@@ -1,4 +1,4 @@
-"""Calls that fuzzing found, which failed far inside torch or under another name."""
+"""Calls found by fuzzing that failed deep inside torch or named the wrong function."""
 
 from __future__ import annotations
 

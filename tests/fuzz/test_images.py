@@ -1,4 +1,4 @@
-"""Any arguments at all: the reference's result, or one clear error; never a crash further in.
+"""Any arguments: the reference's result or one clear error, never a later crash.
 
 `FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_images.py` runs other and more cases of each function.
 """

@@ -1,4 +1,4 @@
-"""Layers, transforms, attacks and comparisons under any arguments: done, or refused clearly."""
+"""Layers, transforms, attacks and comparisons under any arguments: right, or a clear error."""
 
 from __future__ import annotations
 

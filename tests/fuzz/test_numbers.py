@@ -1,4 +1,4 @@
-"""Matrices, indices and gradients under any arguments: right by float64 numpy, or refused."""
+"""Matrices, indices and gradients under any arguments: float64 numpy's, or a clear error."""
 
 from __future__ import annotations
 

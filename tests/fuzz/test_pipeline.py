@@ -1,4 +1,4 @@
-"""Resize, lenses and the rest of OpenCV's geometry under any arguments: right, or refused.
+"""Resizes, lenses and OpenCV's other geometry under any arguments: right, or a clear error.
 
 `FUZZ_EXAMPLES=10000 pytest tests/fuzz/test_pipeline.py` runs other and more cases of each function.
 """

@@ -1,4 +1,4 @@
-"""Matrices of more points than they need: against numpy's least squares, Umeyama and cv2."""
+"""Least-squares matrices of many points, compared with numpy, Umeyama and cv2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices against numbers by hand, against numpy and against cv2; every argument's gradient."""
+"""Matrices compared with numbers by hand, numpy and cv2; the gradient of every argument."""
 
 from __future__ import annotations
 

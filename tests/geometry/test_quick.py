@@ -1,4 +1,4 @@
-"""Matrices of points by kernels against the torch operations that define them."""
+"""Compiled fits of matrices, compared with the torch operations that define them."""
 
 from __future__ import annotations
 

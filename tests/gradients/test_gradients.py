@@ -1,4 +1,4 @@
-"""Surrogate gradients, the coverage of a gradient, and the check by finite differences."""
+"""Surrogate gradients, gradient support, and the check by finite differences."""
 
 from __future__ import annotations
 

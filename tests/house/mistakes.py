@@ -1,4 +1,4 @@
-"""Calls that a type checker refuses, one a line, and calls that it takes.
+"""Calls that a type checker rejects, one per line, and calls that it accepts.
 
 `pyright` reads this file with the package. A mistake is marked with the rule that refuses it, and a
 mark that nothing needs is an error, too: so pyright fails where one of these mistakes passes.

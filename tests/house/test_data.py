@@ -1,4 +1,4 @@
-"""data/images: the files are those that data/README.md describes."""
+"""The files of data/images are those that data/README.md describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation is whole: every page in the menu, every name on a page, every picture drawn.
+"""The documentation is complete: pages in the menu, names on pages, and pictures.
 
 That links resolve is the strict build's part, which scripts/test runs.
 """

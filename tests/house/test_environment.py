@@ -1,4 +1,4 @@
-"""scripts/environment installs what is locked, or says that it does not; scripts/lock renews it."""
+"""scripts/environment installs the lock or reports that it cannot; scripts/lock renews it."""
 
 from __future__ import annotations
 

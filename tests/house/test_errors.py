@@ -1,4 +1,4 @@
-"""Every error by its text: which function, which argument, what was wanted, what came."""
+"""The full text of every error: function, argument, wanted, got."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments in a small form: their tables' claims hold, and their pictures are written."""
+"""The examples at small sizes: the claims of their tables hold, and pictures are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/exporting.md names every public function, and says what data/exports.csv says."""
+"""docs/exporting.md names every public function and agrees with data/exports.csv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes forked from one that has imported torch are those that Python would have started."""
+"""Processes forked after torch's import behave like those that Python starts."""
 
 from __future__ import annotations
 

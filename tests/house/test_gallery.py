@@ -1,4 +1,4 @@
-"""What the gallery's figures say of themselves is true.
+"""The claims of the gallery's figures are true.
 
 Every example runs, cell by cell, when scripts/document builds the site; an error stops the build.
 """

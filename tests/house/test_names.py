@@ -1,4 +1,4 @@
-"""What an editor lists after `wk.`."""
+"""The names that an editor lists after `wk.`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/peers.md says what data/parity/peers.csv says."""
+"""docs/peers.md agrees with data/parity/peers.csv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every Python block of the front page and of docs/ runs.
+"""Every Python block of README.md and docs/ runs.
 
 The blocks of one page share their names, as a reader would run them one after another. A line
 `>>> ...` makes a block a doctest instead: its output is compared.

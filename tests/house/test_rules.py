@@ -1,4 +1,4 @@
-"""Rules for the public interface, held by tests instead of advice."""
+"""Rules for the public interface that tests enforce."""
 
 from __future__ import annotations
 

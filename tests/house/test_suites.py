@@ -1,4 +1,4 @@
-"""`data/parity/suites.csv` and docs/validation.md say what is asked of other projects' tests."""
+"""data/parity/suites.csv and docs/validation.md agree with the tests of other projects."""
 
 from __future__ import annotations
 

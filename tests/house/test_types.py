@@ -1,4 +1,4 @@
-"""The names and types in signatures are those that the functions check."""
+"""The names and types in signatures match what the functions check."""
 
 from __future__ import annotations
 

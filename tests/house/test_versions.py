@@ -1,4 +1,4 @@
-"""The sets of versions that scripts/test_versions runs are those that the project promises."""
+"""The versions that scripts/test_versions runs are those that the project supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input to the lookups and assignments: one clear error each."""
+"""Invalid input to lookups and assignments: one clear error each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of the lookups and assignments: figures by hand, finite differences, transforms."""
+"""Gradients of lookups and assignments: by hand, finite differences, transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of the lookups and assignments: figures by hand, and float64 numpy loops."""
+"""Values of lookups and assignments: by hand, and float64 numpy loops."""
 
 from __future__ import annotations
 

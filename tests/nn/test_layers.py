@@ -1,4 +1,4 @@
-"""Layers: the identity at the start, the transforms by F.affine_grid, learning, and the warning."""
+"""Layers: the identity at the start, transforms as by F.affine_grid, learning, the warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bending transformer: affine moves against the affine one, scipy's plate, gradients, looks."""
+"""The thin-plate transformer: affine motions, scipy's plate, gradients, and warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""findTransformECC beside cv2's own, and against the matrix that the pictures were made with."""
+"""findTransformECC, compared with cv2 and with the true matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drop-in face: names, layouts and defaults are cv2's."""
+"""`warpkit.opencv` has cv2's names, layouts and defaults."""
 
 from __future__ import annotations
 

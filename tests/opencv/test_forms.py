@@ -1,4 +1,4 @@
-"""Forms of arguments that cv2 takes besides the usual ones, each compared with cv2 itself."""
+"""Unusual forms of arguments that cv2 accepts, each compared with cv2."""
 
 from __future__ import annotations
 

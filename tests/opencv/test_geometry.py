@@ -1,4 +1,4 @@
-"""The rest of cv2's geometric functions by the drop-in face, beside cv2 itself."""
+"""The other geometric functions of `warpkit.opencv`, compared with cv2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""findHomography of method 0: least squares beside cv2's descent, and the optimum's gradient."""
+"""findHomography with method 0: cv2's least squares, and the gradient of the optimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hconcat and vconcat: cv2's pixels, any type, gradients, and what does not fit."""
+"""hconcat and vconcat: cv2's pixels, all types, gradients, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels in warpkit.opencv: cv2's pixels where it has the type, and the same rule elsewhere."""
+"""Labels in `warpkit.opencv`: cv2's pixels for its types, and the same rule for others."""
 
 from __future__ import annotations
 

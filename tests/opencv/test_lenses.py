@@ -1,4 +1,4 @@
-"""Lenses by the drop-in face: cv2's maps, pixels and points, with the exact model's gradients."""
+"""Lenses in `warpkit.opencv`: cv2's maps, pixels and points, and exact gradients."""
 
 from __future__ import annotations
 

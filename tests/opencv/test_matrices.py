@@ -1,4 +1,4 @@
-"""The face's matrices: cv2's own bits, cv2's answers to degenerate points, and gradients."""
+"""Matrices in `warpkit.opencv`: cv2's bits, degenerate points, and gradients."""
 
 from __future__ import annotations
 

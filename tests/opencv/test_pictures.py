@@ -1,4 +1,4 @@
-"""Pyramids, frames, turns and rectangles by kernels: cv2's own bits, and those of torch's path."""
+"""Compiled pyramids, borders, rotations and rectangles: the bits of cv2 and of torch."""
 
 from __future__ import annotations
 

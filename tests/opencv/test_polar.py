@@ -1,4 +1,4 @@
-"""cartToPolar and polarToCart: cv2's own bits, the circle's truth, and gradients."""
+"""cartToPolar and polarToCart: cv2's bits, accuracy, and gradients."""
 
 from __future__ import annotations
 

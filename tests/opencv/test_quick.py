@@ -1,4 +1,4 @@
-"""Calls that came before give what checked ones do: cv2's pixels."""
+"""Cached calls give the same pixels as cv2."""
 
 from __future__ import annotations
 

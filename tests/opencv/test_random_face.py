@@ -1,4 +1,4 @@
-"""Random calls of the face's kernels beside cv2 and beside plain torch; `scripts/compare_face`."""
+"""Random calls with compiled kernels, compared with cv2 and torch; `scripts/compare_face`."""
 
 from __future__ import annotations
 

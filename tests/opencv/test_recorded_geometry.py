@@ -1,4 +1,4 @@
-"""Lenses, polar pictures, pyramids and points beside what OpenCV 4.14 and 5.0 said, as recorded."""
+"""Lenses, polar warps, pyramids and points, compared with recorded results of OpenCV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2.transform by the drop-in face beside cv2 itself: every type, shape, view and last pixel."""
+"""cv2.transform in `warpkit.opencv`, bit for bit: every type, shape and view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""paste_patches with a flow: the patch bends, the matrix places it, and it is sampled once."""
+"""paste_patches with a flow: it warps the patch, the matrix places it, sampled once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes that know their format: torchvision's BoundingBoxes, wherever boxes are taken."""
+"""torchvision's BoundingBoxes with their formats, in every argument that takes boxes."""
 
 from __future__ import annotations
 

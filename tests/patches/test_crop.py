@@ -1,4 +1,4 @@
-"""crop_patches against warps of single images and torchvision's roi_align, and its gradients."""
+"""crop_patches compared with warps of single images and roi_align, and its gradients."""
 
 from __future__ import annotations
 

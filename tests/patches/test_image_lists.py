@@ -1,4 +1,4 @@
-"""Lists of images of different sizes: each as by itself, bit for bit, read where it lies."""
+"""Lists of images of different sizes: bit for bit as single images, without a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks over whole images: transform_patches against a loop over pixels, from the definition."""
+"""Masks of whole images: transform_patches compared with a loop over pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""paste_patches against a loop of whole-image warps, and its gradients."""
+"""paste_patches compared with a loop of whole-image warps, and its gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""transform_patches against the loop that it replaces, its rules and its errors."""
+"""transform_patches compared with the loop that it replaces, its rules and its errors."""
 
 from __future__ import annotations
 

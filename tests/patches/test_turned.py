@@ -1,4 +1,4 @@
-"""Turned boxes and quads: against float64 numpy, by hand, and beside upright boxes."""
+"""Rotated boxes and quads, compared with float64 numpy, numbers by hand and upright boxes."""
 
 from __future__ import annotations
 

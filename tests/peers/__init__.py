@@ -1,1 +1,1 @@
-"""What other projects ask in their own tests; `data/parity/suites.csv` lists them, one a line."""
+"""The expectations of other projects' tests; `data/parity/suites.csv` lists them, one per line."""

@@ -1,4 +1,4 @@
-"""What kornia's own tests ask of lenses, matrices and warps: its recorded numbers, and gradients.
+"""Expectations of kornia's tests of lenses, matrices and warps, with its recorded numbers.
 
 The facts are of its test_undistort, test_distort, test_distortion and test_imgwarp; the code is
 ours. Many of kornia's numbers were made by OpenCV.

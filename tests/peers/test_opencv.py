@@ -1,4 +1,4 @@
-"""What OpenCV's own tests ask of the functions of the face: sizes, types, known faults, memory.
+"""Expectations of OpenCV's tests of these functions: sizes, types, known faults, memory.
 
 The facts are of its imgproc (imgwarp), geometry (undistort, fisheye) and core; the code is ours.
 Pictures and numbers by hand are in `test_opencv_images`, points and matrices in

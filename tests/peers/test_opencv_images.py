@@ -1,4 +1,4 @@
-"""What OpenCV's own tests ask of pixels: smooth and sharp pictures, numbers by hand, old faults.
+"""Expectations of OpenCV's tests of pixels: smooth and sharp pictures, old faults.
 
 The facts are of its imgproc (imgwarp, imgwarp_strict, resize_*, pyramid) and core; the code is
 ours.

@@ -1,4 +1,4 @@
-"""ONNX's examples of Resize, as OpenCV's tests have them: by points, and with antialias.
+"""ONNX's examples of Resize, as in OpenCV's tests: by points, and with antialias.
 
 The facts are of its imgproc (resize_onnx) and ONNX's list of examples; the code is ours. Pictures
 count from 1, row by row: each entry of a result is its first row's plus its first column's.

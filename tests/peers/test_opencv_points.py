@@ -1,4 +1,4 @@
-"""What OpenCV's own tests ask of matrices, lenses, projections and points, with their numbers.
+"""Expectations of OpenCV's tests of matrices, lenses, projections and points.
 
 The facts are of its imgproc (imgwarp), geometry (homography, undistort, fisheye, cameras), calib
 (cameracalibration_badarg) and core (arithm); the code is ours.

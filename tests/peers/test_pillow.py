@@ -1,4 +1,4 @@
-"""What Pillow's own tests ask of its resize, asked of `arithmetic="pillow"`.
+"""Expectations of Pillow's tests of resize, for `arithmetic="pillow"`.
 
 The facts are of its test_image_resample, test_image_resize and test_image_transform; the code is
 ours. Where Pillow keeps a picture's numbers in a table, the numbers stand here.

@@ -1,4 +1,4 @@
-"""What mmcv's and detectron2's own tests of RoIAlignRotated expect, by turned boxes."""
+"""Expectations of mmcv's and detectron2's tests of RoIAlignRotated, for rotated boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torchvision's own tests ask of the transforms that are subclassed here, beside torchvision.
+"""Expectations of torchvision's tests of transforms, compared with torchvision.
 
 The facts are of its test_transforms_v2; kernels and pixels are in `test_torchvision_kinds`, sizes,
 types, fills and forms of images in `test_cases` and `test_family` of `tests/transforms`.

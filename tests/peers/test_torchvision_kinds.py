@@ -1,4 +1,4 @@
-"""What torchvision's own tests ask of its kernels, and of pixels beside PIL: by the transforms.
+"""Expectations of torchvision's tests of kernels, and of pixels compared with PIL.
 
 The facts are of its test_transforms_v2: batches, empty batches, types, fills, formats of boxes,
 memory, and PIL's pictures; the code is ours. Draws, errors and structures are in

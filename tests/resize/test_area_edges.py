@@ -1,4 +1,4 @@
-"""The box's gradient of "area" where edges of its cells lie between two pixels: from the right."""
+"""The gradient of "area" to the box, where cell edges lie between pixels: the right-hand one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cv2.resize's and PIL.Image.resize's pixels: recorded of two versions, and the installed ones."""
+"""The pixels of cv2.resize and PIL.Image.resize: recorded, and as installed."""
 
 from __future__ import annotations
 

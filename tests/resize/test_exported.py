@@ -1,4 +1,4 @@
-"""Resizes of bytes as ONNX has them: Pillow's, torch's and OpenCV's own pixels, in onnxruntime."""
+"""8-bit resizes exported to ONNX: Pillow's, torch's and OpenCV's pixels in onnxruntime."""
 
 from __future__ import annotations
 

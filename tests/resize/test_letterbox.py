@@ -1,4 +1,4 @@
-"""letterbox: four programs' own pixels, told again, and where their points go."""
+"""letterbox: the pixels of four programs, re-implemented, and the positions of points."""
 
 from __future__ import annotations
 

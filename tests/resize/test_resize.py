@@ -1,4 +1,4 @@
-"""What `resize` computes: against its definition in numpy, the warps, torch, and by hand."""
+"""`resize` compared with its definition in numpy, the warps, torch, and numbers by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""arithmetic="torchvision": F.interpolate's own pixels, of bytes and of floats."""
+"""arithmetic="torchvision": the pixels of F.interpolate, for bytes and floats."""
 
 from __future__ import annotations
 

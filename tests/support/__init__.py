@@ -1,4 +1,4 @@
-"""What tests of several rooms share: inputs, naive versions of what is tested, tolerances."""
+"""Helpers for several test packages: inputs, naive implementations, tolerances."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the tests of the CUDA kernels share: the device, and the comparison with the reference."""
+"""Helpers for tests of the CUDA kernels: the device, and the comparison with the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets drawn at random: pictures, what a program of known code made of them, and its words.
+"""Random data sets: pictures, a known program's results, and its description.
 
 `draw_run` makes one of a seed and a kind: "lossless", "lossy" (JPEG, decoded), "files" (JPEG files)
 or "two" (programs in one folder). `judged` holds an answer against it.

@@ -1,4 +1,4 @@
-"""A call of every public function, as a model that is exported has it: scripts/record_exports.
+"""One call of every public function as a model for export: scripts/record_exports.
 
 A call's tensors come in, so that their batch, points or rows may be of any number; what is no
 tensor is a constant of the graph. Warps and resizes are in `exported_pixel_calls`, cv2's names in

@@ -1,4 +1,4 @@
-"""A call of every function of `warpkit.opencv` on tensors, as `exported_calls` has the others'."""
+"""One call of every function of `warpkit.opencv` on tensors; `exported_calls` has the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tensors that come into an exported call, some of whose sides may be of any number."""
+"""Input tensors of exported calls, with dynamic sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warps and resizes as a model that is exported has them: `exported_calls` has the others."""
+"""Warps and resizes as models for export; `exported_calls` has the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random calls of cv2's functions that have kernels of their own, and how far two answers differ.
+"""Random calls of cv2's functions that have compiled kernels, and differences of results.
 
 All types, 1 to 4 channels and sometimes more, views, odd sides, sides of 1. Where OpenCV's own sums
 of floats are not promised, pictures hold whole numbers, of which every order of sums is exact.

@@ -1,4 +1,4 @@
-"""Python processes that do not import torch anew, which takes 2 to 4 s of a processor each.
+"""Python processes that do not import torch again, which takes 2 to 4 CPU seconds each.
 
 `python()` begins a command as `[sys.executable]` does, and what follows it is the same: -c, -m or a
 file, and arguments. The command hands its folder, environment and streams to a process that has

@@ -1,4 +1,4 @@
-"""How the fuzz tests call a function: any arguments at all, of which most are right.
+"""How the fuzz tests call a function: any arguments, most of them valid.
 
 A call is refused in the form of all errors, or its result is right: finite and NaN where the
 reference's or the oracle's is, and near it.

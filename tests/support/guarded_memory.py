@@ -1,4 +1,4 @@
-"""Arrays between pages that nobody may touch: what reads or writes beside one ends the process.
+"""Arrays between guard pages: a read or write outside an array ends the process.
 
 It is the code that users run, which a build with a sanitizer is not.
 """

@@ -1,4 +1,4 @@
-"""Arguments of every kind, right and wrong, for the fuzz tests."""
+"""Valid and invalid arguments of every kind, for the fuzz tests."""
 
 from __future__ import annotations
 

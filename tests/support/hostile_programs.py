@@ -1,4 +1,4 @@
-"""Programs that are one known resize on most pictures and something else on some, for `identify`.
+"""Programs that equal a known resize on most pictures but not on all, for `identify`.
 
 None of them is to be claimed. Each is `resized`, a plain cv2.resize, but where its name says."""
 

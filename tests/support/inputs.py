@@ -1,4 +1,4 @@
-"""One table of inputs, used by the tests of every backend and arithmetic."""
+"""One table of inputs for the tests of every backend and arithmetic."""
 
 from __future__ import annotations
 

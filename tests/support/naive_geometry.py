@@ -1,4 +1,4 @@
-"""Matrices and indices a second time, in float64 numpy from the definitions; no line of warpkit's.
+"""A second implementation of matrices and indices, in float64 numpy, without warpkit's code.
 
 Each function takes the arguments of its namesake as arrays and numbers, and returns what it must,
 or None where its problem is too ill-conditioned to compare.

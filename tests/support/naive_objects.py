@@ -1,4 +1,4 @@
-"""Oracles for the functions on objects: the loops that their users write, on F.grid_sample."""
+"""Reference loops for the functions on objects, as users write them, with F.grid_sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition of resizing, written a second time: numpy, one output pixel at a time, no passes.
+"""A second implementation of resizes: numpy, one output pixel at a time.
 
 It shares no line with the package: kernels from their textbook formulas, exact fractions for where
 a pixel looks.

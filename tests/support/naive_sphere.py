@@ -1,4 +1,4 @@
-"""The whole sphere in float64 numpy, from the convention, one pixel and one tap at a time."""
+"""A second implementation of the sphere: float64 numpy, one pixel and one tap at a time."""
 
 from __future__ import annotations
 

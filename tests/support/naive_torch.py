@@ -1,4 +1,4 @@
-"""F.interpolate of bytes with AVX2, from its definition: dense matrices of whole numbers."""
+"""A second implementation of F.interpolate for bytes with AVX2: dense integer matrices."""
 
 from __future__ import annotations
 

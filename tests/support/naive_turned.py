@@ -1,4 +1,4 @@
-"""Turned boxes and quads in float64 numpy, a pixel at a time, from the definition alone."""
+"""A second implementation of rotated boxes and quads: float64 numpy, pixel by pixel."""
 
 from __future__ import annotations
 

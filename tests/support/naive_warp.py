@@ -1,4 +1,4 @@
-"""The definition of a warp, written a second time: float64 numpy, one pixel and one tap at a time.
+"""A second implementation of warps: float64 numpy, one pixel and one tap at a time.
 
 It shares no line with the package: weights from the kernels' textbook formulas, borders by walking
 back into the image step by step, coordinates by numpy's inverse.

@@ -1,4 +1,4 @@
-"""Calls of OpenCV that are recorded in data/golden, and how to repeat them with warpkit or cv2.
+"""OpenCV calls recorded in data/golden, and how to repeat them with warpkit or cv2.
 
 No torch at the top: scripts/make_golden runs where OpenCV alone is installed. Inputs come from a
 counter, so that no library's random stream has to stay as it is.

@@ -1,4 +1,4 @@
-"""Calls of cv2's other geometric functions, written once for cv2 and for `warpkit.opencv`.
+"""Calls of cv2's other geometric functions, for both cv2 and `warpkit.opencv`.
 
 No torch at the top: scripts/make_golden records them where OpenCV alone is installed, and the tests
 repeat them by the drop-in face, whose names and arguments are the same.

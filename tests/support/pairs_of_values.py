@@ -1,4 +1,4 @@
-"""Few cases that meet every pair of values, where all combinations are too many."""
+"""A few cases that cover every pair of values, instead of all combinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that wait for functions to run, so that torch is imported once for many tests."""
+"""Waiting processes that run functions, so that many tests import torch only once."""
 
 from __future__ import annotations
 

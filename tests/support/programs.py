@@ -1,4 +1,4 @@
-"""Preprocessing programs drawn at random, each with what its code says of it, for `identify`.
+"""Random preprocessing programs with descriptions of their code, for `identify`.
 
 `draw` makes one of a seed: a library, a rule of sizes, crop, padding, filter, order of channels,
 range, mean and deviation, rounding, type and layout. `mistakes` holds an answer against it. `traps`

@@ -1,4 +1,4 @@
-"""Runs of transforms and what they do by hand: matrices between edges, and a known picture."""
+"""Chains of transforms with handwritten matrices between edges, and a known picture."""
 
 from __future__ import annotations
 
