@@ -23,6 +23,26 @@ struct Place {
     Doubles x, y;
 };
 
+// Sums over places, each in eight lanes for any register width: a place adds to the lane of its
+// number modulo 8. All instruction sets add in the same order.
+template <int COUNT_OF_SUMS> struct SumsByEights {
+    static constexpr int NUMBERS = COUNT_OF_SUMS, EIGHT = 8;
+    static_assert(EIGHT % WIDE == 0, "lanes of a register go into the eight");
+    alignas(64) double lanes[NUMBERS][EIGHT] = {};
+
+    INLINE void add(int number, int64_t place, Doubles v) {
+        double *to = lanes[number] + place % EIGHT;
+        store(to, load<Doubles>(to) + v);
+    }
+
+    void write(double *to) const {
+        for (int i = 0; i < NUMBERS; i++) {
+            const double *l = lanes[i];
+            to[i] = ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+        }
+    }
+};
+
 INLINE bool any(Mask mask) {
     int64_t found = 0;
     for (int k = 0; k < WIDE; k++) found |= mask[k];

@@ -106,25 +106,8 @@ INLINE void add_coefficients(int64_t n, bool is_fisheye, Place p, const Radial &
     if (n >= 12) add(8, du * q), add(9, du * q * q), add(10, dv * q), add(11, dv * q * q);
 }
 
-// Sums of a unit in `LensNumbers`' order, each in eight adjacent lanes for any register width: all
-// instruction sets add in the same order.
-struct LensSums {
-    static constexpr int NUMBERS = sizeof(LensNumbers) / sizeof(double), EIGHT = 8;
-    static_assert(EIGHT % WIDE == 0, "lanes of a register go into the eight");
-    alignas(64) double lanes[NUMBERS][EIGHT] = {};
-
-    INLINE void add(int number, int64_t place, Doubles v) {
-        double *to = lanes[number] + place % EIGHT;
-        store(to, load<Doubles>(to) + v);
-    }
-
-    void write(double *to) const {
-        for (int i = 0; i < NUMBERS; i++) {
-            const double *l = lanes[i];
-            to[i] = ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
-        }
-    }
-};
+// A unit's sums, in the order of `LensNumbers`' fields.
+using LensSums = SumsByEights<int(sizeof(LensNumbers) / sizeof(double))>;
 
 // The positions of `LensNumbers`' fields.
 enum LensPlace { AT_FX, AT_FY, AT_CX, AT_CY, AT_K, AT_TILT = AT_K + 14, AT_MATRIX = AT_TILT + 18 };

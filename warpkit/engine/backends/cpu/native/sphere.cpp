@@ -97,7 +97,7 @@ void sphere_backward(const Call &block, int64_t begin, int64_t end) {
         const int64_t row = unit % call.height, n = call.width;
         const double *m = at<const double>(call.matrices) + 9 * (unit / call.height);
         const double *from = at<const double>(call.places) + 2 * unit * n;
-        Doubles total[3] = {}, by_column[3] = {};
+        SumsByEights<9> total;
         for (int64_t column = 0; column < n; column += WIDE) {
             Doubles x = count_up<Doubles>() + double(column);
             Directions d(m, x, Doubles{} + double(row));
@@ -109,14 +109,14 @@ void sphere_backward(const Call &block, int64_t begin, int64_t end) {
             Doubles rise = there ? grad.y * along_v / (root(flat) * square) : Doubles{};
             Doubles parts[3] = {turn * d.z - rise * d.y * d.x, rise * flat,
                                 -turn * d.x - rise * d.y * d.z};
-            for (int k = 0; k < 3; k++) total[k] += parts[k], by_column[k] += parts[k] * x;
+            for (int k = 0; k < 3; k++) {
+                total.add(3 * k, column, parts[k] * x);
+                total.add(3 * k + 2, column, parts[k]);
+            }
         }
         double *sums = at<double>(call.rows) + 9 * unit;
-        for (int k = 0; k < 3; k++) {
-            sums[3 * k + 2] = sum(total[k]);
-            sums[3 * k + 1] = sums[3 * k + 2] * double(row);
-            sums[3 * k] = sum(by_column[k]);
-        }
+        total.write(sums);
+        for (int k = 0; k < 9; k += 3) sums[k + 1] = sums[k + 2] * double(row);
     }
 }
 
