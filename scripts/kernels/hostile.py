@@ -28,7 +28,16 @@ from scripts.kernels.usual import (
     side_by_side,
 )
 from warpkit.engine.arithmetic.opencv_lenses import Criteria
-from warpkit.engine.backends.cpu import fits, inverse, lenses, maps, moments, pictures, sphere
+from warpkit.engine.backends.cpu import (
+    fits,
+    inverse,
+    lenses,
+    maps,
+    moments,
+    pictures,
+    sphere,
+    transform,
+)
 from warpkit.engine.sampling.rules import BORDERS, INTERPOLATIONS
 
 HOSTILE = (0.0, -0.0, 1.0, -1.0, 0.5, 1e5, -3e9, 2.0**31, 2.0**31 - 1, -(2.0**31), 2.0**52, 2.0**63)
@@ -118,6 +127,7 @@ def hostile_calls() -> dict[str, Callable[[], Any]]:
         name = given.__name__
         made[f"hostile fits {name}"] = lambda g=given: fitted(g)
         made[f"hostile vectors {name}"] = lambda g=given: vectors(g)
+        made[f"hostile transforms {name}"] = lambda g=given: transforms(g)
         made[f"hostile fisheye points {name}"] = lambda g=given: fisheye_points(g)
         made[f"hostile scenes {name}"] = lambda g=given: scenes(g)
         for dtype in FLOATS:
@@ -277,7 +287,7 @@ def fitted(made: Callable[..., torch.Tensor]) -> None:
 
 
 def vectors(made: Callable[..., torch.Tensor]) -> None:
-    """Lengths and angles, and a matrix for every point."""
+    """Lengths and angles of vectors, and back."""
     for kind in (np.float32, np.float64):
         with np.errstate(over="ignore"):
             one, other = (made(40, 70).numpy().astype(kind) for _ in range(2))
@@ -285,9 +295,15 @@ def vectors(made: Callable[..., torch.Tensor]) -> None:
             cv2.cartToPolar(one, other, angleInDegrees=degrees)
             cv2.polarToCart(one, other, angleInDegrees=degrees)
             cv2.polarToCart(one, other * kind(0), angleInDegrees=degrees)
-    with np.errstate(over="ignore"):
-        points, matrix = (made(9, n).numpy().astype(np.float32) for n in (2, 3))
-    maps.transformed(points, matrix, maps.IN_ORDER)
+
+
+def transforms(made: Callable[..., torch.Tensor]) -> None:
+    """A matrix for the channels of every pixel."""
+    for kind, (channels, rows, columns), arithmetic in product(
+        pictures.TYPES, ((1, 1, 1), (2, 9, 3), (3, 3, 4), (4, 4, 4)), ("opencv4", "opencv5")
+    ):
+        points = arrays(20, 70, channels, kind=kind)
+        transform.transformed(points, made(rows, columns).numpy(), arithmetic)
 
 
 def fisheye_points(made: Callable[..., torch.Tensor]) -> None:
