@@ -15,8 +15,8 @@ def said(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_forks_have_what_importing_torch_brings_and_no_more():
-    """What else the server imported would end with every fork, and some extensions print then."""
+def test_forks_have_only_modules_that_torch_imports():
+    """Each fork would also finalise other modules of the server, and some extensions print then."""
     plain = said([sys.executable, "-c", f"import torch; {NAMES}{SHOW}"]).split()
     forked = said([*python(), "-c", NAMES + SHOW]).split()
     assert set(forked) <= set(plain)
@@ -24,12 +24,12 @@ def test_forks_have_what_importing_torch_brings_and_no_more():
     assert said([*python(), "-c", compiler]).split() == []
 
 
-def test_a_fork_ends_without_a_word():
+def test_a_fork_prints_nothing_when_it_ends():
     done = subprocess.run([*python(), "-c", "pass"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_fork_says_what_its_own_code_leaves_at_the_end():
+def test_a_fork_runs_its_exit_handlers():
     code = "import atexit, sys; atexit.register(print, 'bye', file=sys.stderr); sys.exit(3)"
     done = subprocess.run([*python(), "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "bye\n")

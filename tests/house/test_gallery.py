@@ -29,11 +29,11 @@ CLAIMS: dict[str, Callable[[list[str]], bool]] = {
     "frame_interpolation": lambda says: True,
     "gradients": lambda says: says[-2].startswith("100.0%"),
 }
-"""By example: whether what stands under its pictures is what its text says."""
+"""For each example: whether the labels of its figure match its text."""
 
 
 @pytest.mark.parametrize("example", CLAIMS)
-def test_a_figure_shows_what_is_said(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_claims_of_a_figure_hold(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(FOLDER / f"plot_{example}.py"))
     (number,) = plt.get_fignums()
@@ -49,7 +49,7 @@ def test_a_figure_shows_what_is_said(example: str, tmp_path: Path, monkeypatch: 
 @pytest.mark.filterwarnings("ignore:warning_filter doesn't do anything:DeprecationWarning")
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("plot_*.py")), ids=lambda path: path.stem[5:])
 def test_a_notebook_runs_the_code_of_its_script(path: Path):
-    """The build runs the script, cell by cell; readers download the notebook, and this alone."""
+    """The build runs the script cell by cell, but readers download only the notebook."""
     from mkdocs_gallery import notebook, py_source_parser
 
     blocks = py_source_parser.split_code_and_text_blocks(path)[1]
