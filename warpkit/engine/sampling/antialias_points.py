@@ -1,8 +1,8 @@
 """Antialiased point fields: the mean over each output pixel's square, as in `antialias`.
 
-What becomes of the square is read from the field itself: its derivative at a pixel is half the
-difference of the points on either side, or the whole one to the only neighbour. A field made of an
-affine matrix thus gives what the matrix gives.
+The image of the square is estimated from the field itself: its derivative at a pixel is half the
+difference of the points on either side, or the whole difference to the only neighbour. So a field
+made from an affine matrix gives the same result as the matrix.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from warpkit.engine.sampling.reference import compute_dtype, convert
 from warpkit.engine.sampling.rules import TAPS, SamplingRule, missing_axes
 
 Sample = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""A plain one: image, points, fill -> result."""
+"""A plain sampling function: image, points, fill -> result."""
 
 
 def sample(
@@ -39,7 +39,7 @@ def sample(
     rule: SamplingRule,
     samples: bool | int,
 ) -> Tensor:
-    """image (*I, C, H, W) at points (*P, h, w, 2), averaged where these lie apart by more than 1.
+    """image (*I, C, H, W) at points (*P, h, w, 2), averaged where these are more than 1 apart.
 
     fill broadcasts to the result (*batch, C, h, w); `samples` is True, or a number along each axis.
     """
@@ -50,7 +50,7 @@ def sample(
     def mean(
         image: Tensor, points: Tensor, steps: list[Tensor], fill: Tensor, n: tuple[int, int]
     ) -> Tensor:
-        """Tensors as of `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels."""
+        """Tensors as in `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels."""
         value = plain_sample(image, points, fill)
         if n == (1, 1):
             return value
@@ -63,7 +63,7 @@ def sample(
     counts = _counts(function, points, across, down, minifies, image.shape[-2:], rule)
     if len(set(counts)) <= 1:
         return mean(image, points, [across, down], fill, counts[0] if counts else (1, 1))
-    # an item pays for its own scale, and does not change with what else is in its batch
+    # each item has its own scale, and does not depend on the other items of its batch
     batch = broadcast_shapes(image.shape[:-3], points.shape[:-3])
     maps = torch.arange(len(counts)).reshape(points.shape[:-3]).expand(batch).flatten().tolist()
     images = image.expand(*batch, *image.shape[-3:])
@@ -78,9 +78,9 @@ def sample(
 
 
 def derivative(points: Tensor, dim: int) -> Tensor:
-    """How points (..., h, w, 2) change from pixel to pixel along `dim`, in their shape.
+    """The differences of points (..., h, w, 2) from pixel to pixel along `dim`, in their shape.
 
-    Differences to points that are not finite are left out; without any the derivative is 0.
+    Differences to non-finite points are left out; if none is left the derivative is 0.
     """
     length = points.shape[dim]
     step = points.narrow(dim, 1, length - 1) - points.narrow(dim, 0, length - 1)
@@ -141,7 +141,7 @@ def _mean(
 ) -> Tensor:
     """The mean of counts x samples on a grid in each output pixel, in the image's type.
 
-    Tensors as of `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels.
+    Tensors as in `sample`; steps: the derivatives by x and y, (*P, h, w, 2), pixels.
     """
     pixels = image.to(compute_dtype(image.dtype))  # rounded once, at the end
     batch = broadcast_shapes(image.shape[:-3], points.shape[:-3])

@@ -1,4 +1,4 @@
-"""Validates what missing taps show: the border value or the background."""
+"""Validates the fill, the value of missing taps: the border value or the background."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from warpkit.engine.sampling.rounding import to_int32
 from warpkit.engine.sampling.rules import SamplingRule, borders_of, is_pair
 
 LARGE = 1e38
-"""Numbers of this magnitude are infinite in float32, which torch refuses to fill with them."""
+"""Numbers of at least this magnitude are infinite in float32, and torch rejects them as fill
+values."""
 
 
 def checked_fill(
@@ -28,9 +29,9 @@ def checked_fill(
     value: Any,
     background: Tensor | None,
 ) -> Tensor:
-    """What stands where the rule finds nothing, in the type of the computation; bits of labels.
+    """The value where the rule finds nothing, in the type of the computation; bits for labels.
 
-    OpenCV's arithmetics, which show a background's own numbers, get it as it is.
+    OpenCV's arithmetics copy a background's own numbers, so they get it unchanged.
 
     image (*I, C, H, W); background broadcasts to the result's `shape`, (*batch, C, h, w).
     """
@@ -62,7 +63,7 @@ def checked_fill(
 def opencv_sum_start(
     name: str, image: Tensor, shape: Sequence[int], rule: SamplingRule, value: Any
 ) -> dict[str, Tensor]:
-    """What OpenCV's arithmetics need besides `checked_fill`: the value, also under a background."""
+    """The additional value for OpenCV's arithmetics: the border's value, even with a background."""
     if rule.arithmetic == "exact" or rule.border != "transparent":
         return {}
     return {"border_value": border_value(name, image, shape, rule, value)}
@@ -92,7 +93,7 @@ def border_value(
 def _label(
     name: str, image: Tensor, shape: Sequence[int], rule: SamplingRule, value: Any
 ) -> Tensor:
-    """The border's value of labels as their bits: whole numbers exactly, whatever their size."""
+    """The border's value for labels, as bits: integers are exact, whatever their size."""
     bits = label_fill(value, image.dtype, image.device, rule.arithmetic)
     if bits is not None:
         return _fitting(name, image, shape, bits)
@@ -104,7 +105,7 @@ def _label(
 
 
 def _fitting(name: str, image: Tensor, shape: Sequence[int], value: Tensor) -> Tensor:
-    """The border's value, checked: on the image's device, of a shape that it may have.
+    """The border's value, checked: on the image's device, with an allowed shape.
 
     image (*I, C, H, W); value (), (C,) or (B, C).
     """
@@ -120,9 +121,9 @@ def _fitting(name: str, image: Tensor, shape: Sequence[int], value: Tensor) -> T
 
 
 def _holds(dtype: torch.dtype, value: Tensor) -> bool:
-    """Whether a few numbers are seen to be whole and within an integer type.
+    """Whether a few numbers are integers within the range of an integer type.
 
-    Rounding and saturating them in a dozen operations takes as long as warping a small image.
+    Rounding and saturating them in a dozen operations would take as long as warping a small image.
     """
     seen = value.device.type == "cpu" and not torch.compiler.is_compiling()
     if not seen or value.numel() > 16 or is_transformed(value):
