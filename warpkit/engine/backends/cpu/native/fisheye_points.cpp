@@ -1,5 +1,6 @@
-// Lists of points through a fisheye and back as OpenCV does both: a formula, and Newton's steps of
-// the angle, the operations of engine/arithmetic/opencv_lenses.py in their order.
+// Distorts lists of points through a fisheye lens by OpenCV's formula, and undistorts them by
+// OpenCV's Newton steps on the angle: the operations of engine/arithmetic/opencv_lenses.py, in the
+// same order.
 #include "kernels.h"
 #include "lens.h"
 
@@ -14,11 +15,12 @@ INLINE Doubles tangent(Doubles v) {
     return load<Doubles>(found);
 }
 
-// Directions as pixels; numbers: the lens, whose error is the skew. NaN where they are none.
+// Maps directions to pixels, and to NaN where they have no pixel. `numbers` is the lens, whose
+// `error` holds the skew.
 template <class T> void shown(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const LensNumbers lens = *at<LensNumbers>(call.numbers);
-    constexpr double FARTHEST = 1e20;  // as camera/guards.py has it
+    constexpr double FARTHEST = 1e20;  // as in camera/guards.py
     const Doubles none = Doubles{} + __builtin_nan("");
     each_place<T>(call, begin, end, [&](Place p) {
         Mask near = (magnitude(p.x) < FARTHEST) & (magnitude(p.y) < FARTHEST);
@@ -28,7 +30,7 @@ template <class T> void shown(const Call &block, int64_t begin, int64_t end) {
     });
 }
 
-// Pixels as directions, or as pixels of a view.
+// Maps pixels to directions, or to pixels of a view.
 template <class T> void found(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const LensNumbers lens = *at<LensNumbers>(call.numbers);

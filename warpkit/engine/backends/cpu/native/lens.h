@@ -51,7 +51,7 @@ INLINE bool any(Mask mask) {
 
 INLINE Doubles root(Doubles v) {
 #if defined(__AVX512F__)
-    return (Doubles)_mm512_maskz_sqrt_pd(0xff, (__m512d)v);  // GCC 12 warns of the plain one
+    return (Doubles)_mm512_maskz_sqrt_pd(0xff, (__m512d)v);  // GCC 12 warns without a mask
 #elif defined(__AVX2__)
     return (Doubles)_mm256_sqrt_pd((__m256d)v);
 #elif defined(__x86_64__)
@@ -84,7 +84,7 @@ INLINE Doubles row_at(const double *row, Doubles x, Doubles y) {
     return row[0] * x + row[1] * y + row[2];
 }
 
-// Applies a sensor's matrix to a direction, and divides; by 1 instead of 0.
+// Applies a sensor's matrix to a direction, and divides by the third number, or by 1 if that is 0.
 INLINE Place turned(const double *m, Place p) {
     Doubles w = row_at(m + 6, p.x, p.y);
     Doubles per = 1 / (w == 0 ? Doubles{} + 1 : w);
@@ -97,7 +97,7 @@ INLINE Place brown(const LensNumbers &lens, int64_t n, Place p) {
     Doubles xx = p.x * p.x, yy = p.y * p.y, q = xx + yy;
     Doubles factor = n < 5 ? 1 + (k[1] * q + k[0]) * q : 1 + ((k[4] * q + k[1]) * q + k[0]) * q;
     if (n >= 8) {
-        constexpr double POLE = 1e-100;  // in place of 0, as camera/models.py has it
+        constexpr double POLE = 1e-100;  // instead of 0, as in camera/models.py
         Doubles bottom = 1 + ((k[7] * q + k[6]) * q + k[5]) * q;
         factor /= bottom == 0 ? Doubles{} + POLE : bottom;
     }
@@ -144,7 +144,7 @@ INLINE Place fisheye(const LensNumbers &lens, Place p) {
 
 // -- points in memory --
 
-// Rounded half to even; the smallest integer for NaN and out of range, as x86 does in hardware.
+// Rounds half to even; NaN and numbers out of range become the smallest integer, as on x86.
 INLINE Ints rounded(Doubles v) {
 #if defined(__AVX512F__)
     return (Ints)_mm512_maskz_cvtpd_epi32(0xff, (__m512d)v);

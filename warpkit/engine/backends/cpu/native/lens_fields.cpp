@@ -1,5 +1,5 @@
 // Fields of points: the source positions of an undistorted image's pixels, in float64, and their
-// gradient to the camera, the coefficients, the sensor's tilt and the matrix of the rays.
+// gradients with respect to the camera, the coefficients, the sensor's tilt and the rays' matrix.
 //
 // A pixel has no point, and no gradient, if its ray points backwards or the lens's numbers are not
 // finite (camera/guards.py): the result is NaN, or in OpenCV's fields the formula's value.
@@ -10,7 +10,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr double FARTHEST = 1e20;  // of directions, as in camera/guards.py
+constexpr double FARTHEST = 1e20;  // the limit of directions, as in camera/guards.py
 
 // A register of an item's row: its rays as directions, and which of them are valid.
 struct Seen {
@@ -63,11 +63,11 @@ template <bool FISHEYE> void field(const Call &block, int64_t begin, int64_t end
     }
 }
 
-// Backward through the perspective of a tilted sensor: the gradient to p.
+// The backward pass of the perspective of a tilted sensor. Returns the gradient with respect to p.
 INLINE Place through_tilt(const double *tilt, Place p, Place grad, int64_t place, LensSums &sums) {
     Doubles a = row_at(tilt, p.x, p.y), b = row_at(tilt + 3, p.x, p.y);
     Doubles w = row_at(tilt + 6, p.x, p.y);
-    Mask none = w == 0;  // divided by 1 there
+    Mask none = w == 0;  // the forward pass divides by 1 there
     Doubles per = 1 / (none ? Doubles{} + 1 : w);
     Doubles rows[3] = {grad.x * per, grad.y * per, {}};
     rows[2] = -(rows[0] * a + rows[1] * b) * per;
@@ -90,7 +90,7 @@ template <bool FISHEYE> void field_backward(const Call &block, int64_t begin, in
         const int64_t row = unit % call.height;
         const double *grads = at<double>(call.grad_x) + 2 * unit * call.width;
         const bool sound = is_sound(lens);
-        if (!sound) {  // 0 times NaN is NaN
+        if (!sound) {  // gradients are 0 here, but 0 times NaN would be NaN
             lens = LensNumbers{};
             lens.fx = lens.fy = 1;
         }

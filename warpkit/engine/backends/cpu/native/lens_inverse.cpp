@@ -1,6 +1,6 @@
-// Lists of points undistorted through a lens: the Newton iteration of camera/solver.py, which never
-// leaves the branch of the centre. A register of points iterates until the last one is done. Also
-// the gradient of the solution.
+// Undistorts lists of points by the Newton iteration of camera/solver.py, which never leaves the
+// branch of the centre, and computes the gradient of the solution. A register of points iterates
+// until its last point is done.
 #include "kernels.h"
 #include "lens_slopes.h"
 
@@ -8,12 +8,12 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// As camera/solver.py has them.
+// The constants of camera/solver.py.
 constexpr int STEPS = 100, CHECKS = 16;
 constexpr double TIGHT = 4 * 2.220446049250313e-16, LOOSE = 1e-10;
 constexpr double SMALLEST_STEP = 1.0 / (1 << 30);
 
-// Directions are below 1e20 and distorted ones below 1e140: squares are finite.
+// Directions are below 1e20 and distorted ones below 1e140, so their squares are finite.
 INLINE Doubles length_of(Doubles x, Doubles y) { return root(x * x + y * y); }
 
 struct Root {
@@ -61,7 +61,7 @@ INLINE Root solved(const LensNumbers &lens, const Reach &reach, int64_t n, Place
     return {{found ? p.x : Doubles{}, found ? p.y : Doubles{}}, found};
 }
 
-// The first n numbers of planes.
+// The first n points, from a plane of x and a plane of y.
 INLINE Place some_places(const double *x, const double *y, int64_t n) {
     return {load_first(x, least<int64_t>(n, WIDE)), load_first(y, least<int64_t>(n, WIDE))};
 }
@@ -96,9 +96,9 @@ template <bool FISHEYE> void inverse(const Call &block, int64_t begin, int64_t e
     }
 }
 
-// The implicit function's gradient: with the slopes J of `bent` at the solution and the solution's
-// gradient g, the distorted point gets J^-T g, and each coefficient the negated product of that
-// with its own derivative.
+// The gradient of the implicit function. With the Jacobian J of `bent` at the solution and the
+// solution's gradient g, the distorted point gets J^-T g. Each coefficient gets the negated product
+// of that with the derivative of `bent` with respect to the coefficient.
 template <bool FISHEYE> void inverse_backward(const Call &block, int64_t begin, int64_t end) {
     const LensCall &call = as<LensCall>(block);
     for (int64_t unit = begin; unit < end; unit++) {

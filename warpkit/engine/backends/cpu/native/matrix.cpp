@@ -1,8 +1,8 @@
-// Inverses of matrices, and their gradient: the operations of `maps.inverse_map` and
-// `inverse.inverse_vjp` in Python, in their order, so that every bit is theirs.
+// Inverts matrices, and computes the gradient: the operations of `maps.inverse_map` and
+// `inverse.inverse_vjp` in Python, in the same order, so every bit is equal.
 //
-// Torch makes an inverse of 30 operations, which take longer than a small warp. A matrix of two
-// rows has (0, 0, 1) as its third.
+// In torch, an inverse takes 30 operations, and more time than a small warp. A matrix of two rows
+// has (0, 0, 1) as its third.
 #include "kernels.h"
 
 namespace warpkit {
@@ -61,8 +61,9 @@ template <class T> void invert(const Call &call, int64_t begin, int64_t end) {
     }
 }
 
-// -N' G N' for the inverse N and the gradient G to it. 0 where there is no inverse, or where
-// squares of its determinant or of products of its numbers would overflow.
+// The gradient with respect to a matrix: -N' G N', with its inverse N and the gradient G with
+// respect to N. It is 0 where there is no inverse, or where the square of N's determinant or the
+// fourth power of N's largest entry would overflow.
 template <class T> void inverse_vjp(const Call &call, int64_t begin, int64_t end) {
     const MatrixCall &p = as<MatrixCall>(call);
     const int64_t rows = p.rows, size = 3 * rows;

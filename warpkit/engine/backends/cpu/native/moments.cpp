@@ -1,7 +1,7 @@
 // Sums over the pixels of two images and their slopes: the normal equations of an alignment.
 //
-// alignment/equations.py has them in torch operations, some forty passes over the images; here they
-// are two tasks of one pass each. A unit is a strip of columns of one pair, from top to bottom.
+// alignment/equations.py computes them by torch operations, in about forty passes over the images;
+// here two tasks make one pass each. A unit is a strip of columns of one pair, from top to bottom.
 // Every column has its own float64 sums, so adjacent columns are adjacent lanes. At the end of the
 // strip its columns are added, always in the same order, and Python adds the strips. So neither
 // threads nor the register width change a bit of a result.
@@ -9,7 +9,8 @@
 // A strip is processed ROWS rows at a time, and within these one register of columns at a time: the
 // columns' sums stay in registers for all of these rows.
 //
-// The outermost ring has weight 0 and is not in the strips, so every pixel has neighbours.
+// The outermost ring of pixels has weight 0 and is not in the strips, so every pixel has
+// neighbours.
 #include "kernels.h"
 #include "memory.h"
 #include "vec.h"
@@ -52,13 +53,13 @@ double add_up(const double *columns, const double *factors, int64_t width) {
     Eight total{};
     for (int64_t x = 0; x < width; x += 8) {
         Eight part = load<Eight>(columns + x) * load<Eight>(factors + x);
-        auto there = count_up<Vec<int64_t, 8>>() < width - x;  // beyond may be NaN
+        auto there = count_up<Vec<int64_t, 8>>() < width - x;  // numbers beyond may be NaN
         total += there ? part : Eight{};
     }
     return sum(total);
 }
 
-// -- the first pass: 1, W, F, W W, F F and W F, times the weight --
+// -- the first pass: sums of 1, W, F, W W, F F and W F, times the weight --
 
 template <class T> void first_sums(const Call &call, int64_t begin, int64_t end) {
     constexpr int64_t N = LANES<T>;

@@ -1,8 +1,9 @@
-// Vectors as lengths and angles, and back: cv2.cartToPolar and cv2.polarToCart, bit for bit as in
-// engine/arithmetic/opencv_angles.py. A unit is one of OpenCV's blocks, with `channels` numbers.
+// Converts vectors to lengths and angles, and back: cv2.cartToPolar and cv2.polarToCart, bit for
+// bit as in engine/arithmetic/opencv_angles.py. A unit is one of OpenCV's blocks, with `channels`
+// numbers.
 //
-// OpenCV processes 16 numbers at a time. Fewer than 16 at the end of a block are computed one by
-// one, in other sums. For float64, which it rounds to float32, blocks are split into pieces of 128.
+// OpenCV processes 16 numbers at a time. It computes fewer than 16 at the end of a block one by
+// one, with other operations. It rounds float64 to float32, in pieces of 128 numbers of a block.
 #include "angles.h"
 #include "kernels.h"
 
@@ -17,7 +18,7 @@ using Doubles = Vec<double, WIDE>;
 
 INLINE Floats root(Floats v) {
 #if defined(__AVX512F__)
-    return (Floats)_mm512_maskz_sqrt_ps(0xffff, (__m512)v);  // GCC 12 warns of the plain one
+    return (Floats)_mm512_maskz_sqrt_ps(0xffff, (__m512)v);  // GCC 12 warns without a mask
 #elif defined(__AVX2__)
     return (Floats)_mm256_sqrt_ps((__m256)v);
 #elif defined(__x86_64__)
@@ -33,7 +34,7 @@ INLINE bool any(Vec<int32_t, WIDE> mask) {
     return found;
 }
 
-// Loads the first n numbers of type T of a register as float32; and stores such numbers.
+// Loads the first n numbers of a register, of type T, as float32; `write` stores them.
 template <class T> INLINE Floats read(const T *p, int64_t n) {
     Vec<T, WIDE> v{};
     if (n >= WIDE) v = load<Vec<T, WIDE>>(p);
@@ -46,7 +47,7 @@ template <class T> INLINE void write(T *p, Floats found, int64_t n) {
     else memcpy(p, &v, size_t(n) * sizeof(T));
 }
 
-// DO(first, count, alone) for the pieces of blocks begin .. end - 1.
+// Calls piece(first, count, alone) for the pieces of blocks begin .. end - 1.
 template <class T, class Do>
 INLINE void for_pieces(const MapsCall &call, int64_t begin, int64_t end, Do piece) {
     for (int64_t block = begin; block < end; block++) {
@@ -73,7 +74,7 @@ template <class T> void to_polar(const Call &block, int64_t begin, int64_t end) 
     });
 }
 
-// One number: the nearest step's values, rotated by the rest, in float64.
+// The vector of one angle, in float64: that of the nearest step in the table, rotated by the rest.
 INLINE Vectors<double> by_table(const double *table, float angle, bool degrees) {
     constexpr double TURN = 2 * 3.14159265358979323846, STEP = TURN / 64;
     constexpr double CUBE = -0.166630293345647 * STEP * STEP * STEP;
@@ -86,8 +87,9 @@ INLINE Vectors<double> by_table(const double *table, float angle, bool degrees) 
     return {at_cosine * cosine - at_sine * sine, at_sine * cosine + at_cosine * sine};
 }
 
-// first: the lengths, or null for 1; second: the angles. numbers: the table of sines. Angles of at
-// least 2^31 eighths of a turn are not computed: `far` (int64) then reports them.
+// `first` has the lengths, or is null if they are 1; `second` has the angles; `numbers` has the
+// table of sines. Angles of at least 2^31 eighths of a turn are not computed: `far` (int64) is then
+// set to 1.
 template <class T> void from_polar(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     const double *table = at<double>(call.numbers);

@@ -1,8 +1,8 @@
-// Scenes as pixels, with their derivatives by pose, camera and lens: cv2.projectPoints and
-// cv2.fisheye.projectPoints, the operations of OpenCV in their order.
+// Projects 3D points to pixels, with the Jacobian with respect to pose, camera and lens:
+// cv2.projectPoints and cv2.fisheye.projectPoints, with OpenCV's operations in OpenCV's order.
 //
-// Points are taken a register at a time. Each derivative of a register of pixels is a column of the
-// jacobian, whose rows lie in memory point by point, first those of x, then those of y.
+// A register of points is projected at a time. Each derivative of these pixels is a column of the
+// Jacobian. Its rows are stored point by point: first the row of x, then that of y.
 #include "kernels.h"
 #include "lens.h"
 
@@ -16,7 +16,7 @@ struct Solid {
     Doubles x, y, z;
 };
 
-// The derivatives of a register of pixels, of which columns are appended.
+// The derivatives of a register of pixels. `add` appends a column.
 struct Slopes {
     Doubles of[2][MOST_COLUMNS];
     int count = 0;
@@ -30,14 +30,15 @@ struct Slopes {
     }
 };
 
-// The rotation about a vector by its length, and its derivatives by the vector: the operations of
-// engine/arithmetic/opencv_projection.py's `turn_of`.
+// The matrix of a rotation vector, and its derivatives with respect to the vector: the operations
+// of `turn_of` in engine/arithmetic/opencv_projection.py.
 struct Turn {
     double of[9], slopes[3][9];
 
     explicit Turn(const double *v) : of{}, slopes{} {
         constexpr double EPSILON = 2.220446049250313e-16;
-        constexpr int LOW[] = {5, 6, 1}, HIGH[] = {7, 2, 3};  // of the cross product's signs
+        // where the matrix of a cross product has -1 and 1
+        constexpr int LOW[] = {5, 6, 1}, HIGH[] = {7, 2, 3};
         const double angle = __builtin_sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
         if (angle < EPSILON) {
             of[0] = of[4] = of[8] = 1;
@@ -66,8 +67,8 @@ INLINE Doubles along(const double *row, Solid p) {
     return row[0] * p.x + row[1] * p.y + row[2] * p.z;
 }
 
-// One function of a register of points, which are turned and shifted, and of their derivatives by
-// the turn: to pixels and columns.
+// Rotates and shifts the points, a register at a time, and passes them to `function` with their
+// derivatives with respect to the rotation vector. Stores the resulting pixels and columns.
 template <class T, class Function>
 INLINE void each_point(const Call &block, int64_t begin, int64_t end, Function function) {
     const MapsCall &call = as<MapsCall>(block);
@@ -98,7 +99,7 @@ INLINE void each_point(const Call &block, int64_t begin, int64_t end, Function f
 
 // -- brown lenses --
 
-// A sensor's tilt at a direction: the place on it, and what a change of the direction does to that.
+// A direction projected onto a tilted sensor, and the derivatives with respect to the direction.
 struct Tilted {
     Place p;
     Doubles by[2][2], per_squared, a, b, w;
@@ -117,7 +118,8 @@ struct Tilted {
         return {by[0][0] * q.x + by[0][1] * q.y, by[1][0] * q.x + by[1][1] * q.y};
     }
 
-    // By an angle, from the derivative of the tilt's matrix by it.
+    // The derivative with respect to a tilt angle, without the factor `per_squared`. m: the
+    // derivative of the tilt's matrix with respect to that angle.
     INLINE Place by_angle(const double *m, Place q) const {
         const Doubles da = row_at(m, q.x, q.y), db = row_at(m + 3, q.x, q.y);
         const Doubles dw = row_at(m + 6, q.x, q.y);
@@ -125,7 +127,7 @@ struct Tilted {
     }
 };
 
-// `extra`: a fixed fx / fy, or 0.
+// `numbers.extra` is a fixed ratio fx / fy, or 0.
 INLINE Place brown_pixels(const ProjectionNumbers &numbers, int64_t coefficients, Solid seen,
                           const Solid *turning, Slopes &slopes) {
     const double *k = numbers.k, fx = numbers.fx, fy = numbers.fy;
@@ -145,8 +147,8 @@ INLINE Place brown_pixels(const ProjectionNumbers &numbers, int64_t coefficients
         const Place changed = tilts ? tilted.change({u, v}) : Place{u, v};
         slopes.add(fx * changed.x, fy * changed.y);
     };
-    // By a change of x and y, but for the thin prism. OpenCV adds that in one order for the
-    // rotation, and in another for the shift.
+    // The change of the distorted direction for a change of x and y, without the thin prism, whose
+    // terms OpenCV adds in one order for the rotation and in another for the shift.
     auto moved = [&](Doubles dx, Doubles dy, Doubles dr2, Doubles dtop, Doubles dbelow) {
         const Doubles da1 = 2 * (x * dy + y * dx);
         return Place{dx * top * below + x * dtop * below + x * top * dbelow + k[2] * da1 +
@@ -196,7 +198,7 @@ template <class T> void projected(const Call &block, int64_t begin, int64_t end)
 
 // -- fisheyes --
 
-// `extra`: the skew.
+// `numbers.extra` is the skew.
 INLINE Place fisheye_pixels(const ProjectionNumbers &numbers, Solid seen, const Solid *turning,
                             Slopes &slopes) {
     constexpr double LEAST = 2.2250738585072014e-308, NEAR = 1e-8;
