@@ -1,4 +1,4 @@
-"""`align` recovers the matrices that its pictures were made with."""
+"""`align` recovers the matrices that its images were made with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINEAR = {
 
 
 def matrix_of(model: str, shift: tuple[float, float] = (2.3, -3.4)) -> Tensor:
-    """A motion of the model, moving -> fixed, (2 or 3, 3)."""
+    """A motion that the model can express, moving -> fixed, (2 or 3, 3)."""
     (a, b), (c, d) = LINEAR[model]
     rows = [[a, b, shift[0]], [c, d, shift[1]]]
     if model == "perspective":
@@ -35,14 +35,14 @@ def matrix_of(model: str, shift: tuple[float, float] = (2.3, -3.4)) -> Tensor:
 
 
 def pair(matrix: Tensor, seed: int = 0, channels: int = 1) -> tuple[Tensor, Tensor]:
-    """A moving and a fixed picture, float64."""
+    """A moving and a fixed image, float64."""
     scene = Scene(seed, channels=channels)
     return scene.at(wk.pixel_grid(MOVING).double()), scene.seen(matrix, FIXED)
 
 
 @pytest.mark.parametrize("loss", ["ecc", "ssd", "robust"])
 @pytest.mark.parametrize("model", LINEAR)
-def test_the_matrix_is_found(model, loss):
+def test_align_recovers_the_matrix(model, loss):
     true = matrix_of(model)
     moving, fixed = pair(true)
     if loss != "ssd":
@@ -53,7 +53,7 @@ def test_the_matrix_is_found(model, loss):
     assert found.matrix.shape == true.shape
     assert found.matrix.dtype == torch.float64
     assert corner_error(found.matrix, true, MOVING) < TOLERANCE["align pixels"]
-    # of a translation or a turn, nothing else is found either
+    # a translation or rotation comes back without any other motion
     linear = found.matrix[:2, :2]
     if model == "translation":
         assert torch.equal(linear, torch.eye(2, dtype=torch.float64))
@@ -63,17 +63,17 @@ def test_the_matrix_is_found(model, loss):
 
 
 def test_half_a_pixel_stays_half_a_pixel_on_every_level():
-    """The first guess of a level is right to what the level above it can see."""
+    """A level's first guess is as accurate as the level above it can measure."""
     true = matrix_of("similarity")
     moving, fixed = pair(true)
     for levels in (1, 2, 3):
         found = wk.align(moving, fixed, model="similarity", levels=levels, init=true)
         assert corner_error(found.matrix, true, MOVING) < TOLERANCE["align pixels"]
-        # from the truth, down from any level, the finest has nothing left to do but look
+        # started at the true matrix on any level, the finest level only confirms it
         assert found.steps <= 4 * levels
 
 
-def test_types_and_channels():
+def test_every_type_layout_and_channel_gain_is_aligned():
     true = matrix_of("affine")
     moving, fixed = pair(true, channels=3)
     eight = (fixed * 255).round().clamp(0, 255).to(torch.uint8)
@@ -82,10 +82,10 @@ def test_types_and_channels():
         target = torch.eye(2, 3, dtype=torch.float64) if one is eight else true
         assert bool(found.converged)
         assert corner_error(found.matrix, target, MOVING) < TOLERANCE["align pixels"]
-    # whatever the layout, the same bits
+    # every memory format gives the same bits
     last = (image[None].contiguous(memory_format=torch.channels_last) for image in (moving, fixed))
     assert torch.equal(wk.align(*last).matrix[0], wk.align(moving, fixed).matrix)
-    # a gain and a bias of each channel
+    # each channel has its own gain and bias
     changed = (
         fixed * torch.tensor((0.5, 1.0, 2.0))[:, None, None] + torch.arange(3.0)[:, None, None]
     )
@@ -97,7 +97,7 @@ def test_types_and_channels():
 def test_each_pair_of_a_batch_converges_by_itself(monkeypatch):
     trues = [matrix_of("affine", shift) for shift in ((0.0, 0.0), (1.0, 0.5), (2.0, -1.5))]
     pairs = [pair(true, seed) for seed, true in enumerate(trues)]
-    pairs.append((pairs[0][0], pair(trues[0], 9)[1]))  # unrelated: it never stops
+    pairs.append((pairs[0][0], pair(trues[0], 9)[1]))  # unrelated images never converge
     moving, fixed = (torch.stack(images) for images in zip(*pairs, strict=True))
     computed = []
     equations = solver.equations
@@ -108,7 +108,7 @@ def test_each_pair_of_a_batch_converges_by_itself(monkeypatch):
 
     eye = torch.eye(2, 3)
     monkeypatch.setattr(solver, "equations", counted)
-    monkeypatch.setattr(solver, "select_descent", lambda *tensors: None)  # steps that are not seen
+    monkeypatch.setattr(solver, "select_descent", lambda *tensors: None)  # it hides its steps
     together = wk.align(moving, fixed, init=eye, levels=2)
     in_batch, computed[:] = sum(computed), []
     for k, (one, other) in enumerate(pairs):
@@ -118,7 +118,7 @@ def test_each_pair_of_a_batch_converges_by_itself(monkeypatch):
         torch.testing.assert_close(alone.matrix, together.matrix[k], rtol=0, atol=1e-9)
     assert together.converged.tolist() == [True, True, True, False]
     assert len(set(together.steps.tolist())) > 1
-    # a step of each pair at a time, and a look at the first matrix on each of two levels
+    # one step per pair at a time, and one evaluation of the first matrix on each of two levels
     assert in_batch == sum(computed) == int(together.steps.sum()) + 2 * len(pairs)
 
 
@@ -137,7 +137,7 @@ def test_batches_broadcast():
 
 
 def with_object(image: Tensor, corner: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """An image with a flat bright square on it, and the mask of the rest."""
+    """An image with a flat bright square on it, and the mask of all other pixels."""
     y, x = corner
     image, mask = image.clone(), torch.ones(1, *image.shape[-2:], dtype=torch.bool)
     image[:, y : y + 10, x : x + 12] = 2.0
@@ -145,8 +145,8 @@ def with_object(image: Tensor, corner: tuple[int, int]) -> tuple[Tensor, Tensor]
     return image, mask
 
 
-def test_what_is_masked_or_an_outlier_does_not_count():
-    """A square that moves against the rest."""
+def test_masked_pixels_and_outliers_are_ignored():
+    """A square moves differently from the rest of the image."""
     true = torch.tensor(((1.02, 0.03, 1.2), (-0.03, 1.02, -1.8)), dtype=torch.float64)
     moving, fixed = pair(true)
     (moving, moving_mask), (fixed, fixed_mask) = (
@@ -164,13 +164,13 @@ def test_what_is_masked_or_an_outlier_does_not_count():
         assert error(loss=loss) > 1
         assert error(loss=loss, **masks) < TOLERANCE["align pixels"]
     assert error(loss="robust") < TOLERANCE["align pixels"]
-    # what is under a mask may be anything
+    # masked pixels may hold any values
     moving[:, ~moving_mask[0]] = torch.nan
     assert error(**masks) < TOLERANCE["align pixels"]
 
 
 @pytest.mark.parametrize(("turn", "scale"), [(140.0, 0.7), (-75.0, 1.4)])
-def test_search_finds_large_turns_and_scales(turn, scale):
+def test_search_finds_large_rotations_and_scales(turn, scale):
     center = torch.tensor(wk.image_center(MOVING), dtype=torch.float64)
     true = wk.affine_matrix(angle=turn, scale=scale, translation=(3.0, -4.0), center=center)
     moving, fixed = pair(true.double(), 4)

@@ -1,4 +1,4 @@
-"""Pictures that cannot be aligned: converged=False, a finite matrix, and nothing raised."""
+"""Images that cannot be aligned: converged=False, a finite matrix, and no error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.alignment.test_align import FIXED, MOVING, matrix_of, pair
 
 
 def broken() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """Pairs by what is wrong with them."""
+    """Pairs of images, keyed by what is wrong with them."""
     moving, fixed = pair(matrix_of("affine"))
     spot = moving.clone()
     spot[0, 20, 30] = torch.nan
@@ -36,7 +36,7 @@ def broken() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     ("model", "loss", "init"),
     [("affine", "ecc", None), ("perspective", "ecc", "search"), ("similarity", "robust", None)],
 )
-def test_bad_pairs_say_so(model, loss, init):
+def test_bad_pairs_are_marked_as_not_converged(model, loss, init):
     pairs = broken()
     good = pair(matrix_of("translation"))
     moving, fixed = (torch.stack(images) for images in zip(*pairs.values(), good, strict=True))
@@ -47,7 +47,7 @@ def test_bad_pairs_say_so(model, loss, init):
     assert converged == {**dict.fromkeys(pairs, False), "good": True}
 
 
-def test_what_is_masked_or_does_not_overlap():
+def test_masked_pairs_and_pairs_without_overlap_do_not_converge():
     moving, fixed = pair(matrix_of("translation"))
     hidden = torch.zeros(1, *MOVING)
     for options in (
@@ -59,7 +59,7 @@ def test_what_is_masked_or_does_not_overlap():
         found = wk.align(moving, fixed, **options)
         assert not found.converged
         assert found.matrix.isfinite().all()
-    # one step is not enough, and the best so far is returned
+    # one step is not enough; the best matrix so far is returned
     short = wk.align(moving, fixed, model="translation", steps=1, levels=1, init=torch.eye(2, 3))
     assert not short.converged
     assert short.steps == 1

@@ -13,7 +13,7 @@ from warpkit.engine import backends
 
 
 def pictures(count, dtype, channels=2):
-    """Smooth noise, and the same under small affine motions, with gain, bias and a little noise."""
+    """Smooth noise, and copies of it under small affine motions, with gain, bias and some noise."""
     generator = torch.Generator().manual_seed(3)
     noise = torch.rand(count, channels, 24, 28, generator=generator, dtype=torch.float64)
     moving = wk.resize(noise, (64, 75), interpolation="bicubic")
@@ -28,10 +28,10 @@ def pictures(count, dtype, channels=2):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("loss", ["ecc", "ssd"])
 @pytest.mark.parametrize("model", MODELS)
-def test_kernels_take_the_steps_of_torch(model, loss, dtype, monkeypatch):
+def test_kernels_take_the_same_steps_as_torch(model, loss, dtype, monkeypatch):
     moving, fixed = pictures(4, dtype)
     options = {"model": model, "loss": loss}
-    assert backends.select_descent(moving, fixed) is None  # gradients may be wanted
+    assert backends.select_descent(moving, fixed) is None  # gradients may be required
     with torch.no_grad():
         assert backends.select_descent(moving, fixed) is not None
     fast = wk.align(moving, fixed, **options)
@@ -46,7 +46,7 @@ def test_kernels_take_the_steps_of_torch(model, loss, dtype, monkeypatch):
     assert torch.equal(fast.matrix[1], alone.matrix)
 
 
-def test_pairs_without_detail_or_overlap_end_without_an_answer():
+def test_pairs_without_detail_or_overlap_do_not_converge():
     flat = torch.zeros(2, 1, 32, 40)
     found = wk.align(flat, torch.rand(2, 1, 32, 40, generator=torch.Generator().manual_seed(0)))
     assert not found.converged.any()
@@ -57,7 +57,7 @@ def test_pairs_without_detail_or_overlap_end_without_an_answer():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [(8, 8), (9, 31), (2, 5), (1, 1), (40, 3)], ids=str)
-def test_levels_by_kernels_are_those_of_torch(size, dtype):
+def test_kernels_and_torch_run_the_same_levels(size, dtype):
     image = torch.rand(3, 2, *size, generator=torch.Generator().manual_seed(0)).to(dtype)
     weights = torch.rand(3, 1, *size).to(dtype)
     truth = pyramid.smoothed(image)

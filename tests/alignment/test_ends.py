@@ -16,7 +16,7 @@ from warpkit.alignment import coarse_to_fine, solver
 
 
 def registration_toy(seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-    """The case of kornia's tests: noise of 16 x 18 pixels by grid_sample, and the matrix."""
+    """The case in kornia's tests: 16 x 18 pixels of noise warped by grid_sample, and the matrix."""
     height, width = 16, 18
     generator = torch.Generator().manual_seed(seed)
     moving = torch.rand(3, height, width, generator=generator, dtype=dtype)
@@ -25,7 +25,7 @@ def registration_toy(seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Ten
         (1.05 * x.expand(height, -1) + 0.01, (1.05 * y[:, None]).expand(-1, width)), -1
     )
     fixed = F.grid_sample(moving[None], grid[None], align_corners=False)[0]
-    # in pixels, fixed -> moving: the grid's corners are pixel centres, the image's edges
+    # in pixels, fixed -> moving: the grid puts its corners at pixel centres, the image at its edges
     rows = [
         (1.05 * n / (n - 1), (1 - 1.05 + shift) * n / 2 - 0.5)
         for n, shift in ((width, 0.01), (height, 0.0))
@@ -37,8 +37,8 @@ def registration_toy(seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Ten
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("loss", ["ecc", "ssd", "robust"])
-def test_what_interpolation_made_is_found_exactly(loss, dtype):
-    """Smoothed before they are sampled, they were up to 0.08 pixels off."""
+def test_a_motion_made_by_interpolation_is_found_exactly(loss, dtype):
+    """With smoothing before sampling, the result was up to 0.08 pixels off."""
     for seed in range(5):
         moving, fixed, true = registration_toy(seed, dtype)
         found = wk.align(moving, fixed, loss=loss)
@@ -49,7 +49,7 @@ def test_what_interpolation_made_is_found_exactly(loss, dtype):
 
 
 @pytest.mark.parametrize("model", ["translation", "euclidean", "similarity", "perspective"])
-def test_every_model_ends_exactly(model):
+def test_every_model_converges_to_the_exact_matrix(model):
     true = matrix_of(model, (0.6, -0.4))
     generator = torch.Generator().manual_seed(4)
     moving = torch.rand(2, *MOVING, generator=generator, dtype=torch.float64)
@@ -62,8 +62,8 @@ def test_every_model_ends_exactly(model):
     torch.testing.assert_close(found.bias, torch.full((2,), 0.2).double(), rtol=0, atol=1e-5)
 
 
-def test_noise_ends_on_smoothed_images():
-    """Bilinear interpolation blurs noise between pixels, and so draws the answer to whole ones."""
+def test_noisy_images_are_aligned_on_smoothed_copies():
+    """Bilinear interpolation blurs noise between pixels, which biases shifts to whole pixels."""
     scene = Scene(0)
     true = torch.tensor([[1.0, 0, 0.25], [0, 1, -0.3]], dtype=torch.float64)
     generator = torch.Generator().manual_seed(0)
@@ -74,16 +74,16 @@ def test_noise_ends_on_smoothed_images():
     found = wk.align(moving, fixed, model="translation")
     assert found.converged
     assert corner_error(found.matrix, true, (90, 110)) < TOLERANCE["align pixels"]
-    # the score is that of smoothed images, which noise spoils less
+    # the score is that of smoothed images, which noise affects less
     warped = wk.warp_affine(moving, found.matrix)
     sharp = np.corrcoef(warped[:, 5:-5, 5:-5].flatten(), fixed[:, 5:-5, 5:-5].flatten())[0, 1]
     assert found.score > sharp + 0.02
 
 
 @pytest.mark.parametrize("loss", ["ecc", "ssd", "robust"])
-def test_gain_and_bias_of_each_channel(loss):
+def test_gain_and_bias_are_estimated_for_each_channel(loss):
     moving, fixed = pair(matrix_of("affine"), channels=3)
-    # "ssd" wants the values themselves: what they lack is told all the same
+    # "ssd" compares values as they are, but still reports their gain and bias
     gain = torch.tensor((0.5, 1.0, 1.8) if loss != "ssd" else (0.97, 1.0, 1.03)).double()
     bias = torch.tensor((-3.0, 0.0, 40.0) if loss != "ssd" else (0.01, 0.0, -0.01)).double()
     changed = fixed * gain[:, None, None] + bias[:, None, None]
@@ -95,8 +95,8 @@ def test_gain_and_bias_of_each_channel(loss):
         torch.testing.assert_close(found.bias[which], b.double(), rtol=0, atol=0.015)
 
 
-def test_gain_and_bias_are_least_squares_of_what_is_shown():
-    """Masked pixels do not count, and outliers only without Tukey's weights."""
+def test_gain_and_bias_are_least_squares_over_visible_pixels():
+    """Masked pixels do not count; outliers count only without Tukey's weights."""
     true = matrix_of("translation", (1.0, -2.0))
     moving, fixed = pair(true)
     fixed = 0.6 * fixed + 0.3
@@ -114,7 +114,7 @@ def test_gain_and_bias_are_least_squares_of_what_is_shown():
     assert abs(float(spoilt.gain) - 0.6) > 0.1
 
 
-def test_gain_and_bias_of_pairs_that_have_none():
+def test_gain_and_bias_are_finite_for_pairs_that_have_none():
     moving, fixed = pair(matrix_of("translation"))
     bad = torch.stack((moving, 0 * moving, moving * torch.nan))
     found = wk.align(bad, fixed.expand(3, 1, *FIXED), moving_mask=torch.zeros(1, *MOVING))
@@ -129,7 +129,7 @@ def test_gain_and_bias_of_pairs_that_have_none():
 
 @pytest.mark.parametrize("init", [None, "search"])
 def test_unrelated_pairs_are_given_up_before_the_finest_level(init, monkeypatch):
-    """Where the slopes of a second level agree by chance, a finer one finds nothing."""
+    """If a second level's gradients agree by chance, a finer level still finds nothing."""
     size = (96, 128)
     points = wk.pixel_grid(size).double()
     moving = torch.stack([Scene(seed).at(points) for seed in range(3)])
@@ -144,10 +144,10 @@ def test_unrelated_pairs_are_given_up_before_the_finest_level(init, monkeypatch)
         return equations(level, *rest)
 
     monkeypatch.setattr(solver, "equations", counted)
-    monkeypatch.setattr(solver, "select_descent", lambda *tensors: None)  # steps that are not seen
+    monkeypatch.setattr(solver, "select_descent", lambda *tensors: None)  # it hides its steps
     found = wk.align(moving, fixed, init=init)
     assert found.converged.tolist() == [False, False, True]
-    # the third pair's few steps, and no others
+    # only the third pair took steps, and few
     assert set(finest) == {1}
     assert len(finest) < 8
     finest.clear()

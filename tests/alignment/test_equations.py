@@ -15,12 +15,12 @@ from warpkit.engine.backends import select_sums
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [(17, 22), (3, 66), (20, 531)], ids=str)
 @pytest.mark.parametrize(("model", "loss"), [("affine", "ecc"), ("perspective", "robust")])
-def test_kernels_are_the_torch_operations(dtype, model, loss, size, monkeypatch):
-    """Of one strip of columns, and of several of either pass."""
+def test_kernels_agree_with_the_torch_operations(dtype, model, loss, size, monkeypatch):
+    """For one strip of columns, and for several strips in either pass."""
     generator = torch.Generator().manual_seed(0)
     fixed, moving = (torch.rand(3, 2, *each, generator=generator) for each in (size, (20, 19)))
     masks = [torch.ones(3, 1, *image.shape[-2:]) for image in (fixed, moving)]
-    for mask in masks:  # as pyramids make them: nothing on the outermost ring
+    for mask in masks:  # as pyramids make them: the outermost ring is 0
         mask[..., 0] = mask[..., -1] = 0
         mask[..., 0, :] = mask[..., -1, :] = 0
     fixed = fixed.to(dtype)
@@ -41,7 +41,7 @@ def test_kernels_are_the_torch_operations(dtype, model, loss, size, monkeypatch)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_threads_change_no_bit_of_the_sums(dtype):
+def test_sums_have_the_same_bits_for_any_number_of_threads(dtype):
     images = [torch.rand(2, 3, 130, 600, dtype=dtype) for _ in range(4)]
     weight, gain = torch.rand(2, 1, 130, 600, dtype=dtype), torch.rand(2, 3, 1, 1, dtype=dtype)
     kernels = select_sums(weight)
@@ -60,8 +60,8 @@ def test_threads_change_no_bit_of_the_sums(dtype):
     assert all(torch.equal(a, b) for each in found[1:] for a, b in zip(each, found[0], strict=True))
 
 
-def test_the_equations_are_those_of_least_squares():
-    """J^T w J and J^T w r with an explicit J, gain and bias among its columns."""
+def test_the_equations_are_the_least_squares_ones():
+    """J^T w J and J^T w r with an explicit J whose columns include gain and bias."""
     generator = torch.Generator().manual_seed(1)
     image = torch.rand(1, 1, 12, 15, generator=generator, dtype=torch.float64)
     other = torch.rand(1, 1, 12, 15, generator=generator, dtype=torch.float64)
@@ -89,7 +89,7 @@ def test_the_equations_are_those_of_least_squares():
         columns.append(gx.flatten() * motion[0] + gy.flatten() * motion[1])
     jacobian = torch.stack(columns, 1)
     rhs = jacobian.T @ (w * residual)
-    # what gain and bias can follow is taken out: a projection
+    # a projection removes what gain and bias can explain
     fitted = design @ torch.linalg.lstsq(root * design, root * jacobian).solution
     apart = jacobian - fitted
     hessian = apart.T @ (w[:, None] * apart)

@@ -20,7 +20,7 @@ TIGHT = {"tolerance": 1e-11, "steps": 400}
 
 
 def noisy(model: str, loss: str) -> tuple[Tensor, Tensor]:
-    """A pair with residuals: without any, J^T w J alone would be the derivative."""
+    """A pair with residuals; without residuals, J^T w J alone would give the derivative."""
     moving, fixed = pair(matrix_of(model, (0.6, -0.4)))
     generator = torch.Generator().manual_seed(3)
     fixed = fixed + 0.02 * torch.randn(fixed.shape, generator=generator, dtype=torch.float64)
@@ -28,7 +28,7 @@ def noisy(model: str, loss: str) -> tuple[Tensor, Tensor]:
 
 
 def weighed(found: wk.Alignment, weights: list[Tensor]) -> Tensor:
-    """A sum of all that has a gradient."""
+    """A weighted sum of every output that has a gradient."""
     answer = (found.matrix, found.gain, found.bias)
     return sum((t * w).sum() for t, w in zip(answer, weights, strict=True))
 
@@ -37,7 +37,7 @@ def weighed(found: wk.Alignment, weights: list[Tensor]) -> Tensor:
     ("model", "loss"),
     [("translation", "ssd"), ("euclidean", "ecc"), ("affine", "robust"), ("perspective", "ecc")],
 )
-def test_finite_differences(model, loss):
+def test_gradients_agree_with_finite_differences(model, loss):
     images = [image.requires_grad_() for image in noisy(model, loss)]
     options = {"model": model, "loss": loss, **TIGHT}
     found = wk.align(*images, **options)
@@ -66,7 +66,7 @@ SIZE = (96, 128)
 
 
 def photographs(name: str, model: str) -> tuple[Tensor, Tensor]:
-    """A crop of a photograph and the same moved, with noise of 0.02 and a square of its own."""
+    """A crop of a photograph and a moved copy, with noise of 0.02 and a foreign square."""
     whole = torch.from_numpy(np.array(Image.open(IMAGES / f"{name}.png").convert("L")))
     whole = whole.double()[None] / 255
     top, left = ((side - part) // 2 for side, part in zip(whole.shape[-2:], SIZE, strict=True))
@@ -92,17 +92,17 @@ def photographs(name: str, model: str) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("name", ["astronaut", "coffee"])
 @pytest.mark.parametrize("model", ["euclidean", "affine", "perspective"])
-def test_robust_gradients_are_those_of_all_pixels(model, name):
-    """By the median of the residuals they followed one pixel's, with the wrong sign at times.
+def test_robust_gradients_depend_on_all_pixels(model, name):
+    """Through the residuals' median they depended on one pixel, sometimes with the wrong sign.
 
-    Steps that many pixels feel: 1e-4 and 1e-3 of each, in a random direction.
+    The steps change many pixels: 1e-4 and 1e-3 of each, in a random direction.
     """
     images = [image.requires_grad_() for image in photographs(name, model)]
     options = {"model": model, "loss": "robust", "tolerance": 1e-9, "steps": 200}
     found = wk.align(*images, **options)
     assert found.converged
     generator = torch.Generator().manual_seed(1)
-    half = max(SIZE) / 2  # so that each entry moves the corners about as far
+    half = max(SIZE) / 2  # each entry then moves the corners about equally far
     units = torch.tensor([[half, half, 1], [half, half, 1], [half**2, half**2, half]])
     units = units[: len(found.matrix)].double()
     weight = units * torch.randn(units.shape, generator=generator, dtype=torch.float64)
@@ -110,7 +110,7 @@ def test_robust_gradients_are_those_of_all_pixels(model, name):
     start = {"init": found.matrix.detach(), "levels": 1, **options}
     for which, grad in enumerate(grads):
         direction = torch.randn(grad.shape, generator=generator, dtype=grad.dtype)
-        # a part along the gradient: a product that is nearly 0 says nothing about 10 %
+        # partly along the gradient: a product near 0 could not show an error of 10 %
         direction += grad / grad.norm()
         analytic = (grad * direction).sum().item()
         for step in (1e-4, 1e-3):
@@ -124,8 +124,8 @@ def test_robust_gradients_are_those_of_all_pixels(model, name):
 
 
 @pytest.mark.parametrize("loss", ["ecc", "robust"])
-def test_the_gradient_of_an_end_on_unsmoothed_images(loss):
-    """A pair that one interpolation made of the other leaves no residual."""
+def test_the_gradient_of_an_alignment_on_unsmoothed_images(loss):
+    """One image was interpolated from the other, so no residual is left."""
     generator = torch.Generator().manual_seed(2)
     moving = torch.rand(2, 24, 28, generator=generator, dtype=torch.float64)
     true = torch.tensor([[1.02, 0.01, 0.4], [-0.02, 0.99, 0.3]], dtype=torch.float64)
@@ -151,7 +151,7 @@ def test_the_gradient_of_an_end_on_unsmoothed_images(loss):
         )
 
 
-def test_the_graph_does_not_grow_with_the_steps():
+def test_the_graph_does_not_grow_with_the_number_of_steps():
     moving, fixed = noisy("affine", "ecc")
     kept = []
     for options in ({"steps": 3, "levels": 1}, {**TIGHT, "init": "search"}):
@@ -167,7 +167,7 @@ def test_the_graph_does_not_grow_with_the_steps():
         grad.sum().backward()
 
 
-def test_float32_and_pairs_that_have_none():
+def test_float32_gradients_and_zeros_for_pairs_that_do_not_converge():
     moving, fixed = (image.float() for image in noisy("affine", "ecc"))
     images = torch.stack((moving, moving)).requires_grad_()
     others = torch.stack(
@@ -182,9 +182,9 @@ def test_float32_and_pairs_that_have_none():
     assert not grad[1].any()
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # Dynamo looks at it
-def test_a_compiled_function_calls_it_as_it_is():
-    """To the last bit: in pieces, of which there were dozens, it was another sum."""
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # Dynamo reads it
+def test_a_compiled_function_calls_align_outside_its_graph():
+    """The bits are the same; traced into dozens of graphs, the sums were ordered differently."""
 
     def shift(moving: Tensor, fixed: Tensor) -> Tensor:
         return wk.align(2 * moving, fixed, model="translation").matrix[0, 2] + 1

@@ -43,7 +43,7 @@ class Photographs(Dataset[tuple[Tensor, ...]]):
 
 
 def in_order(items: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-    """A batch of one box for each image, and a number of each image."""
+    """A batch: one box and one number for each image."""
     images, boxes, numbers = (torch.stack(part) for part in zip(*items, strict=True))
     return images, boxes, torch.arange(len(images)), numbers
 
@@ -72,7 +72,7 @@ def attack(batches, objective=weighted, **options) -> Patch:
     return optimize_patch(objective, batches, None, None, **given)
 
 
-def test_each_step_sees_the_next_batch():
+def test_each_step_gets_the_next_batch():
     seen: list[tuple[Tensor, Tensor]] = []
 
     def objective(views: Tensor, numbers: Tensor) -> Tensor:
@@ -93,7 +93,7 @@ def test_each_step_sees_the_next_batch():
     assert len(moved) == 3  # the boxes are drawn anew in each pass
 
 
-def test_a_list_of_one_batch_is_the_fixed_tensors():
+def test_a_list_of_one_batch_equals_fixed_tensors():
     fixed = (IMAGES[:2], BOX.expand(2, 4), torch.arange(2))
     objective = lambda x: x.square().mean()  # noqa: E731
     options = {"patch_size": (4, 5), "steps": 5, "samples": 2, "distribution": None}
@@ -115,19 +115,19 @@ LIST = list(loader())
 
 @pytest.mark.parametrize("case", MANY)
 @pytest.mark.parametrize("stop", [2, 3, 5])
-def test_a_run_goes_on_where_it_stopped(case: str, stop: int):
+def test_a_resumed_run_equals_an_uninterrupted_one(case: str, stop: int):
     torch.manual_seed(4)
     batches = LIST if case == "list" else MANY[case]()
     whole = attack(batches)
     state = attack(LIST if case == "list" else MANY[case](), steps=stop).state
-    torch.manual_seed(9)  # nothing of it is drawn from torch's global generator
+    torch.manual_seed(9)  # nothing is drawn from torch's global generator
     rest = attack(LIST if case == "list" else MANY[case](), resume=state, generator=seeded(7))
     assert torch.equal(rest.patch, whole.patch)
     assert rest.history == whole.history
     assert len({round(value, 12) for value in whole.history}) == 7
 
 
-def test_random_boxes_go_on_where_they_stopped():
+def test_random_boxes_continue_after_a_resume():
     def run(**options) -> Patch:
         boxes = lambda g: BOX + 3 * torch.rand(6, 1, generator=g)  # noqa: E731
         given = {"patch_size": (4, 5), "steps": 4, "samples": 2, "generator": seeded(), **options}
@@ -139,7 +139,7 @@ def test_random_boxes_go_on_where_they_stopped():
     assert not torch.equal(run(generator=seeded(3)).patch, whole.patch)
 
 
-def test_the_objective_is_given_the_patch_by_name():
+def test_the_objective_gets_the_patch_as_a_keyword():
     seen: list[Tensor] = []
     ink = torch.tensor([[0.2, 0.2, 0.2], [0.9, 0.9, 0.9]], dtype=torch.float64)
 
@@ -150,17 +150,17 @@ def test_the_objective_is_given_the_patch_by_name():
 
     start = 0.6 + 0.1 * noise(3, 4, 5, seed=2)
     found = attack(loader(), objective, steps=60, start=start, quantize=True, chunk=1)
-    assert torch.equal(seen[0], (start * 255).round() / 255)  # as it is printed
+    assert torch.equal(seen[0], (start * 255).round() / 255)  # rounded as in the printed file
     assert (found.patch - 0.9).abs().max() < 0.05
-    assert len(seen) == 120  # for each piece
+    assert len(seen) == 120  # one call for each chunk
 
-    def named(patch: Tensor) -> Tensor:  # a view under another name
+    def named(patch: Tensor) -> Tensor:  # another callable with the same parameter
         return patch.mean()
 
     attack([LIST[0][:3]], named, steps=1)
 
 
-def test_penalties_by_hand():
+def test_total_variation_and_nonprintability_by_hand():
     patch = noise(3, 4, 5, seed=3).requires_grad_()
     steps = [(patch[:, :, 1:] - patch[:, :, :-1]), (patch[:, 1:] - patch[:, :-1])]
     expected = sum(step.abs().sum() / step.numel() for step in steps)
@@ -179,7 +179,7 @@ def test_penalties_by_hand():
     assert (torch.autograd.grad(nonprintability(printed, colours).sum(), printed)[0] == 0).all()
 
 
-def test_a_cylinder_shows_half_of_what_is_wrapped_around_it():
+def test_a_cylinder_shows_half_of_the_patch_wrapped_around_it():
     radius, width = 6.0, 41
     flow = Cylinder(radius).flow((3, width))
     x = torch.arange(width) - 20.0
@@ -215,10 +215,10 @@ def test_a_surface_bends_the_patch_before_it_is_placed(arithmetic: str):
     assert torch.equal(*seen)
     flow = Cylinder(3.5).flow((6, 9))
     bent = wk.warp_flow(torch.cat((start, torch.ones_like(start[:1]))), flow)
-    inner = seen[0][0, :, 4:8, 4:13]  # the box fits the patch, pixel by pixel
+    inner = seen[0][0, :, 4:8, 4:13]  # the box has the patch's size, pixel by pixel
     atol = TOLERANCE[f"reference float{64 if arithmetic == 'exact' else 32}"]
     torch.testing.assert_close(inner, bent[:3, 1:5], rtol=0, atol=atol)
-    assert (inner[:, :, 0] == 0).all()  # beside the cylinder
+    assert (inner[:, :, 0] == 0).all()  # outside the cylinder
     assert (inner[:, :, 4] > 0).all()
 
 
@@ -293,7 +293,7 @@ def test_arguments_are_checked(call, text: str):
         call()
 
 
-def test_more_than_the_tolerances_would_be_seen():
-    """The comparison of `test_a_run_goes_on_where_it_stopped` is of patches that do move."""
+def test_patches_move_by_more_than_the_tolerance():
+    """Otherwise `test_a_resumed_run_equals_an_uninterrupted_one` could not fail."""
     short, long = attack(LIST, steps=2).patch, attack(LIST, steps=7).patch
     assert (short - long).abs().max() > 1e3 * TOLERANCE["pieces"]

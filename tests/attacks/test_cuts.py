@@ -49,7 +49,7 @@ BEFORE: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("before", BEFORE)
-def test_argmax_is_named_behind_everything(before: str):
+def test_argmax_is_named_behind_every_kind_of_call(before: str):
     text = r"no gradient: it ends at torch\.Tensor\.argmax at test_cuts\.py:(\d+)$"
     with pytest.raises(ValueError, match=text) as caught:
         optimize_perturbation(lambda x: argmax(BEFORE[before](x)), IMAGE, epsilon=0.1, steps=1)
@@ -108,7 +108,7 @@ def beside_a_model(x: Tensor) -> Tensor:
         (torch.argmax, "torch.argmax"),
     ],
 )
-def test_the_objectives_own_call_is_named(objective, call: str):
+def test_the_call_in_the_objective_is_named(objective, call: str):
     with pytest.raises(ValueError, match=re.escape(f"no gradient: it ends at {call}")) as caught:
         optimize_perturbation(objective, IMAGE, epsilon=0.1, steps=1)
     assert ("switched off" in str(caught.value)) == (objective is without_gradients)
@@ -149,11 +149,11 @@ def through_8_bits(x: Tensor) -> Tensor:
         (through_8_bits, "torch.Tensor.argmax at test_cuts.py:"),
     ],
 )
-def test_what_stands_beside_the_call_is_not_named(objective, call: str):
+def test_calls_on_unrelated_tensors_are_not_named(objective, call: str):
     with pytest.raises(ValueError, match=re.escape(f"no gradient: it ends at {call}")):
         optimize_perturbation(objective, IMAGE, epsilon=0.1, steps=1)
 
 
-def test_noise_in_the_images_shape_is_no_use_of_them():
+def test_noise_of_the_images_shape_does_not_count_as_using_them():
     with pytest.raises(ValueError, match="the objective does not use the images it is given"):
         optimize_perturbation(lambda x: torch.randn_like(x).mean(), IMAGE, epsilon=0.1, steps=1)

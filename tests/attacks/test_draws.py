@@ -39,7 +39,7 @@ def corners_of(size: tuple[int, int]) -> Tensor:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
-def test_corners_move_by_at_most_their_share(share: float):
+def test_corners_move_by_at_most_their_fraction_of_the_size(share: float):
     size = (21, 41)
     drawn = PerspectiveDistribution(corners=(0, share)).sample(400, size=size, generator=seeded())
     assert drawn.shape == (400, 3, 3)
@@ -48,18 +48,18 @@ def test_corners_move_by_at_most_their_share(share: float):
     after = wk.transform_points(drawn.double(), before)
     moved = (after - before) / torch.tensor([40.0, 20.0])
     assert moved.abs().max() < share + TOLERANCE["float32 corners"]
-    assert (moved.amax(0) > 0.9 * share).all()  # every corner, along both axes, to both sides
+    assert (moved.amax(0) > 0.9 * share).all()  # each corner, along both axes, both ways
     assert (moved.amin(0) < -0.9 * share).all()
     sides = after.roll(-1, 1) - after
     turns = sides[..., 0] * sides.roll(-1, 1)[..., 1] - sides[..., 1] * sides.roll(-1, 1)[..., 0]
-    assert (turns > 0).all()  # nothing folds
+    assert (turns > 0).all()  # no quadrangle folds
     exact = PerspectiveDistribution(corners=(0.1, 0.1)).sample(9, size=size, generator=seeded())
     moved = (wk.transform_points(exact.double(), before) - before).abs()
     expected = torch.tensor([4.0, 2.0], dtype=torch.float64).expand(9, 4, 2)
     torch.testing.assert_close(moved, expected, rtol=0, atol=TOLERANCE["float32 corners"])
 
 
-def test_without_corners_it_is_the_affine_one():
+def test_without_corners_the_distribution_is_affine():
     ranges = {"angle": (-9, 9), "scale": (0.5, 2), "shear": (-3, 3), "translation": (-1, 2)}
     affine = AffineDistribution(**ranges).sample(3, size=(5, 6), generator=seeded())
     same = PerspectiveDistribution(**ranges).sample(3, size=(5, 6), generator=seeded())
@@ -77,8 +77,8 @@ def test_without_corners_it_is_the_affine_one():
     assert PerspectiveDistribution(corners=(0.1, 0.1)).sample(1, size=(1, 1)).isfinite().all()
 
 
-def test_a_patchs_corners_move_in_parts_of_its_box():
-    """However large the box is beside the patch."""
+def test_a_patchs_corners_move_in_fractions_of_its_box():
+    """This holds for any ratio of the box's size to the patch's."""
     patch, canvas = torch.ones(1, 5, 5).double(), torch.zeros(1, 1, 60, 80).double()
     box, seen = torch.tensor([[20.0, 10, 60, 50]]), []
     optimize_patch(
@@ -102,13 +102,13 @@ def test_a_patchs_corners_move_in_parts_of_its_box():
 
 
 def by_hand(x: np.ndarray, draw: np.ndarray) -> np.ndarray:
-    """A view (C, H, W) without noise, from the definition."""
+    """A view (C, H, W) without noise, computed from the definition."""
     brightness, contrast, gamma, _ = draw
     x = (x - x.mean()) * contrast + x.mean() + brightness
     return np.clip(np.clip(x, 0, 1) ** gamma, 0, 1)
 
 
-def test_colours_are_those_of_the_definition():
+def test_colours_match_the_definition():
     light = Photometric(brightness=(-0.3, 0.4), contrast=(0.4, 2), gamma=(0.5, 2))
     views = noise(6, 3, 5, 4, seed=2)
     views[0, 0, 0, :2] = torch.tensor([0.0, 1.0])
@@ -123,7 +123,7 @@ def test_colours_are_those_of_the_definition():
     assert torch.equal(still, views)
 
 
-def test_noise_is_normal_and_of_each_view():
+def test_noise_is_normal_and_independent_for_each_view():
     views = torch.full((3, 1, 60, 60), 0.5, dtype=torch.float64)
     light = Photometric(noise=0.05)
     draws = light.sample(3, generator=seeded())
@@ -134,10 +134,10 @@ def test_noise_is_normal_and_of_each_view():
     correlation = torch.corrcoef(noisy.flatten(1)) - torch.eye(3)
     assert correlation.abs().max() < 0.06
     again = light.apply(views[1:2], draws[1:2]) - 0.5
-    assert torch.equal(again[0], noisy[1])  # whatever stands beside it
+    assert torch.equal(again[0], noisy[1])  # whatever else is in the batch
 
 
-def test_colours_carry_their_gradient():
+def test_colours_have_the_exact_gradient():
     light = Photometric(brightness=(0.0, 0.1), contrast=(0.8, 0.9), gamma=(0.7, 1.5), noise=0.01)
     draws = light.sample(2, generator=seeded(3))
     views = (0.3 + 0.4 * noise(2, 2, 3, 3, seed=4)).requires_grad_()
@@ -146,10 +146,10 @@ def test_colours_carry_their_gradient():
     assert torch.autograd.gradgradcheck(apply, views)
     black = torch.zeros(1, 1, 1, 2, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(Photometric(gamma=(0.5, 0.5))(black).sum(), black)
-    expected = torch.full_like(black, 0.5 * 255**0.5)  # that at 1/255, where it is infinite
+    expected = torch.full_like(black, 0.5 * 255**0.5)  # where it is infinite, the gradient at 1/255
     torch.testing.assert_close(slope, expected, rtol=0, atol=TOLERANCE["reference float64"])
     ends = torch.tensor([0.0, 1.0]).reshape(1, 1, 1, 2).requires_grad_()
-    light = Photometric(contrast=(0.999, 1.0))  # torch's clamp lets neither leave
+    light = Photometric(contrast=(0.999, 1.0))  # torch's clamp has a gradient at both bounds
     draws = torch.tensor([[0.0, 1.0, 1.0, 0.0]])
     assert (torch.autograd.grad(light.apply(ends, draws).sum(), ends)[0] == 1).all()
 
@@ -180,7 +180,7 @@ def patch_attack(**options):
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3])
-def test_pieces_change_nothing(chunk: int):
+def test_chunks_change_nothing(chunk: int):
     values, gradients = [], []
     for size in (None, chunk):
         image = IMAGES.clone().requires_grad_()
@@ -199,7 +199,7 @@ def test_pieces_change_nothing(chunk: int):
     torch.testing.assert_close(pieces, whole, rtol=0, atol=TOLERANCE["pieces"])
 
 
-def test_one_generator_seeds_all_of_it():
+def test_one_generator_seeds_all_draws():
     torch.manual_seed(1)
     first = patch_attack(boxes=lambda g: BOXES + torch.rand(3, 1, generator=g))
     torch.manual_seed(2)
@@ -211,7 +211,7 @@ def test_one_generator_seeds_all_of_it():
     assert not torch.equal(first.patch, other.patch)
 
 
-def test_the_objective_is_given_the_pipelines_values():
+def test_the_objective_gets_the_pipelines_values():
     seen: list[Tensor] = []
     options = {"photometric": LIGHT, "samples": 2, "generator": seeded()}
     expectation(
@@ -231,7 +231,7 @@ def test_the_objective_is_given_the_pipelines_values():
     )
 
 
-def test_every_view_has_colours_of_its_own_without_a_distribution():
+def test_without_a_distribution_every_view_still_has_its_own_colours():
     seen: list[Tensor] = []
     light = Photometric(brightness=(-0.2, 0.2))
     grey = torch.full((2, 1, 4, 4), 0.5)
@@ -261,7 +261,7 @@ def test_every_view_has_colours_of_its_own_without_a_distribution():
         generator=seeded(),
     )
     assert len(seen[0][:, 0, 0, 0].unique()) == 6
-    assert len((seen[0][:3, 0, 1, 1] - seen[0][:3, 0, 0, 0]).unique()) == 3  # the patch's own light
+    assert len((seen[0][:3, 0, 1, 1] - seen[0][:3, 0, 0, 0]).unique()) == 3  # own lighting
 
 
 @pytest.mark.parametrize(

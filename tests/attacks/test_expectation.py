@@ -1,4 +1,4 @@
-"""Distributions and expectations: the draw, the order of the views, pieces, and errors."""
+"""Distributions and expectations: draws, the order of the views, chunks, and errors."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def parts(matrices: Tensor, center: tuple[float, float]) -> tuple[Tensor, ...]:
     a, b, d, e = matrices[:, :, :2].double().flatten(1).unbind(1)
     scale = (a * a + d * d).sqrt()
     angle = torch.atan2(-d, a)
-    # the turn's inverse leaves scale x [[1, tan(shear)], [0, 1]]
+    # undoing the rotation leaves scale x [[1, tan(shear)], [0, 1]]
     shear = torch.atan((b * angle.cos() - e * angle.sin()) / scale)
     middle = torch.tensor(center, dtype=torch.float64)
     moved = matrices[:, :, :2].double() @ middle + matrices[:, :, 2].double() - middle
     return angle.rad2deg(), scale, shear.rad2deg(), moved
 
 
-def test_parts_are_uniform_in_their_ranges():
+def test_parameters_are_uniform_in_their_ranges():
     matrices = WIDE.sample(4000, size=(21, 31), generator=seeded())
     assert matrices.shape == (4000, 2, 3)
     assert matrices.dtype == torch.get_default_dtype()
@@ -50,10 +50,10 @@ def test_parts_are_uniform_in_their_ranges():
         uniform = (torch.arange(4000.0) + 0.5) / 4000
         # Kolmogorov-Smirnov: 1.95 / sqrt(4000) is exceeded by chance once in a thousand
         assert (share - uniform).abs().max() < 1.95 / math.sqrt(4000)
-    assert torch.corrcoef(moved.T)[0, 1].abs() < 0.06  # x and y are drawn alone
+    assert torch.corrcoef(moved.T)[0, 1].abs() < 0.06  # x and y are independent
 
 
-def test_the_draw_is_the_generators():
+def test_draws_come_from_the_generator():
     one, two = (WIDE.sample(5, size=(4, 4), generator=seeded(3)) for _ in range(2))
     assert torch.equal(one, two)
     assert not torch.equal(one, WIDE.sample(5, size=(4, 4), generator=seeded(4)))
@@ -64,7 +64,7 @@ def test_the_draw_is_the_generators():
     assert torch.equal(first, WIDE.sample(2, size=(4, 4)))
 
 
-def test_views_come_image_by_image():
+def test_views_are_ordered_image_by_image():
     image = noise(2, 3, 5, 6)
     matrices = WIDE.sample(4, size=(5, 6), generator=seeded()).double()
     seen: list[Tensor] = []
@@ -73,7 +73,7 @@ def test_views_come_image_by_image():
     assert torch.equal(seen[0], torch.stack(loop))
 
 
-def test_perspective_matrices_are_taken():
+def test_perspective_matrices_are_accepted():
     image, matrix = noise(1, 5, 6), torch.eye(3, dtype=torch.float64)[None].repeat(2, 1, 1)
     matrix[1, 2, 0] = 0.02
     expected = wk.warp_perspective(image, matrix).square().mean()
@@ -83,7 +83,7 @@ def test_perspective_matrices_are_taken():
 
 @pytest.mark.parametrize("chunk", [1, 3, 4, 7, 100])
 @pytest.mark.parametrize("samples", [1, 7])
-def test_pieces_change_nothing(chunk: int, samples: int):
+def test_chunks_change_nothing(chunk: int, samples: int):
     image = noise(2, 3, 6, 7).requires_grad_()
     weight = noise(2, 3, 6, 7, seed=4).requires_grad_()
 
@@ -100,7 +100,7 @@ def test_pieces_change_nothing(chunk: int, samples: int):
 
 
 def test_the_mean_over_a_known_distribution():
-    """A one-pixel ramp moved by a uniform shift: mean shift, by hand."""
+    """A ramp of one level per pixel under a uniform shift moves by the mean shift."""
     ramp = torch.arange(40.0, dtype=torch.float64).expand(1, 1, 40, 40)
     moves = AffineDistribution(translation=(1.0, 3.0))
     middle = (Ellipsis, slice(10, 30), slice(10, 30))
@@ -111,8 +111,8 @@ def test_the_mean_over_a_known_distribution():
     assert abs(value.item() - 17.5) < 0.04
 
 
-def test_memory_is_that_of_a_piece():
-    """What a forward pass keeps for the backward one does not grow with the pieces."""
+def test_memory_depends_on_the_chunk_alone():
+    """What a forward pass saves for the backward pass does not grow with the number of chunks."""
 
     def kept(samples: int) -> int:
         image = noise(1, 3, 16, 16).requires_grad_()
@@ -132,13 +132,13 @@ def test_memory_is_that_of_a_piece():
         return total
 
     views = 3 * 16 * 16 * 8
-    assert kept(64) - kept(4) < 60 * views / 10  # matrices and scalars; the views alone are 60
+    assert kept(64) - kept(4) < 60 * views / 10  # matrices and scalars; the views alone would be 60
 
 
-def test_second_order_and_the_matrices_gradient():
+def test_second_derivatives_and_the_gradient_to_matrices():
     image = noise(1, 1, 4, 5)
     matrices = WIDE.sample(3, size=(4, 5), generator=seeded()).double()
-    options = {"interpolation": "bicubic", "border": "replicate"}  # smooth nearly everywhere
+    options = {"interpolation": "bicubic", "border": "replicate"}  # smooth almost everywhere
 
     def value(image: Tensor, matrices: Tensor, chunk: int | None = 2) -> Tensor:
         return expectation(lambda x: x.pow(3).mean(), image, matrices, chunk=chunk, **options)
@@ -148,13 +148,13 @@ def test_second_order_and_the_matrices_gradient():
     assert torch.autograd.gradgradcheck(value, inputs)
 
 
-def test_without_gradients_nothing_is_kept():
+def test_without_gradients_nothing_is_saved():
     with torch.no_grad():
         value = expectation(torch.mean, noise(1, 4, 4), WIDE, samples=5, chunk=2)
     assert not value.requires_grad
 
 
-def test_quantized_views_are_those_of_the_file():
+def test_quantized_views_equal_an_8_bit_files():
     image = (noise(2, 3, 9, 8, seed=5) * 255).round().div(255).float().requires_grad_()
     matrices = WIDE.sample(3, size=(9, 8), generator=seeded())
     seen: list[Tensor] = []
@@ -171,10 +171,10 @@ def test_quantized_views_are_those_of_the_file():
     torch.testing.assert_close(gradient, through)
 
 
-def test_quantized_views_have_the_border_of_the_file():
-    """A colour a channel: 127.5 levels round to the even 128, and beyond [0, 1] they saturate."""
+def test_quantized_views_have_the_8_bit_files_border():
+    """One value per channel: 127.5 levels round to the even 128; beyond [0, 1] they saturate."""
     image = (noise(1, 3, 9, 8, seed=5) * 255).round().div(255).float()
-    away = torch.tensor([[[1.0, 0, 4.5], [0, 1, 0]]])  # half a pixel of border and image, too
+    away = torch.tensor([[[1.0, 0, 4.5], [0, 1, 0]]])  # with pixels that mix border and image
     colour = torch.tensor([0.5, 1.0, 1.2], requires_grad=True)
     seen: list[Tensor] = []
     value = expectation(
@@ -185,7 +185,7 @@ def test_quantized_views_have_the_border_of_the_file():
     file = (image[0] * 255).round()
     edge = (file[:, :, 0] + torch.tensor([[128.0], [255.0], [255.0]])) / 2
     assert torch.equal(levels[:, :, 4], edge.round())
-    # 4 columns and a half of 8, of one channel of 3
+    # 4.5 of 8 columns, in one channel of 3
     (gradient,) = torch.autograd.grad(value, colour)
     torch.testing.assert_close(gradient, torch.full((3,), 4.5 / 8 / 3))
 

@@ -1,4 +1,4 @@
-"""`optimize_flow`: both budgets, no new colours, a step by hand, pieces, resuming, and errors."""
+"""`optimize_flow`: both budgets, no new colours, a step by hand, chunks, resuming, errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IMAGE, PATTERN = waves(0), waves(1.2)
 
 
 def likeness(x):
-    """How unlike the moved images x (n, 3, 16, 20) are."""
+    """The objective: a scalar of the moved images x (n, 3, 16, 20)."""
     pattern = PATTERN.to(x.dtype).repeat_interleave(len(x) // 2 or 1, 0)[: len(x)]
     return 100 * (x - pattern).square().mean()
 
@@ -49,7 +49,7 @@ def test_both_budgets_hold_and_no_colour_is_new(smoothness, quantize):
     steps = [found.flow.diff(dim=dim).norm(dim=-1).max() for dim in (-2, -3)]
     assert lengths.max() <= 1.5
     assert max(steps) <= smoothness
-    # one of the two budgets is used up
+    # one of the two budgets is exhausted
     assert lengths.max() > 1.3 or max(steps) > 0.099
     truth = wk.warp_flow(image, found.flow, border="replicate")
     truth = (truth * 255).round() / 255 if quantize else truth
@@ -64,7 +64,7 @@ def test_both_budgets_hold_and_no_colour_is_new(smoothness, quantize):
 
 
 def test_one_signed_step_by_hand():
-    """From rest, the control points move against the sign of their gradient."""
+    """From zero, the control points move against the sign of their gradient."""
     found = run(distribution=None, steps=1, step_size=0.3, smoothness=9.0)
     control = torch.zeros(2, 7, 8, 2, requires_grad=True)
     views = wk.warp_flow(IMAGE, flow.bspline(control, (16, 20)), border="replicate")
@@ -74,7 +74,7 @@ def test_one_signed_step_by_hand():
     assert found.history == [pytest.approx(likeness(IMAGE).item(), rel=1e-6)]
 
 
-def test_pieces_and_pauses_change_nothing():
+def test_chunks_and_resuming_change_nothing():
     whole = run(image=IMAGE.double())
     pieces = run(image=IMAGE.double(), chunk=3)
     assert (pieces.flow - whole.flow).abs().max() < TOLERANCE["pieces"]

@@ -45,7 +45,7 @@ def test_a_resumed_run_keeps_its_step_size():
         climb(steps=6, generator=seeded(), resume=first.state, step_size=1e-4)
 
 
-def test_a_state_of_other_limits_or_another_image_is_refused():
+def test_a_state_of_another_image_or_other_limits_is_rejected():
     state = climb(steps=2, generator=seeded()).state
     for change in ({"epsilon": 1 / 255}, {"image": 1 - IMAGE}):
         with pytest.raises(ValueError, match="optimize_perturbation: `resume` must be the state"):
@@ -62,7 +62,7 @@ def broken(value: float):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_an_objective_that_is_no_number_stops_at_once(value):
+def test_an_objective_of_nan_stops_the_run_at_once(value):
     for call in (
         partial(optimize_perturbation, broken(value), IMAGE, epsilon=0.1, steps=2),
         partial(optimize_patch, broken(value), IMAGE, BOXES, None, patch_size=(6, 6), steps=2),
@@ -72,7 +72,7 @@ def test_an_objective_that_is_no_number_stops_at_once(value):
             call()
 
 
-def test_a_random_steps_gradient_is_of_the_same_draw():
+def test_a_random_steps_gradient_uses_the_same_draw():
     def flip(images: torch.Tensor) -> torch.Tensor:
         return images.flip(-1) if torch.rand(()) < 0.5 else images
 
@@ -88,11 +88,11 @@ def test_a_random_steps_gradient_is_of_the_same_draw():
         flipped.add(at)
         torch.manual_seed(seed)
         with torch.no_grad():
-            assert torch.equal(Pipeline(flip)(image), shown)  # and no number more is drawn
+            assert torch.equal(Pipeline(flip)(image), shown)  # no further number is drawn
     assert flipped == {0, 15}
 
 
-def test_what_a_step_takes_is_not_learned_from_a_failure():
+def test_a_failed_call_does_not_decide_what_a_step_takes():
     def step(images: torch.Tensor) -> torch.Tensor:
         if images.shape[-1] < 8:
             raise ValueError("too small")
@@ -107,7 +107,7 @@ def test_what_a_step_takes_is_not_learned_from_a_failure():
 
 
 @pytest.mark.parametrize("name", ["start", "mask"])
-def test_a_patchs_start_and_mask_are_parts_of_one(name):
+def test_a_patchs_start_and_mask_must_be_in_0_1(name):
     channels = 3 if name == "start" else 1
     call = partial(optimize_patch, torch.mean, IMAGE, BOXES, None, patch_size=(6, 6), steps=1)
     for wrong in (torch.full((channels, 6, 6), 255.0), torch.full((channels, 6, 6), torch.nan)):
@@ -121,14 +121,14 @@ def test_pipelines_can_be_pickled():
     assert torch.equal(pickle.loads(pickle.dumps(pipeline))(IMAGE), pipeline(IMAGE))
 
 
-def test_optimizers_that_cannot_serve_are_named():
+def test_unusable_optimizers_are_named():
     made = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     for optimizer, text in ((made, "a class such as"), (torch.optim.LBFGS, "got LBFGS")):
         with pytest.raises(ValueError, match=f"optimize_perturbation: `optimizer`.*{text}"):
             climb(steps=1, optimizer=optimizer)
 
 
-def test_light_says_what_it_wants():
+def test_photometric_names_bad_arguments():
     light = Photometric(noise=0.1)
     with pytest.raises(TypeError, match="Photometric: `views` must be"):
         light(None)

@@ -1,4 +1,4 @@
-"""`optimize_patch`: where the patch lies, what is seen, pieces, limits, OpenCV's pixels, errors."""
+"""`optimize_patch`: the patch's place, views, chunks, limits, OpenCV's pixels, and errors."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def run(**options) -> Patch:
 
 
 def first_views(**options) -> Tensor:
-    """What the objective is shown at the first step."""
+    """The views that the objective gets at the first step."""
     seen: list[Tensor] = []
     run(objective=lambda x: seen.append(x.detach()) or x.mean(), steps=1, **options)
     return seen[0]
 
 
-def test_views_are_pasted_about_the_boxes_centres():
+def test_views_are_transformed_about_the_boxes_centres():
     start, mask = noise(3, 4, 5, seed=3), noise(1, 4, 5, seed=4)
     views = first_views(start=start, mask=mask)
     moves = TURNS.sample(9, size=(4, 5), generator=seeded()).double().unflatten(0, (3, 3))
@@ -83,17 +83,17 @@ def test_without_a_distribution_the_patch_fills_its_boxes():
     assert views.shape == IMAGES.shape
     for (x1, y1, x2, y2), i in zip(BOXES.round().long().tolist(), INDEX, strict=True):
         assert inner[i, y1 + 1 : y2 - 1, x1 + 1 : x2 - 1].all()
-    assert inner[0, 0].all()  # an edge is soft by half a pixel of the patch, 0.75 here
+    assert inner[0, 0].all()  # half a pixel of the patch, 0.75 pixels here, is soft at an edge
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3])
-def test_pieces_change_nothing(chunk: int):
+def test_chunks_change_nothing(chunk: int):
     whole, pieces = (run(chunk=size, optimizer=torch.optim.SGD) for size in (None, chunk))
     torch.testing.assert_close(pieces.patch, whole.patch, rtol=0, atol=TOLERANCE["pieces"])
     assert pieces.history == pytest.approx(whole.history, rel=TOLERANCE["pieces"])
 
 
-def test_the_patch_becomes_what_the_objective_wants():
+def test_the_patch_minimizes_the_objective():
     found = run(steps=40, samples=2)
     assert found.history[-1] < found.history[0]
     assert len(found.history) == 40
@@ -104,7 +104,7 @@ def test_the_patch_becomes_what_the_objective_wants():
     assert (found.patch > 0.99).all()
 
 
-def test_limits_hold_in_eight_bits_too():
+def test_limits_also_hold_after_rounding_to_8_bits():
     found = run(limits=(0.1003, 0.7), steps=60, quantize=True, images=IMAGES.float())
     levels = found.patch * 255
     torch.testing.assert_close(levels, levels.round(), rtol=0, atol=TOLERANCE["levels"])
@@ -114,7 +114,7 @@ def test_limits_hold_in_eight_bits_too():
     assert run(limits=(0.1, 0.7), steps=60).patch.max() <= 0.7
 
 
-def test_the_mask_keeps_pixels_out():
+def test_masked_pixels_of_a_patch_stay_as_they_were():
     mask = torch.zeros(1, 4, 5)
     mask[:, 1:3, 1:4] = 1
     found = run(mask=mask, steps=3)
@@ -122,7 +122,7 @@ def test_the_mask_keeps_pixels_out():
     assert (found.patch[:, mask[0] == 1] > 0.5).all()
 
 
-def test_a_run_goes_on_where_it_stopped():
+def test_a_resumed_run_equals_an_uninterrupted_one():
     whole = run()
     rest = run(resume=run(steps=2).state, generator=seeded(9))
     assert torch.equal(rest.patch, whole.patch)
@@ -132,8 +132,8 @@ def test_a_run_goes_on_where_it_stopped():
 @compares_with_opencv
 @pytest.mark.parametrize("arithmetic", ["opencv4", "opencv5"])
 @pytest.mark.parametrize("quantize", [False, True])
-def test_opencvs_pixels_are_in_the_loop(arithmetic: str, quantize: bool):
-    """The pipeline: the patch and its mask in four channels, warped on a frame, laid over."""
+def test_the_objective_gets_opencvs_pixels(arithmetic: str, quantize: bool):
+    """By hand: warp the patch and its mask as four channels, and composite them over the image."""
     start = (noise(3, 4, 5, dtype=torch.float32, seed=3) * 255).round() / 255
     images = (IMAGES[:1].float() * 255).round() / 255
     options = {"boxes": BOXES[:2], "image_index": None, "images": images, "distribution": None}
@@ -153,12 +153,12 @@ def test_opencvs_pixels_are_in_the_loop(arithmetic: str, quantize: bool):
     torch.testing.assert_close(views[0], expected, rtol=0, atol=TOLERANCE["reference float32"])
 
 
-def test_opencvs_arithmetic_carries_a_gradient():
+def test_opencvs_arithmetic_has_a_gradient():
     found = run(arithmetic="opencv4", steps=30, images=IMAGES.float(), distribution=None)
     assert (found.patch > 0.9).all()
 
 
-def test_three_views_of_exact_and_opencv_agree_roughly():
+def test_views_under_exact_and_opencv_arithmetic_agree_roughly():
     start = noise(3, 4, 5, dtype=torch.float32, seed=3)
     images = IMAGES.float()
     exact, opencv = (

@@ -1,4 +1,4 @@
-"""`optimize_perturbation`: its bounds, steps by hand, pieces, resuming, 8-bit files, and errors."""
+"""`optimize_perturbation`: bounds, steps by hand, chunks, resuming, 8-bit files, and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATTERN = noise(3, 8, 9, dtype=torch.float32, seed=2)
 
 
 def likeness(x: Tensor) -> Tensor:
-    """Some smooth function that depends on every pixel."""
+    """A smooth function that depends on every pixel."""
     return ((x - 0.5) * (PATTERN.to(x.dtype) - 0.5)).sum((1, 2, 3)).square().mean() - x.mean()
 
 
@@ -46,9 +46,11 @@ def run(**options) -> Perturbation:
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("epsilon", [1e-3, 8 / 255, 0.7, 30.0])
 @pytest.mark.parametrize("quantize", [False, True])
-def test_results_stay_in_bounds(dtype: torch.dtype, norm: str, epsilon: float, quantize: bool):
+def test_results_stay_in_0_1_and_within_epsilon(
+    dtype: torch.dtype, norm: str, epsilon: float, quantize: bool
+):
     if norm == "linf":
-        epsilon = min(max(epsilon, quantize / 255), 1.0)  # less and more are refused
+        epsilon = min(max(epsilon, quantize / 255), 1.0)  # smaller and larger values are rejected
     image = noise(2, 3, 8, 9, dtype=dtype, seed=1)
     image[0, 0, 0, :3] = torch.tensor([0.0, 1.0, 0.5])
     if quantize:
@@ -75,7 +77,7 @@ def test_results_stay_in_bounds(dtype: torch.dtype, norm: str, epsilon: float, q
     assert len(found.history) == 5
 
 
-def test_the_whole_of_epsilon_is_used():
+def test_all_of_epsilon_is_used():
     found = run(objective=torch.mean, epsilon=8 / 255, distribution=None, steps=3)
     inside = IMAGE > 8.01 / 255
     torch.testing.assert_close(found.delta[inside], torch.full_like(found.delta[inside], -8 / 255))
@@ -108,8 +110,8 @@ def test_one_step_along_the_gradient_by_hand():
         torch.testing.assert_close(found.image, expected)
 
 
-def test_torch_optimizers_step():
-    """Adam's first step has the length of the step size; SGD's is the gradient's."""
+def test_torch_optimizers_take_their_own_steps():
+    """Adam's first step has the step size's length; SGD's is proportional to the gradient."""
     x = IMAGE.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(likeness(x), x)
     options = {"distribution": None, "epsilon": 1.0, "steps": 1, "step_size": 0.01}
@@ -121,7 +123,7 @@ def test_torch_optimizers_step():
 
 
 @pytest.mark.parametrize("optimizer", [None, torch.optim.Adam])
-def test_the_objective_falls(optimizer):
+def test_the_objective_decreases(optimizer):
     found = run(steps=40, epsilon=0.2, optimizer=optimizer)
     assert found.history[-1] < found.history[0] - 0.1
     held_out = TURNS.sample(64, size=(8, 9), generator=seeded(99))
@@ -130,7 +132,7 @@ def test_the_objective_falls(optimizer):
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 5, 9])
-def test_pieces_change_nothing(chunk: int):
+def test_chunks_change_nothing(chunk: int):
     image = IMAGE.double()
     whole = run(image=image, norm="l2", epsilon=1.0)
     pieces = run(image=image, norm="l2", epsilon=1.0, chunk=chunk)
@@ -138,7 +140,7 @@ def test_pieces_change_nothing(chunk: int):
     assert pieces.history == pytest.approx(whole.history, rel=TOLERANCE["pieces"])
 
 
-def test_pieces_bound_the_views():
+def test_chunk_bounds_the_number_of_views_in_a_call():
     sizes: list[int] = []
     run(objective=lambda x: sizes.append(len(x)) or x.mean(), samples=5, chunk=2, steps=1)
     assert sizes == [4, 4, 2]  # two images
@@ -146,24 +148,24 @@ def test_pieces_bound_the_views():
 
 @pytest.mark.parametrize("optimizer", [None, torch.optim.Adam])
 @pytest.mark.parametrize("stop", [1, 3, 6])
-def test_a_run_goes_on_where_it_stopped(optimizer, stop: int):
+def test_a_resumed_run_equals_an_uninterrupted_one(optimizer, stop: int):
     whole = run(optimizer=optimizer, step_size=0.004)
     file = io.BytesIO()
     torch.save(run(optimizer=optimizer, step_size=0.004, steps=stop).state, file)
     file.seek(0)
     state = torch.load(file, weights_only=True)
-    rest = run(optimizer=optimizer, resume=state, generator=seeded(77))  # the state's draws count
+    rest = run(optimizer=optimizer, resume=state, generator=seeded(77))  # the state has the draws
     assert torch.equal(rest.image, whole.image)
     assert rest.history == whole.history
 
 
-def test_a_state_is_left_as_it_is():
+def test_resuming_does_not_modify_the_state():
     state = run(optimizer=torch.optim.Adam, steps=2).state
     first, second = (run(optimizer=torch.optim.Adam, resume=state, steps=5) for _ in range(2))
     assert torch.equal(first.image, second.image)
 
 
-def test_given_matrices_are_all_used_at_every_step():
+def test_every_step_uses_all_given_matrices():
     matrices = TURNS.sample(3, size=(8, 9), generator=seeded())
     seen: list[Tensor] = []
     run(objective=lambda x: seen.append(x.detach()) or x.mean(), distribution=matrices, steps=2)
@@ -172,12 +174,12 @@ def test_given_matrices_are_all_used_at_every_step():
     assert seen[1].shape == expected.shape
 
 
-def test_one_image_without_a_batch():
+def test_an_image_without_a_batch_dimension():
     found = run(image=IMAGE[0], steps=2, objective=torch.mean)
     assert found.image.shape == found.delta.shape == IMAGE[0].shape
 
 
-def test_it_works_under_no_grad_and_leaves_models_alone():
+def test_it_works_under_no_grad_and_gives_models_no_gradient():
     model = torch.nn.Conv2d(3, 1, 3)
     with torch.no_grad():
         found = run(objective=lambda x: model(x).mean(), steps=2)
@@ -185,7 +187,7 @@ def test_it_works_under_no_grad_and_leaves_models_alone():
     assert all(p.grad is None for p in model.parameters())
 
 
-def test_eight_bit_views_are_the_files():
+def test_quantized_views_equal_an_8_bit_files():
     image = (IMAGE * 255).round() / 255
     seen: list[Tensor] = []
     matrices = TURNS.sample(2, size=(8, 9), generator=seeded())
@@ -266,7 +268,7 @@ def test_an_objective_that_ignores_its_images_is_refused():
         run(objective=lambda x: torch.ones((), requires_grad=True) * 2)
 
 
-def test_a_gradient_of_zero_is_not_silent():
+def test_a_gradient_of_zero_gets_a_warning():
     with pytest.warns(UserWarning, match="optimize_perturbation: the gradient is zero at every"):
         found = run(objective=lambda x: (x.mean() * 0).relu(), steps=2)
     assert (found.delta == 0).all()
@@ -354,25 +356,25 @@ def test_arguments_are_checked(arguments: dict, error: type[Exception], text: st
         run(**arguments)
 
 
-def test_warp_options_are_the_warps():
+def test_warp_options_are_checked_by_the_warp():
     with pytest.raises(ValueError, match="warp_affine: `border` must be one of"):
         run(border="mirror")
 
 
-def test_inference_mode_is_named():
+def test_inference_mode_is_named_in_the_error():
     with torch.inference_mode(), pytest.raises(ValueError, match="gradients are switched off"):
         optimize_perturbation(torch.mean, IMAGE, epsilon=0.1, steps=1)
 
 
-def test_steps_are_no_fewer_than_those_done():
+def test_fewer_steps_than_the_state_has_done_are_rejected():
     state = optimize_perturbation(torch.mean, IMAGE, epsilon=0.1, steps=3).state
     text = "optimize_perturbation: `steps` must be at least 3, those done before, got 2"
     with pytest.raises(ValueError, match=text):
         optimize_perturbation(torch.mean, IMAGE, epsilon=0.1, steps=2, resume=state)
 
 
-def test_a_result_prints_as_a_line():
+def test_a_result_prints_as_one_line():
     found = optimize_perturbation(torch.mean, torch.full((1, 2, 2), 0.5), epsilon=0.1, steps=3)
     assert str(found) == "perturbation of (1, 2, 2): 3 steps, objective 0.5 -> 0.4"
-    assert "state" not in repr(found)  # an optimizer's tensors, pages of them
+    assert "state" not in repr(found)  # it holds an optimizer's tensors, which would fill pages
     assert str(replace(found, history=[])) == "perturbation of (1, 2, 2): 0 steps"

@@ -1,4 +1,4 @@
-"""`Pipeline`: the value is the real program's on 8 bits, the gradient its steps' on floats."""
+"""`Pipeline`: values of the real 8-bit program, gradients of its steps on floats."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ WARP = partial(wk.warp_affine, matrix=TURN, arithmetic=installed_arithmetic())
 
 
 def smooth(*shape: int) -> Tensor:
-    """Pictures rather than noise: float32 in [0, 1]."""
+    """Smooth images rather than noise: float32 in [0, 1]."""
     coarse = noise(*shape[:-2], 4, 5, dtype=torch.float32, seed=3)
     return wk.resize(coarse, shape[-2:], interpolation="bicubic").clamp(0, 1)
 
 
 def program(image: np.ndarray) -> np.ndarray:
-    """The attacked program, of an 8-bit image (H, W, 3): OpenCV, Pillow, a file, NumPy."""
+    """The attacked program on an 8-bit image (H, W, 3): OpenCV, Pillow, a file, NumPy."""
     turned = cv2.warpAffine(image, TURN.numpy(), (21, 16))
     small = Image.fromarray(turned).resize((14, 12), Image.Resampling.BICUBIC)
     file = io.BytesIO()
@@ -56,20 +56,20 @@ def program(image: np.ndarray) -> np.ndarray:
 
 
 @compares_with_opencv
-def test_the_value_is_the_real_programs_to_the_last_bit():
+def test_values_have_the_real_programs_bits():
     images = smooth(2, 3, 16, 21)
     pipeline = Pipeline(WARP, RESIZE, jpeg(60), reverse_channels, normalize(MEAN, STD))
     got = pipeline(images.requires_grad_())
     levels = (images.detach() * 255).round().byte()
     for one, expected in zip(got.detach(), levels.permute(0, 2, 3, 1).numpy(), strict=True):
         assert np.array_equal(one.permute(1, 2, 0).numpy(), program(expected))
-    assert torch.equal(pipeline(levels), got)  # the program itself, on its own files
+    assert torch.equal(pipeline(levels), got)  # the same program, given 8-bit images
     with torch.no_grad():
         assert torch.equal(pipeline(images), got)
     assert [step.takes for step in pipeline.steps] == ["uint8"] * 4 + ["floats"]
 
 
-def test_the_gradient_is_that_of_the_steps_on_floats():
+def test_the_gradient_is_the_steps_gradient_on_floats():
     images = smooth(2, 3, 16, 21).requires_grad_()
     cotangent = noise(2, 3, 12, 14, dtype=torch.float32, seed=5)
     pipeline = Pipeline(WARP, RESIZE, reverse_channels, normalize(MEAN, STD))
@@ -78,14 +78,14 @@ def test_the_gradient_is_that_of_the_steps_on_floats():
     plain = RESIZE(WARP(images))
     (expected,) = torch.autograd.grad((plain * scaled).sum(), images)
     torch.testing.assert_close(got, expected, rtol=0, atol=TOLERANCE["reference float32"])
-    doubles = images.detach().double().requires_grad_()  # which Pillow's arithmetic has not
+    doubles = images.detach().double().requires_grad_()  # Pillow's arithmetic has no float64
     (got,) = torch.autograd.grad((Pipeline(RESIZE)(doubles) * cotangent).sum(), doubles)
     (expected,) = torch.autograd.grad((RESIZE(images) * cotangent).sum(), images)
     torch.testing.assert_close(got, expected.double(), rtol=0, atol=TOLERANCE["reference float64"])
 
 
 def test_a_step_is_differentiated_at_the_real_programs_values():
-    """Not at what comes of unrounded floats: a square has another slope there."""
+    """Not at unrounded floats, where a square, for example, has another slope."""
     image = torch.tensor([[[[0.4999]]]], requires_grad=True)
     value = Pipeline(on_floats(lambda x: x * x))(image)
     assert value.item() == float(np.square(np.float32(127 / 255)))
@@ -118,7 +118,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("case", STEPS)
-def test_what_a_step_takes_is_found_out(case: str):
+def test_whether_a_step_takes_bytes_or_floats_is_detected(case: str):
     step, takes = STEPS[case]
     images = smooth(2, 3, 16, 21).requires_grad_()
     levels = (images.detach() * 255).round().byte()
@@ -130,21 +130,21 @@ def test_what_a_step_takes_is_found_out(case: str):
     real = step(levels) if takes == "uint8" else step(levels / 255)
     assert torch.equal(got, real / 255 if real.dtype == torch.uint8 else real)
     assert torch.autograd.grad(got.square().sum(), images)[0].abs().sum() > 0
-    # black alone would look the same in either
+    # black looks the same as bytes and as floats
     assert Pipeline(step)(images[:1].detach() * 0).isfinite().all()
 
 
-def test_finding_out_draws_no_random_numbers():
+def test_detecting_what_a_step_takes_draws_no_random_numbers():
     images, states = smooth(1, 3, 8, 8), []
     pipeline = Pipeline(lambda x: x + 0.1 * torch.rand(x.shape))
-    for _ in range(2):  # found out in the first, known in the second
+    for _ in range(2):  # detected in the first call, known in the second
         torch.manual_seed(0)
         pipeline(images)
         states.append(torch.get_rng_state())
     assert torch.equal(*states)
 
 
-def test_floats_go_on_until_to_uint8():
+def test_floats_stay_floats_until_to_uint8():
     images = smooth(1, 3, 8, 8).requires_grad_()
     half = on_floats(lambda x: x * 0.5)
     levels = (images.detach() * 255).round()
@@ -170,7 +170,7 @@ def test_a_step_outside_torch_has_a_surrogate():
 
 
 class ToBytes(torch.nn.Module):
-    """A step that knows 8 bits alone."""
+    """A step that only accepts 8-bit images."""
 
     def forward(self, x: Tensor) -> Tensor:
         if x.dtype != torch.uint8:
@@ -195,7 +195,7 @@ class ToBytes(torch.nn.Module):
         (lambda x: x.long(), "must be one that returns floats of floats, got torch.int64"),
     ],
 )  # fmt: skip
-def test_a_step_that_cannot_be_is_named(step, text: str):
+def test_an_invalid_step_is_named(step, text: str):
     images = smooth(2, 3, 8, 8)
     line = getattr(getattr(step, "__code__", None), "co_firstlineno", 0)
     with pytest.raises((ValueError, TypeError), match=re.escape(text.format(line=line))) as caught:
@@ -206,7 +206,7 @@ def test_a_step_that_cannot_be_is_named(step, text: str):
 
 
 class UnusualError(Exception):
-    """None of Python's own."""
+    """An error that is not one of Python's own."""
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_step_that_fails_is_named(raised, kind, wrap):
     assert caught.value.__cause__ is raised
 
 
-def test_torchs_own_error_in_a_step_is_named_and_memory_stays_memory():
+def test_a_step_that_raises_in_torch_is_named_and_out_of_memory_keeps_its_type():
     layer = torch.nn.Conv2d(4, 1, 1)
     with pytest.raises(RuntimeError, match=r"^Pipeline: step 2 \(Conv2d\) raises RuntimeError: "):
         Pipeline(reverse_channels, layer)(smooth(2, 3, 8, 8))
@@ -241,7 +241,7 @@ def test_torchs_own_error_in_a_step_is_named_and_memory_stays_memory():
         Pipeline(full)(smooth(2, 3, 8, 8))
 
 
-def test_a_function_in_its_place_is_checked_too():
+def test_a_plain_function_as_pipeline_is_checked_too():
     images = smooth(2, 3, 8, 8)
     for step, text in (
         (lambda x: x[:1], "must be one that returns as many images as it is given, 2, got shape"),
@@ -253,7 +253,7 @@ def test_a_function_in_its_place_is_checked_too():
             optimize_perturbation(torch.mean, images, epsilon=0.1, steps=1, pipeline=step)
 
 
-def test_numbers_of_another_kind_are_warned_of():
+def test_values_in_an_unexpected_range_get_a_warning():
     images = smooth(1, 3, 8, 8)
     with pytest.warns(UserWarning, match=r"returns different images for 8 bits and floats"):
         Pipeline(lambda x: x.clamp(max=1))(images)
@@ -301,12 +301,12 @@ def test_jpeg_says_that_pillow_is_missing(monkeypatch):
 
 @pytest.mark.parametrize(("quality", "subsampling"), [(30, "4:2:0"), (60, "4:2:2"), (75, "4:4:4")])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_the_stand_in_is_near_pillows_file(quality: int, subsampling: str, channels: int):
-    images = 0.2 + 0.6 * smooth(2, channels, 35, 44)  # no file leaves [0, 1]
+def test_the_differentiable_jpeg_is_close_to_pillows(quality: int, subsampling: str, channels: int):
+    images = 0.2 + 0.6 * smooth(2, channels, 35, 44)  # so that no decoded file leaves [0, 1]
     levels = (images * 255).round().byte()
     real = jpeg(quality, subsampling=subsampling)(levels)
     made = stand_in(levels.double() / 255, quality, subsampling) * 255
-    # Pillow's transform is of integers, and its colours are rounded twice
+    # Pillow transforms integers and rounds colours twice
     lost = (real.double() - levels).abs().mean()
     assert (made - real).abs().mean() < TOLERANCE["jpeg beside what a file loses"] * lost
     for one, level in zip(real, levels, strict=True):
@@ -318,15 +318,15 @@ def test_the_stand_in_is_near_pillows_file(quality: int, subsampling: str, chann
         assert np.array_equal(one.permute(1, 2, 0).numpy(), expected)
 
 
-def test_the_transform_of_blocks_is_cv2s():
+def test_the_blocks_cosine_transform_is_cv2s():
     block = noise(8, 8, seed=2)
     expected = cv2.dct(block.numpy())
     got = transform() @ block @ transform().T
     np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=TOLERANCE["reference float64"])
 
 
-def test_the_rounding_of_coefficients_is_passed():
-    """Of one that survives, and of one that does not, in steps of 10."""
+def test_gradients_pass_the_rounding_of_coefficients():
+    """For a coefficient that survives rounding to steps of 10, and for one that does not."""
     waves = transform()
     kept, lost = (torch.outer(waves[i], waves[j]) for i, j in ((0, 1), (2, 3)))
     plane = (23.0 * kept + 4.0 * lost)[None, None].requires_grad_()

@@ -40,7 +40,7 @@ def config(kind: str, **options: Any) -> dict[str, Any]:
 
 
 def small(kind: str, **options: Any) -> dict[str, Any]:
-    """A kind as its numbers were recorded."""
+    """A kind's configuration, with the options that its values were recorded with."""
     return config(kind, **{**EXPECTED[kind]["options"], **options})
 
 
@@ -49,7 +49,7 @@ def image(height: int, width: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("kind", "library"), CALLS)
-def test_a_kind_makes_what_its_processor_made(kind: str, library: str):
+def test_a_kind_gives_its_processors_recorded_values(kind: str, library: str):
     pipeline = Pipeline.from_processor(small(kind), library=library)
     for size, wanted in zip(asked.RECORDED_SIZES, EXPECTED[kind][library], strict=True):
         with torch.no_grad():
@@ -67,14 +67,14 @@ def test_every_kind_is_recorded_and_has_defaults():
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_kind_that_is_not_served_says_why(kind: str):
+def test_an_unsupported_kind_says_why(kind: str):
     with pytest.raises(ValueError, match=f"{kind}ImageProcessor is not served: it ") as error:
         Pipeline.from_processor(config(kind))
     assert REFUSED[kind] in str(error.value)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].get("off")])
-def test_an_option_that_is_not_served_says_why(kind: str):
+def test_an_unsupported_option_says_why(kind: str):
     for option in KINDS[kind]["off"]:
         with pytest.raises(ValueError, match=f"{kind} with {option} is not served: it makes"):
             Pipeline.from_processor(small(kind, **{option: True}))
@@ -82,7 +82,7 @@ def test_an_option_that_is_not_served_says_why(kind: str):
 
 @pytest.mark.parametrize(("kind", "library"), CALLS)
 def test_a_gradient_reaches_the_images(kind: str, library: str):
-    """That of the same steps on floats: finite differences of 40 levels."""
+    """It is the gradient of the same steps on floats, by finite differences of 40 levels."""
     pipeline = Pipeline.from_processor(small(kind), library=library)
     x = (image(40, 44) / 255 * 0.6 + 0.2).requires_grad_()
     made = pipeline(x)
@@ -95,7 +95,7 @@ def test_a_gradient_reaches_the_images(kind: str, library: str):
     with torch.no_grad():
         ends = [float((pipeline(x + sign * step * direction) * weights).sum()) for sign in (1, -1)]
     slope = (ends[0] - ends[1]) / (2 * step)
-    # rounding to 8 bits before and after the resize, and clamped bicubic and lanczos
+    # the resize's input and output are rounded to 8 bits; bicubic and lanczos are clamped
     assert slope == pytest.approx(float(grad.norm()), rel=TOLERANCE["processors slope"])
 
 
@@ -115,8 +115,8 @@ def test_the_gradient_is_the_float_programs(filter_number: int):
 @pytest.mark.parametrize(
     ("row", "place"), [(0, 0), (1, 200), (2, 14 * 14 + 5), (17, 1175), (23, 600)]
 )
-def test_a_value_of_a_patch_has_the_gradient_of_its_pixel(row: int, place: int):
-    """Worked out by hand: blocks of 2 x 2 patches of 14 pixels, each (channel, frame, y, x)."""
+def test_a_value_in_a_patch_has_the_gradient_of_its_pixel(row: int, place: int):
+    """By hand: blocks of 2 x 2 patches of 14 pixels, each (channel, frame, y, x)."""
     std = [0.5, 0.25, 0.125]
     pipeline = Pipeline.from_processor(config("Qwen2VL", do_resize=False, image_std=std))
     x = (image(56, 84) / 255).requires_grad_()
@@ -133,8 +133,8 @@ def test_a_value_of_a_patch_has_the_gradient_of_its_pixel(row: int, place: int):
 
 
 @pytest.mark.parametrize("kind", [k for k, row in EXPECTED.items() if "pillow" not in row])
-def test_a_kind_without_a_twin_does_its_steps_with_pillows_resize(kind: str):
-    """Nearly those of torchvision: of noise, a filter differs by what antialias makes of it."""
+def test_a_kind_without_a_pillow_version_runs_its_steps_with_pillows_resize(kind: str):
+    """The values are close to torchvision's; on noise, antialiasing makes filters differ."""
     x, pipelines = (
         image(64, 84),
         [Pipeline.from_processor(small(kind), library=name) for name in ("pillow", "torchvision")],
@@ -147,7 +147,7 @@ def test_a_kind_without_a_twin_does_its_steps_with_pillows_resize(kind: str):
 
 
 @pytest.mark.parametrize("library", ["pillow", "torchvision"])
-def test_a_batch_is_its_pictures(library: str):
+def test_a_batch_equals_its_images_one_by_one(library: str):
     pipeline = Pipeline.from_processor(small("Qwen2VL"), library=library)
     pair = torch.cat((image(61, 84), image(61, 84).flip(-1)))
     both = pipeline(pair)
@@ -155,7 +155,7 @@ def test_a_batch_is_its_pictures(library: str):
     assert torch.equal(both, torch.cat([pipeline(x[None]) for x in pair]))
 
 
-def test_floats_are_the_same_picture_as_8_bits_and_types_are_kept():
+def test_floats_and_8_bits_give_the_same_and_types_are_kept():
     x = image(33, 47)
     pipeline = Pipeline.from_processor(CLIP, library="pillow")
     wanted = pipeline(x)
@@ -181,10 +181,10 @@ def test_second_order_and_forward_mode():
     assert second.abs().max() > 0
 
 
-# ------------------------------------------------------------------ where a configuration is
+# ------------------------------------------------------------------ configuration sources
 
 
-def test_a_file_a_folder_and_a_dict_are_the_same(tmp_path: Path):
+def test_a_file_a_folder_and_a_dict_give_the_same_pipeline(tmp_path: Path):
     x, wanted = image(33, 47), Pipeline.from_processor(CLIP)(image(33, 47))
     file = tmp_path / "preprocessor_config.json"
     file.write_text(json.dumps(CLIP))
@@ -201,7 +201,7 @@ def test_a_file_a_folder_and_a_dict_are_the_same(tmp_path: Path):
 
 
 @pytest.mark.parametrize("ending", ["ImageProcessor", "ImageProcessorFast", "ImageProcessorPil"])
-def test_old_and_new_names_are_one_kind(ending: str):
+def test_old_and_new_class_names_are_one_kind(ending: str):
     x, wanted = image(33, 47), Pipeline.from_processor(CLIP)(image(33, 47))
     named = {**CLIP, "image_processor_type": "CLIP" + ending}
     assert torch.equal(Pipeline.from_processor(named)(x), wanted)
@@ -229,7 +229,7 @@ def test_an_object_is_read_by_its_configuration():
     assert not torch.equal(other, wanted)
 
 
-def test_nothing_of_other_libraries_is_imported():
+def test_no_other_library_is_imported():
     code = (
         "import sys; from warpkit.attacks import Pipeline; "
         "Pipeline.from_processor({'image_processor_type': 'CLIPImageProcessor'}); "
@@ -239,7 +239,7 @@ def test_nothing_of_other_libraries_is_imported():
     assert done.stdout.strip() == "[]"
 
 
-# ------------------------------------------------------------------ what a configuration says
+# ------------------------------------------------------------------ options of a configuration
 
 
 @pytest.mark.parametrize(
@@ -273,13 +273,15 @@ def test_nothing_of_other_libraries_is_imported():
         ("ViT", {"no_such_option": 1, "processor_class": "ViTProcessor"}, {}),
     ],
 )
-def test_old_forms_mean_what_they_meant(kind: str, said: dict[str, Any], meant: dict[str, Any]):
+def test_old_forms_of_options_keep_their_meaning(
+    kind: str, said: dict[str, Any], meant: dict[str, Any]
+):
     x = image(61, 84)
     made = [Pipeline.from_processor(config(kind, **options))(x) for options in (said, meant)]
     assert torch.equal(*made)
 
 
-def test_a_file_with_a_filters_name_is_bilinear_to_pillow():
+def test_a_filters_name_in_a_file_means_bilinear_to_pillow():
     x = image(61, 84)
     with pytest.warns(UserWarning, match="Pillow's processors take bilinear"):
         named = Pipeline.from_processor(config("ViT", resample="bicubic"), library="pillow")
@@ -287,7 +289,7 @@ def test_a_file_with_a_filters_name_is_bilinear_to_pillow():
     assert torch.equal(named(x), bilinear(x))
 
 
-def test_levels_that_are_not_rescaled_stay_levels():
+def test_levels_stay_levels_without_rescaling():
     off = {"do_rescale": False, "do_normalize": False}
     x = image(30, 30)
     made = Pipeline.from_processor(config("ViT", size=30, **off))(x)
@@ -300,7 +302,7 @@ def test_levels_that_are_not_rescaled_stay_levels():
     assert torch.equal(grad, torch.full_like(grad, 255))
 
 
-def test_a_padding_puts_the_odd_pixel_where_its_library_does():
+def test_padding_puts_the_odd_pixel_where_its_library_does():
     options = {"do_resize": False, "crop_size": 4, "do_normalize": False, "do_rescale": False}
     x = torch.full((1, 3, 3, 3), 9, dtype=torch.uint8)
     rows = {
@@ -312,18 +314,18 @@ def test_a_padding_puts_the_odd_pixel_where_its_library_does():
 
 
 @pytest.mark.parametrize("factors", [(1, 3), (2, 1), (2, 2), (3, 2), (4, 5), (7, 6)])
-def test_reduced_is_pillows(factors: tuple[int, int]):
+def test_reduced_equals_pillows_reduce(factors: tuple[int, int]):
     array = asked.picture((23, 29))
     wanted = np.asarray(Image.fromarray(array).reduce((factors[1], factors[0])))
     got = reduced(asked.tensor(array), factors)[0].permute(1, 2, 0).numpy()
     np.testing.assert_array_equal(got, wanted)
     floats = reduced(asked.tensor(array).double(), factors)[0].permute(1, 2, 0).numpy()
-    assert np.abs(floats - wanted).max() < 0.7  # of odd counts Pillow adds less than a half
+    assert np.abs(floats - wanted).max() < 0.7  # for odd counts Pillow adds less than a half
 
 
 @pytest.mark.parametrize("side", [1, 2, 5])
 @pytest.mark.parametrize(("twice", "mode"), [(True, "symmetric"), (False, "reflect")])
-def test_mirrored_is_numpys(side: int, twice: bool, mode: str):
+def test_mirrored_equals_numpys_pad(side: int, twice: bool, mode: str):
     x = torch.arange(float(side * 3)).reshape(1, 1, side, 3)
     wanted = np.pad(x[0, 0].numpy(), ((4, 7), (1, 2)), mode)  # pyright: ignore
     assert np.array_equal(mirrored(x, (4, 1), (7, 2), twice)[0, 0].numpy(), wanted)
@@ -354,13 +356,15 @@ def test_mirrored_is_numpys(side: int, twice: bool, mode: str):
         (config("Tvp", pad_mode="edge"), None, "`pad_mode` must be 'constant'"),
     ],
 )
-def test_what_is_not_served_is_named(source: dict[str, Any], library: str | None, said: str):
+def test_unsupported_configurations_are_named(
+    source: dict[str, Any], library: str | None, said: str
+):
     with pytest.raises(ValueError, match=said):
         Pipeline.from_processor(source, library=library)(image(61, 84))
 
 
 @pytest.mark.parametrize("source", [3, None, dict, [1]])
-def test_what_is_no_source_is_a_type_error(source: Any):
+def test_an_invalid_source_is_a_type_error(source: Any):
     with pytest.raises(TypeError, match=r"`source` must be a preprocessor_config\.json"):
         Pipeline.from_processor(source)
 
@@ -380,7 +384,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path):
         Pipeline.from_processor(tmp_path)
 
 
-def test_pictures_that_do_not_fit_are_named():
+def test_images_of_unsupported_shapes_are_named():
     with pytest.raises(ValueError, match="one number a channel"):
         Pipeline.from_processor(CLIP)(image(30, 40)[:, :1])
     patches = config("Qwen2VL", do_resize=False)
@@ -391,5 +395,5 @@ def test_pictures_that_do_not_fit_are_named():
         Pipeline.from_processor(padded)(image(30, 40))
 
 
-def test_a_pipeline_says_its_steps():
+def test_a_pipelines_repr_lists_its_steps():
     assert repr(Pipeline.from_processor(CLIP)) == "Pipeline(resize, crop, values, pad, levels)"

@@ -1,4 +1,4 @@
-"""`Pipeline.from_processor` beside transformers' own processors, timm and open_clip."""
+"""`Pipeline.from_processor` compared with transformers' own processors, timm and open_clip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warpkit.attacks import Pipeline
 from warpkit.attacks.processors.configuration import defaults
 from warpkit.attacks.processors.kinds import KINDS, REFUSED
 
-pytest.importorskip("transformers", reason="transformers is not installed: recorded numbers alone")
+pytest.importorskip("transformers", reason="transformers is not installed")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -40,22 +40,22 @@ def classes() -> dict[str, type]:
 
 
 def processor_of(classes: dict[str, type], kind: str, library: str, **options: Any) -> Any:
-    """A processor of a kind on a library, as small as its numbers were recorded."""
+    """A processor of a kind and library, with the small options of its recorded values."""
     found = classes.get(f"{kind}ImageProcessor" + "Pil" * (library == "pillow"))
-    if found is None:  # on neither backend
+    if found is None:  # it has neither backend
         found = classes[f"{kind}ImageProcessor"]
     return found(**{**EXPECTED[kind]["options"], **options})
 
 
 def check_same(processor: Any, kind: str, pipeline: Pipeline, sizes: Any = SIZES) -> int:
-    """Of how many sizes the pipeline makes the processor's values: all that it takes itself."""
+    """Compare both on every size that the processor accepts; return how many there are."""
     count = 0
     for size in sizes:
         array = asked.picture(size)
         try:
             wanted = asked.made_by(processor, kind, array)
         except Exception:
-            continue  # too narrow for it
+            continue  # too narrow for the processor
         with torch.no_grad():
             got = pipeline(asked.tensor(array))[0].numpy()
         assert got.shape == wanted.shape
@@ -65,8 +65,10 @@ def check_same(processor: Any, kind: str, pipeline: Pipeline, sizes: Any = SIZES
 
 
 @pytest.mark.parametrize(("kind", "library"), CALLS)
-def test_a_kind_is_its_processor(classes: dict[str, type], kind: str, library: str, tmp_path: Path):
-    """By the object, and by the folder that it writes."""
+def test_a_kind_gives_its_processors_values(
+    classes: dict[str, type], kind: str, library: str, tmp_path: Path
+):
+    """Made from the object, and from the folder that it saves."""
     processor = processor_of(classes, kind, library)
     assert asked.library_of(processor) == library
     assert check_same(processor, kind, Pipeline.from_processor(processor)) >= 2
@@ -75,12 +77,12 @@ def test_a_kind_is_its_processor(classes: dict[str, type], kind: str, library: s
     assert check_same(processor, kind, saved, [(61, 84)]) == 1
 
 
-def test_every_class_is_served_or_refused(classes: dict[str, type]):
+def test_every_class_is_supported_or_rejected(classes: dict[str, type]):
     kinds = {asked.kind_name(name) for name in classes}
     assert kinds <= {*KINDS, *REFUSED, "TimmWrapper"}
 
 
-def test_defaults_are_those_of_the_classes(classes: dict[str, type]):
+def test_defaults_equal_the_classes_defaults(classes: dict[str, type]):
     for name, kind_class in classes.items():
         kind = asked.kind_name(name)
         if kind in KINDS:
@@ -139,7 +141,7 @@ CHANGED = [
 
 @pytest.mark.parametrize("library", ["torchvision", "pillow"])
 @pytest.mark.parametrize(("kind", "options"), CHANGED)
-def test_changed_options_are_the_processors(
+def test_changed_options_give_the_processors_values(
     classes: dict[str, type], kind: str, options: dict[str, Any], library: str
 ):
     processor = processor_of(classes, kind, library, **options)
@@ -223,7 +225,7 @@ def test_a_file_is_read_as_transformers_reads_it(
         {"size": 224},
     ],
 )
-def test_what_transformers_refuses_is_refused(said: dict[str, Any], tmp_path: Path):
+def test_what_transformers_rejects_is_rejected(said: dict[str, Any], tmp_path: Path):
     from transformers import AutoImageProcessor
 
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(said))
@@ -234,7 +236,7 @@ def test_what_transformers_refuses_is_refused(said: dict[str, Any], tmp_path: Pa
         Pipeline.from_processor(tmp_path)(asked.tensor(array))
 
 
-def test_a_whole_processor_has_its_image_processor(classes: dict[str, type]):
+def test_a_multimodal_processor_uses_its_image_processor(classes: dict[str, type]):
     processor = classes["CLIPImageProcessorPil"]()
 
     class Whole:
@@ -262,7 +264,7 @@ TIMM = [
 
 
 @pytest.mark.parametrize("cfg", TIMM, ids=str)
-def test_timms_configuration_is_its_transform(cfg: dict[str, Any]):
+def test_timms_configuration_gives_its_transforms_values(cfg: dict[str, Any]):
     data = pytest.importorskip("timm.data", reason="timm is not installed")
     from PIL import Image
 
@@ -272,7 +274,7 @@ def test_timms_configuration_is_its_transform(cfg: dict[str, Any]):
     if cfg.get("crop_mode") == "border":
         with pytest.raises(ValueError, match="which timm has not for tensors"):
             Pipeline.from_processor({"pretrained_cfg": cfg}, library="torchvision")
-    elif cfg.get("interpolation") != "lanczos":  # raises in torchvision's first interface
+    elif cfg.get("interpolation") != "lanczos":  # torchvision's v1 transforms raise
         tensors = Pipeline.from_processor({"pretrained_cfg": cfg}, library="torchvision")
     for size in SIZES:
         array = asked.picture(size)
@@ -303,7 +305,7 @@ def test_all_published_configurations_of_timm_are_read():
     assert len(seen) > 40
 
 
-def test_transformers_wrapper_of_timm_is_read(classes: dict[str, type], tmp_path: Path):
+def test_transformers_wrapper_of_timm_is_supported(classes: dict[str, type], tmp_path: Path):
     pytest.importorskip("timm", reason="timm is not installed")
     from PIL import Image
 
@@ -328,7 +330,7 @@ OPEN_CLIP = [
 
 
 @pytest.mark.parametrize("cfg", OPEN_CLIP, ids=str)
-def test_open_clips_configuration_is_its_transform(cfg: dict[str, Any]):
+def test_open_clips_configuration_gives_its_transforms_values(cfg: dict[str, Any]):
     transform = pytest.importorskip("open_clip.transform", reason="open_clip is not installed")
     from PIL import Image
 
@@ -343,8 +345,8 @@ def test_open_clips_configuration_is_its_transform(cfg: dict[str, Any]):
             torch.testing.assert_close(got, made, rtol=0, atol=TOLERANCE["processors"])
 
 
-def test_a_vision_language_model_reads_the_word_that_was_aimed_at():
-    """The example: of the file that was saved, by the real processor."""
+def test_the_vision_language_example_makes_the_model_read_the_target_word():
+    """The real processor reads the saved file."""
     from examples import vision_language
 
     results = vision_language.run(steps=30)

@@ -11,7 +11,7 @@ from warpkit.attacks import scaling_attack
 
 
 @pytest.mark.parametrize("arithmetic", ["opencv5", "torchvision"])
-def test_two_pixels_of_four_can_be_told_anything(arithmetic):
+def test_a_resize_that_skips_pixels_can_be_made_to_show_anything(arithmetic):
     shown, target = torch.full((3, 32, 40), 0.75), noise(3, 8, 10).float()
     how = {"interpolation": "bilinear", "arithmetic": arithmetic}
     how |= {} if arithmetic == "opencv5" else {"antialias": False}
@@ -28,21 +28,21 @@ def test_two_pixels_of_four_can_be_told_anything(arithmetic):
     assert len(found.history) == 200
     assert found.history[-1] < found.history[0] / 10
     assert "levels" in str(found)
-    # who takes means sees what was there; a quarter of the pixels was told something else
+    # a resize by means still shows the original; only a quarter of the pixels changed
     mean = wk.resize(found.image, (8, 10), interpolation="area")
     assert (mean - 0.75).abs().mean() < (mean - target).abs().mean() / 2
     assert ((found.image - shown).abs() < 2 / 255).float().mean() > 0.7
 
 
-def test_the_target_may_have_another_size_and_there_may_be_several():
+def test_targets_of_other_sizes_and_batches_are_accepted():
     target = noise(2, 1, 16, 16).float()
     found = scaling_attack(target, torch.zeros(2, 1, 24, 24), (6, 6), steps=3, antialias=False)
     assert found.image.shape == (2, 1, 24, 24)
     assert found.seen.shape == (2, 1, 6, 6)
 
 
-def test_what_rounding_leaves_beyond_one_is_one():
-    """A resize of ones is 1.0000001 where its weights' sum is."""
+def test_rounding_errors_above_one_are_clamped():
+    """A resize of ones is 1.0000001 where its weights sum to that."""
     just = torch.full((1, 8, 8), 1.0000001)
     assert just.max() > 1
     found, wanted = (
@@ -62,7 +62,7 @@ def test_what_rounding_leaves_beyond_one_is_one():
         (torch.ones(1, 4, 4), torch.ones(1, 8, 8).byte(), "`image` must be floating"),
     ],
 )
-def test_refusals(target, image, words):
+def test_errors(target, image, words):
     with pytest.raises((ValueError, TypeError)) as raised:
         scaling_attack(target, image, (4, 4))
     assert str(raised.value).startswith(f"scaling_attack: {words}")

@@ -1,4 +1,4 @@
-"""Mistaken arguments of the attacks: the error names the intended one, and correct ones pass."""
+"""Mistaken arguments of attacks: the error names the intended one, and correct ones pass."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ EYE = torch.eye(2, 3)[None]
 
 
 class Vectors:
-    """It draws, but no matrices."""
+    """Its `sample` draws vectors, not matrices."""
 
     def sample(self, n: int, *, size: object, generator: object = None) -> Tensor:
         return torch.zeros(n, 3)
 
 
 class Counts:
-    """It has a `sample` of another kind."""
+    """Its `sample` means something else."""
 
     def sample(self, n: int) -> Tensor:
         return torch.zeros(n, 2, 3)
@@ -54,7 +54,7 @@ NO_DISTRIBUTION = [
 
 
 @pytest.mark.parametrize(("distribution", "text"), NO_DISTRIBUTION)
-def test_what_is_no_distribution_is_answered(distribution: object, text: str):
+def test_an_invalid_distribution_gets_a_hint(distribution: object, text: str):
     calls = {
         "expectation": lambda: expectation(torch.mean, IMAGE, distribution, samples=2),
         "optimize_perturbation": lambda: optimize_perturbation(
@@ -71,7 +71,7 @@ def test_what_is_no_distribution_is_answered(distribution: object, text: str):
             call()
 
 
-def test_none_is_no_distribution_of_an_expectation():
+def test_expectation_rejects_none_as_distribution():
     with pytest.raises(
         TypeError, match=f"^{re.escape(f'expectation: `distribution` must be {WANTED}')}None$"
     ):
@@ -91,7 +91,7 @@ NO_OBJECTIVE = [
 
 
 @pytest.mark.parametrize(("objective", "text"), NO_OBJECTIVE)
-def test_what_is_no_objective_is_answered(objective, text: str):
+def test_an_invalid_objective_gets_a_hint(objective, text: str):
     for name, call in (
         ("expectation", lambda: expectation(objective, IMAGE, EYE)),
         ("optimize_perturbation", lambda: optimize_perturbation(objective, IMAGE, epsilon=0.1)),
@@ -102,12 +102,12 @@ def test_what_is_no_objective_is_answered(objective, text: str):
             call()
 
 
-def test_objectives_with_defaults_and_built_in_ones_are_taken():
+def test_objectives_with_defaults_and_built_in_functions_are_accepted():
     for objective in (torch.mean, lambda x, weight=1.0: weight * x.mean(), lambda *x: x[0].mean()):
         torch.testing.assert_close(expectation(objective, IMAGE, EYE), IMAGE.mean())
 
 
-def test_levels_for_epsilon_are_refused():
+def test_an_epsilon_in_levels_is_rejected():
     text = "optimize_perturbation: `epsilon` must be at most 1 on images in [0, 1], got "
     for epsilon, got in ((8, "8 (8/255?)"), (1.5, "1.5 (1.5/255?)"), (256.0, "256")):
         with pytest.raises(ValueError, match=f"^{re.escape(text + got)}$"):
@@ -119,7 +119,7 @@ def test_levels_for_epsilon_are_refused():
 
 
 @pytest.mark.parametrize("image", [IMAGE * 255, (IMAGE - 0.45) / 0.22])
-def test_an_image_that_is_not_in_0_1_is_said(image: Tensor):
+def test_an_image_outside_0_1_gets_a_warning(image: Tensor):
     low, high = image.min().item(), image.max().item()
     text = f"the image has values from {low:g} to {high:g}, but it should be in [0, 1]: "
     for name, call in (
@@ -132,7 +132,7 @@ def test_an_image_that_is_not_in_0_1_is_said(image: Tensor):
 
 
 @pytest.mark.filterwarnings("error")
-def test_what_a_perturbation_has_driven_out_of_0_1_is_meant():
+def test_values_that_may_be_intended_outside_0_1_get_no_warning():
     edge = torch.tensor([-1.0, 0.5, 2.0, torch.nan])
     assert wk.quantize(edge)[[0, 2]].tolist() == [0, 1]
     assert wk.quantize(torch.empty(0)).shape == (0,)
@@ -140,7 +140,7 @@ def test_what_a_perturbation_has_driven_out_of_0_1_is_meant():
     expectation(torch.mean, IMAGE * 255, EYE)
 
 
-def test_a_graph_does_not_look_at_values():
+def test_values_are_not_checked_while_tracing():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*the image has values")
         compiled = torch.compile(wk.quantize, fullgraph=True, backend="aot_eager")
@@ -203,7 +203,7 @@ LEVELS = [
 
 
 @pytest.mark.parametrize(("call", "text"), LEVELS)
-def test_levels_of_255_are_warned_of_once_at_the_callers_line(call, text):
+def test_images_of_255_levels_get_one_warning_at_the_callers_line(call, text):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
@@ -212,7 +212,7 @@ def test_levels_of_255_are_warned_of_once_at_the_callers_line(call, text):
     assert caught[0].filename == __file__
 
 
-def test_light_of_images_in_0_to_1_is_not_warned_of():
+def test_photometric_gives_no_warning_for_images_in_0_to_1():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Photometric(brightness=(-1.0, 1.0), contrast=(0.0, 9.0), gamma=(0.1, 9.0), noise=1.0)(IMAGE)
