@@ -1,22 +1,22 @@
-// The block of the descent of an alignment at one level of its pyramids: see descent.cpp. A unit is
-// a pair of images.
+// The block of an alignment's descent at one pyramid level: see descent.cpp. A unit is a pair of
+// images.
 #pragma once
 #include "call.h"
 
 // clang-format off
-#define WARPKIT_DESCENT_FIELDS(FIELD)                                                             \
-    /* arrays: the moving images with their weights as the last channel, the fixed ones, their */ \
-    /* slopes and weights; matrices (float64) to start from; the result of each pair */           \
-    FIELD(moving) FIELD(fixed) FIELD(fixed_x) FIELD(fixed_y) FIELD(weight)                        \
-    FIELD(to_source) FIELD(out)                                                                   \
-    /* blocks for one pair: of the warp, and of both sums */                                      \
-    FIELD(warp) FIELD(first_sums) FIELD(second_sums)                                              \
-    /* the model's tables, float64, and `DescentLimits` */                                        \
-    FIELD(generators) FIELD(quadratic) FIELD(linear) FIELD(limits)                                \
-    FIELD(channels) FIELD(moving_height) FIELD(moving_width) FIELD(height) FIELD(width)           \
-    /* numbers of a step, and of a result; the matrix has a last row; steps at most */            \
-    FIELD(parameters) FIELD(result_size) FIELD(projective) FIELD(steps)                           \
-    /* gain and bias are not solved for; images are float64 */                                    \
+#define WARPKIT_DESCENT_FIELDS(FIELD)                                                         \
+    /* arrays: the moving images with their weights as the last channel; the fixed images, */ \
+    /* their slopes and weights; initial matrices (float64); the result of each pair */       \
+    FIELD(moving) FIELD(fixed) FIELD(fixed_x) FIELD(fixed_y) FIELD(weight)                    \
+    FIELD(to_source) FIELD(out)                                                               \
+    /* blocks for one pair: of the warp, and of both sums */                                  \
+    FIELD(warp) FIELD(first_sums) FIELD(second_sums)                                          \
+    /* the model's tables, float64, and `DescentLimits` */                                    \
+    FIELD(generators) FIELD(quadratic) FIELD(linear) FIELD(limits)                            \
+    FIELD(channels) FIELD(moving_height) FIELD(moving_width) FIELD(height) FIELD(width)       \
+    /* numbers of a step, and of a result; whether the matrix has a third row; most steps */  \
+    FIELD(parameters) FIELD(result_size) FIELD(projective) FIELD(steps)                       \
+    /* whether gain and bias are fixed at 1 and 0; whether images are float64 */              \
     FIELD(by_values) FIELD(doubles)
 // clang-format on
 

@@ -1,6 +1,6 @@
-// Matrices that carry points to points: the perspective of four pairs (geometry/quads.py) with its
-// gradient, and the similarity of the least squares (geometry/fits.py). Torch makes them of some
-// fifty operations, whose calls take longer than the work of a thousand items.
+// Fits matrices to pairs of points: the perspective of four pairs (geometry/quads.py) with its
+// gradient, and the least-squares similarity (geometry/fits.py). In torch, a fit takes about fifty
+// operations, whose calls cost more time than the computations for a thousand items.
 #include "kernels.h"
 #include "vec.h"
 
@@ -8,7 +8,7 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-constexpr double ROUNDING = 8 * 2.220446049250313e-16;  // as quads.py has it
+constexpr double ROUNDING = 8 * 2.220446049250313e-16;  // as in quads.py
 constexpr int SPREAD = 16;                              // ROUNDING of fits.py
 constexpr int CORNERS = 4;
 
@@ -48,7 +48,7 @@ Matrix3 shift(double x, double y) { return {{1, 0, x, 0, 1, y, 0, 0, 1}}; }
 
 // -- four pairs --
 
-// The matrix that carries (1,0,0), (0,1,0), (0,0,1) and (1,1,1) to four points about the first.
+// The matrix that maps (1,0,0), (0,1,0), (0,0,1) and (1,1,1) to four points relative to the first.
 Matrix3 frame(const Point *p) {
     Matrix3 first = {{0, p[1].x - p[0].x, p[2].x - p[0].x, 0, p[1].y - p[0].y, p[2].y - p[0].y, 1,
                       1, 1}};
@@ -83,7 +83,7 @@ bool are_numbers(const Point *p) {
     return good;
 }
 
-// By what a matrix is divided: its last entry, or its norm where the origin goes to infinity or the
+// The divisor of a matrix: its last entry, or its norm if the origin maps to infinity or the
 // entries would not fit into the caller's type.
 double whole(const Matrix3 &h, const Point &first, double most_of_type) {
     const double *m = h.m, terms = size_of(m[6] * first.x) + size_of(m[7] * first.y) +
@@ -110,7 +110,7 @@ void four_points(const Call &call, int64_t begin, int64_t end) {
     }
 }
 
-// Solves a x = b by elimination with pivots of columns, both overwritten.
+// Solves a x = b by elimination with column pivots; overwrites both.
 void eliminate(double (*a)[8], double *b) {
     for (int i = 0; i < 8; i++) {
         int pivot = i;
@@ -134,7 +134,7 @@ void eliminate(double (*a)[8], double *b) {
     }
 }
 
-// Points about the first, within 1 of it, and by what they were divided.
+// Points relative to the first, scaled to within 1 of it. Returns their divisor.
 double about_first(const Point *p, Point *local) {
     double size = 0;
     for (int i = 0; i < CORNERS; i++) {
@@ -146,8 +146,9 @@ double about_first(const Point *p, Point *local) {
     return size;
 }
 
-// By the implicit function. With points about their firsts the matrix is T_d L T_s, where L has 1 as
-// its last entry, since the first points are finite, and its other entries solve eight equations.
+// The gradient of an implicit function. The matrix is T_d L T_s, where T_s and T_d change to points
+// relative to the first ones. L's last entry is 1, since the first points are finite, and its other
+// entries solve eight equations.
 void four_points_backward(const Call &call, int64_t begin, int64_t end) {
     const FitsCall &p = as<FitsCall>(call);
     const double most_of_type = at<const double>(p.limits)[1];
@@ -163,11 +164,11 @@ void four_points_backward(const Call &call, int64_t begin, int64_t end) {
         const Matrix3 out_of = {{by_d, 0, dst->x, 0, by_d, dst->y, 0, 0, 1}};
         const Matrix3 into = {{1 / by_s, 0, -src->x / by_s, 0, 1 / by_s, -src->y / by_s, 0, 0, 1}};
         const Matrix3 right = product(local, into), raw = product(out_of, right);
-        // through the division by the last entry, or the norm
+        // backward through the division by the last entry, or by the norm
         const double *g = at<const double>(p.grad) + 9 * n;
         double by = whole(raw, *src, most_of_type);
         const bool by_last = by == raw.m[8];
-        if (!by_last && last < 0) by = -by;  // the norm of what was not divided by L's last entry
+        if (!by_last && last < 0) by = -by;  // the norm of the matrix before L's division
         double along = 0;
         for (int k = 0; k < 9; k++) along += g[k] * raw.m[k] / by;
         Matrix3 to_raw;
@@ -204,7 +205,7 @@ void four_points_backward(const Call &call, int64_t begin, int64_t end) {
     }
 }
 
-// -- a turn, a uniform scale and a shift --
+// -- similarity: rotation, uniform scale and translation --
 
 void similarity(const Call &call, int64_t begin, int64_t end) {
     const FitsCall &p = as<FitsCall>(call);
@@ -232,7 +233,7 @@ void similarity(const Call &call, int64_t begin, int64_t end) {
             apart = most(apart, most(size_of(x), size_of(y)));
             reach = most(reach, most(size_of(src[i].x), size_of(src[i].y)));
         }
-        // NaN: of sums, since `most` may pass it by
+        // NaN is looked for in sums, since `most` may ignore it
         at<int64_t>(p.good)[n] = apart > SPREAD * eps * reach && is_number(a) && is_number(b) &&
                                  is_number(length) && is_number(s.x + s.y + d.x + d.y);
         a /= length, b /= length;

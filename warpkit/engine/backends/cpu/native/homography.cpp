@@ -1,5 +1,5 @@
-// The descent of cv2.findHomography: eight entries of a matrix whose last is 1, by damped
-// Gauss-Newton steps to the least squared distances, as opencv/homography.py has it.
+// The refinement of cv2.findHomography, as in opencv/homography.py: damped Gauss-Newton steps that
+// minimize the squared distances over eight entries of a matrix whose last entry is 1.
 #include "kernels.h"
 #include "vec.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int ENTRIES = 8;
 
-// Half the derivatives of the sum of squares, and the sum itself.
+// The sum of squares, with half of its gradient (`down`) and of its approximate Hessian (`square`).
 struct Squares {
     double square[ENTRIES][ENTRIES], down[ENTRIES], error;
 
@@ -34,7 +34,8 @@ struct Squares {
         }
     }
 
-    // The step of these equations with so much of their diagonal added; false where there is none.
+    // The step, with `damping` times the diagonal added to the equations. Returns false if they are
+    // singular.
     bool step(double damping, double *to) const {
         double a[ENTRIES][ENTRIES];
         for (int i = 0; i < ENTRIES; i++)
@@ -65,7 +66,7 @@ struct Squares {
     }
 };
 
-// `matrix`: the entries (items, 8) to start from, which are replaced; `limits`: steps at most.
+// `matrix`: the initial entries (items, 8), which are overwritten; `limits`: the most steps.
 void homography(const Call &call, int64_t begin, int64_t end) {
     const FitsCall &p = as<FitsCall>(call);
     const int64_t steps = int64_t(*at<const double>(p.limits));

@@ -1,7 +1,7 @@
-// The families of calls, the tasks of the library, and what chooses a kernel for each task.
+// The families of calls, the tasks, and the functions that select a task's kernel.
 //
-// Each instruction set has the kernels in a namespace of its name, and for each task a function
-// `choose_...`, which finds the kernel that a call needs.
+// Each instruction set has its kernels in a namespace of its name. There, a function `choose_TASK`
+// for each task returns the kernel that a call needs.
 #pragma once
 #include "call.h"
 #include "descent_call.h"
@@ -42,7 +42,7 @@
     TASK(first_sums) TASK(second_sums) TASK(descent) TASK(smooth_level)           \
     TASK(four_points) TASK(four_points_backward) TASK(similarity)                 \
     TASK(homography) TASK(resize) TASK(resize_nearest) TASK(resize_cells)         \
-    TASK(resize_torch) TASK(resize_linear)                                                          \
+    TASK(resize_torch) TASK(resize_linear)                                       \
     TASK(opencv) TASK(opencv_nearest)                                             \
     TASK(paint) TASK(let_through) TASK(paint_backward)                            \
     TASK(pyramid_down) TASK(pyramid_up) TASK(rectangle) TASK(arrange) TASK(frame) \

@@ -1,19 +1,20 @@
-// The block of a lens's formulas with their derivatives: fields of points and their gradient, and
-// lists of points that are undistorted. An "item" is a lens of a batch; a unit is a row of an
-// item's field, or `PLACES_AT_ONCE` points of an item's list.
+// The block of lens distortion with gradients: fields of points, and undistorted lists of points.
+// An "item" is a lens of a batch; a unit is a row of an item's field, or `PLACES_AT_ONCE` points of
+// an item's list.
 #pragma once
 #include "call.h"
 
 // clang-format off
-#define WARPKIT_LENS_FIELDS(FIELD)                                                               \
-    /* arrays of float64: `LensNumbers` of each item; directions, or what is shown of them */    \
-    FIELD(numbers) FIELD(x) FIELD(y)                                                             \
-    /* gradients of a field (rows, width, 2) or a list; what is written; bool: what was found */ \
-    FIELD(grad_x) FIELD(grad_y) FIELD(out_x) FIELD(out_y) FIELD(found)                           \
-    /* sums of a unit, `LensNumbers` each; of each item where its radial part ends: `Reach` */   \
-    FIELD(sums) FIELD(reach)                                                                     \
-    FIELD(items) FIELD(height) FIELD(width) FIELD(count)                                         \
-    /* as in maps_call.h; a field as OpenCV has it, behind the camera too */                     \
+#define WARPKIT_LENS_FIELDS(FIELD)                                                              \
+    /* arrays of float64: `LensNumbers` of each item; distorted points, or their directions */  \
+    FIELD(numbers) FIELD(x) FIELD(y)                                                            \
+    /* gradients of a field (rows, width, 2) or a list; outputs; bool: whether a point has a */ \
+    /* solution */                                                                              \
+    FIELD(grad_x) FIELD(grad_y) FIELD(out_x) FIELD(out_y) FIELD(found)                          \
+    /* the sums of each unit, as `LensNumbers`; the `Reach` of each item */                     \
+    FIELD(sums) FIELD(reach)                                                                    \
+    FIELD(items) FIELD(height) FIELD(width) FIELD(count)                                        \
+    /* as in maps_call.h; whether a field includes points behind the camera, as OpenCV's do */  \
     FIELD(coefficients) FIELD(fisheye) FIELD(opencv)
 // clang-format on
 
@@ -23,7 +24,7 @@ struct LensCall : Call {
     WARPKIT_LENS_FIELDS(WARPKIT_FIELD)
 };
 
-// The part of a lens that is symmetric about the centre.
+// The limits of a lens's radial part.
 struct Reach {
     double limit;   // x^2 + y^2 where it folds; infinite with other distortions
     double radius;  // the distorted radius there

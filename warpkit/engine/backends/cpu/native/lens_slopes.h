@@ -1,5 +1,5 @@
-// The distorted position of a direction, its derivatives by the direction and by each coefficient:
-// `bend` and `slopes` of camera/models.py, operation by operation.
+// The distorted position of a direction, and its derivatives with respect to the direction and to
+// each coefficient: `bend` and `slopes` of camera/models.py, operation by operation.
 #pragma once
 #include "lens.h"
 
@@ -7,8 +7,9 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// Of a model at q = x^2 + y^2: the factor of (x, y), its derivative by q, and the parts of the
-// derivatives by coefficients: a fisheye's angle, squared, and over r; a brown lens's denominator.
+// A model's radial part at q = x^2 + y^2: the factor of (x, y), its derivative with respect to q,
+// and numbers that the coefficients' derivatives need: for a fisheye the squared angle and the
+// angle over r, for a brown lens the denominator.
 struct Radial {
     Doubles factor, slope, square, ratio, bottom;
 };
@@ -27,7 +28,7 @@ INLINE Radial brown_radial(const double *k, int64_t n, Doubles q) {
         slope = (3 * k[4] * q + 2 * k[1]) * q + k[0];
     }
     if (n < 8) return {top, slope, Doubles{}, Doubles{}, Doubles{} + 1};
-    constexpr double POLE = 1e-100;  // in place of 0, as camera/models.py has it
+    constexpr double POLE = 1e-100;  // instead of 0, as in camera/models.py
     Doubles bottom = 1 + ((k[7] * q + k[6]) * q + k[5]) * q;
     bottom = bottom == 0 ? Doubles{} + POLE : bottom;
     Doubles factor = top / bottom;
@@ -60,7 +61,7 @@ INLINE Radial fisheye_radial(const double *k, Doubles q) {
     return {ratio * bent, slope, square, ratio, Doubles{}};
 }
 
-// For a lens of n coefficients, without the tilt of its sensor.
+// For a lens with n coefficients, without the tilt of its sensor.
 INLINE Bent bent(const double *k, int64_t n, bool is_fisheye, Place p) {
     Doubles xx = p.x * p.x, yy = p.y * p.y, q = xx + yy;
     Radial r = is_fisheye ? fisheye_radial(k, q) : brown_radial(k, n, q);
@@ -82,7 +83,8 @@ INLINE Bent bent(const double *k, int64_t n, bool is_fisheye, Place p) {
     return {u, v, ux, uy, vx, vy, r};
 }
 
-// The contributions of gradients (du, dv) of the distorted p to the coefficients: `add(i, v)`.
+// Calls add(i, v) with what the gradient (du, dv) of the distorted p contributes to that of
+// coefficient i.
 template <class Add>
 INLINE void add_coefficients(int64_t n, bool is_fisheye, Place p, const Radial &r, Doubles du,
                              Doubles dv, Add add) {

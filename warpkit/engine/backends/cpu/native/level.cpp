@@ -1,5 +1,5 @@
-// Pictures smoothed along both axes, with repeated edges, and the central differences of the
-// result: `smoothed` of alignment/pyramid.py and `slopes` of equations.py, in one pass over a
+// Smooths pictures along both axes, with repeated edges, and computes the central differences of
+// the result: `smoothed` of alignment/pyramid.py and `slopes` of equations.py, in one pass over a
 // picture that stays in the caches.
 #include "kernels.h"
 #include "memory.h"

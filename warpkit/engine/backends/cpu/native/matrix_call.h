@@ -3,10 +3,11 @@
 #include "call.h"
 
 // clang-format off
-#define WARPKIT_MATRIX_FIELDS(FIELD)                                                             \
-    /* arrays: matrices of either type, their gradient's sums, float64; what is made of them */  \
-    FIELD(matrices) FIELD(sums) FIELD(out)                                                       \
-    /* rows of a matrix, 2 or 3; what is given, or made of sums, is float64; of the singular */  \
+#define WARPKIT_MATRIX_FIELDS(FIELD)                                                               \
+    /* arrays: matrices; their incoming gradient, float64; the result */                           \
+    FIELD(matrices) FIELD(sums) FIELD(out)                                                         \
+    /* rows of a matrix, 2 or 3; whether the caller's type is float64; whether the inverse of a */ \
+    /* singular matrix is 0, not NaN */                                                            \
     FIELD(rows) FIELD(wide) FIELD(singular_to_zero)
 // clang-format on
 

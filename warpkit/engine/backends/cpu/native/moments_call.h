@@ -4,13 +4,15 @@
 #include "call.h"
 
 // clang-format off
-#define WARPKIT_MOMENTS_FIELDS(FIELD)                                                                \
-    /* arrays: the fixed image and its slopes, what is seen of the moving one, the weights */        \
-    FIELD(fixed) FIELD(fixed_x) FIELD(fixed_y) FIELD(seen) FIELD(weight)                             \
-    /* of each channel of each item; pixels to a unit of x and y, one float64; the result, float64 */\
-    FIELD(gain) FIELD(bias) FIELD(half) FIELD(out)                                                   \
-    FIELD(items) FIELD(channels) FIELD(seen_channels) FIELD(height) FIELD(width)                     \
-    /* strips of an item, and columns of each; powers of x, and of y, from 0 on; images are float64 */         \
+#define WARPKIT_MOMENTS_FIELDS(FIELD)                                                              \
+    /* arrays: the fixed image and its slopes, the warped moving image, the weights */             \
+    FIELD(fixed) FIELD(fixed_x) FIELD(fixed_y) FIELD(seen) FIELD(weight)                           \
+    /* gain and bias of each channel of each item; one float64: pixels per unit of x and y; the */ \
+    /* result, float64 */                                                                          \
+    FIELD(gain) FIELD(bias) FIELD(half) FIELD(out)                                                 \
+    FIELD(items) FIELD(channels) FIELD(seen_channels) FIELD(height) FIELD(width)                   \
+    /* strips of an item, columns of a strip; the number of powers of x and of y, from 0 on; */    \
+    /* whether images are float64 */                                                               \
     FIELD(strips) FIELD(strip_width) FIELD(powers) FIELD(doubles)
 // clang-format on
 

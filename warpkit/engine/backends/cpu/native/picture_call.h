@@ -4,15 +4,15 @@
 #include "call.h"
 
 // clang-format off
-#define WARPKIT_PICTURE_FIELDS(FIELD)                                                             \
-    FIELD(image) FIELD(out)                                                                       \
-    FIELD(height) FIELD(width) FIELD(channels) FIELD(out_height) FIELD(out_width) FIELD(band)     \
-    /* codes of `Type` and `Border`, see warp_call.h; a rectangle of bytes gives floats */        \
-    FIELD(type) FIELD(border) FIELD(floating)                                                     \
-    /* pixels moved: their size, one of the fill, and bytes from each to the next row, column */  \
-    FIELD(pixel_bytes) FIELD(fill) FIELD(row_step) FIELD(column_step)                             \
-    /* rows above and columns left of a framed image; or the first row and column of a */         \
-    /* rectangle, and its two float32 fractions along x and y */                                  \
+#define WARPKIT_PICTURE_FIELDS(FIELD)                                                              \
+    FIELD(image) FIELD(out)                                                                        \
+    FIELD(height) FIELD(width) FIELD(channels) FIELD(out_height) FIELD(out_width) FIELD(band)      \
+    /* codes of `Type` and `Border`, see warp_call.h; whether a rectangle's bytes become floats */ \
+    FIELD(type) FIELD(border) FIELD(floating)                                                      \
+    /* moved pixels: their size, a pixel of the fill, steps in bytes to the next row and column */ \
+    FIELD(pixel_bytes) FIELD(fill) FIELD(row_step) FIELD(column_step)                              \
+    /* rows above and columns left of a framed image; or the first row and column of a */          \
+    /* rectangle, and its two float32 fractions along x and y */                                   \
     FIELD(top) FIELD(left) FIELD(fractions)
 // clang-format on
 
@@ -22,7 +22,7 @@ struct PictureCall : Call {
     WARPKIT_PICTURE_FIELDS(WARPKIT_FIELD)
 };
 
-// The rows of the result that units begin .. end - 1 make.
+// The rows of the result that units begin .. end - 1 compute.
 struct Rows {
     int64_t first, end;
 

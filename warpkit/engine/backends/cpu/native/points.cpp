@@ -1,5 +1,5 @@
-// Lists of points, a register at a time: without a lens's distortion, and under a perspective. And
-// the perspective matrices of four pairs of points.
+// Undistorts lists of points, and transforms them by perspective matrices, a register at a time.
+// Computes the matrices of three or four pairs of points.
 #include "kernels.h"
 #include "lens.h"
 
@@ -13,14 +13,15 @@ INLINE Doubles squared_factor_inverse(const double *k, Doubles q) {
     return (1 + ((k[7] * q + k[6]) * q + k[5]) * q) / (1 + ((k[4] * q + k[1]) * q + k[0]) * q);
 }
 
-// What a brown lens adds to a direction besides the radial factor.
+// The terms of a brown lens besides the radial factor: tangential distortion and thin prism.
 INLINE Place added(const double *k, Place p, Doubles q) {
     Doubles x = 2 * k[2] * p.x * p.y + k[3] * (q + 2 * p.x * p.x) + k[8] * q + k[9] * q * q;
     Doubles y = k[2] * (q + 2 * p.y * p.y) + 2 * k[3] * p.x * p.y + k[10] * q + k[11] * q * q;
     return {x, y};
 }
 
-// What `squared_factor_inverse` and `added` are the parts of, by the error of a step.
+// The distorted direction, from which the error of a step is computed. OpenCV does not reuse
+// `squared_factor_inverse` and `added` for it.
 INLINE Place shown_at(const LensNumbers &lens, int64_t n, Place p) {
     const double *k = lens.k;
     Doubles q = p.x * p.x + p.y * p.y;
@@ -33,8 +34,8 @@ INLINE Place shown_at(const LensNumbers &lens, int64_t n, Place p) {
     return n < 14 ? Place{u, v} : turned(lens.tilt, {u, v});
 }
 
-// OpenCV's iteration: so many steps, or until the error in pixels is small. A step that is further
-// off than the one before is not made, and the next ones are half as long.
+// OpenCV's iteration, for a number of steps or until the error in pixels is small. A step that
+// increases the error is discarded, and the next ones are half as long.
 INLINE Place undistorted(const LensNumbers &lens, const MapsCall &call, Place pixel) {
     const double *k = lens.k;
     Place raw{(pixel.x - lens.cx) * (1 / lens.fx), (pixel.y - lens.cy) * (1 / lens.fy)};
@@ -45,7 +46,7 @@ INLINE Place undistorted(const LensNumbers &lens, const MapsCall &call, Place pi
         if (call.ends_by_error) active &= ~(error < lens.error);
         if (!any(active)) break;
         Doubles q = p.x * p.x + p.y * p.y, inverse = squared_factor_inverse(k, q);
-        Mask behind = inverse < 0;  // OpenCV gives these up
+        Mask behind = inverse < 0;  // OpenCV stops these
         Place more = added(k, p, q);
         Doubles x = (1 - share) * p.x + share * (start.x - more.x) * inverse;
         Doubles y = (1 - share) * p.y + share * (start.y - more.y) * inverse;
@@ -76,8 +77,8 @@ template <class T> void undistorted_points(const Call &block, int64_t begin, int
 
 // -- points under a perspective --
 
-constexpr double SMALL =
-    1.1920928955078125e-07;  // of float32: what is divided by counts as 0 up to it
+// float32's epsilon: a divisor up to this size counts as 0
+constexpr double SMALL = 1.1920928955078125e-07;
 
 // numbers: the matrix (3, 3).
 template <class T> void moved_pairs(const Call &block, int64_t begin, int64_t end) {
@@ -93,7 +94,7 @@ template <class T> void moved_pairs(const Call &block, int64_t begin, int64_t en
     });
 }
 
-// numbers: the matrix (C + 1, C + 1), of points of C numbers.
+// numbers: the matrix (C + 1, C + 1), for points with C numbers.
 template <class T> void moved_tuples(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     int64_t c = call.channels, stop = least(end * POINTS_AT_ONCE, call.count);
@@ -112,10 +113,10 @@ template <class T> void moved_tuples(const Call &block, int64_t begin, int64_t e
     }
 }
 
-// -- matrices of points --
+// -- matrices from pairs of points --
 
-// Gaussian elimination of a[n][n + 1], with pivots by columns, as cv::LU: false where a pivot is
-// too small, or no number.
+// Gaussian elimination of a[n][n + 1] with column pivots, like cv::LU. Returns false if a pivot is
+// too small or NaN.
 template <int N> bool solved(double (*a)[N + 1], double *x) {
     constexpr double TOO_SMALL = 100 * 2.220446049250313e-16;
     bool good = true;
@@ -142,8 +143,8 @@ template <int N> bool solved(double (*a)[N + 1], double *x) {
     return good;
 }
 
-// Matrices (3, 3) of four pairs of float32 points, and in `out_second` an int64 each: whether the
-// equations were solved, to 1e-8.
+// Matrices (3, 3) from four pairs of float32 points. Each has an int64 in `out_second`: whether the
+// equations were solved to within 1e-8.
 void perspective_matrices(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     for (int64_t item = begin; item < end; item++) {
@@ -177,14 +178,14 @@ void perspective_matrices(const Call &block, int64_t begin, int64_t end) {
     }
 }
 
-// Matrices (2, 3) of three pairs of float32 points, and in `out_second` whether there is one.
+// Matrices (2, 3) from three pairs of float32 points, and in `out_second` whether each exists.
 void affine_matrices(const Call &block, int64_t begin, int64_t end) {
     const MapsCall &call = as<MapsCall>(block);
     for (int64_t item = begin; item < end; item++) {
         const float *src = at<float>(call.first) + 6 * item,
                     *dst = at<float>(call.second) + 6 * item;
         double a[6][7] = {};
-        for (int row = 0; row < 6; row++) {  // those of x and y alternate
+        for (int row = 0; row < 6; row++) {  // equations of x and y alternate
             const int n = row / 2, axis = row % 2;
             for (int k = 0; k < 2; k++) a[row][3 * axis + k] = src[2 * n + k];
             a[row][3 * axis + 2] = 1, a[row][6] = dst[row];

@@ -1,37 +1,38 @@
-// The block of a resize. A "plane" is `height` rows of `width * inner` numbers: one channel's
-// pixels, or, channels-last, all channels' side by side. A "unit" is a band of rows of a result.
+// The block of a resize. A "plane" is `height` rows of `width * inner` numbers: the pixels of one
+// channel, or channels-last pixels. A "unit" is a band of rows of a result.
 #pragma once
 #include "warp_call.h"
 
 // clang-format off
-#define WARPKIT_RESIZE_FIELDS(FIELD)                                                              \
-    FIELD(image) FIELD(out)                                                                      \
-    FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width) FIELD(inner)                   \
-    /* types (`Type`, `INT32`): of the pixels, of the sums, and of what the first pass leaves */ \
-    FIELD(type) FIELD(sum) FIELD(middle) FIELD(down_first)                                       \
-    /* how a sum becomes a pixel: `Finish`, the bits that are cut off, a float32's bits; how */  \
-    /* many numbers of a row OpenCV sums at a time, in another order than the rest */            \
-    FIELD(finish) FIELD(bits) FIELD(share) FIELD(at_once)                                        \
-    /* the taps along x and y: of tap k its pixel (int32) and its weight, in the type of the */  \
-    /* sums; of output n its taps begin[n] .. end[n] - 1 (int32) */                              \
-    FIELD(x_pixel) FIELD(x_weight) FIELD(x_begin) FIELD(x_end)                                   \
-    FIELD(y_pixel) FIELD(y_weight) FIELD(y_begin) FIELD(y_end)                                   \
-    /* a band's rows; the rows of the image that are read at all, whose places in this list */   \
-    /* y_pixel names where the pass along x comes first; of each band its first place and end */ \
-    FIELD(band) FIELD(read) FIELD(bands)                                                         \
-    /* tiles of columns (`Columns`), and what a tile needs memory for, in numbers */             \
-    FIELD(tiles) FIELD(tile_count) FIELD(lines) FIELD(line) FIELD(turned) FIELD(summed)          \
-    /* IPP: of every row whether it reads what its interpolation asks for, not an edge alone */  \
-    /* IPP's bicubic: of every column the order of its sum (`Order`); whether pixels at the */   \
-    /* edge are summed alone; the first number of a row whose upper pair is the other way */     \
-    /* round. IPP's bilinear: of every number of a row whether its step along y is not fused */  \
-    FIELD(inside) FIELD(orders) FIELD(alone) FIELD(last_numbers) FIELD(apart)                    \
-    /* bilinear of a few channels side by side: of every column four times the number that sums */ \
-    /* along x weigh by: both weights as halves of an int32, or the second one */                \
-    FIELD(quads)                                                                                 \
-    /* cells of whole pixels: their sides */                                                     \
-    FIELD(cell_width) FIELD(cell_height)                                                         \
-    /* nearest: the bytes of a pixel; of every column and row the pixel that it shows (int64) */ \
+#define WARPKIT_RESIZE_FIELDS(FIELD)                                                               \
+    FIELD(image) FIELD(out)                                                                        \
+    FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width) FIELD(inner)                     \
+    /* types (`Type`, `INT32`) of the pixels, the sums, and the first pass's output; whether */    \
+    /* the first pass is along y */                                                                \
+    FIELD(type) FIELD(sum) FIELD(middle) FIELD(down_first)                                         \
+    /* how a sum becomes a pixel: `Finish`, the bits that are cut off, the bits of a float32 */    \
+    /* factor; how many numbers of a row OpenCV sums at a time, in another order than the rest */  \
+    FIELD(finish) FIELD(bits) FIELD(share) FIELD(at_once)                                          \
+    /* the taps along x and y: the pixel (int32) and the weight (of the sums' type) of tap k; */   \
+    /* output n has taps begin[n] .. end[n] - 1 (int32) */                                         \
+    FIELD(x_pixel) FIELD(x_weight) FIELD(x_begin) FIELD(x_end)                                     \
+    FIELD(y_pixel) FIELD(y_weight) FIELD(y_begin) FIELD(y_end)                                     \
+    /* rows of a band; the list of the image's rows that are read, to which y_pixel refers if */   \
+    /* the first pass is along x; the part of this list that each band reads: first, end */        \
+    FIELD(band) FIELD(read) FIELD(bands)                                                           \
+    /* tiles of columns (`Columns`); the sizes of a tile's buffers, in numbers */                  \
+    FIELD(tiles) FIELD(tile_count) FIELD(lines) FIELD(line) FIELD(turned) FIELD(summed)            \
+    /* IPP: whether the taps of each row are inside the image. IPP's bicubic: the order of each */ \
+    /* column's sum (`Order`); whether pixels at the edge are summed one by one; the first */      \
+    /* number of a row whose upper pair is summed in reverse. IPP's bilinear: for each number */   \
+    /* of a row, whether its step along y is not fused */                                          \
+    FIELD(inside) FIELD(orders) FIELD(alone) FIELD(last_numbers) FIELD(apart)                      \
+    /* bilinear of a few channels-last channels: each column's weight along x, four times: both */ \
+    /* weights as halves of an int32, or the second weight */                                      \
+    FIELD(quads)                                                                                   \
+    /* the sides of cells of whole pixels */                                                       \
+    FIELD(cell_width) FIELD(cell_height)                                                           \
+    /* nearest: the bytes of a pixel; the source pixel of each column and row (int64) */           \
     FIELD(pixel_bytes) FIELD(columns) FIELD(rows)
 // clang-format on
 
@@ -41,7 +42,7 @@ struct ResizeCall : Call {
     WARPKIT_RESIZE_FIELDS(WARPKIT_FIELD)
 };
 
-constexpr int64_t INT32 = UINT16 + 1;  // another `Type`, of sums alone
+constexpr int64_t INT32 = UINT16 + 1;  // another `Type`, only for sums
 
 // A sum of floats is rounded to the pixels' type if that is an integer type. A sum of integers is
 // shifted, or scaled in float32. OpenCV's 8-bit bilinear and bicubic, the sums of floats that begin

@@ -1,5 +1,5 @@
-// The sampling rules: the border outside an image, and the weights of taps. As `sampling/rules.py`,
-// which has the same numbers for borders and interpolations.
+// The sampling rules: the border outside an image, and the weights of taps. `sampling/rules.py` is
+// the Python counterpart, with the same codes for borders and interpolations.
 #pragma once
 #include "vec.h"
 #include "warp_call.h"

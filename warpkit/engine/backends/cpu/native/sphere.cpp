@@ -8,7 +8,7 @@ namespace WARPKIT_ISA {
 namespace {
 
 constexpr double PI = 3.14159265358979323846;
-constexpr double POLE = 1.0 / (1 << 22);  // as engine/sampling/sphere.py has both
+constexpr double POLE = 1.0 / (1 << 22);  // both as in engine/sampling/sphere.py
 constexpr double FARTHEST = 1e100;
 
 // The angle of vectors from axis c to axis s, -pi to pi; 0 for (0, 0). The quotient of the smaller

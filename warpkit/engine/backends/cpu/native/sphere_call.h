@@ -4,12 +4,12 @@
 #include "call.h"
 
 // clang-format off
-#define WARPKIT_SPHERE_FIELDS(FIELD)                                                               \
-    /* arrays, float64: matrices (items, 3, 3) from pixels to directions; places (items, height,   \
-       width, 2), or their gradient; the least and the largest row that a row looks at, or the     \
-       nine sums of a row */                                                                       \
-    FIELD(matrices) FIELD(places) FIELD(rows)                                                      \
-    /* of a view, and of the sphere's picture; columns begin at -1/2 whatever a view looks at */   \
+#define WARPKIT_SPHERE_FIELDS(FIELD)                                                            \
+    /* arrays, float64: matrices (items, 3, 3) from pixels to directions; positions (items, */  \
+    /* height, width, 2), or their gradient; for each row of a view, the smallest and the */    \
+    /* largest row of the picture that it reads, or its nine sums */                            \
+    FIELD(matrices) FIELD(places) FIELD(rows)                                                   \
+    /* the sizes of a view and of the sphere's picture; whether longitudes are never shifted */ \
     FIELD(height) FIELD(width) FIELD(sphere_height) FIELD(sphere_width) FIELD(fixed)
 // clang-format on
 

@@ -8,15 +8,22 @@ namespace warpkit {
 namespace WARPKIT_ISA {
 namespace {
 
-// How OpenCV sums a row of the matrix: its diagonal and what is added alone; from the first product
-// on, fused; from what is added on, one product after the other, rounded or fused; the same from
-// the last product to the first; two halves; two pairs of rounded products; or in integers.
-enum Sum { DIAGONAL, FUSED, IN_ORDER, IN_ORDER_FUSED, CHAIN, HALVES, PAIRS, FIXED };
+// How OpenCV sums the products of a matrix's row, and the offset in the row's last column.
+enum Sum {
+    DIAGONAL,        // only the diagonal's product and the offset, fused
+    FUSED,           // from the first product on, fused; then the offset
+    IN_ORDER,        // from the offset on, each product rounded
+    IN_ORDER_FUSED,  // the same, fused
+    CHAIN,           // from the offset on, fused, the last product first
+    HALVES,          // the first two products, plus the third with the offset
+    PAIRS,           // two pairs of rounded products, then the offset
+    FIXED            // in integers
+};
 
-// Beside a diagonal it is 0.
+// Entries of at most this size count as 0 beside a diagonal.
 template <class N> constexpr N SMALL = sizeof(N) == 4 ? N(1.1920928955078125e-07) : N(0x1p-52);
 constexpr int FIXED_BITS = 10;
-constexpr float FIXED_BOUNDS[] = {32, 32, 8192, 8192};  // of the matrix's columns
+constexpr float FIXED_BOUNDS[] = {32, 32, 8192, 8192};  // for the matrix's columns
 
 template <class F> INLINE F fma_once(F a, F b, F c) {
     if constexpr (sizeof(Element<F>) == 4) return fma_single(a, b, c);
@@ -35,9 +42,9 @@ template <class T, class N> struct Points {
     const int64_t c, rows;
     N *const matrix;  // (rows, c + 1)
     F *const numbers, *const sums;
-    const int32_t *factors = nullptr;  // of FIXED, (rows, c + 1)
+    const int32_t *factors = nullptr;  // for FIXED: (rows, c + 1)
 
-    // -- registers of points are parted into their numbers, and joined --
+    // -- registers of points, split into their numbers and joined again --
 
     template <int C, int K> struct Parted {
         static constexpr int at(int i) { return C * i + K; }
@@ -114,8 +121,7 @@ template <class T, class N> struct Points {
         }
     }
 
-    // Rounded to 32 bits, whose smallest value stands for NaN and numbers out of range; then
-    // clamped.
+    // Rounds to 32 bits, where NaN and numbers out of range become the smallest value, then clamps.
     static INLINE Numbers finished(F sum) {
         if constexpr (FLOATS) return sum;
         else {
@@ -178,7 +184,7 @@ template <class T, class N> struct Points {
         }
     }
 
-    // Three bytes in integers that wrap.
+    // Sums three bytes' products in integers that wrap.
     static INLINE F sum_of_integers(const F *numbers, const int32_t *factors, int64_t r) {
         using U = Vec<uint32_t, WIDE>;
         const int32_t *m = factors + 4 * r;
@@ -187,7 +193,7 @@ template <class T, class N> struct Points {
         return convert<F>(larger(smaller((I)total >> FIXED_BITS, I{} + 255), I{}));
     }
 
-    // C numbers before and after; 0: the numbers in the call.
+    // C: the numbers of a point before and after; 0: those in the call.
     template <int C> void go(Sum way, int64_t begin, int64_t stop) const {
         F before[C ? C : 1], after[C ? C : 1];
         F *const v = C ? before : numbers, *const found = C ? after : sums;
@@ -254,7 +260,7 @@ template <class T, class N> void transformed(const Call &block, int64_t begin, i
     P points{call, c, rows, matrix.numbers, registers.numbers, registers.numbers + c, factors};
 
     int64_t vectors = 0, pairs = 0;
-    Sum first = FUSED, second = FUSED, last = FUSED;  // of vectors, of twos, of the others
+    Sum first = FUSED, second = FUSED, last = FUSED;  // for vectors, pairs, the others
     const bool three = c == 3 && rows == 3;
     if (is_diagonal(matrix.numbers, rows, c)) last = DIAGONAL;
     else if (three) {
@@ -270,7 +276,7 @@ template <class T, class N> void transformed(const Call &block, int64_t begin, i
 
     const int64_t start = begin * PIXELS_AT_ONCE;
     const int64_t stop = least(end * PIXELS_AT_ONCE, call.count);
-    const auto scale = [&](bool after) {  // half a level is added after what is added is rounded
+    const auto scale = [&](bool after) {  // after: half a level is added to the rounded offset
         for (int64_t k = 0; k < 12; k++) {
             const float m = float(matrix.numbers[k]) + (k % 4 == 3 && !after ? 0.5f : 0.0f);
             factors[k] = int32_t(__builtin_rintf(m * (1 << FIXED_BITS)));

@@ -169,7 +169,7 @@ INLINE Vec<double, LANES<double>> floor_of(Vec<double, LANES<double>> v) {
     using V = Vec<double, LANES<double>>;
 #if defined(__AVX512F__)
     constexpr int DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
-    return (V)_mm512_maskz_roundscale_pd(0xff, (__m512d)v, DOWN);  // GCC 12 warns of the plain one
+    return (V)_mm512_maskz_roundscale_pd(0xff, (__m512d)v, DOWN);  // GCC 12 warns without a mask
 #elif defined(__AVX2__)
     return (V)_mm256_floor_pd((__m256d)v);
 #elif defined(__x86_64__)
@@ -197,7 +197,7 @@ INLINE Vec<float, LANES<float>> floor_of(Vec<float, LANES<float>> v) {
 INLINE Vec<int32_t, LANES<float>> nearest_int(Vec<float, LANES<float>> v) {
     using I = Vec<int32_t, LANES<float>>;
 #if defined(__AVX512F__)
-    return (I)_mm512_maskz_cvtps_epi32(0xffff, (__m512)v);  // GCC 12 warns of the plain one
+    return (I)_mm512_maskz_cvtps_epi32(0xffff, (__m512)v);  // GCC 12 warns without a mask
 #elif defined(__AVX2__)
     return (I)_mm256_cvtps_epi32((__m256)v);
 #elif defined(__x86_64__)

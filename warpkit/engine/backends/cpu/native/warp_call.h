@@ -4,27 +4,28 @@
 #include "call.h"
 
 // clang-format off
-#define WARPKIT_WARP_FIELDS(FIELD)                                                                    \
+#define WARPKIT_WARP_FIELDS(FIELD)                                                               \
     /* arrays: pixels, the fill, matrices (float64) or points, the result */                     \
     FIELD(image) FIELD(fill) FIELD(mapping) FIELD(out)                                           \
     /* of each item: its image, and its matrix or points */                                      \
     FIELD(image_of) FIELD(mapping_of)                                                            \
     FIELD(items) FIELD(channels) FIELD(height) FIELD(width) FIELD(out_height) FIELD(out_width)   \
-    /* of an image in memory: from a channel, a row and a column to the next */                  \
+    /* an image's strides: to the next channel, row and column */                                \
     FIELD(plane) FIELD(line) FIELD(pixel)                                                        \
-    /* a `ListedImage` for each image, where they are apart and of sizes of their own; or 0 */   \
+    /* a `ListedImage` for each image, if they are separate tensors of different sizes; or 0 */  \
     FIELD(listed)                                                                                \
     /* codes of `Border` along each axis, of `Interpolation`, and its taps along an axis */      \
     FIELD(border_y) FIELD(border_x) FIELD(interpolation) FIELD(taps)                             \
     /* codes of `Kind` and of `Type`, and the bytes of a number */                               \
     FIELD(kind) FIELD(type) FIELD(number_bytes)                                                  \
-    /* numbers of one matrix or field of points; points are float64; offsets; planes of x and y */ \
+    /* numbers of one matrix or field of points; whether points are float64, are offsets, and */ \
+    /* are planes of x and y */                                                                  \
     FIELD(mapping_size) FIELD(double_points) FIELD(relative) FIELD(planar)                       \
     /* strides of the fill; `dense`: it has a value for every output pixel */                    \
     FIELD(fill_item) FIELD(fill_channel) FIELD(fill_row) FIELD(fill_column) FIELD(dense)         \
-    /* the channels of a pixel lie side by side; the result is written past the caches */        \
+    /* whether a pixel's channels are adjacent; whether the result is written past the caches */ \
     FIELD(channels_last) FIELD(streamed)                                                         \
-    /* the backward pass: gradients, which are wanted, and what each unit does (`Job`) */        \
+    /* the backward pass: gradients, which of them are wanted, and each unit's work (`Job`) */   \
     FIELD(grad) FIELD(grad_image) FIELD(grad_mapping) FIELD(grad_fill)                           \
     FIELD(needs_image) FIELD(needs_mapping) FIELD(needs_fill)                                    \
     FIELD(single) FIELD(jobs) FIELD(starts) FIELD(row_ranges)
